@@ -18,7 +18,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// logs is the name of the collection of the manager's logs; its path is logs.
+// logs is the name of the collection of the manager's logs; its path in the API is logs.
 const logs = "systemLogs"
 
 // registerLogs declares the collection of the manager's logs.
@@ -30,17 +30,17 @@ func registerLogs(r *resource.Registry) {
 		Content: resource.Contents{Types: []string{"SystemLog"}, Open: openLog}}, &SystemLog{})
 }
 
-// SystemLog is a log of the manager that answers: what it logs, and the access log and the audit log where it keeps them. It is fetched as
-// it is (application/octet-stream).
+// SystemLog is a log of the manager that answers the request: its own log, or the access log or audit log if these are written to files.
+// Its content is downloaded as application/octet-stream.
 type SystemLog struct {
 	schema.Head `head:"readOnly" post:"no" parents:""`
-	// Size is how long it is, in bytes; null where the manager does not keep it.
+	// Size is the size of the log in bytes; null if the manager does not write it to a file.
 	Size *int64 `api:"size,computed"`
-	// ModificationDateTime is when it was last written.
+	// ModificationDateTime is the time of the last write.
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly,computed"`
 }
 
-// KeepLogs lists the logs that a manager may have. It is no seed: those are not made again in a database that is there.
+// KeepLogs creates the resources of logs that do not exist yet. It is not a seed, because seeds do not run again in an existing database.
 func KeepLogs(ctx context.Context, a *resource.API) error {
 	missing := func(tx *store.Tx) (names []string, err error) {
 		for _, name := range slices.Sorted(maps.Keys(resource.Provided[Options](a.Provisions).Logs)) {
@@ -62,7 +62,7 @@ func KeepLogs(ctx context.Context, a *resource.API) error {
 		return err
 	}
 	return a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		names, err := missing(tx) // another manager may have listed them meanwhile
+		names, err := missing(tx) // another manager may have created them meanwhile
 		for _, name := range names {
 			t := a.TypeNamed("SystemLog")
 			o := t.New()
@@ -76,7 +76,7 @@ func KeepLogs(ctx context.Context, a *resource.API) error {
 	})
 }
 
-// completeLogs says how long each log is, and when it was last written.
+// completeLogs fills in the size and the last write of each log.
 func completeLogs(o Options, rows []*store.Resource) error {
 	for _, r := range rows {
 		var size int64
@@ -91,7 +91,7 @@ func completeLogs(o Options, rows []*store.Resource) error {
 			}
 			size, last = size+info.Size(), info.ModTime()
 		}
-		if last.IsZero() { // it is kept in no file, or somebody has removed it
+		if last.IsZero() { // not written to a file, or the file was removed
 			continue
 		}
 		at, err := json.Marshal(last.UTC().Truncate(time.Millisecond))
@@ -105,7 +105,8 @@ func completeLogs(o Options, rows []*store.Resource) error {
 	return nil
 }
 
-// openLog gives how long a log is by now, and what reads it up to there, whatever is written, or begun anew, meanwhile.
+// openLog returns the current size of a log and a function that reads its parts up to that size. Later writes or a rotation do not change
+// the result.
 func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error) {
 	paths := resource.Provided[Options](a.Provisions).Logs[row.Name]
 	if len(paths) == 0 {
@@ -114,8 +115,8 @@ func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *st
 	}
 	var files []*io.SectionReader
 	var newer fs.FileInfo
-	for _, path := range slices.Backward(paths) { // so that nothing is left out where the log is begun anew in between
-		// os closes it when nothing refers to it any more.
+	for _, path := range slices.Backward(paths) { // newest first, so that a rotation meanwhile loses nothing
+		// The file is closed when it is garbage collected.
 		f, err := os.Open(path) //nolint:gosec // the manager's own
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -134,25 +135,25 @@ func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *st
 		size += info.Size()
 		files = append([]*io.SectionReader{io.NewSectionReader(f, 0, info.Size())}, files...)
 	}
-	return size, func(_ *store.Tx, number int) ([]byte, error) { return readFiles(files, int64(number-1)*logPart) }, nil
+	return size, func(_ *store.Tx, number int) ([]byte, error) { return readFiles(files, int64(number-1)*logPartSize) }, nil
 }
 
-// logPart is how much of a log is sent at a time, in bytes.
-const logPart = 1 << 20
+// logPartSize is the size of the parts that a log is sent in, in bytes.
+const logPartSize = 1 << 20
 
-// readFiles reads a part of files that follow each other from a place on; nil behind the end of the last.
+// readFiles reads up to logPartSize bytes at an offset of the concatenated files. It returns nil after the end of the last file.
 func readFiles(files []*io.SectionReader, from int64) (part []byte, err error) {
 	for _, f := range files {
 		if from >= f.Size() {
 			from -= f.Size()
 			continue
 		}
-		more := make([]byte, min(f.Size()-from, int64(logPart-len(part))))
+		more := make([]byte, min(f.Size()-from, int64(logPartSize-len(part))))
 		n, err := f.ReadAt(more, from)
 		if part, from = append(part, more[:n]...), 0; err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		if len(part) == logPart {
+		if len(part) == logPartSize {
 			break
 		}
 	}

@@ -12,34 +12,35 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerOperations declares the collection of what a transaction did, resource by resource.
+// registerOperations declares the collection of the operations of a transaction: one for each changed resource.
 func registerOperations(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: operationRows, Hidden: true,
 		Guard: resource.HistoryImages, Complete: completeOperations},
 		&Operation{})
 }
 
-// Operation is one change of a transaction. Its name is what the resource is called, behind the change or, where it is gone, before it.
+// Operation is the change of one resource in a transaction. Its name is that of the resource after the change or, for a deletion, before
+// it.
 type Operation struct {
 	schema.Head `head:"readOnly,computed"`
-	// OperationType says what was done: ADD, CHANGE or DELETE.
+	// OperationType is the kind of the change: ADD, CHANGE or DELETE.
 	OperationType string `api:"operationType,readOnly"`
-	// ResourceID is the resource that it was done to.
+	// ResourceID is the resource that was changed.
 	ResourceID int64 `api:"resourceId,readOnly"`
-	// ResourceType is that resource's type.
+	// ResourceType is the type of that resource.
 	ResourceType string `api:"resourceType,readOnly"`
-	// FieldUpdates are the fields that are different, with their values after it and before it.
+	// FieldUpdates are the fields that differ, with their values after and before the change.
 	FieldUpdates json.RawMessage `api:"fieldUpdates,readOnly,list"`
 }
 
-// FieldUpdate is one field that is different behind a change, or would be, with its values after it and before it; null where it has none.
+// FieldUpdate is a field that a change sets to another value, with its values after and before the change; null where it has none.
 type FieldUpdate struct {
 	Name          string          `json:"name"`
 	Value         json.RawMessage `json:"value"`
 	PreviousValue json.RawMessage `json:"previousValue"`
 }
 
-// completeOperations turns the images before and after a change into the fields that are different, and says what the resource is called.
+// completeOperations replaces the images before and after a change by the fields that differ, and sets the name of the operation.
 func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 	for _, r := range rows {
 		var row struct {
@@ -52,7 +53,7 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 		if err != nil {
 			return err
 		}
-		text, err := json.Marshal(different(then, now))
+		text, err := json.Marshal(diffFields(then, now))
 		if err != nil {
 			return err
 		}
@@ -62,15 +63,15 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 		if len(now) == 0 {
 			now = then
 		}
-		r.Name = calledIn(now)
+		r.Name = displayName(now)
 	}
 	return nil
 }
 
-// calledIn gives what people call a resource, by its fields: its place in address space or among names, and its own name.
-func calledIn(fields map[string]string) string {
+// displayName returns the display name of a resource from its fields: its absolute name, range or address, followed by its own name.
+func displayName(fields map[string]string) string {
 	text := func(name string) (text string) {
-		_ = json.Unmarshal([]byte(fields[name]), &text) // what is no text names nothing
+		_ = json.Unmarshal([]byte(fields[name]), &text) // a value that is not a string leaves text empty
 		return text
 	}
 	name := text("name")
@@ -84,17 +85,17 @@ func calledIn(fields map[string]string) string {
 	}
 }
 
-// FieldUpdates gives the fields that are different in two images of a resource, by their names in order; an image is nil where it was not
-// there.
+// FieldUpdates returns the fields that differ between two images of a resource, sorted by name. An image is nil where the resource does not
+// exist.
 func FieldUpdates(before, after []byte) ([]FieldUpdate, error) {
 	then, now, err := fieldsOfBoth(before, after)
 	if err != nil {
 		return nil, err
 	}
-	return different(then, now), nil
+	return diffFields(then, now), nil
 }
 
-// fieldsOfBoth gives the fields of a resource by two images of it.
+// fieldsOfBoth returns the fields of a resource in two images of it.
 func fieldsOfBoth(before, after []byte) (then, now map[string]string, err error) {
 	if then, err = fieldsOf(before); err == nil {
 		now, err = fieldsOf(after)
@@ -102,8 +103,8 @@ func fieldsOfBoth(before, after []byte) (then, now map[string]string, err error)
 	return then, now, err
 }
 
-// different gives the fields that are not the same, by their names in order.
-func different(then, now map[string]string) []FieldUpdate {
+// diffFields returns the fields that differ, sorted by name.
+func diffFields(then, now map[string]string) []FieldUpdate {
 	names := maps.Clone(then)
 	maps.Copy(names, now)
 	updates := []FieldUpdate{}
@@ -114,15 +115,15 @@ func different(then, now map[string]string) []FieldUpdate {
 		return json.RawMessage("null")
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if young, old := value(now, name), value(then, name); string(young) != string(old) {
-			updates = append(updates, FieldUpdate{name, young, old})
+		if newValue, oldValue := value(now, name), value(then, name); string(newValue) != string(oldValue) {
+			updates = append(updates, FieldUpdate{name, newValue, oldValue})
 		}
 	}
 	return updates
 }
 
-// fieldsOf gives the fields of a resource by its image in the history: its name, its own fields, and what
-// it refers to.
+// fieldsOf returns the fields of a resource from its image in the history: its name, its own fields, its parent (as "up") and its
+// references.
 func fieldsOf(image []byte) (map[string]string, error) {
 	fields := map[string]string{}
 	var row struct {

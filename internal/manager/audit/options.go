@@ -1,7 +1,7 @@
 package audit
 
-// Options are how the manager was started.
+// Options are the start options of the manager that this package uses.
 type Options struct {
-	// Logs are the files of each log by the log's name, the oldest first; a log that the manager does not keep has none.
+	// Logs are the files of each log, oldest first, by the name of the log. A log that is not written to a file has none.
 	Logs map[string][]string
 }

@@ -13,8 +13,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// The views of the history in the shape of resources, so that it is listed and filtered by the same grammar: transactions, and
-// what they changed.
+// Database views that show the history as rows of resources, so that the same filters work: the transactions, and their operations.
 const (
 	transactionRows store.Source = "transaction_resource"
 	operationRows   store.Source = "operation_resource"
@@ -31,43 +30,44 @@ func registerTransactions(r *resource.Registry) {
 		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }
 
-// forceUndo undoes also where the same resources were changed since.
+// forceUndo is the request header that undoes a transaction even if its resources were changed afterwards.
 var forceUndo = resource.Flag("x-bcn-force-undo", "Undo also where the same resources were changed since.")
 
-// Transaction is one change, as the history keeps it: all of it happened, at one moment.
+// Transaction is one change in the history. All of its operations were committed together.
 type Transaction struct {
 	schema.Head `head:"readOnly"`
-	// TransactionType is the kind of a transaction that is asked for: UNDO takes another one back.
+	// TransactionType is the kind of a requested transaction: UNDO undoes another transaction.
 	TransactionType string `api:"transactionType,required,nullable" enum:"UNDO"`
-	// TransactionID is the transaction that is to be taken back.
+	// TransactionID is the transaction to undo.
 	TransactionID int64 `api:"transactionId,required,writeOnly" min:"1"`
-	// Operation is what was done, such as ADD_IPV4_NETWORK.
+	// Operation is the kind of the change, such as ADD_IPV4_NETWORK.
 	Operation string `api:"operation,readOnly,index"`
-	// Description says it in a sentence.
+	// Description is the change in one sentence.
 	Description string `api:"description,readOnly"`
-	// Principal is who did it, as it was called then: a user, a token or a key set; null for the manager
-	// itself. It is ours.
+	// Principal is the name, at that time, of the user, token or key set that made the change; null for the manager itself. A Portolan
+	// extension.
 	Principal string `api:"principal,readOnly"`
-	// Comment is what the client sent as x-bcn-change-control-comment.
+	// Comment is the value of the request header x-bcn-change-control-comment.
 	Comment string `api:"comment,readOnly"`
-	// Credential is what showed that it was they: "session" or "token" with its number, or "password"; null for the manager itself.
-	// RemoteAddress is where the request came from, Client the program that sent it, as it said itself (User-Agent). They are ours.
+	// Credential is the credential of the caller: "session" or "token" with its number, or "password"; null for the manager itself.
+	// RemoteAddress is the address of the client, and Client its User-Agent. All three are Portolan extensions.
 	Credential    string `api:"credential,readOnly,index"`
 	RemoteAddress string `api:"remoteAddress,readOnly,index"`
 	Client        string `api:"client,readOnly"`
-	// CreationDateTime is when it was done.
+	// CreationDateTime is the time of the commit.
 	CreationDateTime time.Time `api:"creationDateTime,readOnly,index"`
-	// Undoes is the transaction that it took back; null where it took none back. It is ours.
+	// Undoes is the transaction that this one undid; null where it is not an undo. A Portolan extension.
 	Undoes *int64 `api:"undoes,readOnly"`
-	// ChangedResources says whether it changed resources: one of the fleet or of tokens did not, and cannot be taken back. It is ours.
+	// ChangedResources reports whether the transaction changed resources. A transaction that changed only the fleet or tokens did not, and
+	// cannot be undone. A Portolan extension.
 	ChangedResources bool `api:"changedResources,readOnly,computed"`
-	// User is who did it; null for the manager itself.
+	// User is the user who made the change; null for the manager itself.
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
-	// RevertingTransaction is the transaction that undid it.
+	// RevertingTransaction is the transaction that undid this one.
 	RevertingTransaction schema.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
 }
 
-// completeTransactions says of transactions whether they changed resources.
+// completeTransactions fills in changedResources.
 func completeTransactions(tx *store.Tx, rows []*store.Resource) error {
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
@@ -84,7 +84,7 @@ func completeTransactions(tx *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// estimateUndo counts what an undo would do: the opposite of what was done.
+// estimateUndo counts the changes of an undo: those of the transaction with created and deleted exchanged.
 func estimateUndo(tx *store.Tx, _ int64, members map[string]json.RawMessage) (t store.Tally, err error) {
 	var transaction int64
 	if json.Unmarshal(members["transactionId"], &transaction) == nil {
@@ -94,16 +94,16 @@ func estimateUndo(tx *store.Tx, _ int64, members map[string]json.RawMessage) (t 
 	return t, err
 }
 
-// undo takes back the transaction that a new one names.
+// undo undoes the transaction that the new transaction o names. A caller with limited rights can undo its own transactions only.
 func undo(c *resource.Change, o schema.Object) error {
 	t, ok := o.(*Transaction)
 	if !ok {
 		return fmt.Errorf("a transaction is a %T", o)
 	}
-	if t.TransactionType == "" { // which others have null
+	if t.TransactionType == "" { // null in the history
 		return problem.Invalid("transactionType", "must be UNDO")
 	}
-	if c.Caller.Limited() { // which sees its own transactions alone
+	if c.Caller.Limited() { // such a caller sees only its own transactions
 		own, err := c.Tx.Exists(store.Query{From: transactionRows, Where: store.All{store.IDs{t.TransactionID}, store.HasParent(c.Caller.User)}})
 		if err != nil {
 			return err

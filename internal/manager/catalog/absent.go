@@ -2,10 +2,10 @@ package catalog
 
 import "portolan/internal/engine/resource"
 
-// registerAbsent declares collections of which only what lies below their resources is published, with no way to make one or to list them:
-// what is built of what they are for (DNS64, reports, hardware modules) has other paths. There never is a resource in them, and so each
-// number is answered as not there. The services of the manager's own machine (release 9.6) are none of Portolan's, which runs on a machine
-// that somebody else runs: there are none, either.
+// registerAbsent declares collections that never contain a resource: the published API has only paths below their resources, with no way to
+// create or list them. Each id is answered with "not found". The features behind them (DNS64, reports, hardware modules) have other paths
+// in Portolan. The services of the manager's machine (release 9.6) are absent because Portolan does not administer the machine that it runs
+// on.
 func registerAbsent(r *resource.Registry) {
 	for _, name := range []string{"dns64", "hsmConfigurations", "hsmServers", "reports"} {
 		r.Collection(resource.Collection{Name: name})

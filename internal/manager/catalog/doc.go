@@ -1,4 +1,4 @@
-// Package catalog holds the resources that others refer to: locations, tags, files of TFTP servers, and tasks.
+// Package catalog declares resources that other resources refer to: locations, tags, files of TFTP servers, and tasks.
 package catalog
 
 //go:generate go run portolan/internal/engine/resource/gendoc

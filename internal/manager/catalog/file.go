@@ -23,38 +23,38 @@ func registerTFTP(r *resource.Registry) {
 		{Name: "file_part", Columns: []string{"hash", "number", "data"}, Key: 2}}})
 }
 
-// TFTPGroup holds the files that machines load when they start.
+// TFTPGroup is a group of files that machines download when they start.
 type TFTPGroup struct {
 	schema.Head `head:"post,nonblank" unique:"siblings"`
-	// Configuration is the configuration the group lies in.
+	// Configuration is the configuration of the group.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 }
 
-// TFTPFolder holds files and folders.
+// TFTPFolder is a folder of files and folders.
 type TFTPFolder struct {
 	schema.Head `head:"required,nonblank" parents:"tftpGroups|files" unique:"siblings"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the folder.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 }
 
-// TFTPFile is a file, which is sent and fetched as it is (multipart/form-data, application/octet-stream).
+// TFTPFile is a file. It is uploaded as multipart/form-data and downloaded as application/octet-stream.
 type TFTPFile struct {
 	schema.Head `head:"required,nonblank" parents:"tftpGroups|files" unique:"siblings"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the file.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Version is which version of it this is.
+	// Version is the version of the file, as the user states it.
 	Version string `api:"version"`
-	// Description says what it is.
+	// Description is a free text about the file.
 	Description string `api:"description,search" length:"4000"`
-	// Size is how long it is, in bytes.
+	// Size is the size of the file, in bytes.
 	Size int64 `api:"size,readOnly"`
-	// MD5Checksum is its MD5 sum, in hexadecimal.
+	// MD5Checksum is the MD5 checksum, in hexadecimal.
 	MD5Checksum string `api:"md5Checksum,readOnly"`
-	// SHA256Checksum is its SHA-256 sum, in hexadecimal.
+	// SHA256Checksum is the SHA-256 checksum, in hexadecimal.
 	SHA256Checksum string `api:"sha256Checksum,readOnly"`
 }
 
-// BeforeWrite takes the content that came along.
+// BeforeWrite sets the size and the checksums from the uploaded content. A new file without content is rejected.
 func (x *TFTPFile) BeforeWrite(c *resource.Change) error {
 	if err := checkFile(c, x.Name, x.Parent); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (x *TFTPFile) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// BeforeWrite refuses a name that is no name of a folder, and content.
+// BeforeWrite rejects a name that is not valid for a folder, and content.
 func (x *TFTPFolder) BeforeWrite(c *resource.Change) error {
 	if c.Content != nil {
 		return problem.Field("UnsupportedResourceFieldValue", "fileData", "a folder has no content")
@@ -79,7 +79,7 @@ func (x *TFTPFolder) BeforeWrite(c *resource.Change) error {
 	return checkFile(c, x.Name, x.Parent)
 }
 
-// checkFile refuses a name that would lead elsewhere, and a parent that is a file.
+// checkFile rejects a name that contains a path, and a parent that is a file.
 func checkFile(c *resource.Change, name string, parent int64) error {
 	if name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") {
 		return problem.Invalid("name", "%q is no name of a file: it leads elsewhere", name)
@@ -91,10 +91,11 @@ func checkFile(c *resource.Change, name string, parent int64) error {
 	return err
 }
 
-// filePart is how many bytes of a file are in one row.
-const filePart = 1 << 20
+// filePartSize is the number of bytes of a file in one row.
+const filePartSize = 1 << 20
 
-// AfterWrite keeps the content, once for all files that have the same. What a file had before stays for an undo.
+// AfterWrite stores the content. Files with the same content share it. The previous content stays in the database, so that an undo finds
+// it.
 func (x *TFTPFile) AfterWrite(c *resource.Change) error {
 	if c.Content == nil {
 		return nil
@@ -104,20 +105,21 @@ func (x *TFTPFile) AfterWrite(c *resource.Change) error {
 		return err
 	}
 	number := 0
-	return c.Content.Parts(filePart, func(part []byte) error {
+	return c.Content.Parts(filePartSize, func(part []byte) error {
 		number++
 		return c.Tx.Write("INSERT INTO file_part (hash, number, data) VALUES (?, ?, ?)", x.SHA256Checksum, number, part)
 	})
 }
 
-// openFile gives the parts of a file's content, one after the other; nil behind the last.
+// openFile returns the size of a file and a function that returns its parts. Parts are numbered from 1; after the last one the function
+// returns nil.
 func openFile(row *store.Resource, a *resource.API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error) {
 	o, err := a.Object(row)
 	if err != nil {
 		return 0, nil, err
 	}
 	x, _ := o.(*TFTPFile)
-	parts := int((x.Size + filePart - 1) / filePart)
+	parts := int((x.Size + filePartSize - 1) / filePartSize)
 	return x.Size, func(tx *store.Tx, number int) (data []byte, err error) {
 		if number > parts {
 			return nil, nil

@@ -16,21 +16,21 @@ func registerLocations(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "locations", Parents: []string{"locations"}}, &Location{})
 }
 
-// Location is a place: a country, made with the data, or a place below another one.
+// Location is a country, which is created with the database, or a place below a country or another place.
 type Location struct {
 	schema.Head `head:"post,nonblank,nullable"`
-	// Locode is the UN/LOCODE of the place (UNECE Recommendation 16), such as NO OSL: that of a place right below its country, whose
-	// code is three letters or digits 2 to 9, with or without the country in front.
+	// Locode is the UN/LOCODE of the place (UNECE Recommendation 16), such as NO OSL. A place has one if its parent is a country and its
+	// code is three letters or digits from 2 to 9, with or without the country code in front.
 	Locode string `api:"locode,readOnly"`
-	// Code is the place's short name, unique below the place above.
+	// Code is the short name of the place, unique below its parent.
 	Code string `api:"code,post,nonblank,index,inline"`
-	// Country is the country the place lies in.
+	// Country is the country of the place.
 	Country string `api:"country,readOnly"`
-	// Description says what the place is.
+	// Description is a free text about the place.
 	Description string `api:"description,search" length:"4000"`
-	// LocalizedName is the place's name in its own language.
+	// LocalizedName is the name of the place in its own language.
 	LocalizedName string `api:"localizedName"`
-	// Subdivision is the part of the country the place lies in.
+	// Subdivision is the part of the country that contains the place.
 	Subdivision string `api:"subdivision,readOnly"`
 	// Longitude is in degrees, east positive.
 	Longitude *float64 `api:"longitude" min:"-180" max:"180"`
@@ -38,10 +38,10 @@ type Location struct {
 	Latitude *float64 `api:"latitude" min:"-90" max:"90"`
 }
 
-// place is what a UN/LOCODE has behind the country.
+// place matches the part of a UN/LOCODE after the country code.
 var place = regexp.MustCompile(`^[A-Z2-9]{3}$`)
 
-// BeforeWrite refuses a code that a sibling has, and derives the country.
+// BeforeWrite rejects a code that a sibling has, and derives the name, the country and the UN/LOCODE.
 func (x *Location) BeforeWrite(c *resource.Change) error {
 	x.Name = cmp.Or(x.Name, x.Code)
 	if x.Parent == 0 {
@@ -69,7 +69,7 @@ func (x *Location) BeforeWrite(c *resource.Change) error {
 	return err
 }
 
-// SeedLocations makes the countries of ISO 3166, below which places are made.
+// SeedLocations creates the countries of ISO 3166.
 func SeedLocations(c *resource.Change) error {
 	t, _ := c.API.Type("Location")
 	for _, one := range countries {
@@ -82,7 +82,7 @@ func SeedLocations(c *resource.Change) error {
 	return nil
 }
 
-// BeforeDelete keeps the countries: what lies below them would go, too.
+// BeforeDelete rejects the deletion of a country, which would delete every location below it.
 func (x *Location) BeforeDelete(c *resource.Change) error {
 	if x.Parent == 0 && !c.With {
 		return problem.InUse("%s is a country and stays", x.Name)

@@ -9,33 +9,33 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerTasks declares what belongs to a user alone: the tasks, and the favorites, which are any resources.
+// registerTasks declares the tasks of a user and the favorites of a user, which can be any resources.
 func registerTasks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "tasks", Parents: []string{"users"}, Guard: resource.Sessions, NoSearch: true}, &Task{})
 	r.Links(resource.Links{Name: "favorites", From: []string{"users"}, To: "*"})
 }
 
-// Task is something that a user has to do.
+// Task is an entry in a user's to-do list.
 type Task struct {
 	schema.Head `head:"required,nonblank"`
-	// Priority is how urgent it is.
+	// Priority is the urgency of the task.
 	Priority string `api:"priority,required" enum:"ALL|LOW|NORMAL|HIGH"`
-	// State is how far it is.
+	// State is the progress of the task.
 	State string `api:"state,required" enum:"NOT_STARTED|IN_PROGRESS|COMPLETED|WAITING_FOR_OTHER|DEFERRED"`
-	// PercentComplete is how far it is, in percent.
+	// PercentComplete is the completed part of the task, in percent.
 	PercentComplete int64 `api:"percentComplete,required" min:"0" max:"100"`
-	// StartDateTime is when it is begun.
+	// StartDateTime is the planned start.
 	StartDateTime time.Time `api:"startDateTime"`
-	// DueDateTime is when it should be done.
+	// DueDateTime is the planned end.
 	DueDateTime time.Time `api:"dueDateTime"`
-	// Comment says what there is to say.
+	// Comment is a free text.
 	Comment string `api:"comment" length:"4000"`
 }
 
-// maxTasks is how many tasks a user has.
+// maxTasks is the maximum number of tasks of a user.
 const maxTasks = 1000
 
-// Validate refuses a task that ends before it begins, and one more than maxTasks.
+// Validate rejects a task that ends before it starts, and a new task where the user has maxTasks already.
 func (x *Task) Validate(c *resource.Change) error {
 	if c.Requested() && c.Creates() {
 		n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("tasks"), store.HasParent(x.Parent)}})

@@ -1,5 +1,5 @@
-// Package discovery compares what answers on a network with what the address manager says of it: ping sweeps, by schedule or on demand,
-// and the reconciliation of what they found.
+// Package discovery compares the hosts that answer on a network with the addresses in the database. It runs ping sweeps, on schedule or on
+// demand, and reconciles their results with the address data.
 package discovery
 
 //go:generate go run portolan/internal/engine/resource/gendoc

@@ -17,7 +17,7 @@ import (
 // policies is the name of the collection of reconciliation policies.
 const policies = "reconciliationPolicies"
 
-// registerReconciliation declares the collections of reconciliation policies and of what was discovered, and what is kept of either.
+// registerReconciliation declares the collections of reconciliation policies and discovered devices, and the tables of sweeps.
 func registerReconciliation(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "sweeps", Migrations: sweepMigrations, Tables: []store.Table{
 		{Name: "sweep_due", Columns: []string{"policy"}, Key: 1, Derived: "a policy is due again at its time"},
@@ -29,122 +29,122 @@ func registerReconciliation(r *resource.Registry) {
 		&DiscoveredVLAN{})
 }
 
-// Reconciliation is what policies of both families say.
+// Reconciliation are the fields that policies of both address families have in common.
 type Reconciliation struct {
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the policy.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// Enabled says whether it is done.
+	// Enabled controls whether the policy runs.
 	Enabled bool `api:"enabled,put"`
-	// SeedRouterAddresses are the routers that are asked first.
+	// SeedRouterAddresses are the routers where discovery starts.
 	SeedRouterAddresses []string `api:"seedRouterAddresses"`
-	// SNMP is how they are asked.
+	// SNMP is the SNMP access data of the routers.
 	SNMP *snmp.Settings `api:"snmp"`
-	// SkipFQDNEnabled says whether the names of what is found are not asked for.
+	// SkipFQDNEnabled controls whether the names of discovered hosts are left out.
 	SkipFQDNEnabled bool `api:"skipFqdnEnabled,put"`
-	// DNSServers are asked for names.
+	// DNSServers are the servers that names are looked up on.
 	DNSServers []string `api:"dnsServers"`
-	// BlackHoleVLAN is the VLAN that unused ports are in.
+	// BlackHoleVLAN is the VLAN of unused ports.
 	BlackHoleVLAN int64 `api:"blackHoleVlan,put" min:"1" max:"4096" default:"1"`
-	// TrunkDefaultVLAN is the VLAN of what comes without a tag.
+	// TrunkDefaultVLAN is the VLAN of untagged frames on trunks.
 	TrunkDefaultVLAN int64 `api:"trunkDefaultVlan,put" min:"1" max:"4096" default:"1"`
-	// StartDateTime is when it is done first.
+	// StartDateTime is the time of the first run.
 	StartDateTime time.Time `api:"startDateTime,required"`
-	// Frequency is how often it is done; null means once.
+	// Frequency is the time between two runs; null for a single run.
 	Frequency string `api:"frequency,duration"`
-	// NextDateTime is when it is done next; null where it is not.
+	// NextDateTime is the time of the next run; null where there is none.
 	NextDateTime time.Time `api:"nextDateTime,computed"`
-	// LastDateTime is when it was last done; null where it never was.
+	// LastDateTime is the time of the last run; null where there was none.
 	LastDateTime time.Time `api:"lastDateTime,computed"`
 }
 
-// Times are when it is done.
+// Times returns the schedule of the policy.
 func (x *Reconciliation) Times() timetable.Times {
 	return timetable.Times{Start: x.StartDateTime, Interval: x.Frequency, Enabled: x.Enabled, IntervalField: "frequency"}
 }
 
-// timed gives what both families have.
-func (x *Reconciliation) timed() *Reconciliation { return x }
+// reconciliation returns the fields that policies of both address families have in common.
+func (x *Reconciliation) reconciliation() *Reconciliation { return x }
 
-// BeforeWrite refuses times that never come.
+// BeforeWrite rejects a schedule that never runs.
 func (x *Reconciliation) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
-	if !resource.Provided[Options](c.API.Provisions).Sweeps { // it is refused where it is enabled
+	if !resource.Provided[Options](c.API.Provisions).Sweeps { // an enabled policy is rejected by Validate
 		return nil
 	}
 	return x.Times().Check(c.Tx.Now(), timesBefore(c))
 }
 
-// AfterWrite notes since when it is done as it says.
+// AfterWrite records the change of the schedule.
 func (x *Reconciliation) AfterWrite(c *resource.Change) error {
 	return x.Times().Note(c, timesBefore(c))
 }
 
-// timesBefore gives when the policy of a change was done before; nil of a new one.
+// timesBefore returns the schedule before the change; nil for a new policy.
 func timesBefore(c *resource.Change) *timetable.Times {
-	old, ok := c.Old.(interface{ timed() *Reconciliation })
+	old, ok := c.Old.(interface{ reconciliation() *Reconciliation })
 	if !ok {
 		return nil
 	}
-	times := old.timed().Times()
+	times := old.reconciliation().Times()
 	return &times
 }
 
-// IPv4ReconciliationPolicy says how what is in the network is compared with what is known here.
+// IPv4ReconciliationPolicy sets how hosts on the network are discovered and reconciled with the addresses of the database.
 type IPv4ReconciliationPolicy struct {
 	schema.Head `parents:"configurations|blocks|networks"`
 	Reconciliation
-	// DiscoveryMethod is how the network is looked at.
+	// DiscoveryMethod is the method of discovery.
 	DiscoveryMethod string `api:"discoveryMethod,required" enum:"SNMP|PINGSWEEP|SNMP_PINGSWEEP|NO_DISCOVERY"`
-	// NetworkBoundaries are the prefixes that are looked at; needed below a configuration.
+	// NetworkBoundaries are the prefixes to probe; required where the parent is a configuration.
 	NetworkBoundaries []string `api:"networkBoundaries"`
-	// PingSweepNetworkGaps are parts of them that are not pinged.
+	// PingSweepNetworkGaps are prefixes within the boundaries that are not pinged.
 	PingSweepNetworkGaps []string `api:"pingSweepNetworkGaps"`
-	// Overrides are addresses, prefixes and ranges that are never touched.
+	// Overrides are addresses, prefixes and ranges that are never probed or changed.
 	Overrides []string `api:"overrides"`
-	// ReclaimAcceptanceAge is after how long what is gone is given back; null leaves it to people.
+	// ReclaimAcceptanceAge is the time after which a static address that does not answer is deleted; null for never.
 	ReclaimAcceptanceAge string `api:"reclaimAcceptanceAge,duration"`
-	// UnknownAcceptanceAge is after how long what is unknown is taken in; null leaves it to people.
+	// UnknownAcceptanceAge is the time after which an unknown address that ping is added; null for never.
 	UnknownAcceptanceAge string `api:"unknownAcceptanceAge,duration"`
-	// MismatchAcceptanceAge is after how long what differs is overwritten; null leaves it to people.
+	// MismatchAcceptanceAge is the time after which an address that differs is overwritten; null for never.
 	MismatchAcceptanceAge string `api:"mismatchAcceptanceAge,duration"`
-	// View is the view that names go to.
+	// View is the view for the names of discovered hosts.
 	View schema.Ref `api:"view" ref:"View"`
 }
 
-// IPv6ReconciliationPolicy says how what is in the network is compared with what is known here.
+// IPv6ReconciliationPolicy sets how hosts on the network are discovered and reconciled with the addresses of the database.
 type IPv6ReconciliationPolicy struct {
 	schema.Head `parents:"blocks|networks"`
 	Reconciliation
-	// DiscoveryMethod is how the network is looked at.
+	// DiscoveryMethod is the method of discovery.
 	DiscoveryMethod string `api:"discoveryMethod,required" enum:"SNMP|NO_DISCOVERY"`
 }
 
-// DiscoveredARPEntry is who a router says has an address.
+// DiscoveredARPEntry is an entry in the ARP table of a router.
 type DiscoveredARPEntry struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// Device is the router.
 	Device schema.Ref `api:"device,readOnly" ref:"DiscoveredRouter|DiscoveredSwitch"`
-	// Address is the address.
+	// Address is the IP address.
 	Address string `api:"address,readOnly"`
-	// MACAddress is who has it.
+	// MACAddress is the hardware address.
 	MACAddress string `api:"macAddress,readOnly"`
-	// Interface is where that is.
+	// Interface is the interface of the router.
 	Interface schema.Ref `api:"interface,readOnly" ref:"DiscoveredInterface"`
 }
 
-// DiscoveredHost is a host that answers.
+// DiscoveredHost is a host that answered.
 type DiscoveredHost struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Device is the router or switch that it was seen at.
+	// Device is the router or switch where the host was seen.
 	Device schema.Ref `api:"device,readOnly" ref:"DiscoveredRouter|DiscoveredSwitch"`
-	// Address is its address.
+	// Address is the IP address of the host.
 	Address string `api:"address,readOnly"`
-	// MACAddress is its hardware address.
+	// MACAddress is the hardware address of the host.
 	MACAddress string `api:"macAddress,readOnly"`
-	// Interface is where it was seen.
+	// Interface is the interface where the host was seen.
 	Interface schema.Ref `api:"interface,readOnly" ref:"DiscoveredInterface"`
 }
 
@@ -153,63 +153,63 @@ type DiscoveredInterface struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// Device is the router or switch.
 	Device schema.Ref `api:"device,readOnly" ref:"DiscoveredRouter|DiscoveredSwitch"`
-	// Description says what it is for.
+	// Description is the description of the interface on the device.
 	Description string `api:"description,readOnly"`
-	// InterfaceIndex is its number.
+	// InterfaceIndex is the number of the interface.
 	InterfaceIndex *int64 `api:"interfaceIndex,readOnly"`
-	// MACAddress is its hardware address.
+	// MACAddress is the hardware address of the interface.
 	MACAddress string `api:"macAddress,readOnly"`
-	// Speed is how fast it is, in bits a second.
+	// Speed is the speed, in bits per second.
 	Speed *int64 `api:"speed,readOnly"`
-	// Connector is its kind.
+	// Connector is the kind of the connector.
 	Connector string `api:"connector,readOnly"`
-	// Alias is what people call it.
+	// Alias is the alias of the interface on the device.
 	Alias string `api:"alias,readOnly"`
 }
 
-// DiscoveredMACAddress is a hardware address that a switch has seen.
+// DiscoveredMACAddress is a hardware address that a switch has learned.
 type DiscoveredMACAddress struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// Device is the switch.
 	Device schema.Ref `api:"device,readOnly" ref:"DiscoveredRouter|DiscoveredSwitch"`
 	// MACAddress is the hardware address.
 	MACAddress string `api:"macAddress,readOnly"`
-	// PortMode is how the port is used.
+	// PortMode is the mode of the port.
 	PortMode string `api:"portMode,readOnly" enum:"TRUNK|ACCESS"`
-	// Interface is where it was seen.
+	// Interface is the interface where the address was learned.
 	Interface schema.Ref `api:"interface,readOnly" ref:"DiscoveredInterface"`
 }
 
-// DiscoveredNetwork is a network that a router has.
+// DiscoveredNetwork is a network that is attached to a router.
 type DiscoveredNetwork struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// Device is the router.
 	Device schema.Ref `api:"device,readOnly" ref:"DiscoveredRouter|DiscoveredSwitch"`
-	// Range is its prefix.
+	// Range is the prefix of the network.
 	Range string `api:"range,readOnly"`
-	// Interface is the interface that it is at.
+	// Interface is the interface of the router in the network.
 	Interface schema.Ref `api:"interface,readOnly" ref:"DiscoveredInterface"`
 }
 
-// DiscoveredRouter is a router.
+// DiscoveredRouter is a router that answered.
 type DiscoveredRouter struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Description says what it is.
+	// Description is the description of the router on the device.
 	Description string `api:"description,readOnly"`
-	// Address is its address.
+	// Address is the address of the router.
 	Address string `api:"address,readOnly"`
-	// Location is where it stands.
+	// Location is the location of the router.
 	Location string `api:"location,readOnly"`
 }
 
-// DiscoveredSwitch is a switch.
+// DiscoveredSwitch is a switch that answered.
 type DiscoveredSwitch struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Description says what it is.
+	// Description is the description of the switch on the device.
 	Description string `api:"description,readOnly"`
-	// Address is its address.
+	// Address is the address of the switch.
 	Address string `api:"address,readOnly"`
-	// Location is where it stands.
+	// Location is the location of the switch.
 	Location string `api:"location,readOnly"`
 }
 
@@ -218,13 +218,13 @@ type DiscoveredVLAN struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// Device is the switch.
 	Device schema.Ref `api:"device,readOnly" ref:"DiscoveredRouter|DiscoveredSwitch"`
-	// VLANID is its number.
+	// VLANID is the number of the VLAN.
 	VLANID *int64 `api:"vlanId,readOnly"`
-	// Interface is the interface that it is at.
+	// Interface is the interface in the VLAN.
 	Interface schema.Ref `api:"interface,readOnly" ref:"DiscoveredInterface"`
 }
 
-// Validate refuses what is not looked at yet, and what cannot be looked at.
+// Validate rejects settings that are malformed or that this version does not support.
 func (x *IPv4ReconciliationPolicy) Validate(c *resource.Change) error {
 	if err := x.check(c, &x.Head, x.DiscoveryMethod, true); err != nil {
 		return err
@@ -258,12 +258,13 @@ func (x *IPv4ReconciliationPolicy) Validate(c *resource.Change) error {
 	return nil
 }
 
-// Validate refuses what is not looked at yet.
+// Validate rejects settings that are malformed or that this version does not support.
 func (x *IPv6ReconciliationPolicy) Validate(c *resource.Change) error {
 	return x.check(c, &x.Head, x.DiscoveryMethod, false)
 }
 
-// check refuses a policy that would have to act, and one of the other family than what it is for.
+// check rejects an enabled policy that the manager cannot run, a parent of the other address family, and a second policy of the same
+// parent.
 func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string, v4 bool) error {
 	switch {
 	case x.Enabled && method != pingSweep:

@@ -21,62 +21,62 @@ import (
 //go:embed migrations/*/*.sql
 var sweepMigrations embed.FS
 
-// pingSweep is the discovery method that asks every address of a network whether it answers.
+// pingSweep is the discovery method that pings every address of a network.
 const pingSweep = "PINGSWEEP"
 
-// Bounds of sweeps: how many addresses one looks at, how many are asked at a time, and how many are named in an event.
+// Limits of a sweep: the number of addresses, of concurrent pings, and of addresses named in an event.
 const (
-	mostSwept  = 1 << 16
-	askedAside = 64
-	mostNamed  = 20
+	maxSweepAddresses  = 1 << 16
+	maxConcurrentPings = 64
+	maxNamedAddresses  = 20
 )
 
-// Times of the work on reconciliation.
+// Intervals of the sweeper, and the kinds of findings in the table sweep_finding.
 const (
-	sweepEvery       = time.Second
+	sweepInterval    = time.Second
 	sweepLease       = 10 * time.Second
 	findingUnknown   = "unknown"
 	findingReclaimed = "reclaimable"
 )
 
-// Options are how the manager was started.
+// Options are the start options of the manager that this package uses.
 type Options struct {
-	// Sweeps allows the manager to probe networks by itself (--sweep).
+	// Sweeps allows the manager to probe networks (--sweep).
 	Sweeps bool
 }
 
-// Sweeper works reconciliation policies off: of all managers of a database one at a time.
+// Sweeper runs reconciliation policies. A lease ensures that only one manager of a database runs them at a time.
 type Sweeper struct {
 	api   *resource.API
 	log   *slog.Logger
 	lease *store.Lease
 	clock *timetable.Clock
-	// answers asks whether an address answers.
-	answers func(ctx context.Context, a netip.Addr) (bool, error)
+	// ping reports whether an address ping.
+	ping func(ctx context.Context, a netip.Addr) (bool, error)
 }
 
-// NewSweeper makes what looks at networks; answers asks an address. Run runs it.
-func NewSweeper(a *resource.API, answers func(ctx context.Context, a netip.Addr) (bool, error), log *slog.Logger) *Sweeper {
-	return &Sweeper{api: a, log: log, answers: answers, lease: a.Store.NewLease("reconciliation", sweepLease),
+// NewSweeper returns a sweeper that probes addresses with ping. Start it with Run.
+func NewSweeper(a *resource.API, ping func(ctx context.Context, a netip.Addr) (bool, error), log *slog.Logger) *Sweeper {
+	return &Sweeper{api: a, log: log, ping: ping, lease: a.Store.NewLease("reconciliation", sweepLease),
 		clock: timetable.NewClock(a, policies)}
 }
 
-// Run works until ctx ends. A manager that may not look at networks leaves that to others.
+// Run runs policies until ctx is cancelled. It returns at once if the manager was started without --sweep.
 func (s *Sweeper) Run(ctx context.Context) {
 	if !resource.Provided[Options](s.api.Provisions).Sweeps {
 		return
 	}
-	s.api.Store.Work(ctx, sweepEvery, s.log, "reconciliation", s.look, s.lease)
+	s.api.Store.Work(ctx, sweepInterval, s.log, "reconciliation", s.runPending, s.lease)
 }
 
-// look notes the policies that are due, and works them off.
-func (s *Sweeper) look(ctx context.Context) error {
+// runPending adds the policies that are due to the queue, and runs all policies in it.
+func (s *Sweeper) runPending(ctx context.Context) error {
 	due, err := s.clock.Due(ctx)
 	if err != nil {
 		return err
 	}
-	asked, err := s.asked(ctx)
-	if err != nil || !due && len(asked) == 0 {
+	pending, err := s.pendingPolicies(ctx)
+	if err != nil || !due && len(pending) == 0 {
 		return err
 	}
 	if held, err := s.lease.Take(ctx); err != nil || !held {
@@ -91,11 +91,11 @@ func (s *Sweeper) look(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if asked, err = s.asked(ctx); err != nil {
+		if pending, err = s.pendingPolicies(ctx); err != nil {
 			return err
 		}
 	}
-	for _, id := range asked {
+	for _, id := range pending {
 		if err := s.reconcile(ctx, id); err != nil {
 			return fmt.Errorf("reconciliation policy %d: %w", id, err)
 		}
@@ -103,8 +103,8 @@ func (s *Sweeper) look(ctx context.Context) error {
 	return nil
 }
 
-// asked gives the policies that are to be worked off.
-func (s *Sweeper) asked(ctx context.Context) (ids []int64, err error) {
+// pendingPolicies returns the ids of the policies in the queue, the table sweep_due.
+func (s *Sweeper) pendingPolicies(ctx context.Context) (ids []int64, err error) {
 	err = s.api.Store.View(ctx, func(tx *store.Tx) error {
 		ids = nil
 		return tx.Each(func(scan func(...any) error) error {
@@ -117,18 +117,19 @@ func (s *Sweeper) asked(ctx context.Context) (ids []int64, err error) {
 	return ids, err
 }
 
-// sweep is one look at the networks of a policy.
+// sweep is one run of a policy.
 type sweep struct {
 	policy *IPv4ReconciliationPolicy
-	// networks are those that are looked at, asked their addresses; bounded says that there are more than are looked at.
-	networks []*store.Resource
-	asked    map[int64][]netip.Addr
-	bounded  bool
-	// answer are the addresses that answer.
-	answer map[netip.Addr]bool
+	// networks are the networks to probe, and targets their addresses to ping, by network id. isTruncated reports that addresses were left
+	// out because of maxSweepAddresses.
+	networks    []*store.Resource
+	targets     map[int64][]netip.Addr
+	isTruncated bool
+	// answering are the addresses that answered.
+	answering map[netip.Addr]bool
 }
 
-// reconcile works a policy off.
+// reconcile runs a policy: it pings the addresses, applies the result in one transaction and removes the policy from the queue.
 func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
 	w, err := s.plan(ctx, id)
 	if err != nil {
@@ -136,25 +137,25 @@ func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
 	}
 	var failure error
 	if w != nil {
-		if failure = s.ask(ctx, w); ctx.Err() != nil {
+		if failure = s.probe(ctx, w); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	if failure != nil {
-		s.log.Warn("the addresses of a reconciliation policy cannot be asked", "policy", id, "reason", failure)
+		s.log.Warn("ping sweep failed", "policy", id, "reason", failure)
 	}
 	return s.lease.Update(ctx, s.author(w), func(tx *store.Tx) error {
 		if err := tx.Write("DELETE FROM sweep_due WHERE policy = ?", id); err != nil || w == nil {
 			return err
 		}
 		if failure != nil {
-			return event.Add(tx, w.failed(failure), id)
+			return event.Add(tx, w.failureEvent(failure), id)
 		}
 		return w.settle(&resource.Change{Tx: tx, API: s.api})
 	})
 }
 
-// author says in the history why something was changed.
+// author returns the author of the changes, whose comment names the policy.
 func (s *Sweeper) author(w *sweep) store.Author {
 	if w == nil {
 		return store.Author{}
@@ -162,7 +163,7 @@ func (s *Sweeper) author(w *sweep) store.Author {
 	return store.Author{Comment: fmt.Sprintf("reconciliation policy %d", w.policy.ID)}
 }
 
-// plan finds the addresses that a policy asks; nil where it is gone, or not enabled any more.
+// plan returns a sweep with the addresses to ping; nil if the policy was deleted or disabled meanwhile.
 func (s *Sweeper) plan(ctx context.Context, id int64) (w *sweep, err error) {
 	err = s.api.Store.View(ctx, func(tx *store.Tx) error {
 		w = nil
@@ -181,19 +182,19 @@ func (s *Sweeper) plan(ctx context.Context, id int64) (w *sweep, err error) {
 		if !ok || !x.Enabled {
 			return nil
 		}
-		w = &sweep{policy: x, asked: map[int64][]netip.Addr{}, answer: map[netip.Addr]bool{}}
-		return w.find(tx, row)
+		w = &sweep{policy: x, targets: map[int64][]netip.Addr{}, answering: map[netip.Addr]bool{}}
+		return w.findTargets(tx, row)
 	})
 	return w, err
 }
 
-// find finds the networks of a policy, and the addresses of hosts in them that it asks.
-func (w *sweep) find(tx *store.Tx, row *store.Resource) error {
+// findTargets sets the networks of the policy and the addresses to ping in them, at most maxSweepAddresses.
+func (w *sweep) findTargets(tx *store.Tx, row *store.Resource) error {
 	bounds, err := w.bounds(tx, row)
 	if err != nil {
 		return err
 	}
-	never, err := ranges(append(slices.Clone(w.policy.PingSweepNetworkGaps), w.policy.Overrides...))
+	excluded, err := parseRanges(append(slices.Clone(w.policy.PingSweepNetworkGaps), w.policy.Overrides...))
 	if err != nil {
 		return err
 	}
@@ -207,30 +208,30 @@ func (w *sweep) find(tx *store.Tx, row *store.Resource) error {
 			if n.Type != "IPv4Network" {
 				return nil
 			}
-			asked := map[netip.Addr]bool{}
+			added := map[netip.Addr]bool{}
 			for _, bound := range bounds {
 				both, ok := ipam.Usable(n).Intersect(bound)
-				for a := both.Low; ok && total < mostSwept; a = a.Next() {
-					if !asked[a] && !within(never, a) {
+				for a := both.Low; ok && total < maxSweepAddresses; a = a.Next() {
+					if !added[a] && !within(excluded, a) {
 						total++
-						asked[a] = true
-						w.asked[n.ID] = append(w.asked[n.ID], a)
+						added[a] = true
+						w.targets[n.ID] = append(w.targets[n.ID], a)
 					}
 					ok = a != both.High
 				}
 			}
-			w.bounded = w.bounded || total >= mostSwept
-			if len(asked) > 0 {
+			w.isTruncated = w.isTruncated || total >= maxSweepAddresses
+			if len(added) > 0 {
 				w.networks = append(w.networks, n.Clone())
 			}
 			return nil
 		})
 }
 
-// bounds gives what a policy looks at: its boundaries, or the range of what it lies below.
+// bounds returns the ranges that a policy covers: its boundaries, or the range of its parent if it has none.
 func (w *sweep) bounds(tx *store.Tx, row *store.Resource) ([]space.Range, error) {
 	if len(w.policy.NetworkBoundaries) > 0 {
-		return ranges(w.policy.NetworkBoundaries)
+		return parseRanges(w.policy.NetworkBoundaries)
 	}
 	above, err := tx.Get(row.Parent)
 	if err != nil {
@@ -239,8 +240,8 @@ func (w *sweep) bounds(tx *store.Tx, row *store.Resource) ([]space.Range, error)
 	return []space.Range{ipam.RangeOf(above)}, nil
 }
 
-// ranges reads addresses, prefixes and ranges, which were checked.
-func ranges(texts []string) (all []space.Range, err error) {
+// parseRanges parses addresses, prefixes and ranges, which were validated when the policy was written.
+func parseRanges(texts []string) (all []space.Range, err error) {
 	for _, text := range texts {
 		if a, err := netip.ParseAddr(text); err == nil {
 			all = append(all, space.Range{Low: a, High: a})
@@ -255,32 +256,32 @@ func ranges(texts []string) (all []space.Range, err error) {
 	return all, nil
 }
 
-// ask asks the addresses, some at a time.
-func (s *Sweeper) ask(ctx context.Context, w *sweep) error {
+// probe pings the addresses, up to maxConcurrentPings at a time. It returns the first error, and stops there.
+func (s *Sweeper) probe(ctx context.Context, w *sweep) error {
 	var mu sync.Mutex
 	var failure error
-	var asking sync.WaitGroup
-	turn := make(chan struct{}, askedAside)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxConcurrentPings)
 	for _, n := range w.networks {
-		for _, a := range w.asked[n.ID] {
-			turn <- struct{}{}
-			asking.Go(func() {
-				defer func() { <-turn }()
-				yes, err := s.answers(ctx, a)
+		for _, a := range w.targets[n.ID] {
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				yes, err := s.ping(ctx, a)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil && failure == nil {
 					failure = err
 				}
 				if yes {
-					w.answer[a] = true
+					w.answering[a] = true
 				}
 			})
 			mu.Lock()
 			failed := failure != nil
 			mu.Unlock()
 			if failed || ctx.Err() != nil {
-				asking.Wait()
+				wg.Wait()
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
@@ -288,6 +289,6 @@ func (s *Sweeper) ask(ctx context.Context, w *sweep) error {
 			}
 		}
 	}
-	asking.Wait()
+	wg.Wait()
 	return failure
 }

@@ -14,38 +14,39 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// settled is what came of a sweep.
-type settled struct{ unknown, added, reclaimable, freed []netip.Addr }
+// sweepResult lists the addresses of a sweep by result: findings that stay open, and addresses that were added or deleted.
+type sweepResult struct{ unknown, added, reclaimable, freed []netip.Addr }
 
-// settle compares what answers with what is known, notes since when they differ, and settles what has differed long enough.
+// settle compares the ping with the database, stores the open findings, and applies those that are older than the acceptance age of the
+// policy.
 func (w *sweep) settle(c *resource.Change) error {
 	before, err := w.findings(c.Tx)
 	if err != nil {
 		return err
 	}
-	var done settled
+	var done sweepResult
 	now := map[string]finding{}
 	for _, n := range w.networks {
-		if err := w.network(c, n, before, now, &done); err != nil {
+		if err := w.compareNetwork(c, n, before, now, &done); err != nil {
 			return err
 		}
 	}
-	if err := w.keep(c.Tx, now); err != nil {
+	if err := w.saveFindings(c.Tx, now); err != nil {
 		return err
 	}
-	if err := w.discovered(c); err != nil {
+	if err := w.updateDiscoveredHosts(c); err != nil {
 		return err
 	}
-	return event.Add(c.Tx, w.event(&done), w.policy.ID)
+	return event.Add(c.Tx, w.resultEvent(&done), w.policy.ID)
 }
 
-// finding is that what is known of an address differs from what is out there, since a time in Unix milliseconds.
+// finding is a difference between the database and the ping for one address. since is its start, in Unix milliseconds.
 type finding struct {
 	kind  string
 	since int64
 }
 
-// findings reads what differed before.
+// findings returns the stored findings of the policy, by address.
 func (w *sweep) findings(tx *store.Tx) (map[string]finding, error) {
 	all := map[string]finding{}
 	err := tx.Each(func(scan func(...any) error) error {
@@ -58,8 +59,8 @@ func (w *sweep) findings(tx *store.Tx) (map[string]finding, error) {
 	return all, err
 }
 
-// keep writes what differs now in place of what differed before.
-func (w *sweep) keep(tx *store.Tx, now map[string]finding) error {
+// saveFindings replaces the stored findings of the policy.
+func (w *sweep) saveFindings(tx *store.Tx, now map[string]finding) error {
 	if err := tx.Write("DELETE FROM sweep_finding WHERE policy = ?", w.policy.ID); err != nil {
 		return err
 	}
@@ -72,8 +73,8 @@ func (w *sweep) keep(tx *store.Tx, now map[string]finding) error {
 	return nil
 }
 
-// network compares one network. Where nobody in it answers it may be the way there that is broken: nothing is reclaimed then.
-func (w *sweep) network(c *resource.Change, n *store.Resource, before, now map[string]finding, done *settled) error {
+// compareNetwork compares one network. If no address in it ping, the network itself may be unreachable, so no address is reclaimed.
+func (w *sweep) compareNetwork(c *resource.Change, n *store.Resource, before, now map[string]finding, done *sweepResult) error {
 	known := map[netip.Addr]*store.Resource{}
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("addresses"), store.HasParent(n.ID)}},
 		func(r *store.Resource) error {
@@ -82,14 +83,14 @@ func (w *sweep) network(c *resource.Change, n *store.Resource, before, now map[s
 		}); err != nil {
 		return err
 	}
-	reached := slices.ContainsFunc(w.asked[n.ID], func(a netip.Addr) bool { return w.answer[a] })
-	for _, a := range w.asked[n.ID] {
+	reached := slices.ContainsFunc(w.targets[n.ID], func(a netip.Addr) bool { return w.answering[a] })
+	for _, a := range w.targets[n.ID] {
 		row := known[a]
 		var kind, age string
 		switch {
-		case row == nil && w.answer[a]:
+		case row == nil && w.answering[a]:
 			kind, age = findingUnknown, w.policy.UnknownAcceptanceAge
-		case row != nil && !w.answer[a] && reached && isStatic(c, row):
+		case row != nil && !w.answering[a] && reached && isStatic(c, row):
 			kind, age = findingReclaimed, w.policy.ReclaimAcceptanceAge
 		default:
 			continue
@@ -109,16 +110,16 @@ func (w *sweep) network(c *resource.Change, n *store.Resource, before, now map[s
 	return nil
 }
 
-// isStatic reports whether an address is one that may be given back: reserved ones and gateways stay.
+// isStatic reports whether an address may be reclaimed: only static ones are, not reserved ones and gateways.
 func isStatic(c *resource.Change, row *store.Resource) bool {
 	o, err := c.API.Object(row)
 	x, ok := o.(*ipam.IPv4Address)
 	return err == nil && ok && x.State == "STATIC"
 }
 
-// settleOne notes a finding and, where it is to be settled, adds or gives back the address.
+// settleOne records a finding in done. If settle is true, it adds the unknown address or deletes the silent one.
 func (w *sweep) settleOne(c *resource.Change, n *store.Resource, a netip.Addr, row *store.Resource, kind string, settle bool,
-	done *settled,
+	done *sweepResult,
 ) error {
 	switch {
 	case kind == findingUnknown && !settle:
@@ -138,8 +139,8 @@ func (w *sweep) settleOne(c *resource.Change, n *store.Resource, a netip.Addr, r
 	return nil
 }
 
-// discovered lists the hosts that answered in place of those that did before.
-func (w *sweep) discovered(c *resource.Change) error {
+// updateDiscoveredHosts replaces the discovered hosts of the policy by the hosts that answered.
+func (w *sweep) updateDiscoveredHosts(c *resource.Change) error {
 	var old []*store.Resource
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("discoveredDevices"),
 		store.HasParent(w.policy.ID)}}, func(r *store.Resource) error {
@@ -155,7 +156,7 @@ func (w *sweep) discovered(c *resource.Change) error {
 			return err
 		}
 		x, ok := o.(*DiscoveredHost)
-		if a, err := netip.ParseAddr(x.Address); ok && err == nil && w.answer[a] {
+		if a, err := netip.ParseAddr(x.Address); ok && err == nil && w.answering[a] {
 			there[x.Address] = true
 			continue
 		}
@@ -163,7 +164,7 @@ func (w *sweep) discovered(c *resource.Change) error {
 			return err
 		}
 	}
-	for a := range w.answer {
+	for a := range w.answering {
 		if there[a.String()] {
 			continue
 		}
@@ -176,44 +177,44 @@ func (w *sweep) discovered(c *resource.Change) error {
 	return nil
 }
 
-// event says what came of it.
-func (w *sweep) event(done *settled) event.Event {
+// resultEvent returns the event that reports the result of the sweep.
+func (w *sweep) resultEvent(done *sweepResult) event.Event {
 	total := 0
-	for _, list := range w.asked {
+	for _, list := range w.targets {
 		total += len(list)
 	}
 	text := fmt.Sprintf("Reconciliation policy %d asked %d addresses of %d networks: %d answer", w.policy.ID, total, len(w.networks),
-		len(w.answer))
+		len(w.answering))
 	for _, part := range []struct {
 		what string
 		list []netip.Addr
 	}{{"not known here", done.unknown}, {"added", done.added}, {"known and silent", done.reclaimable}, {"given back", done.freed}} {
 		if len(part.list) > 0 {
-			text += fmt.Sprintf("; %d %s: %s", len(part.list), part.what, named(part.list))
+			text += fmt.Sprintf("; %d %s: %s", len(part.list), part.what, formatAddresses(part.list))
 		}
 	}
 	kind := "INFO"
-	if w.bounded {
+	if w.isTruncated {
 		kind = "WARNING"
-		text += fmt.Sprintf("; no more than %d addresses are asked: set closer boundaries", mostSwept)
+		text += fmt.Sprintf("; no more than %d addresses are asked: set closer boundaries", maxSweepAddresses)
 	}
 	return event.Event{EventType: kind, Category: "IP_RECONCILIATION", SourceName: w.policy.Name, Message: text}
 }
 
-// named names the first of some addresses.
-func named(list []netip.Addr) string {
+// formatAddresses returns up to maxNamedAddresses addresses as text, and the number of the others.
+func formatAddresses(list []netip.Addr) string {
 	var texts []string
-	for _, a := range list[:min(len(list), mostNamed)] {
+	for _, a := range list[:min(len(list), maxNamedAddresses)] {
 		texts = append(texts, a.String())
 	}
-	if n := len(list) - mostNamed; n > 0 {
+	if n := len(list) - maxNamedAddresses; n > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", n))
 	}
 	return strings.Join(texts, ", ")
 }
 
-// failed says why addresses could not be asked. Nothing is changed then, until the policy is due again.
-func (w *sweep) failed(reason error) event.Event {
+// failureEvent returns the event for a sweep that failed. Such a sweep changes nothing; the policy runs again at its next time.
+func (w *sweep) failureEvent(reason error) event.Event {
 	return event.Event{EventType: "FAILED", Category: "IP_RECONCILIATION", SourceName: w.policy.Name,
 		Message: fmt.Sprintf("Reconciliation policy %d could not ask its addresses: %v", w.policy.ID, reason)}
 }

@@ -18,8 +18,8 @@ type waiting struct {
 	state, message            string
 }
 
-// await ends the deployments whose service points all serve what was deployed, or have not for too long.
-func (d *Deployer) await(ctx context.Context) error {
+// endWaits ends the deployments whose service points all serve the deployed content, or have not confirmed it within waitTime.
+func (d *Deployer) endWaits(ctx context.Context) error {
 	over := map[int64]waiting{}
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
 		var all []waiting
@@ -59,12 +59,12 @@ func (d *Deployer) await(ctx context.Context) error {
 	return nil
 }
 
-// joined puts sentences behind each other, without those that are empty.
+// joined joins the sentences that are not empty.
 func joined(sentences ...string) string {
 	return strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), "; ")
 }
 
-// served reports whether a deployment has ended: its service point serves it, or why says why not.
+// served reports whether a deployment has ended for one service point. why is empty if the service point serves it, else the reason.
 func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err error) {
 	row, err := tx.Get(w.server)
 	if store.IsNotFound(err) {

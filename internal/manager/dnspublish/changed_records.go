@@ -8,25 +8,26 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Kinds of the records that a deployment carried.
+// Kinds of record changes in a deployment.
 const (
 	recordAdded   = "added"
 	recordUpdated = "updated"
 	recordDeleted = "deleted"
 )
 
-// deletedRecords are the records that deployments took away, as they were last.
+// deletedRecords is the table with the last images of the records that deployments deleted.
 const deletedRecords store.Source = "deployment_deleted"
 
-// mostNoted is how many records a deployment lists. Those that it took away are looked for among as many of the last ones that were
-// deleted, in as many of the last transactions.
-const mostNoted = 10_000
+// maxListedRecords is the maximum number of records that a deployment lists. Deleted records are searched among as many of the last
+// deletions, in as many of the last transactions.
+const maxListedRecords = 10_000
 
-// carried are the records that a deployment changed of a zone: what was done, by the name's key (naming.Key) and the type.
-type carried map[string]map[uint16]string
+// recordChanges are the record changes of a zone in a deployment: the kind of change by the key of the name (naming.Key) and the record
+// type.
+type recordChanges map[string]map[uint16]string
 
-// of gives what was done with records of some types under a name; empty where nothing was.
-func (c carried) of(name string, types []uint16) string {
+// of returns the kind of change of a name for the first of the given types that changed; empty if none changed.
+func (c recordChanges) of(name string, types []uint16) string {
 	for _, one := range types {
 		if kind := c[name][one]; kind != "" {
 			return kind
@@ -35,12 +36,12 @@ func (c carried) of(name string, types []uint16) string {
 	return ""
 }
 
-// carriedOf gives the records that a publication changes, as far as there is room for them.
-func carriedOf(c *publication) (carried, error) {
-	found, noted := carried{}, 0
+// recordChangesOf returns the record changes of a publication, at most maxListedRecords of them.
+func recordChangesOf(c *publication) (recordChanges, error) {
+	found, noted := recordChanges{}, 0
 	for i, entries := range [][]zonedata.Entry{c.removed, c.added} {
 		for _, e := range entries {
-			if noted >= mostNoted {
+			if noted >= maxListedRecords {
 				return found, nil
 			}
 			rr, err := e.Record.RR()
@@ -63,23 +64,23 @@ func carriedOf(c *publication) (carried, error) {
 	return found, nil
 }
 
-// noteRecords keeps which records a deployment carried: of each name that changed, those that are there, which are new or others, and those
-// that are not there any more.
-func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64) error {
+// storeRecordChanges stores the records that a deployment changed: for each changed name, the added and updated records that exist, and the
+// deleted ones.
+func (o *outcome) storeRecordChanges(tx *store.Tx, api *resource.API, deployment int64) error {
 	noted := 0
 	note := func(kind string, record int64) error {
 		noted++
 		return tx.Write("INSERT INTO deployment_record (deployment, kind, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", deployment, kind,
 			record)
 	}
-	fewer := map[int64]carried{} // names that have lost something, by their zone
+	fewer := map[int64]recordChanges{} // names that lost records, by zone
 	since := int64(0)
 	for _, c := range o.all {
 		zone := c.zone.row.ID
-		if !c.existed || zone == 0 { // all of it
+		if !c.existed || zone == 0 { // a new zone: its records are not listed
 			continue
 		}
-		names, err := carriedOf(c)
+		names, err := recordChangesOf(c)
 		if err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 					continue
 				}
 				if fewer[zone] == nil {
-					fewer[zone] = carried{}
+					fewer[zone] = recordChanges{}
 				}
 				if fewer[zone][name] == nil {
 					fewer[zone][name] = map[uint16]string{}
@@ -101,7 +102,7 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 				return err
 			}
 			for _, r := range rows {
-				if r.Collection != "resourceRecords" || r.Parent != zone || noted >= mostNoted {
+				if r.Collection != "resourceRecords" || r.Parent != zone || noted >= maxListedRecords {
 					continue
 				}
 				types, err := dns.RecordTypes(api, r)
@@ -109,7 +110,7 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 					return err
 				}
 				kind := names.of(name, types)
-				if kind == recordDeleted { // others of its name and type went
+				if kind == recordDeleted { // other records with its name and type were deleted
 					kind = recordUpdated
 				}
 				if kind == "" {
@@ -127,14 +128,14 @@ func (o *outcome) noteRecords(tx *store.Tx, api *resource.API, deployment int64)
 	if len(fewer) == 0 {
 		return nil
 	}
-	return tx.EachDeleted(since, mostNoted, mostNoted, func(r *store.Resource) error {
-		if r.Collection != "resourceRecords" || fewer[r.Parent][r.Key] == nil || noted >= mostNoted {
+	return tx.EachDeleted(since, maxListedRecords, maxListedRecords, func(r *store.Resource) error {
+		if r.Collection != "resourceRecords" || fewer[r.Parent][r.Key] == nil || noted >= maxListedRecords {
 			return nil
 		}
 		if types, err := dns.RecordTypes(api, r); err != nil || fewer[r.Parent].of(r.Key, types) == "" {
 			return err
 		}
-		if _, err := tx.Head(r.ID); err == nil || !store.IsNotFound(err) { // it is there again
+		if _, err := tx.Head(r.ID); err == nil || !store.IsNotFound(err) { // a record with this id exists again
 			return err
 		}
 		if err := tx.Keep(deletedRecords, r); err != nil {

@@ -14,9 +14,9 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// checks are how the data of zones is checked before it is deployed, as the server or its configuration says. Each means what it means to
-// the zone checker of BIND: IGNORE, WARN or FAIL. The integrity is looked at within the zone, unless it is NONE; what lies elsewhere is
-// not asked for, so that LOCAL, LOCAL_SIBLING, FULL and FULL_SIBLING are one, and warn.
+// checks are the checks of zone data before a deployment, as the server or its configuration sets them. The values IGNORE, WARN and FAIL
+// have the same meaning as for named-checkzone of BIND. Unless Integrity is NONE, targets within the zone are checked. Targets elsewhere
+// are not looked up, so LOCAL, LOCAL_SIBLING, FULL and FULL_SIBLING are the same, and only warn.
 type checks struct {
 	Settings  bool   `json:"dnsConfigurationValidationEnabled"`
 	Zones     bool   `json:"dnsZoneValidationEnabled"`
@@ -29,7 +29,7 @@ type checks struct {
 	Wildcard  string `json:"checkWildcardValidation"`
 }
 
-// checksOf gives those of a server.
+// checksOf returns the checks of a server.
 func checksOf(tx *store.Tx, server *store.Resource) (c checks, err error) {
 	row := server.Clone()
 	if err := serverconfig.CompleteServers(tx, []*store.Resource{row}); err != nil {
@@ -38,23 +38,23 @@ func checksOf(tx *store.Tx, server *store.Resource) (c checks, err error) {
 	return c, json.Unmarshal(row.Body, &c)
 }
 
-// enabled reports whether anything is checked.
+// enabled reports whether there are any checks.
 func (c checks) enabled() bool { return c.Settings || c.Zones }
 
-// findings are what is wrong with zones, in sentences; as many as somebody would read.
+// findings are the problems of zones as sentences, up to maxFindings.
 type findings struct {
 	warnings, faults []string
 	more             int
 }
 
-// mostFindings is how many are listed.
-const mostFindings = 20
+// maxFindings is the maximum number of findings that are listed.
+const maxFindings = 20
 
 func (f *findings) add(level, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	switch {
 	case level == "IGNORE" || level == "":
-	case len(f.warnings)+len(f.faults) >= mostFindings && (level != "FAIL" || len(f.faults) > 0):
+	case len(f.warnings)+len(f.faults) >= maxFindings && (level != "FAIL" || len(f.faults) > 0):
 		f.more++
 	case level == "FAIL":
 		f.faults = append(f.faults, text)
@@ -63,8 +63,8 @@ func (f *findings) add(level, format string, args ...any) {
 	}
 }
 
-// zone checks the records of a zone.
-func (c checks) zone(f *findings, apex string, entries []zonedata.Entry) error {
+// checkZone checks the records of a zone.
+func (c checks) checkZone(f *findings, apex string, entries []zonedata.Entry) error {
 	if !c.Zones {
 		return nil
 	}
@@ -90,15 +90,15 @@ func (c checks) zone(f *findings, apex string, entries []zonedata.Entry) error {
 		if err != nil {
 			return err
 		}
-		c.record(f, apex, rr, kinds)
-		c.hidden(f, apex, rr, kinds, glue)
+		c.checkRecord(f, apex, rr, kinds)
+		c.checkOccluded(f, apex, rr, kinds, glue)
 	}
 	return nil
 }
 
-// hidden finds a record that lies where others answer, below a delegation, and is no address of a name server there: nobody is given it
-// (RFC 1034 section 4.2.1).
-func (c checks) hidden(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool, glue map[string]bool) {
+// checkOccluded reports a record below a delegation that is not an address of a name server there (glue). Such a record is never returned
+// to a client (RFC 1034 section 4.2.1).
+func (c checks) checkOccluded(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool, glue map[string]bool) {
 	name := wire.CanonicalName(rr.Header().Name)
 	if c.Integrity == "NONE" || name == apex || isAddress(rr) && glue[name] {
 		return
@@ -112,7 +112,7 @@ func (c checks) hidden(f *findings, apex string, rr wire.RR, kinds map[string]ma
 		if !kinds[string(packed[:n])][wire.TypeNS] {
 			continue
 		}
-		// What says where the others are stands at the delegation itself.
+		// NS and DS records belong to the delegation itself.
 		if t := rr.Header().Rrtype; at == name && (t == wire.TypeNS || t == wire.TypeDS) {
 			continue
 		}
@@ -128,8 +128,8 @@ func isAddress(rr wire.RR) bool {
 	return t == wire.TypeA || t == wire.TypeAAAA
 }
 
-// record checks one record.
-func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool) {
+// checkRecord checks one record. kinds are the types at each name of the zone.
+func (c checks) checkRecord(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool) {
 	name := rr.Header().Name
 	if labels := wire.SplitDomainName(name); len(labels) > 1 {
 		for _, label := range labels[1:] {
@@ -156,7 +156,7 @@ func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]ma
 	case *wire.SRV:
 		target, what, alias = x.Target, "SRV", c.SRVAlias
 	case *wire.NS:
-		target, what, alias = x.Ns, "NS", c.NS // an alias is no name server (RFC 2181 section 10.3)
+		target, what, alias = x.Ns, "NS", c.NS // an alias is not valid for a name server (RFC 2181 section 10.3)
 		if isLiteral(target) {
 			f.add(c.NS, "the NS record of %s leads to an address, %s, and not to a name", name, target)
 		}
@@ -179,7 +179,7 @@ func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]ma
 	if c.Integrity == "NONE" || of[wire.TypeA] || of[wire.TypeAAAA] {
 		return
 	}
-	// Who asks for what lies below a delegation has to know the address of a name server in it before (RFC 1034 section 4.2.1).
+	// A name server below its own delegation is reachable only if the parent zone has its address (RFC 1034 section 4.2.1).
 	if what == "NS" && wire.CanonicalName(name) != apex && wire.IsSubDomain(wire.CanonicalName(name), wire.CanonicalName(target)) {
 		f.add("WARN", "the NS record of %s leads to %s, which lies below it and has no address here (glue)", name, target)
 		return
@@ -189,7 +189,7 @@ func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]ma
 	}
 }
 
-// delegated reports whether a name lies where others answer, below the apex.
+// delegated reports whether a name is below a delegation of the zone, or is covered by a wildcard.
 func delegated(kinds map[string]map[uint16]bool, apex, name string) bool {
 	for name = wire.CanonicalName(name); name != apex && wire.IsSubDomain(apex, name); {
 		packed := make([]byte, 256)
@@ -209,13 +209,13 @@ func delegated(kinds map[string]map[uint16]bool, apex, name string) bool {
 	return false
 }
 
-// isLiteral reports whether a name looks like an IPv4 address.
+// isLiteral reports whether a name is written like an IPv4 address.
 func isLiteral(name string) bool {
 	a, err := netip.ParseAddr(strings.TrimSuffix(name, "."))
 	return err == nil && a.Is4()
 }
 
-// hostLabels reports whether a name is a host's (RFC 1123 section 2.1), or a wildcard for some.
+// hostLabels reports whether a name is a valid host name (RFC 1123 section 2.1), or a wildcard for host names.
 func hostLabels(name string) bool {
 	for _, label := range wire.SplitDomainName(strings.TrimPrefix(name, "*.")) {
 		if strings.Trim(strings.ToLower(label), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-' {
@@ -225,7 +225,7 @@ func hostLabels(name string) bool {
 	return true
 }
 
-// err words the faults; nil where there are none.
+// err returns the faults as one error; nil where there are none.
 func (f *findings) err() error {
 	if len(f.faults) == 0 {
 		return nil

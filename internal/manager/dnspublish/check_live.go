@@ -9,8 +9,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// failing are the checks that keep records from being deployed: those that only warn are left out. What a record leads to is looked at as
-// far as an alias there is one of them.
+// failing returns the checks that prevent the deployment of a record, without those that only warn. some reports whether there are any.
+// These checks examine the target of a record only for an alias.
 func (c checks) failing() (only checks, some bool) {
 	only = checks{Zones: c.Zones, Integrity: "NONE"}
 	if !c.Zones {
@@ -25,7 +25,7 @@ func (c checks) failing() (only checks, some bool) {
 	return only, some
 }
 
-// checksFor are the checks that the servers that answer for a zone have.
+// checksFor returns the failing checks of the servers that answer for a zone.
 func (p *plan) checksFor(z *plannedZone) (all []checks, err error) {
 	if p.isForeign(z) || p.isPolicy(z) {
 		return nil, nil
@@ -52,20 +52,20 @@ func (p *plan) checksFor(z *plannedZone) (all []checks, err error) {
 	return all, nil
 }
 
-// rrset is a name and a type.
+// rrset identifies an RRset by owner and type.
 type rrset struct {
 	owner string
 	kind  uint16
 }
 
-// rrsetOf is what an entry belongs to.
+// rrsetOf returns the RRset of an entry.
 func rrsetOf(e zonedata.Entry) rrset { return rrset{string(e.Key), e.Record.Type()} }
 
-// withheld is a record that is not deployed: by its name, and the sentence that says why, with its zone.
+// withheld is a record that is not deployed: its name, and the reason as a sentence.
 type withheld struct{ name, why string }
 
-// words are the sentences, as many as are listed.
-func words(all []withheld) error {
+// joinReasons returns the reasons as one error, up to the number of findings that are listed; nil where there are none.
+func joinReasons(all []withheld) error {
 	var f findings
 	for _, one := range all {
 		f.add("FAIL", "%s", one.why)
@@ -73,10 +73,10 @@ func words(all []withheld) error {
 	return f.err()
 }
 
-// withhold takes out of what would be published of a zone the records that the servers say are not deployed: of their names and types, and
-// where an alias comes or goes of their whole names, what was deployed before stays, and all else goes on. left is nil where nothing
-// else is to be published; out says what was taken out. Records are looked at as far as they are new, and again behind what was taken out:
-// what stays may be in their way.
+// withhold removes the records from a publication that the checks of the servers reject. For the name and type of such a record the
+// deployed records stay; if an alias is added or removed at the name, those of the whole name stay. The result left is nil if nothing
+// remains to be published. The result out lists the rejected records. Only new records are checked. They are checked again after each
+// removal, because the records that stay may conflict with them.
 func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, out []withheld, err error) {
 	all, err := p.checksFor(z)
 	if err != nil || len(all) == 0 {
@@ -95,7 +95,7 @@ func (p *plan) withhold(z *plannedZone, c *publication) (left *publication, out 
 	return left, out, nil
 }
 
-// failing gives the names and types of new records of a publication that checks fail.
+// failing returns the RRsets with new records that the checks reject, and the reasons.
 func (c *publication) failing(p *plan, z *plannedZone, all []checks) (bad map[rrset]bool, found []withheld, err error) {
 	kinds, err := c.kinds(p)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *publication) failing(p *plan, z *plannedZone, all []checks) (bad map[rr
 		}
 		for _, only := range all {
 			var f findings
-			only.record(&f, z.fqdn(), rr, kinds)
+			only.checkRecord(&f, z.fqdn(), rr, kinds)
 			for _, why := range f.faults {
 				bad[rrsetOf(e)] = true
 				one := withheld{naming.Key(rr.Header().Name), why}
@@ -122,8 +122,8 @@ func (c *publication) failing(p *plan, z *plannedZone, all []checks) (bad map[rr
 	return bad, found, nil
 }
 
-// whereAliases adds to names and types of a publication all types of those names at which an alias comes or goes: nothing else may be
-// beside one (RFC 1034 section 3.6.2), and what is withheld leaves the name as it was.
+// whereAliases adds to RRsets of a publication all other types of their names where an alias is added or removed. Other data cannot exist
+// beside an alias (RFC 1034 section 3.6.2), so such a name stays as it was.
 func (c *publication) whereAliases(some map[rrset]bool) map[rrset]bool {
 	changed := slices.Concat(c.added, c.removed)
 	owners := map[string]bool{}
@@ -143,7 +143,7 @@ func (c *publication) whereAliases(some map[rrset]bool) map[rrset]bool {
 	return some
 }
 
-// kinds are the types that the names of a publication have, and those that its records lead to, as far as they lie in the zone.
+// kinds returns the types at the names of a publication and at the targets of its records, as far as these are in the zone.
 func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
 	kinds, targets := map[string]map[uint16]bool{}, names{}
 	note := func(e zonedata.Entry) {
@@ -159,7 +159,7 @@ func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, target := range leadsTo(rr) {
+		for _, target := range targetsOf(rr) {
 			if err := targets.add(target); err != nil {
 				return nil, err
 			}
@@ -182,19 +182,19 @@ func (c *publication) kinds(p *plan) (map[string]map[uint16]bool, error) {
 	return kinds, nil
 }
 
-// without is a publication without what it changes of some names and types; nil where it changes nothing else, but for the serial number.
+// without returns a publication without its changes of some RRsets; nil if only a change of the serial number would remain.
 func (c *publication) without(some map[rrset]bool) (*publication, error) {
 	left := *c
 	taken := func(e zonedata.Entry) bool { return some[rrsetOf(e)] }
 	left.added = slices.DeleteFunc(slices.Clone(c.added), taken)
 	left.removed = slices.DeleteFunc(slices.Clone(c.removed), taken)
-	other := func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeSOA } // than the serial number
+	other := func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeSOA } // not only the serial number
 	if c.existed && !slices.ContainsFunc(left.added, other) && !slices.ContainsFunc(left.removed, other) {
 		return nil, nil
 	}
 	if c.after != nil {
 		whole := func(e zonedata.Entry) string { return string(e.Key) + "\x00" + string(e.Record) }
-		out := map[string]bool{} // what is the same before and behind is in neither list, and stays
+		out := map[string]bool{} // unchanged records are in neither list, and stay
 		for _, e := range c.added {
 			if taken(e) {
 				out[whole(e)] = true
@@ -211,8 +211,8 @@ func (c *publication) without(some map[rrset]bool) (*publication, error) {
 	return &left, left.count()
 }
 
-// leadsTo are the names that a record leads to, of those that are checked.
-func leadsTo(rr wire.RR) []string {
+// targetsOf returns the targets of a record, for the types that are checked.
+func targetsOf(rr wire.RR) []string {
 	switch x := rr.(type) {
 	case *wire.MX:
 		return []string{x.Mx}

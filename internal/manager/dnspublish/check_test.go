@@ -8,7 +8,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Each check finds what it is for, as grave as it says.
+// Each check finds its problem, with the configured severity.
 func TestChecks(t *testing.T) {
 	const zone = "$ORIGIN example.\n$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nalias CNAME ns\n"
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestChecks(t *testing.T) {
 				t.Fatal(err)
 			}
 			var f findings
-			if err := checked.zone(&f, "example.", entries); err != nil {
+			if err := checked.checkZone(&f, "example.", entries); err != nil {
 				t.Fatal(err)
 			}
 			found := map[string][]string{"WARN": f.warnings, "FAIL": f.faults}

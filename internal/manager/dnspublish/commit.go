@@ -10,8 +10,9 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// carry keeps what a deployment has come to, and lets it wait until service points serve that.
-func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, message string) error {
+// commitOutcome commits the outcome of a deployment in one transaction. The deployment then waits until the service points serve the
+// content, or ends if there is nothing to wait for.
+func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, state, message string) error {
 	waits := 0
 	var points []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -22,13 +23,13 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 		if err != nil {
 			return err
 		}
-		if changed, err = d.sendAnew(tx, o, changed); err != nil {
+		if changed, err = d.forceRevision(tx, o, changed); err != nil {
 			return err
 		}
-		if points, err = tellServers(tx, d.api, d.points, changed); err != nil {
+		if points, err = markServersChanged(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
-		if err := o.noteRecords(tx, d.api, id); err != nil {
+		if err := o.storeRecordChanges(tx, d.api, id); err != nil {
 			return err
 		}
 		for _, server := range o.awaited(changed) {
@@ -45,9 +46,9 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 		if err != nil {
 			return err
 		}
-		return d.note(tx, row, func(x *DeploymentHead) {
+		return d.update(tx, row, func(x *DeploymentHead) {
 			ninety := int64(90)
-			x.PercentComplete, x.Message = &ninety, schema.Cut(message, longestMessage)
+			x.PercentComplete, x.Message = &ninety, schema.Cut(message, maxMessageLength)
 		})
 	})
 	if err != nil {
@@ -62,13 +63,13 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 	return d.end(ctx, id, state, message)
 }
 
-// sendAnew has all sent again that a server is to serve by a full deployment, where its service point serves what this database does not
-// know: what came before it was restored.
-func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
+// forceRevision forces a new revision for the server of a full deployment, if its service point serves a revision that this database does
+// not know. This is the case after a restore from an older backup. It returns changed with that server added.
+func (d *Deployer) forceRevision(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
 	if o.serving == nil || slices.Contains(changed, o.server) {
 		return changed, nil
 	}
-	point, err := d.tell(tx, o.server)
+	point, err := d.markChanged(tx, o.server)
 	if err != nil || point == "" {
 		return changed, err
 	}
@@ -80,14 +81,14 @@ func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64,
 	if err != nil {
 		return changed, err
 	}
-	again, err := anew(tx, o.server, number, s.Content)
+	again, err := renewRevision(tx, o.server, number, s.Content)
 	if again {
 		changed = append(changed, o.server)
 	}
 	return changed, err
 }
 
-// publish keeps the contents of zones and what a server serves, and gives the servers that are to serve something else.
+// publish stores the contents of the zones and of the server, and returns the servers whose content changed.
 func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	number, err := nextNumber(tx)
 	if err != nil {
@@ -104,10 +105,10 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	if also {
 		changed = append(changed, o.server)
 	}
-	return changed, strip(tx, o.serving.gone...)
+	return changed, deleteUnserved(tx, o.serving.gone...)
 }
 
-// awaited gives the servers whose service points are waited for.
+// awaited returns the servers whose service points the deployment waits for.
 func (o *outcome) awaited(changed []int64) []int64 {
 	if o.server != 0 {
 		return []int64{o.server}
@@ -115,26 +116,26 @@ func (o *outcome) awaited(changed []int64) []int64 {
 	return slices.Compact(slices.Sorted(slices.Values(changed)))
 }
 
-// tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
-func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
-	return tellServer(tx, d.api, d.points, server)
+// markChanged marks the content of a server as changed and returns its service point; empty if it has none.
+func (d *Deployer) markChanged(tx *store.Tx, server int64) (point string, err error) {
+	return markServerChanged(tx, d.api, d.points, server)
 }
 
-// tellServers is tell of many; servers that are no service points are passed over.
-func tellServers(tx *store.Tx, api *resource.API, points Points, servers []int64) (told []string, err error) {
+// markServersChanged marks the content of servers as changed and returns their service points. Servers without one are skipped.
+func markServersChanged(tx *store.Tx, api *resource.API, points Points, servers []int64) (toWake []string, err error) {
 	for _, server := range servers {
-		point, err := tellServer(tx, api, points, server)
+		point, err := markServerChanged(tx, api, points, server)
 		if err != nil {
 			return nil, err
 		}
 		if point != "" {
-			told = append(told, point)
+			toWake = append(toWake, point)
 		}
 	}
-	return told, nil
+	return toWake, nil
 }
 
-func tellServer(tx *store.Tx, api *resource.API, points Points, server int64) (point string, err error) {
+func markServerChanged(tx *store.Tx, api *resource.API, points Points, server int64) (point string, err error) {
 	row, err := tx.Get(server)
 	if store.IsNotFound(err) {
 		return "", nil
@@ -153,7 +154,7 @@ func tellServer(tx *store.Tx, api *resource.API, points Points, server int64) (p
 	return "", nil
 }
 
-// nextNumber gives a number for the next change: higher than any before, also where an older backup was restored.
+// nextNumber returns a number for the next change. It is higher than any earlier number, even after an older backup was restored.
 func nextNumber(tx *store.Tx) (int64, error) {
 	var zones, servers int64
 	if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_zone").Scan(&zones); err != nil {

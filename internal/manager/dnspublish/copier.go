@@ -16,82 +16,82 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// copiesTopic is touched where somebody has said that a zone that is copied has changed.
+// copiesTopic is touched when a NOTIFY message for a copied zone arrives.
 const copiesTopic = "dns_copy"
 
-// Times of copying zones from servers of others, and how many are copied at a time.
+// Intervals of the copier, and the maximum number of concurrent copies.
 const (
-	copyLook   = 200 * time.Millisecond
-	copyPlan   = time.Minute
-	copyLease  = 10 * time.Second
-	leastTimer = 2 * time.Second
-	mostTimer  = 24 * time.Hour
-	firstRetry = 3 * time.Second
-	mostCopies = 8
-	// mostOfServer is how many of them are asked of one server.
-	mostOfServer = 2
+	copyInterval     = 200 * time.Millisecond
+	copyPlanInterval = time.Minute
+	copyLease        = 10 * time.Second
+	minTimer         = 2 * time.Second
+	maxTimer         = 24 * time.Hour
+	firstRetry       = 3 * time.Second
+	maxCopies        = 8
+	// maxCopiesPerServer is the maximum number of concurrent copies from one server.
+	maxCopiesPerServer = 2
 )
 
-// Copier copies zones whose primary servers are run by others, for the servers that have a role for them, and keeps the records of views
-// that follow such a server as that has them: of all managers of a database one at a time (RFC 1034 section 4.3.5, RFC 5936).
+// Copier copies zones from foreign primary servers, for the servers that have a role for these zones (RFC 1034 section 4.3.5, RFC 5936). It
+// also keeps views up to date that follow a foreign server. Only one manager of a database copies at a time.
 type Copier struct {
 	api    *resource.API
 	points Points
 	log    *slog.Logger
 	lease  *store.Lease
-	// Copied is told of each look at a zone, by what came of it: copied (all of it), changed (what has changed), current or failed.
+	// Copied is called after each check of a zone with the result: copied (whole zone), changed (incremental), current or failed.
 	Copied func(what string)
-	// Feed fetches the list of names of a category; nil where there are none. The category is empty where a zone has none.
+	// Feed fetches the list of names of a category; nil where feeds are not set up. The category is empty where a zone has none.
 	Feed     func(ctx context.Context, category string) (io.ReadCloser, error)
 	planned  *store.Cache[struct{}, bool]
 	notified *store.Cache[struct{}, bool]
-	// What follows is Run's own: when the lease was last taken and whether it is held, and when the zones were last looked up.
-	taken, looked time.Time
-	held          bool
-	// had says that there were zones to copy since what is kept of those that are no more was deleted, forgets that it may have to be.
-	had, forgets bool
-	// turns has a token for each copying that is under way, slow for each fetching of a feed, which may take long; under waits for all.
-	turns, slow chan struct{}
-	under       sync.WaitGroup
+	// The following fields are used by Run only: when the lease was last tried and whether it is held, and when the zones were last listed.
+	leaseTried, listedAt time.Time
+	held                 bool
+	// hadZones reports that there were zones to copy since the last cleanup of dns_copy, needsCleanup that a cleanup may be needed.
+	hadZones, needsCleanup bool
+	// slots limits concurrent copies, slow concurrent fetches of feeds, which may take long. wg waits for all of them.
+	slots, slow chan struct{}
+	wg          sync.WaitGroup
 
 	mu sync.Mutex
-	// zones are those that are copied. The map, and what changes of its zones, is guarded by mu.
+	// zones are the copied zones. mu guards the map and the changing fields of its zones.
 	zones map[string]*copiedZone
 }
 
-// copiedZone is a zone that is copied.
+// copiedZone is a zone that is copied or followed.
 type copiedZone struct {
 	id            string
 	configuration int64
 	name          string
 	primaries     []source
-	// policy is the response policy zone that it is; nil where it is none.
+	// policy is the response policy zone; nil for other zones.
 	policy *dns.ResponsePolicyZone
-	// follows is what of it is followed; nil where it is copied as it is.
+	// follows is the followed zone of a view; nil where the zone is copied unchanged.
 	follows *followedZone
-	// next is when it is looked at again; wrong is what was wrong the last time, which was said.
+	// next is the time of the next check. wrong is the last error, which has an event already.
 	next  time.Time
 	wrong string
-	// busy says that it is being looked at, again that it is to be once more behind that.
+	// busy reports that a check is running, again that another one is requested after it.
 	busy, again bool
-	// ctx ends when it is not copied any more, by leave.
-	ctx   context.Context //nolint:containedctx // it lives as long as the zone
-	leave context.CancelFunc
-	// taken says that what is deployed of it comes from where it is copied from now: another server may count otherwise. It is that of the
-	// goroutine that looks at it.
-	taken bool
+	// ctx is cancelled by cancel when the zone is no longer copied.
+	ctx    context.Context //nolint:containedctx // it lives as long as the zone
+	cancel context.CancelFunc
+	// sourceKnown reports that the deployed content comes from the current source; the serial numbers of another source are not comparable.
+	// Only the goroutine that checks the zone uses it.
+	sourceKnown bool
 }
 
-// NewCopier makes what copies zones. Run runs it.
+// NewCopier returns a copier. Start it with Run.
 func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
 	return &Copier{api: a, points: points, log: log, lease: a.Store.NewLease("dns_copies", copyLease), Copied: func(string) {},
 		planned: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"zones", "views", "deploymentRoles", "interfaces",
 			"servers", "signingKeys"}}),
 		notified: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{copiesTopic}}),
-		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies), slow: make(chan struct{}, mostCopies)}
+		zones:    map[string]*copiedZone{}, slots: make(chan struct{}, maxCopies), slow: make(chan struct{}, maxCopies)}
 }
 
-// sameSource reports whether two zones are copied from the same place, as often.
+// sameSource reports whether two zones have the same source and refresh interval.
 func (z *copiedZone) sameSource(o *copiedZone) bool {
 	if (z.policy == nil) != (o.policy == nil) || !slices.EqualFunc(z.primaries, o.primaries, source.same) || !z.follows.same(o.follows) {
 		return false
@@ -100,7 +100,7 @@ func (z *copiedZone) sameSource(o *copiedZone) bool {
 		slices.Equal(z.policy.FeedCategories, o.policy.FeedCategories) && z.policy.OverrideRefreshTime == o.policy.OverrideRefreshTime
 }
 
-// first is the address that it is asked of first; none where there is none.
+// first returns the address of the first source; invalid if there is none.
 func (z *copiedZone) first() (at netip.Addr) {
 	if len(z.primaries) > 0 {
 		at = z.primaries[0].Addr
@@ -108,30 +108,30 @@ func (z *copiedZone) first() (at netip.Addr) {
 	return at
 }
 
-// isFeed reports whether it is fetched as a list of names.
+// isFeed reports whether the zone is fetched as a list of names.
 func (z *copiedZone) isFeed() bool {
 	return z.policy != nil && z.policy.ResponsePolicyZoneType == dns.FeedPolicy
 }
 
-// Run copies until ctx ends.
+// Run copies zones until ctx is cancelled.
 func (c *Copier) Run(ctx context.Context) {
-	c.api.Store.Work(ctx, copyLook, c.log, "zones that are copied", c.look, c.lease)
-	c.under.Wait()
+	c.api.Store.Work(ctx, copyInterval, c.log, "zone copies", c.runOnce, c.lease)
+	c.wg.Wait()
 }
 
-// look copies the zones that are due.
-func (c *Copier) look(ctx context.Context) error {
+// runOnce starts the checks of all zones that are due.
+func (c *Copier) runOnce(ctx context.Context) error {
 	if err := c.plan(ctx); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	none := len(c.zones) == 0 && !c.had
+	none := len(c.zones) == 0 && !c.hadZones
 	c.mu.Unlock()
 	if none {
 		return nil
 	}
-	if time.Since(c.taken) > copyLease/5 {
-		c.taken = time.Now()
+	if time.Since(c.leaseTried) > copyLease/5 {
+		c.leaseTried = time.Now()
 		var err error
 		if c.held, err = c.lease.Take(ctx); err != nil {
 			return err
@@ -140,36 +140,36 @@ func (c *Copier) look(ctx context.Context) error {
 	if !c.held {
 		return nil
 	}
-	if c.forgets {
-		if err := c.forget(ctx); err != nil {
+	if c.needsCleanup {
+		if err := c.deleteStale(ctx); err != nil {
 			return err
 		}
 		c.mu.Lock()
-		c.forgets, c.had = false, len(c.zones) > 0
+		c.needsCleanup, c.hadZones = false, len(c.zones) > 0
 		c.mu.Unlock()
 	}
-	if err := c.hear(ctx); err != nil {
+	if err := c.readNotifies(ctx); err != nil {
 		return err
 	}
 	for _, z := range c.pick(ctx) {
-		c.under.Go(func() {
-			defer func() { <-c.turnsOf(z) }()
+		c.wg.Go(func() {
+			defer func() { <-c.slotsOf(z) }()
 			c.refresh(z.ctx, z)
 		})
 	}
 	return nil
 }
 
-// turnsOf gives the turns that a zone has to have one of.
-func (c *Copier) turnsOf(z *copiedZone) chan struct{} {
+// slotsOf returns the slots that limit the checks of a zone.
+func (c *Copier) slotsOf(z *copiedZone) chan struct{} {
 	if z.isFeed() {
 		return c.slow
 	}
-	return c.turns
+	return c.slots
 }
 
-// pick gives the zones that are due, and for which there is a turn, which they have then: of each server few, so that one that does not
-// answer keeps none of others waiting.
+// pick returns the zones that are due and takes a slot for each. Only a few zones of the same server are picked, so that a server that does
+// not answer does not delay others.
 func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,16 +180,16 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 		}
 	}
 	for _, z := range c.zones {
-		if z.busy || time.Now().Before(z.next) || z.first().IsValid() && asked[z.first()] >= mostOfServer {
+		if z.busy || time.Now().Before(z.next) || z.first().IsValid() && asked[z.first()] >= maxCopiesPerServer {
 			continue
 		}
 		select {
-		case c.turnsOf(z) <- struct{}{}:
-		default: // as many as may be are under way
+		case c.slotsOf(z) <- struct{}{}:
+		default: // all slots are in use
 			continue
 		}
 		if z.ctx == nil {
-			z.ctx, z.leave = context.WithCancel(ctx) //nolint:gosec // plan ends it
+			z.ctx, z.cancel = context.WithCancel(ctx) //nolint:gosec // plan cancels it
 		}
 		z.busy, z.again = true, false
 		asked[z.first()]++
@@ -198,9 +198,9 @@ func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 	return due
 }
 
-// plan finds the zones that are copied, when something has changed that says which.
+// plan lists the zones to copy, if resources have changed or copyPlanInterval has passed.
 func (c *Copier) plan(ctx context.Context) error {
-	if known, ok := c.planned.Now(struct{}{}); known && ok && time.Since(c.looked) < copyPlan {
+	if known, ok := c.planned.Now(struct{}{}); known && ok && time.Since(c.listedAt) < copyPlanInterval {
 		return nil
 	}
 	found := map[string]*copiedZone{}
@@ -230,9 +230,9 @@ func (c *Copier) plan(ctx context.Context) error {
 				}
 				continue
 			}
-			c.log.Error("the zones of a configuration that are copied cannot be found", "configuration", id, "error", err)
+			c.log.Error("listing copied zones failed", "configuration", id, "error", err)
 			c.mu.Lock()
-			for name, z := range c.zones { // those that were go on
+			for name, z := range c.zones { // the zones listed before stay
 				if z.configuration == id {
 					found[name] = z
 				}
@@ -256,17 +256,17 @@ func (c *Copier) plan(ctx context.Context) error {
 		if z != nil && z.follows != nil {
 			z.follows.remember(before.follows)
 		}
-		if before.leave != nil {
-			before.leave()
+		if before.cancel != nil {
+			before.cancel()
 		}
 	}
-	c.zones, c.looked, c.forgets, c.had = found, time.Now(), true, c.had || len(c.zones)+len(found) > 0
+	c.zones, c.listedAt, c.needsCleanup, c.hadZones = found, time.Now(), true, c.hadZones || len(c.zones)+len(found) > 0
 	return nil
 }
 
-// planOf adds the zones of a configuration that are copied.
+// planOf adds the copied zones of a configuration.
 func (c *Copier) planOf(tx *store.Tx, configuration int64, found map[string]*copiedZone) (err error) {
-	defer caught(&err)
+	defer recoverFault(&err)
 	p, err := newPlan(tx, c.api, configuration)
 	if err != nil {
 		return err
@@ -289,8 +289,8 @@ func (c *Copier) planOf(tx *store.Tx, configuration int64, found map[string]*cop
 	return p.followed(found)
 }
 
-// forget deletes what is kept of zones that are not copied any more: should they be once more, nobody knows what they hold.
-func (c *Copier) forget(ctx context.Context) error {
+// deleteStale deletes the state of zones that are not copied any more, because it would be outdated if they were copied again.
+func (c *Copier) deleteStale(ctx context.Context) error {
 	c.mu.Lock()
 	copied := maps.Clone(c.zones)
 	c.mu.Unlock()
@@ -315,11 +315,11 @@ func (c *Copier) forget(ctx context.Context) error {
 	})
 }
 
-// isForeignServer finds the servers that are run by others.
+// isForeignServer selects the foreign servers.
 var isForeignServer = store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"profile"}}, Op: "eq",
 	Value: serverconfig.IsOtherServer}
 
-// isPolicyOfOthers finds the response policy zones whose names come from elsewhere.
+// isPolicyOfOthers selects the response policy zones whose names come from elsewhere.
 var isPolicyOfOthers = store.All{
 	store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "ResponsePolicyZone"},
 	store.Any{typeOfPolicy(dns.FeedPolicy), typeOfPolicy(dns.ExternalPolicy)}}
@@ -328,7 +328,7 @@ func typeOfPolicy(kind string) store.Expr {
 	return store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"responsePolicyZoneType"}}, Op: "eq", Value: kind}
 }
 
-// isCopied reports whether a zone is copied from others: they alone write it, and one of our servers answers for it, or acts upon it.
+// isCopied reports whether a zone is copied: it is foreign, and one of our servers serves or uses it.
 func (p *plan) isCopied(z *plannedZone) bool {
 	ours := func(does func(assigned) bool) bool {
 		return slices.ContainsFunc(z.serversOf(does), func(server int64) bool { return !p.foreign(server) })
@@ -339,7 +339,7 @@ func (p *plan) isCopied(z *plannedZone) bool {
 	return z.row.Type == "Zone" && p.isForeign(z) && ours(assigned.answers)
 }
 
-// sourcesOf gives the addresses that a response policy zone is transferred from: those of servers of others that have a role for it.
+// sourcesOf returns the sources of a transferred response policy zone: the foreign servers with a role for it.
 func (p *plan) sourcesOf(z *plannedZone) (all []source) {
 	for _, server := range z.serversOf(func(a assigned) bool { return a.kind != serverconfig.RoleNone }) {
 		if a := z.roles[server]; p.foreign(server) && p.policies[z.row.ID].ResponsePolicyZoneType == dns.ExternalPolicy {
@@ -349,7 +349,7 @@ func (p *plan) sourcesOf(z *plannedZone) (all []source) {
 	return all
 }
 
-// primariesOf gives the addresses of the servers that write a zone: of others alone, where it is theirs.
+// primariesOf returns the addresses of the servers that write a zone; only those of foreign servers if the zone is foreign.
 func (p *plan) primariesOf(z *plannedZone) (all []netip.Addr) {
 	foreign := p.isForeign(z)
 	for _, server := range z.serversOf(assigned.writes) {
@@ -361,8 +361,8 @@ func (p *plan) primariesOf(z *plannedZone) (all []netip.Addr) {
 	return all
 }
 
-// hear has those zones looked at now of which somebody has said that they have changed.
-func (c *Copier) hear(ctx context.Context) error {
+// readNotifies schedules an immediate check of zones with a NOTIFY message.
+func (c *Copier) readNotifies(ctx context.Context) error {
 	if quiet, ok := c.notified.Now(struct{}{}); quiet && ok {
 		return nil
 	}

@@ -9,9 +9,9 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// A server that does not answer, and feeds that take long, keep nothing of others waiting; what is picked is picked once.
+// A server that does not answer, and slow feeds, do not delay the zones of other servers. A zone is picked only once.
 func TestTurnsOfCopies(t *testing.T) {
-	c := &Copier{zones: map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies), slow: make(chan struct{}, mostCopies)}
+	c := &Copier{zones: map[string]*copiedZone{}, slots: make(chan struct{}, maxCopies), slow: make(chan struct{}, maxCopies)}
 	add := func(kind string, n int, z copiedZone) {
 		for i := range n {
 			one := z
@@ -41,8 +41,8 @@ func TestTurnsOfCopies(t *testing.T) {
 		t.Errorf("picked were %s, want %s", got, want)
 	}
 	for id := range c.zones {
-		if c.zones[id].leave != nil {
-			c.zones[id].leave()
+		if c.zones[id].cancel != nil {
+			c.zones[id].cancel()
 		}
 	}
 }

@@ -19,13 +19,13 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// refresh looks at a zone, copies it where it has changed, and says when it is looked at again.
+// refresh checks a zone, copies it if it has changed, and sets the time of the next check.
 func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	began := time.Now()
 	soa, what, err := c.copy(ctx, z)
-	if errors.Is(err, errMeanwhile) { // which is no fault of the zone
+	if errors.Is(err, errConcurrentDeployment) { // not an error of the zone
 		c.mu.Lock()
-		z.busy, z.next = false, time.Now().Add(leastTimer)
+		z.busy, z.next = false, time.Now().Add(minTimer)
 		c.mu.Unlock()
 		return
 	}
@@ -35,14 +35,14 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	case z.follows != nil && err == nil:
 		wait, z.follows.failures = max(c.followEvery(), followRest*time.Since(began)), 0
 	case z.follows != nil:
-		wait = min(firstRetry<<min(z.follows.failures, 10), followRetry)
+		wait = min(firstRetry<<min(z.follows.failures, 10), maxFollowRetry)
 		z.follows.failures++
 	case err == nil && z.policy != nil && z.policy.RefreshTime() > 0:
 		wait = z.policy.RefreshTime()
 	case err == nil:
-		wait = bounded(min(soa.Refresh, soa.Expire))
+		wait = clampTimer(min(soa.Refresh, soa.Expire))
 	case soa != nil:
-		wait = bounded(soa.Retry)
+		wait = clampTimer(soa.Retry)
 	}
 	c.mu.Lock()
 	z.busy = false
@@ -53,36 +53,36 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	if z.wrong = ""; err != nil {
 		z.wrong = err.Error()
 	}
-	said := z.wrong == before
+	isReported := z.wrong == before
 	c.mu.Unlock()
-	if ctx.Err() != nil || err == nil && (z.follows == nil || said) {
+	if ctx.Err() != nil || err == nil && (z.follows == nil || isReported) {
 		return
 	}
-	if err != nil && !said {
-		c.log.Error("a zone could not be copied", "zone", z.name, "error", err)
+	if err != nil && !isReported {
+		c.log.Error("zone copy failed", "zone", z.name, "error", err)
 	}
 	switch {
 	case err == nil:
-		err = c.sayOf(ctx, z, said, "INFO", "it is followed again")
+		err = c.addFollowEvent(ctx, z, isReported, "INFO", "it is followed again")
 	case z.follows != nil:
-		err = c.sayOf(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+sentence(err))
+		err = c.addFollowEvent(ctx, z, isReported, "WARNING", "it cannot be followed, and stays as it was: "+firstLine(err))
 	default:
-		err = c.expire(ctx, z, soa, err, said)
+		err = c.expire(ctx, z, soa, err, isReported)
 	}
 	if err != nil {
-		c.log.Error("noting how a zone is that is copied", "zone", z.name, "error", err)
+		c.log.Error("zone copy state not stored", "zone", z.name, "error", err)
 	}
 }
 
-func bounded(seconds uint32) time.Duration {
-	return min(max(time.Duration(seconds)*time.Second, leastTimer), mostTimer)
+func clampTimer(seconds uint32) time.Duration {
+	return min(max(time.Duration(seconds)*time.Second, minTimer), maxTimer)
 }
 
-// copy looks at a zone, and copies it where its serial number is another one. soa is the one that is served, or that came; nil where none
-// is known.
+// copy checks a zone, and copies it if its serial number has changed. soa is the SOA that is served or was received; nil if none is known.
+// what is the kind of result (see Copier.Copied).
 func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
-	what = "failed"    //nolint:wastedassign // for where it panics
-	defer caught(&err) // what comes is somebody else's: it costs that zone alone
+	what = "failed"          //nolint:wastedassign // for a panic
+	defer recoverFault(&err) // received data must not stop the copying of other zones
 	if z.follows != nil {
 		return c.follow(ctx, z)
 	}
@@ -90,7 +90,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 	if err != nil {
 		return nil, "failed", err
 	}
-	soa = before.soa //nolint:wastedassign // for where it panics
+	soa = before.soa //nolint:wastedassign // for a panic
 	if z.isFeed() {
 		return c.takeFeed(ctx, z, before)
 	}
@@ -102,18 +102,18 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		if is, err = at.authority(ctx, z.name); err != nil {
 			continue
 		}
-		known := z.taken && before.refreshed > 0 && before.soa != nil
+		known := z.sourceKnown && before.refreshed > 0 && before.soa != nil
 		if known && int32(is.Serial-before.soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
-			return is, "current", c.note(ctx, z, nil)
+			return is, "current", c.recordRefresh(ctx, z, nil)
 		}
 		var p *publication
 		if p, is, err = c.transfer(ctx, z, at, before); err != nil {
 			continue
 		}
-		if err = c.note(ctx, z, p); err != nil {
+		if err = c.recordRefresh(ctx, z, p); err != nil {
 			return before.soa, "failed", err
 		}
-		z.taken = true
+		z.sourceKnown = true
 		if p.after == nil {
 			return is, "changed", nil
 		}
@@ -122,7 +122,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 	return before.soa, "failed", err
 }
 
-// copiedNow is what is deployed of a zone that is copied: soa is nil, and there false, where nothing is.
+// copiedNow is the deployed state of a copied zone: soa is nil and there is false if nothing is deployed.
 type copiedNow struct {
 	deployedZone
 	there     bool
@@ -150,7 +150,7 @@ func (c *Copier) deployed(ctx context.Context, z *copiedZone) (now copiedNow, er
 	return now, err
 }
 
-// readCopy gives when a zone was last looked at with success, in Unix milliseconds, 0 for never, and whether that is too long ago.
+// readCopy returns the time of the last successful check of a zone, in Unix milliseconds, 0 for never, and whether the zone has expired.
 func readCopy(tx *store.Tx, zone string) (refreshed int64, expired bool, err error) {
 	var is int64
 	err = tx.QueryRow("SELECT refreshed, expired FROM dns_copy WHERE zone = ?", zone).Scan(&refreshed, &is)
@@ -160,9 +160,9 @@ func readCopy(tx *store.Tx, zone string) (refreshed int64, expired bool, err err
 	return refreshed, is != 0, err
 }
 
-// note keeps that a zone was looked at with success, and its content where that has changed.
-func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error {
-	return c.change(ctx, z, p, func(tx *store.Tx, before int64, expired bool) (bool, error) {
+// recordRefresh records a successful check of a zone, and publishes its content if it has changed.
+func (c *Copier) recordRefresh(ctx context.Context, z *copiedZone, p *publication) error {
+	return c.commit(ctx, z, p, func(tx *store.Tx, before int64, expired bool) (bool, error) {
 		if expired || before == 0 {
 			text := "it is copied and answered for"
 			if z.policy != nil {
@@ -171,7 +171,7 @@ func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error 
 			if expired {
 				text = "it is there again"
 			}
-			if err := z.tell(tx, "INFO", text); err != nil {
+			if err := z.addEvent(tx, "INFO", text); err != nil {
 				return false, err
 			}
 		}
@@ -180,14 +180,14 @@ func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error 
 	})
 }
 
-// expire has nobody answer for a zone any more that could not be looked at for too long (RFC 1035 section 3.3.13).
-func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why error, said bool) error {
-	if soa == nil && said {
+// expire stops the answers for a zone that could not be checked within its expire time (RFC 1035 section 3.3.13), and adds events about it.
+func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why error, isReported bool) error {
+	if soa == nil && isReported {
 		return nil
 	}
-	return c.change(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
-		if refreshed == 0 && !said {
-			if err := z.tell(tx, "WARNING", "it could not be copied yet: "+sentence(why)); err != nil {
+	return c.commit(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
+		if refreshed == 0 && !isReported {
+			if err := z.addEvent(tx, "WARNING", "it could not be copied yet: "+firstLine(why)); err != nil {
 				return true, err
 			}
 		}
@@ -198,34 +198,35 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 			return true, nil
 		}
 		if tx.Now().Sub(time.UnixMilli(refreshed)) < time.Duration(soa.Expire)*time.Second {
-			if said {
+			if isReported {
 				return false, nil
 			}
-			return false, z.tell(tx, "WARNING", "it could not be looked at, and stays as it was: "+sentence(why))
+			return false, z.addEvent(tx, "WARNING", "it could not be looked at, and stays as it was: "+firstLine(why))
 		}
-		if err := z.tell(tx, "ERROR", "it has expired, and is not answered for: "+sentence(why)); err != nil {
+		if err := z.addEvent(tx, "ERROR", "it has expired, and is not answered for: "+firstLine(why)); err != nil {
 			return true, err
 		}
 		return true, tx.Write("UPDATE dns_copy SET expired = 1 WHERE zone = ?", z.id)
 	})
 }
 
-// errMeanwhile is a zone that has got another content while it was looked at.
-var errMeanwhile = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed otherwise meanwhile: it is looked at again")
+// errConcurrentDeployment reports that the deployed content of a zone changed during a check.
+var errConcurrentDeployment = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed otherwise meanwhile: it is looked at again")
 
-// tell adds an event about a zone.
-func (z *copiedZone) tell(tx *store.Tx, kind, text string) error {
+// addEvent adds an event about a zone.
+func (z *copiedZone) addEvent(tx *store.Tx, kind, text string) error {
 	return event.Add(tx, event.Event{EventType: kind, Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS, SourceName: z.name,
 		Message: fmt.Sprintf("Zone %s of servers of others: %s", z.name, text)}, z.configuration)
 }
 
-// change publishes what a zone has become, and whether it is answered for: note keeps what was seen, and says whether it is void.
-func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
+// commit publishes the content of a zone, and whether servers answer for it: note stores the result of the check and reports whether the
+// zone is void, so that servers do not answer.
+func (c *Copier) commit(ctx context.Context, z *copiedZone, p *publication,
 	note func(tx *store.Tx, refreshed int64, expired bool) (bool, error),
 ) error {
-	var told []string
+	var toWake []string
 	err := c.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		told = nil
+		toWake = nil
 		refreshed, expired, err := readCopy(tx, z.id)
 		if err != nil {
 			return err
@@ -250,18 +251,18 @@ func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
 		}
 		changed = append(changed, also...)
 		slices.Sort(changed)
-		told, err = tellServers(tx, c.api, c.points, slices.Compact(changed))
+		toWake, err = markServersChanged(tx, c.api, c.points, slices.Compact(changed))
 		return err
 	})
 	if err == nil {
-		for _, point := range told {
+		for _, point := range toWake {
 			c.points.Wake(point)
 		}
 	}
 	return err
 }
 
-// setVoid says to the servers of a zone whether they are to answer for it, and gives those that do otherwise from now on.
+// setVoid sets whether the servers of a zone refuse to answer for it, and returns the servers whose settings changed.
 func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, void bool) (changed []int64, err error) {
 	var servers []int64
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -286,7 +287,7 @@ func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, vo
 		if err != nil {
 			return nil, err
 		}
-		if err := serveOtherwise(tx, sealer, server, number, string(text)); err != nil {
+		if err := replaceSettings(tx, sealer, server, number, string(text)); err != nil {
 			return nil, err
 		}
 		changed = append(changed, server)
@@ -294,8 +295,8 @@ func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, vo
 	return changed, nil
 }
 
-// hearNotice notes that somebody has said that a zone has changed (RFC 1996).
-func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why string) {
+// recordNotify records a NOTIFY message for a copied zone (RFC 1996).
+func recordNotify(ctx context.Context, a *resource.API, u *Update) (code int, why string) {
 	zone, known := "", 0
 	err := a.Store.View(ctx, func(tx *store.Tx) error {
 		settings, _, err := servedBy(tx, a, u.ServicePoint)
@@ -310,7 +311,7 @@ func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why 
 		}
 		return &transfer.Refused{Code: wire.RcodeRefused, Why: "it is no primary server of the zone"}
 	})
-	if err == nil && known == 0 { // many notices are one change
+	if err == nil && known == 0 { // several messages can announce one change
 		err = a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			tx.Touch(copiesTopic)
 			return tx.Write("UPDATE dns_copy SET notified = 1 WHERE zone = ?", zone)

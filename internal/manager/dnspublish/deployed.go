@@ -19,8 +19,8 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// registerDeployed declares what is kept of what is deployed. A zone has one content, which all who answer for it have: number says when it
-// changed, of all changes, and dns_difference what changed, as far back as it is kept.
+// registerDeployed declares the tables of deployed content. A zone has one content, which all of its servers share. number is the number of
+// the change that wrote it, in one sequence for all zones. dns_difference contains the recent changes.
 func registerDeployed(r *resource.Registry) {
 	live := &liveViews{}
 	r.Report("zones", servingReport())
@@ -30,20 +30,20 @@ func registerDeployed(r *resource.Registry) {
 			{Name: "dns_zone", Columns: []string{"zone", "configuration", "serial", "hash", "records", "number", "complete"}, Key: 1},
 			{Name: "dns_part", Columns: []string{"zone", "first", "data"}, Key: 2},
 			{Name: "dns_difference", Columns: []string{"zone", "number", "from_hash", "to_hash", "data"}, Key: 2,
-				Derived: "whoever is behind gets zones whole"},
+				Derived: "a server that is behind gets whole zones"},
 			{Name: "dns_server", Columns: []string{"server", "settings", "settings_number", "hash", "number"}, Key: 1},
 			{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
 			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 2},
 			{Name: "dns_key", Columns: []string{"zone", "tag", "published", "parent", "signing", "warned"}, Key: 2},
 			{Name: "dns_copy", Columns: []string{"zone", "configuration", "refreshed", "expired", "notified"}, Key: 1},
-			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "whoever is behind gets all anew"},
+			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "a server that is behind gets its whole content"},
 			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
 			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3},
 			{Name: string(deletedRecords), Columns: []string{"id", "collection", "type", "name", "parent", "configuration", "low", "high", "key",
 				"version", "refs", "body"}, Key: 1}}})
 }
 
-// verifyDeployed checks that the parts of zones are what their hashes say.
+// verifyDeployed checks the stored parts of zones against their hashes.
 func verifyDeployed(tx *store.Tx, fault func(format string, args ...any)) error {
 	all := map[string]deployedZone{}
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -72,21 +72,21 @@ func verifyDeployed(tx *store.Tx, fault func(format string, args ...any)) error 
 	return nil
 }
 
-// deployedZone is what is deployed of a zone.
+// deployedZone is the deployed state of a zone.
 type deployedZone struct {
 	id     string
 	serial int64 // of 32 bits
 	hash   string
 	number int64
-	// records is how many there are.
+	// records is the number of records.
 	records int64
-	// complete is since when, in Unix milliseconds, changes of records may not have been deployed; 0: nobody knows, all of it is to be
-	// looked at.
+	// complete is a time in Unix milliseconds: all changes of records before it are deployed. 0 means unknown: the whole zone must be
+	// examined.
 	complete int64
 }
 
-// readDeployed gives what is deployed of a zone; there is false where nothing is, also where its serial number alone is kept (strip,
-// passSerial).
+// readDeployed returns the deployed state of a zone. there is false if the zone is not deployed, even if its serial number is stored (see
+// deleteUnserved and continueSerial).
 func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err error) {
 	z.id = id
 	err = tx.QueryRow("SELECT serial, hash, number, records, complete FROM dns_zone WHERE zone = ?", id).
@@ -97,16 +97,16 @@ func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err erro
 	return z, err == nil && z.records > 0, err
 }
 
-// partEntries is how many records are in a part of a zone, about; one that gets twice as long is split, between two names.
+// partEntries is the approximate number of records in a part of a zone. A part with twice as many is split between two names.
 const partEntries = 512
 
-// Compression of what is kept; both may be used by many at a time.
+// Compression of stored data; both are safe for concurrent use.
 var (
 	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
 )
 
-// readParts gives the records that are deployed of a zone, in order.
+// readParts returns the deployed records of a zone, sorted.
 func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var data []byte
@@ -125,7 +125,7 @@ func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, err error) {
 	return entries, err
 }
 
-// readDifference reads what difference words.
+// readDifference decodes the output of publication.difference.
 func readDifference(data []byte, removed, added func(zonedata.Record) error) error {
 	text, err := unpacker.DecodeAll(data, nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func readDifference(data []byte, removed, added func(zonedata.Record) error) err
 	return zonedata.Records(rest[length:], added)
 }
 
-// changeParts writes the parts that records were removed from or added to.
+// changeParts updates the parts that contain removed or added records. Both lists must be sorted.
 func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) error {
 	for len(removed)+len(added) > 0 {
 		var key []byte
@@ -158,7 +158,7 @@ func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) err
 		if err != nil {
 			return err
 		}
-		gone, more := until(removed, next), until(added, next)
+		gone, more := countBefore(removed, next), countBefore(added, next)
 		entries = slices.DeleteFunc(entries, func(e zonedata.Entry) bool {
 			_, found := slices.BinarySearchFunc(removed[:gone], e, zonedata.Entry.Compare)
 			return found
@@ -178,8 +178,8 @@ func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) err
 	return nil
 }
 
-// until is how many of the entries stand before a key; all, where it is nil.
-func until(entries []zonedata.Entry, next []byte) int {
+// countBefore returns the number of entries before a key; all if the key is nil.
+func countBefore(entries []zonedata.Entry, next []byte) int {
 	if next == nil {
 		return len(entries)
 	}
@@ -187,8 +187,8 @@ func until(entries []zonedata.Entry, next []byte) int {
 	return n
 }
 
-// readPart gives the part of a zone that a key lies in: the keys that it and the next one begin at, and its records. next is nil behind the
-// last one.
+// readPart returns the part of a zone that contains a key: its first key, the first key of the next part, and its records. next is nil for
+// the last part.
 func readPart(tx *store.Tx, zone string, key []byte) (first, next []byte, entries []zonedata.Entry, err error) {
 	var data []byte
 	if err := tx.QueryRow("SELECT first, data FROM dns_part WHERE zone = ? AND first <= ? ORDER BY first DESC LIMIT 1", zone, key).
@@ -209,7 +209,7 @@ func readPart(tx *store.Tx, zone string, key []byte) (first, next []byte, entrie
 	return slices.Clone(first), slices.Clone(next), entries, err
 }
 
-// writePart writes entries as a part that begins at a key, and as further ones where they are many.
+// writePart stores entries as a part with a first key, and splits them into several parts if they are too many.
 func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry) error {
 	for {
 		end := len(entries)
@@ -232,7 +232,7 @@ func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry
 	}
 }
 
-// notNil gives bytes that are no NULL to a database, also where they are none.
+// notNil returns b, or an empty slice for nil, which a database would store as NULL.
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -240,7 +240,7 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// publish keeps other contents of zones, and gives the servers that serve another revision now. number is that of the change.
+// publish stores new contents of zones as the change with a number, and returns the servers whose content changed.
 func publish(tx *store.Tx, configuration, number int64, all []*publication) (servers []int64, err error) {
 	for _, c := range all {
 		now, there, err := readDeployed(tx, c.zone.id)
@@ -250,7 +250,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 		case c.empty && there: // it was copied meanwhile
 			continue
 		case there != c.existed || there && now.hash != c.before.hash:
-			return nil, errMeanwhile
+			return nil, errConcurrentDeployment
 		}
 		if err := c.write(tx, configuration, number); err != nil {
 			return nil, err
@@ -265,7 +265,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 			return nil, err
 		}
 		for _, id := range serving {
-			if err := rehash(tx, id, number, func(h *zonedata.Hash) {
+			if err := updateHash(tx, id, number, func(h *zonedata.Hash) {
 				h.RemoveZone(c.zone.id, c.before.hash)
 				h.AddZone(c.zone.id, c.hash)
 			}); err != nil {
@@ -279,8 +279,8 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 	return servers, nil
 }
 
-// rehash gives a server another revision.
-func rehash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) error {
+// updateHash updates the hash of a server and assigns a new revision number.
+func updateHash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) error {
 	var text string
 	if err := tx.QueryRow("SELECT hash FROM dns_server WHERE server = ?", server).Scan(&text); err != nil {
 		return err
@@ -293,12 +293,12 @@ func rehash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) err
 	return tx.Write("UPDATE dns_server SET hash = ?, number = ? WHERE server = ?", h.String(), number, server)
 }
 
-// settingsOfServer is what the settings of a server are sealed for: they hold secrets of keys.
+// settingsOfServer is the purpose that the settings of a server are sealed for: they contain secret keys.
 const settingsOfServer = "settings of a name server"
 
-// serve keeps what a server is to serve, and reports whether that is something else than before.
+// serve stores the content of a server, and reports whether it has changed.
 func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err error) {
-	for i, z := range s.settings.Zones { // which may have been copied meanwhile
+	for i, z := range s.settings.Zones { // zones may have been copied meanwhile
 		if z.Copied {
 			refreshed, expired, err := readCopy(tx, z.ID)
 			if err != nil {

@@ -18,149 +18,151 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Times of the work of a manager on deployments.
+// Intervals of the deployer.
 const (
-	lookEvery = 50 * time.Millisecond
-	// waitEvery is how often it is looked whether a service point serves what was deployed, and waitTime how long that may take.
-	waitEvery = 100 * time.Millisecond
-	waitTime  = 2 * time.Minute
-	// leaseLength is for how long one manager works at a time: so long nothing is deployed where it is killed.
-	leaseLength = 10 * time.Second
-	takeEvery   = 2 * time.Second
+	pollInterval = 50 * time.Millisecond
+	// waitInterval is the interval of checks whether service points serve the deployed content, and waitTime the time after which such a
+	// wait fails.
+	waitInterval = 100 * time.Millisecond
+	waitTime     = 2 * time.Minute
+	// leaseLength is the duration of the lease. After the crash of a manager, nothing is deployed for this long.
+	leaseLength   = 10 * time.Second
+	leaseInterval = 2 * time.Second
 )
 
-// Points are the service points of the fleet, as a deployment has to do with them.
+// Points are the service points of the fleet, as far as deployments use them.
 type Points interface {
-	// Changed notes, in a transaction, that a service point is to serve something else.
+	// Changed records in a transaction that the content of a service point has changed.
 	Changed(tx *store.Tx, servicePoint string)
-	// Wake lets a service point know, once that transaction is committed.
+	// Wake notifies a service point after that transaction was committed.
 	Wake(servicePoint string)
-	// Serving says what a service point serves.
+	// Serving returns the state of a service point.
 	Serving(tx *store.Tx, servicePoint string) (Serving, error)
 }
 
-// Serving is what a service point serves.
+// Serving is the state of a service point.
 type Serving struct {
-	// There says that there is such a service point, Provides what the applications can do that it is to run.
+	// There reports whether the service point exists. Provides are the capabilities of its applications.
 	There    bool
 	Provides checkin.Capabilities
-	// Content names what it has said that it serves.
+	// Content is the revision that it has confirmed.
 	Content string
-	// Silent says that it is not connected.
+	// Silent reports that it is not connected.
 	Silent bool
-	// Trouble is what it has said is wrong, in sentences.
+	// Trouble are the problems that it has reported, as sentences.
 	Trouble []string
 }
 
-// Deployer works deployments off: of all managers of a database one at a time, one deployment behind the other.
+// Deployer runs deployments one after the other. A lease ensures that only one manager of a database runs them at a time.
 type Deployer struct {
 	api    *resource.API
 	points Points
 	log    *slog.Logger
 	lease  *store.Lease
-	known  *store.Cache[struct{}, bool]
-	// Ended is told of each deployment that has ended, by its type and its state.
+	// noDeployments is true if no deployment is queued, running or waiting, noChanges if no change of a live view is queued. Both are
+	// cached until something changes.
+	noDeployments, noChanges *store.Cache[struct{}, bool]
+	// Ended is called for each deployment that has ended, with its type and state.
 	Ended func(kind, state string)
-	// Changed is told how many names and addresses of live views were deployed.
+	// Changed is called with the number of queue entries of live views that were deployed.
 	Changed func(n int)
 
-	// Rolled is told how many keys of signed zones were made or removed.
+	// Rolled is called with the number of keys of signed zones that were made or removed.
 	Rolled func(what string, n int)
 
-	due *store.Cache[struct{}, bool]
-	// rolled is there where the keys of signed zones were looked after since anything has changed, and true where there are none.
+	// rolled is cached until something changes that affects keys of signed zones. The value is true if there are no such keys.
 	rolled *store.Cache[struct{}, bool]
-	// schedules says when deployments are due by a schedule.
+	// schedules computes when deployments are due by a schedule.
 	schedules *timetable.Clock
-	// What follows is Run's own: when the lease was last taken, whether it is held, and when it was last looked who serves what.
-	taken, waited, rolledAt time.Time
-	// sightings are what was deployed of keys that not all servers serve yet, with the numbers that they are to reach.
-	// sighted are those of the look before.
-	sightings, sighted map[sighting]int64
-	held               bool
-	// turns are how many deployments of each user were worked off: who has had the fewest turns of those who wait is next.
+	// The following fields are used by Run only: when the lease was last tried, when waits and keys were last checked.
+	leaseTried, waitsChecked, rolledAt time.Time
+	// unconfirmed are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. unconfirmedBefore
+	// are those of the previous check.
+	unconfirmed, unconfirmedBefore map[keyData]int64
+	held                           bool
+	// turns is the number of deployments run for each user. Of the users with queued deployments, the one with the fewest is next.
 	turns map[int64]int64
-	// plan is that of the live configuration that was last looked at, in the holding planned of the lease: nothing but records has changed
-	// there since, as long as nobody else has seen to what has.
+	// plan is the plan of the last deployed live configuration, planned the lease period that it was read in. It stays valid while
+	// this manager holds the lease and only records change.
 	plan    *plan
 	planned int64
 }
 
-// NewDeployer makes what works deployments off. Run runs it.
+// NewDeployer returns a deployer. Start it with Run.
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
-		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
-		Changed: func(int) {}, Rolled: func(string, int) {}, sightings: map[sighting]int64{}, schedules: timetable.NewClock(a, schedules),
-		due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
+		noDeployments: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
+		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, schedules: timetable.NewClock(a, schedules),
+		noChanges: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments,
 			rollTopic}}), turns: map[int64]int64{}}
 }
 
-// Run works until ctx ends.
+// Run works until ctx is cancelled.
 func (d *Deployer) Run(ctx context.Context) {
-	d.api.Store.Work(ctx, lookEvery, d.log, deployments, d.look, d.lease)
+	d.api.Store.Work(ctx, pollInterval, d.log, deployments, d.runOnce, d.lease)
 }
 
-// look works off what there is to do.
-func (d *Deployer) look(ctx context.Context) (failure error) {
-	idle, known := d.known.Now(struct{}{})
-	still, knownStill := d.due.Now(struct{}{})
+// runOnce does all pending work: schedules, key rollovers, live changes, waits, and the next deployment.
+func (d *Deployer) runOnce(ctx context.Context) (failure error) {
+	idle, idleKnown := d.noDeployments.Now(struct{}{})
+	unchanged, unchangedKnown := d.noChanges.Now(struct{}{})
 	due, err := d.schedules.Due(ctx)
 	if err != nil {
 		return err
 	}
-	rolls, err := d.rolls(ctx)
+	rolls, err := d.isRollDue(ctx)
 	if err != nil {
 		return err
 	}
-	if idle && known && still && knownStill && !due && !rolls {
+	if idle && idleKnown && unchanged && unchangedKnown && !due && !rolls {
 		return nil
 	}
-	if err := d.hold(ctx); err != nil || !d.held {
+	if err := d.takeLease(ctx); err != nil || !d.held {
 		return err
 	}
 	if due {
-		if err := d.scheduled(ctx); err != nil { // which keeps nothing else from going on
+		if err := d.runSchedules(ctx); err != nil { // an error here does not stop the other work
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
 	defer d.lease.Keep(ctx, d.log)()
 	if rolls {
-		if err := d.roll(ctx); err != nil { // as above
+		if err := d.roll(ctx); err != nil { // as for schedules
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
-	if err := d.changes(ctx); err != nil {
+	if err := d.deployChanges(ctx); err != nil {
 		return err
 	}
-	next, waiting, err := d.next(ctx)
+	next, waiting, err := d.nextDeployment(ctx)
 	if err != nil || next == 0 && waiting == 0 {
 		return err
 	}
-	if waiting > 0 && time.Since(d.waited) > waitEvery {
-		d.waited = time.Now()
-		if err := d.await(ctx); err != nil {
+	if waiting > 0 && time.Since(d.waitsChecked) > waitInterval {
+		d.waitsChecked = time.Now()
+		if err := d.endWaits(ctx); err != nil {
 			return err
 		}
 	}
 	if next == 0 {
 		return nil
 	}
-	err = d.work(ctx, next)
+	err = d.deploy(ctx, next)
 	if p, ok := problem.As(err); ok && p.Status < 500 {
 		return d.end(ctx, next, failed, p.Message)
 	}
-	if err != nil && !passes(ctx, err) { // whatever it is, it would be there at the next try, too, and be in the way of others
-		d.log.Error("a deployment cannot go on", "deployment", next, "error", err)
+	if err != nil && !isTransient(ctx, err) { // a retry would fail again and block other deployments
+		d.log.Error("deployment failed", "deployment", next, "error", err)
 		return d.end(ctx, next, failed, "a fault of the manager: its log has more")
 	}
 	return err
 }
 
-// changes deploys what has changed of live views, until nothing is due.
-func (d *Deployer) changes(ctx context.Context) error {
+// deployChanges deploys the changes of live views until the queue is empty.
+func (d *Deployer) deployChanges(ctx context.Context) error {
 	for ctx.Err() == nil {
-		more, err := d.change(ctx)
+		more, err := d.deployDue(ctx)
 		if err != nil {
 			d.plan = nil
 			return err
@@ -172,29 +174,30 @@ func (d *Deployer) changes(ctx context.Context) error {
 	return nil
 }
 
-// passes reports whether a failure may be over at the next try.
-func passes(ctx context.Context, err error) bool {
+// isTransient reports whether a failure may disappear with a retry.
+func isTransient(ctx context.Context, err error) bool {
 	return store.IsFailure(err) || ctx.Err() != nil
 }
 
-// hold takes the lease, or takes it for longer.
-func (d *Deployer) hold(ctx context.Context) (err error) {
-	every := takeEvery
-	if !d.held { // another manager works
+// takeLease takes or renews the lease, at most once per interval.
+func (d *Deployer) takeLease(ctx context.Context) (err error) {
+	every := leaseInterval
+	if !d.held { // another manager holds it
 		every = time.Second
 	}
-	if time.Since(d.taken) < every {
+	if time.Since(d.leaseTried) < every {
 		return nil
 	}
-	d.taken = time.Now()
+	d.leaseTried = time.Now()
 	d.held, err = d.lease.Take(ctx)
 	return err
 }
 
-// next gives the deployment to work on, and how many wait for service points. One that runs comes first. The queued ones come by turns of
-// their users, those of a user in the order in which they were asked for: a user with many of them does not keep others from theirs.
-func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) {
-	first := map[int64]int64{} // the first one of each user
+// nextDeployment returns the deployment to run, and how many deployments wait for service points. A running deployment comes first. Queued
+// deployments are taken from their users in turn, and those of one user in the order of their creation. So a user with many deployments
+// does not block others.
+func (d *Deployer) nextDeployment(ctx context.Context) (id int64, waiting int, err error) {
+	first := map[int64]int64{} // the first deployment of each user
 	err = d.api.Store.View(ctx, func(tx *store.Tx) error {
 		id = 0
 		clear(first)
@@ -217,7 +220,7 @@ func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) 
 					if known := first[user]; waits[r.ID] || known != 0 && known < r.ID {
 						return nil
 					}
-					group, err := serverconfig.IsServerGroup(tx, r.Parent) // whose parts are worked off
+					group, err := serverconfig.IsServerGroup(tx, r.Parent) // the deployments of its servers are run instead
 					if err == nil && !group {
 						first[user] = r.ID
 					}
@@ -230,19 +233,19 @@ func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) 
 			}
 		}
 		if len(first) == 0 && waiting == 0 {
-			d.known.Put(tx, struct{}{}, true)
+			d.noDeployments.Put(tx, struct{}{}, true)
 		}
 		return nil
 	})
 	if err != nil || len(first) == 0 {
 		return 0, waiting, err
 	}
-	return d.turn(first), waiting, nil
+	return d.nextInTurn(first), waiting, nil
 }
 
-// turn gives one of the first deployments of users, and counts it. Who has waited for nothing meanwhile begins with the fewest turns of the
+// nextInTurn returns one of the first deployments of users, and counts it. A user without earlier turns starts with the lowest count of the
 // others.
-func (d *Deployer) turn(first map[int64]int64) (id int64) {
+func (d *Deployer) nextInTurn(first map[int64]int64) (id int64) {
 	fewest := int64(math.MaxInt64)
 	for user := range d.turns {
 		if first[user] == 0 {
@@ -267,35 +270,35 @@ func (d *Deployer) turn(first map[int64]int64) (id int64) {
 	return id
 }
 
-// outcome is what a deployment has come to, before service points serve it.
+// outcome is the result of a deployment, before service points serve it.
 type outcome struct {
 	configuration int64
-	// all are the zones with another content; serving is what the server is to serve from now on, nil where that stays as it is.
+	// all are the changed zones. serving is the new content of the server; nil if its settings stay the same.
 	all     []*publication
 	serving *serving
-	// server is the one that is waited for; 0 where it is every one that a change goes to.
+	// server is the server to wait for; 0 to wait for every server with changed content.
 	server int64
-	// zones is how many were looked at; warnings are sentences.
+	// zones is the number of zones that were examined; warnings are sentences.
 	zones    int
 	warnings []string
-	// faults are zones that cannot be deployed as they are, and keep no other from it; healed are those that could not be, and are as they
-	// were deployed before. anew says that all of the configuration is to be looked at once more: such a zone can be deployed for the first
-	// time.
+	// faults are zones that cannot be deployed, which does not stop the others.
 	faults []fault
+	// healed are zones that had a fault before and now equal their deployed content.
 	healed []string
-	anew   bool
-	// looked are the zones that were looked at for what is due, by their ids.
+	// redoAll reports that the whole configuration must be examined once more, because a zone can be deployed for the first time.
+	redoAll bool
+	// looked are the ids of the zones that were examined for queue entries.
 	looked map[string]bool
-	// checked says that nothing is to be carried, continues that zones that cannot be deployed keep no others from it.
+	// checked reports that nothing is to be deployed (validation), continues that a zone that cannot be deployed does not stop the others.
 	checked, continues bool
-	// statics are dynamic records that are made static with it.
+	// statics are the dynamic records to make static.
 	statics []int64
 }
 
-// work works a deployment off: first what there is to do, in a snapshot, and then all of it in one transaction.
-func (d *Deployer) work(ctx context.Context, id int64) (err error) {
-	defer caught(&err)
-	if err := d.begin(ctx, id); err != nil {
+// deploy runs a deployment: it computes the outcome from a snapshot, and then commits it in one transaction.
+func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
+	defer recoverFault(&err)
+	if err := d.markStarted(ctx, id); err != nil {
 		return err
 	}
 	var o *outcome
@@ -313,24 +316,24 @@ func (d *Deployer) work(ctx context.Context, id int64) (err error) {
 	}); err != nil {
 		return err
 	}
-	state, message := completed, o.words()
+	state, message := completed, o.summary()
 	if len(o.warnings) > 0 {
 		state = warned
 	}
 	if o.checked {
 		return d.end(ctx, id, state, message)
 	}
-	return d.carry(ctx, id, o, state, message)
+	return d.commitOutcome(ctx, id, o, state, message)
 }
 
-// begin notes that a deployment runs.
-func (d *Deployer) begin(ctx context.Context, id int64) error {
+// markStarted sets the deployment to RUNNING.
+func (d *Deployer) markStarted(ctx context.Context, id int64) error {
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		row, err := tx.Get(id)
 		if err != nil {
 			return err
 		}
-		return d.note(tx, row, func(x *DeploymentHead) {
+		return d.update(tx, row, func(x *DeploymentHead) {
 			if x.StartDateTime.IsZero() {
 				x.State, x.StartDateTime = running, tx.Now()
 			}
@@ -338,19 +341,19 @@ func (d *Deployer) begin(ctx context.Context, id int64) error {
 	})
 }
 
-// note changes what a deployment says of itself.
-func (d *Deployer) note(tx *store.Tx, row *store.Resource, fn func(x *DeploymentHead)) error {
-	return note(&resource.Change{Tx: tx, API: d.api}, row, fn)
+// update changes the fields of a deployment.
+func (d *Deployer) update(tx *store.Tx, row *store.Resource, fn func(x *DeploymentHead)) error {
+	return updateDeployment(&resource.Change{Tx: tx, API: d.api}, row, fn)
 }
 
-func note(c *resource.Change, row *store.Resource, fn func(x *DeploymentHead)) error {
+func updateDeployment(c *resource.Change, row *store.Resource, fn func(x *DeploymentHead)) error {
 	c.Tx.Touch(deployments)
 	_, err := c.Following().Change(row, func(o schema.Object) { fn(headOf(o)) })
 	return err
 }
 
-// words says what came of it.
-func (o *outcome) words() string {
+// summary returns the message of the outcome.
+func (o *outcome) summary() string {
 	removed, added := 0, 0
 	for _, c := range o.all {
 		removed += len(c.removed)
@@ -360,28 +363,28 @@ func (o *outcome) words() string {
 	if o.checked {
 		text = fmt.Sprintf("%d zones were checked", o.zones)
 	}
-	for _, one := range o.warnings[:min(len(o.warnings), mostFindings)] {
+	for _, one := range o.warnings[:min(len(o.warnings), maxFindings)] {
 		text += "; " + one
 	}
-	if n := len(o.warnings) - mostFindings; n > 0 {
+	if n := len(o.warnings) - maxFindings; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
 	return text
 }
 
-// longestMessage is how long the message of a deployment may be, in characters.
-const longestMessage = 8000
+// maxMessageLength is the maximum length of the message of a deployment, in characters.
+const maxMessageLength = 8000
 
-// kindsOfEvents are the kinds of the events of deployments that have ended, by state.
+// kindsOfEvents are the event types of ended deployments, by state.
 var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", failed: "FAILED"}
 
-// end notes that a deployment has ended.
+// end sets the fields of an ended deployment.
 func (x *DeploymentHead) end(tx *store.Tx, state, message string) {
 	all := int64(100)
-	x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, longestMessage), &all, tx.Now()
+	x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, maxMessageLength), &all, tx.Now()
 }
 
-// end ends a deployment.
+// end ends a deployment: it deletes its waits, sets its state, adds an event, and updates the deployment of its group.
 func (d *Deployer) end(ctx context.Context, id int64, state, message string) error {
 	kind := ""
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -410,7 +413,7 @@ func (d *Deployer) end(ctx context.Context, id int64, state, message string) err
 			Message: fmt.Sprintf("%s %d%s has ended: %s: %s", kind, id, of, state, schema.Cut(message, 1000))}, id); err != nil {
 			return err
 		}
-		if err := d.note(tx, row, func(x *DeploymentHead) { x.end(tx, state, message) }); err != nil {
+		if err := d.update(tx, row, func(x *DeploymentHead) { x.end(tx, state, message) }); err != nil {
 			return err
 		}
 		return endGroup(&resource.Change{Tx: tx, API: d.api}, row.Ref("group"), 0)

@@ -14,7 +14,7 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// deployments is the name of the collection, and of the topic that is touched when something of a deployment changes.
+// deployments is the name of the collection, and of the topic that is touched when a deployment changes.
 const deployments = "deployments"
 
 // The states of a deployment.
@@ -26,7 +26,7 @@ const (
 	failed    = "FAILED"
 )
 
-// registerDeployments declares the collection, and what hangs below its resources.
+// registerDeployments declares the collection of deployments, its subcollections, and the rules for servers.
 func registerDeployments(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: deployments, Guard: resource.Own, Hidden: true, Unlogged: true, NoUp: true}, &FullDeployment{},
 		&DifferentialDeployment{}, &ValidationDeployment{}, &QuickDeployment{}, &SelectiveDeployment{})
@@ -55,39 +55,39 @@ func registerDeployments(r *resource.Registry) {
 		}
 		return ids, err
 	}})
-	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: followPoint, BeforeDelete: func(c *resource.Change) error {
-		return forget(c.Tx, schema.HeadOf(c.Old).ID)
+	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: checkServicePoint, BeforeDelete: func(c *resource.Change) error {
+		return deleteContent(c.Tx, schema.HeadOf(c.Old).ID)
 	}})
 }
 
-// DeploymentHead is what every deployment has. It has no name.
+// DeploymentHead are the fields of every deployment. A deployment has no name.
 type DeploymentHead struct {
 	schema.Head `head:"readOnly"`
-	// State is how far it is.
+	// State is the state of the deployment.
 	State string `api:"state,index,readOnly" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
-	// Status is CANCEL while the deployment is being cancelled; none is.
+	// Status is CANCEL while the deployment is being cancelled. Deployments cannot be cancelled, so it is always null.
 	Status string `api:"status,readOnly" enum:"CANCEL"`
-	// Message says what came of it, for people. It is null for callers that do not see all of the configuration.
+	// Message is the result in words. It is null for callers that cannot see the whole configuration.
 	Message string `api:"message,readOnly,tells" length:"8000"`
-	// PercentComplete is how much of it is done.
+	// PercentComplete is the progress, in percent.
 	PercentComplete *int64 `api:"percentComplete,readOnly" min:"0" max:"100"`
-	// StartDateTime is when it began.
+	// StartDateTime is the time when the deployment started.
 	StartDateTime time.Time `api:"startDateTime,readOnly"`
-	// CompletionDateTime is when it ended.
+	// CompletionDateTime is the time when the deployment ended.
 	CompletionDateTime time.Time `api:"completionDateTime,readOnly"`
-	// User is who asked for it.
+	// User is the user who requested the deployment.
 	User schema.Ref `api:"user,readOnly" ref:"User"`
-	// Method is how it began: API, or SCHEDULED where a schedule did it.
+	// Method is the origin of the deployment: API, or SCHEDULED for a schedule.
 	Method string `api:"method,readOnly"`
-	// CreationDateTime is when it was asked for.
+	// CreationDateTime is the time of the request.
 	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
-	// Group is the deployment of the server group that it is a part of.
+	// Group is the deployment of the server group that this one is a part of.
 	Group schema.Ref `api:"group,hidden" ref:"FullDeployment|DifferentialDeployment|ValidationDeployment" onDelete:"clear"`
 }
 
 func (x *DeploymentHead) head() *DeploymentHead { return x }
 
-// headOf gives what every deployment has; nil of anything else.
+// headOf returns the fields that every deployment has; nil for any other object.
 func headOf(o schema.Object) *DeploymentHead {
 	if x, ok := o.(interface{ head() *DeploymentHead }); ok {
 		return x.head()
@@ -95,58 +95,59 @@ func headOf(o schema.Object) *DeploymentHead {
 	return nil
 }
 
-// FullDeployment carries all that a server is to have of a service.
+// FullDeployment deploys the complete content of a server.
 type FullDeployment struct {
 	DeploymentHead `parents:"servers|serverGroups"`
-	// Service is what is deployed.
+	// Service is the service to deploy.
 	Service string `api:"service,required,createOnly" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
 }
 
-// DifferentialDeployment carries what has changed of the records of a server's zones since the deployment before.
+// DifferentialDeployment deploys the changes of the records in a server's zones since the last deployment.
 type DifferentialDeployment struct {
 	DeploymentHead `parents:"servers|serverGroups"`
-	// Service is what is deployed.
+	// Service is the service to deploy.
 	Service string `api:"service,required,createOnly" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
 }
 
-// ValidationDeployment checks what a server is to have, and carries nothing.
+// ValidationDeployment checks the content of a server, and deploys nothing.
 type ValidationDeployment struct {
 	DeploymentHead `parents:"servers|serverGroups"`
-	// Service is what is checked.
+	// Service is the service to check.
 	Service string `api:"service,required,createOnly" enum:"DNS|DHCPv4|DHCPv6"`
 }
 
-// QuickDeployment carries what the user who asks for it has changed of the records of a zone, and of the others that its primary server
-// writes.
+// QuickDeployment deploys the changes that its user has made to the records of a zone, and of the other zones of the same primary server.
 type QuickDeployment struct {
 	DeploymentHead `parents:"zones|networks"`
 }
 
-// SelectiveDeployment carries some records.
+// SelectiveDeployment deploys selected records.
 type SelectiveDeployment struct {
 	DeploymentHead `parents:"deployments"`
 	// Resources are the records, at most 100.
 	Resources schema.RefList `api:"resources,post,writeOnly" min:"1"`
-	// BatchMode says whether it is put together with others of the same server.
+	// BatchMode controls whether the deployment is combined with others of the same server.
 	BatchMode string `api:"batchMode,createOnly,notNull" enum:"DISABLED|BATCH_BY_SERVER" default:"DISABLED"`
-	// RecordScope says whether records that belong to those are carried along: the hosts that they lead to, and those that lead to them.
+	// RecordScope controls whether related records are deployed as well: the hosts that the records link to, and the records that link to
+	// them.
 	RecordScope string `api:"recordScope,createOnly,notNull" enum:"RELATED|SPECIFIC" default:"RELATED"`
-	// ContinueOnFailureEnabled says whether others are carried where one cannot be; null is true with BATCH_BY_SERVER, else false.
+	// ContinueOnFailureEnabled controls whether the other records are deployed if one cannot be; null is true with BATCH_BY_SERVER, else
+	// false.
 	ContinueOnFailureEnabled *bool `api:"continueOnFailureEnabled,createOnly"`
-	// DynamicRecordDeploymentStrategy is what is done with dynamic records among them.
+	// DynamicRecordDeploymentStrategy is the handling of dynamic records among them.
 	DynamicRecordDeploymentStrategy string `api:"dynamicRecordDeploymentStrategy,createOnly,notNull" enum:"ABORT|SKIP|MAKE_STATIC" default:"ABORT"`
-	// Wanted are the same, as they are kept.
+	// Wanted are the records, as stored.
 	Wanted schema.RefList `api:"wanted,hidden" onDelete:"clear"`
 }
 
-// begin notes who asks, and lets the deployment wait for its turn; at is where it deploys. It refuses who may not.
-func (x *DeploymentHead) begin(c *resource.Change, at ...int64) error {
+// enqueue checks the rights of the caller for the resources in at, and queues the deployment.
+func (x *DeploymentHead) enqueue(c *resource.Change, at ...int64) error {
 	for _, one := range at {
 		if err := c.MayDeploy(c.Caller.User, x.Type, one); err != nil {
 			return err
 		}
 	}
-	if err := queuedOfUser(c, c.Caller.User); err != nil {
+	if err := checkQueueLimit(c, c.Caller.User); err != nil {
 		return err
 	}
 	zero := int64(0)
@@ -155,7 +156,7 @@ func (x *DeploymentHead) begin(c *resource.Change, at ...int64) error {
 	return nil
 }
 
-// onlyDNS refuses services that there are no deployments of.
+// onlyDNS rejects services that cannot be deployed.
 func onlyDNS(service string) error {
 	if service != serverconfig.ServiceDNS {
 		return problem.New(501, "NotImplemented", "service: %s is not deployed yet; DNS is", service)
@@ -163,20 +164,22 @@ func onlyDNS(service string) error {
 	return nil
 }
 
-// BeforeWrite refuses servers that nothing can be deployed to.
-func (x *FullDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
+// BeforeWrite rejects servers that cannot be deployed to.
+func (x *FullDeployment) BeforeWrite(c *resource.Change) error { return x.queueFor(c, x.Service) }
 
-// BeforeWrite refuses servers that nothing can be deployed to, or nothing was deployed to.
-func (x *DifferentialDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
+// BeforeWrite rejects servers that cannot be deployed to, or that have no previous full deployment.
+func (x *DifferentialDeployment) BeforeWrite(c *resource.Change) error {
+	return x.queueFor(c, x.Service)
+}
 
-// BeforeWrite refuses servers whose data is not checked.
-func (x *ValidationDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
+// BeforeWrite rejects servers without checks of DNS data.
+func (x *ValidationDeployment) BeforeWrite(c *resource.Change) error { return x.queueFor(c, x.Service) }
 
-// validation is the type of deployments that carry nothing.
+// validation is the type of deployments that only check.
 const validation = "ValidationDeployment"
 
-// order takes a deployment of a server, or of all servers of a group.
-func (x *DeploymentHead) order(c *resource.Change, service string) error {
+// queueFor checks and queues a deployment of a server, or of all servers of a group.
+func (x *DeploymentHead) queueFor(c *resource.Change, service string) error {
 	if !c.Requested() {
 		return nil
 	}
@@ -196,24 +199,24 @@ func (x *DeploymentHead) order(c *resource.Change, service string) error {
 			return problem.BadRequest("ServerNotActive", "server group %d has no servers", x.Parent)
 		}
 	}
-	if err := x.begin(c, servers...); err != nil {
+	if err := x.enqueue(c, servers...); err != nil {
 		return err
 	}
 	if group {
 		x.State, x.StartDateTime = running, c.Tx.Now()
 	}
 	for _, server := range servers {
-		if err := ready(c, x.Type, server); err != nil {
+		if err := checkReady(c, x.Type, server); err != nil {
 			return err
 		}
-		if err := x.notUnderWay(c, server); err != nil {
+		if err := x.checkNotRunning(c, server); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// AfterWrite makes the parts of the deployment of a server group: one for each of its servers.
+// AfterWrite creates the deployments of the single servers of a server group.
 func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
 	if !c.Requested() || !c.Creates() {
 		return nil
@@ -231,7 +234,7 @@ func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
 	return err
 }
 
-// BeforeDelete lets nobody wait for a deployment that goes, as with its server, and lets that of a group that it is a part of end.
+// BeforeDelete deletes the waits and record lists of a deployment, and updates the deployment of its group.
 func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
 	c.Tx.Touch(deployments)
 	if err := c.Tx.Write("DELETE FROM deployment_deleted WHERE id IN (SELECT record FROM deployment_record WHERE deployment = ? AND kind = ?)"+
@@ -247,7 +250,7 @@ func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
 	return endGroup(c, x.Group.ID, x.ID)
 }
 
-// orderFor makes a deployment of DNS of one server, that is what like says beside. It is checked before (ready).
+// orderFor creates a DNS deployment of one server, with user, method and group of like. The caller has checked the server (see checkReady).
 func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
@@ -273,12 +276,12 @@ func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead
 	return err
 }
 
-// ready refuses a server that no deployment of a type can be asked of.
-func ready(c *resource.Change, kind string, server int64) error {
+// checkReady returns an error if a deployment of a type cannot be requested for a server.
+func checkReady(c *resource.Change, kind string, server int64) error {
 	if kind == validation {
-		return validated(c, server)
+		return checkHasValidation(c, server)
 	}
-	if err := deployable(c, server); err != nil || kind != "DifferentialDeployment" {
+	if err := checkDeployable(c, server); err != nil || kind != "DifferentialDeployment" {
 		return err
 	}
 	_, _, there, err := revisionOf(c.Tx, server)
@@ -289,8 +292,8 @@ func ready(c *resource.Change, kind string, server int64) error {
 	return err
 }
 
-// validated refuses a server whose DNS data is not checked.
-func validated(c *resource.Change, server int64) error {
+// checkHasValidation returns an error for a server without checks of DNS data.
+func checkHasValidation(c *resource.Change, server int64) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
 		return err
@@ -303,12 +306,12 @@ func validated(c *resource.Change, server int64) error {
 	return err
 }
 
-// BeforeWrite refuses zones that nobody answers for, or that were not deployed before.
+// BeforeWrite rejects zones without servers, or that were not deployed before.
 func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
-	if err := x.begin(c, x.Parent); err != nil {
+	if err := x.enqueue(c, x.Parent); err != nil {
 		return err
 	}
 	above, err := c.Tx.Get(x.Parent)
@@ -319,11 +322,10 @@ func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	return p.isDeployed(c.Tx, x.Parent)
+	return p.checkDeployed(c.Tx, x.Parent)
 }
 
-// zoneOf gives the zone of an id, or the reverse zone that a network's addresses lie in, the first one where it has several; nil where no
-// role is in effect for it.
+// zoneOf returns the planned zone of a zone, or the first reverse zone of a network; nil if no role is in effect for it.
 func (p *plan) zoneOf(row *store.Resource) *plannedZone {
 	if row.Collection != "networks" {
 		if i := slices.IndexFunc(p.zones, func(z *plannedZone) bool { return z.row.ID == row.ID }); i >= 0 {
@@ -333,7 +335,7 @@ func (p *plan) zoneOf(row *store.Resource) *plannedZone {
 	}
 	var found *plannedZone
 	for _, name := range naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), 1) {
-		for _, z := range p.zones { // the one with the longest name that the network's lies in, or one of its own
+		for _, z := range p.zones { // the longest zone name that contains the network's reverse name or is below it
 			key := naming.Key(z.row.Key)
 			_, below := naming.Relative(name, key)
 			_, above := naming.Relative(key, name)
@@ -345,8 +347,8 @@ func (p *plan) zoneOf(row *store.Resource) *plannedZone {
 	return found
 }
 
-// isDeployed refuses a zone, or a block or network with a reverse zone, that nobody answers for, or that was not deployed before.
-func (p *plan) isDeployed(tx *store.Tx, id int64) error {
+// checkDeployed returns an error for a zone, block or network that has no servers or was not deployed before.
+func (p *plan) checkDeployed(tx *store.Tx, id int64) error {
 	row, err := tx.Get(id)
 	if err != nil {
 		return err
@@ -364,8 +366,8 @@ func (p *plan) isDeployed(tx *store.Tx, id int64) error {
 	return err
 }
 
-// deployable refuses a server that is planned, disabled, run by others, or no service point of the fleet.
-func deployable(c *resource.Change, server int64) error {
+// checkDeployable returns an error for a server that is disabled, foreign, or not a service point of the fleet.
+func checkDeployable(c *resource.Change, server int64) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
 		return err
@@ -388,9 +390,9 @@ func deployable(c *resource.Change, server int64) error {
 	return nil
 }
 
-// notUnderWay refuses a deployment of a server beside another one that has not ended, and a validation beside another one that the same
-// user waits for. A validation changes nothing: a deployment does not wait for it.
-func (x *DeploymentHead) notUnderWay(c *resource.Change, server int64) error {
+// checkNotRunning rejects a deployment of a server while another one has not ended, and a validation while the same user has another one
+// queued. A validation changes nothing, so it does not block deployments.
+func (x *DeploymentHead) checkNotRunning(c *resource.Change, server int64) error {
 	isValidation := store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: validation}
 	beside := store.All{store.InCollection(deployments), store.HasParent(server)}
 	states := []string{queued}
@@ -412,22 +414,22 @@ func (x *DeploymentHead) notUnderWay(c *resource.Change, server int64) error {
 	return nil
 }
 
-// inState is the condition that a deployment is in a state.
+// inState returns the condition that a deployment is in a state.
 func inState(state string) store.Expr {
 	return store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}
 }
 
-// mostQueued is how many deployments of a user may be queued.
-const mostQueued = 1000
+// maxQueued is the maximum number of queued deployments of a user.
+const maxQueued = 1000
 
-// queuedOfUser refuses a deployment of a user who has mostQueued of them queued.
-func queuedOfUser(c *resource.Change, user int64) error {
+// checkQueueLimit returns an error if a user has maxQueued queued deployments.
+func checkQueueLimit(c *resource.Change, user int64) error {
 	if user == 0 {
 		return nil
 	}
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
 		store.LinksTo{Targets: []int64{user}, Field: "user"}, inState(queued)}})
-	if err != nil || n < mostQueued {
+	if err != nil || n < maxQueued {
 		return err
 	}
 	p := problem.New(429, "TooManyRequests", "%d deployments of %s are queued: wait until some of them have ended", n,
@@ -436,9 +438,9 @@ func queuedOfUser(c *resource.Change, user int64) error {
 	return p
 }
 
-// followPoint refuses a service point that is another server already. Where the service point of a server is another one, it serves what
-// the server serves as if that had changed just now.
-func followPoint(c *resource.Change) error {
+// checkServicePoint rejects a service point that another server has. If the service point of a server changes, the server gets a new
+// revision number, so that the new service point fetches its content.
+func checkServicePoint(c *resource.Change) error {
 	x := serverconfig.FieldsOf(c.New)
 	var before string
 	if old := serverconfig.FieldsOf(c.Old); old != nil {
@@ -463,7 +465,7 @@ func followPoint(c *resource.Change) error {
 	return c.Tx.Write("UPDATE dns_server SET number = ? WHERE server = ? AND number < ?", c.Tx.Now().UnixMilli(), h.ID, c.Tx.Now().UnixMilli())
 }
 
-// spanText gives the space of a row as text; empty where it has none.
+// spanText returns the address range of a row as text; empty where it has none.
 func spanText(row *store.Resource) string {
 	if row.Low == nil {
 		return ""

@@ -14,19 +14,19 @@ func (d due) compare(o due) int {
 	return cmp.Or(cmp.Compare(d.configuration, o.configuration), cmp.Compare(d.kind, o.kind), cmp.Compare(d.what, o.what))
 }
 
-// change deploys what has changed of live views. It gives whether there may be more.
-func (d *Deployer) change(ctx context.Context) (more bool, err error) {
+// deployDue deploys one batch of queued changes of live views. It reports whether there may be more.
+func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
 	var o *outcome
-	var now dueNow
+	var now dueEntries
 	var servings map[int64]*serving
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
-		defer caught(&err)
+		defer recoverFault(&err)
 		o, servings = &outcome{}, nil
 		if o.configuration, now, err = readDue(tx); err != nil {
 			return err
 		}
 		if o.configuration == 0 {
-			d.due.Put(tx, struct{}{}, true)
+			d.noChanges.Put(tx, struct{}{}, true)
 			return nil
 		}
 		if now.all {
@@ -39,7 +39,7 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	if err == nil {
-		err = d.carryDue(ctx, o, servings, now)
+		err = d.commitDue(ctx, o, servings, now)
 	}
 	if isFault(err) && o.configuration != 0 {
 		err = d.setAside(ctx, o.configuration, now, err)
@@ -47,9 +47,9 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 	return err == nil, err
 }
 
-// carryDue keeps what has become of what was due, and takes it off the list.
-func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueNow) error {
-	var told []string
+// commitDue commits the outcome of queued changes, and removes them from the queue.
+func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueEntries) error {
+	var toWake []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		number, err := nextNumber(tx)
 		if err != nil {
@@ -68,18 +68,18 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 				changed = append(changed, server)
 			}
 		}
-		for _, s := range servings { // once all of them are known to serve what they do
-			if err := strip(tx, s.gone...); err != nil {
+		for _, s := range servings { // after all servers have stored what they serve
+			if err := deleteUnserved(tx, s.gone...); err != nil {
 				return err
 			}
 		}
-		if told, err = tellServers(tx, d.api, d.points, changed); err != nil {
+		if toWake, err = markServersChanged(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
-		if err := now.keepFaults(tx, o); err != nil {
+		if err := now.storeFaults(tx, o); err != nil {
 			return err
 		}
-		if now.all { // keys of zones may be among it
+		if now.all { // the changes may include keys of zones
 			tx.Touch(rollTopic)
 		}
 		for _, id := range o.healed {
@@ -87,7 +87,7 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 				return err
 			}
 		}
-		if err := now.done(tx); err != nil || !o.anew {
+		if err := now.removeDone(tx); err != nil || !o.redoAll {
 			return err
 		}
 		return tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, '', ?) ON CONFLICT (configuration, kind, what)"+
@@ -97,26 +97,26 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 		return err
 	}
 	for _, f := range o.faults {
-		if !f.told {
+		if !f.reported {
 			continue
 		}
-		d.log.Error("changes of a live view cannot be deployed", "what", f.what, "reason", f.why)
+		d.log.Error("live deployment failed", "what", f.what, "reason", f.why)
 	}
-	for _, point := range told {
+	for _, point := range toWake {
 		d.points.Wake(point)
 	}
 	d.Changed(len(now.rows))
 	return nil
 }
 
-// prepareAll finds what has changed of all live zones of a configuration, and what the servers that something was deployed to are to serve.
+// prepareAll computes the changes of all live zones of a configuration, and the content of the servers that were deployed to before.
 func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, error) {
 	d.plan = nil
 	live, err := liveOf(tx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.Get(o.configuration); store.IsNotFound(err) { // it was deleted
+	if _, err := tx.Get(o.configuration); store.IsNotFound(err) { // the configuration was deleted
 		return nil, nil
 	}
 	p, err := newPlan(tx, d.api, o.configuration)
@@ -147,7 +147,7 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 		if err != nil {
 			return nil, err
 		}
-		if !lives(s.settings.Views) && (before == nil || !lives(before.Views)) { // which it may have lost just now
+		if !lives(s.settings.Views) && (before == nil || !lives(before.Views)) { // its last live view may have been removed just now
 			continue
 		}
 		servings[server] = s
@@ -159,14 +159,14 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 			if live[z.view] == 0 && there || slices.ContainsFunc(o.all, func(c *publication) bool { return c.zone == z }) {
 				continue
 			}
-			c, err := p.wholly(z, d.api.Store.Now())
+			c, err := p.wholePublication(z, d.api.Store.Now())
 			if err == nil && c != nil {
 				c, err = o.withhold(p, z, c)
 			}
-			if isFault(err) && !there { // there is nothing to serve
+			if isFault(err) && !there { // no earlier content exists
 				s.leaveOut(z)
 			}
-			if err := o.take(z, deployed, there, c, err); err != nil {
+			if err := o.addResult(z, deployed, there, c, err); err != nil {
 				return nil, err
 			}
 		}
@@ -174,23 +174,23 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 	return servings, nil
 }
 
-// wholly is publication of all of a zone, where what is wrong with it ends nothing else.
-func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error) {
-	defer caught(&err)
+// wholePublication returns the publication of a whole zone. A panic becomes an error of this zone only.
+func (p *plan) wholePublication(z *plannedZone, now time.Time) (c *publication, err error) {
+	defer recoverFault(&err)
 	return p.publication(z, nil, now)
 }
 
-// withhold takes records out that the servers say are not deployed, and notes that.
+// withhold removes the records that the checks of the servers reject, and records them as a fault.
 func (o *outcome) withhold(p *plan, z *plannedZone, c *publication) (*publication, error) {
 	left, out, err := p.withhold(z, c)
 	if out != nil && !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records != nil && f.zone == z.id }) {
-		o.faults = append(o.faults, fault{what: "records of zone " + z.zoneName(), why: words(out), records: out, zone: z.id})
+		o.faults = append(o.faults, fault{what: "records of zone " + z.zoneName(), why: joinReasons(out), records: out, zone: z.id})
 	}
 	return left, err
 }
 
-// take takes in what has become of a zone, or why it cannot be deployed.
-func (o *outcome) take(z *plannedZone, deployed deployedZone, there bool, c *publication, err error) error {
+// addResult records the publication of a zone, or the error that prevents its deployment.
+func (o *outcome) addResult(z *plannedZone, deployed deployedZone, there bool, c *publication, err error) error {
 	switch {
 	case isFault(err):
 		if !slices.ContainsFunc(o.faults, func(f fault) bool { return f.records == nil && f.zone == z.id }) {
@@ -206,8 +206,8 @@ func (o *outcome) take(z *plannedZone, deployed deployedZone, there bool, c *pub
 	return nil
 }
 
-// prepareDue finds what has changed of some names and addresses.
-func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) {
+// prepareDue computes the changes of the queued names and addresses.
+func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueEntries) (err error) {
 	live, err := liveOf(tx)
 	if err != nil {
 		return err
@@ -245,26 +245,26 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		}
 		o.looked[z.id] = true
 		var c *publication
-		if deployed.complete <= 0 { // not all of it was, before
-			c, err = p.wholly(z, d.api.Store.Now())
+		if deployed.complete <= 0 { // it was not completely deployed before
+			c, err = p.wholePublication(z, d.api.Store.Now())
 		} else {
-			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
+			c, err = p.partialPublication(z, deployed, mine, back, d.api.Store.Now())
 		}
 		if err == nil && c != nil {
 			c, err = o.withhold(p, z, c)
 		}
-		if err == nil && !there { // who serves it is to be told, too
-			o.anew = true
+		if err == nil && !there { // its servers must get it as a new zone
+			o.redoAll = true
 			continue
 		}
-		if err := o.take(z, deployed, there, c, err); err != nil {
+		if err := o.addResult(z, deployed, there, c, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// withLinked gives keys, and those of the records that lead to records of them: an alias follows the name of its host.
+// withLinked adds the keys of records that link to the records of keys: an alias changes with the name of its host.
 func withLinked(tx *store.Tx, configuration int64, keys []string) ([]string, error) {
 	all := slices.Clone(keys)
 	for _, key := range keys {

@@ -14,39 +14,39 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// fault is a zone of a live view, or a server, that cannot be deployed as it is. All of it is looked at again with the next change that has
-// to do with it.
+// fault is a zone of a live view, or a server, that cannot be deployed in its current state. It is examined again with the next change that
+// affects it.
 type fault struct {
 	what string
 	why  error
-	// zone is the zone by its id; empty where it is the server.
+	// zone is the id of the zone; empty where the fault is that of a server.
 	zone   string
 	server int64
-	// records are those that are withheld, where all else of the zone is deployed; none: it is all of the zone, or the server.
+	// records are the withheld records, where the rest of the zone is deployed; nil where the whole zone or the server cannot be deployed.
 	records []withheld
-	// told says that an event tells of it, where it is not known already.
-	told bool
+	// reported reports that a new event was added for the fault.
+	reported bool
 }
 
-// isFault reports whether an error comes from what is to be deployed, and would come again.
+// isFault reports whether an error is caused by the data to be deployed, so that a retry would fail again.
 func isFault(err error) bool { return err != nil && !store.IsFailure(err) }
 
-// caught turns a panic into an error, which is a fault of what is being looked at.
-func caught(err *error) {
+// recoverFault turns a panic into an error, which counts as a fault of the data. It must be deferred.
+func recoverFault(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 	}
 }
 
-// sentence is the first line of an error: what is behind it is for the log.
-func sentence(err error) string {
+// firstLine returns the first line of an error; the rest is for the log.
+func firstLine(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return text
 }
 
-// note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once: of records that were
-// withheld before (held) it was said.
-func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
+// record marks the zone, or the zones of the server, as not completely deployed, and adds an event the first time. held are the marks of
+// records that were withheld before and already have an event.
+func (f *fault) record(tx *store.Tx, configuration int64, held []string) error {
 	if f.records != nil {
 		var news []withheld
 		for _, one := range f.records {
@@ -54,10 +54,10 @@ func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
 				news = append(news, one)
 			}
 		}
-		if f.why = words(news); f.why == nil || len(held) >= mostHeld { // of so many it is not known which are new
+		if f.why = joinReasons(news); f.why == nil || len(held) >= maxHeld { // a full list cannot tell which are new
 			return nil
 		}
-		return f.tell(tx, configuration)
+		return f.addEvent(tx, configuration)
 	}
 	where, arg := "zone = ?", any(f.zone)
 	if f.zone == "" {
@@ -68,45 +68,45 @@ func (f *fault) note(tx *store.Tx, configuration int64, held []string) error {
 		if now.complete == neverDeployed {
 			return nil
 		}
-		if err := passSerial(tx, f.zone, configuration, uint32(now.serial)); err != nil { //nolint:gosec // of 32 bits
+		if err := continueSerial(tx, f.zone, configuration, uint32(now.serial)); err != nil { //nolint:gosec // of 32 bits
 			return err
 		}
 		if err := tx.Write("UPDATE dns_zone SET complete = ? WHERE zone = ?", neverDeployed, f.zone); err != nil {
 			return err
 		}
-		return f.tell(tx, configuration)
+		return f.addEvent(tx, configuration)
 	}
 	n, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete > 0 AND "+where, arg)
 	if err != nil || n == 0 {
 		return err
 	}
-	return f.tell(tx, configuration)
+	return f.addEvent(tx, configuration)
 }
 
-// keepFaults keeps what cannot be deployed, and says so.
-func (now dueNow) keepFaults(tx *store.Tx, o *outcome) error {
+// storeFaults stores the faults of an outcome and adds their events.
+func (now dueEntries) storeFaults(tx *store.Tx, o *outcome) error {
 	for i := range o.faults {
-		if err := o.faults[i].note(tx, o.configuration, now.held); err != nil {
+		if err := o.faults[i].record(tx, o.configuration, now.held); err != nil {
 			return err
 		}
 	}
-	return now.hold(tx, o)
+	return now.saveHeld(tx, o)
 }
 
-// neverDeployed is complete of a zone that is to be served, and could not be deployed yet.
+// neverDeployed is the value of complete of a zone that should be served but could not be deployed yet.
 const neverDeployed = -1
 
-// tell adds the event.
-func (f *fault) tell(tx *store.Tx, configuration int64) error {
-	f.told = true
+// addEvent adds the event.
+func (f *fault) addEvent(tx *store.Tx, configuration int64) error {
+	f.reported = true
 	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
 		SourceName: "live deployment",
-		Message:    schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+sentence(f.why), longestMessage)},
+		Message:    schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+firstLine(f.why), maxMessageLength)},
 		configuration)
 }
 
-// done takes what was due off the list, but for what has changed again meanwhile.
-func (now dueNow) done(tx *store.Tx) error {
+// removeDone removes the processed entries from the queue, except entries that changed meanwhile.
+func (now dueEntries) removeDone(tx *store.Tx) error {
 	tx.Touch(dueTopic)
 	for _, r := range now.rows {
 		if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
@@ -117,21 +117,21 @@ func (now dueNow) done(tx *store.Tx) error {
 	return nil
 }
 
-// Records that are withheld are kept beside what is due, under the configuration's number below zero, and looked at again with whatever
-// changes next in their zone: what they lead to may be mended by a change of another name. mostHeld is how many are; of more some are
-// looked at again with the next change of their own alone, and are not told.
-const mostHeld = 1000
+// maxHeld is the maximum number of marks of withheld records. The marks are stored in the queue under the negated id of the configuration.
+// A record with a mark is examined again with any next change of its zone, because a change of another name may fix it. A record beyond
+// maxHeld is examined again only when it changes itself, and has no event.
+const maxHeld = 1000
 
-// mark is how a record that is withheld is kept: a sum of why, the zone by its id, and the name, with tabs between.
+// mark returns the mark of a withheld record: a checksum of the reason, the id of the zone, and the name, separated by tabs.
 func (f *fault) mark(one withheld) string {
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(one.why)) // which never fails
+	_, _ = sum.Write([]byte(one.why)) // never fails
 	return fmt.Sprintf("%016x\t%s\t%s", sum.Sum64(), f.zone, one.name)
 }
 
-// heldIn gives the names that are withheld in a zone; the zone's own, with which all of it would be looked at, is left to changes of its
-// own. The reverse zone of a block or network that nobody made has none: its names follow from addresses.
-func (now dueNow) heldIn(z *plannedZone) (names []string) {
+// heldIn returns the withheld names of a zone, without the name of the zone itself, which would require an examination of the whole zone. A
+// reverse zone that was not created by a user has none, because its names follow from addresses.
+func (now dueEntries) heldIn(z *plannedZone) (names []string) {
 	if z.row.ID == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (now dueNow) heldIn(z *plannedZone) (names []string) {
 	return names
 }
 
-// readHeld gives the marks of what is withheld in a configuration.
+// readHeld returns the marks of a configuration.
 func readHeld(tx *store.Tx, configuration int64) (marks []string, err error) {
 	return marks, tx.Each(func(scan func(...any) error) error {
 		var mark string
@@ -154,8 +154,8 @@ func readHeld(tx *store.Tx, configuration int64) (marks []string, err error) {
 	}, "SELECT what FROM dns_due WHERE configuration = ? AND kind = ? ORDER BY what", -configuration, dueName)
 }
 
-// hold keeps the marks of what is withheld now: of zones that were looked at what was found, of others what was known.
-func (now dueNow) hold(tx *store.Tx, o *outcome) error {
+// saveHeld stores the current marks: the new marks of zones that were examined, and the previous marks of all others.
+func (now dueEntries) saveHeld(tx *store.Tx, o *outcome) error {
 	var marks []string
 	for _, f := range o.faults {
 		for _, one := range f.records {
@@ -171,7 +171,7 @@ func (now dueNow) hold(tx *store.Tx, o *outcome) error {
 	}
 	slices.Sort(marks)
 	marks = slices.Compact(marks)
-	if marks = marks[:min(len(marks), mostHeld)]; slices.Equal(marks, now.held) {
+	if marks = marks[:min(len(marks), maxHeld)]; slices.Equal(marks, now.held) {
 		return nil
 	}
 	if err := tx.Write("DELETE FROM dns_due WHERE configuration = ?", -o.configuration); err != nil {
@@ -186,20 +186,20 @@ func (now dueNow) hold(tx *store.Tx, o *outcome) error {
 	return nil
 }
 
-// setAside takes what was due off the list where nothing of it can be deployed, says so in an event, and has all zones of the configuration
-// looked at again with their next changes.
-func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueNow, why error) error {
+// setAside removes the entries from the queue where none of them can be deployed. It adds an event, and marks all zones of the
+// configuration to be examined again with their next changes.
+func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueEntries, why error) error {
 	d.plan = nil
-	d.log.Error("changes of live views cannot be deployed", "configuration", configuration, "reason", why)
+	d.log.Error("live deployment failed", "configuration", configuration, "reason", why)
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		if _, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete > 0 AND configuration = ?", configuration); err != nil {
 			return err
 		}
 		if err := event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
 			SourceName: "live deployment",
-			Message:    schema.Cut("Changes could not be deployed: "+sentence(why), longestMessage)}, configuration); err != nil {
+			Message:    schema.Cut("Changes could not be deployed: "+firstLine(why), maxMessageLength)}, configuration); err != nil {
 			return err
 		}
-		return now.done(tx)
+		return now.removeDone(tx)
 	})
 }

@@ -17,15 +17,15 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// Bounds of a feed: its length in bytes, its number of names (a name with all names below it counts twice; a resolver has memory for as
-// many), and the default interval between two fetches.
+// Limits of a feed: its length in bytes and its number of names, which a resolver keeps in memory. A name that includes all names below it
+// counts twice. feedRefresh is the default interval between two fetches.
 const (
-	feedBytes   = 512 << 20
-	feedNames   = 2_000_000
-	feedRefresh = time.Hour
+	maxFeedBytes = 512 << 20
+	maxFeedNames = 2_000_000
+	feedRefresh  = time.Hour
 )
 
-// takeFeed fetches the names of a feed, and keeps them where they have changed.
+// takeFeed fetches the names of a feed, and stores them if they changed.
 func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow) (soa *wire.SOA, what string, err error) {
 	soa = before.soa
 	names := map[string]bool{}
@@ -39,22 +39,22 @@ func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow) 
 		}
 	}
 	for again := 0; ; again++ {
-		if before, err = c.deployed(ctx, z); err != nil { // behind the fetching, which may take long
+		if before, err = c.deployed(ctx, z); err != nil { // after the fetch, which may take long
 			return soa, "failed", err
 		}
 		soa, what, err = c.putFeed(ctx, z, before, names)
-		if !errors.Is(err, errMeanwhile) || again == mostMeanwhile {
+		if !errors.Is(err, errConcurrentDeployment) || again == maxConflictRetries {
 			return soa, what, err
 		}
 	}
 }
 
-// putFeed keeps names of a feed beside what is deployed.
+// putFeed publishes the names of a feed as a change of the deployed content.
 func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, names map[string]bool) (
 	soa *wire.SOA, what string, err error,
 ) {
 	soa = before.soa
-	serial := uint32(time.Now().Unix()) //nolint:gosec // serial numbers go round (RFC 1982)
+	serial := uint32(time.Now().Unix()) //nolint:gosec // serial numbers wrap around (RFC 1982)
 	if soa != nil && int32(serial-soa.Serial) <= 0 {
 		serial = soa.Serial + 1
 	}
@@ -65,7 +65,7 @@ func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, n
 	rrs := []wire.RR{got, ns}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		owner := name + "." + z.name
-		if len(owner) > longestOwner { // it has no room in the zone
+		if len(owner) > maxOwnerLength { // the name is too long for the zone
 			continue
 		}
 		rr, err := dns.Response(owner, dns.DefaultTTL, "BLOCKLIST", "")
@@ -82,23 +82,23 @@ func (c *Copier) putFeed(ctx context.Context, z *copiedZone, before copiedNow, n
 	if err != nil {
 		return soa, "failed", err
 	}
-	if before.refreshed > 0 && soa != nil && nothingBut(p) {
-		return got, "current", c.note(ctx, z, nil)
+	if before.refreshed > 0 && soa != nil && onlySerialChanged(p) {
+		return got, "current", c.recordRefresh(ctx, z, nil)
 	}
-	if err := c.note(ctx, z, p); err != nil {
+	if err := c.recordRefresh(ctx, z, p); err != nil {
 		return soa, "failed", err
 	}
 	return got, "copied", nil
 }
 
-// mostMeanwhile is how often putFeed is tried again behind a concurrent deployment.
-const mostMeanwhile = 5
+// maxConflictRetries is the maximum number of retries of putFeed after concurrent deployments.
+const maxConflictRetries = 5
 
-// longestOwner is how long a name may be as text, with its last dot (RFC 1035 section 2.3.4).
-const longestOwner = 254
+// maxOwnerLength is the maximum length of a name as text, with its final dot (RFC 1035 section 2.3.4).
+const maxOwnerLength = 254
 
-// feedAuthority gives the SOA of the zone of a feed. It expires when nothing was fetched for a week, or for four times as long as lies
-// between two times.
+// feedAuthority returns the SOA of the zone of a feed. The zone expires a week after the last fetch, or after four refresh intervals if
+// these are longer.
 func feedAuthority(z *copiedZone) *wire.SOA {
 	every := z.policy.RefreshTime()
 	if every == 0 {
@@ -109,15 +109,15 @@ func feedAuthority(z *copiedZone) *wire.SOA {
 		Expire: uint32(max(7*24*time.Hour, 4*every).Seconds())}
 }
 
-// nothingBut reports whether nothing but the serial number of a zone is another one.
-func nothingBut(p *publication) bool {
+// onlySerialChanged reports whether a publication changes only the serial number.
+func onlySerialChanged(p *publication) bool {
 	if len(p.removed) != 1 || len(p.added) != 1 || p.removed[0].Record.Type() != wire.TypeSOA || p.added[0].Record.Type() != wire.TypeSOA {
 		return false
 	}
 	return string(withSerial(p.removed[0].Record, 0)) == string(withSerial(p.added[0].Record, 0))
 }
 
-// readFeed adds the names of a feed.
+// readFeed fetches the feed of a category and adds its names to names.
 func (c *Copier) readFeed(ctx context.Context, category string, names map[string]bool) error {
 	if c.Feed == nil {
 		return errors.New("no feeds are set up: start the manager with --response-feeds URL")
@@ -127,20 +127,20 @@ func (c *Copier) readFeed(ctx context.Context, category string, names map[string
 		return fmt.Errorf("fetching a feed: %w", err)
 	}
 	defer func() { _ = feed.Close() }()
-	bounded := &io.LimitedReader{R: feed, N: feedBytes + 1}
+	bounded := &io.LimitedReader{R: feed, N: maxFeedBytes + 1}
 	if err := readFeed(bounded, names); err != nil {
 		return fmt.Errorf("reading a feed: %w", err)
 	}
 	if bounded.N <= 0 {
-		return fmt.Errorf("reading a feed: it is longer than %d bytes", feedBytes)
+		return fmt.Errorf("reading a feed: it is longer than %d bytes", maxFeedBytes)
 	}
 	return nil
 }
 
-// readFeed adds the names of a list: one in a line, which stands for all below it, too; ||name^ likewise, as lists for browsers have it; or
-// names behind an address, as in a hosts file, each for itself. # and ;, at the beginning or behind a blank, begin remarks, and ! a line
-// that is one. Rules of lists for browsers that are about parts of pages, or about some requests alone, are passed over. A list with
-// another line, such as a page that says sorry, is refused, and so is one without names.
+// readFeed adds the names of a list to names. A line contains one name, which includes all names below it, or ||name^ with the same
+// meaning, as in ad block lists. It can also contain an address and names, as in a hosts file; these do not include names below them.
+// Comments start with # or ; at the beginning or after a blank, or are lines that start with !. Ad block rules for parts of pages or for
+// some requests only are skipped. A list with any other line, such as an HTML page, is rejected, and so is a list without names.
 func readFeed(in io.Reader, names map[string]bool) error {
 	lines := bufio.NewScanner(in)
 	found := 0
@@ -171,29 +171,29 @@ func readFeed(in io.Reader, names map[string]bool) error {
 				found++
 			}
 		}
-		if len(names) > feedNames {
-			return fmt.Errorf("it has more than %d names", feedNames)
+		if len(names) > maxFeedNames {
+			return fmt.Errorf("it has more than %d names", maxFeedNames)
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	if found == 0 { // what is blocked today is not to be let through because somebody's page is empty
+	if found == 0 { // an empty response must not unblock all names
 		return errors.New("it has no names")
 	}
 	return nil
 }
 
-// isBrowserRule reports whether a line is a remark, or a rule, of a list for browsers that is not about all of a name.
+// isBrowserRule reports whether a line of an ad block list is a comment, or a rule that does not block a whole name.
 func isBrowserRule(text string) bool {
 	return strings.HasPrefix(text, "!") || strings.HasPrefix(text, "@@") || strings.HasPrefix(text, "[") || strings.Contains(text, "##") ||
 		strings.Contains(text, "#@#") || strings.Contains(text, "#?#") || strings.Contains(text, "#$#") || strings.Contains(text, "$") ||
 		strings.HasPrefix(text, "||") && strings.ContainsAny(text[2:], "/*")
 }
 
-// addFeedName adds a name of a feed, and all below it. It reports whether it is one.
+// addFeedName adds a name of a feed, and with below also all names below it. It returns false for entries that are not usable names.
 func addFeedName(names map[string]bool, name string, below bool) (is bool, err error) {
-	if _, err := netip.ParseAddr(name); err == nil { // lists name addresses here and there, which are no names
+	if _, err := netip.ParseAddr(name); err == nil { // some lists contain addresses, which are not names
 		return false, nil
 	}
 	clean := strings.ToLower(naming.Clean(name))
@@ -201,7 +201,7 @@ func addFeedName(names map[string]bool, name string, below bool) (is bool, err e
 	if err != nil || naming.Check(clean, naming.AnyName) != nil || ascii == "" {
 		return false, fmt.Errorf("%q is no name", name)
 	}
-	if ascii == "localhost" || !strings.Contains(ascii, ".") { // hosts files begin with those of the machine
+	if ascii == "localhost" || !strings.Contains(ascii, ".") { // hosts files contain the names of the machine itself
 		return false, nil
 	}
 	if names[ascii] = true; below {

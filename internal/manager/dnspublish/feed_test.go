@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Lists are read as people publish them; what is none is refused, and so is one without names.
+// Lists are read in their published formats. Other files, and lists without names, are rejected.
 func TestReadFeed(t *testing.T) {
 	for text, want := range map[string]string{
 		"bad.test\n": "*.bad.test bad.test",

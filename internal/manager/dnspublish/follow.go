@@ -16,53 +16,55 @@ import (
 	"portolan/internal/manager/dns/transfer"
 )
 
-// How often a zone of a view that follows a server is looked at: each time, and the more where there are many, so that nobody is asked
-// more than a hundred times a second.
+// Intervals and limits for zones of views that follow a server. The time between two checks of a zone is followInterval plus followShare
+// for each zone, so that the manager sends at most one hundred queries per second.
 const (
-	followLook  = 5 * time.Second
-	followShare = 10 * time.Millisecond
-	// followRest is how much longer a zone rests than looking at it took: one that is large and changes all the time takes no more than that.
+	followInterval = 5 * time.Second
+	followShare    = 10 * time.Millisecond
+	// followRest is the minimum pause after a check, as a multiple of its duration: it limits the load of a large zone that changes all the
+	// time.
 	followRest = 10
-	// followNames is how many names are changed in one transaction.
-	followNames = 200
-	// followAgain is when what was refused is tried again: what was in its way may be gone. followAnew is when all of a zone is looked at,
-	// whatever its serial number is: networks may have been made for its addresses.
-	followAgain = time.Minute
-	followAnew  = time.Hour
-	// followRetry is how long a zone is not looked at, at most, that cannot be asked for.
-	followRetry = 10 * time.Minute
-	// followedLeft is how many of the names that are not kept are told.
-	followedLeft = 5
+	// followBatch is the number of names that one transaction changes.
+	followBatch = 200
+	// followRejectedRetry is the time until rejected names are tried again, because the obstacle may be gone.
+	followRejectedRetry = time.Minute
+	// followFullInterval is the time until the whole zone is compared even if its serial number is unchanged: networks may have been
+	// created for its addresses.
+	followFullInterval = time.Hour
+	// maxFollowRetry is the maximum time between two checks of a zone that cannot be queried.
+	maxFollowRetry = 10 * time.Minute
+	// maxReportedRejects is the number of rejected names that an event lists.
+	maxReportedRejects = 5
 )
 
-// followedZone is a zone of a view that follows a server: its records are made those that the server has.
+// followedZone is a zone of a view that follows a server: its records are kept equal to those on the server.
 type followedZone struct {
-	// zone is its id; server the name of the server.
+	// zone is the id of the zone; server is the name of the server.
 	zone   int64
 	server string
-	// serverID is the id of the server; below are the zones below it that the view has, whose names are theirs.
+	// serverID is the id of the server. below are the names of the zones below it in the view, whose records it does not contain.
 	serverID int64
 	below    string
-	// version is that of the view: whatever has changed of it, all is looked at.
+	// version is the version of the view. Any change of the view requires a comparison of the whole zone.
 	version int64
-	// serial is that which the records are like; there is none before the first look.
+	// serial is the serial number of the last copy; seen reports whether there was one.
 	serial uint32
 	seen   bool
-	// left is what was not kept the last time, which was said: it stays when the same zone is followed otherwise. again is when all of it is
-	// looked at, whatever its serial number is.
-	left  *saidOf
-	again time.Time
-	// failures is how often it could not be asked for, one time behind the other.
+	// lastRejected are the rejected records that the last event reported. It is kept if the zone is followed with other settings.
+	lastRejected *lastReport
+	// fullCheckAt is the time when the whole zone is compared even if its serial number is unchanged.
+	fullCheckAt time.Time
+	// failures is the number of consecutive failed queries.
 	failures int
 }
 
-// saidOf is what was said last of something. mu guards text.
-type saidOf struct {
+// lastReport is the text of the last event. mu guards text.
+type lastReport struct {
 	mu   sync.Mutex
 	text string
 }
 
-// same reports whether both follow the same zone of the same server.
+// same reports whether both follow the same zone of the same server with the same settings.
 func (f *followedZone) same(o *followedZone) bool {
 	if f == nil || o == nil {
 		return f == o
@@ -70,10 +72,10 @@ func (f *followedZone) same(o *followedZone) bool {
 	return f.zone == o.zone && f.server == o.server && f.serverID == o.serverID && f.below == o.below && f.version == o.version
 }
 
-// remember takes over what was said of the same zone of the same server, which was followed otherwise before.
+// remember copies the last report of the same zone and server from its previous settings.
 func (f *followedZone) remember(before *followedZone) {
 	if before != nil && before.zone == f.zone && before.serverID == f.serverID {
-		f.left = before.left
+		f.lastRejected = before.lastRejected
 	}
 }
 
@@ -112,21 +114,21 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 		for _, row := range zones {
 			z := &plannedZone{row: row}
 			found[fmt.Sprintf("follow/%d", row.ID)] = &copiedZone{configuration: p.configuration, name: z.fqdn(), primaries: at,
-				follows: &followedZone{left: &saidOf{}, zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
+				follows: &followedZone{lastRejected: &lastReport{}, zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
 					version: view.Version}}
 		}
 	}
 	return nil
 }
 
-// followEvery is how long a zone that is followed is not looked at.
+// followEvery returns the time between two checks of a followed zone.
 func (c *Copier) followEvery() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return followLook + time.Duration(len(c.zones))*followShare
+	return followInterval + time.Duration(len(c.zones))*followShare
 }
 
-// follow looks at a zone, and makes its records those that the server has, where its serial number is another one.
+// follow checks a zone. If its serial number has changed, it copies the records of the server.
 func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
 	f := z.follows
 	if len(z.primaries) == 0 {
@@ -137,7 +139,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 		if soa, err = at.authority(ctx, z.name); err != nil {
 			continue
 		}
-		if f.seen && soa.Serial == f.serial && time.Now().Before(f.again) {
+		if f.seen && soa.Serial == f.serial && time.Now().Before(f.fullCheckAt) {
 			return soa, "current", nil
 		}
 		var records []wire.RR
@@ -149,7 +151,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 			err = fmt.Errorf("%s does not begin the zone with its SOA", server)
 			continue
 		}
-		if err = c.take(ctx, z, at.Addr, records, first); err != nil {
+		if err = c.applyRecords(ctx, z, at.Addr, records, first); err != nil {
 			return soa, "failed", err
 		}
 		f.serial, f.seen = first.Serial, true
@@ -158,8 +160,8 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 	return nil, "failed", err
 }
 
-// take makes the records of a zone those that came.
-func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, records []wire.RR, soa *wire.SOA) error {
+// applyRecords makes the records of a zone equal to those received.
+func (c *Copier) applyRecords(ctx context.Context, z *copiedZone, from netip.Addr, records []wire.RR, soa *wire.SOA) error {
 	var names map[string][]wire.RR
 	gone := false
 	if err := c.api.Store.View(ctx, func(tx *store.Tx) error {
@@ -176,32 +178,32 @@ func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, recor
 	}
 	var left []string
 	refused := 0
-	for part := range slices.Chunk(transfer.InOrder(names), followNames) {
-		not, n, err := c.takeNames(ctx, z, from, names, part)
+	for part := range slices.Chunk(transfer.InOrder(names), followBatch) {
+		not, n, err := c.applyNames(ctx, z, from, names, part)
 		if err != nil {
 			return err
 		}
 		left, refused = append(left, not...), refused+n
 	}
-	if err := c.takeAuthority(ctx, z, from, soa); err != nil {
+	if err := c.applyAuthority(ctx, z, from, soa); err != nil {
 		return err
 	}
-	z.follows.again = time.Now().Add(followAnew)
+	z.follows.fullCheckAt = time.Now().Add(followFullInterval)
 	if refused > 0 {
-		z.follows.again = time.Now().Add(followAgain)
+		z.follows.fullCheckAt = time.Now().Add(followRejectedRetry)
 	}
-	return c.notKept(ctx, z, left)
+	return c.reportRejected(ctx, z, left)
 }
 
-// by is who changes what is followed.
-func (f *followedZone) by(from netip.Addr) store.Author {
+// author returns the author of the changes for the history.
+func (f *followedZone) author(from netip.Addr) store.Author {
 	return store.Author{Name: "server " + f.server, Comment: "followed from " + from.String()}
 }
 
-// takeAuthority keeps what the SOA says, for who goes on with the zone: its times, and its serial number, behind which those are that it
-// is deployed with.
-func (c *Copier) takeAuthority(ctx context.Context, z *copiedZone, from netip.Addr, soa *wire.SOA) error {
-	return c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.by(from), func(tx *store.Tx) error {
+// applyAuthority stores the times and the serial number of the SOA. If the zone is served from here later, its serial numbers continue
+// after it.
+func (c *Copier) applyAuthority(ctx context.Context, z *copiedZone, from netip.Addr, soa *wire.SOA) error {
+	return c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
 		zone, err := stillFollowed(tx, z.follows)
 		if err != nil || zone == nil {
 			return err
@@ -210,19 +212,19 @@ func (c *Copier) takeAuthority(ctx context.Context, z *copiedZone, from netip.Ad
 		if err := transfer.FollowAuthority(&resource.Change{Tx: tx, API: c.api, Extra: map[string]string{}}, zone, soa); err != nil {
 			return err
 		}
-		return passSerial(tx, zoneID(zone.Ref("view"), zone.Key), z.configuration, soa.Serial)
+		return continueSerial(tx, zoneID(zone.Ref("view"), zone.Key), z.configuration, soa.Serial)
 	})
 }
 
-// takeNames makes the records of some names those that came, each name by itself where that cannot be done at once. It gives what is not
-// kept, with the reasons, and how many names were refused.
-func (c *Copier) takeNames(ctx context.Context, z *copiedZone, from netip.Addr, names map[string][]wire.RR, part []string,
+// applyNames makes the records of some names equal to those received. If they cannot be changed together, each name is changed separately.
+// It returns the rejected records with reasons, and the number of rejected names.
+func (c *Copier) applyNames(ctx context.Context, z *copiedZone, from netip.Addr, names map[string][]wire.RR, part []string,
 ) (left []string, refused int, err error) {
 	some := make(map[string][]wire.RR, len(part))
 	for _, name := range part {
 		some[name] = names[name]
 	}
-	err = c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.by(from), func(tx *store.Tx) error {
+	err = c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.author(from), func(tx *store.Tx) error {
 		left = nil
 		zone, err := stillFollowed(tx, z.follows)
 		if err != nil || zone == nil {
@@ -242,7 +244,7 @@ func (c *Copier) takeNames(ctx context.Context, z *copiedZone, from netip.Addr, 
 	}
 	left = nil
 	for _, name := range part {
-		not, n, err := c.takeNames(ctx, z, from, names, []string{name})
+		not, n, err := c.applyNames(ctx, z, from, names, []string{name})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -251,7 +253,7 @@ func (c *Copier) takeNames(ctx context.Context, z *copiedZone, from netip.Addr, 
 	return left, refused, nil
 }
 
-// stillFollowed gives a zone that is followed; nil where it is not any more.
+// stillFollowed returns a followed zone; nil if it is not followed any more.
 func stillFollowed(tx *store.Tx, f *followedZone) (*store.Resource, error) {
 	zone, err := tx.Get(f.zone)
 	if store.IsNotFound(err) {
@@ -267,29 +269,29 @@ func stillFollowed(tx *store.Tx, f *followedZone) (*store.Resource, error) {
 	return zone, nil
 }
 
-// notKept tells what of a zone that is followed is not kept, once.
-func (c *Copier) notKept(ctx context.Context, z *copiedZone, left []string) error {
+// reportRejected adds an event for the rejected records of a followed zone, if they differ from the last report.
+func (c *Copier) reportRejected(ctx context.Context, z *copiedZone, left []string) error {
 	slices.Sort(left)
 	left = slices.Compact(left)
-	text := strings.Join(left[:min(len(left), followedLeft)], "; ")
-	if n := len(left) - followedLeft; n > 0 {
+	text := strings.Join(left[:min(len(left), maxReportedRejects)], "; ")
+	if n := len(left) - maxReportedRejects; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
-	last := z.follows.left
+	last := z.follows.lastRejected
 	last.mu.Lock()
 	defer last.mu.Unlock()
-	said := text == "" || text == last.text
-	if err := c.sayOf(ctx, z, said, "WARNING", "not all of it is kept: "+text); err != nil {
+	isReported := text == "" || text == last.text
+	if err := c.addFollowEvent(ctx, z, isReported, "WARNING", "not all of it is kept: "+text); err != nil {
 		return err
 	}
 	last.text = text
 	return nil
 }
 
-// sayOf adds an event about a zone that is followed, unless it was said.
-func (c *Copier) sayOf(ctx context.Context, z *copiedZone, said bool, kind, text string) error {
-	if said {
+// addFollowEvent adds an event about a followed zone, unless isReported is true.
+func (c *Copier) addFollowEvent(ctx context.Context, z *copiedZone, isReported bool, kind, text string) error {
+	if isReported {
 		return nil
 	}
-	return c.lease.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error { return z.tell(tx, kind, text) })
+	return c.lease.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error { return z.addEvent(tx, kind, text) })
 }

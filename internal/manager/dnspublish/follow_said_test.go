@@ -2,23 +2,23 @@ package dnspublish
 
 import "testing"
 
-// What was said of a zone is known when it is followed otherwise; of another zone, or by another server, nothing was said.
-func TestRememberWhatWasSaid(t *testing.T) {
-	before := &followedZone{zone: 1, serverID: 2, version: 3, left: &saidOf{text: "x"}}
+// The last report of a zone is kept when the zone is followed with other settings, but not for another zone or server.
+func TestRememberReport(t *testing.T) {
+	before := &followedZone{zone: 1, serverID: 2, version: 3, lastRejected: &lastReport{text: "x"}}
 	for what, c := range map[string]struct {
 		now  followedZone
-		said string
+		want string
 	}{
 		"another version": {followedZone{zone: 1, serverID: 2, version: 4}, "x"},
 		"another zone":    {followedZone{zone: 9, serverID: 2, version: 3}, ""},
 		"another server":  {followedZone{zone: 1, serverID: 9, version: 3}, ""},
 	} {
-		c.now.left = &saidOf{}
-		if c.now.remember(nil); c.now.left.text != "" {
-			t.Errorf("%s: without one before %q was said", what, c.now.left.text)
+		c.now.lastRejected = &lastReport{}
+		if c.now.remember(nil); c.now.lastRejected.text != "" {
+			t.Errorf("%s: without one before %q was said", what, c.now.lastRejected.text)
 		}
-		if c.now.remember(before); c.now.left.text != c.said {
-			t.Errorf("%s: %q was said", what, c.now.left.text)
+		if c.now.remember(before); c.now.lastRejected.text != c.want {
+			t.Errorf("%s: %q was said", what, c.now.lastRejected.text)
 		}
 	}
 }

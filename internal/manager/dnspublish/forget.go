@@ -5,8 +5,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// forget takes away what is kept of what a server serves, and of who waits for it.
-func forget(tx *store.Tx, server int64) error {
+// deleteContent deletes the stored content of a server, and the entries of deployments that wait for it.
+func deleteContent(tx *store.Tx, server int64) error {
 	var zones []string
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id string
@@ -21,16 +21,16 @@ func forget(tx *store.Tx, server int64) error {
 			return err
 		}
 	}
-	if err := strip(tx, zones...); err != nil {
+	if err := deleteUnserved(tx, zones...); err != nil {
 		return err
 	}
 	tx.Touch(deployments)
 	return nil
 }
 
-// strip takes the records of zones away that no server serves any more. Their serial numbers stay: should they be served again, those who
-// copied them are to see that they have changed. Those that are copied from others are looked at anew then.
-func strip(tx *store.Tx, zones ...string) error {
+// deleteUnserved deletes the records of those zones that no server serves any more. Serial numbers are kept, so that secondaries see a
+// change if a zone is served again. Zones that are copied from foreign servers are marked for a new copy.
+func deleteUnserved(tx *store.Tx, zones ...string) error {
 	for _, zone := range zones {
 		var servers int
 		if err := tx.QueryRow("SELECT count(*) FROM dns_served WHERE zone = ?", zone).Scan(&servers); err != nil {
@@ -61,30 +61,31 @@ func strip(tx *store.Tx, zones ...string) error {
 	return nil
 }
 
-// passSerial keeps the serial number that a zone has elsewhere, so that those that it is served with from here come behind it.
-func passSerial(tx *store.Tx, zone string, configuration int64, serial uint32) error {
+// continueSerial stores the serial number that a zone has on another server, so that its serial numbers here continue after it.
+func continueSerial(tx *store.Tx, zone string, configuration int64, serial uint32) error {
 	if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, 0, 0, 0)"+
 		" ON CONFLICT (zone) DO UPDATE SET serial = excluded.serial WHERE dns_zone.records = 0", zone, configuration, int64(serial),
 		zonedata.Hash{}.String()); err != nil {
 		return err
 	}
 	_, there, err := readDeployed(tx, zone)
-	if err != nil || there { // it is served, by serial numbers of its own
+	if err != nil || there { // the zone is served and has its own serial numbers
 		return err
 	}
 	return writePart(tx, zone, []byte{}, nil)
 }
 
-// anew gives a server another revision of the same content where its service point serves one that is not older, and not this one: that of
-// a database that was restored to an earlier moment. It reports whether it did.
-func anew(tx *store.Tx, server, number int64, serves string) (bool, error) {
+// renewRevision assigns a new revision number to the unchanged content of a server, if the service point serves a different revision with
+// the same or a higher number. This happens after the database was restored to an earlier state. renewRevision reports whether it assigned
+// one.
+func renewRevision(tx *store.Tx, server, number int64, serves string) (bool, error) {
 	is, _, there, err := revisionOf(tx, server)
 	if err != nil || !there {
 		return false, err
 	}
 	from, err := zonedata.ParseRevision(serves)
 	if err != nil || from.Number < is.Number || from == is {
-		return false, nil //nolint:nilerr // it serves nothing that can be read, and is given all
+		return false, nil //nolint:nilerr // without a readable revision it gets the whole content
 	}
 	return true, tx.Write("UPDATE dns_server SET number = ?, settings_number = ? WHERE server = ?", number, number, server)
 }

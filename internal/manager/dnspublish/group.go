@@ -8,8 +8,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// endGroup notes how far the deployment of a server group is, of which a part has ended, or goes: without; 0 is none. It has FAILED where a
-// part has. Once it has ended it stays as it is.
+// endGroup updates the deployment of a server group after one of its parts has ended or is being deleted. group may be 0 for none. without
+// is the part that is being deleted; 0 for none. The group has FAILED if one part has. A group that has ended is not changed.
 func endGroup(c *resource.Change, group, without int64) error {
 	if group == 0 {
 		return nil
@@ -51,7 +51,7 @@ func endGroup(c *resource.Change, group, without int64) error {
 	if without != 0 {
 		message = joined(message, "a server was deleted")
 	}
-	return note(c, row, func(x *DeploymentHead) {
+	return updateDeployment(c, row, func(x *DeploymentHead) {
 		if ended == len(parts) {
 			x.end(c.Tx, state, message)
 			return
@@ -61,7 +61,7 @@ func endGroup(c *resource.Change, group, without int64) error {
 	})
 }
 
-// deployedTo says in words what a deployment is of: its server, group, zone or network; empty where it is of several.
+// deployedTo returns the target of a deployment in words: its server, group, zone or network; empty where it has several targets.
 func deployedTo(tx *store.Tx, row *store.Resource) (string, error) {
 	above, err := tx.Head(row.Parent)
 	if store.IsNotFound(err) {
@@ -73,7 +73,7 @@ func deployedTo(tx *store.Tx, row *store.Resource) (string, error) {
 	return fmt.Sprintf(" of %s %s", above.Type, above.Name), nil
 }
 
-// partsOf gives the parts of the deployment of a server group.
+// partsOf returns the deployments of single servers that are the parts of the deployment of a server group.
 func partsOf(tx *store.Tx, group int64) (parts []*store.Resource, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
 		store.LinksTo{Targets: []int64{group}, Field: "group"}}}, func(r *store.Resource) error {

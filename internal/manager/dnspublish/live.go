@@ -11,22 +11,22 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// deployedName is the name of the extension of what is deployed.
+// deployedName is the name of the store extension for deployed content.
 const deployedName = "deployed"
 
-// dueTopic is touched where something of a live view has changed.
+// dueTopic is touched when a change of a live view is queued.
 const dueTopic = "dns_due"
 
-// Kinds of what is due: a name by the key of its resource, an address, or whatever a configuration has.
+// Kinds of queue entries: a name by the key of its record, an address, or the whole configuration.
 const (
 	dueName    = "name"
 	dueAddress = "address"
 	dueAll     = "all"
 )
 
-// liveViews knows the views whose changes go out by themselves, and notes what changes of them in the transaction that changes it.
+// liveViews caches the live views, whose changes are deployed automatically, and queues the changes of each transaction.
 type liveViews struct {
-	// known are the live views of all configurations, each with its configuration, under the one key there is.
+	// known are the live views of all configurations, each with its configuration. The cache has a single key.
 	known *store.Cache[struct{}, map[int64]int64]
 }
 
@@ -34,8 +34,8 @@ func (l *liveViews) open(s *store.Store) {
 	l.known = store.NewCache[struct{}](s, store.CacheOptions[map[int64]int64]{Topics: []string{"views"}, Late: true, Max: 1})
 }
 
-// of gives the live views.
-func (l *liveViews) of(tx *store.Tx) (map[int64]int64, error) {
+// views returns the live views, with their configurations.
+func (l *liveViews) views(tx *store.Tx) (map[int64]int64, error) {
 	if known, ok := l.known.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
@@ -52,64 +52,64 @@ func (l *liveViews) of(tx *store.Tx) (map[int64]int64, error) {
 	return found, err
 }
 
-// liveOf gives the live views of a transaction.
+// liveOf returns the live views in a transaction.
 func liveOf(tx *store.Tx) (map[int64]int64, error) {
 	l, ok := tx.Extension(deployedName).State.(*liveViews)
 	if !ok {
 		return nil, errors.New("the database was opened without the extension of what is deployed")
 	}
-	return l.of(tx)
+	return l.views(tx)
 }
 
-// follow begins to follow a transaction.
+// follow returns the follower for a transaction.
 func (l *liveViews) follow(tx *store.Tx) store.Follower {
 	return &liveFollower{live: l, tx: tx, due: map[due]bool{}, views: map[int64]int64{}, zones: map[int64][]*store.Resource{}}
 }
 
-// due is something that is to be deployed.
+// due is a queue entry: a change to be deployed.
 type due struct {
 	configuration int64
 	kind, what    string
 }
 
-// liveFollower notes what a transaction changes of live views.
+// liveFollower collects the changes of live views in a transaction.
 type liveFollower struct {
 	live *liveViews
 	tx   *store.Tx
 	due  map[due]bool
-	// views are the views of zones that were asked for, zones the live response policy zones of policies.
+	// views cache the views of zones, zones the live response policy zones of policies.
 	views map[int64]int64
 	zones map[int64][]*store.Resource
 }
 
-// structural are the collections whose changes may change any zone of their configuration.
-var structural = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces",
+// structuralCollections are the collections whose changes may affect any zone of their configuration.
+var structuralCollections = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces",
 	"accessControlLists", "signingKeys", "configurations", "responsePolicies"}
 
-// Changed notes what a row has to do with names.
+// Changed queues the names that the change of a row affects.
 func (f *liveFollower) Changed(before, after *store.Resource) error {
 	r := after
 	if r == nil {
 		r = before
 	}
 	if before != nil && after != nil {
-		if err := f.endsSigning(before, after); err != nil {
+		if err := f.checkSigningKept(before, after); err != nil {
 			return err
 		}
 	}
 	switch {
-	case slices.Contains(structural, r.Collection):
-		return f.all(r)
+	case slices.Contains(structuralCollections, r.Collection):
+		return f.markAll(r)
 	case r.Collection == "blocks" || r.Collection == "networks":
 		if before != nil && (after == nil || string(before.Low) != string(after.Low) || string(before.High) != string(after.High)) {
-			return f.all(r)
+			return f.markAll(r)
 		}
 	case r.Collection == "policyItems":
-		return f.policyItem(before, after)
+		return f.markPolicyItem(before, after)
 	case r.Collection == "resourceRecords":
 		for _, one := range []*store.Resource{before, after} {
 			if one != nil {
-				if err := f.record(one); err != nil {
+				if err := f.markRecord(one); err != nil {
 					return err
 				}
 			}
@@ -118,15 +118,15 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 	return nil
 }
 
-// endsSigning refuses that a zone is signed no more, or otherwise, while the zone above, which is ours, says how it is: resolvers would
-// refuse it.
-func (f *liveFollower) endsSigning(before, after *store.Resource) error {
+// checkSigningKept rejects a change of a zone to unsigned, or to another policy, while its parent zone has its DS records. Resolvers would
+// reject all answers of the zone.
+func (f *liveFollower) checkSigningKept(before, after *store.Resource) error {
 	ends := func(field string) bool { return before.Ref(field) != 0 && before.Ref(field) != after.Ref(field) }
 	switch {
 	case before.Collection == "zones" && ends("signingPolicy"):
-		return f.isDelegated("signingPolicy", before.Ref("view"), before.Key)
+		return f.checkNotDelegated("signingPolicy", before.Ref("view"), before.Key)
 	case (before.Collection == "blocks" || before.Collection == "networks") && ends("reverseZoneSigningPolicy"):
-		names := naming.ReverseZones(store.KeyAddr(before.Low), store.KeyAddr(before.High), mostReverse)
+		names := naming.ReverseZones(store.KeyAddr(before.Low), store.KeyAddr(before.High), maxReverseZones)
 		if len(names) == 0 {
 			return nil
 		}
@@ -138,8 +138,8 @@ func (f *liveFollower) endsSigning(before, after *store.Resource) error {
 		}); err != nil {
 			return err
 		}
-		for _, view := range views { // the policy signs the first of the zones
-			if err := f.isDelegated("reverseZoneSigningPolicy", view, naming.Key(naming.Clean(names[0]))); err != nil {
+		for _, view := range views { // the policy signs the first reverse zone only
+			if err := f.checkNotDelegated("reverseZoneSigningPolicy", view, naming.Key(naming.Clean(names[0]))); err != nil {
 				return err
 			}
 		}
@@ -147,8 +147,8 @@ func (f *liveFollower) endsSigning(before, after *store.Resource) error {
 	return nil
 }
 
-// isDelegated refuses where a zone above one, which is ours, has DS records of it.
-func (f *liveFollower) isDelegated(field string, view int64, key string) error {
+// checkNotDelegated returns an error if the parent zone, deployed by this manager, has DS records of a zone.
+func (f *liveFollower) checkNotDelegated(field string, view int64, key string) error {
 	owner, err := keyOf(key)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (f *liveFollower) isDelegated(field string, view int64, key string) error {
 		if !there {
 			continue
 		}
-		if refreshed, _, err := readCopy(f.tx, id); err != nil || refreshed > 0 { // others say what is in it
+		if refreshed, _, err := readCopy(f.tx, id); err != nil || refreshed > 0 { // the content of a copied zone is not ours
 			return err
 		}
 		_, _, entries, err := readPart(f.tx, id, []byte(owner))
@@ -184,9 +184,9 @@ func (f *liveFollower) isDelegated(field string, view int64, key string) error {
 	}
 }
 
-// all notes that any zone of a configuration may have changed, where it has live views, or had some.
-func (f *liveFollower) all(r *store.Resource) error {
-	live, err := f.live.of(f.tx)
+// markAll queues the whole configuration of a resource, if it has live views or the resource is a view.
+func (f *liveFollower) markAll(r *store.Resource) error {
+	live, err := f.live.views(f.tx)
 	if err != nil {
 		return err
 	}
@@ -206,9 +206,9 @@ func (f *liveFollower) all(r *store.Resource) error {
 	return nil
 }
 
-// policyItem notes the names of an item of a response policy in the zones that have that.
-func (f *liveFollower) policyItem(before, after *store.Resource) error {
-	live, err := f.live.of(f.tx)
+// markPolicyItem queues the names of an item of a response policy in the live zones of the policy.
+func (f *liveFollower) markPolicyItem(before, after *store.Resource) error {
+	live, err := f.live.views(f.tx)
 	if err != nil || len(live) == 0 {
 		return err
 	}
@@ -243,16 +243,16 @@ func (f *liveFollower) policyItem(before, after *store.Resource) error {
 	return nil
 }
 
-// record notes the name of a record of a live view, and the addresses that lead back to it.
-func (f *liveFollower) record(r *store.Resource) error {
-	live, err := f.live.of(f.tx)
+// markRecord queues the name of a record in a live view, and its addresses for their PTR records.
+func (f *liveFollower) markRecord(r *store.Resource) error {
+	live, err := f.live.views(f.tx)
 	if err != nil || len(live) == 0 {
 		return err
 	}
 	view, known := f.views[r.Parent]
 	if !known {
 		zone, err := f.tx.Get(r.Parent)
-		if err != nil && !store.IsNotFound(err) { // gone with it: then the zone itself is due
+		if err != nil && !store.IsNotFound(err) { // if the zone was deleted as well, it is queued itself
 			return err
 		}
 		if err == nil {
@@ -280,7 +280,7 @@ func (f *liveFollower) record(r *store.Resource) error {
 	return nil
 }
 
-// BeforeCommit writes down what is due.
+// BeforeCommit stores the queue entries.
 func (f *liveFollower) BeforeCommit() error {
 	if len(f.due) == 0 {
 		return nil
@@ -305,27 +305,27 @@ func (f *liveFollower) BeforeCommit() error {
 	return nil
 }
 
-// dueNow is what was due at one moment.
-type dueNow struct {
+// dueEntries are the queue entries of a configuration at a moment.
+type dueEntries struct {
 	all       bool
 	keys      []string
 	addresses []netip.Addr
 	rows      []dueRow
-	// held are the marks of what was withheld before.
+	// held are the marks of records that were withheld before.
 	held []string
 }
 
-// dueRow is a row of what is due: it is done with where it has not changed meanwhile.
+// dueRow is a queue entry as read. It is removed after the deployment, unless it has changed meanwhile.
 type dueRow struct {
 	due
 	changed int64
 }
 
-// mostDue is how much is deployed at a time.
-const mostDue = 2000
+// maxDue is the maximum number of queue entries of one deployment.
+const maxDue = 2000
 
-// readDue gives what is due of one configuration; 0 where nothing is.
-func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
+// readDue returns the first configuration with queue entries, and its entries; 0 if the queue is empty.
+func readDue(tx *store.Tx) (configuration int64, now dueEntries, err error) {
 	err = tx.QueryRow("SELECT coalesce(min(configuration), 0) FROM dns_due WHERE configuration > 0").Scan(&configuration)
 	if err != nil || configuration == 0 {
 		return 0, now, err
@@ -353,5 +353,5 @@ func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
 		}
 		return nil
 	}, "SELECT kind, what, changed FROM dns_due WHERE configuration = ? ORDER BY CASE kind WHEN '"+dueAll+
-		"' THEN 0 ELSE 1 END, kind, what LIMIT ?", configuration, mostDue)
+		"' THEN 0 ELSE 1 END, kind, what LIMIT ?", configuration, maxDue)
 }

@@ -14,10 +14,10 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// names are names of records, as the keys of their owners.
+// names are owner names, as keys of wire format (zonedata.Key).
 type names map[string]bool
 
-// add takes a name in.
+// add adds a name.
 func (n names) add(name string) error {
 	owner, err := keyOf(name)
 	if err == nil {
@@ -26,7 +26,7 @@ func (n names) add(name string) error {
 	return err
 }
 
-// keyOf gives the key of a name, as an owner of records (zonedata.Key).
+// keyOf returns the key of a name, as an owner of records (zonedata.Key).
 func keyOf(name string) (string, error) {
 	ascii, err := naming.ASCII(naming.Clean(name))
 	if err != nil {
@@ -37,7 +37,7 @@ func keyOf(name string) (string, error) {
 	return string(zonedata.Key(packed[:max(end, 0)])), err
 }
 
-// names gives the keys that lie in a zone, those in zones below it included.
+// names returns the keys in a zone and in the zones below it.
 func (z *plannedZone) names(keys []string) (mine []string) {
 	if z.row.ID == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (z *plannedZone) names(keys []string) (mine []string) {
 	return mine
 }
 
-// addresses gives the addresses that a zone leads back from.
+// addresses returns the addresses in the range of a reverse zone; nil for any other zone.
 func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
 	low, high, ok := naming.ReverseRange(z.row.Key)
 	if !ok {
@@ -64,9 +64,9 @@ func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
 	return mine
 }
 
-// bothWays adds to names of a zone the addresses that they lead back from, and to addresses their names: a name has what leads back from
-// its address, and records of its own.
-func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
+// withReverse completes names and addresses of a zone: it adds the addresses of reverse names, and the reverse names of addresses. A
+// reverse name has the PTR records of its address, and records of its own.
+func (z *plannedZone) withReverse(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
 	back = slices.Clone(back)
 	for _, key := range keys {
 		if a, ok := naming.ReverseAddress(key, z.row.Key); ok {
@@ -87,11 +87,13 @@ func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []ne
 	return slices.Compact(all), back, nil
 }
 
-// partly gives what has changed of some names of a zone, and of those that lead back from some addresses. Where the names have to do with
-// more than themselves, as that of a name server, all of the zone is looked at.
-func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (c *publication, err error) {
-	defer caught(&err)
-	keys, back, err = z.bothWays(keys, back)
+// partialPublication returns the changes of some names of a zone, and of the reverse names of some addresses. If the names affect other
+// names, as that of a name server does, it returns the changes of the whole zone.
+func (p *plan) partialPublication(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (
+	c *publication, err error,
+) {
+	defer recoverFault(&err)
+	keys, back, err = z.withReverse(keys, back)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,7 @@ func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back
 			return nil, err
 		}
 	}
-	if further, err := p.reachesFurther(z, owners); err != nil || further {
+	if further, err := p.needsWholeZone(z, owners); err != nil || further {
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +118,7 @@ func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back
 	if err != nil {
 		return nil, err
 	}
-	after, err := compiled(z.fqdn(), rrs)
+	after, err := compileRecords(z.fqdn(), rrs)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +142,8 @@ func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back
 	return c, c.count()
 }
 
-// compiled puts records of some names together as a zone has them, without its SOA.
-func compiled(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
+// compileRecords returns the records of some names as they are in a compiled zone, without the SOA.
+func compileRecords(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
 	head := &wire.SOA{Hdr: wire.RR_Header{Name: apex, Rrtype: wire.TypeSOA, Class: wire.ClassINET}, Ns: ".", Mbox: "."}
 	zone, err := naming.Compile(apex, append(rrs, head))
 	if err != nil {
@@ -151,14 +153,14 @@ func compiled(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
 	return slices.DeleteFunc(all, func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }), err
 }
 
-// reachesFurther reports whether one of the names has to do with more than its own records: that of the zone itself, of one below it, or of
-// a name server. Names that lie in zones below, and have nothing to do with this one, are taken out.
-func (p *plan) reachesFurther(z *plannedZone, owners names) (bool, error) {
+// needsWholeZone reports whether one of the names affects more than its own records: the name of the zone itself, of a zone below it, or of
+// a name server. It removes names in zones below that do not affect this zone from owners.
+func (p *plan) needsWholeZone(z *plannedZone, owners names) (bool, error) {
 	apex, err := keyOf(z.row.Key)
 	if err != nil || z.row.Type != "Zone" && !p.isPolicy(z) || owners[apex] {
 		return true, err
 	}
-	if p.isPolicy(z) { // each of its names stands for itself
+	if p.isPolicy(z) { // each name of a policy zone is independent
 		return false, nil
 	}
 	for _, server := range p.nameServers(z) {
@@ -192,10 +194,10 @@ func (p *plan) reachesFurther(z *plannedZone, owners names) (bool, error) {
 	return false, nil
 }
 
-// lower gives a name in wire form in lower case.
+// lower returns a name in wire format in lower case.
 func lower(name []byte) []byte { return bytes.ToLower(name) }
 
-// cutAbove gives the first zone, from the apex down, that a name below the apex lies in; empty where there is none.
+// cutAbove returns the first zone below the apex, from the top down, that contains a name; empty if there is none.
 func cutAbove(owner, apex string, cuts map[string]bool) string {
 	for i := len(apex); i < len(owner); i++ {
 		if owner[i] == 0 && cuts[owner[:i+1]] {
@@ -205,7 +207,7 @@ func cutAbove(owner, apex string, cuts map[string]bool) string {
 	return ""
 }
 
-// cutsOf gives the keys of all zones of a view.
+// cutsOf returns the keys of all zones of a view.
 func (p *plan) cutsOf(view int64) (map[string]bool, error) {
 	if cuts, known := p.cuts[view]; known {
 		return cuts, nil
@@ -222,7 +224,7 @@ func (p *plan) cutsOf(view int64) (map[string]bool, error) {
 	return cuts, nil
 }
 
-// deployedOf gives what is deployed of some names of a zone, in order.
+// deployedOf returns the deployed records of some names of a zone, sorted.
 func (p *plan) deployedOf(zone string, owners names) (all []zonedata.Entry, err error) {
 	return deployedOf(p.tx, zone, owners)
 }
@@ -248,7 +250,7 @@ func deployedOf(tx *store.Tx, zone string, owners names) (all []zonedata.Entry, 
 	return all, nil
 }
 
-// soaOf gives the SOA record that is deployed of a zone.
+// soaOf returns the deployed SOA record of a zone.
 func (p *plan) soaOf(z *plannedZone) (soa zonedata.Entry, err error) {
 	apex := names{}
 	if err := apex.add(z.row.Key); err != nil {

@@ -20,50 +20,50 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// mostReverse is how many reverse zones one block or network may have.
-const mostReverse = 256
+// maxReverseZones is the maximum number of reverse zones of a block or network.
+const maxReverseZones = 256
 
-// plan is what the roles, options and servers of a configuration say of its zones, read at one moment.
+// plan is a snapshot of the roles, options and servers of a configuration, and of the zones that follow from them.
 type plan struct {
 	tx            *store.Tx
 	api           *resource.API
 	configuration int64
-	// inherits says that DNS options come down.
+	// inherits reports whether DNS options are inherited.
 	inherits   bool
 	views      []*store.Resource
 	servers    map[int64]*serverconfig.ServerFields
 	heads      map[int64]*schema.Head
 	interfaces map[int64]roleServer
-	// transferKeys are the names of the keys by which servers of others are asked for zones, by the id of the server.
+	// transferKeys are the names of the keys for transfers from foreign servers, by the id of the server.
 	transferKeys map[int64]string
-	// others are the servers that are run by others.
-	others  map[int64]bool
-	roles   map[int64][]*serverconfig.DNSDeploymentRole
-	options map[int64][]option
-	lists   map[string][]string
-	// keys are the keys that have secrets, by their names.
+	// foreignServers are the foreign servers.
+	foreignServers map[int64]bool
+	roles          map[int64][]*serverconfig.DNSDeploymentRole
+	options        map[int64][]option
+	lists          map[string][]string
+	// keys are the keys that have secrets, by name.
 	keys map[string]zonedata.SigningKey
-	// zones are all zones that a role is in effect for, by their ids, in the order of their views and names.
+	// zones are the zones that a role is in effect for, sorted by view and name; byID are the same by id.
 	zones []*plannedZone
 	byID  map[string]*plannedZone
-	// idle are the zones that a role is in effect for, and that are not to be deployed.
+	// idle are the zones with a role in effect whose deployment is disabled.
 	idle []*plannedZone
-	// apexes are the names of all zones, by view; cuts the same as keys of the data of zones, where they were asked for.
+	// apexes are the names of all zones, by view; cuts are the same as keys of wire format, filled on demand.
 	apexes map[int64][]string
 	cuts   map[int64]map[string]bool
-	// viewRoles are the roles of the views by which servers have answers from others; policies are the response policy zones, and responses
-	// the response policies, by id.
+	// viewRoles are the roles of views that make servers resolve names. policies are the response policy zones, responses the response
+	// policies, by id.
 	viewRoles map[int64]map[int64]assigned
 	policies  map[int64]*dns.ResponsePolicyZone
 	responses map[int64]*dns.ResponsePolicy
-	// byName are the zones by view and by their names with their last dots; below are the signed zones below zones, once somebody has asked.
+	// byName are the zones by view and absolute name; below are the signed zones that a zone delegates, filled on demand.
 	byName map[int64]map[string]*plannedZone
 	below  map[*plannedZone][]*plannedZone
-	// checks are those of servers, once somebody has asked.
+	// checks are the checks of servers, filled on demand.
 	checks map[int64]checks
 }
 
-// roleServer is an interface of a server as name servers are told of it.
+// roleServer is an interface of a server, with its name for NS records and its addresses.
 type roleServer struct {
 	server    int64
 	name      string
@@ -80,55 +80,55 @@ type option struct {
 // plannedZone is a zone that a role is in effect for.
 type plannedZone struct {
 	id string
-	// row is the zone; the reverse zone of a block or network that nobody made has no id.
+	// row is the zone. A reverse zone that was not created by a user has the id 0.
 	row  *store.Resource
 	view int64
-	// chain are the resources that it has options from, the nearest first.
+	// chain are the resources that it inherits options from, nearest first.
 	chain []int64
-	// roles are those in effect, by server.
+	// roles are the roles in effect, by server.
 	roles map[int64]assigned
 }
 
-// assigned is what a server is for a zone.
+// assigned is the role of a server for a zone.
 type assigned struct {
 	kind  string
 	iface int64
 	ttl   *int64
-	// at is the resource that has the role, targets are the interfaces that it sends questions to.
+	// at is the resource that the role is set on; targets are the interfaces that queries are forwarded to.
 	at      int64
 	targets []int64
 }
 
-// answers reports whether the server answers for the zone from data of its own.
+// answers reports whether the server answers for the zone from its own data.
 func (a assigned) answers() bool {
 	return a.kind == serverconfig.RolePrimary || a.kind == serverconfig.RoleHiddenPrimary || a.kind == serverconfig.RoleSecondary ||
 		a.kind == serverconfig.RoleStealthSecondary
 }
 
-// writes reports whether the server has the zone from the manager, and not from another server.
+// writes reports whether the server gets the zone from the manager, not from another server.
 func (a assigned) writes() bool {
 	return a.kind == serverconfig.RolePrimary || a.kind == serverconfig.RoleHiddenPrimary
 }
 
-// resolves reports whether the server has answers from others, and none of its own.
+// resolves reports whether the server gets answers from other servers.
 func (a assigned) resolves() bool { return serverconfig.Resolves(a.kind) }
 
-// zoneID names a zone in the tables of what is deployed.
+// zoneID returns the id of a zone in the tables of deployed content.
 func zoneID(view int64, key string) string { return fmt.Sprintf("%d/%s", view, key) }
 
-// fqdn is the name of a zone with its last dot, in lower case.
+// fqdn returns the name of a zone with its final dot, in lower case.
 func (z *plannedZone) fqdn() string {
 	name, err := naming.ASCII(naming.Clean(z.row.Key))
-	if err != nil { // it was checked when the zone was made
+	if err != nil { // the name was checked when the zone was created
 		return wire.CanonicalName(z.row.Key)
 	}
 	return wire.CanonicalName(name)
 }
 
-// newPlan reads what there is to deploy in a configuration.
+// newPlan reads the plan of a configuration.
 func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err error) {
 	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*serverconfig.ServerFields{}, heads: map[int64]*schema.Head{},
-		interfaces: map[int64]roleServer{}, others: map[int64]bool{},
+		interfaces: map[int64]roleServer{}, foreignServers: map[int64]bool{},
 		transferKeys: map[int64]string{}, roles: map[int64][]*serverconfig.DNSDeploymentRole{}, options: map[int64][]option{},
 		lists:  map[string][]string{},
 		keys:   map[string]zonedata.SigningKey{},
@@ -150,7 +150,7 @@ func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err
 	return p, nil
 }
 
-// each reads the resources of a collection in the configuration.
+// each calls fn for the resources of a collection in the configuration.
 func (p *plan) each(collection string, fn func(row *store.Resource, o schema.Object) error) error {
 	var rows []*store.Resource
 	if err := p.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection),
@@ -177,7 +177,7 @@ func (p *plan) readServers() error {
 	if err := p.each("servers", func(row *store.Resource, o schema.Object) error {
 		p.servers[row.ID], p.heads[row.ID] = serverconfig.FieldsOf(o), schema.HeadOf(o)
 		x, ok := o.(*serverconfig.Server)
-		if p.others[row.ID] = ok && x.Profile == serverconfig.IsOtherServer; !ok || x.TransferKey.ID == 0 {
+		if p.foreignServers[row.ID] = ok && x.Profile == serverconfig.IsOtherServer; !ok || x.TransferKey.ID == 0 {
 			return nil
 		}
 		key, err := p.tx.Get(x.TransferKey.ID)
@@ -205,7 +205,7 @@ func (p *plan) readServers() error {
 	})
 }
 
-// isHostName reports whether a name can stand in an NS record.
+// isHostName reports whether a name can be used in an NS record.
 func isHostName(name string) bool {
 	return strings.Contains(name, ".") && naming.Check(naming.Clean(name), naming.AnyName) == nil
 }
@@ -254,7 +254,7 @@ func (p *plan) readPolicies() error {
 	})
 }
 
-// readZones finds what is in effect for the zones of the views.
+// readZones computes the roles in effect for the zones of the views.
 func (p *plan) readZones() error {
 	below := map[int64][]*store.Resource{}
 	deployed := map[int64]bool{}
@@ -262,7 +262,7 @@ func (p *plan) readZones() error {
 		below[row.Parent] = append(below[row.Parent], row)
 		t := p.api.TypeNamed(row.Type)
 		deployed[row.ID] = t.IsTrue(o, "deploymentEnabled")
-		if x, ok := o.(*dns.ResponsePolicyZone); ok { // which has no such field: its roles say so
+		if x, ok := o.(*dns.ResponsePolicyZone); ok { // a policy zone has no such field; roles alone decide
 			p.policies[row.ID], deployed[row.ID] = x, true
 		}
 		return nil
@@ -273,10 +273,10 @@ func (p *plan) readZones() error {
 	visit = func(rows []*store.Resource, view int64, above map[int64]assigned, chain []int64) {
 		for _, row := range rows {
 			from := above
-			if p.policies[row.ID] != nil { // which act wherever names are answered
+			if p.policies[row.ID] != nil { // policy zones are used wherever names are resolved
 				from = merged(above, p.viewRoles[view])
 			}
-			roles, own := p.down(from, row.ID, view, anyRole), append([]int64{row.ID}, chain...)
+			roles, own := p.rolesAt(from, row.ID, view, anyRole), append([]int64{row.ID}, chain...)
 			p.apexes[view] = append(p.apexes[view], row.Key)
 			z := &plannedZone{row: row, view: view, chain: own, roles: roles}
 			if deployed[row.ID] {
@@ -289,13 +289,14 @@ func (p *plan) readZones() error {
 	}
 	return p.each("views", func(row *store.Resource, _ schema.Object) error {
 		p.views = append(p.views, row)
-		p.viewRoles[row.ID] = p.down(nil, row.ID, row.ID, serverconfig.Resolves)
-		visit(below[row.ID], row.ID, p.down(nil, row.ID, row.ID, func(kind string) bool { return !serverconfig.Resolves(kind) }), []int64{row.ID})
+		p.viewRoles[row.ID] = p.rolesAt(nil, row.ID, row.ID, serverconfig.Resolves)
+		answering := p.rolesAt(nil, row.ID, row.ID, func(kind string) bool { return !serverconfig.Resolves(kind) })
+		visit(below[row.ID], row.ID, answering, []int64{row.ID})
 		return nil
 	})
 }
 
-// add takes a zone in, unless nobody is anything for it.
+// add adds a zone, unless no server has a role for it.
 func (p *plan) add(z *plannedZone) {
 	z.id = zoneID(z.view, z.row.Key)
 	if len(z.roles) > 0 && p.byID[z.id] == nil {
@@ -308,10 +309,10 @@ func (p *plan) add(z *plannedZone) {
 	}
 }
 
-// anyRole lets all roles through.
+// anyRole accepts all roles.
 func anyRole(string) bool { return true }
 
-// merged gives roles, and for other servers those that come second.
+// merged returns the roles of first, and those of second for other servers.
 func merged(first, second map[int64]assigned) map[int64]assigned {
 	all := maps.Clone(second)
 	if all == nil {
@@ -321,8 +322,8 @@ func merged(first, second map[int64]assigned) map[int64]assigned {
 	return all
 }
 
-// down gives the roles in effect at a resource: its own of some types, and for other servers those from above.
-func (p *plan) down(above map[int64]assigned, at, view int64, wanted func(kind string) bool) map[int64]assigned {
+// rolesAt returns the roles in effect at a resource: its own roles of the wanted types, and for other servers those of above.
+func (p *plan) rolesAt(above map[int64]assigned, at, view int64, wanted func(kind string) bool) map[int64]assigned {
 	own := map[int64]assigned{}
 	for _, r := range p.roles[at] {
 		if r.View.ID != view || !wanted(r.RoleType) {
@@ -346,8 +347,8 @@ func (p *plan) down(above map[int64]assigned, at, view int64, wanted func(kind s
 	return merged(own, above)
 }
 
-// readSpace finds the reverse zones of the blocks and networks that have roles of their own. What lies below one of them is part of its
-// zone.
+// readSpace computes the reverse zones of the blocks and networks that have roles of their own. Blocks and networks below are part of the
+// same zone.
 func (p *plan) readSpace() error {
 	var parents []int64
 	for id := range p.roles {
@@ -390,7 +391,7 @@ func (p *plan) readSpace() error {
 	return nil
 }
 
-// viewsOf gives the views that roles of a resource are for, each once.
+// viewsOf returns the views of the roles of a resource, each once.
 func (p *plan) viewsOf(id int64) (views []int64) {
 	for _, r := range p.roles[id] {
 		if !slices.Contains(views, r.View.ID) {
@@ -400,16 +401,16 @@ func (p *plan) viewsOf(id int64) (views []int64) {
 	return views
 }
 
-// reverseZones takes in the reverse zones of a block or network in a view.
+// reverseZones adds the reverse zones of a block or network in a view.
 func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
 	var roles map[int64]assigned
 	for _, id := range slices.Backward(path) {
-		roles = p.down(roles, id, view.ID, anyRole)
+		roles = p.rolesAt(roles, id, view.ID, anyRole)
 	}
-	names := naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), mostReverse)
+	names := naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), maxReverseZones)
 	if names == nil {
 		r := space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}
-		return fmt.Errorf("%s %d, %s, has more than %d reverse zones", row.Type, row.ID, r, mostReverse)
+		return fmt.Errorf("%s %d, %s, has more than %d reverse zones", row.Type, row.ID, r, maxReverseZones)
 	}
 	for _, name := range names {
 		zone, err := dns.ImpliedZone(p.tx, view, name)
@@ -425,7 +426,7 @@ func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
 			p.add(&plannedZone{row: zone, view: view.ID, chain: append(slices.Clone(path), view.ID), roles: roles})
 			continue
 		}
-		for server, a := range roles { // somebody made the zone: roles of its own go first
+		for server, a := range roles { // created by a user: its own roles take precedence
 			if _, nearer := known.roles[server]; !nearer {
 				known.roles[server] = a
 			}
@@ -434,7 +435,7 @@ func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
 	return nil
 }
 
-// serversOf gives the servers of a zone of which something holds, in the order of their ids.
+// serversOf returns the servers of a zone whose role satisfies holds, sorted by id.
 func (z *plannedZone) serversOf(holds func(assigned) bool) (servers []int64) {
 	for id, a := range z.roles {
 		if holds(a) {
@@ -445,8 +446,8 @@ func (z *plannedZone) serversOf(holds func(assigned) bool) (servers []int64) {
 	return servers
 }
 
-// lookUp gives the value of an option that is in effect for a server along a chain of resources, the nearest first; nil where there is
-// none. At one place that of the server goes before that of its group, and that before the one for all.
+// lookUp returns the value of an option in effect for a server along a chain of resources, nearest first; nil if there is none. On one
+// resource, an option for the server takes precedence over one for its group, and that over one for all servers.
 func (p *plan) lookUp(chain []int64, server int64, name string) json.RawMessage {
 	group := int64(0)
 	if s := p.servers[server]; s != nil {

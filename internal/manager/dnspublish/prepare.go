@@ -14,7 +14,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// prepare finds what a deployment has to do. It changes nothing.
+// prepare computes the outcome of a deployment. It changes nothing.
 func (d *Deployer) prepare(tx *store.Tx, row *store.Resource, o schema.Object) (*outcome, error) {
 	switch x := o.(type) {
 	case *FullDeployment:
@@ -35,7 +35,8 @@ func (d *Deployer) prepare(tx *store.Tx, row *store.Resource, o schema.Object) (
 	return nil, fmt.Errorf("a deployment %d of the type %s", row.ID, row.Type)
 }
 
-// prepareServer finds what a server is to serve: all of it, or what has changed of the records that it serves already.
+// prepareServer computes the content of a server: all of it with full, else the changes of the zones that it serves already. checked is for
+// a validation, which deploys nothing.
 func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool) (*outcome, error) {
 	row, err := tx.Get(server)
 	if store.IsNotFound(err) {
@@ -53,7 +54,7 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 		return nil, err
 	}
 	if !checked {
-		if err := d.runs(tx, row, s); err != nil {
+		if err := d.checkApplications(tx, row, s); err != nil {
 			return nil, err
 		}
 	}
@@ -64,7 +65,7 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	zones := s.zones
 	if full {
 		out.serving = s
-	} else if zones, err = p.stillServed(server, s, out); err != nil {
+	} else if zones, err = p.zonesServed(server, s, out); err != nil {
 		return nil, err
 	}
 	checks, err := checksOf(tx, row)
@@ -74,8 +75,9 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	return out, d.prepareZones(p, out, zones, server, checks)
 }
 
-// runs refuses a server whose service point does not run what answers for its zones, and says where it does not run what resolves names.
-func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error {
+// checkApplications returns an error if the service point does not run the application that answers for zones. It adds warnings for other
+// missing capabilities.
+func (d *Deployer) checkApplications(tx *store.Tx, server *store.Resource, s *serving) error {
 	o, err := d.api.Object(server)
 	if err != nil {
 		return err
@@ -110,8 +112,8 @@ func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error 
 	return nil
 }
 
-// stillServed gives the zones that a server serves already, and says where a full deployment would serve others.
-func (p *plan) stillServed(server int64, s *serving, out *outcome) (zones []*plannedZone, err error) {
+// zonesServed returns the zones that a server serves already, and adds a warning if a full deployment would change its settings.
+func (p *plan) zonesServed(server int64, s *serving, out *outcome) (zones []*plannedZone, err error) {
 	served := map[string]bool{}
 	if err := p.tx.Each(func(scan func(...any) error) error {
 		var id string
@@ -142,7 +144,7 @@ func (p *plan) stillServed(server int64, s *serving, out *outcome) (zones []*pla
 	return zones, err
 }
 
-// prepareZones finds the contents of zones: of those that the server writes, and of those that it copies where nothing was deployed before.
+// prepareZones computes the contents of zones: of those that the server writes, and of others that were never deployed.
 func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, server int64, checks checks) error {
 	var f findings
 	for _, z := range zones {
@@ -157,14 +159,14 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 		if err != nil {
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err)
 		}
-		if checks.enabled() && !p.isForeign(z) && !p.isPolicy(z) { // what others have is theirs
+		if checks.enabled() && !p.isForeign(z) && !p.isPolicy(z) { // foreign data is not checked
 			var entries []zonedata.Entry
 			if c != nil {
 				entries = c.after
 			} else if entries, err = readParts(p.tx, z.id); err != nil {
 				return err
 			}
-			if err := checks.zone(&f, z.fqdn(), entries); err != nil {
+			if err := checks.checkZone(&f, z.fqdn(), entries); err != nil {
 				return err
 			}
 		}
@@ -176,7 +178,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 	return f.err()
 }
 
-// prepareQuick finds what a user has changed of the zones that the primary server of a zone writes.
+// prepareQuick computes the changes that a user made in the zones of the primary server of a zone.
 func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) (*outcome, error) {
 	p, err := newPlan(tx, d.api, zone.Configuration)
 	if err != nil {
@@ -219,7 +221,7 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 	return out, d.prepareNames(p, out, zones, wanted)
 }
 
-// prepareNames finds what has changed of some names.
+// prepareNames computes the changes of the wanted names in zones.
 func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wanted selection) error {
 	for _, z := range zones {
 		c, err := p.publication(z, wanted.wanted(z.view), p.api.Store.Now())
@@ -237,9 +239,9 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 				return err
 			case withheld != nil && !out.continues:
 				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key),
-					words(withheld))
+					joinReasons(withheld))
 			case withheld != nil:
-				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, words(withheld)))
+				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, joinReasons(withheld)))
 			}
 			c = left
 		}
@@ -250,7 +252,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 	return nil
 }
 
-// prepareSelected finds what has changed of some records.
+// prepareSelected computes the changes of the records of a selective deployment.
 func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outcome, error) {
 	wanted, out := selection{}, &outcome{continues: x.ContinueOnFailureEnabled != nil && *x.ContinueOnFailureEnabled}
 	var p *plan
@@ -282,7 +284,7 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 			if err != nil {
 				return nil, err
 			}
-			skips, err := d.dynamically(r, x.DynamicRecordDeploymentStrategy, out)
+			skips, err := d.applyDynamicStrategy(r, x.DynamicRecordDeploymentStrategy, out)
 			if err != nil {
 				return nil, err
 			}
@@ -301,7 +303,7 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 		return out, nil
 	}
 	out.configuration = p.configuration
-	if err := d.left(tx, p, ids, out); err != nil {
+	if err := d.warnUndeployed(tx, p, ids, out); err != nil {
 		return nil, err
 	}
 	var zones []*plannedZone
@@ -318,8 +320,8 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 	return out, d.prepareNames(p, out, zones, wanted)
 }
 
-// dynamically does what is said of dynamic records: it ends the deployment, passes over the record, or has it made static.
-func (d *Deployer) dynamically(r *store.Resource, strategy string, out *outcome) (skips bool, err error) {
+// applyDynamicStrategy applies the strategy for dynamic records: it skips the record, marks it to become static, or returns an error.
+func (d *Deployer) applyDynamicStrategy(r *store.Resource, strategy string, out *outcome) (skips bool, err error) {
 	o, err := d.api.Object(r)
 	if err != nil || !d.api.TypeNamed(r.Type).IsTrue(o, "dynamic") {
 		return false, err
@@ -338,7 +340,7 @@ func (d *Deployer) dynamically(r *store.Resource, strategy string, out *outcome)
 		"and MAKE_STATIC has it made static", r.Type, r.ID, r.Key)
 }
 
-// makeStatic makes the records static that a deployment is to.
+// makeStatic makes the marked dynamic records static.
 func (o *outcome) makeStatic(c *resource.Change) error {
 	for _, id := range o.statics {
 		row, err := c.Tx.Get(id)
@@ -356,7 +358,7 @@ func (o *outcome) makeStatic(c *resource.Change) error {
 	return nil
 }
 
-// relatedTo gives a record, the records that it leads to, and those that lead to it.
+// relatedTo returns a record, the records that it links to, and the records that link to it.
 func relatedTo(tx *store.Tx, id int64) (ids []int64, err error) {
 	ids = []int64{id}
 	targets, err := tx.Links(id, "linkedRecord")

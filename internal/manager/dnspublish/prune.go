@@ -9,17 +9,17 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// pruneAtOnce is how many deployments one update takes away: others wait for no more.
-const pruneAtOnce = 500
+// pruneBatch is the number of deployments that one update deletes, so that other writers do not wait longer.
+const pruneBatch = 500
 
-// Prune takes the deployments away that ended before a time, some at a time.
+// Prune deletes the deployments that ended before a time, in batches. It returns the number of deleted deployments.
 func Prune(ctx context.Context, a *resource.API, update store.Updater, before time.Time) (pruned int, err error) {
 	limit := before.UTC().Format(time.RFC3339)
 	for {
 		n := 0
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
 			var rows []*store.Resource
-			if err := tx.List(store.Query{From: store.Resources, Limit: pruneAtOnce, Where: store.All{store.InCollection(deployments),
+			if err := tx.List(store.Query{From: store.Resources, Limit: pruneBatch, Where: store.All{store.InCollection(deployments),
 				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"completionDateTime"}}, Op: "lt", Value: limit}}},
 				func(r *store.Resource) error {
 					rows = append(rows, r.Clone())
@@ -38,7 +38,7 @@ func Prune(ctx context.Context, a *resource.API, update store.Updater, before ti
 		}); err != nil {
 			return pruned, fmt.Errorf("pruning deployments: %w", err)
 		}
-		if pruned += n; n < pruneAtOnce {
+		if pruned += n; n < pruneBatch {
 			return pruned, nil
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// publication is another content of a zone.
+// publication is a new content of a zone, as a change of the deployed one.
 type publication struct {
 	zone           *plannedZone
 	before         deployedZone
@@ -20,15 +20,15 @@ type publication struct {
 	hash           string
 	complete       int64
 	removed, added []zonedata.Entry
-	// after are all records behind it, where they were asked for; records is how many there are.
+	// after are all records of the new content, where they were computed; records is their number.
 	after   []zonedata.Entry
 	records int64
-	// empty says that it stands for a zone that is still to be copied.
+	// empty reports that it is the placeholder of a zone that was not copied yet.
 	empty bool
 }
 
-// publication gives the content that a zone is to have, where that is another than what is deployed; else nil. wanted, where it is not nil,
-// says which records are taken as they are now: of all others what is deployed stays.
+// publication returns the new content of a zone, or nil if it equals the deployed content. wanted selects the records to update; all other
+// records stay as they are deployed. A nil wanted selects all records.
 func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now time.Time) (*publication, error) {
 	c := &publication{zone: z}
 	var err error
@@ -36,7 +36,7 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 	if c.before, c.existed, err = readDeployed(p.tx, z.id); err != nil {
 		return nil, err
 	}
-	if c.complete = c.before.complete; wanted == nil { // a transaction that ends now may have begun a little earlier
+	if c.complete = c.before.complete; wanted == nil { // a transaction that ends now may have started earlier
 		c.complete = now.Add(-time.Minute).UnixMilli()
 	}
 	before, err := readParts(p.tx, z.id)
@@ -44,10 +44,10 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 		return nil, err
 	}
 	c.serial = uint32(c.before.serial) //nolint:gosec // of 32 bits
-	if !c.existed {                    // behind the one that it had, where that is known
+	if !c.existed {                    // continue after the stored serial, if there is one
 		c.serial = p.nextSerial(z, c.serial, c.serial != 0, now)
 	}
-	if copied && c.existed { // what is there comes from its primary servers
+	if copied && c.existed { // the content comes from its primary servers
 		return nil, nil
 	}
 	if copied {
@@ -57,7 +57,7 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 		return nil, err
 	}
 	if wanted != nil && c.existed {
-		c.after = within(before, c.after, wanted)
+		c.after = updateSelected(before, c.after, wanted)
 	}
 	if c.removed, c.added = zonedata.Diff(before, c.after); len(c.removed)+len(c.added) == 0 && c.existed {
 		return nil, nil
@@ -74,7 +74,7 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 	return c, c.count()
 }
 
-// placeholder is the content of a zone that is to be copied, before it is: nobody is answered by it.
+// placeholder sets the content of a zone that was not copied yet: only an SOA. Servers do not answer with it.
 func (c *publication) placeholder() (err error) {
 	name := c.zone.fqdn()
 	c.serial, c.empty = 0, true
@@ -87,7 +87,7 @@ func (c *publication) placeholder() (err error) {
 	return err
 }
 
-// count finds the hash, and how many records there are.
+// count computes the hash and the number of records.
 func (c *publication) count() (err error) {
 	var h zonedata.Hash
 	if c.existed {
@@ -105,10 +105,10 @@ func (c *publication) count() (err error) {
 	return nil
 }
 
-// within gives what is deployed, and of what is wanted what is there now. Where a name would have an alias beside other data, which no name
-// may (RFC 1034 section 3.6.2), all of the name is taken as it is now.
-func within(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
-	all := taking(before, after, wanted)
+// updateSelected returns the deployed records, with the wanted ones replaced by those of now. If a name would have an alias and other data,
+// which is not allowed (RFC 1034 section 3.6.2), the whole name is replaced.
+func updateSelected(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
+	all := replaceSelected(before, after, wanted)
 	torn := map[string]bool{}
 	for i := 0; i < len(all); {
 		end, aliases, others := i, 0, 0
@@ -127,11 +127,11 @@ func within(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []
 	if len(torn) == 0 {
 		return all
 	}
-	return taking(before, after, func(e zonedata.Entry) bool { return wanted(e) || torn[string(e.Key)] })
+	return replaceSelected(before, after, func(e zonedata.Entry) bool { return wanted(e) || torn[string(e.Key)] })
 }
 
-// taking gives what is deployed, and in place of what is wanted there the wanted of what is there now, in order.
-func taking(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
+// replaceSelected returns the deployed records that are not wanted and the wanted records of after, sorted.
+func replaceSelected(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
 	var all []zonedata.Entry
 	for _, e := range before {
 		if !wanted(e) {
@@ -147,7 +147,7 @@ func taking(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []
 	return all
 }
 
-// withSerial gives an SOA record with another serial number.
+// withSerial returns a copy of an SOA record with another serial number.
 func withSerial(r zonedata.Record, serial uint32) zonedata.Record {
 	r = slices.Clone(r)
 	at := len(r) - 20
@@ -155,7 +155,7 @@ func withSerial(r zonedata.Record, serial uint32) zonedata.Record {
 	return r
 }
 
-// write keeps the content, as a change of a number.
+// write stores the content as the change with a number.
 func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 	if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, ?, ?, ?)"+
 		" ON CONFLICT (zone) DO UPDATE SET serial = excluded.serial, hash = excluded.hash, records = excluded.records,"+
@@ -169,7 +169,7 @@ func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 	if err := changeParts(tx, c.zone.id, c.removed, c.added); err != nil {
 		return err
 	}
-	if int64(2*(len(c.removed)+len(c.added))) > c.records+partEntries { // whoever is behind is better off with the whole
+	if int64(2*(len(c.removed)+len(c.added))) > c.records+partEntries { // sending the whole zone is shorter than the differences
 		return tx.Write("DELETE FROM dns_difference WHERE zone = ?", c.zone.id)
 	}
 	if err := tx.Write("INSERT INTO dns_difference (zone, number, from_hash, to_hash, data) VALUES (?, ?, ?, ?, ?)", c.zone.id, number,
@@ -177,13 +177,13 @@ func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 		return err
 	}
 	return tx.Write("DELETE FROM dns_difference WHERE zone = ? AND number <= (SELECT number FROM dns_difference WHERE zone = ?"+
-		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, mostDifferences)
+		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, maxDifferences)
 }
 
-// mostDifferences is how many changes of a zone are kept.
-const mostDifferences = 1000
+// maxDifferences is the number of changes of a zone that are kept.
+const maxDifferences = 1000
 
-// difference words the change: removed records, each behind its length, then those that are added.
+// difference encodes the change: the length of the removed records, the removed records, then the added ones. The result is compressed.
 func (c *publication) difference() []byte {
 	var removed, added []byte
 	for _, e := range c.removed {

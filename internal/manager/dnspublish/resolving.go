@@ -11,8 +11,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// recursionOf says how a server answers names of a view that it has no zone for, by the roles FORWARDING, STUB and RECURSIVE of the view
-// and of its zones; nil where there are none.
+// recursionOf returns how a server resolves names in a view that it has no zone for. It follows from the roles FORWARDING, STUB and
+// RECURSIVE of the view and of its zones. It returns nil where there are no such roles.
 func (s *serving) recursionOf(p *plan, view, server int64, zones []*plannedZone) *zonedata.Recursion {
 	chain := []int64{view}
 	r := &zonedata.Recursion{Zones: s.forwarded(p, server, zones)}
@@ -34,12 +34,12 @@ func (s *serving) recursionOf(p *plan, view, server int64, zones []*plannedZone)
 	return r
 }
 
-// forwarded gives the zones that a server asks others for: those whose roles for it are FORWARDING or STUB.
+// forwarded returns the zones that a server forwards to other servers: those with the role FORWARDING or STUB for it.
 func (s *serving) forwarded(p *plan, server int64, zones []*plannedZone) (all []zonedata.Forwarded) {
 	for _, z := range zones {
 		a := z.roles[server]
 		if a.kind != serverconfig.RoleForwarding && a.kind != serverconfig.RoleStub ||
-			a.at == z.view { // a view with such a role asks others for all there is
+			a.at == z.view { // such a role of the view covers all its zones
 			continue
 		}
 		one := zonedata.Forwarded{Name: z.fqdn(), To: withPorts(p.addressesOf(a.targets)), Stub: a.kind == serverconfig.RoleStub,
@@ -60,7 +60,7 @@ func (s *serving) forwarded(p *plan, server int64, zones []*plannedZone) (all []
 	return all
 }
 
-// addressesOf gives the addresses of interfaces.
+// addressesOf returns the addresses of interfaces.
 func (p *plan) addressesOf(interfaces []int64) (all []netip.Addr) {
 	for _, id := range interfaces {
 		all = append(all, p.interfaces[id].addresses...)
@@ -68,7 +68,7 @@ func (p *plan) addressesOf(interfaces []int64) (all []netip.Addr) {
 	return all
 }
 
-// forwarders gives the servers that the option of that name says.
+// forwarders returns the servers in the option forwarders.
 func (p *plan) forwarders(chain []int64, server int64) []netip.AddrPort {
 	var all []netip.Addr
 	if value := p.lookUp(chain, server, "forwarders"); value == nil || json.Unmarshal(value, &all) != nil {
@@ -77,14 +77,14 @@ func (p *plan) forwarders(chain []int64, server int64) []netip.AddrPort {
 	return withPorts(all)
 }
 
-// forwardsOnly reports whether the option forwarding-policy says that nobody else is asked.
+// forwardsOnly reports whether the option forwarding-policy restricts resolution to the forwarders.
 func (p *plan) forwardsOnly(chain []int64, server int64) bool {
 	var policy string
 	value := p.lookUp(chain, server, "forwarding-policy")
 	return value != nil && json.Unmarshal(value, &policy) == nil && policy == "only"
 }
 
-// withPorts gives addresses with the port of DNS.
+// withPorts returns the addresses with the DNS port.
 func withPorts(all []netip.Addr) (to []netip.AddrPort) {
 	for _, a := range all {
 		to = append(to, netip.AddrPortFrom(a, dnsPort))
@@ -92,8 +92,8 @@ func withPorts(all []netip.Addr) (to []netip.AddrPort) {
 	return to
 }
 
-// policiesOf gives the response policy zones among the zones of a server, in the order in which they are asked: those that let names
-// through, then those whose names come from here, then those that are transferred, then feeds; among those by name.
+// policiesOf returns the response policy zones among the zones of a server, in the order of evaluation: allow lists, local zones,
+// transferred zones, feeds; by name within each group.
 func (p *plan) policiesOf(zones []*plannedZone) (all []zonedata.Policy) {
 	rank := func(z *plannedZone) int {
 		x := p.policies[z.row.ID]
@@ -111,7 +111,7 @@ func (p *plan) policiesOf(zones []*plannedZone) (all []zonedata.Policy) {
 	slices.SortStableFunc(zones, func(a, b *plannedZone) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, z := range zones {
 		one := zonedata.Policy{Zone: z.id}
-		if x := p.policies[z.row.ID]; !x.IsLocal() { // the records of local ones say it already
+		if x := p.policies[z.row.ID]; !x.IsLocal() { // the records of local zones contain it already
 			one.Override, one.Target = x.OverridePolicyType, x.RedirectTarget
 		}
 		all = append(all, one)
@@ -119,5 +119,5 @@ func (p *plan) policiesOf(zones []*plannedZone) (all []zonedata.Policy) {
 	return all
 }
 
-// isPolicy reports whether a zone tells resolvers what to answer, and is no zone that is asked.
+// isPolicy reports whether a zone is a response policy zone, which is not answered for.
 func (p *plan) isPolicy(z *plannedZone) bool { return p.policies[z.row.ID] != nil }

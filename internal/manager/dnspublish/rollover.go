@@ -18,25 +18,25 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Times of looking after the keys of signed zones: when something has changed, and when nothing has.
+// Intervals between checks of keys: the minimum after a change, and the interval without a change.
 const (
-	rollPause = 2 * time.Second
-	rollEvery = time.Minute
+	minRollInterval = 2 * time.Second
+	rollInterval    = time.Minute
 )
 
-// rollTopic is touched where something of keys is deployed otherwise.
+// rollTopic is touched when deployed data of keys changes.
 const rollTopic = "dns_roll"
 
-// rolling is what there is to do with the keys of a configuration at one moment.
+// rolling is the pending work on the keys of a configuration.
 type rolling struct {
 	configuration int64
-	// zones are the signed zones that are deployed; due are those whose records are to change.
+	// zones are the signed zones that are deployed; due are the zones whose records must change.
 	zones []*rollingZone
 	due   map[*plannedZone]bool
-	// signing is how zones are signed from now on, by server and by their ids.
+	// signing is the new signing of zones, by server and by zone id.
 	signing map[int64]map[string]*zonedata.Signing
 	all     []*publication
-	// served is what is served of the configuration; wrong is what could not be looked at.
+	// served is the state of the servers. wrong are the errors of zones that could not be examined.
 	served *servedNow
 	wrong  error
 }
@@ -45,22 +45,22 @@ type rolling struct {
 type rollingZone struct {
 	*zoneSigning
 	zone *plannedZone
-	// noted are the keys of which something else is seen than before.
+	// noted are the tags of keys whose times have changed.
 	noted map[uint16]bool
-	// gone are the tags of keys of which something is kept that are no more.
+	// gone are the tags of deleted keys that still have stored times.
 	gone []uint16
 }
 
-// rolls reports whether the keys of signed zones are to be looked after now.
-func (d *Deployer) rolls(ctx context.Context) (bool, error) {
+// isRollDue reports whether the keys of signed zones must be checked now.
+func (d *Deployer) isRollDue(ctx context.Context) (bool, error) {
 	none, known := d.rolled.Now(struct{}{})
 	switch since := time.Since(d.rolledAt); {
-	case known && (none || since < rollEvery && len(d.sightings) == 0), since < rollPause:
+	case known && (none || since < rollInterval && len(d.unconfirmed) == 0), since < minRollInterval:
 		return false, nil
 	case known:
 		return true, nil
 	}
-	d.rolledAt, none = time.Now(), false // also where another manager does it: it is not asked again at once
+	d.rolledAt, none = time.Now(), false // also if another manager does the work, so that the check is not repeated at once
 	err := d.api.Store.View(ctx, func(tx *store.Tx) error {
 		configurations, err := signedConfigurations(tx)
 		if none = len(configurations) == 0; none {
@@ -71,8 +71,8 @@ func (d *Deployer) rolls(ctx context.Context) (bool, error) {
 	return !none, err
 }
 
-// roll looks after the keys of signed zones: it notes since when they are deployed, lets others follow them and takes their places when it
-// is time, and has the servers sign as it follows (RFC 6781 section 4.1).
+// roll checks the keys of signed zones. It records since when they are served, creates and deletes keys when it is time, and changes how
+// the servers sign (RFC 6781 section 4.1).
 func (d *Deployer) roll(ctx context.Context) error {
 	d.rolledAt = time.Now()
 	var configurations []int64
@@ -84,14 +84,14 @@ func (d *Deployer) roll(ctx context.Context) error {
 		return err
 	}
 	var wrong error
-	d.sightings, d.sighted = map[sighting]int64{}, d.sightings // those of what is gone are forgotten
-	for _, id := range configurations {                        // one that cannot be looked after keeps no other from it
+	d.unconfirmed, d.unconfirmedBefore = map[keyData]int64{}, d.unconfirmed // entries of deleted keys are dropped
+	for _, id := range configurations {                                     // an error in one configuration does not stop the others
 		wrong = errors.Join(wrong, d.rollConfiguration(ctx, id))
 	}
 	return wrong
 }
 
-// signedConfigurations gives the configurations that have keys of zones.
+// signedConfigurations returns the configurations that have keys of zones, sorted.
 func signedConfigurations(tx *store.Tx) ([]int64, error) {
 	found := map[int64]bool{}
 	err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("signingKeys"),
@@ -103,7 +103,7 @@ func signedConfigurations(tx *store.Tx) ([]int64, error) {
 	return slices.Sorted(maps.Keys(found)), err
 }
 
-// rollConfiguration looks after the keys of one configuration.
+// rollConfiguration checks the keys of one configuration.
 func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) error {
 	var r *rolling
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -115,14 +115,14 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 		if err != nil {
 			return err
 		}
-		r = p.rolling(served, &sightings{d.sighted, d.sightings}, d.api.Store.Now())
+		r = p.rolling(served, &unconfirmedData{d.unconfirmedBefore, d.unconfirmed}, d.api.Store.Now())
 		return nil
 	}); err != nil {
 		return err
 	}
 	var err error
 	switch {
-	case r.acts(): // what follows from that is seen to at the next look
+	case r.hasWork(): // the next check handles the consequences
 		err = d.rollKeys(ctx, r)
 	case len(r.all)+len(r.signing) > 0:
 		err = d.rollServers(ctx, r)
@@ -130,27 +130,27 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 	return errors.Join(err, r.wrong)
 }
 
-// acts reports whether there is something to note of keys, or to do with them.
-func (r *rolling) acts() bool {
+// hasWork reports whether times or keys must be written.
+func (r *rolling) hasWork() bool {
 	return slices.ContainsFunc(r.zones, func(z *rollingZone) bool {
 		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Gone)+len(z.gone) > 0 ||
-			slices.ContainsFunc(slices.Concat(z.stage.Expired, z.stage.Waiting), z.unwarned)
+			slices.ContainsFunc(slices.Concat(z.stage.Expired, z.stage.Waiting), z.isUnwarned)
 	})
 }
 
-// rolling finds what there is to do with the keys of the zones that are deployed. A zone that cannot be looked at keeps no other from it.
-func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *rolling {
+// rolling computes the pending work on the keys of deployed zones. An error in one zone does not stop the others.
+func (p *plan) rolling(served *servedNow, unconfirmed *unconfirmedData, now time.Time) *rolling {
 	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
 		served: served}
 	for _, z := range p.zones {
-		signs := served.signs(z.id)
+		signs := served.signingKeys(z.id)
 		if !p.maySign(z) || len(signs) == 0 || p.isForeign(z) {
 			continue
 		}
 		s, err := p.signingOf(z, now)
 		if err == nil && s != nil {
 			one := &rollingZone{zoneSigning: s, zone: z, noted: map[uint16]bool{}}
-			if err = one.look(p, r, signs, sightings, now); err == nil {
+			if err = one.inspect(p, r, signs, unconfirmed, now); err == nil {
 				r.zones = append(r.zones, one)
 			}
 		}
@@ -158,7 +158,7 @@ func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *
 			r.wrong = errors.Join(r.wrong, notSigned(z, err))
 		}
 	}
-	if r.acts() {
+	if r.hasWork() {
 		return r
 	}
 	for z := range r.due {
@@ -174,7 +174,7 @@ func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *
 	return r
 }
 
-// raiseSerials gives zones that have not changed for long another serial number, so that those who copy them get signatures that hold.
+// raiseSerials gives zones that have not changed for a long time a new serial number, so that secondaries transfer fresh signatures.
 func (p *plan) raiseSerials(r *rolling, now time.Time) (wrong error) {
 	for _, z := range r.zones {
 		validity, renewal := schema.LengthOf(z.Policy.SignatureValidityPeriod), schema.LengthOf(z.Policy.SignatureResigningPeriod)
@@ -196,7 +196,7 @@ func (p *plan) raiseSerials(r *rolling, now time.Time) (wrong error) {
 	return wrong
 }
 
-// onlySerial gives a zone as it is, with another serial number.
+// onlySerial returns a publication that changes only the serial number.
 func (p *plan) onlySerial(z *plannedZone, deployed deployedZone, now time.Time) (*publication, error) {
 	c := &publication{zone: z, before: deployed, existed: true, complete: deployed.complete}
 	soa, err := p.soaOf(z)
@@ -210,8 +210,8 @@ func (p *plan) onlySerial(z *plannedZone, deployed deployedZone, now time.Time) 
 	return c, c.count()
 }
 
-// look compares what is deployed of the keys of a zone with what is to be.
-func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings *sightings, now time.Time) error {
+// inspect compares the deployed data of the keys of a zone with the data that is due.
+func (z *rollingZone) inspect(p *plan, r *rolling, signs map[string]bool, unconfirmed *unconfirmedData, now time.Time) error {
 	owner := names{}
 	if err := owner.add(z.zone.row.Key); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings
 			return err
 		}
 	}
-	if err := z.note(r.served, own, above, signs, sightings, now); err != nil {
+	if err := z.recordSeen(r.served, own, above, signs, unconfirmed, now); err != nil {
 		return err
 	}
 	z.stageAt(now)
@@ -251,8 +251,8 @@ func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings
 		z.parentRecords())
 }
 
-// note finds since when keys are deployed, and those of which something is kept that are no more.
-func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs map[string]bool, sightings *sightings,
+// recordSeen updates the times since when the data of keys is served, and finds deleted keys with stored times.
+func (z *rollingZone) recordSeen(served *servedNow, own, above []zonedata.Entry, signs map[string]bool, unconfirmed *unconfirmedData,
 	now time.Time,
 ) error {
 	is, err := tagsIn(own)
@@ -268,10 +268,10 @@ func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs
 		tag := k.Tag()
 		there[tag] = true
 		one := z.seen[tag]
-		one.Key = served.since(one.Key, is[tag], sighting{z.zone.id, tag, "DNSKEY"}, z.zone.id, sightings, now)
-		one.Signing = served.since(one.Signing, signs[k.PublicKey], sighting{z.zone.id, tag, "RRSIG"}, z.zone.id, sightings, now)
+		one.Key = served.servedSince(one.Key, is[tag], keyData{z.zone.id, tag, "DNSKEY"}, z.zone.id, unconfirmed, now)
+		one.Signing = served.servedSince(one.Signing, signs[k.PublicKey], keyData{z.zone.id, tag, "RRSIG"}, z.zone.id, unconfirmed, now)
 		if z.above != nil {
-			one.Parent = served.since(one.Parent, isAbove[tag], sighting{z.zone.id, tag, "DS"}, z.above.id, sightings, now)
+			one.Parent = served.servedSince(one.Parent, isAbove[tag], keyData{z.zone.id, tag, "DS"}, z.above.id, unconfirmed, now)
 		}
 		if one != z.seen[tag] {
 			z.seen[tag], z.noted[tag] = one, true
@@ -285,7 +285,7 @@ func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs
 	return nil
 }
 
-// tagsIn gives the tags of keys among records: those of DNSKEY and of DS records.
+// tagsIn returns the key tags of the DNSKEY and DS records.
 func tagsIn(entries []zonedata.Entry) (map[uint16]bool, error) {
 	tags := map[uint16]bool{}
 	for _, e := range entries {
@@ -303,8 +303,8 @@ func tagsIn(entries []zonedata.Entry) (map[uint16]bool, error) {
 	return tags, nil
 }
 
-// compare finds whether the records of a zone that follow from keys are others than they are to be: one that is wanted is missing, or one
-// of a key of ours is there that is not wanted. Records of others are left.
+// compare marks a zone as due if a wanted record is missing, or if an unwanted record of one of our keys is deployed. Records of other keys
+// are ignored.
 func (z *rollingZone) compare(r *rolling, at *plannedZone, deployed []zonedata.Entry, wanted []wire.RR) error {
 	entries, err := entriesOfRecords(wanted)
 	if err != nil {
@@ -335,7 +335,7 @@ func (z *rollingZone) compare(r *rolling, at *plannedZone, deployed []zonedata.E
 	return nil
 }
 
-// resign finds the servers that are to sign with other keys than they do.
+// resign finds the servers that must sign with other keys.
 func (p *plan) resign(r *rolling) (wrong error) {
 	for _, z := range r.zones {
 		want, err := z.served(p.tx, p.api)
@@ -358,7 +358,7 @@ func (p *plan) resign(r *rolling) (wrong error) {
 	return wrong
 }
 
-// rollKeys notes what was seen of keys, makes those that follow, and deletes those that nobody needs any more.
+// rollKeys stores the times of keys, creates successors, and deletes keys that are no longer needed.
 func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 	rolled := map[string]int{}
 	err := d.api.WithOutside(ctx, 0, "", func(o resource.Outside) error {
@@ -367,7 +367,7 @@ func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 			tx.Touch(rollTopic)
 			c := &resource.Change{Tx: tx, API: d.api, Made: o.Made}
 			for _, z := range r.zones {
-				if err := z.act(c, rolled); err != nil {
+				if err := z.apply(c, rolled); err != nil {
 					return notSigned(z.zone, err)
 				}
 			}
@@ -382,11 +382,11 @@ func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 	return err
 }
 
-// unwarned reports whether nobody knows yet that a key goes on beyond its time.
-func (z *rollingZone) unwarned(k *dnssec.SignedKey) bool { return !z.seen[k.Tag()].warned }
+// isUnwarned reports whether no event was added yet for an overdue or waiting key.
+func (z *rollingZone) isUnwarned(k *dnssec.SignedKey) bool { return !z.seen[k.Tag()].warned }
 
-// act does what there is to do with the keys of a zone. A key that somebody has changed or deleted meanwhile is left to the next look.
-func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
+// apply does the pending work on the keys of a zone. If a key was changed or deleted meanwhile, all is left to the next check.
+func (z *rollingZone) apply(c *resource.Change, rolled map[string]int) error {
 	for _, k := range slices.Concat(z.stage.Ending, z.stage.Gone) {
 		if row, err := c.Tx.Get(k.Row.ID); store.IsNotFound(err) || err == nil && row.Version != k.Row.Version {
 			return nil
@@ -394,7 +394,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 			return err
 		}
 	}
-	seen, noted := maps.Clone(z.seen), maps.Clone(z.noted) // the transaction may be tried again
+	seen, noted := maps.Clone(z.seen), maps.Clone(z.noted) // the transaction may be retried
 	warn := func(k *dnssec.SignedKey, text string) error {
 		one := seen[k.Tag()]
 		if one.warned {
@@ -402,7 +402,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		}
 		one.warned = true
 		seen[k.Tag()], noted[k.Tag()] = one, true
-		return z.tell(c, k, "WARNING", text)
+		return z.addEvent(c, k, "WARNING", text)
 	}
 	for _, k := range z.stage.Expired {
 		if err := warn(k, "its time is over, and it goes on: keys of the configuration are not made anew by themselves "+
@@ -435,7 +435,7 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		if k.SignsKeys && z.above == nil {
 			text += "; it does once the DS record of that one is in the zone above, and its dsConfirmed says so"
 		}
-		if err := z.tell(c, k, "INFO", text); err != nil {
+		if err := z.addEvent(c, k, "INFO", text); err != nil {
 			return err
 		}
 	}
@@ -447,25 +447,25 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		if err := c.Tx.Write("DELETE FROM dns_key WHERE zone = ? AND tag = ?", z.zone.id, int64(k.Tag())); err != nil {
 			return err
 		}
-		if err := z.tell(c, k, "INFO", "another key has taken its place, and it is gone"); err != nil {
+		if err := z.addEvent(c, k, "INFO", "another key has taken its place, and it is gone"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell adds an event about a key.
-func (z *rollingZone) tell(c *resource.Change, k *dnssec.SignedKey, kind, text string) error {
+// addEvent adds an event about a key.
+func (z *rollingZone) addEvent(c *resource.Change, k *dnssec.SignedKey, kind, text string) error {
 	return event.Add(c.Tx, event.Event{EventType: kind, Category: "DNSSEC_KEY_EXPIRATION", Subcategory: "DNS", SourceName: z.zone.zoneName(),
 		Message: fmt.Sprintf("%s %d of zone %s: %s", k.Row.Type, k.Tag(), z.zone.zoneName(), text)}, z.Holder.ID)
 }
 
-// rollServers publishes the records of keys that have changed, and has servers sign with others.
+// rollServers publishes changed records of keys, and changes how servers sign.
 func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 	d.plan = nil
-	var told []string
+	var toWake []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		told = nil
+		toWake = nil
 		number, err := nextNumber(tx)
 		if err != nil {
 			return err
@@ -475,7 +475,7 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 			return err
 		}
 		for _, server := range slices.Sorted(maps.Keys(r.signing)) {
-			also, err := signOtherwise(tx, d.api.Sealer, server, number, r.signing[server])
+			also, err := changeSigning(tx, d.api.Sealer, server, number, r.signing[server])
 			if err != nil {
 				return err
 			}
@@ -484,11 +484,11 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 			}
 		}
 		tx.Touch(rollTopic)
-		told, err = tellServers(tx, d.api, d.points, changed)
+		toWake, err = markServersChanged(tx, d.api, d.points, changed)
 		return err
 	})
 	if err == nil {
-		for _, point := range told {
+		for _, point := range toWake {
 			d.points.Wake(point)
 		}
 	}

@@ -16,10 +16,10 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// schedules is the name of the collection.
+// schedules is the name of the collection of deployment schedules.
 const schedules = "schedules"
 
-// registerSchedules declares the collection of schedules of deployments.
+// registerSchedules declares the collection of deployment schedules.
 func registerSchedules(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: schedules, Parents: []string{"configurations"}, Complete: timetable.Complete},
 		&DeploymentSchedule{})
@@ -28,36 +28,36 @@ func registerSchedules(r *resource.Registry) {
 // DeploymentSchedule deploys to servers at set times.
 type DeploymentSchedule struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
-	// Configuration is the configuration that the servers lie in.
+	// Configuration is the configuration of the servers.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// StartDateTime is when it is due first.
+	// StartDateTime is the time of the first run.
 	StartDateTime time.Time `api:"startDateTime,required"`
-	// Interval is how often it is due from then on, a minute or more (ISO 8601); null means once.
+	// Interval is the time between two runs, a minute or more (ISO 8601); null for a single run.
 	Interval string `api:"interval,duration"`
-	// Enabled says whether it is due at all.
+	// Enabled controls whether the schedule runs.
 	Enabled bool `api:"enabled,put,notNull" default:"true"`
-	// DeploymentType is what is done with each server.
+	// DeploymentType is the type of the deployments.
 	DeploymentType string `api:"deploymentType,put,notNull" enum:"DifferentialDeployment|FullDeployment|ValidationDeployment" default:"FullDeployment"`
-	// DeploymentServices are the services that are deployed.
+	// DeploymentServices are the services to deploy.
 	DeploymentServices []string `api:"deploymentServices,required" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
-	// Servers are the servers and server groups that it is for, by their ids.
+	// Servers are the servers and server groups to deploy to, by their ids.
 	Servers schema.RefList `api:"servers,post,writeOnly" ref:"Server|HAServer" back:"schedules" min:"1" onDelete:"refuse"`
-	// ServerGroups are the groups among them.
+	// ServerGroups are the server groups to deploy to.
 	ServerGroups schema.RefList `api:"serverGroups,hidden" ref:"ServerGroup" back:"schedules" onDelete:"refuse"`
-	// NextDateTime is when it is due next; null where it is not.
+	// NextDateTime is the time of the next run; null where there is none.
 	NextDateTime time.Time `api:"nextDateTime,computed"`
-	// LastDateTime is when it was last due; null where it never was.
+	// LastDateTime is the time of the last run; null where there was none.
 	LastDateTime time.Time `api:"lastDateTime,computed"`
-	// Owner is who set it up: the deployments are that user's.
+	// Owner is the user who created the schedule. Its deployments have this user.
 	Owner schema.Ref `api:"owner,hidden" ref:"User" onDelete:"clear"`
-	// Holder is the user who is no administrator and has set it up, or changed it since: it deploys with the rights of that user, and goes
-	// with the user.
+	// Holder is the user without administrator rights who last created or changed the schedule. The schedule deploys with the rights of
+	// that user, and is deleted with the user.
 	Holder schema.Ref `api:"holder,hidden" ref:"User" onDelete:"cascade"`
 }
 
-// BeforeWrite takes the groups apart from the servers, and refuses a time that never comes.
+// BeforeWrite separates server groups from servers, and rejects a schedule that never runs.
 func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
-	if c.Caller.Rights != nil && !c.Caller.Administrator { // nobody lends its rights to who changes it, or links servers to it
+	if c.Caller.Rights != nil && !c.Caller.Administrator { // a changed schedule uses the rights of the user who changed it
 		x.Owner, x.Holder = schema.Ref{}, schema.Ref{ID: c.Caller.User}
 	}
 	if !c.Requested() {
@@ -69,15 +69,15 @@ func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
 		x.Owner = schema.Ref{ID: c.Caller.User}
 	}
 	if x.Servers.Given {
-		if err := x.takeServers(c); err != nil {
+		if err := x.splitServers(c); err != nil {
 			return err
 		}
 	}
-	return x.due(c, old)
+	return x.checkTimes(c, old)
 }
 
-// takeServers takes the groups apart from the servers.
-func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
+// splitServers separates server groups from servers.
+func (x *DeploymentSchedule) splitServers(c *resource.Change) error {
 	var servers, groups []int64
 	for i, item := range x.Servers.Items {
 		head, err := c.API.Visible(c.Tx, item.ID, c.Caller)
@@ -100,8 +100,8 @@ func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
 	return nil
 }
 
-// due refuses services that are not deployed, and times that never come.
-func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) error {
+// checkTimes rejects services that are not deployed, and a schedule that never runs.
+func (x *DeploymentSchedule) checkTimes(c *resource.Change, old *DeploymentSchedule) error {
 	if len(x.DeploymentServices) == 0 {
 		return problem.Field("EmptyFieldValue", "deploymentServices", "must have one entry or more")
 	}
@@ -113,7 +113,7 @@ func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) er
 	return x.Times().Check(c.Tx.Now(), timesOf(old))
 }
 
-// timesOf gives when a schedule is due; nil where there is none.
+// timesOf returns the times of a schedule; nil for a nil schedule.
 func timesOf(x *DeploymentSchedule) *timetable.Times {
 	if x == nil {
 		return nil
@@ -122,19 +122,19 @@ func timesOf(x *DeploymentSchedule) *timetable.Times {
 	return &times
 }
 
-// AfterWrite notes since when it is due as it says.
+// AfterWrite records the change of the times.
 func (x *DeploymentSchedule) AfterWrite(c *resource.Change) error {
 	old, _ := c.Old.(*DeploymentSchedule)
 	return x.Times().Note(c, timesOf(old))
 }
 
-// Times are when it is due.
+// Times returns the times of the schedule.
 func (x *DeploymentSchedule) Times() timetable.Times {
 	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.Enabled}
 }
 
-// scheduled asks for the deployments of all schedules that are due.
-func (d *Deployer) scheduled(ctx context.Context) error {
+// runSchedules creates the deployments of all schedules that are due.
+func (d *Deployer) runSchedules(ctx context.Context) error {
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		c := &resource.Change{Tx: tx, API: d.api}
 		return d.schedules.Turn(c, func(row *store.Resource, s timetable.Schedule) error {
@@ -143,8 +143,8 @@ func (d *Deployer) scheduled(ctx context.Context) error {
 	})
 }
 
-// deployBySchedule asks for the deployments of a schedule. A server that cannot be deployed to is an event, and the others are not kept
-// from it.
+// deployBySchedule creates the deployments of a schedule. If a server cannot be deployed to, an event reports it and the others are
+// deployed to.
 func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *DeploymentSchedule) error {
 	servers, err := c.Tx.Links(row.ID, "servers")
 	if err != nil {
@@ -164,8 +164,8 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	slices.Sort(servers)
 	c.Tx.Touch(deployments)
 	for _, server := range slices.Compact(servers) {
-		// One that has not begun carries what this one would.
-		waits, err := waitingFor(c.Tx, server, x.DeploymentType)
+		// A queued deployment of this type will deploy the same changes.
+		waits, err := isQueued(c.Tx, server, x.DeploymentType)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 			continue
 		}
 		if err = c.MayDeploy(x.Holder.ID, x.DeploymentType, server); err == nil {
-			err = ready(c, x.DeploymentType, server)
+			err = checkReady(c, x.DeploymentType, server)
 		}
 		if err == nil {
 			if err := orderFor(c, x.DeploymentType, server, DeploymentHead{User: schema.Ref{ID: cmp.Or(x.Holder.ID, x.Owner.ID)},
@@ -195,8 +195,8 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	return nil
 }
 
-// waitingFor reports whether a deployment of a type of a server waits for its turn.
-func waitingFor(tx *store.Tx, server int64, kind string) (bool, error) {
+// isQueued reports whether a deployment of a type is queued for a server.
+func isQueued(tx *store.Tx, server int64, kind string) (bool, error) {
 	return tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: kind},
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: queued}}})

@@ -15,22 +15,22 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// mostSelected is how many records a selective deployment carries.
-const mostSelected = 100
+// maxSelected is the maximum number of records of a selective deployment.
+const maxSelected = 100
 
-// BeforeWrite reads the records.
+// BeforeWrite checks the records and queues the deployment.
 func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
-	if err := x.begin(c); err != nil {
+	if err := x.enqueue(c); err != nil {
 		return err
 	}
 	if x.BatchMode != "DISABLED" {
 		return problem.Field("UnsupportedResourceFieldValue", "batchMode", "deployments are not put together yet: DISABLED")
 	}
-	if n := len(x.Resources.Items); n == 0 || n > mostSelected {
-		return problem.Field("InvalidResourceFieldValue", "resources", "must be 1 to %d records", mostSelected)
+	if n := len(x.Resources.Items); n == 0 || n > maxSelected {
+		return problem.Field("InvalidResourceFieldValue", "resources", "must be 1 to %d records", maxSelected)
 	}
 	configuration := int64(0)
 	var wanted []int64
@@ -65,22 +65,22 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
-		if err := p.isDeployed(c.Tx, zone); err != nil {
+		if err := p.checkDeployed(c.Tx, zone); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// selection are the records that a deployment is about: of each view the names, each with the types that are meant. What DNS has of one
-// name and one type goes together (RFC 2181 section 5).
+// selection are the records of a deployment: the types to deploy, by view and name. All records of one name and type are deployed together
+// (RFC 2181 section 5).
 type selection map[int64]map[string]map[uint16]bool
 
-// anyType stands for all types of a name.
+// anyType selects all types of a name.
 const anyType = 0
 
-// add takes in what a resource is, in the view of the zone that it lies in, or lay in. Where that zone is gone all of the name is
-// meant: what delegates it goes, too.
+// add adds the name and types of a record, in the view of its zone. If the zone was deleted, all types of the name are added, because the
+// delegation of the zone has to be removed as well.
 func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error {
 	types, err := dns.RecordTypes(api, r)
 	if err != nil || len(types) == 0 {
@@ -113,7 +113,7 @@ func (n selection) add(tx *store.Tx, api *resource.API, r *store.Resource) error
 	return nil
 }
 
-// wanted gives what reports whether a record of a zone of a view is meant, or leads back to a host that is.
+// wanted returns a function that reports whether a record of a zone in a view is selected, or is a PTR record of a selected host.
 func (n selection) wanted(view int64) func(zonedata.Entry) bool {
 	names := n[view]
 	return func(e zonedata.Entry) bool {
@@ -128,25 +128,25 @@ func (n selection) wanted(view int64) func(zonedata.Entry) bool {
 	}
 }
 
-// mostFormer is how many changes of a record are looked through for the names that it had.
-const mostFormer = 1000
+// maxFormerImages is the maximum number of changes of a record that are searched for its former names.
+const maxFormerImages = 1000
 
-// addFormer takes in what a record was under other names, or of other types, which may be deployed still.
-// selected are the records that are named: of what one of them is now another one need not be kept.
+// addFormer adds the former names and types of a record, which may still be deployed. If another record has taken over a former name, the
+// name is left out with a warning, unless that record is in selected.
 func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, selected []int64, out *outcome) error {
-	former, err := tx.EarlierImages(r.ID, mostFormer)
+	former, err := tx.EarlierImages(r.ID, maxFormerImages)
 	if err != nil {
 		return err
 	}
-	if len(former) == mostFormer {
+	if len(former) == maxFormerImages {
 		out.warnings = append(out.warnings, fmt.Sprintf("record %d was changed %d times or more: names that it had before those may be served "+
-			"still, until a deployment of all that has changed", r.ID, mostFormer))
+			"still, until a deployment of all that has changed", r.ID, maxFormerImages))
 	}
 	for _, was := range former {
 		if was.Key == r.Key && r.Type != "GenericRecord" {
 			continue
 		}
-		taken, err := d.takenOver(tx, r, was)
+		taken, err := d.successorOf(tx, r, was)
 		if err != nil {
 			return err
 		}
@@ -165,9 +165,9 @@ func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, 
 	return nil
 }
 
-// takenOver gives another record of the same zone that a selection of what a record was before would deploy with it: of that name and one
-// of its types, or where one of them is an alias; 0 where there is none.
-func (d *Deployer) takenOver(tx *store.Tx, r, was *store.Resource) (int64, error) {
+// successorOf returns another record of the same zone that a selection of a former name would deploy as well. It has that name and one of
+// the former types, or one of the two is an alias. It returns 0 if there is none.
+func (d *Deployer) successorOf(tx *store.Tx, r, was *store.Resource) (int64, error) {
 	if was.Key == r.Key && was.Parent == r.Parent {
 		return 0, nil
 	}
@@ -195,8 +195,8 @@ func (d *Deployer) takenOver(tx *store.Tx, r, was *store.Resource) (int64, error
 	return 0, nil
 }
 
-// left warns of the zones of records that are not deployed.
-func (d *Deployer) left(tx *store.Tx, p *plan, records []int64, out *outcome) error {
+// warnUndeployed adds a warning for each zone of the records that is not deployed.
+func (d *Deployer) warnUndeployed(tx *store.Tx, p *plan, records []int64, out *outcome) error {
 	seen := map[int64]bool{}
 	for _, id := range records {
 		row, err := tx.Get(id)
@@ -210,7 +210,7 @@ func (d *Deployer) left(tx *store.Tx, p *plan, records []int64, out *outcome) er
 			continue
 		}
 		seen[row.Parent] = true
-		if err := p.isDeployed(tx, row.Parent); isFault(err) {
+		if err := p.checkDeployed(tx, row.Parent); isFault(err) {
 			out.warnings = append(out.warnings, err.Error())
 		} else if err != nil {
 			return err
@@ -219,7 +219,7 @@ func (d *Deployer) left(tx *store.Tx, p *plan, records []int64, out *outcome) er
 	return nil
 }
 
-// changedBy gives the records that a user has changed since a time, in Unix milliseconds.
+// changedBy returns the records that a user has changed since a time, in Unix milliseconds.
 func (d *Deployer) changedBy(tx *store.Tx, user, since int64) (selection, error) {
 	var transactions []int64
 	if err := tx.Each(func(scan func(...any) error) error {

@@ -10,27 +10,28 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// servedNow is what the servers of a configuration serve, at one moment.
+// servedNow is the state of the servers of a configuration in one transaction.
 type servedNow struct {
-	// settings are those that they serve by.
+	// settings are the deployed settings, by server.
 	settings map[int64]*zonedata.Settings
-	// servers are those of zones, by the ids of those; numbers are what was deployed to servers last, and acknowledged what they serve.
+	// servers are the servers of each zone, by the id of the zone. numbers are the deployed revision numbers, acknowledged the numbers that
+	// the service points confirmed, by server.
 	servers               map[string][]int64
 	numbers, acknowledged map[int64]int64
 }
 
-// sighting is something of a key that was deployed, and that not all servers serve yet: its DNSKEY record, its DS record, or signatures.
-type sighting struct {
+// keyData identifies deployed data of a key that not all servers serve yet: its DNSKEY record, its DS record, or its signatures.
+type keyData struct {
 	zone string
 	tag  uint16
 	what string
 }
 
-// sightings are those of the look before, and those of this one.
-type sightings struct{ before, now map[sighting]int64 }
+// unconfirmedData are the revision numbers to be reached, in the previous check and in this one.
+type unconfirmedData struct{ before, now map[keyData]int64 }
 
-// signs gives the public keys that all servers of a zone sign with.
-func (n *servedNow) signs(zone string) map[string]bool {
+// signingKeys returns the public keys that all servers of a zone sign with.
+func (n *servedNow) signingKeys(zone string) map[string]bool {
 	var signs map[string]bool
 	for _, server := range n.servers[zone] {
 		keys := map[string]bool{}
@@ -48,7 +49,7 @@ func (n *servedNow) signs(zone string) map[string]bool {
 	return signs
 }
 
-// servedNow gives what the servers of the configuration serve.
+// servedNow returns the state of the servers of the configuration.
 func (p *plan) servedNow(points Points) (*servedNow, error) {
 	n := &servedNow{settings: map[int64]*zonedata.Settings{}, servers: map[string][]int64{}, numbers: map[int64]int64{},
 		acknowledged: map[int64]int64{}}
@@ -80,9 +81,9 @@ func (p *plan) servedNow(points Points) (*servedNow, error) {
 	return n, nil
 }
 
-// since gives since when something is there that was deployed: all servers of a zone have said that they serve it. What not all have said
-// yet is a sighting, with the number that they are to reach.
-func (n *servedNow) since(before time.Time, is bool, s sighting, zone string, all *sightings, now time.Time) time.Time {
+// servedSince returns the time since when all servers of a zone serve deployed data of a key; the zero time while some do not. before is
+// the time that was found earlier, is reports whether the data is deployed. Data that is not served by all yet is added to all.now.
+func (n *servedNow) servedSince(before time.Time, is bool, s keyData, zone string, all *unconfirmedData, now time.Time) time.Time {
 	switch {
 	case !is:
 		return time.Time{}
@@ -104,8 +105,9 @@ func (n *servedNow) since(before time.Time, is bool, s sighting, zone string, al
 	return now
 }
 
-// signOtherwise has a server sign zones otherwise from now on, by their ids, those that it serves signed. It reports whether that is so.
-func signOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, signing map[string]*zonedata.Signing,
+// changeSigning changes how a server signs zones that it serves signed. signing is by the id of the zone. It reports whether one was
+// changed.
+func changeSigning(tx *store.Tx, sealer resource.Sealer, server, number int64, signing map[string]*zonedata.Signing,
 ) (changed bool, err error) {
 	settings, err := settingsOf(tx, sealer, server)
 	if err != nil || settings == nil {
@@ -123,11 +125,11 @@ func signOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, s
 	if err != nil {
 		return false, err
 	}
-	return true, serveOtherwise(tx, sealer, server, number, string(text))
+	return true, replaceSettings(tx, sealer, server, number, string(text))
 }
 
-// serveOtherwise gives a server other settings, and leaves what zones it serves.
-func serveOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, settings string) error {
+// replaceSettings replaces the settings of a server; the zones that it serves stay the same.
+func replaceSettings(tx *store.Tx, sealer resource.Sealer, server, number int64, settings string) error {
 	_, row, _, err := revisionOf(tx, server)
 	if err != nil {
 		return err
@@ -136,7 +138,7 @@ func serveOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, 
 	if err != nil {
 		return err
 	}
-	if err := rehash(tx, server, number, func(h *zonedata.Hash) {
+	if err := updateHash(tx, server, number, func(h *zonedata.Hash) {
 		h.RemoveSettings([]byte(before))
 		h.AddSettings([]byte(settings))
 	}); err != nil {
@@ -149,7 +151,7 @@ func serveOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, 
 	return tx.Write("UPDATE dns_server SET settings = ?, settings_number = ? WHERE server = ?", sealed, number, server)
 }
 
-// settingsOf gives the settings that a server serves by; nil where nothing was deployed to it.
+// settingsOf returns the deployed settings of a server; nil if nothing was deployed to it.
 func settingsOf(tx *store.Tx, sealer resource.Sealer, server int64) (*zonedata.Settings, error) {
 	_, row, there, err := revisionOf(tx, server)
 	if err != nil || !there {

@@ -11,13 +11,13 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// zoneServing is what is deployed of a zone, and who answers for it.
+// zoneServing is the deployed state of a zone, and the servers that serve it.
 type zoneServing struct {
-	// Serial is the serial number of what is deployed; null where nothing is. Records are how many records that has, SOA and NS among them.
-	// Records is null, too, where the caller does not see all that the data is made of.
+	// Serial is the deployed serial number; null where the zone is not deployed. Records is the number of records, including SOA and NS.
+	// Records is null also where the caller cannot see all data of the zone.
 	Serial  *uint32 `json:"serial"`
 	Records *int64  `json:"records"`
-	// Servers are those that the zone is deployed to, as far as the caller sees them.
+	// Servers are the servers that the zone is deployed to and that the caller can see.
 	Servers []zoneServer `json:"servers"`
 }
 
@@ -26,21 +26,21 @@ type zoneServer struct {
 	ID   int64  `json:"id"`
 	Type string `json:"type"`
 	Name string `json:"name"`
-	// Current: it has said that it serves that serial number. Connected: it is heard of.
+	// Current reports whether the server has confirmed that it serves the serial number, Connected whether it is connected.
 	Current   bool `json:"current"`
 	Connected bool `json:"connected"`
 }
 
-// Options connect the pipeline to the fleet.
+// Options connect this package to the fleet.
 type Options struct {
-	// Serving returns the content that a service point has said that it serves (Serving.Content), and whether it is connected.
+	// Serving returns the content that a service point has confirmed (Serving.Content), and whether it is connected.
 	Serving func(tx *store.Tx, servicePoint string) (content string, connected bool, err error)
 }
 
-// servingReport tells of a zone who answers for it.
+// servingReport declares the report on the servers that serve a zone.
 func servingReport() resource.Report {
-	return resource.Report{Name: "serving", Summary: "What is deployed of a zone, and which servers answer it", Answer: zoneServing{},
-		Description: "The serial number, and for each server whether it has said that it serves that.",
+	return resource.Report{Name: "serving", Summary: "The deployed state of a zone, and the servers that answer for it", Answer: zoneServing{},
+		Description: "The serial number, and for each server whether it has confirmed that it serves this number.",
 		Of: func(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
 			answer, serving := zoneServing{Servers: []zoneServer{}}, resource.Provided[Options](a.Provisions).Serving
 			id := zoneID(of.Ref("view"), of.Key)
@@ -98,8 +98,8 @@ func servingReport() resource.Report {
 		}}
 }
 
-// seesData reports whether a caller sees all resources that the data of a zone is made of: those below it or, where it is a reverse zone,
-// all of its configuration.
+// seesData reports whether a caller can see all resources that the data of a zone comes from. These are the resources below the zone or,
+// for a reverse zone, the whole configuration.
 func seesData(tx *store.Tx, caller resource.Caller, zone *store.Resource) (bool, error) {
 	if !caller.Limited() {
 		return true, nil

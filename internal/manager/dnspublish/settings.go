@@ -17,24 +17,24 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// actedUpon are the DNS options that service points act upon; of all others a deployment says that they do not.
-var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority", "allow-update",
-	"allow-recursion", "forwarders", "forwarding-policy"}
+// supportedOptions are the DNS options that service points support. A deployment warns about all others.
+var supportedOptions = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority",
+	"allow-update", "allow-recursion", "forwarders", "forwarding-policy"}
 
-// serving is what one server is to serve.
+// serving is the content of a server: its settings and zones.
 type serving struct {
 	settings zonedata.Settings
 	zones    []*plannedZone
 	sealer   resource.Sealer
-	// answers says that there are zones that are asked.
+	// answers reports whether the server answers for any zone.
 	answers bool
-	// gone are the zones that the server served before, once serve has kept what it is to serve: strip is for them.
+	// gone are the zones that the server no longer serves, set by serve, for deleteUnserved.
 	gone []string
-	// warnings are what is not acted upon, in sentences, each once.
+	// warnings are the warnings of a deployment as sentences, each once.
 	warnings []string
 }
 
-// leaveOut takes a zone out that there is no content of.
+// leaveOut removes a zone that has no content.
 func (s *serving) leaveOut(z *plannedZone) {
 	s.zones = slices.DeleteFunc(s.zones, func(one *plannedZone) bool { return one == z })
 	s.settings.Zones = slices.DeleteFunc(s.settings.Zones, func(one zonedata.Zone) bool { return one.ID == z.id })
@@ -50,11 +50,11 @@ func (s *serving) warn(format string, args ...any) {
 	}
 }
 
-// servingOf gives what a server is to serve.
+// servingOf returns the content of a server.
 func (p *plan) servingOf(server int64) (*serving, error) {
 	s := &serving{sealer: p.api.Sealer, settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
 	s.warnOfIdle(p, server)
-	// The zones of each view that the server answers for, those that it asks others for, and its policies.
+	// The views with zones that the server answers for, the zones that it forwards, and its policy zones.
 	answered, asked, policies := map[int64]bool{}, map[int64][]*plannedZone{}, map[int64][]*plannedZone{}
 	for _, z := range p.zones {
 		a := z.roles[server]
@@ -88,7 +88,7 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 			s.settings.Views = append(s.settings.Views, one)
 		}
 	}
-	// A view that is for some clients goes before one that is for all.
+	// Views for some clients precede views for all clients.
 	slices.SortStableFunc(s.settings.Views, func(a, b zonedata.View) int {
 		switch {
 		case (a.Clients == nil) == (b.Clients == nil):
@@ -106,49 +106,49 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 	return s, nil
 }
 
-// serveZone takes in a zone that the server has data of.
+// serveZone adds a zone that the server has data of.
 func (s *serving) serveZone(p *plan, z *plannedZone, server int64) error {
 	s.zones = append(s.zones, z)
 	of := zonedata.Zone{ID: z.id, View: z.view, Name: z.fqdn()}
 	of.Query = s.matches(p, p.lookUp(z.chain, server, "allow-query"))
 	of.Transfer = s.matches(p, p.lookUp(z.chain, server, "allow-transfer"))
 	if z.roles[server].writes() {
-		s.copied(p, &of, z, server)
+		s.allowCopies(p, &of, z, server)
 	}
-	if of.Query == nil && p.isPolicy(z) { // what it blocks is nobody's business
+	if of.Query == nil && p.isPolicy(z) { // clients must not see the list of blocked names
 		of.Query = []zonedata.Match{{}}
 	}
 	if p.isCopied(z) {
-		if err := s.copyOf(p, &of, z); err != nil {
+		if err := s.setCopied(p, &of, z); err != nil {
 			return err
 		}
-		s.finish(p, of, z, server)
+		s.addZone(p, of, z, server)
 		return nil
 	}
 	if p.isPolicy(z) {
-		s.finish(p, of, z, server)
+		s.addZone(p, of, z, server)
 		return nil
 	}
 	if err := s.sign(p, &of, z); err != nil {
 		return problem.BadRequest("InvalidDeploymentData", "%v", notSigned(z, err))
 	}
-	if err := s.updates(p, &of, z, server); err != nil {
+	if err := s.allowUpdates(p, &of, z, server); err != nil {
 		return err
 	}
-	s.finish(p, of, z, server)
+	s.addZone(p, of, z, server)
 	return nil
 }
 
-// finish takes a zone in, and says which of its options are not acted upon.
-func (s *serving) finish(p *plan, of zonedata.Zone, z *plannedZone, server int64) {
+// addZone adds a zone, and warns about its unsupported options.
+func (s *serving) addZone(p *plan, of zonedata.Zone, z *plannedZone, server int64) {
 	s.settings.Zones = append(s.settings.Zones, of)
 	for _, place := range append(slices.Clone(z.chain), server, p.configuration) {
 		p.warnOf(s, place, server)
 	}
 }
 
-// copyOf has a zone answered for as its primary servers, which others run, have it.
-func (s *serving) copyOf(p *plan, of *zonedata.Zone, z *plannedZone) error {
+// setCopied sets up a zone that is copied from foreign primary servers.
+func (s *serving) setCopied(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	of.Copied = true
 	if of.Primaries = p.primariesOf(z); p.isPolicy(z) {
 		of.Primaries = nil
@@ -166,7 +166,8 @@ func (s *serving) copyOf(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	return err
 }
 
-// warnUnsigned says where a zone is not signed that one may think is: of a block or network the first reverse zone is.
+// warnUnsigned warns about a reverse zone that is not signed although its block or network has a policy, which signs the first reverse zone
+// only.
 func (s *serving) warnUnsigned(p *plan, z *plannedZone) error {
 	if z.row.ID != 0 {
 		return nil
@@ -178,7 +179,7 @@ func (s *serving) warnUnsigned(p *plan, z *plannedZone) error {
 	return err
 }
 
-// sign has a zone signed where it is answered from, if it is to be.
+// sign sets how a zone is signed, if it is.
 func (s *serving) sign(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	if !p.maySign(z) {
 		return nil
@@ -194,12 +195,12 @@ func (s *serving) sign(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	return err
 }
 
-// mostIdle is how many zones that are not to be deployed are looked into.
-const mostIdle = 50
+// maxIdleChecked is the maximum number of undeployed zones that are checked for records.
+const maxIdleChecked = 50
 
-// warnOfIdle says which zones that the server has a role for have records and are not to be deployed.
+// warnOfIdle warns about undeployed zones of a primary server that have records.
 func (s *serving) warnOfIdle(p *plan, server int64) {
-	for _, z := range p.idle[:min(len(p.idle), mostIdle)] {
+	for _, z := range p.idle[:min(len(p.idle), maxIdleChecked)] {
 		if !z.roles[server].writes() {
 			continue
 		}
@@ -211,9 +212,9 @@ func (s *serving) warnOfIdle(p *plan, server int64) {
 	}
 }
 
-// copied lets the servers of others that copy a zone have it, unless somebody has said who may, and names those that are told of its
-// changes.
-func (s *serving) copied(p *plan, of *zonedata.Zone, z *plannedZone, server int64) {
+// allowCopies allows the foreign secondaries of a zone to transfer it, unless allow-transfer is set, and sets the servers that are notified
+// of changes.
+func (s *serving) allowCopies(p *plan, of *zonedata.Zone, z *plannedZone, server int64) {
 	var copies []netip.Addr
 	for _, other := range z.serversOf(func(a assigned) bool { return a.answers() && !a.writes() }) {
 		if p.foreign(other) {
@@ -245,11 +246,11 @@ func (s *serving) copied(p *plan, of *zonedata.Zone, z *plannedZone, server int6
 	}
 }
 
-// dnsPort is where name servers are told that zones have changed.
+// dnsPort is the port for NOTIFY, transfers and forwarding.
 const dnsPort = 53
 
-// isForeign reports whether a zone is written by servers of others: by a role as near to it as any of ours that writes. The names of
-// response policies come from here, or from where their zone says.
+// isForeign reports whether a zone is written by foreign servers: by a role at least as near to the zone as any of our roles that writes. A
+// response policy zone is foreign if it is not local.
 func (p *plan) isForeign(z *plannedZone) bool {
 	if x := p.policies[z.row.ID]; x != nil {
 		return !x.IsLocal()
@@ -269,20 +270,20 @@ func (p *plan) isForeign(z *plannedZone) bool {
 	return theirs < len(z.chain) && theirs <= ours
 }
 
-// foreign reports whether a server is run by others.
-func (p *plan) foreign(server int64) bool { return p.others[server] }
+// foreign reports whether a server is a foreign one.
+func (p *plan) foreign(server int64) bool { return p.foreignServers[server] }
 
-// warnOf says which options of a place are not acted upon.
+// warnOf warns about the unsupported options of a resource.
 func (p *plan) warnOf(s *serving, place, server int64) {
 	for _, o := range p.options[place] {
-		if o.scope != 0 && o.scope != server || slices.Contains(actedUpon, o.name) {
+		if o.scope != 0 && o.scope != server || slices.Contains(supportedOptions, o.name) {
 			continue
 		}
 		s.warn("the option %s is not acted upon by service points", o.name)
 	}
 }
 
-// matches gives the elements of an access control list; nil where there is none. Of one that cannot be read nobody is.
+// matches returns the elements of an access control list; nil where there is none. A list that cannot be parsed matches no client.
 func (s *serving) matches(p *plan, value json.RawMessage) []zonedata.Match {
 	var elements []string
 	if value == nil {
@@ -295,31 +296,31 @@ func (s *serving) matches(p *plan, value json.RawMessage) []zonedata.Match {
 	return s.elements(p, elements, 0)
 }
 
-// deepest is how deep lists may lie in lists: none leads back to itself.
-const deepest = 32
+// maxListDepth is the maximum nesting of lists. Lists cannot contain themselves.
+const maxListDepth = 32
 
 func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Match {
 	all := []zonedata.Match{}
 	for _, text := range elements {
 		m, err := dns.ParseMatch(text)
 		switch {
-		case err != nil || depth > deepest:
+		case err != nil || depth > maxListDepth:
 			s.warn("%q is not read: nobody matches it", text)
 		case m.Key != "":
-			if s.key(p, m.Key) {
+			if s.useKey(p, m.Key) {
 				all = append(all, zonedata.Match{Not: m.Not, Key: keyName(m.Key)})
 			}
 		case m.Prefix.IsValid():
 			all = append(all, zonedata.Match{Not: m.Not, Prefix: m.Prefix})
 		default:
-			all = append(all, zonedata.Match{Not: m.Not, List: s.named(p, m.List, depth)})
+			all = append(all, zonedata.Match{Not: m.Not, List: s.namedList(p, m.List, depth)})
 		}
 	}
 	return all
 }
 
-// key lets messages be signed with a key; false where there is none of the name that has a secret.
-func (s *serving) key(p *plan, name string) bool {
+// useKey adds a key to the settings. It returns false if no key with the name has a secret.
+func (s *serving) useKey(p *plan, name string) bool {
 	k, there := p.keys[name]
 	if !there {
 		s.warn("the key %s has no secret: nobody matches it", name)
@@ -331,10 +332,10 @@ func (s *serving) key(p *plan, name string) bool {
 	return true
 }
 
-// keyName is the name of a key in messages.
+// keyName returns the name of a key in messages.
 func keyName(name string) string { return wire.CanonicalName(name) }
 
-// algorithms are the names of the algorithms of keys in messages (RFC 8945 section 6).
+// algorithms are the algorithm names of keys in messages (RFC 8945 section 6).
 var algorithms = map[string]string{"MD5": wire.HmacMD5, "SHA1": wire.HmacSHA1, "SHA256": wire.HmacSHA256, "SHA512": wire.HmacSHA512}
 
 // readKeys reads the keys that have secrets.
@@ -354,8 +355,8 @@ func (p *plan) readKeys() error {
 	})
 }
 
-// named gives the elements of a list by its name.
-func (s *serving) named(p *plan, name string, depth int) []zonedata.Match {
+// namedList returns the elements of a list by its name.
+func (s *serving) namedList(p *plan, name string, depth int) []zonedata.Match {
 	at := func(prefixes ...string) (all []zonedata.Match) {
 		for _, text := range prefixes {
 			all = append(all, zonedata.Match{Prefix: netip.MustParsePrefix(text)})
@@ -376,7 +377,7 @@ func (s *serving) named(p *plan, name string, depth int) []zonedata.Match {
 	return s.elements(p, p.lists[name], depth+1)
 }
 
-// serverOfPoint gives the server that a service point of the fleet is; nil where it is none.
+// serverOfPoint returns the server of a service point of the fleet; nil if there is none.
 func serverOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
 	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}}, Op: "eq", Value: servicePoint}}})

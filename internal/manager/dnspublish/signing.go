@@ -16,26 +16,27 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// zoneSigning is how a zone is to be signed at a time.
+// zoneSigning is the intended signing of a zone at a time.
 type zoneSigning struct {
 	*dnssec.Signed
 	stage dnssec.Stage
-	// seen is since when its keys are deployed, by tag.
+	// seen are the times since when the data of its keys is served, by tag.
 	seen map[uint16]keySeen
-	// above is the zone above, where that is ours; else nil.
+	// above is the parent zone, if this manager deploys it; else nil.
 	above *plannedZone
 }
 
-// keySeen is since when the records of a key are deployed; warned that people were told that it goes on beyond its time, or waits.
+// keySeen are the times since when the data of a key is served. warned reports that an event was added, because the key is overdue or waits
+// for its DS record.
 type keySeen struct {
 	dnssec.Seen
 	warned bool
 }
 
-// signingOf gives how a zone is to be signed at a time; nil where it is not signed.
+// signingOf returns how a zone should be signed at a time; nil if it is not signed.
 func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
 	holder := z.row
-	if z.row.ID == 0 { // the reverse zone of a block or network that nobody made
+	if z.row.ID == 0 { // a reverse zone that was not created by a user
 		var err error
 		if holder, err = p.tx.Get(z.chain[0]); err != nil {
 			return nil, err
@@ -56,10 +57,10 @@ func (p *plan) signingOf(z *plannedZone, now time.Time) (*zoneSigning, error) {
 	return s, nil
 }
 
-// stageAt finds what is to be done with the keys at a time.
+// stageAt computes the stage of the keys at a time.
 func (s *zoneSigning) stageAt(now time.Time) { s.stage = s.Stage(s.seenKeys(), now, s.above != nil) }
 
-// seenKeys gives since when the records of its keys are deployed, by tag.
+// seenKeys returns the times since when the data of its keys is served, by tag.
 func (s *zoneSigning) seenKeys() map[uint16]dnssec.Seen {
 	seen := map[uint16]dnssec.Seen{}
 	for tag, one := range s.seen {
@@ -68,7 +69,7 @@ func (s *zoneSigning) seenKeys() map[uint16]dnssec.Seen {
 	return seen
 }
 
-// readSeen gives since when the keys of a zone are deployed, by tag.
+// readSeen returns the stored times since when the data of the keys of a zone is served, by tag.
 func readSeen(tx *store.Tx, zone string) (map[uint16]keySeen, error) {
 	seen := map[uint16]keySeen{}
 	at := func(ms int64) time.Time {
@@ -80,7 +81,7 @@ func readSeen(tx *store.Tx, zone string) (map[uint16]keySeen, error) {
 	err := tx.Each(func(scan func(...any) error) error {
 		var tag, published, parent, signing, warned int64
 		err := scan(&tag, &published, &parent, &signing, &warned)
-		seen[uint16(tag)] = keySeen{ //nolint:gosec // a tag is of 16 bits
+		seen[uint16(tag)] = keySeen{ //nolint:gosec // a tag has 16 bits
 			dnssec.Seen{Key: at(published), Parent: at(parent), Signing: at(signing)}, warned != 0,
 		}
 		return err
@@ -88,7 +89,7 @@ func readSeen(tx *store.Tx, zone string) (map[uint16]keySeen, error) {
 	return seen, err
 }
 
-// writeSeen keeps since when a key is deployed.
+// writeSeen stores the times since when the data of a key is served.
 func writeSeen(tx *store.Tx, zone string, tag uint16, one keySeen) error {
 	ms := func(t time.Time) int64 {
 		if t.IsZero() {
@@ -105,7 +106,7 @@ func writeSeen(tx *store.Tx, zone string, tag uint16, one keySeen) error {
 		" warned = excluded.warned", zone, int64(tag), ms(one.Key), ms(one.Parent), ms(one.Signing), warned)
 }
 
-// above gives the zone that delegates a zone, where it is deployed from here; nil where it is not.
+// above returns the parent zone, if this manager deploys it; else nil.
 func (p *plan) above(z *plannedZone) (found *plannedZone) {
 	name := z.fqdn()
 	for at := name; at != "." && found == nil; {
@@ -121,10 +122,10 @@ func (p *plan) above(z *plannedZone) (found *plannedZone) {
 	if found.row.ID == 0 || z.row.ID == 0 || found.row.ID == z.row.Parent || found.row.Type == "InternalRootZone" {
 		return found
 	}
-	return nil // a zone between them is not deployed from here
+	return nil // a zone between them is not deployed by this manager
 }
 
-// keyRecords gives the records of a zone that are there because it, or a zone below it, is signed.
+// keyRecords returns the records of a zone for DNSSEC: its own keys, and the DS records of signed zones that it delegates.
 func (p *plan) keyRecords(z *plannedZone, ttl uint32, now time.Time) (all []zonedata.Entry, err error) {
 	var rrs []wire.RR
 	s, err := p.signingOf(z, now)
@@ -146,7 +147,7 @@ func (p *plan) keyRecords(z *plannedZone, ttl uint32, now time.Time) (all []zone
 	return entriesOfRecords(rrs)
 }
 
-// parentRecords are the DS records of the keys of a zone, as the zone above has them.
+// parentRecords returns the DS records of a zone for its parent zone.
 func (s *zoneSigning) parentRecords() (rrs []wire.RR) {
 	for _, k := range s.stage.DS {
 		ds := s.DS(k)
@@ -156,7 +157,7 @@ func (s *zoneSigning) parentRecords() (rrs []wire.RR) {
 	return rrs
 }
 
-// entriesOfRecords puts records into wire form.
+// entriesOfRecords returns the records in wire format.
 func entriesOfRecords(rrs []wire.RR) (all []zonedata.Entry, err error) {
 	for _, rr := range rrs {
 		r, err := zonedata.NewRecord(rr)
@@ -168,7 +169,7 @@ func entriesOfRecords(rrs []wire.RR) (all []zonedata.Entry, err error) {
 	return all, nil
 }
 
-// signedBelow gives the signed zones that a zone delegates.
+// signedBelow returns the signed zones that a zone delegates.
 func (p *plan) signedBelow(z *plannedZone) []*plannedZone {
 	if p.below == nil {
 		p.below = map[*plannedZone][]*plannedZone{}
@@ -184,12 +185,12 @@ func (p *plan) signedBelow(z *plannedZone) []*plannedZone {
 	return p.below[z]
 }
 
-// maySign reports whether a zone may be signed: it, or the block or network that it belongs to, says so.
+// maySign reports whether a zone may have a signing policy: its own, or that of its block or network.
 func (p *plan) maySign(z *plannedZone) bool {
 	return z.row.ID == 0 || z.row.Ref("signingPolicy") != 0
 }
 
-// served gives how a zone is signed as a server serves it.
+// served returns the signing settings of a zone for a server, including the private keys.
 func (s *zoneSigning) served(tx *store.Tx, api *resource.API) (*zonedata.Signing, error) {
 	out := &zonedata.Signing{Validity: int64(schema.LengthOf(s.Policy.SignatureValidityPeriod) / time.Second),
 		Renewal: int64(schema.LengthOf(s.Policy.SignatureResigningPeriod) / time.Second), Hashed: s.Hashed()}
@@ -204,15 +205,15 @@ func (s *zoneSigning) served(tx *store.Tx, api *resource.API) (*zonedata.Signing
 	return out, nil
 }
 
-// isKeyType reports whether records of a type are there because a zone is signed. Of those that say so of the zone below they are DS alone.
+// isKeyType reports whether records of a type exist because a zone, or a zone that it delegates (DS), is signed.
 func isKeyType(kind uint16) bool {
 	return slices.Contains([]uint16{wire.TypeDNSKEY, wire.TypeCDS, wire.TypeCDNSKEY, wire.TypeNSEC3PARAM, wire.TypeDS}, kind)
 }
 
-// zoneName words the name of a zone.
+// zoneName returns the name of a zone for messages, without its final dot.
 func (z *plannedZone) zoneName() string { return strings.TrimSuffix(naming.Clean(z.row.Key), ".") }
 
-// notSigned says why a zone cannot be signed.
+// notSigned wraps an error about the signing of a zone.
 func notSigned(z *plannedZone, err error) error {
 	return fmt.Errorf("reading how zone %s is signed: %w", z.zoneName(), err)
 }

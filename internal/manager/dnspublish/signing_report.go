@@ -11,62 +11,63 @@ import (
 	"portolan/internal/manager/serverconfig"
 )
 
-// signingReport is how the zones are signed that a resource has the keys of: a zone itself, a block or network its first reverse zone.
+// signingReport describes how the zones of a resource are signed: a zone itself, or the first reverse zone of a block or network.
 type signingReport struct {
-	// Signed: it has a policy and keys. Policy is the policy's name; empty where the caller does not see it.
+	// Signed reports whether it has a policy and keys. Policy is the name of the policy; empty where the caller cannot see it.
 	Signed bool   `json:"signed"`
 	Policy string `json:"policy,omitempty"`
-	// Automatic: keys follow each other by themselves (keyAutoRegenerationEnabled).
+	// Automatic reports whether keys are replaced automatically (keyAutoRegenerationEnabled).
 	Automatic bool `json:"automatic"`
-	// Zones has the zone in each view that it is deployed in; one without a view where it is deployed in none.
+	// Zones are the zone in each view that it is deployed in; a single entry without a view where it is not deployed.
 	Zones []signingZone `json:"zones"`
 }
 
 // signingZone is a signed zone in a view.
 type signingZone struct {
-	// Zone is its name; View that of the view, null where the zone is not deployed or the caller does not see it.
+	// Zone is the name of the zone. View is the name of the view; null where the zone is not deployed or the caller cannot see the view.
 	Zone string  `json:"zone"`
 	View *string `json:"view"`
-	// ParentHere: the zone above is deployed from here, and so are its DS records.
+	// ParentHere reports whether the parent zone is deployed by this manager, with its DS records.
 	ParentHere bool `json:"parentHere"`
-	// Keys are its keys: those that sign records, then those that sign keys, each kind from the oldest to the newest.
+	// Keys are the keys of the zone: zone-signing keys, then key-signing keys, each from the oldest to the newest.
 	Keys []signingKeyReport `json:"keys"`
 }
 
-// signingKeyReport is a key of a zone, how it is, and what comes next for it.
+// signingKeyReport is a key of a zone, its state, and its next step.
 type signingKeyReport struct {
 	ID   int64  `json:"id"`
 	Type string `json:"type"`
-	// Tag is its tag (RFC 4034 appendix B), Algorithm what it is called in policies.
+	// Tag is the key tag (RFC 4034 appendix B), Algorithm the name of the algorithm in policies.
 	Tag       uint16 `json:"tag"`
 	Algorithm string `json:"algorithm"`
-	// State is how it is (RFC 7583 section 3.1). Signs: signatures by it are served.
+	// State is the state of the key (RFC 7583 section 3.1). Signs reports whether its signatures are served.
 	State string `json:"state" enum:"GENERATED|PUBLISHED|READY|ACTIVE|RETIRED"`
 	Signs bool   `json:"signs"`
-	// DSRecord is its DS record, where that is to be in the zone above; null elsewhere.
+	// DSRecord is the DS record, if it should be in the parent zone; else null.
 	DSRecord *string `json:"dsRecord"`
-	// DSWithdrawn: it is kept out of there.
+	// DSWithdrawn reports whether the DS record is kept out of the parent zone.
 	DSWithdrawn bool `json:"dsWithdrawn"`
-	// PublishedDateTime is since when its DNSKEY record is deployed, ExpirationDateTime when its time ends.
+	// PublishedDateTime is the time since when the DNSKEY record is served. ExpirationDateTime is the end of the key's lifetime.
 	PublishedDateTime  *time.Time `json:"publishedDateTime"`
 	ExpirationDateTime *time.Time `json:"expirationDateTime"`
-	// Next is what comes next: another key is made to follow it, its time ends and none follows, it takes over, the one that follows takes
-	// over, or it is removed. NextDateTime is when, at the earliest. Where that cannot be said WaitsFor says why, in a sentence.
+	// Next is the next step: a successor is created (FOLLOWED), the key expires without a successor (ENDS), it takes over (TAKES_OVER), its
+	// successor takes over (REPLACED), or it is removed (REMOVED). NextDateTime is the earliest time of the step. Where the time is not
+	// known, WaitsFor is the reason, as a sentence.
 	Next         string     `json:"next" enum:"FOLLOWED|ENDS|TAKES_OVER|REPLACED|REMOVED"`
 	NextDateTime *time.Time `json:"nextDateTime"`
 	WaitsFor     *string    `json:"waitsFor"`
 }
 
-// reportSigning declares what is told of how zones are signed.
+// reportSigning declares the reports on the signing of zones, blocks and networks.
 func reportSigning(r *resource.Registry) {
-	for collection, description := range map[string]string{"zones": "", "blocks": "Of its first reverse zone, in each view.",
-		"networks": "Of its first reverse zone, in each view."} {
-		r.Report(collection, resource.Report{Name: "signing", Summary: "How it is signed, which of its keys sign, and what comes next for each",
+	for collection, description := range map[string]string{"zones": "", "blocks": "For the first reverse zone, in each view.",
+		"networks": "For the first reverse zone, in each view."} {
+		r.Report(collection, resource.Report{Name: "signing", Summary: "The signing of the zones, the state of each key, and its next step",
 			Description: description, Answer: signingReport{}, Of: signingOfResource})
 	}
 }
 
-// signingOfResource tells how the zones of a resource are signed, as far as a caller sees their keys.
+// signingOfResource returns the report for a resource, limited to the keys that the caller can see.
 func signingOfResource(tx *store.Tx, a *resource.API, caller resource.Caller, of *store.Resource) (any, error) {
 	answer := signingReport{Zones: []signingZone{}}
 	name := dnssec.SignedZoneName(of)
@@ -117,14 +118,15 @@ func signingOfResource(tx *store.Tx, a *resource.API, caller resource.Caller, of
 	return answer, nil
 }
 
-// zoneKeys are the keys of a zone in a view: seen is since when they are deployed there, by tag, parent says that the zone above is ours.
+// zoneKeys are the keys of a zone in a view. seen are the times since when their data is served, by tag; parent reports whether the parent
+// zone is deployed by this manager.
 type zoneKeys struct {
 	*dnssec.Signed
 	seen   map[uint16]dnssec.Seen
 	parent bool
 }
 
-// signingIn reads what was seen of the keys of a zone in a view.
+// signingIn returns the stored times of the keys of a zone in a view.
 func signingIn(tx *store.Tx, signed *dnssec.Signed, of *store.Resource, view int64, name string) (z zoneKeys, err error) {
 	z = zoneKeys{Signed: signed, seen: map[uint16]dnssec.Seen{}}
 	kept, err := readSeen(tx, zoneID(view, name))
@@ -138,8 +140,8 @@ func signingIn(tx *store.Tx, signed *dnssec.Signed, of *store.Resource, view int
 	return z, err
 }
 
-// parentDeployed reports whether the zone that delegates a zone is deployed from here, as plan.above finds it: the nearest above it that is
-// deployed, and, of a zone that somebody made, none but the one that it lies in or the root.
+// parentDeployed reports whether the parent zone is deployed by this manager, by the same rules as plan.above. That is the nearest deployed
+// zone above. For a zone created by a user it must be its parent zone or the root.
 func parentDeployed(tx *store.Tx, of *store.Resource, view int64, name string) (bool, error) {
 	for at := name; at != ""; {
 		_, at, _ = naming.Cut(at)
@@ -163,7 +165,7 @@ func parentDeployed(tx *store.Tx, of *store.Resource, view int64, name string) (
 	return false, nil
 }
 
-// report tells how the keys are at a time: those that are seen, by their ids.
+// report returns the reports of the keys at a time. seen are the rows that the caller can see, by id.
 func (z zoneKeys) report(now time.Time, seen map[int64]*store.Resource) []signingKeyReport {
 	all, stage := []signingKeyReport{}, z.Stage(z.seen, now, z.parent)
 	for _, k := range z.Schedule(z.seen, now, z.parent) {
@@ -185,7 +187,7 @@ func (z zoneKeys) report(now time.Time, seen map[int64]*store.Resource) []signin
 	return all
 }
 
-// timeOf gives a time in UTC, to the second; nil for the zero time.
+// timeOf returns a time in UTC, to the second; nil for the zero time.
 func timeOf(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil

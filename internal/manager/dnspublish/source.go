@@ -10,23 +10,23 @@ import (
 	"portolan/internal/manager/dns/transfer"
 )
 
-// source is where a zone is copied from: an address of a server, asked at the port of DNS, with the key that it is asked by.
+// source is an address that a zone is copied from, and the key that signs the requests. The port is always that of DNS.
 type source struct {
 	netip.Addr
-	// key is nil where what is asked is not signed; unkeyed says why it cannot be asked, where the key is wrong.
+	// key is nil where requests are not signed. unkeyed is the reason why no request can be sent, where the key is not usable.
 	key     *transfer.TransferKey
 	unkeyed string
 }
 
-// String is the address with the port.
+// String returns the address with the port.
 func (s source) String() string { return netip.AddrPortFrom(s.Addr, dnsPort).String() }
 
-// same reports whether both are asked alike.
+// same reports whether both sources have the same address and key.
 func (s source) same(o source) bool {
 	return s.Addr == o.Addr && s.unkeyed == o.unkeyed && (s.key == nil) == (o.key == nil) && (s.key == nil || *s.key == *o.key)
 }
 
-// authority asks it for the SOA of a zone.
+// authority requests the SOA of a zone from the source.
 func (s source) authority(ctx context.Context, zone string) (*wire.SOA, error) {
 	if s.unkeyed != "" {
 		return nil, fmt.Errorf("asking %s: %s", s, s.unkeyed)
@@ -34,7 +34,7 @@ func (s source) authority(ctx context.Context, zone string) (*wire.SOA, error) {
 	return transfer.FetchAuthority(ctx, s.String(), zone, s.key)
 }
 
-// sources gives where zones are copied from that an interface of a server of others has.
+// sources returns the sources of an interface of a foreign server.
 func (p *plan) sources(iface int64) (all []source) {
 	at := p.interfaces[iface]
 	var key *transfer.TransferKey

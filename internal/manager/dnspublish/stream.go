@@ -12,8 +12,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// IsBehind reports whether a service point of the fleet is to serve something else than a revision that it serves. One that serves what
-// came later, as where an older backup was restored, is not behind: nothing goes back on the wire before it is deployed.
+// IsBehind reports whether a service point serves an older revision than it should. A service point with a newer revision is not behind, as
+// after the restore of an older backup: the older content is sent only by the next deployment.
 func (p Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error) {
 	server, err := serverOfPoint(tx, servicePoint)
 	if err != nil {
@@ -31,12 +31,12 @@ func (p Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, erro
 	}
 	from, err := zonedata.ParseRevision(serves)
 	if err != nil { // it serves nothing
-		return true, nil //nolint:nilerr // as it says
+		return true, nil //nolint:nilerr // see above
 	}
 	return from.Number < to.Number, nil
 }
 
-// serverRow is what is kept of what a server serves.
+// serverRow are the stored settings of a server.
 type serverRow struct {
 	settings       string
 	settingsNumber int64
@@ -55,11 +55,11 @@ func revisionOf(tx *store.Tx, server int64) (r zonedata.Revision, row serverRow,
 	return r, row, err == nil, err
 }
 
-// Planner makes the content of name servers and resolvers.
+// Planner provides the content of name servers and resolvers.
 type Planner struct{ Sealer resource.Sealer }
 
-// Write writes how a service point comes from a revision to the one that it is to serve: all of it where from is empty, or where
-// what is kept does not go back so far.
+// Write writes the change from a revision to the one that a service point should serve. It writes the whole content if from is empty, or if
+// the changes since from are no longer stored.
 func (p Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) error {
 	server, err := serverOfPoint(tx, servicePoint)
 	if err != nil {
@@ -96,13 +96,13 @@ func (p Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) e
 	return w.Close()
 }
 
-// servedZone is a zone of a server; since is the number since which the server serves it.
+// servedZone is a zone of a server; since is the number of the change since which the server serves it.
 type servedZone struct {
 	deployedZone
 	since int64
 }
 
-// writeZones writes what has changed of the zones of a server behind a number; all says that there was nothing before.
+// writeZones writes the changes of the zones of a server after a number; all is true if the receiver has no content.
 func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, all bool, after int64) error {
 	var zones []servedZone
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -141,7 +141,7 @@ func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, all bool, after 
 	return nil
 }
 
-// writeChange writes what has changed behind a number; done is false where that is not kept.
+// writeChange writes the changes of a zone after a number; done is false if they are no longer stored.
 func (z *servedZone) writeChange(tx *store.Tx, w *zonedata.Writer, after int64) (done bool, err error) {
 	first, last := "", ""
 	net := zonedata.Net{}

@@ -14,11 +14,11 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// transfer gives what a zone has become where it is copied from, and its SOA: by what has changed, where the server says so and that fits
-// what is deployed, else by all of it.
+// transfer returns the new content of a zone and its SOA from a source. It uses an incremental transfer if the source offers one that fits
+// the deployed content, else a full transfer.
 func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before copiedNow) (*publication, *wire.SOA, error) {
 	var records []wire.RR
-	if z.taken && before.soa != nil {
+	if z.sourceKnown && before.soa != nil {
 		changes, err := transfer.CopyChanges(ctx, at.String(), z.name, at.key, before.soa)
 		if err == nil && changes.Whole == nil {
 			var p *publication
@@ -29,7 +29,7 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 		if err == nil {
 			records = changes.Whole
 		} else {
-			c.log.Debug("a zone is copied whole", "zone", z.name, "reason", err)
+			c.log.Debug("incremental transfer failed, copying whole zone", "zone", z.name, "reason", err)
 		}
 	}
 	if records == nil {
@@ -47,14 +47,14 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 	if soa == nil {
 		return nil, nil, fmt.Errorf("%s gives the zone without its SOA", at)
 	}
-	if err := loads(after); err != nil {
+	if err := checkLoadable(after); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", at, err)
 	}
 	p, err := c.whole(ctx, z, before, after, soa.Serial)
 	return p, soa, err
 }
 
-// whole gives the publication of all records that a zone has now, in order.
+// whole returns the publication of all records of a zone, which must be sorted.
 func (c *Copier) whole(ctx context.Context, z *copiedZone, before copiedNow, after []zonedata.Entry, serial uint32) (*publication, error) {
 	p := z.publication(before, serial)
 	p.after = after
@@ -71,16 +71,16 @@ func (c *Copier) whole(ctx context.Context, z *copiedZone, before copiedNow, aft
 	return p, p.count()
 }
 
-// publication begins what is published of a zone.
+// publication returns a publication of a zone without changes.
 func (z *copiedZone) publication(before copiedNow, serial uint32) *publication {
 	return &publication{zone: &plannedZone{id: z.id, row: &store.Resource{Configuration: z.configuration}}, before: before.deployedZone,
 		existed: before.there, serial: serial}
 }
 
-// errOtherwise is a change of a zone that does not fit what is deployed of it.
+// errOtherwise reports an incremental transfer that does not fit the deployed content.
 var errOtherwise = errors.New("what is to have changed is not what is deployed")
 
-// changed gives the publication of what has changed of a zone.
+// changed returns the publication of an incremental transfer.
 func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, changes *transfer.ZoneChanges) (*publication, error) {
 	net, all, owners := map[string]int{}, map[string]zonedata.Entry{}, names{}
 	step := func(records []wire.RR, by int) error {
@@ -132,22 +132,23 @@ func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, c
 	slices.SortFunc(p.removed, zonedata.Entry.Compare)
 	slices.SortFunc(p.added, zonedata.Entry.Compare)
 	after := slices.DeleteFunc(now, func(e zonedata.Entry) bool { return net[string(e.Record)] < 0 })
-	if err := loads(inOrder(append(after, p.added...))); err != nil {
+	if err := checkLoadable(inOrder(append(after, p.added...))); err != nil {
 		return nil, err
 	}
 	return p, p.count()
 }
 
-// loads refuses what name servers do not load, or should not, of the records of some names, in order.
-func loads(entries []zonedata.Entry) error {
+// checkLoadable returns an error for sorted records of some names that name servers do not load, or should not.
+func checkLoadable(entries []zonedata.Entry) error {
 	if n := iterationsIn(entries); n > zonedata.MostIterations {
 		return fmt.Errorf("its names are hashed in %d further rounds (NSEC3PARAM), more than %d", n, zonedata.MostIterations)
 	}
-	return aliasesAlone(entries)
+	return checkAliases(entries)
 }
 
-// aliasesAlone refuses what no name server loads: a name with an alias and other data (RFC 1034 section 3.6.2), but for what DNSSEC adds.
-func aliasesAlone(entries []zonedata.Entry) error {
+// checkAliases returns an error for a name with an alias and other data (RFC 1034 section 3.6.2), except the data of DNSSEC. No name server
+// loads such a zone.
+func checkAliases(entries []zonedata.Entry) error {
 	for from := 0; from < len(entries); {
 		to, aliases, others := from, 0, 0
 		for ; to < len(entries) && string(entries[to].Key) == string(entries[from].Key); to++ {
@@ -168,7 +169,7 @@ func aliasesAlone(entries []zonedata.Entry) error {
 	return nil
 }
 
-// inZone gives the records of a transfer that are of the zone, each once.
+// inZone returns the records of a transfer that belong to the zone, with a single SOA.
 func inZone(records []wire.RR, name string) (all []wire.RR) {
 	seen := false
 	for _, rr := range records {
@@ -183,7 +184,7 @@ func inZone(records []wire.RR, name string) (all []wire.RR) {
 	return all
 }
 
-// soaIn gives the SOA among records; nil where there is none.
+// soaIn returns the SOA among records; nil if there is none.
 func soaIn(entries []zonedata.Entry) *wire.SOA {
 	for _, e := range entries {
 		if rr, err := e.Record.RR(); err == nil {
@@ -195,7 +196,7 @@ func soaIn(entries []zonedata.Entry) *wire.SOA {
 	return nil
 }
 
-// iterationsIn gives how many further rounds of hashing there are in a zone that is signed with hashed names (RFC 5155 section 3.1.3).
+// iterationsIn returns the number of additional hash iterations of a zone that is signed with NSEC3 (RFC 5155 section 3.1.3).
 func iterationsIn(entries []zonedata.Entry) (n int) {
 	for _, e := range entries {
 		if e.Record.Type() == wire.TypeNSEC3PARAM || e.Record.Type() == wire.TypeNSEC3 {

@@ -2,10 +2,10 @@ package dnspublish
 
 import "testing"
 
-// A user with very many deployments keeps nobody from theirs: users come by turns, whoever comes when.
+// A user with very many deployments does not block other users: deployments run in turns of their users.
 func TestDeploymentsComeByTurns(t *testing.T) {
 	d := &Deployer{turns: map[int64]int64{}}
-	next := map[int64]int64{1: 100, 2: 0, 3: 0} // the first deployment of each user; 0: none
+	next := map[int64]int64{1: 100, 2: 0, 3: 0} // the first deployment of each user; 0 for none
 	pick := func() int64 {
 		first := map[int64]int64{}
 		for user, id := range next {
@@ -13,7 +13,7 @@ func TestDeploymentsComeByTurns(t *testing.T) {
 				first[user] = id
 			}
 		}
-		id := d.turn(first)
+		id := d.nextInTurn(first)
 		for user, one := range next {
 			if one == id {
 				next[user]++

@@ -17,21 +17,21 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Update is a message that changes a zone (RFC 2136), as a service point took it from a client.
+// Update is a DNS message that changes a zone (RFC 2136), as a service point received it from a client.
 type Update struct {
-	// ServicePoint is where it came in.
+	// ServicePoint is the service point that received the message.
 	ServicePoint string
-	// View is the id of the view that the client sees, Zone the name of the zone, absolute and in lower case.
+	// View is the id of the client's view. Zone is the name of the zone, absolute and in lower case.
 	View int64
 	Zone string
-	// Client is who has sent it, Key the name of the key that it is signed with; empty where it is not.
+	// Client is the address of the sender. Key is the name of the key that signed the message; empty where it is not signed.
 	Client netip.Addr
 	Key    string
-	// Message is the message as it came.
+	// Message is the message in wire format.
 	Message []byte
 }
 
-// author is who changes: the key, or the address.
+// author returns the author for the history: the key, or the address of the client.
 func (u *Update) author() store.Author {
 	name := u.Client.String()
 	if u.Key != "" {
@@ -40,15 +40,15 @@ func (u *Update) author() store.Author {
 	return store.Author{Name: name, Comment: "dynamic update from " + u.Client.String()}
 }
 
-// TakeUpdate changes a zone as a message says, if the service point serves the zone and lets the client change it. It gives the code that
-// the message is answered with, and whether something has changed.
+// TakeUpdate changes a zone as a message requests, if the service point serves the zone and the client is allowed to update it. It returns
+// the response code, the reason of an error, and whether the zone changed.
 func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why string, changed bool) {
 	m := new(wire.Msg)
 	if err := m.Unpack(u.Message); err != nil || len(m.Question) != 1 {
 		return wire.RcodeFormatError, "the message cannot be read", false
 	}
 	if m.Opcode == wire.OpcodeNotify {
-		code, why = hearNotice(ctx, a, u)
+		code, why = recordNotify(ctx, a, u)
 		return code, why, false
 	}
 	if m.Opcode != wire.OpcodeUpdate {
@@ -81,7 +81,7 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 	return wire.RcodeSuccess, "", changed
 }
 
-// updatable gives the zone that a message changes.
+// updatable returns the zone that a message may change, or an error if it may not.
 func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error) {
 	notHere := &transfer.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s does not serve zone %s", u.ServicePoint, u.Zone)}
 	settings, server, err := servedBy(tx, a, u.ServicePoint)
@@ -106,14 +106,14 @@ func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error
 	if err != nil {
 		return nil, err
 	}
-	if live[u.View] == 0 { // what is served may be from before that was so
+	if live[u.View] == 0 { // the served settings may be older than the setting of the view
 		return nil, &transfer.Refused{Code: wire.RcodeRefused,
 			Why: "the view of the zone is not live (liveDeployment), so that nobody would be answered with it"}
 	}
 	return zone, nil
 }
 
-// servedApex gives the records of a zone's own name as they are deployed.
+// servedApex returns the deployed records of the zone's own name.
 func servedApex(tx *store.Tx, id, zone string) (apex []wire.RR, err error) {
 	name := make([]byte, 255)
 	n, err := wire.PackDomainName(zone, name, 0, nil, false)
@@ -138,7 +138,7 @@ func servedApex(tx *store.Tx, id, zone string) (apex []wire.RR, err error) {
 	return apex, nil
 }
 
-// servedBy gives what a service point serves, and the server that it is.
+// servedBy returns the deployed settings of a service point, and its server.
 func servedBy(tx *store.Tx, a *resource.API, servicePoint string) (*zonedata.Settings, *store.Resource, error) {
 	server, err := serverOfPoint(tx, servicePoint)
 	if err != nil {
@@ -156,7 +156,7 @@ func servedBy(tx *store.Tx, a *resource.API, servicePoint string) (*zonedata.Set
 	return settings, server, nil
 }
 
-// zoneOfID gives the zone that is deployed by an id; nil where nobody has made it.
+// zoneOfID returns the zone with a deployed id; nil if it was not created by a user.
 func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, error) {
 	number, key, _ := strings.Cut(id, "/")
 	view, err := strconv.ParseInt(number, 10, 64)
@@ -175,9 +175,9 @@ func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, er
 	return nil, nil
 }
 
-// updates lets clients change a zone by messages, by the option allow-update: on servers that write it, of zones that are to be changed so,
-// and of views whose changes go out by themselves.
-func (s *serving) updates(p *plan, of *zonedata.Zone, z *plannedZone, server int64) error {
+// allowUpdates sets the clients that may send dynamic updates for a zone, by the option allow-update. The server must write the zone, the
+// zone must have dynamicUpdateEnabled, and its view must be live.
+func (s *serving) allowUpdates(p *plan, of *zonedata.Zone, z *plannedZone, server int64) error {
 	if !z.roles[server].writes() {
 		return nil
 	}

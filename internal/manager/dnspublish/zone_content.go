@@ -17,7 +17,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Times of a start of authority where nothing is said, in seconds.
+// Default values of a start of authority, in seconds.
 const (
 	soaRefresh = 3600
 	soaRetry   = 600
@@ -25,9 +25,9 @@ const (
 	soaMinimum = 3600
 )
 
-// AsServed gives the data of a zone as its servers answer for it, by their roles and options, with the serial number that was deployed
-// last. A zone that no server answers for has one name server of its own name, or those that records name, and the start of authority that
-// is set for it.
+// AsServed returns the data of a zone as its servers serve it, by their roles and options, with the last deployed serial number. A zone
+// without servers has a single name server with the name of the zone, or those in its NS records, and the start of authority that is set
+// for it.
 func AsServed(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
 	p, err := newPlan(tx, api, zone.Configuration)
 	if err != nil {
@@ -46,10 +46,10 @@ func AsServed(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 	return dns.ZoneData(tx, api, p.zones[i].row, p.served(p.zones[i], uint32(deployed.serial))) //nolint:gosec // of 32 bits
 }
 
-// unserved gives the data of a zone that no server answers for, with the start of authority that is set for it.
+// unserved returns the data of a zone without servers, with the start of authority that is set for it.
 func (p *plan) unserved(zone *store.Resource) (*naming.Zone, error) {
 	z := &plannedZone{row: zone}
-	for id := zone.ID; id != 0 && id != p.configuration; { // of a reverse zone that nobody made there is none
+	for id := zone.ID; id != 0 && id != p.configuration; { // empty for a reverse zone that was not created by a user
 		head, err := p.tx.Head(id)
 		if err != nil {
 			return nil, err
@@ -59,14 +59,14 @@ func (p *plan) unserved(zone *store.Resource) (*naming.Zone, error) {
 	served := dns.Served{}
 	if parts := p.soaParts(z); len(parts) == len(serverconfig.SOAParts) {
 		served.SOA = p.authority(z)
-		if n, err := strconv.ParseUint(string(parts[3]), 10, 32); err == nil { // else it follows from the zone
+		if n, err := strconv.ParseUint(string(parts[3]), 10, 32); err == nil { // otherwise it is derived from the zone
 			served.SOA.Serial = uint32(n)
 		}
 	}
 	return dns.ZoneData(p.tx, p.api, zone, served)
 }
 
-// served is how a zone is answered for: its start of authority, with a serial number, and its name servers.
+// served returns the start of authority, with the given serial number, and the name servers of a zone.
 func (p *plan) served(z *plannedZone, serial uint32) dns.Served {
 	soa := p.authority(z)
 	soa.Serial = serial
@@ -82,7 +82,7 @@ func (p *plan) served(z *plannedZone, serial uint32) dns.Served {
 	return served
 }
 
-// content gives the records of a zone as it is to be served, in order, with a serial number.
+// content returns the sorted records of a zone with a serial number.
 func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) {
 	served := p.served(z, serial)
 	compiled, err := dns.ZoneData(p.tx, p.api, z.row, served)
@@ -100,7 +100,7 @@ func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) 
 	return inOrder(append(all, keys...)), nil
 }
 
-// entriesOf gives the records of a zone in wire form, in order.
+// entriesOf returns the records of a zone in wire format, sorted.
 func entriesOf(zone *naming.Zone) (all []zonedata.Entry, err error) {
 	for _, set := range zone.Sets {
 		entries, err := entriesOfRecords(set.Data)
@@ -112,13 +112,13 @@ func entriesOf(zone *naming.Zone) (all []zonedata.Entry, err error) {
 	return inOrder(all), nil
 }
 
-// inOrder puts records in order, each once.
+// inOrder sorts records and removes duplicates.
 func inOrder(all []zonedata.Entry) []zonedata.Entry {
 	slices.SortFunc(all, zonedata.Entry.Compare)
 	return slices.CompactFunc(all, func(a, b zonedata.Entry) bool { return a.Compare(b) == 0 })
 }
 
-// reverseBelow gives the reverse zones right below one that nobody made, and who answers for them.
+// reverseBelow returns the name servers of the reverse zones directly below one that was not created by a user, by name.
 func (p *plan) reverseBelow(z *plannedZone) map[string][]dns.NameServer {
 	name, found := z.fqdn(), map[string][]dns.NameServer{}
 	var names []string
@@ -136,8 +136,8 @@ func (p *plan) reverseBelow(z *plannedZone) map[string][]dns.NameServer {
 	return found
 }
 
-// nameServers gives the name servers that the NS records of a zone name: those that do not hide. Where none of ours answers for it they are
-// those whom ours ask.
+// nameServers returns the name servers for the NS records of a zone, without hidden ones. If no server of the configuration answers for the
+// zone, they are the servers that it is forwarded to.
 func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
 	for _, server := range z.serversOf(func(a assigned) bool {
 		return a.kind == serverconfig.RolePrimary || a.kind == serverconfig.RoleSecondary
@@ -152,7 +152,7 @@ func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
 	}) {
 		for _, target := range z.roles[server].targets {
 			some := p.nameServer(all, target, z.roles[server].ttl)
-			if at := p.interfaces[target]; len(some) == len(all) && !isHostName(at.name) { // nobody has named it
+			if at := p.interfaces[target]; len(some) == len(all) && !isHostName(at.name) { // no host name is set for it
 				some = append(some, dns.NameServer{Name: fmt.Sprintf("target%d.%s", target, z.fqdn()), Addresses: at.addresses, TTL: dns.DefaultTTL})
 			}
 			all = some
@@ -161,7 +161,7 @@ func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
 	return all
 }
 
-// nameServer adds an interface that has the name of a host, once.
+// nameServer adds an interface, if its name is a host name that is not in the list yet.
 func (p *plan) nameServer(all []dns.NameServer, iface int64, ttl *int64) []dns.NameServer {
 	at := p.interfaces[iface]
 	name, err := naming.ASCII(naming.Clean(at.name))
@@ -178,8 +178,8 @@ func (p *plan) nameServer(all []dns.NameServer, iface int64, ttl *int64) []dns.N
 	return append(all, one)
 }
 
-// authority gives the start of authority of a zone, by the option that is in effect for its primary server. Its owner, and what the option
-// leaves open, follow from the zone.
+// authority returns the start of authority of a zone, by the option in effect for its primary server. The owner, and the parts that the
+// option does not set, follow from the zone.
 func (p *plan) authority(z *plannedZone) *wire.SOA {
 	soa := &wire.SOA{Hdr: wire.RR_Header{Ttl: dns.DefaultTTL}, Refresh: soaRefresh, Retry: soaRetry, Expire: soaExpire, Minttl: soaMinimum}
 	parts := p.soaParts(z)
@@ -214,7 +214,7 @@ func (p *plan) authority(z *plannedZone) *wire.SOA {
 	return soa
 }
 
-// soaParts gives the parts of the option StartOfAuthority that is in effect for a zone; nil where there is none.
+// soaParts returns the parts of the option StartOfAuthority in effect for a zone; nil if there is none.
 func (p *plan) soaParts(z *plannedZone) (parts []json.RawMessage) {
 	server := int64(0)
 	if writers := z.serversOf(assigned.writes); len(writers) > 0 {
@@ -226,7 +226,7 @@ func (p *plan) soaParts(z *plannedZone) (parts []json.RawMessage) {
 	return parts
 }
 
-// mailbox writes a mail address as a name (RFC 1035 section 8).
+// mailbox returns a mail address as a domain name (RFC 1035 section 8).
 func mailbox(address string) string {
 	local, domain, ok := strings.Cut(address, "@")
 	if !ok {
@@ -235,10 +235,10 @@ func mailbox(address string) string {
 	return strings.ReplaceAll(local, ".", `\.`) + "." + wire.CanonicalName(domain)
 }
 
-// nextSerial gives the serial number behind one that was served: by the date as YYYYMMDDnn, or by the time, in Unix seconds, so that it
-// rises also where an older backup was restored; from a number that was set, where that is later. It never goes back (RFC 1982).
+// nextSerial returns the serial number after one that was served. By default it is the time in Unix seconds, so that it increases even
+// after the restore of an older backup. By option it is the date as YYYYMMDDnn, or starts from a set number. It never decreases (RFC 1982).
 func (p *plan) nextSerial(z *plannedZone, before uint32, served bool, now time.Time) uint32 {
-	next := uint32(now.Unix()) //nolint:gosec // it goes round
+	next := uint32(now.Unix()) //nolint:gosec // it wraps around
 	if parts := p.soaParts(z); len(parts) == len(serverconfig.SOAParts) {
 		switch text := string(parts[3]); {
 		case text == `"date"`:

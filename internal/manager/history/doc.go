@@ -1,3 +1,3 @@
-// Package history keeps the history of changes trustworthy: it has the store's chain of transactions made, signs its head at intervals, and
-// sends heads and transactions to where the database's owner cannot change them.
+// Package history makes changes to the history detectable. It runs the store's chaining of transactions and signs the head of the chain at
+// intervals. It sends heads and transactions to places that the owner of the database cannot change.
 package history

@@ -22,7 +22,7 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// Extension keeps signed heads of the chain.
+// Extension returns the store extension with the tables of signed heads.
 func Extension() *store.Extension {
 	return &store.Extension{Name: "history heads", Migrations: migrations, Verify: verifyHeads, Tables: []store.Table{
 		{Name: "history_head", Columns: []string{"place", "txn", "at", "hash", "public", "signature"}, Key: 1},
@@ -30,40 +30,40 @@ func Extension() *store.Extension {
 		{Name: "history_key", Columns: []string{"id", "public", "private"}, Key: 1}}}
 }
 
-// Head is the chain of the history at a moment, signed: all up to its transaction was as the hash says.
+// Head is a signed state of the history. Its hash covers all transactions up to Transaction.
 type Head struct {
-	// Place is the number of the link, Transaction the one that it was made for.
+	// Place is the number of the link in the chain, Transaction the transaction of the link.
 	Place       int64 `json:"place"`
 	Transaction int64 `json:"transaction"`
-	// At is when it was signed.
+	// At is the time of the signature.
 	At time.Time `json:"at"`
-	// Hash is that of the link, PublicKey the key of Ed25519 that has signed, Signature the signature; all in hexadecimal.
+	// Hash is the hash of the link, PublicKey the Ed25519 key of the signer. All three are in hexadecimal.
 	Hash      string `json:"hash"`
 	PublicKey string `json:"publicKey"`
 	Signature string `json:"signature"`
 }
 
-// signed is the text that is signed.
-func (h Head) signed() []byte {
+// signedText returns the text that the signature covers.
+func (h Head) signedText() []byte {
 	return fmt.Appendf(nil, "portolan history head\n%d\n%d\n%s\n%s\n", h.Place, h.Transaction, h.At.UTC().Format(time.RFC3339), h.Hash)
 }
 
-// Verify reports whether the head is signed by the key that it names.
+// Verify reports whether the signature is valid for the key in the head.
 func (h Head) Verify() bool {
 	public, err := hex.DecodeString(h.PublicKey)
 	signature, e := hex.DecodeString(h.Signature)
-	return err == nil && e == nil && len(public) == ed25519.PublicKeySize && ed25519.Verify(public, h.signed(), signature)
+	return err == nil && e == nil && len(public) == ed25519.PublicKeySize && ed25519.Verify(public, h.signedText(), signature)
 }
 
-// aboutKey is what the private key is sealed for.
-const aboutKey = "history-key"
+// keyPurpose is the purpose that the private key is sealed for.
+const keyPurpose = "history-key"
 
-// signingKey gives the key that heads are signed by, and makes it where there is none yet.
+// signingKey returns the key that signs heads, and creates it on first use.
 func signingKey(tx *store.Tx, sealer resource.Sealer) (ed25519.PrivateKey, error) {
 	var sealed string
 	err := tx.QueryRow("SELECT private FROM history_key ORDER BY id DESC LIMIT 1").Scan(&sealed)
 	if err == nil {
-		seed, err := sealer.Open(tx, aboutKey, sealed)
+		seed, err := sealer.Open(tx, keyPurpose, sealed)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func signingKey(tx *store.Tx, sealer resource.Sealer) (ed25519.PrivateKey, error
 	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err == nil {
-		sealed, err = sealer.Seal(tx, aboutKey, string(private.Seed()))
+		sealed, err = sealer.Seal(tx, keyPurpose, string(private.Seed()))
 	}
 	if err != nil {
 		return nil, err
@@ -85,15 +85,15 @@ func signingKey(tx *store.Tx, sealer resource.Sealer) (ed25519.PrivateKey, error
 	return private, tx.Write("INSERT INTO history_key (id, public, private) VALUES (1, ?, ?)", []byte(public), sealed)
 }
 
-// chainedWithin is how long a transaction may take from its beginning until it is chained, however slow its database is, and its clock
-// wrong.
-const chainedWithin = time.Hour
+// maxChainDelay is the maximum time between the start of a transaction and its chaining, with a margin for a slow database and a wrong
+// clock.
+const maxChainDelay = time.Hour
 
-// keepHeads is how long signed heads are kept in the database: those that are to last are sent elsewhere.
-const keepHeads = 30 * 24 * time.Hour
+// headRetention is the retention period of signed heads in the database. Longer retention is the task of the heads file and syslog.
+const headRetention = 30 * 24 * time.Hour
 
-// sign signs the chain as it is, and keeps the head.
-func sign(tx *store.Tx, sealer resource.Sealer) error {
+// signHead signs the last link of the chain, stores the head, and deletes heads older than headRetention.
+func signHead(tx *store.Tx, sealer resource.Sealer) error {
 	last, err := tx.LastLink()
 	if err != nil {
 		return err
@@ -102,23 +102,23 @@ func sign(tx *store.Tx, sealer resource.Sealer) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Write("DELETE FROM history_head WHERE at < ?", tx.Now().Add(-keepHeads).Unix()); err != nil {
+	if err := tx.Write("DELETE FROM history_head WHERE at < ?", tx.Now().Add(-headRetention).Unix()); err != nil {
 		return err
 	}
-	return keepSigned(tx, key, "history_head", last)
+	return storeSigned(tx, key, "history_head", last)
 }
 
-// keepSigned signs a link, and keeps that in a table.
-func keepSigned(tx *store.Tx, key ed25519.PrivateKey, table string, l store.Link) error {
+// storeSigned signs a link, and stores the head in a table.
+func storeSigned(tx *store.Tx, key ed25519.PrivateKey, table string, l store.Link) error {
 	public, _ := key.Public().(ed25519.PublicKey)
 	at := tx.Now().UTC().Truncate(time.Second)
 	h := Head{Place: l.Place, Transaction: l.Transaction, At: at, Hash: hex.EncodeToString(l.Hash),
-		PublicKey: hex.EncodeToString(public)} // all but the signature
+		PublicKey: hex.EncodeToString(public)} // all fields but the signature
 	return tx.Write("INSERT INTO "+table+" (place, txn, at, hash, public, signature) VALUES (?,?,?,?,?,?)",
-		h.Place, h.Transaction, at.Unix(), l.Hash, []byte(public), ed25519.Sign(key, h.signed()))
+		h.Place, h.Transaction, at.Unix(), l.Hash, []byte(public), ed25519.Sign(key, h.signedText()))
 }
 
-// Begins gives what signs, when retention takes something away, behind which link the chain begins then (store.PruneHistory).
+// Begins returns a function for store.PruneHistory that signs the last pruned link, after which the chain starts.
 func Begins(sealer resource.Sealer) func(tx *store.Tx, base store.Link) error {
 	return func(tx *store.Tx, base store.Link) error {
 		key, err := signingKey(tx, sealer)
@@ -128,18 +128,18 @@ func Begins(sealer resource.Sealer) func(tx *store.Tx, base store.Link) error {
 		if err := tx.Write("DELETE FROM history_base"); err != nil {
 			return err
 		}
-		return keepSigned(tx, key, "history_base", base)
+		return storeSigned(tx, key, "history_base", base)
 	}
 }
 
-// verifyBase refuses a chain that begins later than the manager has said.
+// verifyBase reports a fault if the chain starts later than at the signed base.
 func verifyBase(tx *store.Tx, fault func(string, ...any)) error {
 	base, err := tx.ChainBase()
 	if err != nil || base.Place == 0 {
 		return err
 	}
 	said := false
-	if err := signedIn(tx, "history_base", 0, func(h Head) error {
+	if err := eachSigned(tx, "history_base", 0, func(h Head) error {
 		said = said || h.Place == base.Place && h.Transaction == base.Transaction && h.Hash == hex.EncodeToString(base.Hash) && h.Verify()
 		return nil
 	}); err != nil {
@@ -153,13 +153,13 @@ func verifyBase(tx *store.Tx, fault func(string, ...any)) error {
 		"SELECT place, '' FROM history_base h WHERE NOT EXISTS (SELECT 1 FROM history_key k WHERE k.public = h.public)")
 }
 
-// heads calls fn for the signed heads behind a place, in order.
-func heads(tx *store.Tx, behind int64, fn func(Head) error) error {
-	return signedIn(tx, "history_head", behind, fn)
+// eachHead calls fn for the signed heads after a place, in order.
+func eachHead(tx *store.Tx, behind int64, fn func(Head) error) error {
+	return eachSigned(tx, "history_head", behind, fn)
 }
 
-// signedIn calls fn for what was signed and is kept in a table.
-func signedIn(tx *store.Tx, table string, behind int64, fn func(Head) error) error {
+// eachSigned calls fn for the heads in a table after a place, in order.
+func eachSigned(tx *store.Tx, table string, behind int64, fn func(Head) error) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var h Head
 		var at int64
@@ -173,20 +173,20 @@ func signedIn(tx *store.Tx, table string, behind int64, fn func(Head) error) err
 	}, "SELECT place, txn, at, hash, public, signature FROM "+table+" WHERE place > ? ORDER BY place", behind)
 }
 
-// verifyHeads holds the chain to the heads that were signed.
+// verifyHeads reports a fault for each signed head that the chain does not match.
 func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 	if err := verifyBase(tx, fault); err != nil {
 		return err
 	}
 	var all []Head
-	if err := heads(tx, 0, func(h Head) error {
+	if err := eachHead(tx, 0, func(h Head) error {
 		all = append(all, h)
 		return nil
 	}); err != nil {
 		return err
 	}
 	for _, h := range all {
-		if _, err := compare(tx, h, "a head of the history", fault); err != nil {
+		if _, err := compareHead(tx, h, "a head of the history", fault); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 		if err := tx.Faulty(fault, "transaction %d says to be of %s, and was chained long behind that: it was slipped into the history",
 			"SELECT t.id, json_extract(t.body, '$.creationDateTime') FROM history_link l JOIN txn t ON t.id = l.txn"+
 				" WHERE l.place > ? AND l.place <= ?"+
-				" AND t.at < ?", h.Place, upTo, h.At.Add(-chainedWithin).UnixMilli()); err != nil {
+				" AND t.at < ?", h.Place, upTo, h.At.Add(-maxChainDelay).UnixMilli()); err != nil {
 			return err
 		}
 	}
@@ -206,8 +206,8 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 		"SELECT place, '' FROM history_head h WHERE NOT EXISTS (SELECT 1 FROM history_key k WHERE k.public = h.public)")
 }
 
-// compare holds the chain to a head; held is false where that is older than the history is kept.
-func compare(tx *store.Tx, h Head, what string, fault func(string, ...any)) (held bool, err error) {
+// compareHead reports a fault if the chain does not match a head. held is false if the head is older than the kept history.
+func compareHead(tx *store.Tx, h Head, what string, fault func(string, ...any)) (held bool, err error) {
 	begins, err := tx.ChainBegins()
 	if err != nil {
 		return false, err
@@ -233,9 +233,8 @@ func compare(tx *store.Tx, h Head, what string, fault func(string, ...any)) (hel
 	return true, nil
 }
 
-// Compare holds the history to heads that were kept elsewhere, as JSON lines. public, where it is
-// given, is the key that must have signed all of them. It gives how many heads there were, and how many of them are older than the
-// history is kept.
+// Compare compares the history with heads that were kept elsewhere, as lines of JSON. If public is not empty, this key must have signed all
+// of them. Compare returns the number of heads, and how many of them are older than the kept history.
 func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...any)) (n, older int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<10)
@@ -252,7 +251,7 @@ func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...an
 			fault("a head that was kept, signed at %s, was signed by another key", h.At.Format(time.RFC3339))
 			continue
 		}
-		held, err := compare(tx, h, "a head that was kept", fault)
+		held, err := compareHead(tx, h, "a head that was kept", fault)
 		if err != nil {
 			return n, older, err
 		}
@@ -263,8 +262,8 @@ func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...an
 	return n, older, lines.Err()
 }
 
-// VerifyKey opens the keys that have signed, by the master keys that are known, and says where one is not what it was: then somebody has
-// signed without the master key. It fails where a key cannot be opened.
+// VerifyKey opens the stored signing keys with the master keys, and reports a fault for a key that does not match its public key. Such a
+// key was stored without the master key. It returns an error if a key cannot be opened.
 func VerifyKey(tx *store.Tx, sealer resource.Sealer, fault func(string, ...any)) error {
 	kept := map[string]string{} // sealed private keys by public ones
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -277,7 +276,7 @@ func VerifyKey(tx *store.Tx, sealer resource.Sealer, fault func(string, ...any))
 		return err
 	}
 	for public, sealed := range kept {
-		seed, err := sealer.Open(tx, aboutKey, sealed)
+		seed, err := sealer.Open(tx, keyPurpose, sealed)
 		if err != nil {
 			return err
 		}

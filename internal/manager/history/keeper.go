@@ -17,73 +17,73 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Times of the work: how often it looks for what is to be chained, how long its lease holds, and how often the head is signed.
+// Intervals of the keeper: polling for unchained transactions, the lease, and signing the head.
 const (
-	lookEvery   = time.Second
-	leaseLength = 30 * time.Second
-	signEvery   = time.Minute
+	pollInterval = time.Second
+	leaseLength  = 30 * time.Second
+	signInterval = time.Minute
 )
 
-// roundsBeforeHead is how often at most it is chained before a head is signed, where others write all the time.
-const roundsBeforeHead = 20
+// maxChainRounds is the maximum number of chaining rounds before a head is signed, for a database that is written to all the time.
+const maxChainRounds = 20
 
-// Keeper chains the history, signs its head, and sends both elsewhere. One manager at a time does the work.
+// Keeper chains the history, signs its head, and exports both. One manager at a time does the work.
 type Keeper struct {
 	store  *store.Store
 	sealer resource.Sealer
 	log    *slog.Logger
-	// lease is that of chaining and signing, sending that of those who send to the syslog.
+	// lease is held for chaining and signing, sending for the export to syslog.
 	lease, sending *store.Lease
-	// HeadsFile is a file that signed heads are written to, a line each; empty: none.
+	// HeadsFile is the file that signed heads are appended to, one per line; empty for none.
 	HeadsFile string
-	// Syslog is where transactions and heads are sent; nil: nowhere.
+	// Syslog is the collector that transactions and heads are sent to; nil for none.
 	Syslog *Syslog
-	// Chained is told of links that were made, Sent of transactions that were sent to the syslog.
+	// Chained is called with the number of new links, Sent with the number of transactions sent to syslog.
 	Chained, Sent func(n int)
-	// Failed is told that some of the work could not be done.
+	// Failed is called when a run of the keeper failed.
 	Failed func()
 
-	// What follows is Run's own: the last head that was seen signed, and whether the file was asked for it.
-	last  Head
-	begun bool
-	// behind are positions of what was sent to the syslog, with when, the oldest first (resend).
-	behind []sentAt
+	// The following fields are used by Run only: the last signed head that was seen, and whether the heads file was read for it.
+	last     Head
+	fileRead bool
+	// sentBatches are the batches sent to syslog within the last minute, oldest first (see resendPosition).
+	sentBatches []sentBatch
 }
 
-// NewKeeper makes what keeps the history of a store. Run runs it.
+// NewKeeper returns a keeper for the history of a store. Start it with Run.
 func NewKeeper(s *store.Store, sealer resource.Sealer, log *slog.Logger) *Keeper {
 	return &Keeper{store: s, sealer: sealer, log: log, lease: s.NewLease("history", leaseLength),
 		sending: s.NewLease("history syslog", leaseLength), Chained: func(int) {}, Sent: func(int) {}, Failed: func() {}}
 }
 
-// Run works until ctx ends.
+// Run works until ctx is cancelled.
 func (k *Keeper) Run(ctx context.Context) {
 	look := func(ctx context.Context) error {
-		err := k.look(ctx)
+		err := k.runOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			k.Failed()
 		}
 		return err
 	}
-	k.store.Work(ctx, lookEvery, k.log, "the history", look, k.lease, k.sending)
+	k.store.Work(ctx, pollInterval, k.log, "history", look, k.lease, k.sending)
 	if k.Syslog != nil {
 		k.Syslog.close()
 	}
 }
 
-// look does what there is to do.
-func (k *Keeper) look(ctx context.Context) error {
-	if err := k.writeHeads(ctx); err != nil { // each manager its own file
+// runOnce does all pending work: it writes heads to the file, chains, signs, and sends to syslog.
+func (k *Keeper) runOnce(ctx context.Context) error {
+	if err := k.writeHeads(ctx); err != nil { // each manager writes its own file
 		return err
 	}
-	var w waiting
+	var w pendingWork
 	if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
-		w, err = k.waiting(tx)
+		w, err = k.findPending(tx)
 		return err
-	}); err != nil || w == (waiting{}) {
+	}); err != nil || w == (pendingWork{}) {
 		return err
 	}
-	if w.due || w.unsigned {
+	if w.unchained || w.unsigned {
 		if err := k.chain(ctx, w); err != nil {
 			return err
 		}
@@ -95,11 +95,11 @@ func (k *Keeper) look(ctx context.Context) error {
 	if err != nil || !held {
 		return err
 	}
-	return k.send(ctx, under(k.sending))
+	return k.send(ctx, leasedUpdater(k.sending))
 }
 
-// under gives what updates under a lease, which it takes for longer each time.
-func under(lease *store.Lease) store.Updater {
+// leasedUpdater returns a function that updates the store under a lease and renews the lease each time.
+func leasedUpdater(lease *store.Lease) store.Updater {
 	return func(ctx context.Context, a store.Author, fn func(*store.Tx) error) error {
 		if _, err := lease.Take(ctx); err != nil {
 			return err
@@ -108,15 +108,16 @@ func under(lease *store.Lease) store.Updater {
 	}
 }
 
-// chain chains and signs, if that is this manager's to do.
-func (k *Keeper) chain(ctx context.Context, w waiting) error {
+// chain chains transactions and signs the head, if this manager gets the lease.
+func (k *Keeper) chain(ctx context.Context, w pendingWork) error {
 	held, err := k.lease.Take(ctx)
 	if err != nil || !held {
 		return err
 	}
-	update := under(k.lease)
-	// Before a head is signed what came meanwhile is chained, too: what a head says to be earlier than itself has to be before it.
-	for rounds := 1; w.due && rounds <= roundsBeforeHead; rounds++ {
+	update := leasedUpdater(k.lease)
+	// Transactions that arrive meanwhile are chained before the head is signed: a transaction older than a head must be before it in the
+	// chain.
+	for rounds := 1; w.unchained && rounds <= maxChainRounds; rounds++ {
 		made, err := k.store.Chain(ctx, update)
 		if k.Chained(made); err != nil {
 			return err
@@ -129,23 +130,24 @@ func (k *Keeper) chain(ctx context.Context, w waiting) error {
 		return nil
 	}
 	if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
-		if err := k.unchanged(tx); err != nil {
+		if err := k.checkUnchanged(tx); err != nil {
 			return err
 		}
-		return sign(tx, k.sealer)
+		return signHead(tx, k.sealer)
 	}); err != nil {
 		return fmt.Errorf("signing the head: %w", err)
 	}
 	return k.writeHeads(ctx)
 }
 
-// unchanged refuses to sign a chain that is not the one that this manager, or its file of heads, has seen signed.
-func (k *Keeper) unchanged(tx *store.Tx) error {
+// checkUnchanged returns an error if the chain does not contain the last head that this manager or its heads file has seen. Such a chain is
+// not signed.
+func (k *Keeper) checkUnchanged(tx *store.Tx) error {
 	if k.last.Place == 0 {
 		return nil
 	}
 	var faults []string
-	_, err := compare(tx, k.last, "a head that was seen", func(format string, args ...any) {
+	_, err := compareHead(tx, k.last, "a head that was seen", func(format string, args ...any) {
 		faults = append(faults, fmt.Sprintf(format,
 			args...))
 	})
@@ -155,12 +157,12 @@ func (k *Keeper) unchanged(tx *store.Tx) error {
 	return err
 }
 
-// waiting is what there is to do: to chain, to sign, to send.
-type waiting struct{ due, unsigned, unsent bool }
+// pendingWork reports the kinds of work to do: to chain, to sign, to send.
+type pendingWork struct{ unchained, unsigned, unsent bool }
 
-// waiting looks what there is to do.
-func (k *Keeper) waiting(tx *store.Tx) (w waiting, err error) {
-	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM history_due)").Scan(&w.due); err != nil {
+// findPending returns the pending work.
+func (k *Keeper) findPending(tx *store.Tx) (w pendingWork, err error) {
+	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM history_due)").Scan(&w.unchained); err != nil {
 		return w, err
 	}
 	last, err := tx.LastLink()
@@ -171,28 +173,28 @@ func (k *Keeper) waiting(tx *store.Tx) (w waiting, err error) {
 	if err := tx.QueryRow("SELECT coalesce(max(place), 0), coalesce(max(at), 0) FROM history_head").Scan(&head, &at); err != nil {
 		return w, err
 	}
-	w.unsigned = last.Place > head && tx.Now().Sub(time.Unix(at, 0)) >= signEvery
+	w.unsigned = last.Place > head && tx.Now().Sub(time.Unix(at, 0)) >= signInterval
 	sent := head
 	if k.Syslog != nil {
 		var upTo int64
-		sent, err = placeOf(tx, syslogHeadsMark)
+		sent, err = markedPlace(tx, syslogHeadsMark)
 		if err == nil {
-			upTo, err = placeOf(tx, syslogLinkMark)
+			upTo, err = markedPlace(tx, syslogLinkMark)
 			w.unsent = upTo < last.Place
 		}
 	}
-	w.unsent = w.unsent || sent < head || len(k.behind) > 0 && k.Syslog.broken()
+	w.unsent = w.unsent || sent < head || len(k.sentBatches) > 0 && k.Syslog.isBroken()
 	return w, err
 }
 
-// Marks of what was sent elsewhere.
+// Names of markers that record the progress of the export to syslog.
 const (
-	syslogHeadsMark = "history-syslog-heads" // of the last head that was sent
-	syslogMark      = "history-syslog"       // the position of the last transaction that was sent
-	syslogLinkMark  = "history-syslog-link"  // the place of the last link when nothing was left to be sent
+	syslogHeadsMark = "history-syslog-heads" // place of the last head sent
+	syslogMark      = "history-syslog"       // position of the last transaction sent
+	syslogLinkMark  = "history-syslog-link"  // place of the last link when all transactions had been sent
 )
 
-// Unsigned gives how many links of the chain are behind the last head that was signed.
+// Unsigned returns the number of links after the last signed head.
 func Unsigned(tx *store.Tx) (n int64, err error) {
 	last, err := tx.LastLink()
 	if err == nil {
@@ -201,18 +203,18 @@ func Unsigned(tx *store.Tx) (n int64, err error) {
 	return max(n, 0), err
 }
 
-// Unsent gives how many links of the chain are behind the last one when all was sent to the syslog.
+// Unsent returns the number of links after the last link that was sent to syslog.
 func Unsent(tx *store.Tx) (n int64, err error) {
 	last, err := tx.LastLink()
 	if err != nil {
 		return 0, err
 	}
-	sent, err := placeOf(tx, syslogLinkMark)
+	sent, err := markedPlace(tx, syslogLinkMark)
 	return max(last.Place-sent, 0), err
 }
 
-// mark gives what is noted under a name; empty where nothing is.
-func mark(tx *store.Tx, name string) (value string, err error) {
+// readMark returns the value of a marker; empty if it does not exist.
+func readMark(tx *store.Tx, name string) (value string, err error) {
 	err = tx.QueryRow("SELECT value FROM marker WHERE name = ?", name).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
@@ -220,9 +222,9 @@ func mark(tx *store.Tx, name string) (value string, err error) {
 	return value, err
 }
 
-// placeOf gives a place that is noted; 0 where none is.
-func placeOf(tx *store.Tx, name string) (place int64, err error) {
-	text, err := mark(tx, name)
+// markedPlace returns the place in a marker; 0 if it does not exist.
+func markedPlace(tx *store.Tx, name string) (place int64, err error) {
+	text, err := readMark(tx, name)
 	if err == nil && text != "" {
 		place, err = strconv.ParseInt(text, 10, 64)
 	}
@@ -233,10 +235,10 @@ func setMark(tx *store.Tx, name, value string) error {
 	return tx.Write("INSERT INTO marker (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value)
 }
 
-// unsent gives the heads behind a place, a line of JSON each, and the last of them.
-func unsent(tx *store.Tx, behind int64) (lines [][]byte, last Head, err error) {
+// headsAfter returns the signed heads after a place, each as a line of JSON, and the last of them.
+func headsAfter(tx *store.Tx, behind int64) (lines [][]byte, last Head, err error) {
 	last = Head{Place: behind}
-	err = heads(tx, behind, func(h Head) error {
+	err = eachHead(tx, behind, func(h Head) error {
 		line, err := json.Marshal(h)
 		lines, last = append(lines, line), h
 		return err
@@ -244,14 +246,14 @@ func unsent(tx *store.Tx, behind int64) (lines [][]byte, last Head, err error) {
 	return lines, last, err
 }
 
-// begin reads which head the file has last: the file says what it has, and nobody else.
-func (k *Keeper) begin() error {
-	if k.begun || k.HeadsFile == "" {
+// readHeadsFile sets the last seen head from the heads file, once. The file alone determines the heads that are still to be appended.
+func (k *Keeper) readHeadsFile() error {
+	if k.fileRead || k.HeadsFile == "" {
 		return nil
 	}
 	f, err := os.Open(k.HeadsFile)
 	if errors.Is(err, os.ErrNotExist) {
-		k.begun = true
+		k.fileRead = true
 		return nil
 	}
 	if err != nil {
@@ -262,18 +264,18 @@ func (k *Keeper) begin() error {
 	lines.Buffer(nil, 64<<10)
 	for lines.Scan() {
 		var h Head
-		if json.Unmarshal(lines.Bytes(), &h) == nil && h.Place > 0 { // a line that was not written whole is written again
+		if json.Unmarshal(lines.Bytes(), &h) == nil && h.Place > 0 { // an incomplete line is written again
 			k.last = h
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading %s: %w", k.HeadsFile, err)
 	}
-	k.begun = true
+	k.fileRead = true
 	return nil
 }
 
-// CheckFile reports why heads cannot be written to a file, which it makes where it is not there; an empty name is none.
+// CheckFile returns an error if heads cannot be written to a file. It creates the file if it does not exist; an empty name is valid.
 func CheckFile(name string) error {
 	if name == "" {
 		return nil
@@ -289,19 +291,18 @@ func openFile(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-// writeHeads notes the heads that were signed, and appends those to the file that it does not have, as long as the chain is still the one
-// that was seen.
+// writeHeads appends the new signed heads to the heads file, if the chain still contains the last head seen.
 func (k *Keeper) writeHeads(ctx context.Context) error {
-	if err := k.begin(); err != nil {
+	if err := k.readHeadsFile(); err != nil {
 		return err
 	}
 	var lines [][]byte
 	var last Head
 	if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
-		if lines, last, err = unsent(tx, k.last.Place); err != nil || len(lines) == 0 {
+		if lines, last, err = headsAfter(tx, k.last.Place); err != nil || len(lines) == 0 {
 			return err
 		}
-		return k.unchanged(tx)
+		return k.checkUnchanged(tx)
 	}); err != nil || len(lines) == 0 {
 		return err
 	}
@@ -324,19 +325,19 @@ func (k *Keeper) writeHeads(ctx context.Context) error {
 	return nil
 }
 
-// sendAtOnce is how many transactions are sent before it is noted.
-const sendAtOnce = 200
+// batchSize is the maximum number of transactions that are sent before progress is recorded.
+const batchSize = 200
 
-// send sends transactions that were not sent yet, in the order of the feed, and heads. One may come twice, if the manager ends in between.
+// send sends new transactions, in the order of the feed, and then new heads. After a crash of the manager, a message can be sent twice.
 func (k *Keeper) send(ctx context.Context, update store.Updater) error {
 	if k.Syslog == nil {
 		return nil
 	}
 	for {
 		var text string
-		var place int64 // what is linked now is in the feed already
+		var place int64 // the transactions up to this link are in the feed already
 		if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
-			if text, err = mark(tx, syslogMark); err != nil {
+			if text, err = readMark(tx, syslogMark); err != nil {
 				return err
 			}
 			l, err := tx.LastLink()
@@ -345,17 +346,17 @@ func (k *Keeper) send(ctx context.Context, update store.Updater) error {
 		}); err != nil {
 			return err
 		}
-		if before, again := k.resend(); again {
+		if before, again := k.resendPosition(); again {
 			text = before
 		}
 		after, err := store.ParsePosition(text)
 		if err != nil {
 			return err
 		}
-		entries, err := k.store.Feed(ctx, after, sendAtOnce)
+		entries, err := k.store.Feed(ctx, after, batchSize)
 		if errors.Is(err, store.ErrPruned) || errors.Is(err, store.ErrForeignPosition) {
-			k.log.Warn("transactions were not sent to the syslog: they are not kept any more, or the database is another one", "error", err)
-			entries, err = k.store.Feed(ctx, store.Position{}, sendAtOnce)
+			k.log.Warn("syslog export skipped transactions: history pruned or database replaced", "error", err)
+			entries, err = k.store.Feed(ctx, store.Position{}, batchSize)
 		}
 		if err != nil {
 			return err
@@ -370,41 +371,42 @@ func (k *Keeper) send(ctx context.Context, update store.Updater) error {
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error { return setMark(tx, syslogMark, last) }); err != nil {
 			return err
 		}
-		k.behind = append(k.behind, sentAt{text, time.Now()})
+		k.sentBatches = append(k.sentBatches, sentBatch{text, time.Now()})
 		k.Sent(len(entries))
 	}
 }
 
-// sentAt is where a batch of messages began, and when it was sent.
-type sentAt struct {
+// sentBatch is the position where a batch of messages started, and the time when it was sent.
+type sentBatch struct {
 	position string
 	at       time.Time
 }
 
-// overlap is how far back messages are sent again over TCP after a collector has gone: what it had not read when it went is lost with it.
+// overlap is the maximum age of messages that are sent again after a TCP connection broke. Messages that the collector had not read are
+// lost with the connection.
 const overlap = time.Minute
 
-// resend gives where to begin again, where the connection to the collector has broken since messages were sent. They come twice then.
-func (k *Keeper) resend() (position string, again bool) {
-	for len(k.behind) > 0 && time.Since(k.behind[0].at) > overlap {
-		k.behind = k.behind[1:]
+// resendPosition returns the position to send from again if the connection broke after messages were sent. These messages are sent twice.
+func (k *Keeper) resendPosition() (position string, again bool) {
+	for len(k.sentBatches) > 0 && time.Since(k.sentBatches[0].at) > overlap {
+		k.sentBatches = k.sentBatches[1:]
 	}
-	if !k.Syslog.broken() || len(k.behind) == 0 {
+	if !k.Syslog.isBroken() || len(k.sentBatches) == 0 {
 		return "", false
 	}
-	position = k.behind[0].position
-	k.behind = nil
+	position = k.sentBatches[0].position
+	k.sentBatches = nil
 	return position, true
 }
 
-// sendHeads sends the heads that were not sent yet, and notes that all transactions up to a link were.
+// sendHeads sends new heads, and records that all transactions up to the link at place were sent.
 func (k *Keeper) sendHeads(ctx context.Context, update store.Updater, place int64) error {
 	var lines [][]byte
 	var last Head
 	if err := k.store.View(ctx, func(tx *store.Tx) error {
-		behind, err := placeOf(tx, syslogHeadsMark)
+		behind, err := markedPlace(tx, syslogHeadsMark)
 		if err == nil {
-			lines, last, err = unsent(tx, behind)
+			lines, last, err = headsAfter(tx, behind)
 		}
 		return err
 	}); err != nil {

@@ -14,16 +14,16 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// plain keeps secrets as they are.
+// plain is a sealer that stores secrets unencrypted.
 type plain struct{}
 
 func (plain) Seal(_ *store.Tx, _, text string) (string, error) { return text, nil }
 func (plain) Open(_ *store.Tx, _, text string) (string, error) { return text, nil }
 
-// A chain that was made anew is not signed by a manager, or one with a file, that has seen the old one signed; and what is slipped in long
-// behind a head, with a time from before it, is found.
+// A rebuilt chain is not signed by a manager that saw the old one signed, or that has a heads file of it. A transaction that is inserted
+// later with a time before an earlier head is detected.
 func TestKeeperSeesAnotherChain(t *testing.T) {
-	var ahead atomic.Int64 // a time.Duration; the store asks for the time by itself, too
+	var ahead atomic.Int64 // a time.Duration; the store reads the clock concurrently
 	s, err := store.Open(store.Options{Dir: t.TempDir(), Exclusive: true, Layout: &store.Layout{Extensions: []*store.Extension{Extension()}},
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 	if err != nil {
@@ -54,10 +54,10 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		return faults
 	}
 	look := func(k *Keeper) error { // chains, then signs
-		if err := k.look(t.Context()); err != nil {
+		if err := k.runOnce(t.Context()); err != nil {
 			return err
 		}
-		return k.look(t.Context())
+		return k.runOnce(t.Context())
 	}
 	insert("one")
 	first := keeper()
@@ -73,7 +73,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		t.Errorf("nothing was done, and %q", faults)
 	}
 
-	// A backdated transaction.
+	// A backdated transaction is detected.
 	tamper := func(statements ...string) {
 		t.Helper()
 		if err := s.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
@@ -97,7 +97,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		t.Errorf("a backdated transaction: %q", faults)
 	}
 
-	// Another chain, from the beginning.
+	// A chain that was rebuilt from the beginning is not signed.
 	ahead.Store(int64(4 * time.Hour))
 	tamper("UPDATE txn SET user_id = 77 WHERE id = 1", "DELETE FROM history_head", "DELETE FROM history_link", "DELETE FROM history_due",
 		"INSERT INTO history_due SELECT id FROM txn")
@@ -118,7 +118,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		t.Errorf("%d heads were signed, %v", heads, err)
 	}
 
-	// Another manager, which has seen nothing, signs it: the file stays as it is.
+	// A manager that has not seen the old chain signs the new one. The heads file does not change.
 	before, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -19,19 +19,20 @@ import (
 )
 
 // Syslog sends transactions to a collector, as messages of RFC 5424: over UDP (RFC 5426), over TCP with octet counting (RFC 6587 section
-// 3.4.1), or over TLS (RFC 5425). The message is the transaction in JSON. It is used by one goroutine at a time.
+// 3.4.1), or over TLS (RFC 5425). The message text is the transaction in JSON. A Syslog must be used by one goroutine at a time.
 type Syslog struct {
 	network, address string
-	host             string         // this machine
-	roots            *x509.CertPool // whom a collector's certificate must be from; nil: whom the machine trusts
+	host             string         // the name of this machine, for messages
+	roots            *x509.CertPool // the authorities to trust; nil for those of the system
 	conn             net.Conn
-	refused          bool // somebody answered that nobody listens, over UDP, and that was said
+	refused          bool // a UDP send was refused, and the error was returned once
 }
 
-// Ports of the syslog (RFC 5426 section 3.3, RFC 5425 section 4.1); TCP without TLS has none of its own, and mostly the one of UDP.
+// syslogPorts are the default ports (RFC 5426 section 3.3, RFC 5425 section 4.1). TCP without TLS has no registered port; that of UDP is
+// common.
 var syslogPorts = map[string]string{"udp": "514", "tcp": "514", "tls": "6514"}
 
-// ParseSyslog reads where transactions are sent: udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.
+// ParseSyslog parses the address of a collector: udp://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT.
 func ParseSyslog(text string) (*Syslog, error) {
 	u, err := url.Parse(text)
 	if err != nil || syslogPorts[u.Scheme] == "" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
@@ -48,13 +49,13 @@ func ParseSyslog(text string) (*Syslog, error) {
 	return s, nil
 }
 
-// syslogTime is how long a connection, or the sending of some messages, may take.
+// syslogTime is the timeout for connecting, and for sending one batch of messages.
 const syslogTime = 10 * time.Second
 
-// priority is that of what is sent: facility 13, log audit, severity 5, notice (RFC 5424 section 6.2.1).
+// priority is the PRI of all messages: facility 13, log audit, and severity 5, notice (RFC 5424 section 6.2.1).
 const priority = 13*8 + 5
 
-// sentLine is a transaction in a message. Its body has who did it, by what credential, from where, and the comment.
+// sentLine is the JSON text of a transaction. Its body contains the author, the credential, the client address and the comment.
 type sentLine struct {
 	Transaction int64           `json:"transaction"`
 	Position    string          `json:"position"`
@@ -62,16 +63,16 @@ type sentLine struct {
 	Body        json.RawMessage `json:"body"`
 }
 
-// headID is the MSGID of signed heads; that of a transaction is its operation.
+// headID is the MSGID of signed heads. The MSGID of a transaction is its operation.
 const headID = "HISTORY_HEAD"
 
-// message words a message of a time; id is its MSGID (section 6.2.7).
+// message returns a syslog message with a timestamp; id is its MSGID (RFC 5424 section 6.2.7).
 func (s *Syslog) message(at time.Time, id string, text []byte) []byte {
 	return fmt.Appendf(nil, "<%d>1 %s %s portolan - %s - %s", priority, at.UTC().Format("2006-01-02T15:04:05.000Z"), s.host,
 		id[:min(len(id), 32)], text)
 }
 
-// send sends transactions, and heads in JSON; what failed may have been sent in part.
+// send sends transactions, and heads in JSON. After an error, some of the messages may have been sent.
 func (s *Syslog) send(ctx context.Context, entries []store.Entry, heads [][]byte) error {
 	var messages [][]byte
 	for _, e := range entries {
@@ -90,11 +91,11 @@ func (s *Syslog) send(ctx context.Context, entries []store.Entry, heads [][]byte
 	if err := s.dial(ctx); err != nil {
 		return err
 	}
-	_ = s.conn.SetDeadline(time.Now().Add(syslogTime)) // which these connections take
+	_ = s.conn.SetDeadline(time.Now().Add(syslogTime)) // never fails on these connections
 	var all bytes.Buffer
 	for _, text := range messages {
 		if s.network == "udp" {
-			if err := s.datagram(text); err != nil {
+			if err := s.sendDatagram(text); err != nil {
 				s.close()
 				return err
 			}
@@ -113,12 +114,12 @@ func (s *Syslog) send(ctx context.Context, entries []store.Entry, heads [][]byte
 	return err
 }
 
-// maxDatagram is how much of a message goes into a datagram, in bytes: less than any may have.
+// maxDatagram is the maximum length of a UDP message, in bytes, below the limit of a datagram. Longer messages are cut.
 const maxDatagram = 60_000
 
-// datagram sends a message over UDP. That nobody listens is said once: such an answer is about a message before, and who sends over UDP
-// does not know what arrives.
-func (s *Syslog) datagram(text []byte) error {
+// sendDatagram sends a message over UDP. The error that the port is closed is returned only once: it refers to an earlier message, and UDP
+// does not report delivery anyway.
+func (s *Syslog) sendDatagram(text []byte) error {
 	text = text[:min(len(text), maxDatagram)]
 	_, err := s.conn.Write(text)
 	if !errors.Is(err, syscall.ECONNREFUSED) || !s.refused {
@@ -131,21 +132,21 @@ func (s *Syslog) datagram(text []byte) error {
 	return err
 }
 
-// broken reports whether the connection over which messages were sent is not there any more: what the collector had not read is lost. It
-// closes what is left of it.
-func (s *Syslog) broken() bool {
+// isBroken reports whether the connection of earlier messages is closed, so that messages the collector had not read are lost. It closes
+// the connection on this side.
+func (s *Syslog) isBroken() bool {
 	if s.network == "udp" {
 		return false
 	}
-	if s.conn != nil && s.ended() {
+	if s.conn != nil && s.isClosedByPeer() {
 		s.close()
 	}
 	return s.conn == nil
 }
 
-// dial connects where there is no connection, or where the collector has ended it.
+// dial connects, unless there is an open connection.
 func (s *Syslog) dial(ctx context.Context) (err error) {
-	if s.conn != nil && s.network != "udp" && s.ended() {
+	if s.conn != nil && s.network != "udp" && s.isClosedByPeer() {
 		s.close()
 	}
 	if s.conn != nil {
@@ -167,8 +168,8 @@ func (s *Syslog) dial(ctx context.Context) (err error) {
 	return err
 }
 
-// ended reports whether the collector has closed the connection: it never sends anything.
-func (s *Syslog) ended() bool {
+// isClosedByPeer reports whether the collector closed the connection. A collector never sends data, so a read either times out or fails.
+func (s *Syslog) isClosedByPeer() bool {
 	_ = s.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 	var one [1]byte
 	_, err := s.conn.Read(one[:])

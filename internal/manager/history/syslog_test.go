@@ -16,7 +16,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// some are transactions that are sent.
+// some are transactions to send.
 var some = []store.Entry{
 	{ID: 7, Operation: "CREATE_ZONE", At: time.Date(2026, 3, 4, 5, 6, 7, 89e6, time.UTC), Body: []byte(`{"comment":"a mast"}`)},
 	{ID: 8, Operation: "DELETE_ZONE", At: time.Date(2026, 3, 4, 5, 6, 8, 0, time.UTC), Body: []byte(`{}`)},
@@ -39,7 +39,7 @@ func isMessage(t *testing.T, got, begins, has string) {
 	}
 }
 
-// Over UDP each message is a datagram of its own (RFC 5426 section 3.1).
+// Each message is a datagram of its own over UDP (RFC 5426 section 3.1).
 func TestSyslogOverUDP(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestSyslogOverUDP(t *testing.T) {
 	}
 }
 
-// Where nobody listens, that is said once.
+// If the port is closed, the error is returned only once.
 func TestSyslogToNobody(t *testing.T) {
 	l, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestSyslogToNobody(t *testing.T) {
 	}
 }
 
-// Over TLS messages follow each other with their lengths (RFC 5425 section 4.3), to whom the certificate is trusted and nobody else.
+// Messages over TLS are framed by their length (RFC 5425 section 4.3), and are sent only if the certificate is trusted.
 func TestSyslogOverTLS(t *testing.T) {
 	server := httptest.NewTLSServer(nil) // for its certificate
 	defer server.Close()
@@ -118,7 +118,7 @@ func TestSyslogOverTLS(t *testing.T) {
 	isMessage(t, <-read, "<109>1 2026-03-04T05:06:07.089Z ", " portolan - CREATE_ZONE - {\"transaction\":7")
 }
 
-// message reads a message with its length before it.
+// message reads a message that is preceded by its length.
 func message(r *bufio.Reader) (string, error) {
 	length, err := r.ReadString(' ')
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"portolan/internal/manager/dns"
 )
 
-// familyFits reports whether options of a type may lie below a resource of a type, by the protocols that the latter has.
+// familyFits reports whether options of a type may be set on a resource of the type above, by the address family of the resource.
 func familyFits(option, above string) bool {
 	switch {
 	case strings.HasPrefix(option, "DHCPv4"), option == "DHCPVendorOption":
@@ -23,8 +23,8 @@ func familyFits(option, above string) bool {
 	return true
 }
 
-// fits refuses an option below what does not have its protocol.
-func fits(c *resource.Change, h *schema.Head) error {
+// checkFamily rejects an option on a resource that does not have its protocol.
+func checkFamily(c *resource.Change, h *schema.Head) error {
 	above, err := c.Tx.Head(h.Parent)
 	if err != nil {
 		return err
@@ -35,9 +35,9 @@ func fits(c *resource.Change, h *schema.Head) error {
 	return nil
 }
 
-// define finds what defines the option, and checks its value by that.
-func (x *OptionFields) define(c *resource.Change, h *schema.Head, ref *schema.Ref) error {
-	if err := fits(c, h); err != nil {
+// resolveDefinition finds the definition of the option, and checks its value against the format of the definition.
+func (x *OptionFields) resolveDefinition(c *resource.Change, h *schema.Head, ref *schema.Ref) error {
+	if err := checkFamily(c, h); err != nil {
 		return err
 	}
 	row, err := x.definitionOf(c, h, *ref)
@@ -71,11 +71,11 @@ func (x *OptionFields) define(c *resource.Change, h *schema.Head, ref *schema.Re
 	return err
 }
 
-// definitionOf finds the definition that a request names: by its name, else by its code, else by its id. Of an option that is there the one
-// of them counts that is another one than before.
+// definitionOf returns the definition that a request names: by its name, else by its code, else by its id. For an existing option, the
+// first of these that differs from the stored value is used.
 func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref schema.Ref) (*store.Resource, error) {
 	name, code := h.Name, x.Code
-	if h.Type == "DHCPVendorOption" { // whose code follows from the definition
+	if h.Type == "DHCPVendorOption" { // its code follows from the definition
 		code = nil
 	}
 	if c.Old != nil {
@@ -88,20 +88,20 @@ func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref sche
 			name, ref = "", schema.Ref{}
 		case ref.ID != 0:
 			name, code = "", nil
-		default: // a PUT that names it in no way
+		default: // a PUT without any of them
 			name, code, ref = "", nil, schema.Ref{ID: c.Row.Ref("definition")}
 		}
 	}
 	allowed := c.Type.ByName["definition"].Refs
 	switch {
 	case name != "":
-		row, err := x.named(c, h, allowed, name)
+		row, err := x.findByName(c, h, allowed, name)
 		if err == nil && ref.ID != 0 && ref.ID != row.ID {
 			err = problem.Field("ConflictingResourceFieldValues", "definition", "%d is not that of %s, which is %d", ref.ID, name, row.ID)
 		}
 		return row, err
 	case code != nil:
-		return x.coded(c, h, allowed, *code)
+		return x.findByCode(c, h, allowed, *code)
 	case ref.ID != 0:
 		row, err := c.Tx.Get(ref.ID)
 		if store.IsNotFound(err) || err == nil && !slices.Contains(allowed, row.Type) {
@@ -109,13 +109,13 @@ func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref sche
 		}
 		return row, err
 	case h.Type == "StartOfAuthority":
-		return x.named(c, h, allowed, "start-of-authority")
+		return x.findByName(c, h, allowed, "start-of-authority")
 	}
 	return nil, problem.Missing("name")
 }
 
-// named finds a definition by its name, or one of its other names.
-func (x *OptionFields) named(c *resource.Change, h *schema.Head, allowed []string, name string) (*store.Resource, error) {
+// findByName returns a definition by its name or one of its other names.
+func (x *OptionFields) findByName(c *resource.Change, h *schema.Head, allowed []string, name string) (*store.Resource, error) {
 	found, err := c.Tx.ByName("deploymentOptionDefinitions", 0, name)
 	if err != nil {
 		return nil, err
@@ -133,8 +133,8 @@ func (x *OptionFields) named(c *resource.Change, h *schema.Head, allowed []strin
 	return row, err
 }
 
-// coded finds a definition by its code.
-func (x *OptionFields) coded(c *resource.Change, h *schema.Head, allowed []string, code int64) (*store.Resource, error) {
+// findByCode returns a definition by its code.
+func (x *OptionFields) findByCode(c *resource.Change, h *schema.Head, allowed []string, code int64) (*store.Resource, error) {
 	row, err := x.search(c, h, allowed, func(d Definition) bool { return d.Code != nil && *d.Code == code })
 	if err == nil && row == nil {
 		err = problem.Field("InvalidResourceFieldValue", "code", "there is no option %d of the kind %s; deploymentOptionDefinitions lists them",
@@ -143,7 +143,7 @@ func (x *OptionFields) coded(c *resource.Change, h *schema.Head, allowed []strin
 	return row, err
 }
 
-// search finds the first definition of which something holds; nil where there is none.
+// search returns the first definition that satisfies holds, or nil.
 func (x *OptionFields) search(c *resource.Change, h *schema.Head, allowed []string, holds func(Definition) bool) (*store.Resource, error) {
 	var first int64
 	for _, kind := range allowed {
@@ -164,7 +164,7 @@ func (x *OptionFields) search(c *resource.Change, h *schema.Head, allowed []stri
 
 func (x *OptionFields) fields() *OptionFields { return x }
 
-// optionFields gives what an option has that a definition says the shape of; nil of anything else.
+// optionFields returns the fields of an option that has a definition; nil for any other object.
 func optionFields(o schema.Object) *OptionFields {
 	if x, ok := o.(interface{ fields() *OptionFields }); ok {
 		return x.fields()
@@ -172,9 +172,9 @@ func optionFields(o schema.Object) *OptionFields {
 	return nil
 }
 
-// alone refuses a second option of a definition at the same place for the same servers.
-func (x *OptionFields) alone(c *resource.Change, h *schema.Head, ref schema.Ref) error {
-	if err := x.namesAreThere(c, h, ref); err != nil {
+// checkUnique rejects a second option with the same definition, resource and server scope.
+func (x *OptionFields) checkUnique(c *resource.Change, h *schema.Head, ref schema.Ref) error {
+	if err := x.checkNamesExist(c, h, ref); err != nil {
 		return err
 	}
 	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"), store.HasParent(h.Parent),
@@ -186,13 +186,13 @@ func (x *OptionFields) alone(c *resource.Change, h *schema.Head, ref schema.Ref)
 	})
 }
 
-// collectionsNamed are the collections that names in values are of.
-var collectionsNamed = map[string]string{"mac_pool": "macPools", "class": "clientClasses", "identity": "signingKeys"}
+// namedCollections are the collections of the resources that values refer to by name, by the kind of the token.
+var namedCollections = map[string]string{"mac_pool": "macPools", "class": "clientClasses", "identity": "signingKeys"}
 
-// namesAreThere refuses a value that names what the configuration does not have, as when the option comes back by an undo.
-func (x *OptionFields) namesAreThere(c *resource.Change, h *schema.Head, ref schema.Ref) error {
+// checkNamesExist rejects a value that names resources missing from the configuration, for instance when an undo restores the option.
+func (x *OptionFields) checkNamesExist(c *resource.Change, h *schema.Head, ref schema.Ref) error {
 	format, err := formatOf(c, ref.ID)
-	if err != nil || !format.named() {
+	if err != nil || !format.hasNames() {
 		return err
 	}
 	_, err = format.Check(x.Value, func(kind string, values []string) error {
@@ -202,7 +202,7 @@ func (x *OptionFields) namesAreThere(c *resource.Change, h *schema.Head, ref sch
 	return err
 }
 
-// formatOf gives the shape of the values that a definition asks for.
+// formatOf returns the value format of a definition.
 func formatOf(c *resource.Change, id int64) (Format, error) {
 	row, err := c.Tx.Get(id)
 	if err != nil {
@@ -215,19 +215,19 @@ func formatOf(c *resource.Change, id int64) (Format, error) {
 	return ParseFormat(definition(o).ValueFormat)
 }
 
-// checkNames refuses names in a value that the configuration does not have, and gives what they name. An identity of an update policy may
-// be that of a key, and may be something else.
+// checkNames returns the ids of the resources that the names in a value refer to, and rejects unknown names. An identity of an update
+// policy may be the name of a key or any other identity, so an unknown one is accepted.
 func checkNames(c *resource.Change, configuration int64, kind string, values []string) (ids []int64, err error) {
 	if kind == "match_element" {
 		return dns.CheckMatches(c, configuration, "value", values)
 	}
 	for _, name := range values {
-		found, err := c.Tx.ByName(collectionsNamed[kind], configuration, name)
+		found, err := c.Tx.ByName(namedCollections[kind], configuration, name)
 		if err != nil {
 			return nil, err
 		}
 		if len(found) == 0 && kind != "identity" {
-			return nil, resource.NotFoundInlined("value", "there is no %s in %s of the configuration", name, collectionsNamed[kind])
+			return nil, resource.NotFoundInlined("value", "there is no %s in %s of the configuration", name, namedCollections[kind])
 		}
 		for _, row := range found {
 			ids = append(ids, row.ID)
@@ -236,7 +236,7 @@ func checkNames(c *resource.Change, configuration int64, kind string, values []s
 	return ids, nil
 }
 
-// renameInOptions gives options the new name of what their values name.
+// renameInOptions updates the option values that refer to a resource by name after the resource was renamed.
 func renameInOptions(c *resource.Change) error {
 	if c.Old == nil {
 		return nil
@@ -253,14 +253,14 @@ func renameInOptions(c *resource.Change) error {
 			}
 			_, err = c.Following("value").Change(row, func(o schema.Object) {
 				x := optionFields(o)
-				x.Value = format.rename(x.Value, func(kind, text string) string { return renamed(kind, c.Type, text, old.Name, h.Name) })
+				x.Value = format.rename(x.Value, func(kind, text string) string { return withNewName(kind, c.Type, text, old.Name, h.Name) })
 			})
 			return err
 		})
 }
 
-// renamed gives a name in a value, or what has one in it, with another name of a resource of a type.
-func renamed(kind string, t *schema.Type, text, from, to string) string {
+// withNewName returns text, which is a name or contains one, with the new name of a resource of type t.
+func withNewName(kind string, t *schema.Type, text, from, to string) string {
 	if kind == "match_element" {
 		named := func(m dns.Match) string { return m.List }
 		if t.Name == "TSIGKey" {
@@ -269,14 +269,14 @@ func renamed(kind string, t *schema.Type, text, from, to string) string {
 		changed, _ := dns.RenameInMatches([]string{text}, named, from, to)
 		return changed[0]
 	}
-	if collectionsNamed[kind] == t.Collection && text == from {
+	if namedCollections[kind] == t.Collection && text == from {
 		return to
 	}
 	return text
 }
 
-// noOptions refuses where options are for a server alone.
-func noOptions(c *resource.Change, server int64) error {
+// checkNoScopedOptions returns an error if an option has the server as its scope.
+func checkNoScopedOptions(c *resource.Change, server int64) error {
 	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
 		store.LinksTo{Targets: []int64{server}, Field: "serverScope"}}})
 	if err == nil && found != nil {

@@ -14,7 +14,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerDefinitions declares the collections of definitions of options and of vendors, with the definitions that every manager has.
+// registerDefinitions declares the collections of option definitions and vendor profiles, and seeds the built-in definitions.
 func registerDefinitions(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "vendorProfiles", Parents: []string{""}}, &VendorProfile{})
 	r.Collection(resource.Collection{Name: "deploymentOptionDefinitions", NoSearch: true}, &DHCPv4ClientOptionDefinition{},
@@ -23,120 +23,120 @@ func registerDefinitions(r *resource.Registry) {
 	r.Seed(seedDefinitions)
 }
 
-// VendorProfile is a maker of DHCP clients: what they call themselves in option 60, and which options are theirs.
+// VendorProfile is a vendor of DHCP clients: the identifier that its clients send in option 60, and its options.
 type VendorProfile struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
 	// Identifier is the vendor class identifier that the clients send (RFC 2132 section 9.13).
 	Identifier string `api:"identifier,required,nonblank,index"`
-	// Description says what the profile is for.
+	// Description is a free text about the profile.
 	Description string `api:"description,required,nonblank" length:"4000"`
 }
 
-// Definition is what every definition says of its option.
+// Definition are the fields of every option definition.
 type Definition struct {
-	// AssignableTypes are the types that may have it.
+	// AssignableTypes are the resource types that the option can be set on.
 	AssignableTypes []string `api:"assignableTypes,readOnly"`
-	// Code is its number; null where it has none.
+	// Code is the number of the option; null where it has none.
 	Code *int64 `api:"code,readOnly"`
-	// DisplayName is what people call it.
+	// DisplayName is the name of the option for people.
 	DisplayName string `api:"displayName,readOnly"`
-	// Description says what it is for.
+	// Description is the purpose of the option.
 	Description string `api:"description,readOnly"`
-	// ValueFormat is the shape of its values, with <types> in the place of what varies.
+	// ValueFormat is the format of the option's values, with a <type> in the place of each value.
 	ValueFormat json.RawMessage `api:"valueFormat,readOnly,any"`
-	// OtherNames are further names that an option may be given by.
+	// OtherNames are further names that a request may use for the option.
 	OtherNames []string `api:"otherNames,readOnly"`
 }
 
-// DHCPv4ClientOptionDefinition is an option that a DHCPv4 server sends to clients.
+// DHCPv4ClientOptionDefinition defines an option that a DHCPv4 server sends to clients.
 type DHCPv4ClientOptionDefinition struct {
 	schema.Head `head:"nonblank" parents:"" post:"no"`
 	Definition
 }
 
-// DHCPv4ServiceOptionDefinition is a setting of a DHCPv4 server.
+// DHCPv4ServiceOptionDefinition defines a setting of a DHCPv4 server.
 type DHCPv4ServiceOptionDefinition struct {
 	schema.Head `head:"nonblank" parents:"" post:"no"`
 	Definition
 }
 
-// DHCPv6ClientOptionDefinition is an option that a DHCPv6 server sends to clients.
+// DHCPv6ClientOptionDefinition defines an option that a DHCPv6 server sends to clients.
 type DHCPv6ClientOptionDefinition struct {
 	schema.Head `head:"nonblank" parents:"" post:"no"`
 	Definition
 }
 
-// DHCPv6ServiceOptionDefinition is a setting of a DHCPv6 server.
+// DHCPv6ServiceOptionDefinition defines a setting of a DHCPv6 server.
 type DHCPv6ServiceOptionDefinition struct {
 	schema.Head `head:"nonblank" parents:"" post:"no"`
 	Definition
 }
 
-// DNSOptionDefinition is a setting of a name server.
+// DNSOptionDefinition defines a setting of a name server.
 type DNSOptionDefinition struct {
 	schema.Head `head:"nonblank" parents:"" post:"no"`
 	Definition
 }
 
-// StartOfAuthorityDefinition is what is said of the start of authority of zones.
+// StartOfAuthorityDefinition defines the start of authority of zones.
 type StartOfAuthorityDefinition struct {
 	schema.Head `head:"nonblank" parents:"" post:"no"`
 	Definition
 }
 
-// DHCPv4CustomClientOptionDefinition is an option of one's own that a DHCPv4 server sends to clients.
+// DHCPv4CustomClientOptionDefinition defines a custom option that a DHCPv4 server sends to clients.
 type DHCPv4CustomClientOptionDefinition struct {
 	schema.Head `head:"required,nonblank" parents:"configurations" unique:"siblings"`
-	// AssignableTypes are the types that may have it.
+	// AssignableTypes are the resource types that the option can be set on.
 	AssignableTypes []string `api:"assignableTypes,readOnly"`
-	// Code is its number.
+	// Code is the number of the option.
 	Code int64 `api:"code,post,createOnly" min:"2" max:"255"`
-	// DisplayName is what people call it.
+	// DisplayName is the name of the option for people.
 	DisplayName string `api:"displayName,required,nonblank"`
-	// Description says what it is for.
+	// Description is the purpose of the option.
 	Description string `api:"description,required,nonblank" length:"4000"`
-	// ValueFormat is the shape of its values, with <types> in the place of what varies.
+	// ValueFormat is the format of the option's values, with a <type> in the place of each value.
 	ValueFormat json.RawMessage `api:"valueFormat,post,createOnly,any"`
 }
 
-// DHCPVendorOptionDefinition is an option of a vendor's own, a part of option 43.
+// DHCPVendorOptionDefinition defines an option of a vendor, which is a part of option 43.
 type DHCPVendorOptionDefinition struct {
 	schema.Head `head:"required,nonblank" parents:"vendorProfiles" unique:"siblings"`
-	// AssignableTypes are the types that may have it.
+	// AssignableTypes are the resource types that the option can be set on.
 	AssignableTypes []string `api:"assignableTypes,readOnly"`
-	// Code is its number within option 43.
+	// Code is the number of the option within option 43.
 	Code int64 `api:"code,post,createOnly" min:"1" max:"254"`
-	// DisplayName is what people call it.
+	// DisplayName is the name of the option for people.
 	DisplayName string `api:"displayName,required,nonblank"`
-	// Description says what it is for.
+	// Description is the purpose of the option.
 	Description string `api:"description,required,nonblank" length:"4000"`
-	// ValueFormat is the shape of its values, with <types> in the place of what varies.
+	// ValueFormat is the format of the option's values, with a <type> in the place of each value.
 	ValueFormat json.RawMessage `api:"valueFormat,post,createOnly,any"`
 }
 
-// defining is a definition, of whatever kind.
-type defining interface{ says() Definition }
+// definer is implemented by all types of definitions.
+type definer interface{ asDefinition() Definition }
 
-func (x *Definition) says() Definition { return *x }
+func (x *Definition) asDefinition() Definition { return *x }
 
-func (x *DHCPv4CustomClientOptionDefinition) says() Definition {
+func (x *DHCPv4CustomClientOptionDefinition) asDefinition() Definition {
 	return Definition{x.AssignableTypes, &x.Code, x.DisplayName, x.Description, x.ValueFormat, nil}
 }
 
-func (x *DHCPVendorOptionDefinition) says() Definition {
+func (x *DHCPVendorOptionDefinition) asDefinition() Definition {
 	return Definition{x.AssignableTypes, &x.Code, x.DisplayName, x.Description, x.ValueFormat, nil}
 }
 
-// definition gives what a definition says, whatever its kind.
+// definition returns the fields that all types of definitions have; the zero value for any other object.
 func definition(o schema.Object) Definition {
-	if d, ok := o.(defining); ok {
-		return d.says()
+	if d, ok := o.(definer); ok {
+		return d.asDefinition()
 	}
 	return Definition{}
 }
 
-// fileOf are the files with the definitions that every manager has, by their types.
-var fileOf = map[string]string{
+// definitionFiles are the files with the built-in definitions, by the type of the definitions.
+var definitionFiles = map[string]string{
 	"DHCPv4ClientOptionDefinition":  "dhcpv4_client",
 	"DHCPv4ServiceOptionDefinition": "dhcpv4_service",
 	"DHCPv6ClientOptionDefinition":  "dhcpv6_client",
@@ -145,13 +145,13 @@ var fileOf = map[string]string{
 	"StartOfAuthorityDefinition":    "soa",
 }
 
-// optionsFiles are the options that the standards, and the servers that we deploy to, have: name, code, shape, display name, description,
-// other names.
+// optionsFiles are the options of the standards and of the servers that Portolan deploys to. The columns are: name, code, format, display
+// name, description, other names.
 //
 //go:embed options/*.tsv
 var optionsFiles embed.FS
 
-// readDefinitions gives the definitions of a file.
+// readDefinitions returns the definitions in a file, and their names in the order of the file.
 func readDefinitions(file string) (names []string, all map[string]Definition, err error) {
 	text, err := optionsFiles.ReadFile("options/" + file + ".tsv")
 	if err != nil {
@@ -183,7 +183,7 @@ func readDefinitions(file string) (names []string, all map[string]Definition, er
 	return names, all, nil
 }
 
-// seedDefinitions makes the definitions that are missing, and brings those up to date that say something else.
+// seedDefinitions creates the built-in definitions that do not exist, and updates those that differ from the files.
 func seedDefinitions(c *resource.Change) error {
 	there := map[string]map[string]*store.Resource{}
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("deploymentOptionDefinitions")},
@@ -197,10 +197,10 @@ func seedDefinitions(c *resource.Change) error {
 		return err
 	}
 	for _, t := range c.API.Collection("deploymentOptionDefinitions").Types {
-		if fileOf[t.Name] == "" {
+		if definitionFiles[t.Name] == "" {
 			continue
 		}
-		names, all, err := readDefinitions(fileOf[t.Name])
+		names, all, err := readDefinitions(definitionFiles[t.Name])
 		if err != nil {
 			return err
 		}
@@ -236,14 +236,14 @@ func seedDefinitions(c *resource.Change) error {
 
 func (x *Definition) set(d Definition) { *x = d }
 
-// setDefinition sets what a definition that every manager has says.
+// setDefinition sets the fields of a built-in definition.
 func setDefinition(o schema.Object, d Definition) {
 	if x, ok := o.(interface{ set(d Definition) }); ok {
 		x.set(d)
 	}
 }
 
-// optionOf gives the type of the options that definitions of a type define: the one that refers to them.
+// optionOf returns the type of the options that definitions of a type define; nil if there is none.
 func optionOf(a *resource.API, definition string) *schema.Type {
 	for _, t := range a.Collection("deploymentOptions").Types {
 		if f, ok := t.Field("definition"); ok && slices.Contains(f.Refs, definition) {
@@ -253,7 +253,7 @@ func optionOf(a *resource.API, definition string) *schema.Type {
 	return nil
 }
 
-// assignable gives the types below which the options of a definition may lie.
+// assignable returns the resource types that options of a definition can be set on, sorted.
 func assignable(a *resource.API, definition string) (types []string) {
 	t := optionOf(a, definition)
 	for _, parent := range a.ParentsOf(t) {
@@ -269,7 +269,7 @@ func assignable(a *resource.API, definition string) (types []string) {
 	return types
 }
 
-// checkDefinition refuses a definition of one's own whose code or name is taken, or whose shape cannot be read.
+// checkDefinition rejects a custom definition whose code or name is in use, or whose name or format is malformed.
 func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json.RawMessage, builtIn string) error {
 	if strings.ContainsAny(h.Name, " \t\"{};") {
 		return problem.Invalid("name", "%q has blanks, quotes or any of { } ;", h.Name)
@@ -291,7 +291,7 @@ func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json
 	})
 }
 
-// eachDefinition calls fn for the definitions below a resource, and for those of a type that every manager has.
+// eachDefinition calls fn for the definitions whose parent is given (unless 0), and for the built-in ones of a type (unless empty).
 func eachDefinition(c *resource.Change, parent int64, builtIn string, fn func(row *store.Resource, d Definition) error) error {
 	var either store.Any
 	if parent != 0 {
@@ -310,29 +310,29 @@ func eachDefinition(c *resource.Change, parent int64, builtIn string, fn func(ro
 		})
 }
 
-// Validate refuses a definition whose code or name is taken.
+// Validate rejects a definition whose code or name is in use.
 func (x *DHCPv4CustomClientOptionDefinition) Validate(c *resource.Change) error {
 	return checkDefinition(c, &x.Head, x.Code, x.ValueFormat, "DHCPv4ClientOptionDefinition")
 }
 
-// BeforeWrite says which types may have the option.
+// BeforeWrite sets the types that the option can be set on.
 func (x *DHCPv4CustomClientOptionDefinition) BeforeWrite(c *resource.Change) error {
 	x.AssignableTypes = assignable(c.API, x.Type)
 	return nil
 }
 
-// Validate refuses a definition whose code or name is taken.
+// Validate rejects a definition whose code or name is in use.
 func (x *DHCPVendorOptionDefinition) Validate(c *resource.Change) error {
 	return checkDefinition(c, &x.Head, x.Code, x.ValueFormat, "")
 }
 
-// BeforeWrite says which types may have the option.
+// BeforeWrite sets the types that the option can be set on.
 func (x *DHCPVendorOptionDefinition) BeforeWrite(c *resource.Change) error {
 	x.AssignableTypes = assignable(c.API, x.Type)
 	return nil
 }
 
-// Validate refuses the identifier of another profile.
+// Validate rejects an identifier that another profile has.
 func (x *VendorProfile) Validate(c *resource.Change) error {
 	same, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("vendorProfiles"),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"identifier"}, Indexed: true}, Op: "eq", Value: x.Identifier},
@@ -343,7 +343,7 @@ func (x *VendorProfile) Validate(c *resource.Change) error {
 	return err
 }
 
-// BeforeWrite refuses a request to change a definition that every manager has.
+// BeforeWrite rejects requests to change a built-in definition.
 func (x *Definition) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
@@ -351,7 +351,7 @@ func (x *Definition) BeforeWrite(c *resource.Change) error {
 	return problem.Forbidden("UpdateNotAllowed", "the option %s is defined by the manager, and stays as it is", schema.HeadOf(c.Old).Name)
 }
 
-// BeforeDelete keeps a definition that every manager has.
+// BeforeDelete rejects the deletion of a built-in definition.
 func (x *Definition) BeforeDelete(c *resource.Change) error {
 	return problem.Forbidden("DeleteNotAllowed", "the option %s is defined by the manager, and stays", schema.HeadOf(c.Old).Name)
 }

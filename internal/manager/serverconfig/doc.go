@@ -1,6 +1,6 @@
-// Package serverconfig declares what a configuration says of its servers: servers, their interfaces and services, server groups, deployment
-// roles, and option definitions and options. Which options and roles are in effect for a resource is computed here for every service; what
-// follows from them for name servers is computed in dnspublish.
+// Package serverconfig declares the servers of a configuration: servers, their interfaces and services, server groups, deployment roles,
+// option definitions and options. It also computes the options and roles in effect for a resource, for every service. Package dnspublish
+// derives the data of name servers from them.
 package serverconfig
 
 //go:generate go run portolan/internal/engine/resource/gendoc

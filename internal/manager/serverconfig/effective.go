@@ -8,7 +8,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerEffective declares what comes down to a resource of options and roles: subcollections of ours.
+// registerEffective declares the subcollections of effective options and roles, which are Portolan extensions.
 func registerEffective(r *resource.Registry) {
 	for _, above := range []string{"addresses", "blocks", "clientClasses", "configurations", "macAddresses", "macPools", "networks", "ranges",
 		"servers", "serverGroups", "subclasses", "templates", "views", "zones"} {
@@ -20,8 +20,9 @@ func registerEffective(r *resource.Registry) {
 	}
 }
 
-// levels gives what a resource has options and roles from, the nearest first. Ranges that an address lies in are one level.
-func levels(tx *store.Tx, at *store.Resource) (all [][]int64, err error) {
+// inheritanceLevels returns the resources that a resource inherits options and roles from, nearest first, starting with itself. The ranges
+// that contain an address are one level.
+func inheritanceLevels(tx *store.Tx, at *store.Resource) (all [][]int64, err error) {
 	all = [][]int64{{at.ID}}
 	switch at.Collection {
 	case "addresses":
@@ -65,8 +66,8 @@ func levels(tx *store.Tx, at *store.Resource) (all [][]int64, err error) {
 	return all, nil
 }
 
-// below gives the resources of a collection right below those of the levels, and the level of each.
-func below(tx *store.Tx, collection string, levels [][]int64) (rows [][]*store.Resource, err error) {
+// resourcesByLevel returns the resources of a collection whose parents are in the levels, grouped by level.
+func resourcesByLevel(tx *store.Tx, collection string, levels [][]int64) (rows [][]*store.Resource, err error) {
 	rows = make([][]*store.Resource, len(levels))
 	at := map[int64]int{}
 	var parents store.Any
@@ -84,20 +85,20 @@ func below(tx *store.Tx, collection string, levels [][]int64) (rows [][]*store.R
 	return rows, err
 }
 
-// effectiveOptions gives the options in effect at a resource: of each definition, and for each scope of servers, the nearest one. Raw
-// options of all levels count. DNS options come down only where the configuration says so.
+// effectiveOptions returns the options in effect for a resource: the nearest one for each definition and server scope. Raw options of all
+// levels are in effect. DNS options are inherited only if the configuration enables it.
 func effectiveOptions(tx *store.Tx, a *resource.API, at *store.Resource) (ids []int64, err error) {
-	from, err := levels(tx, at)
+	from, err := inheritanceLevels(tx, at)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := below(tx, "deploymentOptions", from)
+	rows, err := resourcesByLevel(tx, "deploymentOptions", from)
 	if err != nil {
 		return nil, err
 	}
-	comesDown := true
+	inherits := true
 	if at.Configuration != 0 {
-		if comesDown, err = OptionsInherit(tx, a, at.Configuration); err != nil {
+		if inherits, err = OptionsInherit(tx, a, at.Configuration); err != nil {
 			return nil, err
 		}
 	}
@@ -105,7 +106,7 @@ func effectiveOptions(tx *store.Tx, a *resource.API, at *store.Resource) (ids []
 	for i, level := range rows {
 		for _, r := range level {
 			t := a.TypeNamed(r.Type)
-			if i > 0 && (!slices.Contains(a.ParentsOf(t), at.Collection) || !familyFits(r.Type, at.Type) || !comesDown && isDNS(r.Type)) {
+			if i > 0 && (!slices.Contains(a.ParentsOf(t), at.Collection) || !familyFits(r.Type, at.Type) || !inherits && isDNS(r.Type)) {
 				continue
 			}
 			key := fmt.Sprint(r.Type, r.Ref("definition"), r.Ref("serverScope"))
@@ -124,7 +125,7 @@ func isDNS(option string) bool {
 	return option == "DNSOption" || option == "DNSRawOption" || option == "StartOfAuthority"
 }
 
-// OptionsInherit reports whether DNS options of a configuration come down to what lies below.
+// OptionsInherit reports whether DNS options are inherited within a configuration.
 func OptionsInherit(tx *store.Tx, a *resource.API, configuration int64) (bool, error) {
 	row, err := tx.Get(configuration)
 	if err != nil {
@@ -137,13 +138,13 @@ func OptionsInherit(tx *store.Tx, a *resource.API, configuration int64) (bool, e
 	return a.TypeNamed(row.Type).IsTrue(o, "dnsOptionInheritanceEnabled"), nil
 }
 
-// effectiveRoles gives the roles in effect at a resource: of each type, view and server, those of the nearest level that has one.
+// effectiveRoles returns the roles in effect for a resource: for each type, view and server, those of the nearest level that has one.
 func effectiveRoles(tx *store.Tx, _ *resource.API, at *store.Resource) (ids []int64, err error) {
-	from, err := levels(tx, at)
+	from, err := inheritanceLevels(tx, at)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := below(tx, "deploymentRoles", from)
+	rows, err := resourcesByLevel(tx, "deploymentRoles", from)
 	if err != nil {
 		return nil, err
 	}

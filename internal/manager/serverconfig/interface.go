@@ -14,54 +14,54 @@ func registerInterfaces(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "interfaces"}, &NetworkInterface{}, &PublishedInterface{})
 }
 
-// NetworkInterface is the interface of a server. It comes with the server, and is changed through it.
+// NetworkInterface is the network interface of a server. It is created, changed and deleted with the server.
 type NetworkInterface struct {
 	schema.Head `head:"nonblank" parents:"servers" post:"no"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the interface.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// Server is the server it belongs to.
+	// Server is the server of the interface.
 	Server schema.Ref `api:"server,readOnly" column:"parent" ref:"Server|HAServer"`
-	// SecondaryAddress is its address of the other family.
+	// SecondaryAddress is its address of the other address family.
 	SecondaryAddress netip.Addr `api:"secondaryAddress"`
-	// ManagementAddress is the address by which the server is managed.
+	// ManagementAddress is the address that the server is managed at.
 	ManagementAddress netip.Addr `api:"managementAddress"`
-	// ManagementAddressPrefixLength is the length of its prefix; null: it is the machine's own affair.
+	// ManagementAddressPrefixLength is the prefix length of that address; null, because the operating system sets it.
 	ManagementAddressPrefixLength *int64 `api:"managementAddressPrefixLength,readOnly" min:"1" max:"128"`
-	// ServicesIPv4Address is the IPv4 address that services answer at.
+	// ServicesIPv4Address is the IPv4 address that services listen on.
 	ServicesIPv4Address netip.Addr `api:"servicesIpv4Address,readOnly"`
-	// ServicesIPv4PrefixLength is the length of its prefix.
+	// ServicesIPv4PrefixLength is the prefix length of that address.
 	ServicesIPv4PrefixLength *int64 `api:"servicesIpv4PrefixLength,readOnly" min:"1" max:"32"`
-	// ServicesIPv6Address is the IPv6 address that services answer at.
+	// ServicesIPv6Address is the IPv6 address that services listen on.
 	ServicesIPv6Address netip.Addr `api:"servicesIpv6Address,readOnly"`
-	// ServicesIPv6PrefixLength is the length of its prefix.
+	// ServicesIPv6PrefixLength is the prefix length of that address.
 	ServicesIPv6PrefixLength *int64 `api:"servicesIpv6PrefixLength,readOnly" min:"1" max:"128"`
 	// HABackboneAddress is its address in the network between the nodes of a pair.
 	HABackboneAddress netip.Addr `api:"haBackboneAddress,readOnly"`
-	// HABackbonePrefixLength is the length of its prefix.
+	// HABackbonePrefixLength is the prefix length of that address.
 	HABackbonePrefixLength *int64 `api:"haBackbonePrefixLength,readOnly" min:"1" max:"128"`
-	// RedundancyEnabled says whether it is bonded.
+	// RedundancyEnabled reports whether the interface is bonded.
 	RedundancyEnabled bool `api:"redundancyEnabled,readOnly"`
-	// RedundancyScenario is how it is bonded.
+	// RedundancyScenario is the mode of the bond.
 	RedundancyScenario string `api:"redundancyScenario" enum:"ACTIVE_BACKUP|ACTIVE_ACTIVE"`
 }
 
-// PublishedInterface is how others see a server behind NAT: the name and the addresses that lead to it.
+// PublishedInterface is the name and the addresses of a server as seen from the other side of NAT.
 type PublishedInterface struct {
 	schema.Head `head:"required,nonblank" parents:"servers" unique:"siblings"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the interface.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// Server is the server it belongs to.
+	// Server is the server of the interface.
 	Server schema.Ref `api:"server,readOnly" column:"parent" ref:"Server|HAServer"`
 	// PrimaryAddress is its first address.
 	PrimaryAddress netip.Addr `api:"primaryAddress,required"`
-	// SecondaryAddress is its address of the other family.
+	// SecondaryAddress is its address of the other address family.
 	SecondaryAddress netip.Addr `api:"secondaryAddress"`
 }
 
-// take sets what a request gives of the interface with its server.
-func (x *NetworkInterface) take(item schema.RefItem) error {
+// applyRequest sets the fields of the interface that a request for its server contains.
+func (x *NetworkInterface) applyRequest(item schema.RefItem) error {
 	for _, services := range []*netip.Addr{&x.ServicesIPv4Address, &x.ServicesIPv6Address} {
-		if *services == x.ManagementAddress { // services answer where the server is managed, as long as nothing else is said
+		if *services == x.ManagementAddress { // unless set, services listen on the management address
 			*services = netip.Addr{}
 		}
 	}
@@ -91,7 +91,7 @@ func (x *NetworkInterface) take(item schema.RefItem) error {
 	return nil
 }
 
-// BeforeWrite refuses to change the interface but with its server.
+// BeforeWrite rejects requests to change the interface: it is changed through its server.
 func (x *NetworkInterface) BeforeWrite(c *resource.Change) error {
 	if c.Requested() {
 		return problem.Forbidden("UpdateNotAllowed", "a network interface is changed through its server: PUT servers/%d with interfaces",
@@ -100,7 +100,7 @@ func (x *NetworkInterface) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// BeforeDelete keeps the interface while its server is there.
+// BeforeDelete rejects the deletion, unless the server is deleted.
 func (x *NetworkInterface) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
@@ -108,7 +108,7 @@ func (x *NetworkInterface) BeforeDelete(c *resource.Change) error {
 	return problem.Forbidden("DeleteNotAllowed", "a network interface goes with its server, %d", x.Server.ID)
 }
 
-// BeforeWrite reads the name, which is a host's.
+// BeforeWrite checks the name, which must be a host name, and the address families.
 func (x *PublishedInterface) BeforeWrite(*resource.Change) error {
 	x.Name = naming.Clean(x.Name)
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {

@@ -9,13 +9,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// pointsAtOnce is how many service points are looked up at a time.
-const pointsAtOnce = 200
+// maxPointsPerQuery is the maximum number of service points in one query.
+const maxPointsPerQuery = 200
 
-// PointsMoved notes as events, in a transaction, that the status or the connection of service points has become another one, of those that
-// are servers.
+// PointsMoved adds an event, in a transaction, for each server that is one of the given service points. The status or connection of the
+// points has changed to after.
 func PointsMoved(tx *store.Tx, points []string, _, after string, reasons []string) error {
-	for part := range slices.Chunk(points, pointsAtOnce) {
+	for part := range slices.Chunk(points, maxPointsPerQuery) {
 		var is store.Any
 		for _, id := range part {
 			is = append(is, store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}, Indexed: true}, Op: "eq", Value: id})

@@ -15,27 +15,27 @@ func registerOptions(r *resource.Registry) {
 	r.Rule(resource.Rule{Types: []string{"ACL", "TSIGKey", "MACPool", "DHCPv4ClientClass"}, AfterWrite: renameInOptions})
 }
 
-// OptionFields are what options have that a definition says the shape of.
+// OptionFields are the fields of options that have a definition.
 type OptionFields struct {
-	// Configuration is the configuration the option lies in.
+	// Configuration is the configuration of the option.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// ServerScope is the server, or the group of servers, that the option is for; null means all.
+	// ServerScope is the server or server group that the option is for; null means all servers.
 	ServerScope schema.Ref `api:"serverScope" ref:"Server|HAServer|ServerGroup" onDelete:"refuse"`
-	// Value is the value, of the shape that the definition says.
+	// Value is the value, in the format that the definition requires.
 	Value json.RawMessage `api:"value,any"`
 	// Code is the number of the option; null where it has none.
 	Code *int64 `api:"code" min:"1" max:"255"`
-	// Resource is what the option lies at.
+	// Resource is the resource that the option is set on.
 	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
-	// Mentions are the lists, keys, pools and classes that the value names.
+	// Mentions are the access control lists, keys, pools and classes that the value names.
 	Mentions schema.RefList `api:"mentions,hidden" onDelete:"refuse"`
 }
 
-// DHCPv4ClientOption is an option that DHCPv4 clients are sent.
+// DHCPv4ClientOption is an option that is sent to DHCPv4 clients.
 type DHCPv4ClientOption struct {
 	schema.Head `head:"nonblank" parents:"subclasses|configurations|servers|serverGroups|blocks|networks|ranges|addresses|macAddresses|macPools|clientClasses|templates"`
 	OptionFields
-	// Definition is what defines the option; a request may give its name, code or this.
+	// Definition is the definition of the option; a request may give its name, its code or this field.
 	Definition schema.Ref `api:"definition" ref:"DHCPv4ClientOptionDefinition|DHCPv4CustomClientOptionDefinition" onDelete:"refuse"`
 }
 
@@ -43,15 +43,15 @@ type DHCPv4ClientOption struct {
 type DHCPv4ServiceOption struct {
 	schema.Head `head:"nonblank" parents:"subclasses|configurations|servers|serverGroups|blocks|networks|ranges|addresses|macAddresses|macPools|clientClasses|templates"`
 	OptionFields
-	// Definition is what defines the option; a request may give its name or this.
+	// Definition is the definition of the option; a request may give its name or this field.
 	Definition schema.Ref `api:"definition" ref:"DHCPv4ServiceOptionDefinition"`
 }
 
-// DHCPv6ClientOption is an option that DHCPv6 clients are sent.
+// DHCPv6ClientOption is an option that is sent to DHCPv6 clients.
 type DHCPv6ClientOption struct {
 	schema.Head `head:"nonblank" parents:"configurations|servers|serverGroups|blocks|networks|ranges|addresses"`
 	OptionFields
-	// Definition is what defines the option; a request may give its name, code or this.
+	// Definition is the definition of the option; a request may give its name, its code or this field.
 	Definition schema.Ref `api:"definition" ref:"DHCPv6ClientOptionDefinition"`
 }
 
@@ -59,7 +59,7 @@ type DHCPv6ClientOption struct {
 type DHCPv6ServiceOption struct {
 	schema.Head `head:"nonblank" parents:"configurations|servers|serverGroups|blocks|networks|ranges|addresses"`
 	OptionFields
-	// Definition is what defines the option; a request may give its name or this.
+	// Definition is the definition of the option; a request may give its name or this field.
 	Definition schema.Ref `api:"definition" ref:"DHCPv6ServiceOptionDefinition"`
 }
 
@@ -67,34 +67,34 @@ type DHCPv6ServiceOption struct {
 type DNSOption struct {
 	schema.Head `head:"nonblank" parents:"configurations|servers|serverGroups|blocks|networks|views|zones|templates"`
 	OptionFields
-	// Definition is what defines the option; a request may give its name or this.
+	// Definition is the definition of the option; a request may give its name or this field.
 	Definition schema.Ref `api:"definition" ref:"DNSOptionDefinition"`
 }
 
-// StartOfAuthority is what the SOA records of zones say: a list of time to live, primary server, mail address, serial (auto, date or a
-// number), refresh, retry, expire and minimum; null in it is the default.
+// StartOfAuthority sets the contents of the SOA records of zones. Its value is a list of eight: time to live, primary server, mail address,
+// serial (auto, date or a number), refresh, retry, expire and minimum. A null entry means the default.
 type StartOfAuthority struct {
 	schema.Head `head:"nonblank" parents:"configurations|servers|serverGroups|blocks|networks|views|zones|templates"`
 	OptionFields
-	// Definition is what defines the option.
+	// Definition is the definition of the option.
 	Definition schema.Ref `api:"definition" ref:"StartOfAuthorityDefinition"`
 }
 
-// DHCPVendorOption is an option of a vendor's own, which the vendor's clients are sent within option 43.
+// DHCPVendorOption is an option of a vendor, which is sent to the vendor's clients within option 43.
 type DHCPVendorOption struct {
 	schema.Head `head:"nonblank" parents:"configurations|servers|serverGroups|blocks|networks|ranges|addresses|macAddresses|macPools|templates"`
 	OptionFields
-	// Definition is what defines the option.
+	// Definition is the definition of the option.
 	Definition schema.Ref `api:"definition,post" ref:"DHCPVendorOptionDefinition" onDelete:"refuse"`
 }
 
-// RawFields are what raw options have: they are text for the configuration of a server, as it stands.
+// RawFields are the fields of raw options: text that is copied into the configuration of a server.
 type RawFields struct {
-	// Configuration is the configuration the option lies in.
+	// Configuration is the configuration of the option.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// ServerScope is the server, or the group of servers, that the option is for; null means all.
+	// ServerScope is the server or server group that the option is for; null means all servers.
 	ServerScope schema.Ref `api:"serverScope" ref:"Server|HAServer|ServerGroup" onDelete:"refuse"`
-	// Resource is what the option lies at.
+	// Resource is the resource that the option is set on.
 	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
 	// Value is the text.
 	Value string `api:"value,required,nonblank" length:"65535"`
@@ -118,22 +118,24 @@ type DNSRawOption struct {
 	RawFields
 }
 
-// BeforeWrite finds the definition, and checks the value by it.
+// BeforeWrite finds the definition, and checks the value against it.
 func (x *OptionFields) BeforeWrite(c *resource.Change) error {
-	return x.define(c, schema.HeadOf(c.New), c.Type.RefOf(c.New, "definition"))
+	return x.resolveDefinition(c, schema.HeadOf(c.New), c.Type.RefOf(c.New, "definition"))
 }
 
-// Validate refuses a second option of the definition at the same place for the same servers.
+// Validate rejects a second option with the same definition, resource and server scope.
 func (x *OptionFields) Validate(c *resource.Change) error {
-	return x.alone(c, schema.HeadOf(c.New), *c.Type.RefOf(c.New, "definition"))
+	return x.checkUnique(c, schema.HeadOf(c.New), *c.Type.RefOf(c.New, "definition"))
 }
 
-// BeforeWrite refuses the option where its protocol is not served.
-func (x *RawFields) BeforeWrite(c *resource.Change) error { return fits(c, schema.HeadOf(c.New)) }
+// BeforeWrite rejects the option on a resource that does not have its protocol.
+func (x *RawFields) BeforeWrite(c *resource.Change) error {
+	return checkFamily(c, schema.HeadOf(c.New))
+}
 
-// BeforeWrite reads the eight parts.
+// BeforeWrite checks the eight parts of the value.
 func (x *StartOfAuthority) BeforeWrite(c *resource.Change) error {
-	if err := fits(c, &x.Head); err != nil {
+	if err := checkFamily(c, &x.Head); err != nil {
 		return err
 	}
 	row, err := x.definitionOf(c, &x.Head, x.Definition)
@@ -147,11 +149,11 @@ func (x *StartOfAuthority) BeforeWrite(c *resource.Change) error {
 	return checkSOA(x.Value)
 }
 
-// SOAParts are the parts of a start of authority, and what each of them is; the fourth, the serial, is read apart.
+// SOAParts are the formats of the parts of a start of authority. The fourth part, the serial, is checked separately.
 var SOAParts = []string{"<unsigned_integer_32 0..2147483647>", "<domain_name>", "<email>", "", "<unsigned_integer_32 1..2147483647>",
 	"<unsigned_integer_32 1..2147483647>", "<unsigned_integer_32 1..2147483647>", "<unsigned_integer_32 0..2147483647>"}
 
-// checkSOA refuses what is no start of authority (RFC 1035 section 3.3.13).
+// checkSOA returns an error for a value that is not a start of authority (RFC 1035 section 3.3.13).
 func checkSOA(value json.RawMessage) error {
 	bad := func(format string, args ...any) error {
 		return problem.Field("InvalidResourceFieldValue", "value", format, args...)

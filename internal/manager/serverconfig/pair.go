@@ -7,14 +7,14 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// What a server is in a pair.
+// The roles of a server in a pair.
 const (
 	notAvailable = "NOT_AVAILABLE"
 	active       = "ACTIVE"
 	passive      = "PASSIVE"
 )
 
-// nodesOf gives the nodes of a pair.
+// nodesOf returns the ids of the nodes of a pair.
 func nodesOf(_ *store.Tx, _ *resource.API, above *store.Resource) (ids []int64, err error) {
 	for _, ref := range above.Refs {
 		if ref.Field == "activeServer" || ref.Field == "passiveServer" {
@@ -24,18 +24,18 @@ func nodesOf(_ *store.Tx, _ *resource.API, above *store.Resource) (ids []int64, 
 	return ids, nil
 }
 
-// BeforeWrite puts the pair together, and takes the state that is asked for.
+// BeforeWrite checks the two nodes of a new pair, and changes the state as requested.
 func (x *HAServer) BeforeWrite(c *resource.Change) error {
 	if c.Creates() {
-		if err := x.join(c); err != nil {
+		if err := x.setNodes(c); err != nil {
 			return err
 		}
 	}
-	return x.before(c)
+	return x.prepareWrite(c)
 }
 
-// join takes two servers that stand alone as the nodes of the pair.
-func (x *HAServer) join(c *resource.Change) error {
+// setNodes checks the two servers, which must not be in a pair, and sets the profile and name of the new pair from them.
+func (x *HAServer) setNodes(c *resource.Change) error {
 	if x.ActiveServer == x.PassiveServer {
 		return problem.Field("DuplicateFieldValue", "passiveServer", "the two nodes must be two servers")
 	}
@@ -58,7 +58,7 @@ func (x *HAServer) join(c *resource.Change) error {
 	return nil
 }
 
-// node reads a server that is to be a node.
+// node returns the server with an id, or an error if it cannot be a node of a pair. field is the field of the request that names it.
 func (x *HAServer) node(c *resource.Change, field string, id int64) (*Server, error) {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) || err == nil && row.Type != "Server" {
@@ -85,10 +85,9 @@ func (x *HAServer) node(c *resource.Change, field string, id int64) (*Server, er
 	return s, nil
 }
 
-// AfterWrite makes the interface of the pair, and lets its nodes know what they are; the roles of the one that is active are the pair's
-// from then on.
+// AfterWrite creates the interface of a new pair and sets the roles of its nodes. The deployment roles of the active node move to the pair.
 func (x *HAServer) AfterWrite(c *resource.Change) error {
-	if err := x.keepInterfaces(c, &x.Head); err != nil {
+	if err := x.saveInterface(c, &x.Head); err != nil {
 		return err
 	}
 	if !c.Creates() {
@@ -98,14 +97,14 @@ func (x *HAServer) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	if err := handRoles(c, x.ActiveServer.ID, own.ID); err != nil {
+	if err := moveRoles(c, x.ActiveServer.ID, own.ID); err != nil {
 		return err
 	}
-	return x.tell(c, active, passive)
+	return x.setNodeRoles(c, active, passive)
 }
 
-// tell lets the nodes know what they are.
-func (x *HAServer) tell(c *resource.Change, first, second string) error {
+// setNodeRoles sets the role of both nodes in the pair: first for the active server, second for the passive one.
+func (x *HAServer) setNodeRoles(c *resource.Change, first, second string) error {
 	for id, role := range map[int64]string{x.ActiveServer.ID: first, x.PassiveServer.ID: second} {
 		row, err := c.Tx.Get(id)
 		if err != nil {
@@ -114,7 +113,7 @@ func (x *HAServer) tell(c *resource.Change, first, second string) error {
 		if _, err := c.Following().Change(row, func(o schema.Object) {
 			s := o.(*Server)
 			s.HARole = role
-			s.HAPeerConnectionState, s.HADiskState = "UNKNOWN", "UNKNOWN" // which nobody has asked
+			s.HAPeerConnectionState, s.HADiskState = "UNKNOWN", "UNKNOWN" // unknown, because the nodes are not queried
 			if role == notAvailable {
 				s.HAPeerConnectionState, s.HADiskState = "", ""
 			}
@@ -125,14 +124,14 @@ func (x *HAServer) tell(c *resource.Change, first, second string) error {
 	return nil
 }
 
-// turn lets the nodes swap what they are (FAILOVER), or puts the pair right again (REPAIR).
-func (x *HAServer) turn(c *resource.Change, asked string) error {
+// changeState swaps the roles of the nodes (FAILOVER), or sets them again (REPAIR). The pair stays ENABLED.
+func (x *HAServer) changeState(c *resource.Change, asked string) error {
 	x.State = Enabled
 	if FieldsOf(c.Old).State != Enabled {
 		return problem.Field("ServerNotActive", "state", "the pair is %s; %s is for one that is ENABLED", FieldsOf(c.Old).State, asked)
 	}
 	if asked == repair {
-		return x.tell(c, active, passive)
+		return x.setNodeRoles(c, active, passive)
 	}
 	for _, id := range []int64{x.ActiveServer.ID, x.PassiveServer.ID} {
 		row, err := c.Tx.Get(id)
@@ -148,23 +147,23 @@ func (x *HAServer) turn(c *resource.Change, asked string) error {
 		}
 	}
 	x.ActiveServer, x.PassiveServer = x.PassiveServer, x.ActiveServer
-	return x.tell(c, active, passive)
+	return x.setNodeRoles(c, active, passive)
 }
 
-// BeforeBelowDelete breaks the pair: its nodes stand alone again, and its roles are those of the one that is active.
+// BeforeBelowDelete dissolves the pair: its nodes are single servers again, and its deployment roles move to the active node.
 func (x *HAServer) BeforeBelowDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
 	}
-	if err := noOwnOptions(c, x.ID); err != nil {
+	if err := checkNoOwnOptions(c, x.ID); err != nil {
 		return err
 	}
-	if err := x.tell(c, notAvailable, notAvailable); err != nil {
+	if err := x.setNodeRoles(c, notAvailable, notAvailable); err != nil {
 		return err
 	}
 	own, err := ownInterface(c, x.ActiveServer.ID)
 	if err != nil || own == nil {
 		return err
 	}
-	return handRoles(c, x.ID, own.ID)
+	return moveRoles(c, x.ID, own.ID)
 }

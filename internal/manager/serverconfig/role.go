@@ -10,7 +10,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerRoles declares the collection of deployment roles, what is found of them below servers, and the roles in effect.
+// registerRoles declares the collection of deployment roles, and the subcollection of the roles of a server.
 func registerRoles(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "deploymentRoles"}, &DNSDeploymentRole{}, &DHCPDeploymentRole{}, &TFTPDeploymentRole{})
 	r.Computed(resource.ComputedSub{Below: "servers", Name: "deploymentRoles", Find: func(tx *store.Tx, _ *resource.API,
@@ -19,7 +19,7 @@ func registerRoles(r *resource.Registry) {
 	}})
 }
 
-// Types of DNS roles, and of their interfaces.
+// Types of DNS roles, and of the interfaces in them.
 const (
 	RolePrimary           = "PRIMARY"
 	RoleHiddenPrimary     = "HIDDEN_PRIMARY"
@@ -33,75 +33,75 @@ const (
 	InterfaceZoneTransfer = "ZONE_TRANSFER"
 )
 
-// DNSDeploymentRole says which interfaces answer for a view, a zone, or the reverse zones of a block or network, and as what.
+// DNSDeploymentRole assigns interfaces to a view, a zone, or the reverse zones of a block or network, with the role of their servers.
 type DNSDeploymentRole struct {
 	schema.Head `head:"readOnly" parents:"blocks|networks|views|zones"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the role.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// RoleType is what the servers are for the zones: who writes them, who copies them, who forwards.
+	// RoleType is the role of the servers for the zones, such as primary, secondary or forwarding.
 	RoleType string `api:"roleType,required" enum:"PRIMARY|HIDDEN_PRIMARY|SECONDARY|STEALTH_SECONDARY|FORWARDING|STUB|RECURSIVE|NONE"`
-	// View is the view that reverse zones of a block or network lie in; elsewhere the one that the zone lies in.
+	// View is the view of the reverse zones of a block or network. For a zone or view it is the view itself or that of the zone.
 	View schema.Ref `api:"view" ref:"View"`
-	// NSRecordTTL is the time to live of the NS records of these servers, in seconds; null for the zone's.
+	// NSRecordTTL is the time to live of the NS records of these servers, in seconds; null for that of the zone.
 	NSRecordTTL *int64 `api:"nsRecordTtl" min:"0" max:"2147483647"`
 	// Interfaces are the interfaces, each with its deploymentRoleInterfaceType and deploymentRoleInterfaceProtocol.
 	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1" ref:"NetworkInterface|PublishedInterface" onDelete:"refuse" filterAs:"serverInterface"`
-	// Resource is what the role is for.
+	// Resource is the resource that the role is for.
 	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
-	// RoleInterfaces are the same with what each is in the role, as they were given.
+	// RoleInterfaces are the interfaces as they were given, each with its type in the role.
 	RoleInterfaces []RoleInterface `api:"roleInterfaces,readOnly"`
 
-	// kept says that the interfaces were set with what each is, and are not read again.
-	kept bool
+	// isParsed reports whether RoleInterfaces is already set, so that BeforeWrite does not read Interfaces again.
+	isParsed bool
 }
 
-// DHCPDeploymentRole says which interface gives out the addresses of a block or network, and which one takes over from it.
+// DHCPDeploymentRole assigns the interfaces that serve the addresses of a block or network: a primary one and an optional failover peer.
 type DHCPDeploymentRole struct {
 	schema.Head `head:"readOnly" parents:"blocks|networks|macPools|clientClasses"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the role.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// RoleType is what the server is: it serves, or is only planned.
+	// RoleType is the role of the server: it serves (PRIMARY), or is only planned (NONE).
 	RoleType string `api:"roleType,required" enum:"PRIMARY|NONE"`
-	// Interfaces are the interfaces: one PRIMARY, and at most one SECONDARY, which makes a failover pair.
+	// Interfaces are the interfaces: one PRIMARY, and at most one SECONDARY, which together are a failover pair.
 	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1" ref:"NetworkInterface|PublishedInterface" onDelete:"refuse" filterAs:"serverInterface"`
-	// Resource is what the role is for.
+	// Resource is the resource that the role is for.
 	Resource schema.Ref `api:"resource,readOnly" column:"parent" onSplit:"copy"`
-	// RoleInterfaces are the same with what each is in the role, as they were given.
+	// RoleInterfaces are the interfaces as they were given, each with its type in the role.
 	RoleInterfaces []RoleInterface `api:"roleInterfaces,readOnly"`
 
-	// kept says that the interfaces were set with what each is, and are not read again.
-	kept bool
+	// isParsed reports whether RoleInterfaces is already set, so that BeforeWrite does not read Interfaces again.
+	isParsed bool
 }
 
-// TFTPDeploymentRole says which server gives out the files of a TFTP group.
+// TFTPDeploymentRole assigns the server that serves the files of a TFTP group.
 type TFTPDeploymentRole struct {
 	schema.Head `head:"readOnly" parents:"tftpGroups"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the role.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// RoleType is TFTP.
+	// RoleType is always TFTP.
 	RoleType string `api:"roleType" enum:"TFTP" default:"TFTP"`
-	// Server is the server.
+	// Server is the server that serves the files.
 	Server schema.Ref `api:"server,required" ref:"Server|HAServer" onDelete:"refuse"`
 }
 
 // RoleInterface is an interface in a role.
 type RoleInterface struct {
-	// ID is the interface.
+	// ID is the id of the interface.
 	ID int64 `api:"id,required"`
-	// Kind is what it is in the role: of DNS SERVICE (answers), ZONE_TRANSFER (secondaries fetch from it) or TARGET (questions are sent
-	// there), of DHCP PRIMARY or SECONDARY.
+	// Kind is the type of the interface in the role. For DNS: SERVICE (answers queries), ZONE_TRANSFER (secondaries transfer zones from it)
+	// or TARGET (queries are forwarded to it). For DHCP: PRIMARY or SECONDARY.
 	Kind string `api:"deploymentRoleInterfaceType,required"`
-	// Protocol is the family of the address that zones are transferred from; null where either is.
+	// Protocol is the address family for zone transfers; null for either.
 	Protocol string `api:"deploymentRoleInterfaceProtocol" enum:"IPV4|IPV6"`
 }
 
-// The ways in which an interface is in a role; the first of each is what holds where nothing is said.
+// The types of interfaces in roles; the first one is the default.
 var (
 	dnsKinds  = []string{"SERVICE", "ZONE_TRANSFER", "TARGET"}
 	dhcpKinds = []string{"PRIMARY", "SECONDARY"}
 )
 
-// readInterfaces reads the interfaces of a request.
+// readInterfaces returns the interfaces of a request. kinds are the types that the role allows; protocols reports whether it has protocols.
 func readInterfaces(list schema.RefList, kinds []string, protocols bool) (all []RoleInterface, err error) {
 	for i, item := range list.Items {
 		one := RoleInterface{ID: item.ID, Kind: item.Text["deploymentRoleInterfaceType"], Protocol: item.Text["deploymentRoleInterfaceProtocol"]}
@@ -123,8 +123,8 @@ func readInterfaces(list schema.RefList, kinds []string, protocols bool) (all []
 	return all, nil
 }
 
-// ids gives the interfaces, each once.
-func ids(list []RoleInterface) schema.RefList {
+// uniqueRefs returns the interfaces, each once.
+func uniqueRefs(list []RoleInterface) schema.RefList {
 	refs := schema.RefList{Given: true}
 	for _, one := range list {
 		if !slices.ContainsFunc(refs.Items, func(other schema.RefItem) bool { return other.ID == one.ID }) {
@@ -134,7 +134,7 @@ func ids(list []RoleInterface) schema.RefList {
 	return refs
 }
 
-// serversOf gives the servers of interfaces, and refuses interfaces that are none.
+// serversOf returns the server of each interface, or an error for an id that is not an interface of a usable server.
 func serversOf(c *resource.Change, list []RoleInterface) (servers []*store.Resource, err error) {
 	for _, one := range list {
 		head, err := c.Tx.Head(one.ID)
@@ -164,21 +164,21 @@ func serversOf(c *resource.Change, list []RoleInterface) (servers []*store.Resou
 	return servers, nil
 }
 
-// BeforeWrite reads the interfaces, and the view.
+// BeforeWrite reads the interfaces, and sets the view.
 func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 	x.Name = x.RoleType
-	if x.Interfaces.Given && !x.kept {
+	if x.Interfaces.Given && !x.isParsed {
 		if x.RoleInterfaces, err = readInterfaces(x.Interfaces, dnsKinds, true); err != nil {
 			return err
 		}
-		x.Interfaces = ids(x.RoleInterfaces)
+		x.Interfaces = uniqueRefs(x.RoleInterfaces)
 	}
 	above, err := c.Tx.Head(x.Parent)
 	if err != nil {
 		return err
 	}
 	if above.Collection != "views" && above.Collection != "zones" {
-		return x.defaultView(c, above.Configuration)
+		return x.setDefaultView(c, above.Configuration)
 	}
 	view, err := viewOf(c.Tx, above)
 	if err != nil {
@@ -192,8 +192,8 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 	return nil
 }
 
-// defaultView sets the view of a role that names none, where its configuration has one view alone.
-func (x *DNSDeploymentRole) defaultView(c *resource.Change, configuration int64) error {
+// setDefaultView sets the view of a role that names none, if its configuration has exactly one view.
+func (x *DNSDeploymentRole) setDefaultView(c *resource.Change, configuration int64) error {
 	if x.View.ID != 0 {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (x *DNSDeploymentRole) defaultView(c *resource.Change, configuration int64)
 	return err
 }
 
-// viewOf gives the view that a zone lies in, however deep.
+// viewOf returns the view of a zone at any depth.
 func viewOf(tx *store.Tx, at store.Head) (int64, error) {
 	var err error
 	for at.Collection != "views" {
@@ -218,7 +218,7 @@ func viewOf(tx *store.Tx, at store.Head) (int64, error) {
 	return at.ID, nil
 }
 
-// Validate refuses roles that do not fit the servers, and a second role of a server for the same.
+// Validate rejects interfaces of unusable servers, and a second role of a server for the same resource and view.
 func (x *DNSDeploymentRole) Validate(c *resource.Change) error {
 	_, err := serversOf(c, x.RoleInterfaces)
 	if err != nil || x.RoleType == "NONE" {
@@ -227,16 +227,17 @@ func (x *DNSDeploymentRole) Validate(c *resource.Change) error {
 	if !slices.ContainsFunc(x.RoleInterfaces, func(one RoleInterface) bool { return one.Kind != "ZONE_TRANSFER" }) {
 		return problem.Field("MissingRequiredDeploymenetRoleInterface", "interfaces", "none of them is a SERVICE interface")
 	}
-	return noneLike(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
+	return checkNoDuplicate(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
 		other, _ := o.(*DNSDeploymentRole)
-		if x.Parent == x.View.ID && Resolves(x.RoleType) != Resolves(other.RoleType) { // of a view a server answers and resolves names
+		// A server may have two roles of a view: one that serves zones and one that resolves.
+		if x.Parent == x.View.ID && Resolves(x.RoleType) != Resolves(other.RoleType) {
 			return nil, other.View.ID
 		}
 		return withoutTargets(other.RoleInterfaces), other.View.ID
 	}, withoutTargets(x.RoleInterfaces), x.View.ID)
 }
 
-// withoutTargets gives the interfaces that have a role: whom they ask may be asked by many.
+// withoutTargets returns the interfaces other than targets: the same target may be in several roles.
 func withoutTargets(all []RoleInterface) []RoleInterface {
 	return slices.DeleteFunc(slices.Clone(all), func(one RoleInterface) bool { return one.Kind == InterfaceTarget })
 }
@@ -244,17 +245,17 @@ func withoutTargets(all []RoleInterface) []RoleInterface {
 // BeforeWrite reads the interfaces.
 func (x *DHCPDeploymentRole) BeforeWrite(*resource.Change) (err error) {
 	x.Name = x.RoleType
-	if !x.Interfaces.Given || x.kept {
+	if !x.Interfaces.Given || x.isParsed {
 		return nil
 	}
 	if x.RoleInterfaces, err = readInterfaces(x.Interfaces, dhcpKinds, false); err != nil {
 		return err
 	}
-	x.Interfaces = ids(x.RoleInterfaces)
+	x.Interfaces = uniqueRefs(x.RoleInterfaces)
 	return nil
 }
 
-// Validate asks for one primary, and at most one secondary, of servers that can give out addresses.
+// Validate requires one primary and at most one secondary interface, on two servers that can serve DHCP.
 func (x *DHCPDeploymentRole) Validate(c *resource.Change) error {
 	count := map[string]int{}
 	for _, one := range x.RoleInterfaces {
@@ -282,15 +283,16 @@ func (x *DHCPDeploymentRole) Validate(c *resource.Change) error {
 	if len(servers) > 1 && servers[0].ID == servers[1].ID {
 		return problem.Field("ConflictingResourceFieldValues", "interfaces", "both are of server %d; a pair has two servers", servers[0].ID)
 	}
-	return noneLike(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
+	return checkNoDuplicate(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
 		other, _ := o.(*DHCPDeploymentRole)
 		return other.RoleInterfaces, 0
 	}, x.RoleInterfaces, 0)
 }
 
-// noneLike refuses a second role of the same type and place, and in the same view, for an interface that has one.
-func noneLike(c *resource.Change, id, parent int64, kind string, of func(schema.Object) ([]RoleInterface, int64), mine []RoleInterface,
-	view int64) error {
+// checkNoDuplicate rejects a second role of the same type, resource and view for an interface.
+func checkNoDuplicate(c *resource.Change, id, parent int64, kind string, of func(schema.Object) ([]RoleInterface, int64),
+	mine []RoleInterface, view int64,
+) error {
 	return c.Each(store.All{store.InCollection("deploymentRoles"), store.HasParent(parent)}, func(row *store.Resource, o schema.Object) error {
 		if row.ID == id || row.Type != kind {
 			return nil
@@ -306,13 +308,13 @@ func noneLike(c *resource.Change, id, parent int64, kind string, of func(schema.
 	})
 }
 
-// BeforeWrite names the role.
+// BeforeWrite sets the name and the type of the role.
 func (x *TFTPDeploymentRole) BeforeWrite(*resource.Change) error {
 	x.Name, x.RoleType = "TFTP", "TFTP"
 	return nil
 }
 
-// Validate refuses a second role of the group for the server.
+// Validate rejects a second role of the group for the server.
 func (x *TFTPDeploymentRole) Validate(c *resource.Change) error {
 	return c.Each(store.All{store.InCollection("deploymentRoles"), store.HasParent(x.Parent)}, func(row *store.Resource,
 		o schema.Object) error {
@@ -323,7 +325,7 @@ func (x *TFTPDeploymentRole) Validate(c *resource.Change) error {
 	})
 }
 
-// rolesOf gives the roles of a server: those of its interfaces, and those that name it.
+// rolesOf returns the ids of the roles of a server: those of its interfaces, and those that name the server.
 func rolesOf(tx *store.Tx, server int64) (found []int64, err error) {
 	own, err := tx.Children(server)
 	if err != nil {
@@ -338,8 +340,8 @@ func rolesOf(tx *store.Tx, server int64) (found []int64, err error) {
 	return found, err
 }
 
-// handRoles gives the roles of a server to an interface of another one.
-func handRoles(c *resource.Change, from, to int64, types ...string) error {
+// moveRoles moves the roles of a server to an interface of another server. types selects the types of roles to move; none means all.
+func moveRoles(c *resource.Change, from, to int64, types ...string) error {
 	found, err := rolesOf(c.Tx, from)
 	if err != nil {
 		return err
@@ -373,12 +375,12 @@ func handRoles(c *resource.Change, from, to int64, types ...string) error {
 			switch x := o.(type) {
 			case *DNSDeploymentRole:
 				x.RoleInterfaces = replace(x.RoleInterfaces)
-				x.Interfaces = ids(x.RoleInterfaces)
-				x.kept = true
+				x.Interfaces = uniqueRefs(x.RoleInterfaces)
+				x.isParsed = true
 			case *DHCPDeploymentRole:
 				x.RoleInterfaces = replace(x.RoleInterfaces)
-				x.Interfaces = ids(x.RoleInterfaces)
-				x.kept = true
+				x.Interfaces = uniqueRefs(x.RoleInterfaces)
+				x.isParsed = true
 			case *TFTPDeploymentRole:
 				x.Server = schema.Ref{ID: head.Parent}
 			}
@@ -389,18 +391,18 @@ func handRoles(c *resource.Change, from, to int64, types ...string) error {
 	return nil
 }
 
-// registerRoleMoves declares the moves of roles.
+// registerRoleMoves declares the collection of role moves.
 func registerRoleMoves(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "moves"}, &DeploymentRoleMove{})
 }
 
-// DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it.
+// DeploymentRoleMove moves the roles of a server to another interface, and is the record of the move.
 type DeploymentRoleMove struct {
 	schema.Head `head:"readOnly" parents:"servers"`
 	schema.Recorded
-	// RoleTypes are the types of the roles that are moved.
+	// RoleTypes are the types of the roles to move.
 	RoleTypes []string `api:"roleTypes,post" enum:"DHCPDeploymentRole|DNSDeploymentRole" min:"1"`
-	// Destination is the interface that they are moved to.
+	// Destination is the interface to move the roles to.
 	Destination schema.Ref `api:"destination,post" ref:"NetworkInterface|PublishedInterface"`
 	// Source is the server whose roles are moved.
 	Source schema.Ref `api:"source,readOnly" column:"parent" ref:"Server|HAServer"`
@@ -408,7 +410,7 @@ type DeploymentRoleMove struct {
 	Moved schema.RefList `api:"moved,hidden" ref:"DHCPDeploymentRole|DNSDeploymentRole" back:"moves" onDelete:"clear"`
 }
 
-// BeforeWrite notes the roles that are moved.
+// BeforeWrite records the roles that are moved.
 func (x *DeploymentRoleMove) BeforeWrite(c *resource.Change) error {
 	found, err := rolesOf(c.Tx, x.Parent)
 	if err != nil || !c.Creates() {
@@ -428,23 +430,23 @@ func (x *DeploymentRoleMove) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// AfterWrite moves the roles of the server that the request was sent below.
+// AfterWrite moves the roles of the server that is the parent of the request.
 func (x *DeploymentRoleMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	if err := noOptions(c, x.Parent); err != nil {
+	if err := checkNoScopedOptions(c, x.Parent); err != nil {
 		return err
 	}
-	return handRoles(c, x.Parent, x.Destination.ID, x.RoleTypes...)
+	return moveRoles(c, x.Parent, x.Destination.ID, x.RoleTypes...)
 }
 
-// Resolves reports whether servers have answers from others by a type of role, and none of their own.
+// Resolves reports whether servers with a role type get answers from other servers instead of their own zones.
 func Resolves(kind string) bool {
 	return kind == RoleForwarding || kind == RoleStub || kind == recursive
 }
 
-// ConfigurationViews gives the views of a configuration.
+// ConfigurationViews returns the ids of the views of a configuration.
 func ConfigurationViews(tx *store.Tx, configuration int64) (ids []int64, err error) {
 	return ids, tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"), store.HasParent(configuration)}},
 		func(r *store.Resource) error {

@@ -25,122 +25,123 @@ func registerServers(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "interfaces"}, &ServerGroupInterface{})
 }
 
-// ServerFields are what single servers and pairs have.
+// ServerFields are the fields that single servers and pairs have in common.
 type ServerFields struct {
-	// Configuration is the configuration the server lies in.
+	// Configuration is the configuration of the server.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// State says whether the server is used; a PATCH of it alone changes it, and asks for more: FAILOVER, REPAIR, RESET_CONTROL.
+	// State is ENABLED or DISABLED. It is changed by a PATCH only, which can also request FAILOVER, REPAIR or RESET_CONTROL.
 	State string `api:"state" enum:"ENABLED|DISABLED|FAILOVER|RESET_CONTROL|REPAIR|DISABLE"`
-	// Username is the name that the machine is signed in to with.
+	// Username is the user name for the machine.
 	Username string `api:"username,nonblank"`
-	// Password is the password for it; it is taken, and never shown.
+	// Password is the password of that user; it is never shown.
 	Password schema.Secret `api:"password,nonblank"`
-	// ServerGroup is the group whose options the server has.
+	// ServerGroup is the group that the server inherits options from.
 	ServerGroup schema.Ref `api:"serverGroup" ref:"ServerGroup" back:"servers"`
-	// Connected says whether the server is managed, or only planned.
+	// Connected reports whether the server is managed; false means that it is only planned.
 	Connected bool `api:"connected,notNull"`
-	// MonitoringEnabled says whether the server is watched; null where its configuration says so.
+	// MonitoringEnabled controls whether the server is monitored; null for the setting of the configuration.
 	MonitoringEnabled *bool `api:"monitoringEnabled"`
-	// SNMP is how it is asked by SNMP; null where its configuration says so.
+	// SNMP is the SNMP access data of the server; null for that of the configuration.
 	SNMP *snmp.Settings `api:"snmp"`
-	// Interfaces is its interface, by name and managementAddress.
+	// Interfaces is the network interface of the server, given by name and managementAddress.
 	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1"`
-	// Location is where the server stands.
+	// Location is the location of the server.
 	Location schema.Ref `api:"location" ref:"Location" back:"annotatedResources"`
-	// Statistics is what was measured of it; empty where it is not watched.
+	// Statistics are the measurements of the server; empty where it is not monitored.
 	Statistics map[string]string `api:"statistics,readOnly"`
-	// OverrideDHCPValidation says whether the server's own fields say how DHCP data is checked.
+	// OverrideDHCPValidation controls whether the server's own settings for checks of DHCP data replace those of the configuration.
 	OverrideDHCPValidation bool `api:"overrideConfigurationLevelDhcpValidation,put"`
-	// OverrideDNSValidation says whether the server's own fields say how DNS data is checked.
+	// OverrideDNSValidation controls whether the server's own settings for checks of DNS data replace those of the configuration.
 	OverrideDNSValidation bool `api:"overrideConfigurationLevelDnsValidation,put"`
-	// DHCPConfigurationValidationEnabled says whether DHCP data is checked before it is deployed.
+	// DHCPConfigurationValidationEnabled controls whether DHCP data is checked before a deployment.
 	DHCPConfigurationValidationEnabled bool `api:"dhcpConfigurationValidationEnabled,put"`
-	// DNSConfigurationValidationEnabled says whether DNS data is checked before it is deployed.
+	// DNSConfigurationValidationEnabled controls whether DNS data is checked before a deployment.
 	DNSConfigurationValidationEnabled bool `api:"dnsConfigurationValidationEnabled,put"`
-	// DNSZoneValidationEnabled says whether zones are checked before they are deployed.
+	// DNSZoneValidationEnabled controls whether zones are checked before a deployment.
 	DNSZoneValidationEnabled bool `api:"dnsZoneValidationEnabled,put"`
-	// CheckIntegrityValidation is how far a zone's integrity is checked.
+	// CheckIntegrityValidation is the extent of the integrity check of zones.
 	CheckIntegrityValidation string `api:"checkIntegrityValidation,put,notNull" enum:"NONE|LOCAL|LOCAL_SIBLING|FULL|FULL_SIBLING" default:"FULL"`
-	// CheckMxCnameValidation is what an MX record that leads to an alias gets.
+	// CheckMxCnameValidation is the action for an MX record that points to an alias.
 	CheckMxCnameValidation string `api:"checkMxCnameValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckMxValidation is what an MX record that leads to an address gets.
+	// CheckMxValidation is the action for an MX record that points to an address.
 	CheckMxValidation string `api:"checkMxValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckNamesValidation is what a name that is no host name gets.
+	// CheckNamesValidation is the action for a name that is not a valid host name.
 	CheckNamesValidation string `api:"checkNamesValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckNSValidation is what an NS record that leads to an address gets.
+	// CheckNSValidation is the action for an NS record that points to an address.
 	CheckNSValidation string `api:"checkNsValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckSrvCnameValidation is what an SRV record that leads to an alias gets.
+	// CheckSrvCnameValidation is the action for an SRV record that points to an alias.
 	CheckSrvCnameValidation string `api:"checkSrvCnameValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
-	// CheckWildcardValidation is what a wildcard that is not at the front gets.
+	// CheckWildcardValidation is the action for a wildcard that is not the first label.
 	CheckWildcardValidation string `api:"checkWildcardValidation,put,notNull" enum:"IGNORE|WARN" default:"WARN"`
-	// PrivateAddress is the address by which the manager reaches a server behind NAT.
+	// PrivateAddress is the address at which the manager reaches a server behind NAT.
 	PrivateAddress netip.Addr `api:"privateAddress"`
-	// EncryptedNotificationsEnabled asks that the server's notifications come encrypted, as those of service points always do.
+	// EncryptedNotificationsEnabled requests encrypted notifications from the server. Service points always encrypt them.
 	EncryptedNotificationsEnabled *bool `api:"encryptedNotificationsEnabled,writeOnly"`
-	// ManagementURL is where a load balancer is managed.
+	// ManagementURL is the management address of a load balancer.
 	ManagementURL string `api:"managementUrl,nonblank"`
 	// SelfIPAddress is the address of a GTM in its own network.
 	SelfIPAddress netip.Addr `api:"selfIpAddress"`
-	// ServiceProviderAccount is the account at a provider of DNS in a cloud, which is refused: those are not driven.
+	// ServiceProviderAccount is the account at a cloud DNS provider. It is rejected, because Portolan does not control such providers.
 	ServiceProviderAccount string `api:"serviceProviderAccount,nonblank"`
-	// ServiceProviderAPIKey is the key of that account, which is refused for the same reason.
+	// ServiceProviderAPIKey is the key of that account. It is rejected for the same reason.
 	ServiceProviderAPIKey string `api:"serviceProviderApiKey,nonblank"`
-	// HABackboneEnabled says whether the nodes of a pair have a network of their own.
+	// HABackboneEnabled reports whether the nodes of a pair have a network between them.
 	HABackboneEnabled bool `api:"haBackboneEnabled,put"`
-	// HAPingAddress is what a node of a pair pings to know whether it is cut off.
+	// HAPingAddress is the address that a node of a pair pings to find out whether it is isolated.
 	HAPingAddress netip.Addr `api:"haPingAddress"`
-	// DHCPServicePrincipal is who its DHCP service signs in as.
+	// DHCPServicePrincipal is the Kerberos principal of its DHCP service.
 	DHCPServicePrincipal schema.Ref `api:"dhcpServicePrincipal" ref:"KerberosServicePrincipal" onDelete:"refuse"`
-	// DNSServicePrincipal is who its DNS service signs in as.
+	// DNSServicePrincipal is the Kerberos principal of its DNS service.
 	DNSServicePrincipal schema.Ref `api:"dnsServicePrincipal" ref:"KerberosServicePrincipal" onDelete:"refuse"`
-	// InheritedFields are the fields whose values come from above.
+	// InheritedFields are the fields whose values are inherited from the configuration.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
-	// ServicePoint is the id of the service point of the fleet that the server is; null where it is none.
+	// ServicePoint is the id of the service point of the fleet that runs this server; null if there is none.
 	ServicePoint string `api:"servicePoint,index"`
 
-	// wanted are the interfaces of the request, for AfterWrite to make.
-	wanted schema.RefList
+	// requested are the interfaces of the request, which AfterWrite creates or changes.
+	requested schema.RefList
 }
 
-// Server is a machine that answers for names, or gives out addresses.
+// Server is a machine that serves DNS or DHCP.
 type Server struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
 	ServerFields
-	// Profile is the model of the machine; OTHER_DNS_SERVER is one that somebody else runs.
+	// Profile is the model of the machine; OTHER_DNS_SERVER is a server that Portolan does not operate.
 	Profile string `api:"profile,required" enum:"ADONIS_XMB4|ADONIS_XMB3|ADONIS_XMB2|OTHER_DNS_SERVER|AFILIAS_DNS_SERVER|ADONIS_800|ADONIS_1200|ADONIS_1900|ADONIS_1950|DNS_DHCP_SERVER_20|DNS_DHCP_SERVER_45|DNS_DHCP_SERVER_60|DNS_DHCP_SERVER_100|DNS_DHCP_SERVER_100_D|LTM|GTM|DNS_DHCP_GEN4_7000|DNS_DHCP_GEN4_5000|DNS_DHCP_GEN4_4000|DNS_DHCP_GEN4_2000|CLOUD_DNS_SERVER"`
-	// DedicatedManagementEnabled says whether the server is managed over an interface of its own.
+	// DedicatedManagementEnabled controls whether the server is managed over an interface of its own.
 	DedicatedManagementEnabled bool `api:"dedicatedManagementEnabled,put"`
-	// HARole is what the server is in a pair.
+	// HARole is the role of the server in a pair.
 	HARole string `api:"haRole,readOnly" enum:"NOT_AVAILABLE|PASSIVE|ACTIVE" default:"NOT_AVAILABLE"`
-	// HAPeerConnectionState is how the node sees the other one of its pair.
+	// HAPeerConnectionState is the state of the connection to the other node of the pair.
 	HAPeerConnectionState string `api:"haPeerConnectionState,readOnly" enum:"DEGRADED|FAILOVER|HEALTHY|INITIALIZING|REPAIR|SYNCHRONIZING|UNKNOWN|UP_TO_DATE"`
-	// HADiskState is how alike the disks of the pair are.
+	// HADiskState is the state of the disk synchronization of the pair.
 	HADiskState string `api:"haDiskState,readOnly" enum:"DEGRADED|FAILOVER|HEALTHY|INITIALIZING|REPAIR|SYNCHRONIZING|UNKNOWN|UP_TO_DATE"`
-	// HSMSupportEnabled says whether a hardware security module is used.
+	// HSMSupportEnabled controls whether a hardware security module is used.
 	HSMSupportEnabled bool `api:"hsmSupportEnabled,put"`
-	// InterfaceRedundancyEnabled says whether interfaces are bonded.
+	// InterfaceRedundancyEnabled controls whether interfaces are bonded.
 	InterfaceRedundancyEnabled bool `api:"interfaceRedundancyEnabled,put"`
-	// TransferKey is the key that transfers of zones from a server of somebody else are signed with; null: none is. (Ours.)
+	// TransferKey is the key that signs zone transfers from a server of the profile OTHER_DNS_SERVER; null for unsigned transfers. A
+	// Portolan extension.
 	TransferKey schema.Ref `api:"transferKey" ref:"TSIGKey" onDelete:"refuse"`
 }
 
-// HAServer is a pair of servers of which one answers, and the other stands by.
+// HAServer is a pair of servers: an active one that serves, and a passive one as its standby.
 type HAServer struct {
 	schema.Head `head:"put,nonblank" unique:"siblings"`
 	ServerFields
 	// Profile is the model of its nodes.
 	Profile string `api:"profile,readOnly" enum:"ADONIS_XMB4|ADONIS_XMB3|ADONIS_XMB2|OTHER_DNS_SERVER|AFILIAS_DNS_SERVER|ADONIS_800|ADONIS_1200|ADONIS_1900|ADONIS_1950|DNS_DHCP_SERVER_20|DNS_DHCP_SERVER_45|DNS_DHCP_SERVER_60|DNS_DHCP_SERVER_100|DNS_DHCP_SERVER_100_D|LTM|GTM|DNS_DHCP_GEN4_7000|DNS_DHCP_GEN4_5000|DNS_DHCP_GEN4_4000|DNS_DHCP_GEN4_2000|CLOUD_DNS_SERVER"`
-	// ActiveServer is the server that answers at first, by its id.
+	// ActiveServer is the server that is active first, by its id.
 	ActiveServer schema.Ref `api:"activeServer,post,createOnly,writeOnly" ref:"Server" onDelete:"refuse"`
-	// PassiveServer is the other one, by its id.
+	// PassiveServer is the other server, by its id.
 	PassiveServer schema.Ref `api:"passiveServer,post,createOnly,writeOnly" ref:"Server" onDelete:"refuse"`
 }
 
-// The states of a server, and what a PATCH of the state asks for beside them.
+// The states of a server, and the further values of state that a PATCH can request.
 const (
 	Enabled      = "ENABLED"
 	disabled     = "DISABLED"
-	disable      = "DISABLE" // as guides have it
+	disable      = "DISABLE" // the spelling in published guides
 	failover     = "FAILOVER"
 	resetControl = "RESET_CONTROL"
 	repair       = "REPAIR"
@@ -148,7 +149,7 @@ const (
 
 func (x *ServerFields) fields() *ServerFields { return x }
 
-// FieldsOf gives what single servers and pairs have; nil of anything else.
+// FieldsOf returns the fields that single servers and pairs have in common; nil for any other object.
 func FieldsOf(o schema.Object) *ServerFields {
 	if x, ok := o.(interface{ fields() *ServerFields }); ok {
 		return x.fields()
@@ -156,7 +157,7 @@ func FieldsOf(o schema.Object) *ServerFields {
 	return nil
 }
 
-// BeforeWrite takes the state that is asked for, and the interfaces.
+// BeforeWrite checks the fields of a single server, changes the state as requested, and keeps the interfaces for AfterWrite.
 func (x *Server) BeforeWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*Server); ok && old.HARole != notAvailable && c.Given["state"] && x.State != old.State {
 		return problem.FieldForbidden("OperationNotPermitted", "state", "the server is a node of a pair, whose state counts")
@@ -187,10 +188,10 @@ func (x *Server) BeforeWrite(c *resource.Change) error {
 	if x.TransferKey != (schema.Ref{}) && x.Profile != IsOtherServer {
 		return problem.Field("ConflictingResourceFieldValues", "transferKey", "is for servers that others run, of the profile %s", IsOtherServer)
 	}
-	return x.before(c)
+	return x.prepareWrite(c)
 }
 
-// checkServerName refuses a name that cannot stand in NS records, of a server that others run.
+// checkServerName rejects a name of a foreign server that cannot be used in NS records.
 func checkServerName(profile, name string) error {
 	if profile != IsOtherServer {
 		return nil
@@ -201,12 +202,12 @@ func checkServerName(profile, name string) error {
 	return nil
 }
 
-// IsOtherServer is the profile of a server that somebody else runs.
+// IsOtherServer is the profile of a foreign server: one that Portolan does not operate.
 const IsOtherServer = dns.OtherServer
 
-// before takes the state that is asked for, and keeps the interfaces for after.
-func (x *ServerFields) before(c *resource.Change) error {
-	x.wanted, x.Interfaces = x.Interfaces, schema.RefList{}
+// prepareWrite changes the state as requested, and keeps the interfaces of the request for AfterWrite.
+func (x *ServerFields) prepareWrite(c *resource.Change) error {
+	x.requested, x.Interfaces = x.Interfaces, schema.RefList{}
 	x.EncryptedNotificationsEnabled = nil
 	switch {
 	case x.ServiceProviderAccount != "":
@@ -218,7 +219,7 @@ func (x *ServerFields) before(c *resource.Change) error {
 		x.State = Enabled
 		return nil
 	}
-	if err := x.stayInherited(c); err != nil {
+	if err := x.clearInherited(c); err != nil {
 		return err
 	}
 	old := FieldsOf(c.Old)
@@ -241,29 +242,29 @@ func (x *ServerFields) before(c *resource.Change) error {
 		if !ok {
 			return problem.Field("UnsupportedResourceFieldValue", "state", "%s is for a pair", x.State)
 		}
-		return pair.turn(c, x.State)
+		return pair.changeState(c, x.State)
 	}
 	return nil
 }
 
-// AfterWrite makes the server's interface.
+// AfterWrite creates or changes the server's interface, and creates the services of a new server.
 func (x *Server) AfterWrite(c *resource.Change) error {
-	if err := x.keepInterfaces(c, &x.Head); err != nil || !c.Creates() {
+	if err := x.saveInterface(c, &x.Head); err != nil || !c.Creates() {
 		return err
 	}
-	return makeServices(c, x)
+	return createServices(c, x)
 }
 
-// BeforeBelowDelete keeps a server that has options.
+// BeforeBelowDelete rejects the deletion of a server that has options.
 func (x *Server) BeforeBelowDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
 	}
-	return noOwnOptions(c, x.ID)
+	return checkNoOwnOptions(c, x.ID)
 }
 
-// noOwnOptions refuses where options lie at a server.
-func noOwnOptions(c *resource.Change, server int64) error {
+// checkNoOwnOptions returns an error if an option is set on the server.
+func checkNoOwnOptions(c *resource.Change, server int64) error {
 	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
 		store.HasParent(server)}})
 	if err == nil && found != nil {
@@ -272,9 +273,9 @@ func noOwnOptions(c *resource.Change, server int64) error {
 	return err
 }
 
-// stayInherited leaves to the configuration what a request gives back as it was shown from there: it names the field among those inherited,
-// with the value of the configuration. A field that is named there with another value is set.
-func (x *ServerFields) stayInherited(c *resource.Change) error {
+// clearInherited clears the fields that a client sent unchanged as it read them, so that they stay inherited. Such a request lists the
+// field among the inherited ones, with the value of the configuration. A listed field with another value is set.
+func (x *ServerFields) clearInherited(c *resource.Change) error {
 	inherited := c.SentInherited("monitoringEnabled", "snmp")
 	if len(inherited) == 0 {
 		return nil
@@ -293,14 +294,15 @@ func (x *ServerFields) stayInherited(c *resource.Change) error {
 	if slices.Contains(inherited, "monitoringEnabled") && x.MonitoringEnabled != nil && *x.MonitoringEnabled == shown.ServerMonitoringEnabled {
 		x.MonitoringEnabled = nil
 	}
-	if slices.Contains(inherited, "snmp") && sameShown(c.Sent["snmp"], shown.SNMP) {
+	if slices.Contains(inherited, "snmp") && equalsShown(c.Sent["snmp"], shown.SNMP) {
 		x.SNMP = nil
 	}
 	return nil
 }
 
-// sameShown reports whether a value that is sent says nothing else than one that is kept, whose secrets are shown as null.
-func sameShown(sent, kept json.RawMessage) bool {
+// equalsShown reports whether a sent value equals a stored one. Members that are null in the sent value are ignored, because secrets are
+// shown as null.
+func equalsShown(sent, kept json.RawMessage) bool {
 	var x, y any
 	if json.Unmarshal(sent, &x) != nil || json.Unmarshal(kept, &y) != nil {
 		return false
@@ -318,19 +320,19 @@ func sameShown(sent, kept json.RawMessage) bool {
 	return true
 }
 
-// keepInterfaces makes the interface that a request gives with its server, or changes the one that is there.
-func (x *ServerFields) keepInterfaces(c *resource.Change, h *schema.Head) error {
-	if !x.wanted.Given {
+// saveInterface creates the interface that a request for its server contains, or changes the existing one.
+func (x *ServerFields) saveInterface(c *resource.Change, h *schema.Head) error {
+	if !x.requested.Given {
 		return nil
 	}
-	if len(x.wanted.Items) != 1 {
+	if len(x.requested.Items) != 1 {
 		return problem.Invalid("interfaces", "a server has one network interface; published interfaces are made by servers/%d/interfaces", h.ID)
 	}
 	there, err := ownInterface(c, h.ID)
 	if err != nil {
 		return err
 	}
-	set := func(n *NetworkInterface) error { return n.take(x.wanted.Items[0]) }
+	set := func(n *NetworkInterface) error { return n.applyRequest(x.requested.Items[0]) }
 	if there == nil {
 		n := &NetworkInterface{Configuration: schema.Ref{ID: h.Config}, Server: schema.Ref{ID: h.ID}}
 		n.Type, n.Name, n.Parent, n.Config = "NetworkInterface", h.Name, h.ID, h.Config
@@ -345,13 +347,13 @@ func (x *ServerFields) keepInterfaces(c *resource.Change, h *schema.Head) error 
 	return cmp.Or(bad, err)
 }
 
-// ownInterface gives the network interface of a server; nil where it has none.
+// ownInterface returns the network interface of a server; nil if there is none.
 func ownInterface(c *resource.Change, server int64) (*store.Resource, error) {
 	return c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("interfaces"), store.HasParent(server),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "NetworkInterface"}}})
 }
 
-// CompleteServers shows what servers have of their configuration where they do not say otherwise.
+// CompleteServers fills in the values that servers inherit from their configuration, and the list of inherited fields.
 func CompleteServers(tx *store.Tx, rows []*store.Resource) error {
 	configurations := map[int64]map[string]json.RawMessage{}
 	for _, r := range rows {
@@ -392,8 +394,8 @@ func CompleteServers(tx *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// fromConfiguration are the fields of servers whose values come from the configuration: those of a check where the server does not say that
-// its own count (override), the others where they are null.
+// fromConfiguration are the fields of servers that can be inherited from the configuration. A field with an override is inherited unless
+// the override is true on the server. Any other field is inherited where it is null.
 var fromConfiguration = func() (all []struct{ name, above, override string }) {
 	add := func(override string, names ...string) {
 		for _, name := range names {

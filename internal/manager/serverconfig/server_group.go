@@ -10,28 +10,28 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// ServerGroup is a label of servers that carries their options, and that is deployed to as one.
+// ServerGroup is a group of servers that share options and are deployed together.
 type ServerGroup struct {
 	schema.Head `head:"post,nonblank" unique:"siblings"`
-	// Configuration is the configuration the group lies in.
+	// Configuration is the configuration of the group.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
-	// MultiPrimary asks for several servers that each write the same zones. Service points have zones from the manager, all alike, and
-	// need no such group.
+	// MultiPrimary requests several servers that each write the same zones; true is rejected. Service points do not need such a group,
+	// because each gets the same zones from the manager.
 	MultiPrimary *bool `api:"multiPrimary"`
-	// Servers are the servers of the group, by their ids. A PUT or PATCH that gives them makes them all that it has.
+	// Servers are the servers of the group, by their ids. A PUT or PATCH with this field replaces all servers of the group.
 	Servers schema.RefList `api:"servers,writeOnly"`
 
-	// wanted are the servers of the request, for AfterWrite to take.
-	wanted schema.RefList
+	// requested are the servers of the request, which AfterWrite adds to the group.
+	requested schema.RefList
 }
 
-// BeforeWrite refuses what there is not, and keeps the servers for after.
+// BeforeWrite rejects unknown servers and servers of other configurations, and keeps the list for AfterWrite.
 func (x *ServerGroup) BeforeWrite(c *resource.Change) error {
-	x.wanted, x.Servers = x.Servers, schema.RefList{}
+	x.requested, x.Servers = x.Servers, schema.RefList{}
 	if x.MultiPrimary != nil && *x.MultiPrimary {
 		return problem.NotYet("multiPrimary: service points have zones from the manager, all alike: give each a role PRIMARY")
 	}
-	for i, item := range x.wanted.Items {
+	for i, item := range x.requested.Items {
 		head, err := c.Tx.Head(item.ID)
 		if store.IsNotFound(err) || err == nil && head.Collection != "servers" {
 			return resource.NotFoundInlined("servers", "entry %d: there is no server %d", i, item.ID)
@@ -46,9 +46,9 @@ func (x *ServerGroup) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// AfterWrite takes servers in, and out.
+// AfterWrite adds servers to the group and removes servers from it, as the request lists them.
 func (x *ServerGroup) AfterWrite(c *resource.Change) error {
-	if !x.wanted.Given {
+	if !x.requested.Given {
 		return nil
 	}
 	there, err := GroupMembers(c.Tx, x.ID)
@@ -56,7 +56,7 @@ func (x *ServerGroup) AfterWrite(c *resource.Change) error {
 		return err
 	}
 	wanted := map[int64]bool{}
-	for _, item := range x.wanted.Items {
+	for _, item := range x.requested.Items {
 		wanted[item.ID] = true
 	}
 	set := func(server, group int64) error {
@@ -81,7 +81,7 @@ func (x *ServerGroup) AfterWrite(c *resource.Change) error {
 	return nil
 }
 
-// rolesOfGroup gives the DNS roles of the servers of a group.
+// rolesOfGroup returns the DNS roles of the servers of a group, sorted by id.
 func rolesOfGroup(tx *store.Tx, _ *resource.API, group *store.Resource) (ids []int64, err error) {
 	servers, err := GroupMembers(tx, group.ID)
 	if err != nil {
@@ -106,10 +106,10 @@ func rolesOfGroup(tx *store.Tx, _ *resource.API, group *store.Resource) (ids []i
 	return slices.Compact(ids), nil
 }
 
-// ServerGroupInterface is the interface of a group whose servers write the same zones; there are no such groups.
+// ServerGroupInterface is the interface of a group whose servers write the same zones; such groups do not exist.
 type ServerGroupInterface struct {
 	schema.Head `head:"readOnly" parents:"serverGroups" post:"no"`
-	// Configuration is the configuration it lies in.
+	// Configuration is the configuration of the interface.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
 }
 
@@ -122,7 +122,7 @@ func IsServerGroup(tx *store.Tx, id int64) (bool, error) {
 	return err == nil && head.Collection == "serverGroups", err
 }
 
-// GroupMembers gives the servers of a group, in the order of their ids.
+// GroupMembers returns the ids of the servers of a group, sorted.
 func GroupMembers(tx *store.Tx, group int64) (ids []int64, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
 		store.LinksTo{Targets: []int64{group}, Field: "serverGroup"}}}, func(r *store.Resource) error {

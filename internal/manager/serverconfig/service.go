@@ -9,7 +9,7 @@ import (
 	"portolan/internal/manager/snmp"
 )
 
-// registerServices declares the services of servers: one of each kind, which come with the server.
+// registerServices declares the services of servers. Each server is created with one service of each kind.
 func registerServices(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "services", Parents: []string{"servers"}}, &AnycastService{}, &DHCPActivityService{},
 		&DHCPStatisticsService{}, &DNSActivityService{}, &DNSResolverService{}, &DNSStatisticsService{}, &FailoverAPIService{},
@@ -17,13 +17,13 @@ func registerServices(r *resource.Registry) {
 		&InterfacesService{}, &LicenseService{}, &NTPService{}, &SNMPService{}, &SSHService{}, &SyslogService{})
 }
 
-// Service is what every service of a server has.
+// Service are the fields that every service of a server has.
 type Service struct {
-	// ServerVersion is the version of the server that shows it.
+	// ServerVersion is the version of the server that reports the service.
 	ServerVersion string `api:"serverVersion,readOnly"`
 }
 
-// BeforeWrite refuses a change of a service of a server that is only planned.
+// BeforeWrite rejects requests to change a service of a server that is not connected.
 func (x *Service) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
@@ -42,43 +42,43 @@ func (x *Service) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// Overridden is what those services have that somebody may have changed on the machine itself.
+// Overridden are the fields of services whose settings may have been changed on the machine itself.
 type Overridden struct {
-	// ManualOverrideEnabled says whether that was done; a PUT overwrites it.
+	// ManualOverrideEnabled reports whether the settings were changed on the machine; a PUT overwrites such changes.
 	ManualOverrideEnabled bool `api:"manualOverrideEnabled,readOnly"`
 }
 
-// DNSResolverService says whom the machine itself asks for names.
+// DNSResolverService sets the name servers that the machine itself queries.
 type DNSResolverService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
-	// Servers are the addresses of name servers.
+	// Servers are the addresses of the name servers.
 	Servers []string `api:"servers,required"`
 }
 
-// FirewallService says what the machine lets in.
+// FirewallService sets the traffic that the machine accepts.
 type FirewallService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
-	// Enabled says whether it runs.
+	// Enabled controls whether the service runs.
 	Enabled bool `api:"enabled,required" default:"true"`
-	// PingAllowed says whether the machine answers pings.
+	// PingAllowed controls whether the machine answers pings.
 	PingAllowed bool `api:"pingAllowed,required" default:"true"`
 }
 
-// FailoverAPIService lets another manager take over; there is none.
+// FailoverAPIService lets another manager take over; servers do not have it.
 type FailoverAPIService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
-	// Enabled says whether it runs.
+	// Enabled controls whether the service runs.
 	Enabled bool `api:"enabled,required"`
-	// Certificate is its certificate.
+	// Certificate is the certificate of the service.
 	Certificate string `api:"certificate" length:"65535"`
-	// PrivateKey is the key of the certificate; it is never shown.
+	// PrivateKey is the private key of the certificate; it is never shown.
 	PrivateKey schema.Secret `api:"privateKey"`
-	// TrustStore are the certificates that it trusts.
+	// TrustStore are the certificates that the service trusts.
 	TrustStore []string `api:"trustStore"`
-	// TrustStorePassword is the password for them; it is never shown.
+	// TrustStorePassword is the password of the trust store; it is never shown.
 	TrustStorePassword schema.Secret `api:"trustStorePassword"`
 }
 
@@ -86,91 +86,91 @@ type FailoverAPIService struct {
 type GatewayService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
-	// Enabled says whether it runs.
+	// Enabled controls whether the service runs.
 	Enabled bool `api:"enabled,required"`
-	// State is what it does.
+	// State is the state of the container.
 	State string `api:"state,readOnly" enum:"RUNNING|STOPPED|DISABLED|UNKNOWN" default:"DISABLED"`
-	// Container is what is run.
+	// Container is the container to run.
 	Container *Container `api:"container"`
-	// RepositoryUsername is who signs in to where its image is.
+	// RepositoryUsername is the user name for the repository of the image.
 	RepositoryUsername string `api:"repositoryUsername,nonblank"`
-	// RepositoryPassword is the password for it; it is never shown.
+	// RepositoryPassword is the password of that user; it is never shown.
 	RepositoryPassword schema.Secret `api:"repositoryPassword"`
-	// DeleteImageOnDisable says whether the image goes when the service ends.
+	// DeleteImageOnDisable controls whether the image is deleted when the service is disabled.
 	DeleteImageOnDisable *bool `api:"deleteImageOnDisable"`
-	// DeleteMountPointsOnDisable says whether its files go when the service ends.
+	// DeleteMountPointsOnDisable controls whether the mounted files are deleted when the service is disabled.
 	DeleteMountPointsOnDisable *bool `api:"deleteMountPointsOnDisable"`
 }
 
-// Container is what a gateway runs.
+// Container is the container of a gateway service.
 type Container struct {
-	// Name is what the machine calls it.
+	// Name is the name of the container on the machine.
 	Name string `api:"name,readOnly"`
-	// Image is its image.
+	// Image is the image of the container.
 	Image string `api:"image,required,nonblank"`
-	// EnvironmentVariables are its variables.
+	// EnvironmentVariables are the environment variables of the container.
 	EnvironmentVariables []Variable `api:"environmentVariables"`
-	// PortMappings are its ports.
+	// PortMappings are the published ports.
 	PortMappings []PortMapping `api:"portMappings"`
-	// MountPoints are its files.
+	// MountPoints are the mounted files.
 	MountPoints []MountPoint `api:"mountPoints"`
 }
 
-// Variable is one of the environment.
+// Variable is an environment variable.
 type Variable struct {
-	// Name is its name.
+	// Name is the name of the variable.
 	Name string `api:"name,required,nonblank"`
-	// Value is its value.
+	// Value is the value of the variable.
 	Value string `api:"value" length:"4000"`
 }
 
-// PortMapping leads a port of the machine to one of the container.
+// PortMapping forwards a port of the machine to a port of the container.
 type PortMapping struct {
-	// HostPort is that of the machine.
+	// HostPort is the port of the machine.
 	HostPort int64 `api:"hostPort,required" min:"1" max:"65535"`
-	// ContainerPort is that of the container.
+	// ContainerPort is the port of the container.
 	ContainerPort int64 `api:"containerPort,required" min:"1" max:"65535"`
 }
 
-// MountPoint shows files of the machine to the container.
+// MountPoint mounts files of the machine in the container.
 type MountPoint struct {
-	// Source is where they are on the machine.
+	// Source is the path on the machine.
 	Source string `api:"source,required,nonblank" length:"1000"`
-	// ContainerPath is where the container sees them.
+	// ContainerPath is the path in the container.
 	ContainerPath string `api:"containerPath,required,nonblank" length:"1000"`
 }
 
-// InterfacesService says which addresses and routes the machine has.
+// InterfacesService sets the addresses and routes of the machine.
 type InterfacesService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
-	// DedicatedManagementEnabled says whether the machine is managed over an interface of its own.
+	// DedicatedManagementEnabled controls whether the machine is managed over an interface of its own.
 	DedicatedManagementEnabled bool `api:"dedicatedManagementEnabled,required"`
-	// Interfaces are its interfaces.
+	// Interfaces are the network interfaces of the machine.
 	Interfaces []HostInterface `api:"interfaces,required"`
-	// Routes are its routes.
+	// Routes are the static routes of the machine.
 	Routes []Route `api:"routes,required"`
 }
 
-// HostInterface is one of a machine.
+// HostInterface is a network interface of a machine.
 type HostInterface struct {
-	// InterfaceType is its kind.
+	// InterfaceType is the kind of the interface.
 	InterfaceType string `api:"interfaceType,required" enum:"LOOPBACK|PHYSICAL|VLAN|BOND"`
-	// Name is what the machine calls it.
+	// Name is the name of the interface on the machine.
 	Name string `api:"name,readOnly"`
-	// Enabled says whether it is up.
+	// Enabled controls whether the interface is up.
 	Enabled bool `api:"enabled"`
-	// Description says what it is for.
+	// Description is a free text about the interface.
 	Description string `api:"description"`
-	// Addresses are its addresses.
+	// Addresses are the addresses of the interface.
 	Addresses []HostAddress `api:"addresses,required"`
-	// VLANID is its VLAN.
+	// VLANID is the VLAN of the interface.
 	VLANID *int64 `api:"vlanId" min:"1" max:"4096"`
-	// RedundancyScenario is how a bond uses its parts.
+	// RedundancyScenario is the mode of a bond.
 	RedundancyScenario string `api:"redundancyScenario" enum:"ACTIVE_BACKUP|ACTIVE_ACTIVE"`
 }
 
-// Check asks for the VLAN of one.
+// Check returns an error for a VLAN interface without a VLAN.
 func (x *HostInterface) Check() error {
 	if x.InterfaceType == "VLAN" && x.VLANID == nil {
 		return schema.At("vlanId", "is needed with VLAN")
@@ -182,11 +182,11 @@ func (x *HostInterface) Check() error {
 type HostAddress struct {
 	// Address is the address.
 	Address netip.Addr `api:"address,required"`
-	// PrefixLength is the length of its prefix.
+	// PrefixLength is the prefix length of the address.
 	PrefixLength int64 `api:"prefixLength,required" min:"0" max:"128"`
 }
 
-// Check refuses a prefix longer than the address.
+// Check returns an error for a prefix that is longer than the address.
 func (x *HostAddress) Check() error {
 	if int(x.PrefixLength) > x.Address.BitLen() {
 		return schema.At("prefixLength", "is at most %d for %s", x.Address.BitLen(), x.Address)
@@ -194,13 +194,13 @@ func (x *HostAddress) Check() error {
 	return nil
 }
 
-// Route is one of a machine.
+// Route is a static route of a machine.
 type Route struct {
-	// Gateway is where it leads.
+	// Gateway is the next hop.
 	Gateway netip.Addr `api:"gateway,required"`
-	// Network is where it is for; null means everywhere.
+	// Network is the destination; null means the default route.
 	Network netip.Addr `api:"network"`
-	// PrefixLength is the length of its prefix.
+	// PrefixLength is the prefix length of the destination.
 	PrefixLength int64 `api:"prefixLength,required" min:"0" max:"128"`
 }
 
@@ -208,32 +208,32 @@ type Route struct {
 type LicenseService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
-	// ClientID is who has it.
+	// ClientID is the holder of the licence.
 	ClientID string `api:"clientId,required,nullable,nonblank"`
-	// Key is the key of it.
+	// Key is the licence key.
 	Key string `api:"key,required,nullable,nonblank"`
 }
 
-// NTPService says whom the machine asks for the time.
+// NTPService sets the time servers of the machine.
 type NTPService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Overridden
-	// Enabled says whether it runs.
+	// Enabled controls whether the service runs.
 	Enabled bool `api:"enabled,required"`
-	// Servers are asked in their order.
+	// Servers are the time servers, in query order.
 	Servers []NTPServer `api:"servers,required"`
 }
 
-// NTPServer is who is asked for the time.
+// NTPServer is a time server.
 type NTPServer struct {
 	// Server is its name or address.
 	Server string `api:"server,required,nonblank"`
-	// Stratum is that of a clock of the machine itself.
+	// Stratum is the stratum of a local clock of the machine.
 	Stratum *int64 `api:"stratum" min:"1" max:"15"`
 }
 
-// Check takes a stratum with addresses of clocks of the machine alone (127.127.0.0/16).
+// Check returns an error for a stratum of a server that is not a local clock (127.127.0.0/16).
 func (x *NTPServer) Check() error {
 	a, err := netip.ParseAddr(x.Server)
 	if x.Stratum != nil && (err != nil || !netip.MustParsePrefix("127.127.0.0/16").Contains(a)) {
@@ -242,36 +242,36 @@ func (x *NTPServer) Check() error {
 	return nil
 }
 
-// SNMPService answers SNMP, and sends traps.
+// SNMPService answers SNMP queries, and sends traps.
 type SNMPService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Overridden
-	// Enabled says whether it runs.
+	// Enabled controls whether the service runs.
 	Enabled bool `api:"enabled,required"`
-	// ContactName is who looks after the machine.
+	// ContactName is the name of the machine's administrator.
 	ContactName string `api:"contactName,required,nullable,nonblank"`
-	// ContactEmail is the mail address of them.
+	// ContactEmail is the mail address of the administrator.
 	ContactEmail string `api:"contactEmail,required,nullable,nonblank"`
-	// Location is where the machine stands.
+	// Location is the location of the machine.
 	Location string `api:"location,nonblank"`
-	// Description says what it is.
+	// Description is a free text about the machine.
 	Description string `api:"description,required,nullable,nonblank"`
-	// PollingInterval is how often its own figures are taken.
+	// PollingInterval is the time between two collections of the machine's own statistics.
 	PollingInterval string `api:"pollingInterval,duration"`
-	// LogLevel is the least that is logged.
+	// LogLevel is the minimum level of the log.
 	LogLevel string `api:"logLevel,required" enum:"CRITICAL|ERROR|WARNING|INFO|DEBUG" default:"INFO"`
-	// SNMPv1 is how version 1 is answered.
+	// SNMPv1 are the settings for queries of version 1.
 	SNMPv1 *snmp.Settings `api:"snmpv1,required,nullable"`
-	// SNMPv2c is how version 2c is answered.
+	// SNMPv2c are the settings for queries of version 2c.
 	SNMPv2c *snmp.Settings `api:"snmpv2c,required,nullable"`
-	// SNMPv3 is how version 3 is answered.
+	// SNMPv3 are the settings for queries of version 3.
 	SNMPv3 *snmp.Settings `api:"snmpv3,required,nullable"`
-	// TrapServers are who gets traps.
+	// TrapServers are the receivers of traps.
 	TrapServers []TrapServer `api:"trapServers,required" max:"10"`
 }
 
-// BeforeWrite refuses settings of another version than they are for.
+// BeforeWrite rejects settings whose version differs from that of their field.
 func (x *SNMPService) BeforeWrite(c *resource.Change) error {
 	for version, s := range map[string]*snmp.Settings{"v1": x.SNMPv1, "v2c": x.SNMPv2c, "v3": x.SNMPv3} {
 		if s != nil && s.Version != version {
@@ -281,106 +281,106 @@ func (x *SNMPService) BeforeWrite(c *resource.Change) error {
 	return x.Service.BeforeWrite(c)
 }
 
-// TrapServer is who gets traps.
+// TrapServer is a receiver of traps.
 type TrapServer struct {
-	// Enabled says whether it gets them.
+	// Enabled controls whether traps are sent to the receiver.
 	Enabled bool `api:"enabled"`
-	// Address is where it is.
+	// Address is the address of the receiver.
 	Address string `api:"address,required,nonblank,identity"`
-	// Port is the port it listens on.
+	// Port is the port of the receiver.
 	Port int64 `api:"port,required" min:"1" max:"65535"`
-	// SNMP is how they are sent.
+	// SNMP are the SNMP settings for the traps.
 	SNMP *snmp.Settings `api:"snmp"`
 }
 
-// SSHService lets people in.
+// SSHService allows sign-in over SSH.
 type SSHService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
-	// Enabled says whether it runs.
+	// Enabled controls whether the service runs.
 	Enabled bool `api:"enabled,required" default:"true"`
-	// TACACSPlusAuthentication is who is asked whether they may.
+	// TACACSPlusAuthentication is the TACACS+ server that authenticates users.
 	TACACSPlusAuthentication *TACACSPlus `api:"tacacsPlusAuthentication,required,nullable"`
 }
 
-// TACACSPlus is a server that knows who may sign in.
+// TACACSPlus is a TACACS+ server, and the users and groups that may sign in.
 type TACACSPlus struct {
-	// Enabled says whether it is asked.
+	// Enabled controls whether the server is used.
 	Enabled bool `api:"enabled"`
 	// Server is its name or address.
 	Server string `api:"server"`
-	// SharedSecret is what messages to it are signed with; it is never shown.
+	// SharedSecret is the shared secret of the server; it is never shown.
 	SharedSecret schema.Secret `api:"sharedSecret"`
-	// Users may sign in.
+	// Users are the users that may sign in.
 	Users []TACACSPlusUser `api:"users"`
-	// Groups are what users are members of.
+	// Groups are the groups of the users.
 	Groups []TACACSPlusGroup `api:"groups"`
 }
 
-// TACACSPlusUser may sign in.
+// TACACSPlusUser is a user that may sign in.
 type TACACSPlusUser struct {
 	// Name is the user's name.
 	Name string `api:"name,required,nonblank"`
 	// MemberOf is the user's group.
 	MemberOf string `api:"memberOf,nonblank"`
-	// Executables are what the user may run.
+	// Executables are the programs that the user may run.
 	Executables []string `api:"executables"`
 }
 
-// TACACSPlusGroup is what users are members of.
+// TACACSPlusGroup is a group of users.
 type TACACSPlusGroup struct {
-	// Name is its name.
+	// Name is the name of the group.
 	Name string `api:"name,required,nonblank"`
-	// Executables are what its members may run.
+	// Executables are the programs that the members may run.
 	Executables []string `api:"executables"`
 }
 
-// SyslogService sends what the machine logs.
+// SyslogService sends the log of the machine to syslog servers.
 type SyslogService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Overridden
-	// ISO8601TimestampsEnabled says whether times are written as in ISO 8601.
+	// ISO8601TimestampsEnabled controls whether timestamps are in the format of ISO 8601.
 	ISO8601TimestampsEnabled *bool `api:"iso8601TimestampsEnabled"`
-	// Servers are who gets it.
+	// Servers are the receivers of the log.
 	Servers []SyslogServer `api:"servers,required"`
 }
 
-// SyslogServer is who gets what a machine logs.
+// SyslogServer is a receiver of the log of a machine.
 type SyslogServer struct {
-	// ServerType is its kind.
+	// ServerType is the kind of the receiver.
 	ServerType string `api:"serverType,required,variant" enum:"SYSLOG|ARC_SIGHT|QRADAR"`
-	// Address is where it is.
+	// Address is the address of the receiver.
 	Address string `api:"address,required,nonblank,identity"`
-	// Port is the port it listens on.
+	// Port is the port of the receiver.
 	Port *int64 `api:"port" min:"1" max:"65535" for:"SYSLOG"`
-	// SyslogProtocol is how messages are written.
+	// SyslogProtocol is the message format.
 	SyslogProtocol string `api:"syslogProtocol" enum:"RFC_5424|RFC_3164" for:"SYSLOG"`
-	// SeverityLevel is the least that is sent.
+	// SeverityLevel is the minimum severity to send.
 	SeverityLevel string `api:"severityLevel" enum:"EMERGENCY|ALERT|CRITICAL|ERROR|WARNING|NOTICE|INFORMATIONAL|DEBUG" for:"SYSLOG"`
-	// ISO8601TimestampsEnabled says whether times are written as in ISO 8601.
+	// ISO8601TimestampsEnabled controls whether timestamps are in the format of ISO 8601.
 	ISO8601TimestampsEnabled *bool `api:"iso8601TimestampsEnabled" for:"SYSLOG"`
 	// ServiceTypes are the services whose messages are sent.
 	ServiceTypes []string `api:"serviceTypes" enum:"DNS|DHCP|APIV1|RESTV2|OTHERS" for:"SYSLOG"`
-	// Transport is how they travel.
+	// Transport is the transport of the messages.
 	Transport *Transport `api:"transport" for:"SYSLOG"`
 }
 
-// Transport is how messages travel.
+// Transport is the transport protocol of messages and its TLS settings.
 type Transport struct {
 	// Protocol is the protocol.
 	Protocol string `api:"protocol,required,variant" enum:"UDP|TCP|TLS"`
-	// PeerVerify says what is asked of the receiver's certificate.
+	// PeerVerify is the verification of the receiver's certificate.
 	PeerVerify string `api:"peerVerify" enum:"REQUIRED_TRUSTED|REQUIRED_UNTRUSTED|OPTIONAL_TRUSTED|OPTIONAL_UNTRUSTED" for:"TLS"`
-	// CACertificate is the authority to trust.
+	// CACertificate is the certificate authority to trust.
 	CACertificate string `api:"caCertificate" length:"65535" for:"TLS"`
-	// Certificate is that of the sender.
+	// Certificate is the certificate of the sender.
 	Certificate string `api:"certificate" length:"65535" for:"TLS"`
-	// PrivateKey is the sender's key; it is never shown.
+	// PrivateKey is the private key of the sender; it is never shown.
 	PrivateKey schema.Secret `api:"privateKey" length:"65535" for:"TLS"`
 }
 
-// BeforeWrite reads the addresses, and asks for a server that is there.
+// BeforeWrite rejects malformed addresses, and a server that is not connected.
 func (x *DNSResolverService) BeforeWrite(c *resource.Change) error {
 	for i, text := range x.Servers {
 		if _, err := netip.ParseAddr(text); err != nil {
@@ -390,14 +390,14 @@ func (x *DNSResolverService) BeforeWrite(c *resource.Change) error {
 	return x.Service.BeforeWrite(c)
 }
 
-// makeServices makes the services of a new server; one that others run has none.
-func makeServices(c *resource.Change, x *Server) error {
+// createServices creates the services of a new server; a foreign server has none.
+func createServices(c *resource.Change, x *Server) error {
 	if x.Profile == IsOtherServer {
 		return nil
 	}
 	for _, t := range c.API.Collection("services").Types {
 		o := t.New()
-		if _, ofManager := o.(*FailoverAPIService); ofManager { // it is a service of managers
+		if _, ofManager := o.(*FailoverAPIService); ofManager { // a service of managers only
 			continue
 		}
 		h := schema.HeadOf(o)
@@ -409,5 +409,5 @@ func makeServices(c *resource.Change, x *Server) error {
 	return nil
 }
 
-// ServiceDNS is the service that there are deployments of.
+// ServiceDNS is the service that can be deployed.
 const ServiceDNS = "DNS"

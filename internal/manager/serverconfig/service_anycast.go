@@ -9,80 +9,80 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// AnycastService tells routers of addresses that the server answers at.
+// AnycastService announces addresses of the server to routers.
 type AnycastService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Overridden
-	// Enabled says whether it runs.
+	// Enabled controls whether the service runs.
 	Enabled bool `api:"enabled,required"`
-	// Addresses are the addresses.
+	// Addresses are the addresses to announce.
 	Addresses []string `api:"addresses,required"`
-	// Routing is how routers are told.
+	// Routing is the routing protocol and its settings.
 	Routing *Routing `api:"routing,required,nullable"`
 }
 
-// Routing is how routers are told of addresses.
+// Routing sets how addresses are announced to routers.
 type Routing struct {
 	// Protocol is the routing protocol.
 	Protocol string `api:"protocol,required,variant" enum:"OSPF|RIP|BGP"`
-	// AuthenticationEnabled says whether messages are signed.
+	// AuthenticationEnabled controls whether messages are authenticated.
 	AuthenticationEnabled bool `api:"authenticationEnabled" for:"OSPF|RIP"`
-	// AuthenticationPassword is what they are signed with; it is never shown.
+	// AuthenticationPassword is the password for authentication; it is never shown.
 	AuthenticationPassword schema.Secret `api:"authenticationPassword" for:"OSPF|RIP"`
 	// AuthenticationKey is the number of the MD5 key.
 	AuthenticationKey *int64 `api:"authenticationKey" min:"1" max:"255" for:"OSPF"`
-	// HelloInterval is how often neighbors are greeted.
+	// HelloInterval is the time between two hello messages.
 	HelloInterval string `api:"helloInterval,duration" for:"OSPF"`
-	// DeadInterval is after how long a silent neighbor is given up.
+	// DeadInterval is the time without a hello message after which a neighbor is down.
 	DeadInterval string `api:"deadInterval,duration" for:"OSPF"`
-	// AreaID is the area, written like an address.
+	// AreaID is the OSPF area, written like an IPv4 address.
 	AreaID string `api:"areaId" for:"OSPF"`
-	// StubArea says whether the area is a stub.
+	// StubArea reports whether the area is a stub area.
 	StubArea bool `api:"stubArea" for:"OSPF"`
-	// AutonomousSystemNumber is that of the server.
+	// AutonomousSystemNumber is the autonomous system of the server.
 	AutonomousSystemNumber *int64 `api:"autonomousSystemNumber" min:"1" max:"4294967295" for:"BGP"`
-	// RouterID is what the server calls itself, written like an IPv4 address.
+	// RouterID is the router ID of the server, written like an IPv4 address.
 	RouterID string `api:"routerId" for:"BGP"`
-	// CommandLineInterfaceEnabled says whether the router has a command line.
+	// CommandLineInterfaceEnabled controls whether the routing software has a command line.
 	CommandLineInterfaceEnabled bool `api:"commandLineInterfaceEnabled" for:"BGP"`
-	// CommandLineInterfacePassword is the password for it; it is never shown.
+	// CommandLineInterfacePassword is the password for the command line; it is never shown.
 	CommandLineInterfacePassword schema.Secret `api:"commandLineInterfacePassword" for:"BGP"`
-	// KeepAliveInterval is how often neighbors are told that the server is there.
+	// KeepAliveInterval is the time between two keepalive messages.
 	KeepAliveInterval string `api:"keepAliveInterval,duration" for:"BGP"`
-	// HoldTimeInterval is after how long a silent neighbor is given up.
+	// HoldTimeInterval is the time without a message after which a neighbor is down.
 	HoldTimeInterval string `api:"holdTimeInterval,duration" for:"BGP"`
-	// Neighbors are the routers that are told.
+	// Neighbors are the BGP neighbors.
 	Neighbors []Neighbor `api:"neighbors" for:"BGP"`
-	// PrefixFilters say what is taken from, and told to, them.
+	// PrefixFilters select the prefixes that are accepted from the neighbors and announced to them.
 	PrefixFilters []PrefixFilter `api:"prefixFilters" for:"BGP"`
 }
 
-// Neighbor is a router.
+// Neighbor is a BGP neighbor.
 type Neighbor struct {
-	// AutonomousSystemNumber is its own.
+	// AutonomousSystemNumber is the autonomous system of the neighbor.
 	AutonomousSystemNumber int64 `api:"autonomousSystemNumber,required" min:"1" max:"4294967295"`
-	// Address is where it is.
+	// Address is the address of the neighbor.
 	Address netip.Addr `api:"address,required,identity"`
-	// AuthenticationPassword signs the messages to it; it is never shown.
+	// AuthenticationPassword authenticates the messages to the neighbor; it is never shown.
 	AuthenticationPassword schema.Secret `api:"authenticationPassword"`
-	// HopLimit is how many hops away it may be.
+	// HopLimit is the maximum number of hops to the neighbor.
 	HopLimit *int64 `api:"hopLimit" min:"1" max:"255"`
-	// AnnounceNextHopSelfEnabled says whether the server names itself as the next hop.
+	// AnnounceNextHopSelfEnabled controls whether the server announces itself as the next hop.
 	AnnounceNextHopSelfEnabled bool `api:"announceNextHopSelfEnabled"`
 }
 
-// PrefixFilter lets a prefix pass, or does not.
+// PrefixFilter permits or denies a prefix.
 type PrefixFilter struct {
-	// FilterType is which way it is for.
+	// FilterType is the direction and the address family that the filter applies to.
 	FilterType string `api:"filterType,required" enum:"INPUTv4|OUTPUTv4|INPUTv6|OUTPUTv6"`
-	// Action is what is done.
+	// Action is the action for routes that match.
 	Action string `api:"action,required" enum:"PERMIT|DENY"`
-	// Prefix is the prefix.
+	// Prefix is the prefix to match.
 	Prefix string `api:"prefix,required"`
 }
 
-// Check reads the prefix.
+// Check returns an error for a prefix that is malformed or of the wrong address family.
 func (x *PrefixFilter) Check() error {
 	p, err := netip.ParsePrefix(x.Prefix)
 	if err != nil || p.Addr().Is4() != strings.HasSuffix(x.FilterType, "v4") {
@@ -91,7 +91,7 @@ func (x *PrefixFilter) Check() error {
 	return nil
 }
 
-// Check asks for what the protocol needs.
+// Check returns an error for a missing or malformed field that the protocol requires.
 func (x *Routing) Check() error {
 	if x.Protocol == "BGP" && x.AutonomousSystemNumber == nil {
 		return schema.At("autonomousSystemNumber", "is needed with BGP")
@@ -104,7 +104,7 @@ func (x *Routing) Check() error {
 	return nil
 }
 
-// BeforeWrite reads the addresses, and asks for a server that is there.
+// BeforeWrite rejects malformed addresses, and a server that is not connected.
 func (x *AnycastService) BeforeWrite(c *resource.Change) error {
 	for i, text := range x.Addresses {
 		if _, err := netip.ParseAddr(text); err != nil {

@@ -10,63 +10,63 @@ import (
 	"portolan/internal/manager/sink"
 )
 
-// Telemetry is what services that send telemetry have.
+// Telemetry are the fields of services that send telemetry.
 type Telemetry struct {
-	// Enabled says whether it is sent.
+	// Enabled controls whether telemetry is sent.
 	Enabled bool `api:"enabled,required"`
-	// Destination is where it goes.
+	// Destination is the receiver of the telemetry.
 	Destination *sink.Destination `api:"destination"`
 }
 
-// DHCPActivityService sends what DHCP servers do.
+// DHCPActivityService sends the activity of DHCP servers.
 type DHCPActivityService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Telemetry
-	// MaximumBufferedEvents is how many wait for a receiver that is away.
+	// MaximumBufferedEvents is the number of events that are buffered while the receiver is unreachable.
 	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"101588000" default:"100000"`
-	// DHCPv4Enabled says whether that of DHCPv4 is sent.
+	// DHCPv4Enabled controls whether DHCPv4 activity is sent.
 	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
-	// DHCPv6Enabled says whether that of DHCPv6 is sent.
+	// DHCPv6Enabled controls whether DHCPv6 activity is sent.
 	DHCPv6Enabled bool `api:"dhcpv6Enabled,required"`
 }
 
-// DHCPStatisticsService sends figures of DHCP servers.
+// DHCPStatisticsService sends statistics of DHCP servers.
 type DHCPStatisticsService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Telemetry
-	// MaximumBufferedEvents is how many wait for a receiver that is away.
+	// MaximumBufferedEvents is the number of events that are buffered while the receiver is unreachable.
 	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"188235000" default:"100000"`
-	// DHCPv4Enabled says whether that of DHCPv4 is sent.
+	// DHCPv4Enabled controls whether DHCPv4 statistics are sent.
 	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
-	// DHCPv6Enabled says whether that of DHCPv6 is sent.
+	// DHCPv6Enabled controls whether DHCPv6 statistics are sent.
 	DHCPv6Enabled bool `api:"dhcpv6Enabled,required"`
 }
 
-// DNSActivityService sends what name servers are asked, and answer.
+// DNSActivityService sends the queries and responses of name servers.
 type DNSActivityService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Telemetry
-	// MaximumBufferedEvents is how many wait for a receiver that is away.
+	// MaximumBufferedEvents is the number of events that are buffered while the receiver is unreachable.
 	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"64000000" default:"100000"`
-	// Filters are what is not sent.
+	// Filters select the activity that is not sent.
 	Filters []Filter `api:"filters,required"`
 }
 
-// Filter is what is not sent of the activity of name servers.
+// Filter selects activity of name servers that is not sent.
 type Filter struct {
-	// Category is what is looked at.
+	// Category is the property that the filter compares.
 	Category string `api:"category,required" enum:"DOMAIN_NAME|QUERY|RESPONSE|SOURCE_ADDRESS"`
-	// Value is a name with * in it or not, a prefix, or a kind of questions and answers.
+	// Value is a domain name, optionally with *, an address prefix, or a kind of query or response.
 	Value string `api:"value,required,nonblank"`
 }
 
-// filtered are the kinds of questions and answers that a filter may name.
+// filtered are the kinds of queries and responses that a filter may name.
 var filtered = []string{"ALL", "CLIENT", "AUTH", "RESOLVER", "FORWARDER", "UPDATE"}
 
-// Check reads the value.
+// Check returns an error for a value that does not fit the category.
 func (x *Filter) Check() error {
 	switch x.Category {
 	case "SOURCE_ADDRESS":
@@ -85,13 +85,13 @@ func (x *Filter) Check() error {
 	return nil
 }
 
-// DNSStatisticsService sends figures of name servers.
+// DNSStatisticsService sends statistics of name servers.
 type DNSStatisticsService struct {
 	schema.Head `head:"readOnly" post:"no"`
 	Service
 	Telemetry
-	// MaximumBufferedEvents is how many wait for a receiver that is away.
+	// MaximumBufferedEvents is the number of events that are buffered while the receiver is unreachable.
 	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"36436000" default:"100000"`
-	// PollingInterval is how often they are taken.
+	// PollingInterval is the time between two collections of statistics.
 	PollingInterval string `api:"pollingInterval,required,duration" default:"PT1M"`
 }

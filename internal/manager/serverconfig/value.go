@@ -18,8 +18,8 @@ import (
 	"portolan/internal/base/naming"
 )
 
-// Format is the shape of an option's values: one value, a list of such, or a list of rows of a fixed length. It is written as JSON, with a
-// token in the place of each value: "<ipv4_address>", ["<ipv4_address>"], [["<ipv4_address>","<ipv4_mask>"]].
+// Format is the format of an option's values: one value, a list of values, or a list of rows of a fixed length. It is written as JSON, with
+// a token in the place of each value: "<ipv4_address>", ["<ipv4_address>"], [["<ipv4_address>","<ipv4_mask>"]].
 type Format struct {
 	list bool
 	// row are the tokens of one value, or of a row.
@@ -27,16 +27,16 @@ type Format struct {
 	rows bool
 }
 
-// token says what stands in one place.
+// token is the type of one value.
 type token struct {
 	text string
 	kind string
-	// least and most bound a number; words are the values of an enumeration.
-	least, most int64
-	words       []string
+	// min and max are the bounds of a number; words are the values of an enumeration.
+	min, max int64
+	words    []string
 }
 
-// kinds are the kinds of tokens, with what text, or another value, is one. Numbers have their range with them.
+// kinds are the kinds of tokens that are strings, each with the function that checks a string. The kinds with nil are names of resources.
 var kinds = map[string]func(text string) bool{
 	"ipv4_address": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() },
 	"ipv6_address": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is6() && a.Zone() == "" },
@@ -61,21 +61,21 @@ var kinds = map[string]func(text string) bool{
 	},
 	"hex":           isHex,
 	"email":         func(s string) bool { a, err := mail.ParseAddress(s); return err == nil && a.Address == s },
-	"match_element": nil, // which needs the configuration (names)
+	"match_element": nil, // checking these needs the configuration (see Names)
 	"mac_pool":      nil,
 	"class":         nil,
 	"identity":      nil,
 	"route":         isRoute,
 }
 
-// numbers are the kinds of tokens that are numbers, with their range.
+// numbers are the kinds of tokens that are numbers, each with its range.
 var numbers = map[string][2]int64{
 	"integer_8": {math.MinInt8, math.MaxInt8}, "unsigned_integer_8": {0, math.MaxUint8},
 	"integer_16": {math.MinInt16, math.MaxInt16}, "unsigned_integer_16": {0, math.MaxUint16},
 	"integer_32": {math.MinInt32, math.MaxInt32}, "unsigned_integer_32": {0, math.MaxUint32},
 }
 
-// isMask reports whether a text is a mask of IPv4, as 255.255.255.0.
+// isMask reports whether s is an IPv4 netmask, such as 255.255.255.0.
 func isMask(s string) bool {
 	a, err := netip.ParseAddr(s)
 	if err != nil || !a.Is4() {
@@ -86,7 +86,7 @@ func isMask(s string) bool {
 	return n&(n+1) == 0
 }
 
-// isRoute reports whether a text is a route of IPv4, as 10.0.0.0/8:10.1.0.1 (RFC 3442).
+// isRoute reports whether s is an IPv4 route, such as 10.0.0.0/8:10.1.0.1 (RFC 3442).
 func isRoute(s string) bool {
 	prefix, gateway, found := strings.Cut(s, ":")
 	p, err := netip.ParsePrefix(prefix)
@@ -94,16 +94,16 @@ func isRoute(s string) bool {
 	return found && err == nil && wrong == nil && p.Addr().Is4() && p == p.Masked() && a.Is4()
 }
 
-// isHex reports whether a text is bytes in hexadecimal, with colons between them or not, and with 0x in front or not.
+// isHex reports whether s is bytes in hexadecimal, with optional colons between them and an optional 0x in front.
 func isHex(s string) bool {
 	data, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(s, "0x"), ":", ""))
 	return err == nil && len(data) > 0
 }
 
-// tokenForm is how a token is written: <kind>, <kind least..most> or <one|another>.
+// tokenForm matches a token: <kind>, <kind min..max> or <one|another>.
 var tokenForm = regexp.MustCompile(`^<([a-zA-Z0-9_.|-]+)(?: (-?[0-9]{1,10})\.\.(-?[0-9]{1,10}))?>$`)
 
-// readToken reads a token.
+// readToken parses a token.
 func readToken(text string) (token, error) {
 	parts := tokenForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -121,8 +121,8 @@ func readToken(text string) (token, error) {
 	if _, known := kinds[t.kind]; !known && !number {
 		return t, fmt.Errorf("%q is none of the types <boolean>, <%s>", text, strings.Join(kindNames(), ">, <"))
 	}
-	t.least, t.most = bounds[0], bounds[1]
-	for i, limit := range []*int64{&t.least, &t.most} {
+	t.min, t.max = bounds[0], bounds[1]
+	for i, limit := range []*int64{&t.min, &t.max} {
 		if parts[2+i] == "" {
 			continue
 		}
@@ -135,7 +135,7 @@ func readToken(text string) (token, error) {
 	return t, nil
 }
 
-// kindNames are the names of the types, in order.
+// kindNames returns the names of the kinds, sorted.
 func kindNames() (names []string) {
 	for name := range numbers {
 		names = append(names, name)
@@ -147,7 +147,7 @@ func kindNames() (names []string) {
 	return names
 }
 
-// ParseFormat reads the shape of an option's values.
+// ParseFormat parses the value format of a definition.
 func ParseFormat(raw json.RawMessage) (Format, error) {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
@@ -175,10 +175,10 @@ func ParseFormat(raw json.RawMessage) (Format, error) {
 	return f, nil
 }
 
-// Names asks for names that a value refers to: elements of access control lists, pools, classes.
+// Names checks the names in a value that refer to resources of one kind: elements of access control lists, pools, classes.
 type Names func(kind string, values []string) error
 
-// Check reads a value, and gives it as it is kept. An error says where it is not of the shape.
+// Check checks a value and returns it in the form to store. An error states the entry that does not have the format.
 func (f Format) Check(raw json.RawMessage, names Names) (json.RawMessage, error) {
 	named := map[string][]string{}
 	var out []byte
@@ -199,7 +199,7 @@ func (f Format) Check(raw json.RawMessage, names Names) (json.RawMessage, error)
 	return out, nil
 }
 
-// unquoted gives what a text holds, as clients send numbers, truth values and lists that they have read from a table.
+// unquoted returns the JSON inside a string. Clients that read values from a table send numbers, booleans and lists as strings.
 func unquoted(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -208,7 +208,7 @@ func unquoted(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(strings.TrimSpace(text))
 }
 
-// checkList reads a list of values or rows.
+// checkList checks a list of values or rows.
 func (f Format) checkList(raw json.RawMessage, named map[string][]string) ([]byte, error) {
 	var entries []json.RawMessage
 	if json.Unmarshal(unquoted(raw), &entries) != nil {
@@ -250,7 +250,7 @@ func (f Format) checkList(raw json.RawMessage, named map[string][]string) ([]byt
 	return append(out, ']'), nil
 }
 
-// String is what stands in one entry.
+// String returns the tokens of one entry.
 func (f Format) String() string {
 	var texts []string
 	for _, t := range f.row {
@@ -259,15 +259,15 @@ func (f Format) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// named reports whether values of the shape name resources.
-func (f Format) named() bool {
+// hasNames reports whether values of the format refer to resources by name.
+func (f Format) hasNames() bool {
 	return slices.ContainsFunc(f.row, func(t token) bool {
 		is, known := kinds[t.kind]
 		return known && is == nil
 	})
 }
 
-// rename gives a value, which is of the shape, with each text in it as change gives it, by the kind of what stands there.
+// rename returns a valid value with change applied to each string in it. change gets the kind of the string's token.
 func (f Format) rename(raw json.RawMessage, change func(kind, text string) string) json.RawMessage {
 	var whole any
 	if json.Unmarshal(raw, &whole) != nil {
@@ -303,7 +303,7 @@ func (f Format) rename(raw json.RawMessage, change func(kind, text string) strin
 	return text
 }
 
-// check reads one value, and gives it as it is kept.
+// check checks one value and returns it in the form to store. It adds names of resources to named, by kind.
 func (t token) check(raw json.RawMessage, named map[string][]string) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
 	if _, number := numbers[t.kind]; number || t.kind == "boolean" {
@@ -317,8 +317,8 @@ func (t token) check(raw json.RawMessage, named map[string][]string) (json.RawMe
 	}
 	if _, number := numbers[t.kind]; number {
 		n, err := strconv.ParseInt(string(raw), 10, 64)
-		if err != nil || n < t.least || n > t.most {
-			return nil, fmt.Errorf("must be <number>: a whole number from %d to %d", t.least, t.most)
+		if err != nil || n < t.min || n > t.max {
+			return nil, fmt.Errorf("must be <number>: a whole number from %d to %d", t.min, t.max)
 		}
 		return strconv.AppendInt(nil, n, 10), nil
 	}
@@ -341,5 +341,5 @@ func (t token) check(raw json.RawMessage, named map[string][]string) (json.RawMe
 	return raw, nil
 }
 
-// maxText is how long a text in a value may be, in bytes.
+// maxText is the maximum length of a string in a value, in bytes.
 const maxText = 4000

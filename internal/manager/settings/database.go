@@ -11,8 +11,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerDatabases declares the collection with the one database of the manager, and those of what it would be copied by: that is the
-// affair of PostgreSQL, and refused here.
+// registerDatabases declares the collection with the one database of the manager, and the collections for replication. Replication is done
+// by PostgreSQL, so requests to configure it here are rejected.
 func registerDatabases(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "databases", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
 		Complete: func(tx *store.Tx, rows []*store.Resource) error {
@@ -35,86 +35,86 @@ func registerDatabases(r *resource.Registry) {
 	})
 }
 
-// databaseName is the name of the database.
+// databaseName is the name of the database resource.
 const databaseName = "portolan"
 
 // AddressManagerDatabase is the database of the manager.
 type AddressManagerDatabase struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// State is whether it is one of several.
+	// State is the replication state; the database is always STANDALONE.
 	State string `api:"state,notNull" enum:"STANDALONE|REPLICATED|BREAK" default:"STANDALONE"`
-	// EntityCount is how many resources it holds.
+	// EntityCount is the number of resources in the database.
 	EntityCount *int64 `api:"entityCount,computed"`
-	// Size is how large it is, in bytes.
+	// Size is the size of the database, in bytes.
 	Size *int64 `api:"size,computed"`
-	// LastBackupDateTime is when the newest of the backups was made that the manager has made; those of the command line are not noted.
+	// LastBackupDateTime is the time of the newest backup made by the manager. Backups made on the command line are not recorded.
 	LastBackupDateTime time.Time `api:"lastBackupDateTime,readOnly,computed"`
-	// ActiveSessions is how many sessions are open.
+	// ActiveSessions is the number of open sessions.
 	ActiveSessions *int64 `api:"activeSessions,computed"`
-	// ActiveSessionCount is the same, as release 9.6 calls it.
+	// ActiveSessionCount is the number of open sessions, under the name that release 9.6 uses.
 	ActiveSessionCount *int64 `api:"activeSessionCount,computed"`
-	// BackupEnabled says whether backups may be made: where the manager has a directory for them.
+	// BackupEnabled reports whether backups can be made: the manager must have a backup directory.
 	BackupEnabled *bool `api:"backupEnabled,computed"`
-	// ReplicationEnabled says whether it is copied by the manager.
+	// ReplicationEnabled controls whether the manager replicates the database; true is rejected.
 	ReplicationEnabled bool `api:"replicationEnabled,put"`
-	// ReplicationRole is what it is among the copies.
+	// ReplicationRole is the role of the database in replication.
 	ReplicationRole string `api:"replicationRole,readOnly" enum:"STANDALONE|PRIMARY|STANDBY|REMOVED_STANDBY" default:"STANDALONE"`
-	// ReplicationStatus is how the copying goes.
+	// ReplicationStatus is the progress of replication.
 	ReplicationStatus string `api:"replicationStatus,readOnly" enum:"ENROLLING|FAILINGOVER|BREAKING|RESETTING|INITIALIZING|REPLICATING|NOT_REPLICATING|PENDING|UNAVAILABLE|REMOVED_STANDBY|INITIALIZING_FAILOVER" default:"NOT_REPLICATING"`
-	// CompressionEnabled says whether what is copied is compressed.
+	// CompressionEnabled controls whether replicated data is compressed.
 	CompressionEnabled *bool `api:"compressionEnabled"`
-	// LatencyWarningThreshold is how late a copy may be before somebody is warned.
+	// LatencyWarningThreshold is the replication delay above which a warning is raised.
 	LatencyWarningThreshold string `api:"latencyWarningThreshold,duration"`
-	// LatencyCriticalThreshold is how late it may be before that is a failure.
+	// LatencyCriticalThreshold is the replication delay above which a failure is raised.
 	LatencyCriticalThreshold string `api:"latencyCriticalThreshold,duration"`
-	// Servers are the machines that it is copied to.
+	// Servers are the machines to replicate to.
 	Servers schema.RefList `api:"servers,writeOnly" min:"1"`
 }
 
-// AddressManagerServer is a machine that the database is copied to.
+// AddressManagerServer is a machine to replicate the database to.
 type AddressManagerServer struct {
 	schema.Head `head:"readOnly" parents:"databases"`
-	// Address is where it is.
+	// Address is the address of the machine.
 	Address string `api:"address,post"`
-	// State is what it is among the copies.
+	// State is the role of the machine in replication.
 	State string `api:"state" enum:"STANDALONE|PRIMARY|STANDBY" default:"STANDBY"`
-	// ReplicationStatus is how the copying goes.
+	// ReplicationStatus is the progress of replication to the machine.
 	ReplicationStatus string `api:"replicationStatus,readOnly" enum:"DISABLED|ENROLLING|FAILINGOVER|BREAKING|RESETTING|ENABLED|INITIALIZING|REPLICATING|NOTREPLICATING|PENDING|UNAVAILABLE|REMOVEDSTANDBY|INITIALIZINGFAILOVER"`
-	// EnrollmentPercentComplete is how far it is.
+	// EnrollmentPercentComplete is the progress of enrollment, in percent.
 	EnrollmentPercentComplete *int64 `api:"enrollmentPercentComplete,readOnly"`
-	// ReplicationLatency is how late it is.
+	// ReplicationLatency is the replication delay of the machine.
 	ReplicationLatency string `api:"replicationLatency,readOnly"`
 }
 
-// TrustRelationship is the trust in another manager, which a database is copied to.
+// TrustRelationship is the trust in another manager that the database is replicated to.
 type TrustRelationship struct {
 	schema.Head `head:"readOnly"`
-	// Address is where it is.
+	// Address is the address of the other manager.
 	Address string `api:"address,post"`
-	// Username is who signs in there.
+	// Username is the user name for the other manager.
 	Username string `api:"username,post,writeOnly,nonblank"`
-	// Password is the password for it.
+	// Password is the password of that user.
 	Password string `api:"password,post,writeOnly,nonblank"`
-	// KeyGenerationDateTime is when the keys were made.
+	// KeyGenerationDateTime is the time when the keys were generated.
 	KeyGenerationDateTime time.Time `api:"keyGenerationDateTime,readOnly"`
-	// State is whether it is trusted.
+	// State is the state of the trust.
 	State string `api:"state" enum:"TRUSTED|UNTRUSTED|REFRESH_KEYS"`
 }
 
-// notCopied refuses what would copy the database.
-func notCopied() error {
+// replicationRejected returns the error for requests to configure replication.
+func replicationRejected() error {
 	return problem.BadRequest("ReplicationOperationNotAllowed",
 		"the manager does not copy its database: for that, run it on PostgreSQL with a standby")
 }
 
-// BeforeWrite refuses to copy the database.
+// BeforeWrite rejects replication settings and a change of backupEnabled.
 func (x *AddressManagerDatabase) BeforeWrite(c *resource.Change) error {
 	if raw, given := c.Sent["backupEnabled"]; given &&
 		string(raw) != strconv.FormatBool(resource.Provided[Options](c.API.Provisions).Backups) {
 		return problem.Field("UnsupportedResourceFieldValue", "backupEnabled", "follows from how the manager was started (--data, --backup-dir)")
 	}
 	if x.ReplicationEnabled || len(x.Servers.Items) > 0 {
-		return notCopied()
+		return replicationRejected()
 	}
 	if x.State != "STANDALONE" {
 		return problem.Field("DatabaseNotInReplicatedState", "state", "the database is STANDALONE, and has no copies to leave")
@@ -128,13 +128,13 @@ func (x *AddressManagerDatabase) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// BeforeWrite refuses to copy the database.
-func (x *AddressManagerServer) BeforeWrite(*resource.Change) error { return notCopied() }
+// BeforeWrite rejects the server, because the manager does not replicate its database.
+func (x *AddressManagerServer) BeforeWrite(*resource.Change) error { return replicationRejected() }
 
-// BeforeWrite refuses to copy the database.
-func (x *TrustRelationship) BeforeWrite(*resource.Change) error { return notCopied() }
+// BeforeWrite rejects the relationship, because the manager does not replicate its database.
+func (x *TrustRelationship) BeforeWrite(*resource.Change) error { return replicationRejected() }
 
-// completeDatabase counts what the database holds.
+// completeDatabase fills in the computed fields: sizes, counts, open sessions and the last backup.
 func completeDatabase(tx *store.Tx, m Options, rows []*store.Resource) error {
 	for _, r := range rows {
 		entities, size, err := tx.Extent()
@@ -165,7 +165,7 @@ func completeDatabase(tx *store.Tx, m Options, rows []*store.Resource) error {
 	return nil
 }
 
-// openSessions counts the sessions that are open.
+// openSessions returns the number of open sessions.
 func openSessions(tx *store.Tx) (int64, error) {
 	return tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: "LOGGED_IN"}}})

@@ -1,4 +1,4 @@
-// Package settings holds the settings of a manager and what it shows of its database.
+// Package settings declares the settings of the manager and the resource that describes its database.
 package settings
 
 //go:generate go run portolan/internal/engine/resource/gendoc

@@ -6,12 +6,12 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Options are how the manager was started.
+// Options are the start options of the manager that this package uses.
 type Options struct {
-	// LogLevel is the level that the command line sets; empty where the settings do.
+	// LogLevel is the level of --log-level; empty where the log level settings apply.
 	LogLevel string
-	// Backups reports a directory for backups.
+	// Backups reports whether the manager has a directory for backups.
 	Backups bool
-	// LastBackup returns when the newest backup of the database was made; the zero time where there is none.
+	// LastBackup returns the time of the newest backup of the database, or the zero time if there is none.
 	LastBackup func(tx *store.Tx) (time.Time, error)
 }

@@ -17,7 +17,7 @@ import (
 	"portolan/internal/manager/snmp"
 )
 
-// registerSettings declares the settings of the manager, one resource of each type, which others declare further types of.
+// registerSettings declares the settings of the manager, one resource of each type. Other packages add types to the collection.
 func registerSettings(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "settings", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
 		Complete: func(tx *store.Tx, rows []*store.Resource) error { return completeSettings(tx, r.Manager, rows) }},
@@ -25,7 +25,7 @@ func registerSettings(r *resource.Registry) {
 	r.Seed(seedSettings)
 }
 
-// seedSettings makes the settings that are missing.
+// seedSettings creates the settings that do not exist yet.
 func seedSettings(c *resource.Change) error {
 	there := map[string]bool{}
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("settings")}, func(r *store.Resource) error {
@@ -45,123 +45,122 @@ func seedSettings(c *resource.Change) error {
 	return nil
 }
 
-// SystemSettings says what the manager is.
+// SystemSettings describes the manager itself.
 type SystemSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Hostname is the name of the machine.
+	// Hostname is the host name of the machine.
 	Hostname string `api:"hostname,computed"`
-	// Version is the release of the published API that is served: clients compare it. The manager's own is in GET /status.
+	// Version is the release of the published API, for clients that compare it. The manager's own version is in GET /status.
 	Version string `api:"version,computed"`
-	// Address is where its APIs are served.
+	// Address is the address that the APIs are served at.
 	Address string `api:"address,computed"`
-	// InterfaceRedundancyEnabled says whether the interfaces of the machine are bonded, which is the machine's own affair.
+	// InterfaceRedundancyEnabled is always false: the operating system of the machine bonds its interfaces.
 	InterfaceRedundancyEnabled bool `api:"interfaceRedundancyEnabled,put"`
-	// ActiveSessions is how many sessions are open.
+	// ActiveSessions is the number of open sessions.
 	ActiveSessions *int64 `api:"activeSessions,computed"`
-	// ActiveSessionCount is the same, as release 9.6 calls it.
+	// ActiveSessionCount is the number of open sessions, under the name that release 9.6 uses.
 	ActiveSessionCount *int64 `api:"activeSessionCount,computed"`
 }
 
-// AuditDataSettings says how long what happened is kept.
+// AuditDataSettings sets how long the history and events are kept.
 type AuditDataSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// AdministrativeHistoryRetentionPeriod is how long transactions are kept, with what they changed; null leaves it to how the manager was
-	// started.
+	// AdministrativeHistoryRetentionPeriod is the retention period of transactions and their operations; null for the value of the command
+	// line.
 	AdministrativeHistoryRetentionPeriod string `api:"administrativeHistoryRetentionPeriod,duration"`
-	// SessionAndEventsRetentionPeriod is how long events, and sessions that have ended, are kept; null leaves it to how the manager was
-	// started.
+	// SessionAndEventsRetentionPeriod is the retention period of events and ended sessions; null for the value of the command line.
 	SessionAndEventsRetentionPeriod string `api:"sessionAndEventsRetentionPeriod,duration"`
-	// DHCPTransactionRetentionPeriod is how long what DHCP servers did is kept.
+	// DHCPTransactionRetentionPeriod is the retention period of DHCP transactions.
 	DHCPTransactionRetentionPeriod string `api:"dhcpTransactionRetentionPeriod,duration"`
-	// DdnsTransactionRetentionPeriod is how long dynamic updates are kept.
+	// DdnsTransactionRetentionPeriod is the retention period of dynamic updates.
 	DdnsTransactionRetentionPeriod string `api:"ddnsTransactionRetentionPeriod,duration"`
-	// ExportEnabled says whether all of it is sent elsewhere, too.
+	// ExportEnabled controls whether audit data is sent to a destination.
 	ExportEnabled bool `api:"exportEnabled,put"`
-	// Destination is where it is sent.
+	// Destination is the receiver of the audit data.
 	Destination *sink.Destination `api:"destination"`
 }
 
-// LogLevelSettings says what the parts of the manager log, as soon as they are written. Where the command line says it (--log-level) they
-// cannot be changed.
+// LogLevelSettings sets the log level of each part of the manager. A change takes effect at once. It is rejected where the command line
+// sets the level (--log-level).
 type LogLevelSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// AddressManager is the least that the manager logs.
+	// AddressManager is the minimum level of the manager's log.
 	AddressManager string `api:"addressManager,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// RestV2 is that of its API.
+	// RestV2 is the minimum level for the RESTful v2 API.
 	RestV2 string `api:"restV2,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// ZoneImport is that of imports.
+	// ZoneImport is the minimum level for imports.
 	ZoneImport string `api:"zoneImport,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// ReconciliationService is that of reconciliation, which logs with the manager.
+	// ReconciliationService is the level for reconciliation, which must be that of addressManager.
 	ReconciliationService string `api:"reconciliationService,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// DiscoveryEngine is that of discovery, which logs with the manager.
+	// DiscoveryEngine is the level for discovery, which must be that of addressManager.
 	DiscoveryEngine string `api:"discoveryEngine,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// SNMPClient is that of SNMP, which logs with the manager.
+	// SNMPClient is the level for SNMP, which must be that of addressManager.
 	SNMPClient string `api:"snmpClient,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// MonitoringService is that of monitoring, which logs with the manager.
+	// MonitoringService is the level for monitoring, which must be that of addressManager.
 	MonitoringService string `api:"monitoringService,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// RRDTool is that of figures over time, which log with the manager.
+	// RRDTool is the level for statistics over time, which must be that of addressManager.
 	RRDTool string `api:"rrdTool,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
 }
 
-// MonitoringSettings says what is watched, and how often.
+// MonitoringSettings sets what is monitored, and how often.
 type MonitoringSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// AddressManagerMonitoring is how the manager itself is watched.
+	// AddressManagerMonitoring is the monitoring of the manager itself.
 	AddressManagerMonitoring *Monitoring `api:"addressManagerMonitoring,put"`
-	// ServerMonitoring is how servers are watched.
+	// ServerMonitoring is the monitoring of servers.
 	ServerMonitoring *ServerMonitoring `api:"serverMonitoring,put"`
-	// F5ServerMonitoring is how load balancers are watched.
+	// F5ServerMonitoring is the monitoring of load balancers.
 	F5ServerMonitoring *Monitoring `api:"f5ServerMonitoring"`
 }
 
-// Monitoring is how something is watched.
+// Monitoring sets how one device is monitored.
 type Monitoring struct {
-	// Enabled says whether it is.
+	// Enabled controls whether the device is monitored.
 	Enabled bool `api:"enabled"`
-	// Address is where it is.
+	// Address is the address of the device.
 	Address string `api:"address"`
-	// PollingInterval is how often it is asked.
+	// PollingInterval is the time between two queries.
 	PollingInterval string `api:"pollingInterval,required,duration"`
-	// SNMP is how it is asked.
+	// SNMP is the SNMP access data of the device.
 	SNMP *snmp.Settings `api:"snmp"`
 }
 
-// ServerMonitoring is how servers are watched.
+// ServerMonitoring sets how servers are monitored.
 type ServerMonitoring struct {
-	// Enabled says whether they are.
+	// Enabled controls whether servers are monitored.
 	Enabled bool `api:"enabled"`
-	// PollingInterval is how often they are asked.
+	// PollingInterval is the time between two queries.
 	PollingInterval string `api:"pollingInterval,required,duration"`
-	// StatusRefreshInterval is how often what is shown of them is made anew.
+	// StatusRefreshInterval is the time between two updates of the displayed status.
 	StatusRefreshInterval string `api:"statusRefreshInterval,required,duration"`
-	// FailureDetectionThreshold is how often in a row they may be silent.
+	// FailureDetectionThreshold is the number of consecutive queries without an answer after which a server has failed.
 	FailureDetectionThreshold int64 `api:"failureDetectionThreshold,required" min:"1" max:"2147483647"`
 }
 
-// WebAccessSettings says how the manager's APIs are reached, which is said when it is started.
+// WebAccessSettings describes how the manager serves its APIs. The command line sets this when the manager starts.
 type WebAccessSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Server is the machine; null.
+	// Server is always null.
 	Server schema.Ref `api:"server,readOnly" ref:"AddressManagerServer"`
-	// HTTPEnabled says whether they are served without encryption, which is so on loopback alone.
+	// HTTPEnabled reports whether the APIs are served without encryption, which happens on loopback only.
 	HTTPEnabled bool `api:"httpEnabled,readOnly" default:"true"`
-	// HTTPToHTTPSRedirectionEnabled says whether who comes without encryption is sent on.
+	// HTTPToHTTPSRedirectionEnabled reports whether requests without encryption are redirected to HTTPS.
 	HTTPToHTTPSRedirectionEnabled bool `api:"httpToHttpsRedirectionEnabled,readOnly"`
-	// HTTPSEnabled says whether they are served over TLS, which is so wherever it is not loopback.
+	// HTTPSEnabled reports whether the APIs are served over TLS, which they are on every address other than loopback.
 	HTTPSEnabled bool `api:"httpsEnabled,readOnly" default:"true"`
-	// Authenticator is what checks certificates of clients; null.
+	// Authenticator is the authenticator that checks client certificates; always null.
 	Authenticator schema.Ref `api:"authenticator,readOnly" ref:"X509Authenticator"`
-	// PrivateKey is the key of its certificate (--tls-key); it is never shown.
+	// PrivateKey is the private key of the certificate (--tls-key); it is never shown.
 	PrivateKey string `api:"privateKey,readOnly"`
-	// Password is the password of the key.
+	// Password is the password of the private key. It is rejected, because --tls-key sets the key.
 	Password string `api:"password,writeOnly,nonblank"`
-	// Certificate is its certificate (--tls-cert).
+	// Certificate is the manager's certificate (--tls-cert).
 	Certificate string `api:"certificate,readOnly"`
-	// CACertificates are those of who issued it.
+	// CACertificates are the certificates of its issuers.
 	CACertificates []string `api:"caCertificates,readOnly"`
 }
 
-// Validate refuses what is said when the manager is started.
+// Validate rejects a password, because the command line sets the key.
 func (x *WebAccessSettings) Validate(*resource.Change) error {
 	if x.Password != "" {
 		return problem.Field("UnsupportedResourceFieldValue", "password",
@@ -170,18 +169,18 @@ func (x *WebAccessSettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// DHCPAlertSettings says when the usage of DHCP ranges is an event; DHCP is not served yet.
+// DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet, because DHCP is not served.
 type DHCPAlertSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// LowWaterMark is below which share of addresses in use, in percent, it is one.
+	// LowWaterMark is the low threshold, in percent: a utilization below it raises an event.
 	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
-	// HighWaterMark is above which share.
+	// HighWaterMark is the high threshold, in percent: a utilization above it raises an event.
 	HighWaterMark *int64 `api:"highWaterMark" min:"0" max:"100"`
-	// PollingInterval is how often that is looked at.
+	// PollingInterval is the time between two checks.
 	PollingInterval string `api:"pollingInterval,duration"`
 }
 
-// Validate refuses what nothing acts upon yet.
+// Validate rejects every field that is set, because DHCP is not served yet.
 func (x *DHCPAlertSettings) Validate(*resource.Change) error {
 	switch {
 	case x.LowWaterMark != nil:
@@ -194,7 +193,7 @@ func (x *DHCPAlertSettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// Validate refuses what is the machine's own affair.
+// Validate rejects bonding, which the operating system of the machine sets up.
 func (x *SystemSettings) Validate(*resource.Change) error {
 	if x.InterfaceRedundancyEnabled {
 		return problem.Field("UnsupportedResourceFieldValue", "interfaceRedundancyEnabled",
@@ -203,7 +202,7 @@ func (x *SystemSettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// Validate refuses what nothing acts upon yet, and lengths of time that are no whole days.
+// Validate rejects the fields that have no effect yet, and retention periods under one day or not in whole days.
 func (x *AuditDataSettings) Validate(*resource.Change) error {
 	switch {
 	case x.DHCPTransactionRetentionPeriod != "":
@@ -226,7 +225,8 @@ func (x *AuditDataSettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// Retention gives how long transactions, and events and sessions that have ended, are to be kept by the settings; 0 where they do not say.
+// Retention returns the retention periods of the settings: of transactions, and of events and ended sessions. 0 means that the settings
+// have none.
 func Retention(tx *store.Tx, a *resource.API) (history, events time.Duration, err error) {
 	o, err := a.Only(tx, "AuditDataSettings")
 	x, there := o.(*AuditDataSettings)
@@ -236,25 +236,25 @@ func Retention(tx *store.Tx, a *resource.API) (history, events time.Duration, er
 	return schema.LengthOf(x.AdministrativeHistoryRetentionPeriod), schema.LengthOf(x.SessionAndEventsRetentionPeriod), nil
 }
 
-// Levels are the levels by their published names.
+// Levels are the log levels by their published names.
 var Levels = map[string]slog.Level{"ALL": slog.LevelDebug - 8, "TRACE": slog.LevelDebug - 4, "DEBUG": slog.LevelDebug,
 	"INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERROR": slog.LevelError, "FATAL": slog.LevelError + 4, "OFF": slog.LevelError + 8}
 
-// LogLevels gives what is to be logged by the settings; nil where there are none.
+// LogLevels returns the log level settings, or nil if they do not exist.
 func LogLevels(tx *store.Tx, a *resource.API) (*LogLevelSettings, error) {
 	o, err := a.Only(tx, "LogLevelSettings")
 	x, _ := o.(*LogLevelSettings)
 	return x, err
 }
 
-// parts are the levels of the parts, by their fields.
-func (x *LogLevelSettings) parts() map[string]string {
+// levels returns the level of each part, by field name.
+func (x *LogLevelSettings) levels() map[string]string {
 	return map[string]string{"addressManager": x.AddressManager, "restV2": x.RestV2, "zoneImport": x.ZoneImport,
 		"reconciliationService": x.ReconciliationService, "discoveryEngine": x.DiscoveryEngine, "snmpClient": x.SNMPClient,
 		"monitoringService": x.MonitoringService, "rrdTool": x.RRDTool}
 }
 
-// BeforeWrite lets the parts that have no log lines of their own follow the manager, where nothing is said of them.
+// BeforeWrite sets the parts without log lines of their own to the level of addressManager, unless the request gives them.
 func (x *LogLevelSettings) BeforeWrite(c *resource.Change) error {
 	for field, level := range map[string]*string{"reconciliationService": &x.ReconciliationService, "discoveryEngine": &x.DiscoveryEngine,
 		"snmpClient": &x.SNMPClient, "monitoringService": &x.MonitoringService, "rrdTool": &x.RRDTool} {
@@ -265,16 +265,17 @@ func (x *LogLevelSettings) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// Validate takes one level for the parts that have no log lines of their own, and nothing new where the command line says what is logged.
+// Validate rejects a changed level where --log-level is set. It rejects a level other than that of addressManager for the parts without log
+// lines of their own.
 func (x *LogLevelSettings) Validate(c *resource.Change) error {
 	if old, ok := c.Old.(*LogLevelSettings); ok && resource.Provided[Options](c.API.Provisions).LogLevel != "" &&
-		!maps.Equal(old.parts(), x.parts()) {
+		!maps.Equal(old.levels(), x.levels()) {
 		return problem.Field("UnsupportedResourceFieldValue", "addressManager",
 			"the manager was started to log from %s on (--log-level), which goes "+
 				"before these settings", resource.Provided[Options](c.API.Provisions).LogLevel)
 	}
-	for _, field := range slices.Sorted(maps.Keys(x.parts())) {
-		if level := x.parts()[field]; level != x.AddressManager && field != "restV2" && field != "zoneImport" {
+	for _, field := range slices.Sorted(maps.Keys(x.levels())) {
+		if level := x.levels()[field]; level != x.AddressManager && field != "restV2" && field != "zoneImport" {
 			return problem.Field("UnsupportedResourceFieldValue", field, "is %s, and addressManager %s: this part logs with the manager",
 				level, x.AddressManager)
 		}
@@ -282,7 +283,7 @@ func (x *LogLevelSettings) Validate(c *resource.Change) error {
 	return nil
 }
 
-// Validate refuses what nothing acts upon yet.
+// Validate rejects monitoring, which is not available yet.
 func (x *MonitoringSettings) Validate(*resource.Change) error {
 	if m := x.AddressManagerMonitoring; m != nil && m.Enabled {
 		return problem.NotYet("addressManagerMonitoring: the manager shows its figures at /metrics; it does not ask itself by SNMP")
@@ -296,7 +297,7 @@ func (x *MonitoringSettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// completeSettings fills in what the manager knows of itself.
+// completeSettings fills in the computed fields of SystemSettings.
 func completeSettings(tx *store.Tx, m *resource.Manager, rows []*store.Resource) error {
 	for _, r := range rows {
 		if r.Type != "SystemSettings" {

@@ -1,4 +1,4 @@
-// Package sink holds what is said of where telemetry goes, wherever that is a part of a resource.
+// Package sink defines the destination of telemetry: a type that several resources embed.
 package sink
 
 import (
@@ -8,39 +8,39 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// Destination is where telemetry goes.
+// Destination is the receiver of telemetry and how to connect to it.
 type Destination struct {
 	// SinkType is the kind of the receiver.
 	SinkType string `api:"sinkType,required,variant" enum:"ELASTICSEARCH|HTTP|KAFKA|SPLUNK"`
-	// HealthCheckEnabled says whether the receiver is asked how it is.
+	// HealthCheckEnabled controls whether the health of the receiver is checked.
 	HealthCheckEnabled bool `api:"healthCheckEnabled"`
-	// CACertificate is the authority to trust, in base64 or PEM; null for the system's.
+	// CACertificate is the certificate authority to trust, in base64 or PEM; null for the authorities of the operating system.
 	CACertificate string `api:"caCertificate" length:"65535"`
-	// CertificateVerificationEnabled says whether the receiver's certificate is verified.
+	// CertificateVerificationEnabled controls whether the receiver's certificate is verified.
 	CertificateVerificationEnabled bool `api:"certificateVerificationEnabled"`
-	// HostnameVerificationEnabled says whether its name is verified, too.
+	// HostnameVerificationEnabled controls whether the name in the receiver's certificate is verified.
 	HostnameVerificationEnabled bool `api:"hostnameVerificationEnabled"`
 	// URL is the address of the receiver.
 	URL string `api:"url" for:"ELASTICSEARCH|HTTP|SPLUNK" length:"2000"`
-	// Index is the index that is written to.
+	// Index is the index to write to.
 	Index string `api:"index" for:"ELASTICSEARCH"`
-	// Username is who signs in there.
+	// Username is the user name for the receiver.
 	Username string `api:"username" for:"ELASTICSEARCH"`
-	// Password is the password for it; it is never shown.
+	// Password is the password of that user; it is never shown.
 	Password schema.Secret `api:"password" for:"ELASTICSEARCH"`
-	// Token is what is shown to the receiver; it is never shown here.
+	// Token is the access token for the receiver; it is never shown.
 	Token schema.Secret `api:"token" for:"HTTP|SPLUNK"`
-	// HealthCheckURL is asked how the receiver is.
+	// HealthCheckURL is the address that health checks request.
 	HealthCheckURL string `api:"healthCheckUrl" for:"HTTP" length:"2000"`
-	// Hosts are the brokers, each host:port.
+	// Hosts are the Kafka brokers, each as host:port.
 	Hosts []string `api:"hosts,nonblank" for:"KAFKA"`
-	// Topic is what is written to.
+	// Topic is the topic to write to.
 	Topic string `api:"topic" for:"KAFKA"`
-	// KeyField is the field that messages are spread by.
+	// KeyField is the field that is the message key, which determines the partition.
 	KeyField string `api:"keyField" for:"KAFKA"`
 }
 
-// Check asks for what the kind of the receiver needs.
+// Check returns an error for a missing or malformed field that the sink type requires.
 func (x *Destination) Check() error {
 	if x.SinkType == "KAFKA" {
 		switch {

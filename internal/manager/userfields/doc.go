@@ -1,5 +1,4 @@
-// Package userfields holds what an organisation adds to resources: user-defined fields, with their values, defaults and indexes, and
-// user-defined links.
+// Package userfields declares user-defined fields, with their values, defaults and indexes, and user-defined links.
 package userfields
 
 //go:generate go run portolan/internal/engine/resource/gendoc

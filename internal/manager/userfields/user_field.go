@@ -17,7 +17,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerUserFields declares the collection of definitions of fields of one's own, and what they ask of every resource.
+// registerUserFields declares the collection of user-defined field definitions, and registers their checks for every resource.
 func registerUserFields(r *resource.Registry) {
 	fields := &userFields{}
 	r.Collection(resource.Collection{Name: "userDefinedFieldDefinitions", Parents: []string{""}, Guard: resource.Common, NoSearch: true,
@@ -25,45 +25,45 @@ func registerUserFields(r *resource.Registry) {
 	r.UserFields(fields)
 }
 
-// UserDefinedFieldDefinition defines a field of one's own that resources of a type have.
+// UserDefinedFieldDefinition defines a user-defined field of the resources of a type.
 type UserDefinedFieldDefinition struct {
 	schema.Head `head:"post,nonblank"`
-	// DisplayName is what people call it.
+	// DisplayName is the name of the field for people.
 	DisplayName string `api:"displayName,required,nonblank"`
-	// ResourceType is the type, or a kind of types, that has it.
+	// ResourceType is the type that has the field, or an abstract type that includes several types.
 	ResourceType string `api:"resourceType,required,createOnly" enum:"ACL|AbstractKeySigningKey|AbstractNetworkInterface|AbstractServer|AbstractZoneSigningKey|AddressManagerAuthenticator|AliasRecord|Authenticator|Configuration|DHCPClientOption|DHCPDeploymentRole|DHCPForwardZone|DHCPReverseZone|DHCPServiceOption|DHCPUniqueIdentifier|DHCPVendorOption|DHCPVendorOptionDefinition|DHCPZone|DHCPZoneGroup|DHCPv4ClientClass|DHCPv4ClientOption|DHCPv4CustomClientOptionDefinition|DHCPv4RawOption|DHCPv4ServiceOption|DHCPv4Subclass|DHCPv6ClientOption|DHCPv6RawOption|DHCPv6ServiceOption|DNS64|DNSDeploymentRole|DNSOption|DNSRawOption|DNSSECSigningPolicy|DefaultClientOption|DefaultDHCPOption|DefaultDHCPServiceOption|DefaultDNSOption|DeploymentRole|DeploymentSchedule|Device|DeviceSubtype|DeviceType|ENUMNumberZone|ENUMZone|EntrustKeySigningKey|EntrustZoneSigningKey|ExternalHostRecord|GenericRecord|HAServer|HINFORecord|HTTPSRecord|HSMConfiguration|HSMKeySigningKey|HSMServer|HSMZoneSigningKey|HostRecord|IPServerInterface|IPv4Address|IPv4Block|IPv4DHCPRange|IPv4Group|IPv4Network|IPv4Prefix|IPv4Range|IPv4ReconciliationPolicy|IPv4Template|IPv6Address|IPv6Block|IPv6DHCPRange|IPv6Network|IPv6Prefix|IPv6ReconciliationPolicy|InternalRootZone|KerberosAuthenticator|KerberosRealm|KerberosServicePrincipal|KeyDistributionCenter|KeySigningKey|LDAPAuthenticator|Location|LoginPolicySettings|MACAddress|MACPool|MXRecord|NAPTRRecord|NamingPolicy|NamingPolicyRestriction|NetworkInterface|NotificationGroup|OAuthAuthorizationServer|PasswordPolicySettings|PublishedInterface|RADIUSAuthenticator|RawOption|Report|ReportSchedule|ResourceRecord|ResponsePolicy|ResponsePolicyZone|SAMLIdentityProvider|SAMLServiceProviderSettings|SRVRecord|SVCBRecord|Server|ServerGroup|ServerInterface|ServiceOption|SigningKey|StartOfAuthority|TACACSPlusAuthenticator|TFTPDeploymentRole|TFTPFile|TFTPFolder|TFTPGroup|TFTPNode|TSIGKey|TXTRecord|URIRecord|Tag|TagGroup|Task|User|UserGroup|VendorProfile|View|VirtualInterface|X509Authenticator|Zone|ZoneSigningKey|ZoneTemplate"`
-	// ResourceTypes are the types that have it: the resourceType, or those that this is a kind of. (Ours.)
+	// ResourceTypes are the types that have the field: resourceType itself, or the types that it includes. A Portolan extension.
 	ResourceTypes []string `api:"resourceTypes,computed"`
-	// DataType is what its values are.
+	// DataType is the type of the values.
 	DataType string `api:"dataType,post,createOnly" enum:"BOOLEAN|DATE|EMAIL|INTEGER|LONG|TEXT|URL|WORKFLOW"`
-	// DefaultValue is its default: resources that do not set the field show it.
+	// DefaultValue is the value that resources show if they do not set the field.
 	DefaultValue string `api:"defaultValue"`
-	// Required says whether new resources must set it.
+	// Required controls whether new resources must set the field.
 	Required *bool `api:"required"`
-	// PredefinedValues are the only values that it may have; empty: any.
+	// PredefinedValues are the only values allowed; empty for any value.
 	PredefinedValues []string `api:"predefinedValues"`
-	// Indexed says whether it has an index: filters by it, with eq, in and startsWith, do not look through all resources then. It is built in
-	// the background, and filters use it once it is whole.
+	// Indexed controls whether the field has an index, which speeds up filters on it with eq, in and startsWith. The index is built in the
+	// background. Filters use it once it is complete.
 	Indexed *bool `api:"indexed"`
-	// ValidationProperties bound its values.
+	// ValidationProperties are the bounds of the values.
 	ValidationProperties *Validation `api:"validationProperties"`
 }
 
-// Validation bounds the values of a field.
+// Validation sets the bounds of the values of a field.
 type Validation struct {
-	// Min is the least that a number may be.
+	// Min is the minimum of a number.
 	Min *int64 `api:"min"`
-	// Max is the most that a number may be.
+	// Max is the maximum of a number.
 	Max *int64 `api:"max"`
-	// MinLength is how many characters a text has at least.
+	// MinLength is the minimum length of a text, in characters.
 	MinLength *int64 `api:"minLength" min:"0"`
-	// MaxLength is how many characters a text has at most.
+	// MaxLength is the maximum length of a text, in characters.
 	MaxLength *int64 `api:"maxLength" min:"0"`
-	// Pattern is how a text looks: * stands for any text, ? for one character.
+	// Pattern is a pattern that a text must match: * matches any text, ? matches one character.
 	Pattern string `api:"pattern"`
 }
 
-// Check refuses bounds that leave nothing.
+// Check returns an error for bounds that no value satisfies.
 func (x *Validation) Check() error {
 	switch {
 	case x.Min != nil && x.Max != nil && *x.Min > *x.Max:
@@ -74,12 +74,12 @@ func (x *Validation) Check() error {
 	return nil
 }
 
-// Validate refuses a definition that there is, and a default or predefined values that are none of its type.
+// Validate rejects a second definition of a field for a type, and values or bounds that do not fit the data type.
 func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
 	if strings.ContainsAny(x.Name, " \t.$") {
 		return problem.Invalid("name", "%q has a blank, a dot or a $", x.Name)
 	}
-	if c.Creates() && strings.ContainsAny(x.Name, ",:'\"()/\\") { // no filter could name it
+	if c.Creates() && strings.ContainsAny(x.Name, ",:'\"()/\\") { // a filter could not name such a field
 		return problem.Invalid("name", "%q has a comma, a colon, a quote, a parenthesis or a slash", x.Name)
 	}
 	if old, ok := c.Old.(*UserDefinedFieldDefinition); ok && old.Name != x.Name {
@@ -118,7 +118,7 @@ func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
 		})
 }
 
-// checkBounds refuses bounds that are not for values of the type.
+// checkBounds rejects bounds that do not apply to the data type.
 func (x *UserDefinedFieldDefinition) checkBounds() error {
 	v := x.ValidationProperties
 	if v == nil {
@@ -137,15 +137,15 @@ func (x *UserDefinedFieldDefinition) checkBounds() error {
 	return nil
 }
 
-// checkValues refuses a default, or predefined values, that are none of the type.
+// checkValues rejects a default or predefined values that are not of the data type.
 func (x *UserDefinedFieldDefinition) checkValues() error {
 	if x.DataType == "BOOLEAN" && (x.DefaultValue != "" || len(x.PredefinedValues) > 0) {
 		return problem.Field("InvalidUdfDefaultValue", "defaultValue", "a BOOLEAN has neither a default nor predefined values")
 	}
 	for i, value := range x.PredefinedValues {
-		read, err := x.read(value)
+		read, err := x.parse(value)
 		if err != nil {
-			return problem.Field("InvalidUdfPredefinedValues", "predefinedValues", "entry %d: %v", i, plain(err))
+			return problem.Field("InvalidUdfPredefinedValues", "predefinedValues", "entry %d: %v", i, messageOf(err))
 		}
 		if x.PredefinedValues[i] = read; slices.Contains(x.PredefinedValues[:i], read) {
 			return problem.Field("InvalidUdfPredefinedValues", "predefinedValues", "entry %d, %q, is there twice", i, read)
@@ -154,16 +154,16 @@ func (x *UserDefinedFieldDefinition) checkValues() error {
 	if x.DefaultValue == "" {
 		return nil
 	}
-	read, err := x.value(x.DefaultValue)
+	read, err := x.parseValue(x.DefaultValue)
 	if err != nil {
-		return problem.Field("InvalidUdfDefaultValue", "defaultValue", "%v", plain(err))
+		return problem.Field("InvalidUdfDefaultValue", "defaultValue", "%v", messageOf(err))
 	}
 	x.DefaultValue = read
 	return nil
 }
 
-// plain is what is wrong, without the field that it is wrong with.
-func plain(err error) string {
+// messageOf returns the message of an error without the field name in front.
+func messageOf(err error) string {
 	p, ok := problem.As(err)
 	if !ok {
 		return err.Error()
@@ -172,28 +172,28 @@ func plain(err error) string {
 	return text
 }
 
-// value reads a value of the field, as a resource has it, and gives it as it is kept.
-func (x *UserDefinedFieldDefinition) value(text string) (string, error) {
-	read, err := x.read(text)
+// parseValue checks a value of the field against type, bounds and predefined values, and returns it in the form to store.
+func (x *UserDefinedFieldDefinition) parseValue(text string) (string, error) {
+	read, err := x.parse(text)
 	if err == nil && len(x.PredefinedValues) > 0 && !slices.Contains(x.PredefinedValues, read) {
-		err = x.bad("InvalidUdfPredefinedValue", "%q is none of %s", text, strings.Join(x.PredefinedValues, ", "))
+		err = x.valueError("InvalidUdfPredefinedValue", "%q is none of %s", text, strings.Join(x.PredefinedValues, ", "))
 	}
 	return read, err
 }
 
-// bad words what is wrong with a value.
-func (x *UserDefinedFieldDefinition) bad(code, format string, args ...any) error {
+// valueError returns an error about a value of the field.
+func (x *UserDefinedFieldDefinition) valueError(code, format string, args ...any) error {
 	return problem.Field(code, "userDefinedFields."+x.Name, format, args...)
 }
 
-// read reads a value of the type.
-func (x *UserDefinedFieldDefinition) read(text string) (string, error) {
+// parse checks a value against the data type and the bounds, and returns it in the form to store.
+func (x *UserDefinedFieldDefinition) parse(text string) (string, error) {
 	switch x.DataType {
 	case "BOOLEAN":
 		if b := strings.ToLower(text); b == "true" || b == "false" {
 			return b, nil
 		}
-		return "", x.bad("InvalidUdfValue", "%q is neither true nor false", text)
+		return "", x.valueError("InvalidUdfValue", "%q is neither true nor false", text)
 	case "INTEGER", "LONG":
 		return x.readNumber(text)
 	case "DATE":
@@ -202,20 +202,20 @@ func (x *UserDefinedFieldDefinition) read(text string) (string, error) {
 				return at.Format(time.DateOnly), nil
 			}
 		}
-		return "", x.bad("InvalidUdfDateValue", "%q is no date, such as 2026-01-31 or 31-Jan-2026", text)
+		return "", x.valueError("InvalidUdfDateValue", "%q is no date, such as 2026-01-31 or 31-Jan-2026", text)
 	case "EMAIL":
 		if a, err := mail.ParseAddress(text); err != nil || a.Address != text {
-			return "", x.bad("InvalidUdfEmailValue", "%q is no mail address", text)
+			return "", x.valueError("InvalidUdfEmailValue", "%q is no mail address", text)
 		}
 	case "URL":
 		if u, err := url.Parse(text); err != nil || u.Scheme == "" || u.Host == "" {
-			return "", x.bad("InvalidUdfUrlValue", "%q is no URL", text)
+			return "", x.valueError("InvalidUdfUrlValue", "%q is no URL", text)
 		}
 	}
 	return text, x.checkText(text)
 }
 
-// readNumber reads a whole number within its bounds.
+// readNumber parses an integer and checks its bounds.
 func (x *UserDefinedFieldDefinition) readNumber(text string) (string, error) {
 	bits := 64
 	if x.DataType == "INTEGER" {
@@ -223,20 +223,20 @@ func (x *UserDefinedFieldDefinition) readNumber(text string) (string, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, bits)
 	if err != nil {
-		return "", x.bad("InvalidUdfNumberValue", "%q is no whole number of %d bits", text, bits)
+		return "", x.valueError("InvalidUdfNumberValue", "%q is no whole number of %d bits", text, bits)
 	}
 	v := x.ValidationProperties
 	switch {
 	case v == nil:
 	case v.Min != nil && n < *v.Min:
-		return "", x.bad("UdfValueLessThanMinimum", "%d is below %d", n, *v.Min)
+		return "", x.valueError("UdfValueLessThanMinimum", "%d is below %d", n, *v.Min)
 	case v.Max != nil && n > *v.Max:
-		return "", x.bad("UdfValueOutsideRange", "%d is above %d", n, *v.Max)
+		return "", x.valueError("UdfValueOutsideRange", "%d is above %d", n, *v.Max)
 	}
 	return strconv.FormatInt(n, 10), nil
 }
 
-// checkText refuses a text outside of its bounds.
+// checkText returns an error for a text outside of its bounds.
 func (x *UserDefinedFieldDefinition) checkText(text string) error {
 	v, n := x.ValidationProperties, int64(len([]rune(text)))
 	if v == nil {
@@ -244,56 +244,56 @@ func (x *UserDefinedFieldDefinition) checkText(text string) error {
 	}
 	switch {
 	case v.MinLength != nil && n < *v.MinLength:
-		return x.bad("UdfValueLessThanMinimumLength", "has %d characters, fewer than %d", n, *v.MinLength)
+		return x.valueError("UdfValueLessThanMinimumLength", "has %d characters, fewer than %d", n, *v.MinLength)
 	case v.MaxLength != nil && n > *v.MaxLength:
-		return x.bad("UdfValueExceedsMaximumLength", "has %d characters, more than %d", n, *v.MaxLength)
+		return x.valueError("UdfValueExceedsMaximumLength", "has %d characters, more than %d", n, *v.MaxLength)
 	}
 	if v.Pattern != "" {
-		pattern := strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(v.Pattern) // * and ? alone stand for others
+		pattern := strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(v.Pattern) // only * and ? are wildcards
 		if fits, err := path.Match(pattern, strings.ReplaceAll(text, "/", "\x01")); err != nil || !fits {
-			return x.bad("InvalidUdfValue", "%q is not of the form %s", text, v.Pattern)
+			return x.valueError("InvalidUdfValue", "%q is not of the form %s", text, v.Pattern)
 		}
 	}
 	return nil
 }
 
-// kindsOfTypes are the names that stand for several types, with what holds for these.
-var kindsOfTypes = map[string]func(name string) bool{
-	"AbstractKeySigningKey":    is("KeySigningKey"),
-	"AbstractZoneSigningKey":   is("ZoneSigningKey"),
-	"AbstractNetworkInterface": is("NetworkInterface"),
-	"AbstractServer":           is("Server", "HAServer"),
-	"Authenticator":            ends("Authenticator", "SAMLIdentityProvider", "OAuthAuthorizationServer"),
-	"DHCPClientOption":         is("DHCPv4ClientOption", "DHCPv6ClientOption"),
-	"DHCPServiceOption":        is("DHCPv4ServiceOption", "DHCPv6ServiceOption"),
-	"ServiceOption":            is("DHCPv4ServiceOption", "DHCPv6ServiceOption"),
-	"DHCPZone":                 is("DHCPForwardZone", "DHCPReverseZone"),
-	"DeploymentRole":           ends("DeploymentRole"),
-	"IPServerInterface":        is("NetworkInterface", "PublishedInterface"),
-	"ServerInterface":          is("NetworkInterface", "PublishedInterface"),
-	"IPv4Prefix":               is("IPv4Block", "IPv4Network"),
-	"IPv6Prefix":               is("IPv6Block", "IPv6Network"),
-	"IPv4Range":                is("IPv4DHCPRange", "IPv4Group"),
-	"RawOption":                ends("RawOption"),
-	"ResourceRecord":           ends("Record"),
-	"SigningKey":               is("TSIGKey", "KeySigningKey", "ZoneSigningKey"),
-	"TFTPNode":                 is("TFTPFile", "TFTPFolder"),
+// abstractTypes are the abstract types, each with a function that reports whether it includes a type.
+var abstractTypes = map[string]func(name string) bool{
+	"AbstractKeySigningKey":    isOneOf("KeySigningKey"),
+	"AbstractZoneSigningKey":   isOneOf("ZoneSigningKey"),
+	"AbstractNetworkInterface": isOneOf("NetworkInterface"),
+	"AbstractServer":           isOneOf("Server", "HAServer"),
+	"Authenticator":            hasSuffixOr("Authenticator", "SAMLIdentityProvider", "OAuthAuthorizationServer"),
+	"DHCPClientOption":         isOneOf("DHCPv4ClientOption", "DHCPv6ClientOption"),
+	"DHCPServiceOption":        isOneOf("DHCPv4ServiceOption", "DHCPv6ServiceOption"),
+	"ServiceOption":            isOneOf("DHCPv4ServiceOption", "DHCPv6ServiceOption"),
+	"DHCPZone":                 isOneOf("DHCPForwardZone", "DHCPReverseZone"),
+	"DeploymentRole":           hasSuffixOr("DeploymentRole"),
+	"IPServerInterface":        isOneOf("NetworkInterface", "PublishedInterface"),
+	"ServerInterface":          isOneOf("NetworkInterface", "PublishedInterface"),
+	"IPv4Prefix":               isOneOf("IPv4Block", "IPv4Network"),
+	"IPv6Prefix":               isOneOf("IPv6Block", "IPv6Network"),
+	"IPv4Range":                isOneOf("IPv4DHCPRange", "IPv4Group"),
+	"RawOption":                hasSuffixOr("RawOption"),
+	"ResourceRecord":           hasSuffixOr("Record"),
+	"SigningKey":               isOneOf("TSIGKey", "KeySigningKey", "ZoneSigningKey"),
+	"TFTPNode":                 isOneOf("TFTPFile", "TFTPFolder"),
 }
 
-func is(names ...string) func(string) bool {
+func isOneOf(names ...string) func(string) bool {
 	return func(name string) bool { return slices.Contains(names, name) }
 }
 
-func ends(suffix string, more ...string) func(string) bool {
+func hasSuffixOr(suffix string, more ...string) func(string) bool {
 	return func(name string) bool { return strings.HasSuffix(name, suffix) || slices.Contains(more, name) }
 }
 
-// concreteTypes gives the types that the type of a definition stands for: itself, or those that it is a kind of.
+// concreteTypes returns the types that have the field of a definition: the named type, or the types that the abstract type includes.
 func concreteTypes(a *resource.API, name string) (names []string) {
 	if a.TypeNamed(name) != nil {
 		return []string{name}
 	}
-	holds := kindsOfTypes[name]
+	holds := abstractTypes[name]
 	if holds == nil {
 		return nil
 	}
@@ -305,24 +305,24 @@ func concreteTypes(a *resource.API, name string) (names []string) {
 	return names
 }
 
-// AfterWrite asks whether the values that resources have are within what was changed.
+// AfterWrite rejects a new index or changed bounds that existing values do not satisfy.
 func (x *UserDefinedFieldDefinition) AfterWrite(c *resource.Change) error {
 	old, ok := c.Old.(*UserDefinedFieldDefinition)
 	if x.Indexed != nil && *x.Indexed && (!ok || old.Indexed == nil || !*old.Indexed) {
-		if err := x.fitsIndex(c); err != nil {
+		if err := x.checkIndexedValues(c); err != nil {
 			return err
 		}
 	}
 	if ok && reflect.DeepEqual(old.ValidationProperties, x.ValidationProperties) && slices.Equal(old.PredefinedValues, x.PredefinedValues) {
 		return nil
 	}
-	return x.stillFits(c)
+	return x.checkExistingValues(c)
 }
 
-// stillFits refuses to take away a value, or to narrow the bounds, where a resource has a value that would be outside.
-func (x *UserDefinedFieldDefinition) stillFits(c *resource.Change) error {
+// checkExistingValues rejects changed bounds or predefined values that the value of a resource does not satisfy.
+func (x *UserDefinedFieldDefinition) checkExistingValues(c *resource.Change) error {
 	return x.eachValue(c, func(r *store.Resource, value string) error {
-		if _, err := x.value(value); err != nil {
+		if _, err := x.parseValue(value); err != nil {
 			code, field := "UdfValidationPropertiesInUse", "validationProperties"
 			switch {
 			case problem.Is(err, "InvalidUdfPredefinedValue"):
@@ -330,7 +330,7 @@ func (x *UserDefinedFieldDefinition) stillFits(c *resource.Change) error {
 			case x.ValidationProperties == nil:
 				field = "dataType"
 			}
-			return problem.Field(code, field, "%s %d has the value %q: %v", r.Type, r.ID, value, plain(err))
+			return problem.Field(code, field, "%s %d has the value %q: %v", r.Type, r.ID, value, messageOf(err))
 		}
 		return nil
 	})
@@ -359,7 +359,7 @@ func (x *UserDefinedFieldDefinition) eachValue(c *resource.Change, fn func(r *st
 	return nil
 }
 
-// BeforeDelete takes the values away with their definition.
+// BeforeDelete deletes the values together with their definition.
 func (x *UserDefinedFieldDefinition) BeforeDelete(c *resource.Change) error {
 	var rows []*store.Resource
 	if err := x.eachValue(c, func(r *store.Resource, _ string) error {

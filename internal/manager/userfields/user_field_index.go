@@ -10,19 +10,20 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Indexes of user-defined fields: which there may be, what fits into them, and which there are. They are made by the manager
+// Indexes of user-defined fields: the limits for definitions and values, and the indexes that exist. The manager creates the indexes
 // (server/user_indexes.go).
 
-// mostIndexed is how many user-defined fields may have an index: each of them costs every change of a resource that has the field.
-const mostIndexed = 16
+// maxIndexedFields is the maximum number of user-defined fields with an index. Each index slows down every change of a resource with the
+// field.
+const maxIndexedFields = 16
 
-// indexable are the names of fields that may have an index: they stand in its text.
+// indexable matches the names of fields that may have an index: the name is part of the index definition in SQL.
 var indexable = regexp.MustCompile(`^\w{1,64}$`)
 
-// longestIndexed is how long a value of a field that has an index may be, in bytes: PostgreSQL takes some 2,700 in an index of any kind.
-const longestIndexed = 500
+// maxIndexedValue is the maximum length of a value in an index, in bytes. PostgreSQL limits an index entry to about 2,700 bytes.
+const maxIndexedValue = 500
 
-// checkIndex refuses an index of a field whose name does not fit into one, and one too many.
+// checkIndex rejects an index on a field whose name is not indexable, and more than maxIndexedFields indexes.
 func (x *UserDefinedFieldDefinition) checkIndex(c *resource.Change) error {
 	if x.Indexed == nil || !*x.Indexed {
 		return nil
@@ -41,14 +42,14 @@ func (x *UserDefinedFieldDefinition) checkIndex(c *resource.Change) error {
 		}); err != nil {
 		return err
 	}
-	if others >= mostIndexed {
+	if others >= maxIndexedFields {
 		return problem.Invalid("indexed", "%d fields have an index already, and no more may", others)
 	}
 	return nil
 }
 
-// fitsIndex refuses an index where a resource of the collections has a value that does not fit into it, of whatever type it is.
-func (x *UserDefinedFieldDefinition) fitsIndex(c *resource.Change) error {
+// checkIndexedValues rejects an index if a resource in the same collections, of any type, has a value longer than maxIndexedValue.
+func (x *UserDefinedFieldDefinition) checkIndexedValues(c *resource.Change) error {
 	at := store.Field{Kind: store.Text, Path: []string{"userDefinedFields", x.Name}}
 	seen := map[string]bool{}
 	for _, name := range concreteTypes(c.API, x.ResourceType) {
@@ -63,8 +64,8 @@ func (x *UserDefinedFieldDefinition) fitsIndex(c *resource.Change) error {
 			if err != nil {
 				return err
 			}
-			if n := len(schema.HeadOf(o).UserDefinedFields[x.Name]); n > longestIndexed {
-				return problem.Invalid("indexed", "%s %d has a value of %d bytes, more than an index takes: %d", r.Type, r.ID, n, longestIndexed)
+			if n := len(schema.HeadOf(o).UserDefinedFields[x.Name]); n > maxIndexedValue {
+				return problem.Invalid("indexed", "%s %d has a value of %d bytes, more than an index takes: %d", r.Type, r.ID, n, maxIndexedValue)
 			}
 			return nil
 		}); err != nil {
@@ -74,10 +75,11 @@ func (x *UserDefinedFieldDefinition) fitsIndex(c *resource.Change) error {
 	return nil
 }
 
-// fit refuses a value that is too long for an index of its collection, also where the field is defined for other types there.
-func (u *userFields) fit(all map[string][]*UserDefinedFieldDefinition, c *resource.Change) error {
+// checkValueLengths rejects a value that is too long for an index. The index covers the whole collection, so definitions for its other
+// types count.
+func (u *userFields) checkValueLengths(all map[string][]*UserDefinedFieldDefinition, c *resource.Change) error {
 	for name, value := range schema.HeadOf(c.New).UserDefinedFields {
-		if len(value) <= longestIndexed {
+		if len(value) <= maxIndexedValue {
 			continue
 		}
 		for other, defined := range all {
@@ -85,27 +87,27 @@ func (u *userFields) fit(all map[string][]*UserDefinedFieldDefinition, c *resour
 				return x.Name == name && x.Indexed != nil && *x.Indexed
 			}) {
 				return problem.Field("UdfValueExceedsMaximumLength", "userDefinedFields."+name,
-					"has %d bytes, more than %d, and the field has an index", len(value), longestIndexed)
+					"has %d bytes, more than %d, and the field has an index", len(value), maxIndexedValue)
 			}
 		}
 	}
 	return nil
 }
 
-// indexOf is the index of a field of resources in a collection.
+// indexOf returns the index of a field of resources in a collection.
 func indexOf(collection, name string) store.Index {
 	return store.Index{Collection: collection, Field: "userDefinedFields." + name}
 }
 
-// Indexed reports whether there is an index of a field of resources in a collection.
+// Indexed reports whether the database has an index of a field of resources in a collection.
 func (u *userFields) Indexed(collection, name string) bool {
 	there := u.indexes.Load()
 	return there != nil && (*there)[indexOf(collection, name)]
 }
 
-// Indexes gives the indexes that the definitions ask for.
+// Indexes returns the indexes that the definitions require.
 func (u *userFields) Indexes(tx *store.Tx, a *resource.API) (all []store.Index, err error) {
-	defined, err := u.all(tx, a)
+	defined, err := u.definitions(tx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -119,5 +121,5 @@ func (u *userFields) Indexes(tx *store.Tx, a *resource.API) (all []store.Index, 
 	return all, nil
 }
 
-// Found notes which indexes there are.
+// Found stores the set of indexes that the database has.
 func (u *userFields) Found(there map[store.Index]bool) { u.indexes.Store(&there) }

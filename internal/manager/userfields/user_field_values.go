@@ -12,25 +12,25 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// What the definitions of user-defined fields ask of every resource, and what resources show by them.
+// The checks of definitions on the values of every resource, and the values that resources show by default.
 
-// userFields knows the definitions, by the types that have the fields.
+// userFields caches the definitions, by the types that have the fields.
 type userFields struct {
 	store *store.Store
 	api   *resource.API
-	known *store.Cache[struct{}, map[string][]*UserDefinedFieldDefinition]
-	// indexes are those that the database has, as far as this manager has heard.
+	cache *store.Cache[struct{}, map[string][]*UserDefinedFieldDefinition]
+	// indexes are the indexes in the database, as last reported by Found; nil before the first report.
 	indexes atomic.Pointer[map[store.Index]bool]
 }
 
-// Open lets definitions be remembered.
+// Open sets the store and the API, and creates the cache of definitions.
 func (u *userFields) Open(s *store.Store, a *resource.API) {
 	u.store, u.api = s, a
-	u.known = store.NewCache[struct{}](s, store.CacheOptions[map[string][]*UserDefinedFieldDefinition]{
+	u.cache = store.NewCache[struct{}](s, store.CacheOptions[map[string][]*UserDefinedFieldDefinition]{
 		Topics: []string{"userDefinedFieldDefinitions"}, Late: true, Max: 1})
 }
 
-// complete shows which types have the fields of definitions.
+// complete fills in resourceTypes: the types that have the field of a definition.
 func (u *userFields) complete(_ *store.Tx, rows []*store.Resource) error {
 	for _, r := range rows {
 		o, err := u.api.Object(r)
@@ -52,15 +52,15 @@ func (u *userFields) complete(_ *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// of gives the definitions of a type's fields.
-func (u *userFields) of(tx *store.Tx, a *resource.API, typeName string) ([]*UserDefinedFieldDefinition, error) {
-	all, err := u.all(tx, a)
+// fieldsOf returns the definitions of the fields of a type.
+func (u *userFields) fieldsOf(tx *store.Tx, a *resource.API, typeName string) ([]*UserDefinedFieldDefinition, error) {
+	all, err := u.definitions(tx, a)
 	return all[typeName], err
 }
 
-// all gives the definitions, by the types that have the fields.
-func (u *userFields) all(tx *store.Tx, a *resource.API) (map[string][]*UserDefinedFieldDefinition, error) {
-	if all, ok := u.known.Get(tx, struct{}{}); ok {
+// definitions returns all definitions, by the types that have the fields.
+func (u *userFields) definitions(tx *store.Tx, a *resource.API) (map[string][]*UserDefinedFieldDefinition, error) {
+	if all, ok := u.cache.Get(tx, struct{}{}); ok {
 		return all, nil
 	}
 	all := map[string][]*UserDefinedFieldDefinition{}
@@ -78,18 +78,18 @@ func (u *userFields) all(tx *store.Tx, a *resource.API) (map[string][]*UserDefin
 		}); err != nil {
 		return nil, err
 	}
-	u.known.Put(tx, struct{}{}, all)
+	u.cache.Put(tx, struct{}{}, all)
 	return all, nil
 }
 
-// Check reads the values that a request gives, sets defaults in a new resource, and asks for what is required.
+// Check checks the values in a request, sets defaults in a new resource, and rejects a request that lacks a required field.
 func (u *userFields) Check(c *resource.Change) error {
 	if !c.Creates() && !c.Given["userDefinedFields"] {
 		return nil
 	}
-	all, err := u.all(c.Tx, c.API)
+	all, err := u.definitions(c.Tx, c.API)
 	if err == nil {
-		err = u.fit(all, c)
+		err = u.checkValueLengths(all, c)
 	}
 	defined := all[c.Type.Name]
 	if err != nil || defined == nil {
@@ -104,7 +104,7 @@ func (u *userFields) Check(c *resource.Change) error {
 		value, given := values[x.Name]
 		switch {
 		case given:
-			if values[x.Name], err = x.value(value); err != nil {
+			if values[x.Name], err = x.parseValue(value); err != nil {
 				return err
 			}
 		case c.Creates() && x.DefaultValue != "":
@@ -119,9 +119,9 @@ func (u *userFields) Check(c *resource.Change) error {
 	return nil
 }
 
-// Missing gives the fields that a type's resources show though they do not set them, with their defaults; nil for null.
+// Missing returns the fields that resources of a type show even if they do not set them, with their defaults; nil for null.
 func (u *userFields) Missing(tx *store.Tx, a *resource.API, typeName string) (map[string]*string, error) {
-	defined, err := u.of(tx, a, typeName)
+	defined, err := u.fieldsOf(tx, a, typeName)
 	if err != nil || defined == nil {
 		return nil, err
 	}
@@ -135,17 +135,17 @@ func (u *userFields) Missing(tx *store.Tx, a *resource.API, typeName string) (ma
 	return fields, nil
 }
 
-// defaultsTime is how long it may take to read the definitions for a filter.
+// defaultsTime is the timeout for reading the definitions for a filter.
 const defaultsTime = 5 * time.Second
 
-// Defaults gives the defaults of a field by the types that have one, as of now.
+// Defaults returns the current defaults of a field, by the types that have one.
 func (u *userFields) Defaults(name string) (map[string]string, error) {
-	all, ok := u.known.Now(struct{}{})
+	all, ok := u.cache.Now(struct{}{})
 	if !ok {
 		ctx, end := context.WithTimeout(context.Background(), defaultsTime)
 		defer end()
 		if err := u.store.View(ctx, func(tx *store.Tx) (err error) {
-			all, err = u.all(tx, u.api)
+			all, err = u.definitions(tx, u.api)
 			return err
 		}); err != nil {
 			return nil, err

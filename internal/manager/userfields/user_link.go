@@ -15,10 +15,10 @@ import (
 //go:embed migrations/*/*.sql
 var linkMigrations embed.FS
 
-// linkRows are the links as they are seen from either end.
+// linkRows is the database view that shows each link from both of its ends.
 const linkRows store.Source = "user_link_resource"
 
-// registerUserLinks declares the collections of links of one's own and their definitions.
+// registerUserLinks declares the collections of user-defined links and of their definitions.
 func registerUserLinks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "userDefinedLinkDefinitions", Parents: []string{""}, Guard: resource.Common},
 		&UserDefinedLinkDefinition{})
@@ -30,20 +30,20 @@ func registerUserLinks(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "links", Migrations: linkMigrations})
 }
 
-// UserDefinedLinkDefinition defines a link of one's own between resources.
+// UserDefinedLinkDefinition defines a kind of link between resources.
 type UserDefinedLinkDefinition struct {
 	schema.Head `head:"post,nonblank"`
-	// DisplayName is what people call it.
+	// DisplayName is the name of the link for people.
 	DisplayName string `api:"displayName,required,nonblank"`
-	// Description says what it means.
+	// Description is the meaning of the link.
 	Description string `api:"description" length:"512"`
-	// SourceTypes are the types that it leads from.
+	// SourceTypes are the types that a link can start from.
 	SourceTypes []string `api:"sourceTypes,required" enum:"DenyMACPool|Device|IPv4Address|IPv4Block|IPv4DHCPRange|IPv4Group|IPv4Network|IPv6Address|IPv6Block|IPv6DHCPRange|IPv6Network|MACAddress|MACPool|Server|ServerGroup|View|Zone"`
-	// DestinationTypes are the types that it leads to.
+	// DestinationTypes are the types that a link can point to.
 	DestinationTypes []string `api:"destinationTypes,required" enum:"DenyMACPool|Device|IPv4Address|IPv4Block|IPv4DHCPRange|IPv4Group|IPv4Network|IPv6Address|IPv6Block|IPv6DHCPRange|IPv6Network|MACAddress|MACPool|Server|ServerGroup|View|Zone"`
 }
 
-// linkedBy gives the resources at both ends of the links of a definition, each once.
+// linkedBy returns the resources at both ends of the links of a definition, each once, sorted by id.
 func linkedBy(tx *store.Tx, _ *resource.API, definition *store.Resource) (ids []int64, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("userLinks"),
 		store.LinksTo{Targets: []int64{definition.ID}, Field: "linkDefinition"}}}, func(r *store.Resource) error {
@@ -54,7 +54,7 @@ func linkedBy(tx *store.Tx, _ *resource.API, definition *store.Resource) (ids []
 	return slices.Compact(ids), err
 }
 
-// Validate refuses a name that another definition has in any letter case, or that is reserved, and lists without types.
+// Validate rejects a name that is reserved or that another definition has in any letter case, and empty lists of types.
 func (x *UserDefinedLinkDefinition) Validate(c *resource.Change) error {
 	if strings.HasPrefix(strings.ToUpper(x.Name), "BCN_") || strings.ContainsAny(x.Name, " \t") {
 		return problem.Field("InvalidStringFieldPrefix", "name", "%q has a blank, or begins with BCN_", x.Name)
@@ -62,7 +62,7 @@ func (x *UserDefinedLinkDefinition) Validate(c *resource.Change) error {
 	if old, ok := c.Old.(*UserDefinedLinkDefinition); ok && old.Name != x.Name {
 		return problem.FieldForbidden("FieldUpdateNotAllowed", "name", "is %s, and stays", old.Name)
 	}
-	if err := x.typesStay(c); err != nil {
+	if err := x.checkTypesUnchanged(c); err != nil {
 		return err
 	}
 	for field, types := range map[string][]string{"sourceTypes": x.SourceTypes, "destinationTypes": x.DestinationTypes} {
@@ -82,8 +82,8 @@ func (x *UserDefinedLinkDefinition) Validate(c *resource.Change) error {
 		})
 }
 
-// typesStay refuses other types where there are links.
-func (x *UserDefinedLinkDefinition) typesStay(c *resource.Change) error {
+// checkTypesUnchanged rejects a change of the types if links of the definition exist.
+func (x *UserDefinedLinkDefinition) checkTypesUnchanged(c *resource.Change) error {
 	old, ok := c.Old.(*UserDefinedLinkDefinition)
 	if !ok || slices.Equal(old.SourceTypes, x.SourceTypes) && slices.Equal(old.DestinationTypes, x.DestinationTypes) {
 		return nil
@@ -96,29 +96,29 @@ func (x *UserDefinedLinkDefinition) typesStay(c *resource.Change) error {
 	return err
 }
 
-// UserDefinedLink is a link between two resources. It is shown as the resource at its other end.
+// UserDefinedLink is a link between two resources. The API shows it as the resource at its other end.
 type UserDefinedLink struct {
 	schema.Head `head:"readOnly"`
-	// LinkDescription says what there is to say of the link.
+	// LinkDescription is a free text about the link.
 	LinkDescription string `api:"linkDescription" length:"4000"`
-	// LinkDefinition is its definition.
+	// LinkDefinition is the definition of the link.
 	LinkDefinition schema.Ref `api:"linkDefinition,required" ref:"UserDefinedLinkDefinition" onDelete:"refuse"`
-	// Source is what it leads from.
+	// Source is the resource where the link starts.
 	Source schema.Ref `api:"source,required" onDelete:"cascade"`
-	// Destination is what it leads to.
+	// Destination is the resource that the link points to.
 	Destination schema.Ref `api:"destination,required" onDelete:"cascade"`
 }
 
-// UserDefinedLinkedResource is the resource at the other end of a link, and what is said of the link.
+// UserDefinedLinkedResource is the resource at the other end of a link, with the description and definition of the link.
 type UserDefinedLinkedResource struct {
 	schema.Head `head:"readOnly"`
-	// LinkDescription says what there is to say of the link.
+	// LinkDescription is a free text about the link.
 	LinkDescription string `api:"linkDescription" length:"4000"`
 	// LinkDefinition is the definition of the link, by its id or name.
 	LinkDefinition schema.Ref `api:"linkDefinition,post" ref:"UserDefinedLinkDefinition" identify:"name"`
 }
 
-// makeLink makes a link that leads from the resource that a request names to the one that it is sent below, and gives the former.
+// makeLink creates a link from the resource that the request names to the parent of the request. It returns the id of the former.
 func makeLink(c *resource.Change, destination *store.Resource) (int64, error) {
 	var id int64
 	if raw, ok := c.Sent["id"]; !ok || json.Unmarshal(raw, &id) != nil || id < 1 {
@@ -166,7 +166,7 @@ func makeLink(c *resource.Change, destination *store.Resource) (int64, error) {
 	return id, err
 }
 
-// linkDefinition finds a definition by its id or name.
+// linkDefinition returns a definition by its id or name.
 func linkDefinition(c *resource.Change, ref schema.Ref) (*UserDefinedLinkDefinition, error) {
 	if ref.ID == 0 {
 		found, err := c.Tx.ByName("userDefinedLinkDefinitions", 0, ref.By)
@@ -193,7 +193,7 @@ func linkDefinition(c *resource.Change, ref schema.Ref) (*UserDefinedLinkDefinit
 	return x, nil
 }
 
-// linksBetween gives the links between two resources, either way.
+// linksBetween returns the links between two resources, in both directions.
 func linksBetween(tx *store.Tx, one, other int64) (links []*store.Resource, err error) {
 	for _, ends := range [][2]int64{{one, other}, {other, one}} {
 		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("userLinks"),
@@ -208,7 +208,7 @@ func linksBetween(tx *store.Tx, one, other int64) (links []*store.Resource, err 
 	return links, nil
 }
 
-// removeLinks takes away all links between two resources.
+// removeLinks deletes all links between two resources.
 func removeLinks(c *resource.Change, here *store.Resource, there int64) error {
 	links, err := linksBetween(c.Tx, here.ID, there)
 	if err != nil {
