@@ -17,7 +17,7 @@ import (
 // How many service points of a rollout are seen to in one step, and how many of them are moved in one transaction: others get between.
 // Where others change something meanwhile it is all of them: what the first ones say to their orders would be in the way of the next ones.
 const (
-	mostMoved   = 10_000
+	maxMoved    = 10_000
 	movedAtOnce = 2500
 )
 
@@ -50,8 +50,8 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 		return err
 	}
 	// Who has got an order is told a little later: its answer and what it says to it would be in the way of the next orders.
-	waiting := untold{wake: s.Wake}
-	defer waiting.tell()
+	waiting := pendingWakes{wake: s.Wake}
+	defer waiting.wakeAll()
 	for _, id := range ids {
 		for again, ended := true, false; again; {
 			var next step
@@ -59,22 +59,22 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 				next, err = s.nextStep(tx, id)
 				return err
 			})
-			if e == nil && !next.empty() {
-				e = s.take(ctx, update, next, waiting.add)
+			if e == nil && !next.isEmpty() {
+				e = s.applyStep(ctx, update, next, waiting.add)
 			}
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
 			}
 			// Who takes the turns of those that are done with is looked for once, and then with the next look.
-			again = e == nil && (len(next.members) >= s.mostMoved || !ended && next.ends())
-			ended = ended || next.ends()
+			again = e == nil && (len(next.members) >= s.maxMoved || !ended && next.endsAny())
+			ended = ended || next.endsAny()
 		}
 	}
 	return err
 }
 
 // untold are service points that have an order and were not told yet.
-type untold struct {
+type pendingWakes struct {
 	wake func(servicePoint string)
 	mu   sync.Mutex
 	// points are their ids, timer tells them at the latest. Guarded by mu.
@@ -83,17 +83,17 @@ type untold struct {
 }
 
 // add lets more wait, for mostUntold at the most.
-func (u *untold) add(points []string) {
+func (u *pendingWakes) add(points []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.points) == 0 && len(points) > 0 {
-		u.timer = time.AfterFunc(mostUntold, u.tell)
+		u.timer = time.AfterFunc(maxWakeDelay, u.wakeAll)
 	}
 	u.points = append(u.points, points...)
 }
 
 // tell tells those that wait.
-func (u *untold) tell() {
+func (u *pendingWakes) wakeAll() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.timer != nil {
@@ -115,20 +115,20 @@ type step struct {
 }
 
 // ends reports whether somebody is done with: others may have their turn then.
-func (n *step) ends() bool {
+func (n *step) endsAny() bool {
 	return slices.ContainsFunc(n.members, func(m memberStep) bool { return m.order == "" })
 }
 
 // memberStep moves a service point that takes part: order, where it is not empty, is the version that it is to run.
 type memberStep struct{ id, state, reason, order string }
 
-func (n *step) empty() bool {
+func (n *step) isEmpty() bool {
 	r := &n.rollout
 	return n.become == r.Status && n.reason == r.Reason && len(n.members) == 0 && n.wave == r.Wave-1
 }
 
 // memberDeleted is why a service point is left out that there is no more.
-const memberDeleted = "it was deleted"
+const reasonDeleted = "it was deleted"
 
 // member is a service point that takes part, as it is now.
 type member struct {
@@ -170,13 +170,13 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?) AND m.ordered > 0 AND (s.id IS NULL OR s.update_status IN (?,?) OR "+
 		"s.target_version <> CASE WHEN m.state = ? THEN m.before ELSE ? END OR m.ordered < ?) ORDER BY m.service_point LIMIT ?",
 		memberUpdating, memberGoingBack, checkin.UpdateOK, checkin.UpdateFailed, memberGoingBack, r.Version,
-		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), s.mostMoved)
+		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), s.maxMoved)
 	if err != nil {
 		return n, err
 	}
 	counts := maps.Clone(r.Counts)
 	for _, m := range ordered {
-		if state, reason := m.after(&r, s.now()); state != m.state {
+		if state, reason := m.nextState(&r, s.now()); state != m.state {
 			n.members = append(n.members, memberStep{id: m.id, state: state, reason: reason})
 			counts[m.state]--
 			counts[state]++
@@ -184,10 +184,10 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	}
 	switch r.Status {
 	case RolloutRunning:
-		return n, s.goOn(tx, &n, counts)
+		return n, s.advanceRunning(tx, &n, counts)
 	case RolloutHalted: // some that have their order may still fail
-		if r.Reason != "" && r.Reason == r.tooMany(r.Counts) {
-			n.reason = r.tooMany(counts)
+		if r.Reason != "" && r.Reason == r.failureReason(r.Counts) {
+			n.reason = r.failureReason(counts)
 		}
 	case RolloutTakingBack:
 		if counts[memberGoingBack] == 0 {
@@ -200,7 +200,7 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 }
 
 // tooMany words that more service points failed than may, where so many are in each state; it is empty where they did not.
-func (r *Rollout) tooMany(counts map[string]int) string {
+func (r *Rollout) failureReason(counts map[string]int) string {
 	failed := counts[memberFailed] - r.excused
 	if failed <= r.MostFailed.count(r.Total) {
 		return ""
@@ -213,9 +213,9 @@ func (r *Rollout) tooMany(counts map[string]int) string {
 }
 
 // goOn says what is to be done next about a rollout that runs, where so many are in each state.
-func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
+func (s *Service) advanceRunning(tx *store.Tx, n *step, counts map[string]int) error {
 	r := &n.rollout
-	if why := r.tooMany(counts); why != "" {
+	if why := r.failureReason(counts); why != "" {
 		n.become, n.reason = RolloutHalted, why
 		return nil
 	}
@@ -236,22 +236,22 @@ func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
 			return nil
 		}
 	}
-	if !r.open(s.now()) {
+	if !r.isOpen(s.now()) {
 		n.reason = "it waits for its window"
 		return nil
 	}
-	if err := s.orderable("version", r.Version, "", ""); err != nil {
+	if err := s.checkOrderable("version", r.Version, "", ""); err != nil {
 		if p, refused := problem.As(err); refused {
 			n.become, n.reason = RolloutHalted, p.Message
 			return nil
 		}
 		return err
 	}
-	return s.turn(tx, n, counts)
+	return s.advanceWave(tx, n, counts)
 }
 
 // after gives the state of a service point that has its order, and why.
-func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
+func (m *member) nextState(r *Rollout, now time.Time) (state, reason string) {
 	goal, done := r.Version, memberUpdated
 	if r.Status == RolloutTakingBack {
 		goal, done = m.before, memberWentBack
@@ -259,11 +259,11 @@ func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
 	late := now.UnixMilli()-m.ordered > int64(r.GiveUpSeconds)*1000
 	switch {
 	case m.gone:
-		return memberSkipped, memberDeleted
+		return memberSkipped, reasonDeleted
 	case m.now.status == checkin.UpdateOK && m.now.version == goal:
 		return done, ""
 	case m.now.status == checkin.UpdateOK || m.now.target != goal:
-		return memberSkipped, anotherOrder
+		return memberSkipped, reasonOtherOrder
 	case m.now.status == checkin.UpdateFailed:
 		return memberFailed, m.now.reason
 	case late:
@@ -273,7 +273,7 @@ func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
 }
 
 // anotherOrder is why a service point is left out that somebody has given another order.
-const anotherOrder = "it was given another order meanwhile"
+const reasonOtherOrder = "it was given another order meanwhile"
 
 // orderedElsewhere reports whether a service point that was to have a version runs another one, or is to, that is not the one from before.
 func (m *member) orderedElsewhere(version string) bool {
@@ -285,7 +285,7 @@ func (m *member) orderedElsewhere(version string) bool {
 }
 
 // turn lets the wave that is under way go on, or the next one begin: that needs somebody who has been updated.
-func (s *Service) turn(tx *store.Tx, n *step, counts map[string]int) error {
+func (s *Service) advanceWave(tx *store.Tx, n *step, counts map[string]int) error {
 	id := n.rollout.ID
 	var open int
 	if err := tx.QueryRow("SELECT count(*) FROM rollout_member WHERE rollout = ? AND state IN (?,?) AND wave <= ?", id, memberWaiting,
@@ -319,13 +319,13 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	var all, away int
 	if err := tx.QueryRow("SELECT count(*), coalesce(sum(CASE WHEN m.state = ? AND m.ordered > 0 "+lost+" THEN 1 ELSE 0 END), 0) "+
 		"FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? AND "+
-		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, beforeItsTurn)...).Scan(&all, &away); err != nil {
+		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, reasonTakenBack)...).Scan(&all, &away); err != nil {
 		return err
 	}
 	bound := max(r.MostAway.count(all), 1)
 	free := bound - away
 	turns, err := membersOf(tx, r.ID, condition+" ORDER BY coalesce(p.connected, 0), m.wave, s.name, m.service_point LIMIT ?",
-		append(args, s.mostMoved)...)
+		append(args, s.maxMoved)...)
 	if err != nil {
 		return err
 	}
@@ -333,11 +333,11 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	for _, m := range turns {
 		switch back := r.Status == RolloutTakingBack; {
 		case m.gone:
-			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: memberDeleted})
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: reasonDeleted})
 		case back && m.before == "":
 			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: "nothing is known of the version from before"})
 		case back && m.orderedElsewhere(r.Version):
-			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: anotherOrder})
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: reasonOtherOrder})
 		case !m.connected && back: // whoever comes back is not to run it
 			n.members = append(n.members, memberStep{id: m.id, state: state, reason: "it was not connected when its turn came", order: m.before})
 		case !m.connected:

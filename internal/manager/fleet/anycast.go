@@ -22,9 +22,9 @@ const (
 	maxPassword        = 80
 	defaultKeepAlive   = 3
 	defaultHold        = 9
-	leastHold          = 3 // RFC 4271, section 4.2
-	mostHold           = 65535
-	mostHops           = 255
+	minHold            = 3 // RFC 4271, section 4.2
+	maxHold            = 65535
+	maxHops            = 255
 	fieldAnycast       = "anycast"
 	fieldAnycastOfApps = "anycastAddresses"
 )
@@ -48,14 +48,14 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 		return bad("routerId", "%q is no IPv4 address", a.RouterID)
 	}
 	if a.HoldTimeInterval == 0 {
-		a.HoldTimeInterval = max(defaultHold, min(3*a.KeepAliveInterval, mostHold))
+		a.HoldTimeInterval = max(defaultHold, min(3*a.KeepAliveInterval, maxHold))
 	}
 	if a.KeepAliveInterval == 0 {
 		a.KeepAliveInterval = min(defaultKeepAlive, a.HoldTimeInterval/3)
 	}
 	switch {
-	case a.HoldTimeInterval < leastHold || a.HoldTimeInterval > mostHold:
-		return bad("holdTimeInterval", "must be %d to %d seconds", leastHold, mostHold)
+	case a.HoldTimeInterval < minHold || a.HoldTimeInterval > maxHold:
+		return bad("holdTimeInterval", "must be %d to %d seconds", minHold, maxHold)
 	case a.KeepAliveInterval < 1 || a.KeepAliveInterval >= a.HoldTimeInterval:
 		return bad("keepAliveInterval", "must be 1 second or more, and less than holdTimeInterval")
 	case len(a.Neighbors) == 0 || len(a.Neighbors) > maxNeighbors:
@@ -75,8 +75,8 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 			return bad(at+"autonomousSystemNumber", "must be 1 to 4294967295")
 		case n.Port < 0 || n.Port > 65535:
 			return bad(at+"port", "must be 1 to 65535")
-		case n.HopLimit < 0 || n.HopLimit > mostHops:
-			return bad(at+"hopLimit", "must be 1 to %d", mostHops)
+		case n.HopLimit < 0 || n.HopLimit > maxHops:
+			return bad(at+"hopLimit", "must be 1 to %d", maxHops)
 		case n.HopLimit > 1 && n.AutonomousSystemNumber == a.AutonomousSystemNumber:
 			return bad(at+"hopLimit", "is of neighbors in another autonomous system alone")
 		case len(n.Password()) > maxPassword || strings.ContainsRune(n.Password(), 0):
@@ -157,7 +157,7 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 			if d.Status != checkin.Deleted && isNeighbor(c.Settings, address) {
 				return problem.Invalid(fieldAnycast+".neighbors", "%s is an anycast address of application %s, %s", address, d.Name, d.ID)
 			}
-			if d.Status != checkin.Deleted && !told(c.Settings, address) {
+			if d.Status != checkin.Deleted && !isAdvertised(c.Settings, address) {
 				return problem.Conflict("AnycastInUse", fieldAnycast+": application %s, %s, has %s, of which no neighbor would be told any more",
 					d.Name, d.ID, address)
 			}
@@ -167,7 +167,7 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 }
 
 // told reports whether there is a neighbor that is told of an address: those of one family speak of that alone.
-func told(a *checkin.AnycastService, address string) bool {
+func isAdvertised(a *checkin.AnycastService, address string) bool {
 	addr, err := netip.ParseAddr(address)
 	return err == nil && a != nil && slices.ContainsFunc(a.Neighbors, func(n checkin.BGPNeighbor) bool {
 		neighbor, err := netip.ParseAddr(n.Address)
@@ -181,14 +181,14 @@ func isNeighbor(a *checkin.AnycastService, address string) bool {
 }
 
 // owned reports whether an address is one that a node of a service point has for itself.
-func owned(nodes []checkin.Node, address string) bool {
+func isNodeAddress(nodes []checkin.Node, address string) bool {
 	return slices.ContainsFunc(nodes, func(n checkin.Node) bool {
 		return slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool { return a.Type != checkin.Anycast && a.IPAddress == address })
 	})
 }
 
 // answersAt reports whether an application listens at an address, by the addresses and ports that it claims.
-func answersAt(claims []string, address string) bool {
+func listensAt(claims []string, address string) bool {
 	addr, err := netip.ParseAddr(address)
 	return err == nil && slices.ContainsFunc(claims, func(text string) bool {
 		at, err := netip.ParseAddrPort(text)
@@ -198,7 +198,7 @@ func answersAt(claims []string, address string) bool {
 
 // fitAnycast refuses anycast addresses that an application of a service point cannot have beside the others, and gives them as they are
 // kept.
-func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addresses []string) ([]string, error) {
+func (s *Service) checkAnycastAddresses(tx *store.Tx, d *deployed, others []deployed, addresses []string) ([]string, error) {
 	bad := func(i int, format string, args ...any) error {
 		return problem.Invalid(fmt.Sprintf("%s[%d]", fieldAnycastOfApps, i), format, args...)
 	}
@@ -229,15 +229,15 @@ func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addre
 		switch {
 		case isNeighbor(settings, text):
 			return nil, bad(i, "%s is the address of a neighbor", text)
-		case owned(nodes, text):
+		case isNodeAddress(nodes, text):
 			return nil, bad(i, "%s is an address of the machine itself", text)
-		case !answersAt(claims, text):
+		case !listensAt(claims, text):
 			return nil, bad(i, "the application does not listen at %s: routers would send clients to where nobody answers", text)
 		}
 		if slices.Contains(kept, text) {
 			return nil, bad(i, "%s is there twice", text)
 		}
-		if !told(settings, text) {
+		if !isAdvertised(settings, text) {
 			return nil, bad(i, "no neighbor of the service point would be told of %s: none has an address of its family", text)
 		}
 		for _, other := range others {
@@ -251,7 +251,7 @@ func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addre
 }
 
 // anycastMoved records which anycast addresses have come and gone by a report, which is not kept yet; nil is none.
-func (s *Service) anycastMoved(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
+func (s *Service) recordAnycastMoves(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
 	if r == nil || !slices.ContainsFunc(all, func(d deployed) bool { return len(d.anycast) > 0 }) {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (s *Service) anycastMoved(tx *store.Tx, servicePoint string, all []deployed
 			if before[i].IsUp == after[i].IsUp {
 				continue
 			}
-			if err := s.moved(tx, servicePoint, fieldOf(d.Name, d.ID, fieldAnycast), words[before[i].IsUp], words[after[i].IsUp],
+			if err := s.recordMove(tx, servicePoint, fieldOf(d.Name, d.ID, fieldAnycast), words[before[i].IsUp], words[after[i].IsUp],
 				after[i].IPAddress); err != nil {
 				return err
 			}

@@ -102,7 +102,7 @@ type ApplicationChange struct {
 
 // Deploy lets a service point run an application, and gives its id.
 func (s *Service) Deploy(ctx context.Context, servicePoint string, c ApplicationChange) (id string, err error) {
-	configuration, err := s.check(*c.Name, c.Configuration)
+	configuration, err := s.checkConfiguration(*c.Name, c.Configuration)
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 	if id, err = s.newApplicationID(servicePoint, c.Repeatable); err != nil {
 		return "", err
 	}
-	err = s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+	err = s.changeDesired(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
 		all, err := applicationsOf(tx, servicePoint)
 		if err != nil {
 			return err
@@ -142,12 +142,12 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 		if len(all) >= maxApplications {
 			return problem.Conflict("TooManyApplications", "a service point runs at most %d applications", maxApplications)
 		}
-		if err := s.fit(all, id, *c.Name, configuration); err != nil {
+		if err := s.checkFit(all, id, *c.Name, configuration); err != nil {
 			return err
 		}
 		d := deployed{ApplicationDetail: ApplicationDetail{Application: Application{ID: id, Name: *c.Name}, Configuration: configuration},
 			servicePoint: servicePoint}
-		anycast, limits, err := s.place(tx, &d, all, c)
+		anycast, limits, err := s.setAnycastAndLimits(tx, &d, all, c)
 		if err != nil {
 			return err
 		}
@@ -157,10 +157,10 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 			generation, now, title, anycast, limits); err != nil {
 			return err
 		}
-		if err := s.moved(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
+		if err := s.recordMove(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
 			return err
 		}
-		return notedOf(tx, servicePoint, "ADD_APPLICATION", "Deployed to service point %s the application %s (%s)", *c.Name, id)
+		return addPointHistory(tx, servicePoint, "ADD_APPLICATION", "Deployed to service point %s the application %s (%s)", *c.Name, id)
 	})
 	if errors.Is(err, errRepeated) {
 		err = nil
@@ -188,8 +188,8 @@ func (s *Service) newApplicationID(servicePoint, repeatable string) (string, err
 
 // Change changes an application: its configuration, or the version that it is to be updated to.
 func (s *Service) Change(ctx context.Context, servicePoint, id string, c ApplicationChange) error {
-	return s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
-		d, err := s.changeable(tx, servicePoint, id)
+	return s.changeDesired(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		d, err := s.readChangeable(tx, servicePoint, id)
 		if err != nil {
 			return err
 		}
@@ -203,14 +203,14 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			if fill := s.programs[d.Name].Fill; fill != nil {
 				given = fill(given, d.Configuration)
 			}
-			if d.Configuration, err = s.check(d.Name, given); err != nil {
+			if d.Configuration, err = s.checkConfiguration(d.Name, given); err != nil {
 				return err
 			}
-			if err := s.fit(all, id, d.Name, d.Configuration); err != nil {
+			if err := s.checkFit(all, id, d.Name, d.Configuration); err != nil {
 				return err
 			}
 		}
-		anycast, limits, err := s.place(tx, &d, all, c)
+		anycast, limits, err := s.setAnycastAndLimits(tx, &d, all, c)
 		if err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 		if d.Status == checkin.DeployFailed { // it is tried anew
 			status = checkin.Deploying
 		}
-		if err := s.moves(tx, d, status, d.UpdateStatus, was); err != nil {
+		if err := s.recordApplicationMoves(tx, d, status, d.UpdateStatus, was); err != nil {
 			return err
 		}
 		if err := tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ?, "+
@@ -235,15 +235,15 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			id); err != nil {
 			return err
 		}
-		if says := d.different(before); says != "" {
-			return notedOf(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name, id, says)
+		if says := d.diff(before); says != "" {
+			return addPointHistory(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name, id, says)
 		}
 		return nil
 	})
 }
 
 // different words what of an application is another than before. Configurations may have secrets: what is in them is not told.
-func (d deployed) different(before deployed) string {
+func (d deployed) diff(before deployed) string {
 	var all []string
 	if !bytes.Equal(d.Configuration, before.Configuration) {
 		all = append(all, "its configuration")
@@ -262,11 +262,11 @@ func (d deployed) different(before deployed) string {
 }
 
 // place takes on the anycast addresses and the limits of a change, beside the applications that there are, and words them for the database.
-func (s *Service) place(tx *store.Tx, d *deployed, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
+func (s *Service) setAnycastAndLimits(tx *store.Tx, d *deployed, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
 	if c.AnycastAddresses != nil {
 		d.anycast = c.AnycastAddresses
 	}
-	if d.anycast, err = s.fitAnycast(tx, d, all, d.anycast); err != nil { // also where it listens elsewhere now
+	if d.anycast, err = s.checkAnycastAddresses(tx, d, all, d.anycast); err != nil { // also where it listens elsewhere now
 		return "", "", err
 	}
 	if c.Limits != nil {
@@ -285,10 +285,10 @@ func (s *Service) place(tx *store.Tx, d *deployed, all []deployed, c Application
 
 // Bounds of limits: the least that an application of ours runs in, and more than machines have.
 const (
-	leastMemory = 64
-	mostMemory  = 1 << 22
-	leastCPU    = 5
-	mostCPU     = 100_000
+	minMemory = 64
+	maxMemory = 1 << 22
+	minCPU    = 5
+	maxCPU    = 100_000
 )
 
 // checkLimits refuses limits that nothing runs in; 0 is the default.
@@ -296,7 +296,7 @@ func checkLimits(l checkin.Limits) error {
 	for _, one := range []struct {
 		field              string
 		value, least, most int
-	}{{"memoryMiB", l.MemoryMiB, leastMemory, mostMemory}, {"cpuPercent", l.CPUPercent, leastCPU, mostCPU}} {
+	}{{"memoryMiB", l.MemoryMiB, minMemory, maxMemory}, {"cpuPercent", l.CPUPercent, minCPU, maxCPU}} {
 		if one.value != 0 && (one.value < one.least || one.value > one.most) {
 			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for what it is where nothing is said", one.least, one.most)
 		}
@@ -305,7 +305,7 @@ func checkLimits(l checkin.Limits) error {
 }
 
 // changeable reads an application that is not about to go.
-func (s *Service) changeable(tx *store.Tx, servicePoint, id string) (d deployed, err error) {
+func (s *Service) readChangeable(tx *store.Tx, servicePoint, id string) (d deployed, err error) {
 	d, err = scanApplication(tx.QueryRow(selectApplications+"WHERE id = ? AND service_point = ?", id, servicePoint).Scan)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -318,19 +318,19 @@ func (s *Service) changeable(tx *store.Tx, servicePoint, id string) (d deployed,
 
 // Undeploy lets a service point end and forget an application.
 func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
-	return s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
-		d, err := s.changeable(tx, servicePoint, id)
+	return s.changeDesired(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		d, err := s.readChangeable(tx, servicePoint, id)
 		if err != nil {
 			return err
 		}
-		if err := s.moves(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
+		if err := s.recordApplicationMoves(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
 			return err
 		}
 		if err := tx.Write("UPDATE application SET update_status = ?, target_version = '', generation = ? WHERE id = ?", deleteQueued, generation,
 			id); err != nil {
 			return err
 		}
-		return notedOf(tx, servicePoint, "DELETE_APPLICATION", "Took off service point %s the application %s (%s)", d.Name, id)
+		return addPointHistory(tx, servicePoint, "DELETE_APPLICATION", "Took off service point %s the application %s (%s)", d.Name, id)
 	})
 }
 
@@ -338,7 +338,7 @@ func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
 func (s *Service) Applications(ctx context.Context, servicePoint string) (all []ApplicationDetail, err error) {
 	all = []ApplicationDetail{}
 	return all, s.store.View(ctx, func(tx *store.Tx) error {
-		if err := there(tx, servicePoint); err != nil {
+		if err := checkExists(tx, servicePoint); err != nil {
 			return err
 		}
 		rows, err := applicationsOf(tx, servicePoint)
@@ -372,7 +372,7 @@ func nodesOf(tx *store.Tx, servicePoint string) ([]checkin.Node, error) {
 }
 
 // there refuses a service point that there is not.
-func there(tx *store.Tx, servicePoint string) error {
+func checkExists(tx *store.Tx, servicePoint string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?", servicePoint).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -72,10 +72,10 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 			key = []byte(plain)
 		}
 		if !sealed && !tx.Writing() {
-			return errPlain
+			return errKeyNotSealed
 		}
 		if !sealed {
-			if err := keepKey(tx, sealer, key); err != nil {
+			if err := writeSealedKey(tx, sealer, key); err != nil {
 				return err
 			}
 		}
@@ -89,7 +89,7 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 		return nil
 	}
 	err := s.View(ctx, read)
-	if !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, errPlain) {
+	if !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, errKeyNotSealed) {
 		return a, err
 	}
 	return a, s.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
@@ -104,7 +104,7 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 			[]byte{}); err != nil {
 			return err
 		}
-		if err := keepKey(tx, sealer, key); err != nil {
+		if err := writeSealedKey(tx, sealer, key); err != nil {
 			return err
 		}
 		return read(tx)
@@ -115,10 +115,10 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 const authorityKey = "authority-key"
 
 // errPlain says that the key is still to be sealed.
-var errPlain = errors.New("the authority's key is not sealed")
+var errKeyNotSealed = errors.New("the authority's key is not sealed")
 
 // keepKey writes the authority's key, sealed.
-func keepKey(tx *store.Tx, sealer Sealer, key []byte) error {
+func writeSealedKey(tx *store.Tx, sealer Sealer, key []byte) error {
 	sealed, err := sealer.Seal(tx, authorityKey, string(key))
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (a *Authority) ServerCertificate(hosts ...string) (*tls.Certificate, error)
 
 // issue gives a service point's certificate of a generation for the key of a certificate request. Nothing of the
 // request but its key is taken over.
-func (a *Authority) issue(at seat, generation int64, request *x509.CertificateRequest) (der []byte, err error) {
+func (a *Authority) issue(at nodeID, generation int64, request *x509.CertificateRequest) (der []byte, err error) {
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: at.id, SerialNumber: strconv.FormatInt(generation, 10)},
 		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(servicePointLife),
@@ -229,8 +229,8 @@ func generationOf(certificate *x509.Certificate) int64 {
 }
 
 // seatOf is the node that a certificate was issued to: the first one where it names none.
-func seatOf(certificate *x509.Certificate) seat {
-	at := seat{certificate.Subject.CommonName, 1}
+func nodeIDOf(certificate *x509.Certificate) nodeID {
+	at := nodeID{certificate.Subject.CommonName, 1}
 	if units := certificate.Subject.OrganizationalUnit; len(units) == 1 {
 		if n, err := strconv.ParseInt(units[0], 10, 64); err == nil {
 			at.node = n

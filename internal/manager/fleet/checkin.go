@@ -29,22 +29,22 @@ type row struct {
 	refused int64
 	// logs says that somebody waits for the end of a log, several that the service point may have several nodes.
 	logs, several bool
-	at            seat
+	at            nodeID
 }
 
 // byCertificate finds the service point whose certificate is shown. Every certificate of the generation that was used last, or of a
 // later one, is good: so a database that was restored knows those, too, that it has forgotten.
-func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
-	at := seatOf(shown)
+func (s *Service) findByCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
+	at := nodeIDOf(shown)
 	points, err := knownPoints(tx, []string{at.id})
 	if err != nil {
 		return known, err
 	}
-	return shows(tx, points, at, shown)
+	return rowOfCertificate(tx, points, at, shown)
 }
 
 // shows finds, among service points by their ids, the row of the one whose certificate is shown, at a seat.
-func shows(tx *store.Tx, points map[string]knownPoint, at seat, shown *x509.Certificate) (known row, err error) {
+func rowOfCertificate(tx *store.Tx, points map[string]knownPoint, at nodeID, shown *x509.Certificate) (known row, err error) {
 	p, there := points[at.id]
 	known = p.row
 	known.at = at
@@ -117,11 +117,11 @@ func (p *knownPoint) state() (*checkin.Desired, error) {
 // eachOf calls fn for the rows of a query whose text goes on, behind begins, with a list of ids, of which there are up to mostTogether, and
 // with ends.
 func eachOf(tx *store.Tx, ids []string, fn func(scan func(...any) error) error, begins, ends string) error {
-	args := anys(ids)
-	for len(args) > 1 && len(args) < mostTogether { // two texts of statements are enough
+	args := toArgs(ids)
+	for len(args) > 1 && len(args) < maxBatch { // two texts of statements are enough
 		args = append(args, ids[0])
 	}
-	return tx.Each(fn, begins+"("+list(len(args))+")"+ends, args...)
+	return tx.Each(fn, begins+"("+placeholders(len(args))+")"+ends, args...)
 }
 
 // CheckIn takes a service point's report and answers when there is something new for it, or when the wait is over. Where that is not at
@@ -138,30 +138,30 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 			maxText)
 	}
 	id := shown.Subject.CommonName
-	h := s.hold(id)
+	h := s.openWaiters(id)
 	defer func() {
 		if !parked {
-			s.release(id, h)
+			s.releaseWaiters(id, h)
 		}
 	}()
-	changed := s.next(h)
-	known, err := s.said(ctx, shown, rq)
+	changed := s.wakeChannel(h)
+	known, err := s.recordRequest(ctx, shown, rq)
 	if err != nil {
 		return a, false, err
 	}
 	rq.Report = nil // it is kept, and need not be remembered meanwhile
 	if rq.Leaving {
-		if known.another(rq) { // it is not this one that answers
+		if known.isOtherProcess(rq) { // it is not this one that answers
 			return s.answer(shown, known, rq), false, nil
 		}
-		return s.answer(shown, known, rq), false, s.left(ctx, known)
+		return s.answer(shown, known, rq), false, s.markStopped(ctx, known)
 	}
-	s.hear(known)
-	w := &waitingCheckIn{service: s, shown: shown, rq: rq, known: known, hold: h, changed: changed}
+	s.recordContact(known)
+	w := &waitingCheckIn{service: s, shown: shown, rq: rq, known: known, waiters: h, changed: changed}
 	if rq.WaitSeconds > 0 {
 		w.until = time.Now().Add(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
 	}
-	a, due := w.due()
+	a, due := w.pendingAnswer()
 	if !due {
 		w.reply, err = park()
 		if err == nil {
@@ -174,27 +174,29 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 
 // said takes what a service point says, and gives what is known of it then. Whether the certificate is good is looked at first or, of one
 // that sends a report, in the transaction that writes it.
-func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
+func (s *Service) recordRequest(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
 	if rq.Report == nil {
-		known, err = s.look(ctx, shown)
+		known, err = s.authenticate(ctx, shown)
 		writes := generationOf(shown) > known.generation || acknowledges(rq, known) ||
-			!rq.Leaving && (known.another(rq) || s.forgets(known, rq))
+			!rq.Leaving && (known.isOtherProcess(rq) || s.endsCopies(known, rq))
 		if err != nil || !writes {
 			return known, err
 		}
-	} else if err = s.inTime(shown); err != nil {
+	} else if err = s.checkExpiry(shown); err != nil {
 		return known, err
 	}
-	known.at = seatOf(shown)
-	return known, s.write(ctx, generationOf(shown), &known, rq)
+	known.at = nodeIDOf(shown)
+	return known, s.writeReport(ctx, generationOf(shown), &known, rq)
 }
 
 // another reports whether a request comes from another process than the one that is answered.
-func (r row) another(rq checkin.Request) bool { return rq.Process != nil && rq.Process.ID != r.process }
+func (r row) isOtherProcess(rq checkin.Request) bool {
+	return rq.Process != nil && rq.Process.ID != r.process
+}
 
 // forgets reports whether a request is to end a lineage of several machines, as the others do not ask any more.
-func (s *Service) forgets(r row, rq checkin.Request) bool {
-	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, time.UnixMilli(s.began.Load()), s.now())
+func (s *Service) endsCopies(r row, rq checkin.Request) bool {
+	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, time.UnixMilli(s.startedAt.Load()), s.now())
 }
 
 // acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers
@@ -205,24 +207,24 @@ func acknowledges(rq checkin.Request, known row) bool {
 
 // Know refuses a certificate that is no service point's, or not any more.
 func (s *Service) Know(ctx context.Context, shown *x509.Certificate) error {
-	_, err := s.look(ctx, shown)
+	_, err := s.authenticate(ctx, shown)
 	return err
 }
 
 // look reads what a check-in needs to know, and refuses a certificate that is not good.
-func (s *Service) look(ctx context.Context, shown *x509.Certificate) (known row, err error) {
+func (s *Service) authenticate(ctx context.Context, shown *x509.Certificate) (known row, err error) {
 	err = s.store.Read(ctx, func(tx *store.Tx) error {
-		known, err = s.byCertificate(tx, shown)
+		known, err = s.findByCertificate(tx, shown)
 		return err
 	})
 	if err == nil {
-		err = s.inTime(shown)
+		err = s.checkExpiry(shown)
 	}
 	return known, err
 }
 
 // inTime refuses a certificate that has expired.
-func (s *Service) inTime(shown *x509.Certificate) error {
+func (s *Service) checkExpiry(shown *x509.Certificate) error {
 	if s.now().Before(shown.NotAfter) {
 		return nil
 	}
@@ -232,7 +234,7 @@ func (s *Service) inTime(shown *x509.Certificate) error {
 func (s *Service) answer(shown *x509.Certificate, known row, rq checkin.Request) checkin.Answer {
 	return checkin.Answer{Desired: known.desired, IntervalSeconds: max(1, int(s.interval.Seconds())),
 		TimeMillis: s.now().UnixMilli(), Sequence: known.sequence,
-		SpreadMillis: s.crowd().Milliseconds(), Renew: shown.NotAfter.Sub(s.now()) < servicePointLife/3,
+		SpreadMillis: s.reconnectSpread().Milliseconds(), Renew: shown.NotAfter.Sub(s.now()) < servicePointLife/3,
 		// What came is not what is kept: there is none yet, or another one was later.
 		SendReport: !known.reported || rq.Digest != "" && rq.Digest != known.digest}
 }
@@ -333,20 +335,20 @@ func isDiagnosticsURL(text string) bool {
 // A service point's reports are written one after another, with a least interval between them. One that comes
 // too soon waits; who sends many at a time is refused.
 const (
-	leastShare  = 30 // of the interval at which service points report
-	mostWaiting = 2  // reports of one service point
+	paceDivisor       = 30 // of the interval at which service points report
+	maxWaitingReports = 2  // reports of one service point
 )
 
 // paced is who sends reports: a node, with certificates of a generation. Who shows one that was replaced does not slow down who shows the
 // new one.
-type paced struct {
-	at         seat
+type reportSource struct {
+	at         nodeID
 	generation int64
 }
 
 // pace waits until the next report of somebody may be written.
-func (s *Service) pace(ctx context.Context, at paced) error {
-	least := s.interval / leastShare
+func (s *Service) waitForPace(ctx context.Context, at reportSource) error {
+	least := s.interval / paceDivisor
 	now := time.Now()
 	s.mu.Lock()
 	next := s.paces[at]
@@ -354,7 +356,7 @@ func (s *Service) pace(ctx context.Context, at paced) error {
 		next = now
 	}
 	wait := next.Sub(now)
-	if wait > mostWaiting*least {
+	if wait > maxWaitingReports*least {
 		s.mu.Unlock()
 		p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "the reports of this service point come faster than one in %v", least)
 		p.RetryAfter = wait

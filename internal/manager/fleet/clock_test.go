@@ -40,7 +40,7 @@ func TestClocksApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.hear(row{at: seat{created.FleetInstanceID, 1}})
+		f.recordContact(row{at: nodeID{created.FleetInstanceID, 1}})
 		if err := f.WritePresence(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}

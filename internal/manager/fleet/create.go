@@ -90,21 +90,21 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 			w.Name).Scan(&id, &status, &hash, &used, &expires, &description, &count)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			if key, err = s.unspent(tx, key, ""); err != nil {
+			if key, err = s.unusedKey(tx, key, ""); err != nil {
 				return err
 			}
 			c.FleetInstanceID, c.RegistrationKey = newID(w.Name), key.String()
 			if err := s.insert(tx, c.FleetInstanceID, w, key); err != nil {
 				return err
 			}
-			return noted(tx, "ADD_SERVICE_POINT", "Added service point %s", w.Name)
+			return addHistory(tx, "ADD_SERVICE_POINT", "Added service point %s", w.Name)
 		case err != nil:
 			return err
 		}
 		c.FleetInstanceID = id
 		switch now := s.now(); {
 		case statusAt(status, expires, now) == Expired:
-			if key, err = s.unspent(tx, key, hash); err != nil {
+			if key, err = s.unusedKey(tx, key, hash); err != nil {
 				return err
 			}
 			c.RegistrationKey = key.String()
@@ -112,10 +112,10 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 				return err
 			}
 			if err := tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ?, several = ? WHERE id = ?",
-				w.Description, w.NodeCount, several(w.NodeCount), id); err != nil {
+				w.Description, w.NodeCount, severalColumn(w.NodeCount), id); err != nil {
 				return err
 			}
-			return noted(tx, "REKEY_SERVICE_POINT", "Gave service point %s, whose key had expired, a new registration key", w.Name)
+			return addHistory(tx, "REKEY_SERVICE_POINT", "Gave service point %s, whose key had expired, a new registration key", w.Name)
 		case w.Repeatable != "" && hash == hashKey(key) && used == "":
 			if count != w.NodeCount || description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
 				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
@@ -128,7 +128,7 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 }
 
 func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.RegistrationKey) error {
-	if err := s.moved(tx, id, fieldStatus, "", Waiting); err != nil {
+	if err := s.recordMove(tx, id, fieldStatus, "", Waiting); err != nil {
 		return err
 	}
 	now := s.now()
@@ -141,18 +141,18 @@ func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.Registra
 		"node_count, several) VALUES (?,?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key),
 		now.Add(KeyLife).Unix(),
 		now.Unix(),
-		string(servers), w.NodeCount, several(w.NodeCount))
+		string(servers), w.NodeCount, severalColumn(w.NodeCount))
 	return err
 }
 
 // rekey gives a service point a new registration key. No certificate that it was given before is good from then on.
 func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.RegistrationKey) error {
 	if before != Waiting {
-		if err := s.moved(tx, id, fieldStatus, before, Waiting); err != nil {
+		if err := s.recordMove(tx, id, fieldStatus, before, Waiting); err != nil {
 			return err
 		}
 	}
-	if err := s.spend(tx, id); err != nil {
+	if err := s.markSpent(tx, id); err != nil {
 		return err
 	}
 	now := s.now()
@@ -169,7 +169,7 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 		return err
 	}
 	if n > 0 {
-		if err := s.moved(tx, id, fieldConnection, Connected, NotConnected, "it has a new registration key"); err != nil {
+		if err := s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "it has a new registration key"); err != nil {
 			return err
 		}
 	}
@@ -184,13 +184,13 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 const endsBefore = time.Minute
 
 // spend notes that the registration key of a service point is not to be given again, for twice as long as one can be used.
-func (s *Service) spend(tx *store.Tx, id string) error {
+func (s *Service) markSpent(tx *store.Tx, id string) error {
 	return tx.Write("INSERT INTO spent_key (key_hash, until) SELECT key_hash, ? FROM service_point WHERE id = ? ON CONFLICT DO NOTHING",
 		s.now().Add(2*KeyLife).Unix(), id)
 }
 
 // unspent gives a registration key, and another one in its place where it was given to somebody before, or is the one that has expired.
-func (s *Service) unspent(tx *store.Tx, key checkin.RegistrationKey, expired string) (checkin.RegistrationKey, error) {
+func (s *Service) unusedKey(tx *store.Tx, key checkin.RegistrationKey, expired string) (checkin.RegistrationKey, error) {
 	var spent int
 	err := tx.QueryRow("SELECT 1 FROM spent_key WHERE key_hash = ?", hashKey(key)).Scan(&spent)
 	if errors.Is(err, sql.ErrNoRows) && hashKey(key) != expired {
@@ -231,7 +231,7 @@ func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, er
 		if err := s.rekey(tx, id, before, key); err != nil {
 			return err
 		}
-		return notedOf(tx, id, "REKEY_SERVICE_POINT", "Gave service point %s a new registration key: its certificates are not good any more")
+		return addPointHistory(tx, id, "REKEY_SERVICE_POINT", "Gave service point %s a new registration key: its certificates are not good any more")
 	})
 	if err == nil {
 		s.forget(id)

@@ -14,7 +14,7 @@ import (
 
 // desire changes what a service point is to run: fn writes it, in the generation that it is given. Once that is committed the service
 // point's check-ins that are held open are answered.
-func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *store.Tx, generation int64) error) error {
+func (s *Service) changeDesired(ctx context.Context, servicePoint string, fn func(tx *store.Tx, generation int64) error) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
 		generation, err := s.nextDesired(tx, servicePoint)
 		if err != nil {
@@ -23,7 +23,7 @@ func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *s
 		if err := fn(tx, generation); err != nil {
 			return err
 		}
-		return desires(tx, servicePoint, generation)
+		return writeDesired(tx, servicePoint, generation)
 	})
 	if err == nil {
 		s.Wake(servicePoint)
@@ -45,24 +45,24 @@ func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int
 func (s *Service) nextGenerationOf(desired int64) int64 { return max(s.now().UnixMilli(), desired+1) }
 
 // desires notes that the desired state of a service point has changed to a generation.
-func desires(tx *store.Tx, servicePoint string, generation int64) error {
+func writeDesired(tx *store.Tx, servicePoint string, generation int64) error {
 	tx.Touch(store.Detail(topic, servicePoint))
 	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
 }
 
 // desiredAt is what a node of a service point is to run, if that is there.
-func (s *Service) desiredAt(tx *store.Tx, at seat) (map[seat]*checkin.Desired, error) {
+func (s *Service) desiredOfNode(tx *store.Tx, at nodeID) (map[nodeID]*checkin.Desired, error) {
 	points, err := knownPoints(tx, []string{at.id})
 	if err != nil {
 		return nil, err
 	}
-	return s.desired(tx, []seat{at}, points)
+	return s.desired(tx, []nodeID{at}, points)
 }
 
 // desired is what nodes of service points, of which there are up to mostTogether, are to run. A service point that is not among points, by
 // its id, is not there, and its nodes get nothing.
-func (s *Service) desired(tx *store.Tx, seats []seat, points map[string]knownPoint) (map[seat]*checkin.Desired, error) {
-	states := make(map[seat]*checkin.Desired, len(seats))
+func (s *Service) desired(tx *store.Tx, seats []nodeID, points map[string]knownPoint) (map[nodeID]*checkin.Desired, error) {
+	states := make(map[nodeID]*checkin.Desired, len(seats))
 	if len(seats) == 0 {
 		return states, nil
 	}
@@ -161,7 +161,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err erro
 		if !now.Contented && !s.programs[a.Name].Contented {
 			continue
 		}
-		if is.Provides == nil || earlier(now.Content, is.Content) {
+		if is.Provides == nil || isEarlier(now.Content, is.Content) {
 			is.Content = now.Content
 		}
 		is.Trouble = append(is.Trouble, now.ErrorConditions...)

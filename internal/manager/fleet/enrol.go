@@ -37,23 +37,23 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 		return a, err
 	}
 	public := fingerprint(request.RawSubjectPublicKeyInfo)
-	if _, err := s.enrolling(ctx, key, public); err != nil { // who has no key does not come to write
+	if _, err := s.readEnrolment(ctx, key, public); err != nil { // who has no key does not come to write
 		return a, err
 	}
 	err = s.change(ctx, func(tx *store.Tx) error {
-		known, err := s.byKey(tx, key, public, tx.Locking())
+		known, err := s.findByKey(tx, key, public, tx.Locking())
 		if err != nil {
 			return err
 		}
-		at, generation := seat{known.id, 1}, s.nextGeneration(known.generation)
+		at, generation := nodeID{known.id, 1}, s.nextGeneration(known.generation)
 		if known.several {
 			if rq.Variant != checkin.Fleet {
 				return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
 			}
-			if at, generation, err = s.seatFor(tx, known, public); err != nil {
+			if at, generation, err = s.assignNode(tx, known, public); err != nil {
 				return err
 			}
-			if err := sit(tx, at, public, generation); err != nil {
+			if err := writeEnrolledNode(tx, at, public, generation); err != nil {
 				return err
 			}
 		}
@@ -75,23 +75,23 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 }
 
 // enrolled is what an enrolment needs to know of a service point.
-type enrolled struct {
+type enrolment struct {
 	id, name          string
 	generation, nodes int64
 	// enrolled says that it has reported, several that it may have, or had, several nodes.
 	enrolled, several bool
 }
 
-func (s *Service) enrolling(ctx context.Context, key checkin.RegistrationKey, public string) (known enrolled, err error) {
+func (s *Service) readEnrolment(ctx context.Context, key checkin.RegistrationKey, public string) (known enrolment, err error) {
 	err = s.store.Read(ctx, func(tx *store.Tx) error {
-		known, err = s.byKey(tx, key, public, "")
+		known, err = s.findByKey(tx, key, public, "")
 		return err
 	})
 	return known, err
 }
 
 // byKey finds the service point that a registration key is good for. It is locked where locking says so.
-func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locking string) (known enrolled, err error) {
+func (s *Service) findByKey(tx *store.Tx, key checkin.RegistrationKey, public, locking string) (known enrolment, err error) {
 	var status, used string
 	var expires int64
 	var several int
@@ -157,17 +157,17 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 	id := shown.Subject.CommonName
 	// In an update, though nothing is written: a new registration key either comes before this, or ends what is issued here.
 	err = s.change(ctx, func(tx *store.Tx) error {
-		if err := locked(tx, id); err != nil {
+		if err := lockPoint(tx, id); err != nil {
 			if _, gone := problem.As(err); gone {
 				err = unknown(tx, id)
 			}
 			return err
 		}
-		known, err := s.byCertificate(tx, shown)
+		known, err := s.findByCertificate(tx, shown)
 		if err != nil {
 			return err
 		}
-		der, err := s.authority.issue(seatOf(shown), s.nextGeneration(known.generation), request)
+		der, err := s.authority.issue(nodeIDOf(shown), s.nextGeneration(known.generation), request)
 		a.Certificate = encodeCertificate(der)
 		return err
 	})

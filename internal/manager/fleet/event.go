@@ -29,7 +29,7 @@ func (s *Service) Observe(observe func(Move)) { s.observe = observe }
 
 // Tell has told be told, in the transaction, of the service points whose status or connection moves. It is called before anything else.
 func (s *Service) Tell(told func(tx *store.Tx, ids []string, field, after string, reasons []string) error) {
-	s.told = told
+	s.notifyMove = told
 }
 
 // moves are those of a transaction: what is counted of them, the events that they are, and what else is logged.
@@ -86,7 +86,7 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 }
 
 // mostLogged is how many service points that move in the same way, in one transaction, have a line each in the log; more have one together.
-const mostLogged = 20
+const maxLoggedMoves = 20
 
 // logMoves logs moves that are committed: each of them or, where many move in the same way, how many.
 func (s *Service) logMoves(all *moves) {
@@ -102,7 +102,7 @@ func (s *Service) logMoves(all *moves) {
 		of := way{e.Field, e.Before, e.After, e.Reason}
 		switch n := number[of]; {
 		case n == 0: // said already
-		case n > mostLogged:
+		case n > maxLoggedMoves:
 			s.log.Info("service points moved", "number", n, "field", e.Field, "from", e.Before, "to", e.After, "reason", e.Reason)
 			number[of] = 0
 		default:
@@ -158,12 +158,12 @@ func (s *Service) change(ctx context.Context, fn func(*store.Tx) error) error {
 const keptEvents = 200
 
 // moved records that a field of a service point moved, and why, where that is known.
-func (s *Service) moved(tx *store.Tx, id, field, before, after string, reasons ...string) error {
-	return s.movedMany(tx, []string{id}, field, before, after, reasons...)
+func (s *Service) recordMove(tx *store.Tx, id, field, before, after string, reasons ...string) error {
+	return s.recordMoves(tx, []string{id}, field, before, after, reasons...)
 }
 
 // movedMany records that a field of service points moved in the same way.
-func (s *Service) movedMany(tx *store.Tx, ids []string, field, before, after string, reasons ...string) error {
+func (s *Service) recordMoves(tx *store.Tx, ids []string, field, before, after string, reasons ...string) error {
 	name := field[strings.LastIndexByte(field, '/')+1:] // applications are counted together
 	if name != field {
 		name = "application " + name
@@ -173,8 +173,8 @@ func (s *Service) movedMany(tx *store.Tx, ids []string, field, before, after str
 		all.counted = append(all.counted, Move{name, after})
 		all.events = append(all.events, event{id, Event{now, field, before, after, strings.Join(reasons, "; ")}})
 	}
-	if s.told != nil && (field == fieldStatus || field == fieldConnection) {
-		return s.told(tx, ids, field, after, reasons)
+	if s.notifyMove != nil && (field == fieldStatus || field == fieldConnection) {
+		return s.notifyMove(tx, ids, field, after, reasons)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (s *Service) movedMany(tx *store.Tx, ids []string, field, before, after str
 const (
 	insertEvent = "INSERT INTO fleet_event (service_point, at, field, old, new, reason) "
 	// tooMany is the event of a service point, w.id, that is one too many: behind every new one it goes.
-	tooMany = "(SELECT e.seq FROM fleet_event e WHERE e.service_point = w.id ORDER BY e.seq DESC LIMIT 1 OFFSET ?)"
+	surplusEvent = "(SELECT e.seq FROM fleet_event e WHERE e.service_point = w.id ORDER BY e.seq DESC LIMIT 1 OFFSET ?)"
 )
 
 // writeEvents writes events in their order. Of each service point the last ones are kept.
@@ -194,7 +194,7 @@ func writeEvents(tx *store.Tx, all []event) error {
 		if err := tx.Write(insertEvent+"VALUES (?,?,?,?,?,?)", e.servicePoint, e.At, e.Field, e.Before, e.After, e.Reason); err != nil {
 			return err
 		}
-		if err := tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+tooMany+" FROM (SELECT ? AS id) w)", keptEvents,
+		if err := tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+surplusEvent+" FROM (SELECT ? AS id) w)", keptEvents,
 			e.servicePoint); err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func writeEventsTogether(tx *store.Tx, all []event) error {
 			}
 			seen[id] = true
 		}
-		if err := tx.Write("DELETE FROM fleet_event WHERE seq IN (SELECT "+tooMany+" FROM unnest(?::text[]) AS w(id))", keptEvents,
+		if err := tx.Write("DELETE FROM fleet_event WHERE seq IN (SELECT "+surplusEvent+" FROM unnest(?::text[]) AS w(id))", keptEvents,
 			once); err != nil {
 			return err
 		}
@@ -255,7 +255,7 @@ type Event struct {
 func (s *Service) Events(ctx context.Context, servicePoint string) (all []Event, err error) {
 	all = []Event{}
 	return all, s.store.View(ctx, func(tx *store.Tx) error {
-		if err := there(tx, servicePoint); err != nil {
+		if err := checkExists(tx, servicePoint); err != nil {
 			return err
 		}
 		return tx.Each(func(scan func(...any) error) error {

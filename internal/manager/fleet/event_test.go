@@ -13,7 +13,7 @@ import (
 
 // Each move that is committed has a line in the log, and many that are the same have one together; what was not committed has none.
 func TestMovesAreLogged(t *testing.T) {
-	h := newHarbour(t, "", mostLogged+1)
+	h := newHarbour(t, "", maxLoggedMoves+1)
 	var log bytes.Buffer
 	h.f.log = slog.New(slog.NewTextHandler(&log, nil))
 	lines := func(parts ...string) (n int) {
@@ -31,7 +31,7 @@ func TestMovesAreLogged(t *testing.T) {
 	move := func(ids []string, fails error) {
 		t.Helper()
 		err := h.f.change(h.ctx, func(tx *store.Tx) error {
-			return errors.Join(h.f.movedMany(tx, ids, fieldUpdate, checkin.UpdateOK, checkin.UpdateQueued, "why not"), fails)
+			return errors.Join(h.f.recordMoves(tx, ids, fieldUpdate, checkin.UpdateOK, checkin.UpdateQueued, "why not"), fails)
 		})
 		if !errors.Is(err, fails) {
 			t.Fatal(err)

@@ -53,50 +53,50 @@ type Filter struct {
 type field struct {
 	name    string
 	value   *string
-	means   string
+	meaning string
 	allowed []string
 	// reads, which may be nil, gives a value as it is compared, and refuses what cannot be read.
-	reads func(value string) (string, error)
+	parse func(value string) (string, error)
 	// column is what it is compared with in the database; empty where that shows in what is read alone. ofApplication says that it is one of
 	// an application.
 	column        string
 	ofApplication bool
 	// part: it has to be a part of what is there.
-	part bool
+	isPart bool
 }
 
 // fields are the fields of a filter, its labels apart.
 func (f *Filter) fields() []field {
-	return []field{{name: "id", value: &f.ID, column: "s.id", means: "Their id"},
-		{name: "name", value: &f.Name, column: "s.name", means: "The name of one service point"},
-		{name: "nameContains", value: &f.NameContains, column: "s.name", part: true,
-			means: "A part of their name, in small letters or large ones"},
-		{name: "description", value: &f.Description, column: "s.description", means: "Their description"},
-		{name: "status", value: &f.Status, allowed: statuses, means: "Their status"},
-		{name: "connectionStatus", value: &f.ConnectionStatus, allowed: []string{Connected, NotConnected}, means: "Their connectionStatus"},
-		{name: "version", value: &f.Version, column: "s.version", means: "The version that they run"},
-		{name: "targetVersion", value: &f.TargetVersion, column: "s.target_version", means: "The version that they are updated to"},
-		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status", means: "Their updateStatus"},
-		{name: "platform", value: &f.Platform, column: "s.platform", means: "Their platform, such as linux/amd64"},
-		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant", means: "Their kind"},
-		{name: "lastSeenSince", value: &f.LastSeenSince, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+	return []field{{name: "id", value: &f.ID, column: "s.id", meaning: "Their id"},
+		{name: "name", value: &f.Name, column: "s.name", meaning: "The name of one service point"},
+		{name: "nameContains", value: &f.NameContains, column: "s.name", isPart: true,
+			meaning: "A part of their name, in small letters or large ones"},
+		{name: "description", value: &f.Description, column: "s.description", meaning: "Their description"},
+		{name: "status", value: &f.Status, allowed: statuses, meaning: "Their status"},
+		{name: "connectionStatus", value: &f.ConnectionStatus, allowed: []string{Connected, NotConnected}, meaning: "Their connectionStatus"},
+		{name: "version", value: &f.Version, column: "s.version", meaning: "The version that they run"},
+		{name: "targetVersion", value: &f.TargetVersion, column: "s.target_version", meaning: "The version that they are updated to"},
+		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status", meaning: "Their updateStatus"},
+		{name: "platform", value: &f.Platform, column: "s.platform", meaning: "Their platform, such as linux/amd64"},
+		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant", meaning: "Their kind"},
+		{name: "lastSeenSince", value: &f.LastSeenSince, parse: readMoment, meaning: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
 			"at which or behind which they were last heard of"},
-		{name: "lastSeenBefore", value: &f.LastSeenBefore, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+		{name: "lastSeenBefore", value: &f.LastSeenBefore, parse: readMoment, meaning: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
 			"before which they were last heard of, or never"},
-		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, or of those of their " +
+		{name: "errorCondition", value: &f.ErrorCondition, meaning: "A part of one of their errorConditions, or of those of their " +
 			"applications, in small letters or large ones"},
-		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", reads: readCount, means: "How many nodes they may have"},
-		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, means: "The name of an application that they run"},
+		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", parse: readCount, meaning: "How many nodes they may have"},
+		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, meaning: "The name of an application that they run"},
 		{name: "applicationStatus", value: &f.ApplicationStatus, column: "a.status", ofApplication: true,
-			allowed: slices.Sorted(maps.Keys(nextStatuses)), means: "The status of an application that they run"},
+			allowed: slices.Sorted(maps.Keys(nextStatuses)), meaning: "The status of an application that they run"},
 		{name: "applicationVersion", value: &f.ApplicationVersion, column: "a.version", ofApplication: true,
-			means: "The version of an application that they run"},
+			meaning: "The version of an application that they run"},
 		{name: "applicationUpdateStatus", value: &f.ApplicationUpdateStatus, column: "a.update_status", ofApplication: true,
-			allowed: []string{updateQueued, updateRunning, deleteQueued, deleteRunning}, means: "The updateStatus of an application that they run"},
-		{name: "node", value: &f.Node, means: "The id of one of their nodes, its end such as node-2, or its name"},
-		{name: "hostname", value: &f.Hostname, means: "The host name of one of their nodes"},
-		{name: "address", value: &f.Address, means: "An address of one of their nodes"},
-		{name: "gateway", value: &f.Gateway, means: "The address of a gateway of one of their nodes"}}
+			allowed: []string{updateQueued, updateRunning, deleteQueued, deleteRunning}, meaning: "The updateStatus of an application that they run"},
+		{name: "node", value: &f.Node, meaning: "The id of one of their nodes, its end such as node-2, or its name"},
+		{name: "hostname", value: &f.Hostname, meaning: "The host name of one of their nodes"},
+		{name: "address", value: &f.Address, meaning: "An address of one of their nodes"},
+		{name: "gateway", value: &f.Gateway, meaning: "The address of a gateway of one of their nodes"}}
 }
 
 // readMoment reads a moment, in Unix milliseconds or as RFC 3339 has it, and gives it in Unix milliseconds.
@@ -135,7 +135,7 @@ type FilterField struct {
 // FilterFields are the fields of a filter, its labels apart.
 func FilterFields() (all []FilterField) {
 	for _, one := range new(Filter).fields() {
-		all = append(all, FilterField{one.name, one.means, one.allowed})
+		all = append(all, FilterField{one.name, one.meaning, one.allowed})
 	}
 	return all
 }
@@ -158,10 +158,10 @@ func (f *Filter) Set(name, value string) error {
 	one := fields[i]
 	*one.value = value
 	f.Named = f.Named || name == "name"
-	if err := one.check(true); err != nil || one.reads == nil {
+	if err := one.check(true); err != nil || one.parse == nil {
 		return err
 	}
-	read, err := one.reads(value)
+	read, err := one.parse(value)
 	if err != nil {
 		return problem.Query(name, "%v", err)
 	}
@@ -245,7 +245,7 @@ func (f *Filter) where() (conditions string, args []any) {
 				ofApplication, ofIts = append(ofApplication, one.column+" = ?"), append(ofIts, *one.value)
 			}
 		case one.column == "" || *one.value == "" && (one.name != "name" || !f.Named):
-		case one.part:
+		case one.isPart:
 			// As it is written, and in small letters: the databases know those of other alphabets or not.
 			part := "%" + likeEscaper.Replace(*one.value) + "%"
 			and("("+one.column+" LIKE ? ESCAPE '!' OR lower("+one.column+") LIKE ? ESCAPE '!')", part, strings.ToLower(part))
@@ -271,12 +271,12 @@ func (f *Filter) where() (conditions string, args []any) {
 		and("s.id IN (SELECT a.service_point FROM application a WHERE "+strings.Join(ofApplication, " AND ")+")", ofIts...)
 	}
 	if len(f.Labels) > 0 {
-		and(labelsAre(f.Labels, &args))
+		and(labelCondition(f.Labels, &args))
 	}
 	if f.Within != nil {
 		either := make([]string, len(f.Within))
 		for i, labels := range f.Within {
-			either[i] = labelsAre(labels, &args)
+			either[i] = labelCondition(labels, &args)
 		}
 		and("(" + strings.Join(either, " OR ") + ")")
 	}
@@ -287,7 +287,7 @@ func (f *Filter) where() (conditions string, args []any) {
 }
 
 // labelsAre words that a service point has labels, and adds the arguments of that.
-func labelsAre(labels map[string]string, args *[]any) string {
+func labelCondition(labels map[string]string, args *[]any) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if value := labels[name]; value != "" {
@@ -300,22 +300,22 @@ func labelsAre(labels map[string]string, args *[]any) string {
 }
 
 // byRow reports whether the row of a service point, with its labels and applications, says whether it is one of those.
-func (f *Filter) byRow() bool { return !f.byPresence() && !f.byReport() }
+func (f *Filter) rowSuffices() bool { return !f.needsPresence() && !f.needsReport() }
 
 // byPresence reports whether it has to be known when it was last heard of for that, byReport whether what it has reported has to be read.
-func (f *Filter) byPresence() bool {
+func (f *Filter) needsPresence() bool {
 	return f.ConnectionStatus != "" || f.LastSeenSince != "" || f.LastSeenBefore != ""
 }
-func (f *Filter) byReport() bool { return f.ErrorCondition != "" || f.byNodes() }
+func (f *Filter) needsReport() bool { return f.ErrorCondition != "" || f.needsNodes() }
 
 // byNodes reports whether its nodes have to be looked at for that.
-func (f *Filter) byNodes() bool {
+func (f *Filter) needsNodes() bool {
 	return f.Node != "" || f.Hostname != "" || f.Address != "" || f.Gateway != ""
 }
 
 // isSo reports whether a service point that is in this state, and was last heard of then, in Unix milliseconds, is one of those, as far as
 // that says.
-func (f *Filter) isSo(status, connection string, lastSeen int64) bool {
+func (f *Filter) matchesState(status, connection string, lastSeen int64) bool {
 	is := (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
 	never := lastSeen == 0
 	return is && (f.LastSeenSince == "" || !never && lastSeen >= moment(f.LastSeenSince)) &&
@@ -323,15 +323,15 @@ func (f *Filter) isSo(status, connection string, lastSeen int64) bool {
 }
 
 // keeps reports whether a service point that the database has found is one of those.
-func (f *Filter) keeps(i *Instance) bool {
-	if !f.isSo(i.Status, i.ConnectionStatus, i.LastSeen) {
+func (f *Filter) matches(i *Instance) bool {
+	if !f.matchesState(i.Status, i.ConnectionStatus, i.LastSeen) {
 		return false
 	}
-	return f.isWrong(i) && (!f.byNodes() || slices.ContainsFunc(i.Nodes, f.isNode))
+	return f.matchesError(i) && (!f.needsNodes() || slices.ContainsFunc(i.Nodes, f.matchesNode))
 }
 
 // isWrong reports whether what is wrong with a service point, or with one of its applications, is as the filter says.
-func (f *Filter) isWrong(i *Instance) bool {
+func (f *Filter) matchesError(i *Instance) bool {
 	part := strings.ToLower(f.ErrorCondition)
 	says := func(text string) bool { return strings.Contains(strings.ToLower(text), part) }
 	return part == "" || slices.ContainsFunc(i.ErrorConditions, says) ||
@@ -339,7 +339,7 @@ func (f *Filter) isWrong(i *Instance) bool {
 }
 
 // isNode reports whether a node is as the filter says.
-func (f *Filter) isNode(n checkin.Node) bool {
+func (f *Filter) matchesNode(n checkin.Node) bool {
 	return (f.Node == "" || n.ID == f.Node || n.Name == f.Node || strings.HasSuffix(n.ID, "-"+f.Node)) &&
 		(f.Hostname == "" || strings.EqualFold(n.Hostname, f.Hostname)) &&
 		(f.Gateway == "" || n.IPv4GatewayAddress == f.Gateway || n.IPv6GatewayAddress == f.Gateway) &&

@@ -40,13 +40,13 @@ type Service struct {
 	releases Releases
 
 	// mostMoved and movedAtOnce are how many service points of a rollout are moved in a step, and in a transaction of it.
-	mostMoved, movedAtOnce int
+	maxMoved, movedAtOnce int
 
 	// ordering says whether orders are being given, or told.
 	ordering ordering
 
 	// elsewhere has a token when somebody else may have changed any of the service points.
-	elsewhere chan struct{}
+	changedElsewhere chan struct{}
 
 	// begun has a token when a rollout is to go on at once (Begun), ended when an update has ended (Ended).
 	begun, ended chan struct{}
@@ -56,9 +56,9 @@ type Service struct {
 	closeOnce sync.Once
 
 	// shown is what lists have shown of service points, by their ids.
-	shown *store.Cache[string, *shown]
+	shownCache *store.Cache[string, *shown]
 	// found is what questions have found (scanner.find), forgotten how many service points were let go of in heard.
-	found     *store.Cache[string, foundKeys]
+	keyCache  *store.Cache[string, foundKeys]
 	forgotten atomic.Int64
 
 	// presence is held by who writes down when service points were heard of.
@@ -66,20 +66,20 @@ type Service struct {
 
 	mu sync.Mutex
 	// heard is when this manager last heard of service points. Guarded by mu.
-	heard map[string]heard
+	contacts map[string]contact
 	// heardNodes is the same of the nodes of those that may have several. Guarded by mu.
-	heardNodes map[seat]heard
+	nodeContacts map[nodeID]contact
 	// reports are what is to be written of what service points say. Guarded by mu.
 	reports reports
 	// streams are the batches of records that come up. Guarded by mu, but for what is set before the first one comes.
 	streams streams
 	// holds are the service points with something held open. Guarded by mu.
-	holds map[string]*hold
+	waitersOf map[string]*waiters
 	// woken are check-ins that were woken and that nobody looks for yet, lookers how many goroutines do. Guarded by mu.
-	woken   []*waitingCheckIn
-	lookers int
+	woken       []*waitingCheckIn
+	wakeWorkers int
 	// paces is when the next report of somebody may be written. Guarded by mu.
-	paces map[paced]time.Time
+	paces map[reportSource]time.Time
 	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu; the moves themselves are the transaction's.
 	movesOf map[*store.Tx]*moves
 	// logs are closed when the end of a log that somebody waits for may have come, by its id. Guarded by mu.
@@ -87,13 +87,13 @@ type Service struct {
 	// observe is called for each move that was committed; nil where nobody asks.
 	observe func(Move)
 	// began is what Begins was called with last, in Unix milliseconds.
-	began atomic.Int64
+	startedAt atomic.Int64
 	// told is told of moves of service points in their transactions; nil where nobody is.
-	told func(tx *store.Tx, ids []string, field, after string, reasons []string) error
+	notifyMove func(tx *store.Tx, ids []string, field, after string, reasons []string) error
 }
 
 // Begins sets the time from which on service points could reach this manager. New sets the current time.
-func (s *Service) Begins(at time.Time) { s.began.Store(at.UnixMilli()) }
+func (s *Service) Begins(at time.Time) { s.startedAt.Store(at.UnixMilli()) }
 
 // New makes the service. interval 0 means checkin.Interval.
 func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs checkin.Programs, releases Releases) *Service {
@@ -101,21 +101,21 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		interval = checkin.Interval
 	}
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
-		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), ended: make(chan struct{}, 1), heard: map[string]heard{},
-		heardNodes: map[seat]heard{}, holds: map[string]*hold{},
-		paces:   map[paced]time.Time{},
+		changedElsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), ended: make(chan struct{}, 1), contacts: map[string]contact{},
+		nodeContacts: map[nodeID]contact{}, waitersOf: map[string]*waiters{},
+		paces:   map[reportSource]time.Time{},
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
-	f.shown = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: mostShown})
-	f.found = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: mostQuestions})
-	f.streams.takers = map[string]StreamTaker{stream.Events: f.takesEvents()}
+	f.shownCache = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: maxShown})
+	f.keyCache = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: maxQuestions})
+	f.streams.takers = map[string]StreamTaker{stream.Events: f.eventTaker()}
 	a.now = f.now
 	f.Begins(f.now())
 	f.reports.busy = map[string]bool{}
-	f.mostMoved, f.movedAtOnce = mostMoved, movedAtOnce
+	f.maxMoved, f.movedAtOnce = maxMoved, movedAtOnce
 	if !s.OneWriter() {
-		f.movedAtOnce = mostMoved
+		f.movedAtOnce = maxMoved
 	}
-	s.Watch(logTopic, f.logCame)
+	s.Watch(logTopic, f.wakeLogs)
 	s.Watch(topic, func(ids []string) {
 		for _, id := range ids {
 			f.Wake(id)
@@ -124,7 +124,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 			return
 		}
 		select {
-		case f.elsewhere <- struct{}{}:
+		case f.changedElsewhere <- struct{}{}:
 		default: // it is about to be looked at
 		}
 	})
@@ -157,19 +157,19 @@ func (s *Service) Attend(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.elsewhere:
+		case <-s.changedElsewhere:
 		}
-		if err := s.lookAtAll(ctx); err != nil && ctx.Err() == nil {
+		if err := s.wakeChanged(ctx); err != nil && ctx.Err() == nil {
 			s.log.ErrorContext(ctx, "looking for changed service points", "error", err)
 		}
 	}
 }
 
 // lookAtAll wakes the check-ins of service points that are not there any more, wait for a new registration, or are to run something else.
-func (s *Service) lookAtAll(ctx context.Context) error {
+func (s *Service) wakeChanged(ctx context.Context) error {
 	s.mu.Lock()
-	changed := make(map[string]int64, len(s.holds))
-	for id, h := range s.holds {
+	changed := make(map[string]int64, len(s.waitersOf))
+	for id, h := range s.waitersOf {
 		changed[id] = h.desired
 	}
 	s.mu.Unlock()
@@ -198,9 +198,9 @@ func (s *Service) lookAtAll(ctx context.Context) error {
 // forget lets go of a service point that was deleted.
 func (s *Service) forget(id string) {
 	s.mu.Lock()
-	delete(s.heard, id)
+	delete(s.contacts, id)
 	for n := range int64(MaxNodeCount) {
-		delete(s.heardNodes, seat{id, n + 1})
+		delete(s.nodeContacts, nodeID{id, n + 1})
 	}
 	s.mu.Unlock()
 	s.Wake(id)

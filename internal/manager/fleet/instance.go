@@ -84,10 +84,10 @@ type scanner struct {
 func (s *Service) scanner() scanner { return scanner{s, s.now()} }
 
 // heardHere gives when this manager last heard of a service point; ok is false where it has not.
-func (s *Service) heardHere(id string) (h heard, ok bool) {
+func (s *Service) localContact(id string) (h contact, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok = s.heard[id]
+	h, ok = s.contacts[id]
 	return h, ok
 }
 
@@ -142,7 +142,7 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 // connected: noted says that it has not said that it ends.
 func (c scanner) seen(id string, anywhere int64, noted bool) (lastSeen int64, connection string) {
 	now := c.now.UnixMilli()
-	if h, ok := c.service.heardHere(id); ok {
+	if h, ok := c.service.localContact(id); ok {
 		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli()), true
 	}
 	lastSeen = min(anywhere, now)
@@ -165,14 +165,14 @@ func statusAt(status string, expires int64, now time.Time) string {
 
 // List gives fn the service points that a filter names, in the order of their names.
 func (s *Service) List(ctx context.Context, f Filter, fn func(Instance) error) error {
-	return s.pages(ctx, f, func(c scanner, tx *store.Tx, page []key) error {
+	return s.eachPage(ctx, f, func(c scanner, tx *store.Tx, page []listKey) error {
 		ids := make([]any, len(page))
 		for i, k := range page {
 			ids[i] = k.id
 		}
 		all, err := c.listed(tx, ids)
 		for i := range all {
-			if err == nil && f.keeps(&all[i]) {
+			if err == nil && f.matches(&all[i]) {
 				err = fn(all[i])
 			}
 		}
@@ -182,7 +182,7 @@ func (s *Service) List(ctx context.Context, f Filter, fn func(Instance) error) e
 
 // listed reads service points as a list shows them, in the order of their names.
 func (c scanner) listed(tx *store.Tx, ids []any) ([]Instance, error) {
-	page, err := c.read(tx, "WHERE s.id IN ("+list(len(ids))+") ORDER BY s.name", ids)
+	page, err := c.read(tx, "WHERE s.id IN ("+placeholders(len(ids))+") ORDER BY s.name", ids)
 	for _, i := range page {
 		for n := range i.Nodes {
 			i.Nodes[n].DNSServers, i.Nodes[n].DiagnosticsURL = nil, ""
@@ -203,7 +203,7 @@ func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, 
 	}, selectInstances+where, args...); err != nil || len(page) == 0 {
 		return page, err
 	}
-	if err := labelled(tx, page, places, ids); err != nil {
+	if err := readLabels(tx, page, places, ids); err != nil {
 		return nil, err
 	}
 	return page, tx.Each(func(scan func(...any) error) error {
@@ -216,7 +216,7 @@ func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, 
 			i.Applications = append(i.Applications, d.Application)
 		}
 		return err
-	}, selectApplications+"WHERE service_point IN ("+list(len(ids))+") ORDER BY created, id", ids...)
+	}, selectApplications+"WHERE service_point IN ("+placeholders(len(ids))+") ORDER BY created, id", ids...)
 }
 
 // Get gives one service point.
@@ -267,10 +267,10 @@ func Unknown(id string) error { return problem.NotFound("there is no fleet servi
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
 		tx.Touch(store.Detail(topic, id))
-		if err := notedOf(tx, id, "DELETE_SERVICE_POINT", "Deleted service point %s"); err != nil {
+		if err := addPointHistory(tx, id, "DELETE_SERVICE_POINT", "Deleted service point %s"); err != nil {
 			return err
 		}
-		if err := s.spend(tx, id); err != nil {
+		if err := s.markSpent(tx, id); err != nil {
 			return err
 		}
 		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)

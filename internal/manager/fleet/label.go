@@ -35,7 +35,7 @@ func checkLabel(name, value string) error {
 }
 
 // labelled puts the labels into service points that were read.
-func labelled(tx *store.Tx, page []Instance, places map[string]int, ids []any) error {
+func readLabels(tx *store.Tx, page []Instance, places map[string]int, ids []any) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var id, name, value string
 		if err := scan(&id, &name, &value); err != nil {
@@ -43,7 +43,7 @@ func labelled(tx *store.Tx, page []Instance, places map[string]int, ids []any) e
 		}
 		page[places[id]].Labels[name] = value
 		return nil
-	}, "SELECT service_point, name, value FROM label WHERE service_point IN ("+list(len(ids))+")", ids...)
+	}, "SELECT service_point, name, value FROM label WHERE service_point IN ("+placeholders(len(ids))+")", ids...)
 }
 
 // Labels gives the labels of a service point; the problem of one that there is not.

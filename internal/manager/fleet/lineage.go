@@ -44,7 +44,7 @@ type process struct {
 // mostReturns is how often processes may answer again behind another one without two machines being there: a check-in that was late, and
 // the one behind it, make two. keptProcesses is how many are known.
 const (
-	mostReturns   = 2
+	maxReturns    = 2
 	keptProcesses = 8
 )
 
@@ -64,7 +64,7 @@ func othersAreGone(refused int64, began, now time.Time) bool {
 
 // hears records a check-in of a process at a manager that has run since began. changed reports whether the lineage changed, refused
 // whether the process gets no answer.
-func (l *lineage) hears(p checkin.Process, began, now time.Time) (changed, refused bool) {
+func (l *lineage) record(p checkin.Process, began, now time.Time) (changed, refused bool) {
 	if l.Accepted != "" {
 		switch {
 		case p.ID == l.Accepted:
@@ -97,7 +97,7 @@ func (l *lineage) hears(p checkin.Process, began, now time.Time) (changed, refus
 	one := l.Processes[at]
 	one.Address, one.Returned = p.Address, true
 	l.Processes = slices.Insert(slices.Delete(l.Processes, at, at+1), 0, one)
-	if l.Returns++; l.Returns <= mostReturns {
+	if l.Returns++; l.Returns <= maxReturns {
 		return true, false
 	}
 	first := one
@@ -151,10 +151,10 @@ var errOtherMachine = problem.New(http.StatusConflict, checkin.OtherMachine, "an
 	"has a copy of its state directory: enrol this one as a service point of its own, or give the service point a new registration key")
 
 // lineages reads the lineages of nodes of service points, of which there are up to mostTogether.
-func lineages(tx *store.Tx, ids []string) (all map[seat]*lineage, err error) {
-	all = map[seat]*lineage{}
+func lineages(tx *store.Tx, ids []string) (all map[nodeID]*lineage, err error) {
+	all = map[nodeID]*lineage{}
 	return all, eachOf(tx, ids, func(scan func(...any) error) error {
-		var at seat
+		var at nodeID
 		var body string
 		if err := scan(&at.id, &at.node, &body); err != nil {
 			return err
@@ -178,7 +178,7 @@ func refusedIn(body string) (int64, error) {
 }
 
 // writeLineage keeps the lineage of a node.
-func writeLineage(tx *store.Tx, at seat, l *lineage) error {
+func writeLineage(tx *store.Tx, at nodeID, l *lineage) error {
 	body, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func writeLineage(tx *store.Tx, at seat, l *lineage) error {
 
 // traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where the
 // number of machines changes, the digest is discarded, so that the agent reports again with or without the condition.
-func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *lineage) (refused, err error) {
+func (s *Service) updateLineage(tx *store.Tx, w *pendingReport, is *pointState, l *lineage) (refused, err error) {
 	p := w.rq.Process
 	if p == nil {
 		return nil, nil
@@ -199,7 +199,7 @@ func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *line
 		l = &lineage{}
 	}
 	at, several := w.known.at, 1+len(l.Others)
-	changed, no := l.hears(*p, time.UnixMilli(s.began.Load()), tx.Now())
+	changed, no := l.record(*p, time.UnixMilli(s.startedAt.Load()), tx.Now())
 	if changed {
 		if err := writeLineage(tx, at, l); err != nil {
 			return nil, err
@@ -207,7 +207,7 @@ func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *line
 	}
 	if n := 1 + len(l.Others); n != several {
 		is.digest, is.sequence = "", 0
-		if err := errors.Join(s.moved(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
+		if err := errors.Join(s.recordMove(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
 			cmp.Or(l.condition(), "no other machine has asked for "+othersGone.String())),
 			tx.Write("UPDATE report SET digest = '', sequence = 0 WHERE service_point = ?", at.id),
 			tx.Write("UPDATE node SET digest = '', sequence = 0 WHERE service_point = ? AND number = ?", at.id, at.node)); err != nil {

@@ -38,7 +38,7 @@ func TestLineage(t *testing.T) {
 		for _, one := range strings.Fields(turns) {
 			p := turnOf(one)
 			before := l.Accepted
-			_, r := l.hears(p, time.Time{}, time.Unix(0, 0))
+			_, r := l.record(p, time.Time{}, time.Unix(0, 0))
 			if before == "" && l.Accepted != "" {
 				found++
 			}
@@ -74,7 +74,7 @@ func TestCopiesAreForgotten(t *testing.T) {
 	began := now.Add(-time.Hour)
 	turns := func(turns string) (last bool) {
 		for _, one := range strings.Fields(turns) {
-			_, last = l.hears(turnOf(one), began, now)
+			_, last = l.record(turnOf(one), began, now)
 		}
 		return last
 	}
@@ -121,7 +121,7 @@ func TestOneMachineIsNotTwo(t *testing.T) {
 				id, late = fmt.Sprint("a", late), 0
 			}
 			p := checkin.Process{ID: id, Before: fmt.Sprint("a", process-1)}
-			if _, refused := l.hears(p, time.Time{}, time.Unix(0, 0)); refused || l.Accepted != "" {
+			if _, refused := l.record(p, time.Time{}, time.Unix(0, 0)); refused || l.Accepted != "" {
 				t.Fatalf("seed %d: process %s: refused %v in %+v", seed, id, refused, l)
 			}
 		}

@@ -23,7 +23,7 @@ const logTopic = "fleet log"
 const logTime = 20 * time.Second
 
 // mostLogs is how many ends of logs of one service point are waited for at a time.
-const mostLogs = 8
+const maxLogs = 8
 
 // Log gives the end of an application's log, of so many bytes, as its service point has it now: it is asked for with the answer to the
 // check-in that is held open, at whichever manager that is.
@@ -33,7 +33,7 @@ func (s *Service) Log(ctx context.Context, servicePoint, application string, byt
 	}
 	id := uuid.NewString()
 	came := s.awaitLog(id)
-	defer s.leaveLog(context.WithoutCancel(ctx), id)
+	defer s.deleteLog(context.WithoutCancel(ctx), id)
 	if err := s.change(ctx, func(tx *store.Tx) error { return s.askForLog(tx, id, servicePoint, application, bytes) }); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Service) Log(ctx context.Context, servicePoint, application string, byt
 		case <-came:
 		}
 		came = s.awaitLog(id)
-		text, done, err := s.takenLog(ctx, id)
+		text, done, err := s.readLog(ctx, id)
 		if done || err != nil {
 			return text, err
 		}
@@ -70,9 +70,9 @@ func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, 
 		return err
 	case there == 0:
 		return problem.NotFound("service point %q has no application %q", servicePoint, application)
-	case waiting >= mostLogs:
+	case waiting >= maxLogs:
 		return problem.Conflict("TooManyLogs", "%d logs of service point %q are waited for already", waiting, servicePoint)
-	case connected == 0 && !s.heardOf(servicePoint):
+	case connected == 0 && !s.hasRecentContact(servicePoint):
 		return problem.Conflict("NotConnected", "service point %q is not connected", servicePoint)
 	}
 	tx.Touch(store.Detail(topic, servicePoint))
@@ -85,10 +85,10 @@ func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, 
 }
 
 // heardOf reports whether this manager has heard of a service point that is CONNECTED.
-func (s *Service) heardOf(id string) bool {
+func (s *Service) hasRecentContact(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok := s.heard[id]
+	h, ok := s.contacts[id]
 	return ok && time.Since(h.at) < s.silence()
 }
 
@@ -102,7 +102,7 @@ func (s *Service) awaitLog(id string) <-chan struct{} {
 }
 
 // leaveLog forgets the end of a log, whether it has come or not. Where that fails, the sweep does.
-func (s *Service) leaveLog(ctx context.Context, id string) {
+func (s *Service) deleteLog(ctx context.Context, id string) {
 	s.mu.Lock()
 	delete(s.logs, id)
 	s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Service) leaveLog(ctx context.Context, id string) {
 }
 
 // logCame wakes who waits for the ends of logs; nil is any.
-func (s *Service) logCame(ids []string) {
+func (s *Service) wakeLogs(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, came := range s.logs {
@@ -130,7 +130,7 @@ func (s *Service) logCame(ids []string) {
 }
 
 // takenLog gives the end of a log, where it has come.
-func (s *Service) takenLog(ctx context.Context, id string) (text []byte, done bool, err error) {
+func (s *Service) readLog(ctx context.Context, id string) (text []byte, done bool, err error) {
 	var answered int64
 	var why, body string
 	if err := s.store.View(ctx, func(tx *store.Tx) error {
@@ -147,7 +147,7 @@ func (s *Service) takenLog(ctx context.Context, id string) (text []byte, done bo
 
 // logsFor takes the ends of logs that a service point is to be asked for. Each is asked for once: an answer that is lost is not missed for
 // long.
-func (s *Service) logsFor(ctx context.Context, servicePoint string) (all []checkin.WantedLog, err error) {
+func (s *Service) takeLogRequests(ctx context.Context, servicePoint string) (all []checkin.WantedLog, err error) {
 	return all, s.change(ctx, func(tx *store.Tx) error {
 		all = nil
 		if err := tx.Write("UPDATE service_point SET logs_asked = 0 WHERE id = ?", servicePoint); err != nil {
@@ -183,7 +183,7 @@ func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq check
 		return err
 	})
 	if err == nil {
-		s.logCame([]string{rq.ID})
+		s.wakeLogs([]string{rq.ID})
 	}
 	return a, err
 }

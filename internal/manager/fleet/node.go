@@ -24,12 +24,12 @@ import (
 const MaxNodeCount = 8
 
 // seat is a place for a machine: a node of a service point, by its number, from 1 on.
-type seat struct {
+type nodeID struct {
 	id   string
 	node int64
 }
 
-func (s seat) String() string { return fmt.Sprintf("%s-node-%d", s.id, s.node) }
+func (s nodeID) String() string { return fmt.Sprintf("%s-node-%d", s.id, s.node) }
 
 // node is a row of the table of nodes: those of service points that may have several.
 type node struct {
@@ -75,7 +75,7 @@ func acknowledgedBy(all []node) (generation int64) {
 
 // turn gives the node whose turn it is to be updated to a release: one after the other, so that the others serve. It is 0 where all that
 // are connected have it, and where there is none.
-func turn(all []node, target string) int64 {
+func updateTurn(all []node, target string) int64 {
 	if target == "" {
 		return 0
 	}
@@ -94,13 +94,13 @@ func turn(all []node, target string) int64 {
 
 // mayUpdate reports whether a node may go on to a release now: it is its turn, or it has it.
 func mayUpdate(all []node, number int64, target string) bool {
-	now := turn(all, target)
+	now := updateTurn(all, target)
 	has := slices.ContainsFunc(all, func(n node) bool { return n.number == number && n.report != nil && n.report.Version == target })
 	return now == 0 || now == number || has
 }
 
 // several is what the column says of a service point that may have so many nodes. It stays so when it has one alone later.
-func several(count int64) int64 {
+func severalColumn(count int64) int64 {
 	if count > 1 {
 		return 1
 	}
@@ -109,7 +109,7 @@ func several(count int64) int64 {
 
 // regroup changes nodes of a service point by fn, and makes its report anew, with what follows from it; where it is the turn of another one
 // to be updated then, that is told. The service point is locked.
-func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
+func (s *Service) updateNodes(tx *store.Tx, id string, fn func() error) error {
 	var target string
 	if err := tx.QueryRow("SELECT target_version FROM service_point WHERE id = ?", id).Scan(&target); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 	if err != nil {
 		return err
 	}
-	before := turn(all, target)
+	before := updateTurn(all, target)
 	if err := fn(); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 		return err
 	}
 	now := *is
-	if r := merged(all, is.nodeCount, is.update.target); r != nil {
+	if r := mergeReports(all, is.nodeCount, is.update.target); r != nil {
 		text, err := json.Marshal(r)
 		if err != nil {
 			return err
@@ -141,8 +141,8 @@ func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 			return err
 		}
 	}
-	if turn(all, now.update.target) != before {
-		s.redesire(tx, &now)
+	if updateTurn(all, now.update.target) != before {
+		s.renewDesired(tx, &now)
 	}
 	return s.writeState(tx, is, &now)
 }
@@ -155,20 +155,20 @@ func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, 
 	}
 	c = Created{FleetInstanceID: id, RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
 	err = s.change(ctx, func(tx *store.Tx) error {
-		if err := locked(tx, id); err != nil {
+		if err := lockPoint(tx, id); err != nil {
 			return err
 		}
 		var count int64
 		if err := tx.QueryRow("SELECT node_count FROM service_point WHERE id = ?", id).Scan(&count); err != nil {
 			return err
 		}
-		if err := s.recount(tx, id, count+1); err != nil {
+		if err := s.changeNodeCount(tx, id, count+1); err != nil {
 			return err
 		}
 		if err := s.replaceKey(tx, id, hashKey(key), s.now().Add(KeyLife).Unix()); err != nil {
 			return err
 		}
-		return notedOf(tx, id, "UPDATE_SERVICE_POINT", "Let service point %s have another node: there may be %d", count+1)
+		return addPointHistory(tx, id, "UPDATE_SERVICE_POINT", "Let service point %s have another node: there may be %d", count+1)
 	})
 	if err == nil {
 		s.Wake(id)
@@ -178,7 +178,7 @@ func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, 
 
 // replaceKey gives a service point another registration key, without an end of what has enrolled. One that expires at 0 is none.
 func (s *Service) replaceKey(tx *store.Tx, id, hash string, expires int64) error {
-	if err := s.spend(tx, id); err != nil {
+	if err := s.markSpent(tx, id); err != nil {
 		return err
 	}
 	return tx.Write("UPDATE service_point SET key_hash = ?, key_expires = ? WHERE id = ?", hash, expires, id)
@@ -188,7 +188,7 @@ func (s *Service) replaceKey(tx *store.Tx, id, hash string, expires int64) error
 // registration key is not good any more: the machine may have it still.
 func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
-		if err := locked(tx, id); err != nil {
+		if err := lockPoint(tx, id); err != nil {
 			return err
 		}
 		all, err := nodes(tx, id)
@@ -197,7 +197,7 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 		}
 		names := make([]string, len(all))
 		for i, n := range all {
-			names[i] = seat{id, n.number}.String()
+			names[i] = nodeID{id, n.number}.String()
 		}
 		i := slices.Index(names, name)
 		switch {
@@ -211,10 +211,10 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 		if err := s.replaceKey(tx, id, "-"+uuid.NewString(), 0); err != nil {
 			return err
 		}
-		if err := notedOf(tx, id, "UPDATE_SERVICE_POINT", "Took from service point %s the node %s", name); err != nil {
+		if err := addPointHistory(tx, id, "UPDATE_SERVICE_POINT", "Took from service point %s the node %s", name); err != nil {
 			return err
 		}
-		return s.regroup(tx, id, func() error {
+		return s.updateNodes(tx, id, func() error {
 			tx.Touch(store.Detail(topic, id))
 			// Its place remembers which certificates are not good.
 			floor := max(all[i].generation+1, s.now().Add(endsBefore).UnixMilli())
@@ -240,7 +240,7 @@ func (s *Service) setCount(tx *store.Tx, id string, to func(int64) int64) error 
 	if count == before {
 		return nil
 	}
-	if err := s.moved(tx, id, fieldNodeCount, strconv.FormatInt(before, 10), strconv.FormatInt(count, 10)); err != nil {
+	if err := s.recordMove(tx, id, fieldNodeCount, strconv.FormatInt(before, 10), strconv.FormatInt(count, 10)); err != nil {
 		return err
 	}
 	return tx.Write("UPDATE service_point SET node_count = ?, several = CASE WHEN several = 1 OR ? > 1 THEN 1 ELSE 0 END WHERE id = ?", count,
@@ -248,7 +248,7 @@ func (s *Service) setCount(tx *store.Tx, id string, to func(int64) int64) error 
 }
 
 // recount lets a service point have so many nodes.
-func (s *Service) recount(tx *store.Tx, id string, count int64) error {
+func (s *Service) changeNodeCount(tx *store.Tx, id string, count int64) error {
 	if count < 1 || count > MaxNodeCount {
 		return problem.Invalid("nodeCount", "must be 1 to %d", MaxNodeCount)
 	}
@@ -267,9 +267,9 @@ func (s *Service) recount(tx *store.Tx, id string, count int64) error {
 	}
 	if n := len(all); int64(n) > count {
 		return problem.Conflict("NodesInUse", "nodeCount: there are %d nodes, such as %s: one has to be taken away first", n,
-			seat{id, all[n-1].number})
+			nodeID{id, all[n-1].number})
 	}
-	return s.regroup(tx, id, func() error {
+	return s.updateNodes(tx, id, func() error {
 		tx.Touch(store.Detail(topic, id))
 		if err := s.setCount(tx, id, func(int64) int64 { return count }); err != nil || several == 1 || count == 1 || public == "" {
 			return err
@@ -285,12 +285,12 @@ func (s *Service) recount(tx *store.Tx, id string, count int64) error {
 
 // seatFor finds the place of a machine that enrols with the key pair public, that of an enrolment whose answer was lost, or a free one, and
 // gives it with the generation of its certificate: no earlier one is good there.
-func (s *Service) seatFor(tx *store.Tx, known enrolled, public string) (at seat, generation int64, err error) {
+func (s *Service) assignNode(tx *store.Tx, known enrolment, public string) (at nodeID, generation int64, err error) {
 	all, err := nodes(tx, known.id)
 	if err != nil {
 		return at, 0, err
 	}
-	at = seat{known.id, 1}
+	at = nodeID{known.id, 1}
 	for _, n := range all {
 		if n.public == public {
 			if n.report != nil {
@@ -313,17 +313,17 @@ func (s *Service) seatFor(tx *store.Tx, known enrolled, public string) (at seat,
 }
 
 // sit notes that a machine enrols as a node, with a certificate of a generation: no earlier one is good.
-func sit(tx *store.Tx, at seat, public string, generation int64) error {
+func writeEnrolledNode(tx *store.Tx, at nodeID, public string, generation int64) error {
 	return tx.Write("INSERT INTO node (service_point, number, key_public, generation) VALUES (?,?,?,?) ON CONFLICT (service_point, number) "+
 		"DO UPDATE SET key_public = excluded.key_public, generation = excluded.generation", at.id, at.node, public, generation)
 }
 
 // writeNodes writes when some nodes were heard of: of those that are connected some in one transaction, and one by one of those that
 // come back.
-func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
-	due := slices.SortedFunc(maps.Keys(at), func(a, b seat) int { return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.node, b.node)) })
-	for part := range slices.Chunk(due, atOnce) {
-		var back []seat
+func (s *Service) writeNodes(ctx context.Context, at map[nodeID]time.Time) error {
+	due := slices.SortedFunc(maps.Keys(at), func(a, b nodeID) int { return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.node, b.node)) })
+	for part := range slices.Chunk(due, chunkSize) {
+		var back []nodeID
 		if err := s.change(ctx, func(tx *store.Tx) error {
 			back = back[:0]
 			for _, one := range part {
@@ -341,15 +341,15 @@ func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
 			return err
 		}
 		for _, one := range back {
-			if err := s.change(ctx, func(tx *store.Tx) error { return s.nodeBack(tx, one, at[one]) }); err != nil {
+			if err := s.change(ctx, func(tx *store.Tx) error { return s.markNodeConnected(tx, one, at[one]) }); err != nil {
 				return err
 			}
 		}
 		s.mu.Lock()
 		for _, one := range part {
-			if h, ok := s.heardNodes[one]; ok {
+			if h, ok := s.nodeContacts[one]; ok {
 				h.written = at[one]
-				s.heardNodes[one] = h
+				s.nodeContacts[one] = h
 			}
 		}
 		s.mu.Unlock()
@@ -358,9 +358,9 @@ func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
 }
 
 // nodeBack notes that a node is connected again, unless it was taken away.
-func (s *Service) nodeBack(tx *store.Tx, one seat, heard time.Time) error {
+func (s *Service) markNodeConnected(tx *store.Tx, one nodeID, heard time.Time) error {
 	var connected int64
-	err := locked(tx, one.id)
+	err := lockPoint(tx, one.id)
 	if err == nil {
 		err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ? AND key_public <> ''", one.id, one.node).
 			Scan(&connected)
@@ -371,16 +371,16 @@ func (s *Service) nodeBack(tx *store.Tx, one seat, heard time.Time) error {
 	if err != nil {
 		return err
 	}
-	return s.regroup(tx, one.id, func() error {
+	return s.updateNodes(tx, one.id, func() error {
 		return errors.Join(tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
 			s.now().Add(-time.Since(heard)).UnixMilli(), one.id, one.node),
-			s.moved(tx, one.id, fieldNode, NotConnected, Connected, one.String()))
+			s.recordMove(tx, one.id, fieldNode, NotConnected, Connected, one.String()))
 	})
 }
 
 // nodeLeft notes that a node has ended; it reports whether another one is connected.
-func (s *Service) nodeLeft(tx *store.Tx, at seat) (others bool, err error) {
-	if err := locked(tx, at.id); err != nil {
+func (s *Service) markNodeStopped(tx *store.Tx, at nodeID) (others bool, err error) {
+	if err := lockPoint(tx, at.id); err != nil {
 		return false, err
 	}
 	all, err := nodes(tx, at.id)
@@ -398,19 +398,19 @@ func (s *Service) nodeLeft(tx *store.Tx, at seat) (others bool, err error) {
 	if !was {
 		return others, nil
 	}
-	return others, s.regroup(tx, at.id, func() error {
+	return others, s.updateNodes(tx, at.id, func() error {
 		return errors.Join(tx.Write("UPDATE node SET connected = 0, last_seen = ? WHERE service_point = ? AND number = ?", s.now().UnixMilli(),
-			at.id, at.node), s.moved(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node ended"))
+			at.id, at.node), s.recordMove(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node ended"))
 	})
 }
 
 // silentNodes finds the nodes that are NOT_CONNECTED: nothing was heard of them for three intervals, by any manager.
-func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
+func (s *Service) markSilentNodes(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-s.silence()).UnixMilli()
 	return s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE connected = 1 AND last_seen < ? "+
 		"ORDER BY service_point", []any{before},
 		func(tx *store.Tx, id string) error {
-			err := locked(tx, id)
+			err := lockPoint(tx, id)
 			if _, gone := problem.As(err); gone { // it was deleted meanwhile
 				return nil
 			}
@@ -422,14 +422,14 @@ func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
 				return err
 			}
 			for _, n := range all {
-				at := seat{id, n.number}
-				if !n.connected || n.lastSeen >= before || s.nodeHeard(at) {
+				at := nodeID{id, n.number}
+				if !n.connected || n.lastSeen >= before || s.hasRecentNodeContact(at) {
 					continue
 				}
 				s.log.WarnContext(ctx, "a node is not connected", "node", at.String(), "silentFor", s.silence().String())
-				if err := s.regroup(tx, id, func() error {
+				if err := s.updateNodes(tx, id, func() error {
 					return errors.Join(tx.Write("UPDATE node SET connected = 0 WHERE service_point = ? AND number = ?", id, n.number),
-						s.moved(tx, id, fieldNode, Connected, NotConnected, at.String()))
+						s.recordMove(tx, id, fieldNode, Connected, NotConnected, at.String()))
 				}); err != nil {
 					return err
 				}
@@ -439,9 +439,9 @@ func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
 }
 
 // nodeHeard reports whether this manager has heard of a node that is CONNECTED.
-func (s *Service) nodeHeard(at seat) bool {
+func (s *Service) hasRecentNodeContact(at nodeID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok := s.heardNodes[at]
+	h, ok := s.nodeContacts[at]
 	return ok && time.Since(h.at) < s.silence()
 }

@@ -44,7 +44,7 @@ func TestTurns(t *testing.T) {
 		{"where the second is away", []node{nodeOf(1, true, "2", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "HEALTHY")}, 0, []bool{true, true},
 			"1", ""},
 	} {
-		if got := turn(c.all, "2"); got != c.turn {
+		if got := updateTurn(c.all, "2"); got != c.turn {
 			t.Errorf("%s it is the turn of %d, want %d", c.what, got, c.turn)
 		}
 		for i, may := range c.may {
@@ -52,7 +52,7 @@ func TestTurns(t *testing.T) {
 				t.Errorf("%s node %d may update: %t", c.what, i+1, got)
 			}
 		}
-		r := merged(c.all, 2, "2")
+		r := mergeReports(c.all, 2, "2")
 		update := ""
 		if r.Update != nil {
 			update = r.Update.Status
@@ -75,7 +75,7 @@ func TestApplicationsOfNodes(t *testing.T) {
 			"DEPLOYING", 1},
 		{"DEPLOY_FAILED", "UNHEALTHY", false, "DEPLOY_FAILED", 1}, {"HEALTHY", "UNHEALTHY", true, "HEALTHY", 1},
 	} {
-		r := merged([]node{nodeOf(1, true, "1", nil, c.first), nodeOf(2, !c.away, "1", nil, c.second)}, 2, "")
+		r := mergeReports([]node{nodeOf(1, true, "1", nil, c.first), nodeOf(2, !c.away, "1", nil, c.second)}, 2, "")
 		if len(r.Applications) != 1 || r.Applications[0].Status != c.status || r.Applied != c.applied {
 			t.Errorf("%s and %s are %+v", c.first, c.second, r)
 		}
@@ -86,32 +86,32 @@ func TestApplicationsOfNodes(t *testing.T) {
 			t.Errorf("with one away: %v", r.ErrorConditions)
 		}
 	}
-	if r := merged([]node{nodeOf(1, false, "1", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "UNHEALTHY")}, 2,
+	if r := mergeReports([]node{nodeOf(1, false, "1", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "UNHEALTHY")}, 2,
 		""); len(r.ErrorConditions) > 0 ||
 		r.Applications[0].Status != "UNHEALTHY" {
 		t.Errorf("where all are away it is as it was: %+v", r)
 	}
-	if merged([]node{{number: 1}}, 2, "") != nil {
+	if mergeReports([]node{{number: 1}}, 2, "") != nil {
 		t.Error("who has not reported has a report")
 	}
 }
 
 // Where the node goes whose turn it is to be updated, the next one is told: whether it ended, fell silent, or was taken away.
 func TestTurnGoesOn(t *testing.T) {
-	for what, goes := range map[string]func(h *harbour, at seat) error{
-		"it ends": func(h *harbour, at seat) error {
-			return h.f.change(h.ctx, func(tx *store.Tx) error { _, err := h.f.nodeLeft(tx, at); return err })
+	for what, goes := range map[string]func(h *harbour, at nodeID) error{
+		"it ends": func(h *harbour, at nodeID) error {
+			return h.f.change(h.ctx, func(tx *store.Tx) error { _, err := h.f.markNodeStopped(tx, at); return err })
 		},
-		"it falls silent": func(h *harbour, _ seat) error {
+		"it falls silent": func(h *harbour, _ nodeID) error {
 			h.now.pass(time.Hour)
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 				return tx.Write("UPDATE node SET last_seen = ? WHERE number = 2", h.now.time().UnixMilli())
 			}); err != nil {
 				return err
 			}
-			return h.f.silentNodes(h.ctx, h.f.store.Update)
+			return h.f.markSilentNodes(h.ctx, h.f.store.Update)
 		},
-		"it is taken away": func(h *harbour, at seat) error { return h.f.RemoveNode(h.ctx, at.id, at.String()) },
+		"it is taken away": func(h *harbour, at nodeID) error { return h.f.RemoveNode(h.ctx, at.id, at.String()) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := newHarbour(t, "", 1)
@@ -121,9 +121,9 @@ func TestTurnGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := func(number int64) (d *checkin.Desired) {
-				at := seat{id, number}
+				at := nodeID{id, number}
 				if err := h.f.store.View(h.ctx, func(tx *store.Tx) error {
-					states, err := h.f.desiredAt(tx, at)
+					states, err := h.f.desiredOfNode(tx, at)
 					d = states[at]
 					return err
 				}); err != nil {
@@ -144,7 +144,7 @@ func TestTurnGoesOn(t *testing.T) {
 			if told(1).Update == nil || before.Update != nil {
 				t.Errorf("the first is told %+v, the second %+v", told(1), before)
 			}
-			if err := goes(h, seat{id, 1}); err != nil {
+			if err := goes(h, nodeID{id, 1}); err != nil {
 				t.Fatal(err)
 			}
 			if now := told(2); now.Update == nil || now.Generation <= before.Generation {

@@ -28,7 +28,7 @@ func authorOf(ctx context.Context) store.Author {
 
 // noted has a change that somebody has asked for stand in the history: an operation, and a sentence. Of what the manager, or a service
 // point, does by itself the events of the service point tell.
-func noted(tx *store.Tx, operation, format string, args ...any) error {
+func addHistory(tx *store.Tx, operation, format string, args ...any) error {
 	if tx.Author() == (store.Author{}) {
 		return nil
 	}
@@ -38,7 +38,7 @@ func noted(tx *store.Tx, operation, format string, args ...any) error {
 		}
 		return r
 	}, fmt.Sprintf(format, args...))
-	return tx.Note(operation, cut(plain, maxNote))
+	return tx.Note(operation, truncate(plain, maxNote))
 }
 
 // maxNote bounds a sentence of the history, maxNoted a value in it, in bytes.
@@ -48,10 +48,12 @@ const (
 )
 
 // cut is the beginning of a text, of so many bytes at most.
-func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
+func truncate(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
 
 // notedOf is noted of a service point that is there: args are its name, and those that are given.
-func notedOf(tx *store.Tx, id, operation, format string, args ...any) error {
+func addPointHistory(tx *store.Tx, id, operation, format string, args ...any) error {
 	if tx.Author() == (store.Author{}) {
 		return nil
 	}
@@ -62,7 +64,7 @@ func notedOf(tx *store.Tx, id, operation, format string, args ...any) error {
 		}
 		return err
 	}
-	return noted(tx, operation, format, append([]any{name}, args...)...)
+	return addHistory(tx, operation, format, append([]any{name}, args...)...)
 }
 
 // settings are what requests change of a service point, as the history tells of them, by their names.
@@ -92,7 +94,7 @@ func settingsOf(tx *store.Tx, id string, c InstanceChange) (settings, error) {
 }
 
 // different words what is not as it was: "label site: oslo -> bergen".
-func (s settings) different(now settings) string {
+func (s settings) diff(now settings) string {
 	both := maps.Clone(s)
 	maps.Copy(both, now)
 	var all []string
@@ -100,7 +102,7 @@ func (s settings) different(now settings) string {
 		if from[name] == "" {
 			return "none"
 		}
-		return cut(from[name], maxNoted)
+		return truncate(from[name], maxNoted)
 	}
 	for _, name := range slices.Sorted(maps.Keys(both)) {
 		switch {
@@ -115,7 +117,7 @@ func (s settings) different(now settings) string {
 }
 
 // notedChange notes what a change of a service point came to: nothing where all is as it was.
-func notedChange(tx *store.Tx, id string, c InstanceChange, change func() error) error {
+func withHistory(tx *store.Tx, id string, c InstanceChange, change func() error) error {
 	if tx.Author() == (store.Author{}) {
 		return change()
 	}
@@ -130,8 +132,8 @@ func notedChange(tx *store.Tx, id string, c InstanceChange, change func() error)
 	if err != nil {
 		return err
 	}
-	if says := before.different(now); says != "" {
-		return noted(tx, "UPDATE_SERVICE_POINT", "Changed service point %s: %s", before["name"], says)
+	if says := before.diff(now); says != "" {
+		return addHistory(tx, "UPDATE_SERVICE_POINT", "Changed service point %s: %s", before["name"], says)
 	}
 	return nil
 }

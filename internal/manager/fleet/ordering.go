@@ -12,33 +12,33 @@ type ordering struct {
 	// n counts who gives orders or tells of them, since when is since; none is closed when nobody does any more. All are guarded by mu.
 	n     int
 	since time.Time
-	none  chan struct{}
+	idle  chan struct{}
 }
 
 // begin notes that orders are given or told, until end.
-func (o *ordering) begin() {
+func (o *ordering) start() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.n++; o.n == 1 {
-		o.since, o.none = time.Now(), make(chan struct{})
+		o.since, o.idle = time.Now(), make(chan struct{})
 	}
 }
 
-func (o *ordering) end() {
+func (o *ordering) done() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.n--; o.n == 0 {
-		close(o.none)
+		close(o.idle)
 	}
 }
 
 // mostBehind is how long something waits at the most for orders to be told.
-const mostBehind = 10 * time.Second
+const maxOrderingWait = 10 * time.Second
 
 // behind waits until no orders are given or told, for mostBehind at the most, or until over is closed.
-func (o *ordering) behind(ctx context.Context, over <-chan struct{}) {
+func (o *ordering) wait(ctx context.Context, over <-chan struct{}) {
 	o.mu.Lock()
-	n, none, left := o.n, o.none, time.Until(o.since.Add(mostBehind))
+	n, none, left := o.n, o.idle, time.Until(o.since.Add(maxOrderingWait))
 	o.mu.Unlock()
 	if n == 0 || left <= 0 {
 		return
@@ -54,4 +54,4 @@ func (o *ordering) behind(ctx context.Context, over <-chan struct{}) {
 }
 
 // BehindOrders waits until no orders are given or told here, for 10 seconds at the most, or the manager is about to end.
-func (s *Service) BehindOrders(ctx context.Context) { s.ordering.behind(ctx, s.closing) }
+func (s *Service) BehindOrders(ctx context.Context) { s.ordering.wait(ctx, s.closing) }

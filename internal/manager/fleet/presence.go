@@ -14,30 +14,30 @@ import (
 
 // heard is when this manager last heard of a service point. Its times are read from this process's monotonic clock, so that no
 // change of the machine's time moves them.
-type heard struct {
+type contact struct {
 	at time.Time
 	// written is the one that the database has; zero where it has none of this manager's.
 	written time.Time
 }
 
 // hear notes that something came from a service point, by one of its nodes.
-func (s *Service) hear(known row) {
+func (s *Service) recordContact(known row) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.heard[known.at.id]
+	h := s.contacts[known.at.id]
 	h.at = now
-	s.heard[known.at.id] = h
+	s.contacts[known.at.id] = h
 	if known.several {
-		h := s.heardNodes[known.at]
+		h := s.nodeContacts[known.at]
 		h.at = now
-		s.heardNodes[known.at] = h
+		s.nodeContacts[known.at] = h
 	}
 }
 
 // due gives who was heard of since that was last written, as long ago as age says or longer, and forgets who has been silent for
 // long: so many.
-func due[K comparable](all map[K]heard, age, silence time.Duration) (due map[K]time.Time, forgotten int64) {
+func unwrittenContacts[K comparable](all map[K]contact, age, silence time.Duration) (due map[K]time.Time, forgotten int64) {
 	now := time.Now()
 	due = map[K]time.Time{}
 	for key, h := range all {
@@ -53,7 +53,7 @@ func due[K comparable](all map[K]heard, age, silence time.Duration) (due map[K]t
 }
 
 // atOnce is how many service points' presence is written in one transaction: others get in between.
-const atOnce = 500
+const chunkSize = 500
 
 // WritePresence writes down who was heard of here since it was last written, and forgets who has been silent for long. It is called
 // every few seconds and, with all, once at the end; then what is younger than three quarters of an interval is written, too.
@@ -66,13 +66,13 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 		age = 0
 	}
 	s.mu.Lock()
-	points, forgotten := due(s.heard, age, s.silence())
+	points, forgotten := unwrittenContacts(s.contacts, age, s.silence())
 	s.forgotten.Add(forgotten)
-	nodes, _ := due(s.heardNodes, age, s.silence())
+	nodes, _ := unwrittenContacts(s.nodeContacts, age, s.silence())
 	now := time.Now()
-	maps.DeleteFunc(s.paces, func(_ paced, next time.Time) bool { return next.Before(now) }) // as if there was none
+	maps.DeleteFunc(s.paces, func(_ reportSource, next time.Time) bool { return next.Before(now) }) // as if there was none
 	s.mu.Unlock()
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(points)), atOnce) { // in one order: managers do not wait for each other in a circle
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(points)), chunkSize) { // in one order: managers do not wait for each other in a circle
 		if e := s.writePresence(ctx, part, points); e != nil {
 			return errors.Join(err, e)
 		}
@@ -87,16 +87,16 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 		if !s.store.OneWriter() {
 			tx.Touch(rowsTopic)
 		}
-		back, err := s.back(tx, ids)
+		back, err := s.justConnected(tx, ids)
 		if err != nil {
 			return err
 		}
 		for _, id := range ids {
 			last := s.now().Add(-time.Since(at[id])).UnixMilli()
 			if back[id] {
-				err = s.cameBack(tx, id, last)
+				err = s.markConnected(tx, id, last)
 			} else {
-				err = s.present(tx, id, last)
+				err = s.writeLastSeen(tx, id, last)
 			}
 			if err != nil {
 				return err
@@ -109,16 +109,16 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		if h, ok := s.heard[id]; ok {
+		if h, ok := s.contacts[id]; ok {
 			h.written = at[id]
-			s.heard[id] = h
+			s.contacts[id] = h
 		}
 	}
 	return nil
 }
 
 // present writes that a service point is connected and, in Unix milliseconds, when it was heard of.
-func (s *Service) present(tx *store.Tx, id string, last int64) error {
+func (s *Service) writeLastSeen(tx *store.Tx, id string, last int64) error {
 	// Not of one that was deleted meanwhile. What lies in the future was written by a clock that was wrong.
 	return tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
 		tx.Staying()+" ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
@@ -127,44 +127,44 @@ func (s *Service) present(tx *store.Tx, id string, last int64) error {
 }
 
 // cameBack is present of a service point that was not connected, with the event: nobody else may have written both meanwhile.
-func (s *Service) cameBack(tx *store.Tx, id string, last int64) error {
+func (s *Service) markConnected(tx *store.Tx, id string, last int64) error {
 	n, err := tx.Exec("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
 		tx.Staying()+" ON CONFLICT (service_point) DO NOTHING", last, id)
 	if err == nil && n == 0 {
 		n, err = tx.Exec("UPDATE presence SET connected = 1 WHERE service_point = ? AND connected = 0", id)
 	}
 	if err == nil && n > 0 {
-		err = s.moved(tx, id, fieldConnection, NotConnected, Connected)
+		err = s.recordMove(tx, id, fieldConnection, NotConnected, Connected)
 	}
 	if err != nil {
 		return err
 	}
-	return s.present(tx, id, last)
+	return s.writeLastSeen(tx, id, last)
 }
 
 // left notes that a node, or the only one of a service point, has ended: it says so, and need not be missed for three intervals.
-func (s *Service) left(ctx context.Context, known row) error {
+func (s *Service) markStopped(ctx context.Context, known row) error {
 	id := known.at.id
 	s.presence.Lock()
 	defer s.presence.Unlock()
 	s.mu.Lock()
-	delete(s.heardNodes, known.at)
+	delete(s.nodeContacts, known.at)
 	others := false
 	for n := range int64(MaxNodeCount) {
-		h, ok := s.heardNodes[seat{id, n + 1}]
+		h, ok := s.nodeContacts[nodeID{id, n + 1}]
 		others = others || ok && time.Since(h.at) < s.silence()
 	}
 	if !others {
-		delete(s.heard, id)
+		delete(s.contacts, id)
 	}
 	s.mu.Unlock()
 	return s.change(ctx, func(tx *store.Tx) error {
 		if known.several {
-			if stays, err := s.nodeLeft(tx, known.at); err != nil || stays {
+			if stays, err := s.markNodeStopped(tx, known.at); err != nil || stays {
 				return err
 			}
 		}
-		back, err := s.back(tx, []string{id})
+		back, err := s.justConnected(tx, []string{id})
 		if err != nil {
 			return err
 		}
@@ -175,12 +175,12 @@ func (s *Service) left(ctx context.Context, known row) error {
 			back[id] {
 			return err
 		}
-		return s.moved(tx, id, fieldConnection, Connected, NotConnected, "the service point ended")
+		return s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "the service point ended")
 	})
 }
 
 // back gives those of the service points that were not connected until now. The others are locked: none falls silent before this ends.
-func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err error) {
+func (s *Service) justConnected(tx *store.Tx, ids []string) (back map[string]bool, err error) {
 	back = make(map[string]bool, len(ids))
 	args := make([]any, len(ids))
 	for i, id := range ids {
@@ -191,7 +191,7 @@ func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err er
 		err := scan(&id)
 		delete(back, id)
 		return err
-	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+list(len(ids))+") ORDER BY service_point"+tx.Locking(),
+	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+placeholders(len(ids))+") ORDER BY service_point"+tx.Locking(),
 		args...)
 }
 
@@ -199,13 +199,13 @@ func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err er
 // applications that are no more. One manager does it: update is
 // that of its lease.
 func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
-	return errors.Join(s.expire(ctx, update), s.correctClocks(ctx, update), s.silenced(ctx, update), s.silentNodes(ctx, update),
+	return errors.Join(s.expireKeys(ctx, update), s.correctClocks(ctx, update), s.markSilent(ctx, update), s.markSilentNodes(ctx, update),
 		s.removeDeleted(ctx, update),
 		s.forgetSpent(ctx, update),
 		s.forgetLogs(ctx, update))
 }
 
-func (s *Service) expire(ctx context.Context, update store.Updater) error {
+func (s *Service) expireKeys(ctx context.Context, update store.Updater) error {
 	return s.each(ctx, update, "SELECT id FROM service_point WHERE status = ? AND key_expires <= ? ORDER BY id",
 		[]any{Waiting, s.now().Unix()}, func(tx *store.Tx, id string) error {
 			n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting,
@@ -213,7 +213,7 @@ func (s *Service) expire(ctx context.Context, update store.Updater) error {
 			if err != nil || n == 0 {
 				return err
 			}
-			return s.moved(tx, id, fieldStatus, Waiting, Expired)
+			return s.recordMove(tx, id, fieldStatus, Waiting, Expired)
 		})
 }
 
@@ -232,7 +232,7 @@ func (s *Service) correctClocks(ctx context.Context, update store.Updater) error
 			}),
 		s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE last_seen > ? ORDER BY service_point", []any{latest},
 			func(tx *store.Tx, id string) error {
-				err := locked(tx, id)
+				err := lockPoint(tx, id)
 				if _, gone := problem.As(err); gone { // it was deleted meanwhile
 					return nil
 				}
@@ -244,13 +244,13 @@ func (s *Service) correctClocks(ctx context.Context, update store.Updater) error
 }
 
 // silenced finds who is NOT_CONNECTED: nothing was heard of it for three intervals, by any manager.
-func (s *Service) silenced(ctx context.Context, update store.Updater) error {
+func (s *Service) markSilent(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-s.silence()).UnixMilli()
 	return s.each(ctx, update, "SELECT service_point FROM presence WHERE connected = 1 AND last_seen < ? "+
 		"ORDER BY service_point", []any{before},
 		func(tx *store.Tx, id string) error {
 			s.mu.Lock()
-			h, ok := s.heard[id]
+			h, ok := s.contacts[id]
 			s.mu.Unlock()
 			if ok && time.Since(h.at) < s.silence() { // and is about to be written
 				return nil
@@ -260,7 +260,7 @@ func (s *Service) silenced(ctx context.Context, update store.Updater) error {
 				return err
 			}
 			s.log.WarnContext(ctx, "a service point is not connected", "id", id, "silentFor", s.silence().String())
-			return s.moved(tx, id, fieldConnection, Connected, NotConnected)
+			return s.recordMove(tx, id, fieldConnection, Connected, NotConnected)
 		})
 }
 
@@ -277,7 +277,7 @@ func (s *Service) each(ctx context.Context, update store.Updater, query string, 
 	}); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(ids, atOnce) {
+	for part := range slices.Chunk(ids, chunkSize) {
 		if err := s.changingRows(update)(ctx, store.Author{}, func(tx *store.Tx) error {
 			for _, id := range part {
 				if err := fn(tx, id); err != nil {
@@ -293,16 +293,16 @@ func (s *Service) each(ctx context.Context, update store.Updater, query string, 
 }
 
 // crowd is how long service points should take to come back together, for the work of so many handshakes.
-func (s *Service) crowd() time.Duration {
+func (s *Service) reconnectSpread() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return min(time.Duration(len(s.heard))*handshakeTime, mostSpread)
+	return min(time.Duration(len(s.contacts))*handshakeTime, maxSpread)
 }
 
 // handshakeTime is what a handshake with certificates costs a manager, twice over; mostSpread is the longest that service points wait.
 const (
 	handshakeTime = 3 * time.Millisecond
-	mostSpread    = checkin.MissedIntervals * checkin.Interval
+	maxSpread     = checkin.MissedIntervals * checkin.Interval
 )
 
 // Figures are how many service points there are in each status, how many are connected, how many were not heard of for how long, and how

@@ -23,7 +23,7 @@ func TestSpreadIsEnough(t *testing.T) {
 	heard, before := 0, time.Duration(0)
 	for _, n := range []int{1, 1000, 10_000, 100_000} {
 		for ; heard < n; heard++ {
-			h.f.hear(row{at: seat{fmt.Sprint(heard), 1}})
+			h.f.recordContact(row{at: nodeID{fmt.Sprint(heard), 1}})
 		}
 		got := spread()
 		// A core makes a thousand handshakes a second and more; one that is slow takes three times as long.

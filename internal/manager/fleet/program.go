@@ -19,7 +19,7 @@ func (s *Service) claims(name string, configuration json.RawMessage) []string {
 }
 
 // clash reports whether two addresses with ports are the same, or one of them is every address.
-func clash(a, b string) bool {
+func conflicts(a, b string) bool {
 	one, err := netip.ParseAddrPort(a)
 	other, e := netip.ParseAddrPort(b)
 	if err != nil || e != nil {
@@ -37,7 +37,7 @@ const (
 )
 
 // fit refuses a configuration that is too long beside those of the other applications of the service point, or claims what is theirs.
-func (s *Service) fit(all []deployed, id, name string, configuration json.RawMessage) error {
+func (s *Service) checkFit(all []deployed, id, name string, configuration json.RawMessage) error {
 	size := len(configuration)
 	mine := s.claims(name, configuration)
 	for _, d := range all {
@@ -46,7 +46,7 @@ func (s *Service) fit(all []deployed, id, name string, configuration json.RawMes
 		}
 		size += len(d.Configuration)
 		for _, theirs := range s.claims(d.Name, d.Configuration) {
-			if i := slices.IndexFunc(mine, func(one string) bool { return clash(one, theirs) }); i >= 0 {
+			if i := slices.IndexFunc(mine, func(one string) bool { return conflicts(one, theirs) }); i >= 0 {
 				return problem.Invalid("configuration", "%s is taken by application %s, %s, at %s", mine[i], d.ID, d.Name, theirs)
 			}
 		}
@@ -59,7 +59,7 @@ func (s *Service) fit(all []deployed, id, name string, configuration json.RawMes
 }
 
 // check refuses a configuration of a program, and gives it as it is kept.
-func (s *Service) check(name string, configuration json.RawMessage) (json.RawMessage, error) {
+func (s *Service) checkConfiguration(name string, configuration json.RawMessage) (json.RawMessage, error) {
 	program, ok := s.programs[name]
 	if !ok {
 		var names []string

@@ -13,7 +13,7 @@ import (
 )
 
 // key is what is read of every service point that is listed: what may change by itself, and whether what was once shown of it is still so.
-type key struct {
+type listKey struct {
 	id, name, status, connection string
 	lastSeen, revision, expires  int64
 }
@@ -22,9 +22,9 @@ const selectKeys = "SELECT s.id, s.name, s.status, s.key_expires, s.revision, co
 	"FROM service_point s LEFT JOIN presence p ON p.service_point = s.id "
 
 // keys reads those of service points, as they were last written down: connection is empty where that is that they ended, or fell silent.
-func (c scanner) keys(tx *store.Tx, where string, args []any) (all []key, err error) {
+func (c scanner) keys(tx *store.Tx, where string, args []any) (all []listKey, err error) {
 	return all, tx.Each(func(scan func(...any) error) error {
-		var k key
+		var k listKey
 		connected := 0
 		err := scan(&k.id, &k.name, &k.status, &k.expires, &k.revision, &k.lastSeen, &connected)
 		if connected == 1 {
@@ -36,12 +36,12 @@ func (c scanner) keys(tx *store.Tx, where string, args []any) (all []key, err er
 }
 
 // nowOf makes of some keys those of this moment, and takes away those that a filter does not name.
-func (c scanner) nowOf(keys []key, f *Filter) (all []key) {
-	all = make([]key, 0, len(keys))
+func (c scanner) currentKeys(keys []listKey, f *Filter) (all []listKey) {
+	all = make([]listKey, 0, len(keys))
 	for _, k := range keys {
 		k.status = statusAt(k.status, k.expires, c.now)
 		k.lastSeen, k.connection = c.seen(k.id, k.lastSeen, k.connection != "")
-		if f.isSo(k.status, k.connection, k.lastSeen) {
+		if f.matchesState(k.status, k.connection, k.lastSeen) {
 			all = append(all, k)
 		}
 	}
@@ -50,7 +50,7 @@ func (c scanner) nowOf(keys []key, f *Filter) (all []key) {
 
 // foundKeys are the keys that a question has found.
 type foundKeys struct {
-	keys []key
+	keys []listKey
 	// forgotten is Service.forgotten of then: of those that were let go of since, what is written counts, and not what this manager has heard.
 	forgotten int64
 	// changes is Service.changes of then.
@@ -59,13 +59,13 @@ type foundKeys struct {
 
 // mostQuestions is how many questions are kept, with up to mostFound keys each.
 const (
-	mostQuestions = 64
-	mostFound     = 2 * atOnce
+	maxQuestions = 64
+	maxFound     = 2 * chunkSize
 )
 
 // find gives the keys of those that a condition names, in the order of their names. What was found is kept until a service point changes:
 // at once where somebody has asked for that, and of what service points say at another manager as soon as that is heard.
-func (c scanner) find(tx *store.Tx, where string, args []any) ([]key, error) {
+func (c scanner) find(tx *store.Tx, where string, args []any) ([]listKey, error) {
 	s := c.service
 	question := fmt.Sprintf("%s %q", where, args)
 	forgotten := s.forgotten.Load()
@@ -73,32 +73,32 @@ func (c scanner) find(tx *store.Tx, where string, args []any) ([]key, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f, ok := s.found.Get(tx, question); ok && f.forgotten == forgotten && f.changes == changes {
+	if f, ok := s.keyCache.Get(tx, question); ok && f.forgotten == forgotten && f.changes == changes {
 		return f.keys, nil
 	}
 	keys, err := c.keys(tx, where+" ORDER BY s.name", args)
-	if err == nil && len(keys) <= mostFound {
-		s.found.Put(tx, question, foundKeys{keys, forgotten, changes})
+	if err == nil && len(keys) <= maxFound {
+		s.keyCache.Put(tx, question, foundKeys{keys, forgotten, changes})
 	}
 	return keys, err
 }
 
 // pages gives fn those that a filter names, as far as their keys say, in the order of their names and some at a time.
-func (s *Service) pages(ctx context.Context, f Filter, fn func(c scanner, tx *store.Tx, page []key) error) error {
+func (s *Service) eachPage(ctx context.Context, f Filter, fn func(c scanner, tx *store.Tx, page []listKey) error) error {
 	if err := f.check(); err != nil {
 		return err
 	}
 	c := s.scanner()
 	return s.store.View(ctx, func(tx *store.Tx) error {
-		page := func(keys []key) error {
-			if keys = c.nowOf(keys, &f); len(keys) == 0 {
+		page := func(keys []listKey) error {
+			if keys = c.currentKeys(keys, &f); len(keys) == 0 {
 				return nil
 			}
 			return fn(c, tx, keys)
 		}
 		if where, args := f.where(); where != "" {
 			keys, err := c.find(tx, where, args)
-			for part := range slices.Chunk(keys, atOnce) {
+			for part := range slices.Chunk(keys, chunkSize) {
 				if err == nil {
 					err = page(part)
 				}
@@ -106,12 +106,12 @@ func (s *Service) pages(ctx context.Context, f Filter, fn func(c scanner, tx *st
 			return err
 		}
 		for after := ""; ; {
-			keys, err := c.keys(tx, "WHERE s.name > ? ORDER BY s.name LIMIT ?", []any{after, atOnce})
+			keys, err := c.keys(tx, "WHERE s.name > ? ORDER BY s.name LIMIT ?", []any{after, chunkSize})
 			if err != nil || len(keys) == 0 {
 				return err
 			}
 			after = keys[len(keys)-1].name
-			if err := page(keys); err != nil || len(keys) < atOnce {
+			if err := page(keys); err != nil || len(keys) < chunkSize {
 				return err
 			}
 		}
@@ -122,14 +122,14 @@ func (s *Service) pages(ctx context.Context, f Filter, fn func(c scanner, tx *st
 type shown struct {
 	// of is what it was shown for. A moment at which it was last heard of stands between head and tail, where it is not in tail, too: then
 	// it has not been heard of since.
-	of         key
+	of         listKey
 	head, tail string
 }
 
 // mostShown is how many service points as they were shown are kept, of one list half as many, and mostKept how many bytes one may have.
 const (
-	mostShown = 20_000
-	mostKept  = 8 << 10
+	maxShown      = 20_000
+	maxShownBytes = 8 << 10
 )
 
 // shownTopic is touched by nobody: what was shown of a revision of a service point stays so, as long as the database is the same.
@@ -137,7 +137,7 @@ const shownTopic = "shown service points"
 
 // is reports whether that is what there is to be shown of a service point, or what has come of it since it was found: a revision may be
 // raised by what no list shows, and what was found stays then.
-func (o *shown) is(k key) bool {
+func (o *shown) isCurrent(k listKey) bool {
 	return o.of.revision >= k.revision && o.of.status == k.status && o.of.connection == k.connection &&
 		(k.connection == Connected || o.of.lastSeen == k.lastSeen)
 }
@@ -147,14 +147,14 @@ func (o *shown) is(k key) bool {
 const seenMember = `"lastSeen":`
 
 // shows makes what is shown of a service point that was read.
-func (i *Instance) shows() (*shown, error) {
+func (i *Instance) render() (*shown, error) {
 	text, err := json.Marshal(i)
 	if err != nil {
 		return nil, err
 	}
 	head, tail, _ := strings.Cut(string(text), seenMember)
 	tail = strings.TrimLeft(tail, "-0123456789")
-	of := key{id: i.ID, name: i.Name, status: i.Status, connection: i.ConnectionStatus, lastSeen: i.LastSeen, revision: i.revision}
+	of := listKey{id: i.ID, name: i.Name, status: i.Status, connection: i.ConnectionStatus, lastSeen: i.LastSeen, revision: i.revision}
 	return &shown{of, head + seenMember, tail}, nil
 }
 
@@ -162,18 +162,18 @@ func (i *Instance) shows() (*shown, error) {
 // before is kept until that changes. The text is fn's until it returns.
 func (s *Service) Show(ctx context.Context, f Filter, fn func(text []byte) error) error {
 	var text []byte
-	room := mostShown / 2 // a long list leaves what others are asked for
-	return s.pages(ctx, f, func(c scanner, tx *store.Tx, page []key) error {
+	room := maxShown / 2 // a long list leaves what others are asked for
+	return s.eachPage(ctx, f, func(c scanner, tx *store.Tx, page []listKey) error {
 		all := make([]*shown, len(page))
 		unknown := map[string]int{}
 		for i, k := range page {
-			if one, ok := s.shown.Get(tx, k.id); ok && one.is(k) && !f.byReport() {
+			if one, ok := s.shownCache.Get(tx, k.id); ok && one.isCurrent(k) && !f.needsReport() {
 				all[i] = one
 			} else {
 				unknown[k.id] = i
 			}
 		}
-		if err := c.show(tx, f, page, all, unknown, room > 0); err != nil {
+		if err := c.renderMissing(tx, f, page, all, unknown, room > 0); err != nil {
 			return err
 		}
 		room -= len(page)
@@ -192,20 +192,20 @@ func (s *Service) Show(ctx context.Context, f Filter, fn func(text []byte) error
 
 // show reads those of a page of which it is not known what is shown, by their ids and places. Of those that the filter does not name
 // nothing is shown. keep says that they are kept.
-func (c scanner) show(tx *store.Tx, f Filter, page []key, all []*shown, unknown map[string]int, keep bool) error {
+func (c scanner) renderMissing(tx *store.Tx, f Filter, page []listKey, all []*shown, unknown map[string]int, keep bool) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	read, err := c.listed(tx, anys(slices.Collect(maps.Keys(unknown))))
+	read, err := c.listed(tx, toArgs(slices.Collect(maps.Keys(unknown))))
 	for i := range read {
 		at := unknown[read[i].ID]
-		if err != nil || !f.keeps(&read[i]) {
+		if err != nil || !f.matches(&read[i]) {
 			continue
 		}
-		if all[at], err = read[i].shows(); err == nil {
+		if all[at], err = read[i].render(); err == nil {
 			page[at].lastSeen = read[i].LastSeen
-			if one := all[at]; keep && len(one.head)+len(one.tail) <= mostKept {
-				c.service.shown.Put(tx, one.of.id, one)
+			if one := all[at]; keep && len(one.head)+len(one.tail) <= maxShownBytes {
+				c.service.shownCache.Put(tx, one.of.id, one)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func TestShownIsWhatIsThere(t *testing.T) {
 			case 9:
 				write("UPDATE presence SET last_seen = ?, connected = ? WHERE service_point = ?", h.f.now().UnixMilli()-int64(n), n-1, id)
 			case 10:
-				h.f.hear(row{at: seat{id, 1}})
+				h.f.recordContact(row{at: nodeID{id, 1}})
 			case 11:
 				h.now.pass(time.Duration(n) * time.Minute)
 			case 14: // by what users and service points ask for, too
@@ -121,13 +121,13 @@ func TestShownOfTheForgotten(t *testing.T) {
 		}
 	}
 	connected(0)
-	h.f.hear(row{at: seat{h.ids[0], 1}})
+	h.f.recordContact(row{at: nodeID{h.ids[0], 1}})
 	connected(1)
 	write()
 	longAgo := time.Now().Add(-time.Hour)
-	h.f.heard[h.ids[0]] = heard{at: longAgo, written: longAgo}
+	h.f.contacts[h.ids[0]] = contact{at: longAgo, written: longAgo}
 	write()
-	if len(h.f.heard) != 0 {
+	if len(h.f.contacts) != 0 {
 		t.Fatal("nothing was forgotten")
 	}
 	connected(1)
@@ -229,7 +229,7 @@ func TestShownOfAnotherManager(t *testing.T) {
 	}
 	shows("NOT_CONNECTED 1; NOT_CONNECTED 1; ")
 	for i := range 3 {
-		h.f.hear(row{at: seat{h.ids[0], 1}})
+		h.f.recordContact(row{at: nodeID{h.ids[0], 1}})
 		if err := h.f.WritePresence(h.ctx, true); err != nil {
 			t.Fatal(err)
 		}

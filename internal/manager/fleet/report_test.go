@@ -27,7 +27,7 @@ func (h *harbour) says(t *testing.T, all ...*pendingReport) []error {
 	ended := make(chan struct{})
 	for i, w := range all {
 		go func() {
-			errs[i] = h.f.write(h.ctx, w.generation, w.known, w.rq)
+			errs[i] = h.f.writeReport(h.ctx, w.generation, w.known, w.rq)
 			ended <- struct{}{}
 		}()
 		h.waits(t, i+1)
@@ -73,7 +73,7 @@ func (h *harbour) said(id string, sequence int64, version string) *pendingReport
 	h.f.mu.Lock()
 	clear(h.f.paces) // one that comes soon need not wait here
 	h.f.mu.Unlock()
-	return &pendingReport{known: &row{at: seat{id, 1}}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
+	return &pendingReport{known: &row{at: nodeID{id, 1}}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
 		Report: &checkin.Report{Variant: checkin.Fleet, Version: version}}}
 }
 
@@ -133,7 +133,7 @@ func TestReportsTakeTurns(t *testing.T) {
 	ctx, cancel := context.WithCancel(h.ctx)
 	gaveUp := make(chan error)
 	given := h.said(h.ids[0], 9, "9")
-	go func() { gaveUp <- h.f.write(ctx, 0, given.known, given.rq) }()
+	go func() { gaveUp <- h.f.writeReport(ctx, 0, given.known, given.rq) }()
 	h.waits(t, 1)
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
@@ -141,11 +141,11 @@ func TestReportsTakeTurns(t *testing.T) {
 	}
 	h.waits(t, 0)
 	h.f.mu.Lock()
-	for i := range mostTogether + 2 {
+	for i := range maxBatch + 2 {
 		h.f.reports.waiting = append(h.f.reports.waiting, h.saidUnpaced(fmt.Sprint("b", i)), h.saidUnpaced("a"))
 	}
 	h.f.mu.Unlock()
-	for _, want := range []int{mostTogether, 3, 0} { // of a one alone, until that is written
+	for _, want := range []int{maxBatch, 3, 0} { // of a one alone, until that is written
 		some := h.f.nextReports()
 		if len(some) != want {
 			t.Errorf("%d are taken, want %d", len(some), want)
@@ -169,7 +169,7 @@ func TestReportsTakeTurns(t *testing.T) {
 
 // saidUnpaced is one that is not paced.
 func (h *harbour) saidUnpaced(id string) *pendingReport {
-	return &pendingReport{known: &row{at: seat{id, 1}}}
+	return &pendingReport{known: &row{at: nodeID{id, 1}}}
 }
 
 // What a node of several says is written with the others; who is none, was taken away or says what it may not is refused alone. The service
@@ -251,17 +251,17 @@ func TestReportsAlone(t *testing.T) {
 // Reports wait behind orders.
 func TestReportsBehindOrders(t *testing.T) {
 	h := newHarbour(t, "", 1)
-	h.f.ordering.begin()
+	h.f.ordering.start()
 	w := h.said(h.ids[0], 1, "2")
 	ended := make(chan error)
-	go func() { ended <- h.f.write(h.ctx, 0, w.known, w.rq) }()
+	go func() { ended <- h.f.writeReport(h.ctx, 0, w.known, w.rq) }()
 	h.waits(t, 1)
 	select {
 	case <-ended:
 		t.Error("it was written before the order was told")
 	case <-time.After(50 * time.Millisecond):
 	}
-	h.f.ordering.end()
+	h.f.ordering.done()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
@@ -278,13 +278,13 @@ func TestPaces(t *testing.T) {
 	ctx, cancel := context.WithTimeout(h.ctx, 20*time.Second) // the next report of either would wait for two minutes
 	defer cancel()
 	for generation, want := range map[int64]error{1: errUnknown, 7: nil} {
-		if err := h.f.write(ctx, generation, w.known, w.rq); !errors.Is(err, want) {
+		if err := h.f.writeReport(ctx, generation, w.known, w.rq); !errors.Is(err, want) {
 			t.Errorf("of generation %d: %v, want %v", generation, err, want)
 		}
 	}
 	given, giveUp := context.WithCancel(h.ctx)
 	giveUp()
-	if err := h.f.write(given, 1, w.known, w.rq); !errors.Is(err, context.Canceled) {
+	if err := h.f.writeReport(given, 1, w.known, w.rq); !errors.Is(err, context.Canceled) {
 		t.Errorf("who comes too soon does not wait: %v", err)
 	}
 	if err := h.f.WritePresence(h.ctx, false); err != nil || len(h.f.paces) != 2 {
@@ -305,7 +305,7 @@ func TestAppliedChangesNoList(t *testing.T) {
 	where, args := f.where()
 	kept := func() bool {
 		t.Helper()
-		_, ok := h.f.found.Now(fmt.Sprintf("%s %q", where, args))
+		_, ok := h.f.keyCache.Now(fmt.Sprintf("%s %q", where, args))
 		return ok
 	}
 	first := h.said(h.ids[0], 1, "2")
@@ -336,7 +336,7 @@ func TestKeptEvents(t *testing.T) {
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 				for range many {
 					n++
-					if err := h.f.movedMany(tx, h.ids, "status", fmt.Sprint(n-1), fmt.Sprint(n)); err != nil {
+					if err := h.f.recordMoves(tx, h.ids, "status", fmt.Sprint(n-1), fmt.Sprint(n)); err != nil {
 						return err
 					}
 				}
@@ -360,7 +360,7 @@ func (h *harbour) locks(t *testing.T, id string) (release func()) {
 	held, let, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
 		ended <- h.f.change(h.ctx, func(tx *store.Tx) error {
-			err := locked(tx, id)
+			err := lockPoint(tx, id)
 			close(held)
 			<-let
 			return err
@@ -386,7 +386,7 @@ func TestReportsBesideALock(t *testing.T) {
 	results := make(chan result)
 	for _, id := range h.ids {
 		w := h.said(id, 1, "2")
-		go func() { results <- result{id, h.f.write(h.ctx, 0, w.known, w.rq)} }()
+		go func() { results <- result{id, h.f.writeReport(h.ctx, 0, w.known, w.rq)} }()
 	}
 	for range len(h.ids) - 1 {
 		if r := <-results; r.err != nil || r.id == h.ids[2] {
@@ -394,7 +394,7 @@ func TestReportsBesideALock(t *testing.T) {
 		}
 	}
 	w := h.said(h.ids[0], 2, "3") // and also behind it
-	if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
+	if err := h.f.writeReport(h.ctx, 0, w.known, w.rq); err != nil {
 		t.Error(err)
 	}
 	release()
@@ -410,7 +410,7 @@ func TestOrdersLockInOrder(t *testing.T) {
 	release, ended := h.locks(t, h.ids[0]), make(chan error)
 	go func() {
 		ended <- h.f.change(h.ctx, func(tx *store.Tx) error { // the later one has the version that comes first
-			_, err := h.f.takeMembers(tx, &Rollout{}, []memberStep{{id: h.ids[0], order: "2"}, {id: h.ids[1], order: "1"}})
+			_, err := h.f.applyMembers(tx, &Rollout{}, []memberStep{{id: h.ids[0], order: "2"}, {id: h.ids[1], order: "1"}})
 			return err
 		})
 	}()
@@ -444,7 +444,7 @@ func TestPending(t *testing.T) {
 		}
 		order := func() {
 			t.Helper()
-			if err := h.f.desire(h.ctx, id, func(*store.Tx, int64) error { return nil }); err != nil {
+			if err := h.f.changeDesired(h.ctx, id, func(*store.Tx, int64) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -453,7 +453,7 @@ func TestPending(t *testing.T) {
 			pending(true, "when it is ordered something")
 			w := h.said(id, sequence+1, "2")
 			w.rq.Desired = h.stands(t, id).desired
-			if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
+			if err := h.f.writeReport(h.ctx, 0, w.known, w.rq); err != nil {
 				t.Fatal(err)
 			}
 			pending(false, "when it has said that it has that")

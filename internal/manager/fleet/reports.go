@@ -45,19 +45,19 @@ type reports struct {
 }
 
 // mostWriters is how many goroutines write reports where changes are made side by side.
-const mostWriters = 4
+const maxWriters = 4
 
 // writers is how many goroutines write reports at the most.
 func (s *Service) writers() int {
 	if s.store.OneWriter() {
 		return 1
 	}
-	return mostWriters
+	return maxWriters
 }
 
 // write writes a report through, with the move of the status it makes, and the generation of the certificate that was used. known is
 // what is kept from then on. A report that is no later than the one that is kept is left.
-func (s *Service) write(ctx context.Context, generation int64, known *row, rq checkin.Request) error {
+func (s *Service) writeReport(ctx context.Context, generation int64, known *row, rq checkin.Request) error {
 	w := &pendingReport{rq: rq, generation: generation, known: known, done: make(chan struct{})}
 	if r := rq.Report; r != nil {
 		text, err := json.Marshal(r)
@@ -68,7 +68,7 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 			return err
 		}
 		w.text, w.status = string(text), statusOf(r)
-		if err := s.pace(ctx, paced{known.at, generation}); err != nil {
+		if err := s.waitForPace(ctx, reportSource{known.at, generation}); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Service) queue(w *pendingReport) {
 // moreWriters lets another goroutine write where those that do could all be waiting for a lock, or have much before them. mu is held.
 func (s *Service) moreWriters() {
 	r := &s.reports
-	if len(r.waiting) > 0 && r.writers < s.writers() && (r.writers == r.alone || r.writers*mostTogether < len(r.waiting)) {
+	if len(r.waiting) > 0 && r.writers < s.writers() && (r.writers == r.alone || r.writers*maxBatch < len(r.waiting)) {
 		r.writers++
 		go s.writeWaiting()
 	}
@@ -131,7 +131,7 @@ func (s *Service) nextReports() (some []*pendingReport) {
 	defer s.mu.Unlock()
 	r := &s.reports
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *pendingReport) bool {
-		takes := !r.busy[w.id()] && (len(some) == 0 || len(some) < mostTogether && !w.alone && !some[0].alone)
+		takes := !r.busy[w.id()] && (len(some) == 0 || len(some) < maxBatch && !w.alone && !some[0].alone)
 		if takes {
 			r.busy[w.id()] = true
 			some = append(some, w)
@@ -152,14 +152,14 @@ func (s *Service) nextReports() (some []*pendingReport) {
 // writeTogether writes some in one transaction. What is wrong with one of them is not the others' fault: then each is written alone. Those
 // whose service points somebody else has locked wait again.
 func (s *Service) writeTogether(some []*pendingReport) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	var left map[*pendingReport]bool
-	err := guarded(func() (err error) {
+	err := catchPanic(func() (err error) {
 		left, err = s.writeAll(ctx, some)
 		return err
 	})
-	if len(some) > 1 && ofOne(ctx, err) {
+	if len(some) > 1 && mayConcernOne(ctx, err) {
 		for _, w := range some {
 			s.writeTogether([]*pendingReport{w})
 		}
@@ -220,24 +220,24 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 				continue
 			}
 			at := w.known.at
-			if w.refused, err = s.traces(tx, w, is, families[at]); err != nil || w.refused != nil {
+			if w.refused, err = s.updateLineage(tx, w, is, families[at]); err != nil || w.refused != nil {
 				if err != nil {
 					return err
 				}
 				continue
 			}
-			*w.known = is.known(at)
+			*w.known = is.rowFor(at)
 			if w.rq.Process != nil {
 				w.known.process = w.rq.Process.ID
 			}
 			if is.several {
 				w.refused, err = s.writeNode(tx, w, is)
 			} else {
-				err = s.writeOnly(tx, w, is)
+				err = s.writeSingleNode(tx, w, is)
 			}
 			if err == nil && w.refused == nil && !is.connected { // a rollout need not wait until WritePresence tells of it
 				tx.Touch(rowsTopic)
-				err = s.cameBack(tx, w.id(), s.now().UnixMilli())
+				err = s.markConnected(tx, w.id(), s.now().UnixMilli())
 			}
 			if err != nil {
 				return err
@@ -249,7 +249,7 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 
 // says gives the report with what the manager itself has to say, its text, and the status that it makes of the service point; nil and
 // empty texts where there is no report.
-func (w *pendingReport) says() (r *checkin.Report, text, status string, err error) {
+func (w *pendingReport) withCondition() (r *checkin.Report, text, status string, err error) {
 	if r = w.rq.Report; r == nil || w.condition == "" {
 		return r, w.text, w.status, nil
 	}
@@ -266,9 +266,9 @@ func isProblem(err error) bool {
 }
 
 // writeOnly writes what a service point with one node says.
-func (s *Service) writeOnly(tx *store.Tx, w *pendingReport, is *pointState) error {
+func (s *Service) writeSingleNode(tx *store.Tx, w *pendingReport, is *pointState) error {
 	known, now := w.known, *is
-	r, text, status, err := w.says()
+	r, text, status, err := w.withCondition()
 	if err != nil {
 		return err
 	}
@@ -295,17 +295,17 @@ func (s *Service) writeOnly(tx *store.Tx, w *pendingReport, is *pointState) erro
 // applyReport takes over what a service point says of itself, of its applications and of its update; r is nil where it has only
 // acknowledged a generation.
 func (s *Service) applyReport(tx *store.Tx, now *pointState, r *checkin.Report) error {
-	if err := s.reported(tx, now, r); err != nil || r == nil {
+	if err := s.applyApplicationReports(tx, now, r); err != nil || r == nil {
 		return err
 	}
 	if before := now.status; before != statusOf(r) {
 		now.status = statusOf(r)
-		if err := s.moved(tx, now.id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
+		if err := s.recordMove(tx, now.id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
 			return err
 		}
 	}
 	now.variant = r.Variant
-	return s.updated(tx, now, r)
+	return s.applyUpdateReport(tx, now, r)
 }
 
 // writeNode writes what a node of several says, and makes the report of its service point anew. Where that is refused nothing is
@@ -332,7 +332,7 @@ func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (ref
 	if acknowledges(rq, *known) {
 		known.acknowledged = rq.Desired
 	}
-	_, text, _, err := w.says()
+	_, text, _, err := w.withCondition()
 	if err != nil {
 		return nil, err
 	}
@@ -340,12 +340,12 @@ func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (ref
 		known.sequence, known.digest, body = max(known.sequence, rq.Sequence), rq.Digest, text
 	}
 	known.reported = body != ""
-	return nil, s.regroup(tx, at.id, func() error {
+	return nil, s.updateNodes(tx, at.id, func() error {
 		if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
 			"WHERE service_point = ? AND number = ?", w.generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(),
 			at.id, at.node); err != nil || connected == 1 {
 			return err
 		}
-		return s.moved(tx, at.id, fieldNode, NotConnected, Connected, at.String())
+		return s.recordMove(tx, at.id, fieldNode, NotConnected, Connected, at.String())
 	})
 }

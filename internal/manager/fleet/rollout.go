@@ -65,10 +65,10 @@ func NewPlan() Plan {
 
 // Bounds of a plan.
 const (
-	maxWaves    = 50
-	maxWindows  = 50
-	leastGiveUp = 30
-	mostGiveUp  = 7 * 24 * 3600
+	maxWaves   = 50
+	maxWindows = 50
+	minGiveUp  = 30
+	maxGiveUp  = 7 * 24 * 3600
 )
 
 func (p *Plan) check() error {
@@ -86,8 +86,8 @@ func (p *Plan) check() error {
 		return problem.Invalid("windows", "there are more than %d", maxWindows)
 	case p.MostAway.N == 0:
 		return problem.Invalid("mostAway", "must be 1 or more, or nobody is ever updated")
-	case p.GiveUpSeconds < leastGiveUp || p.GiveUpSeconds > mostGiveUp:
-		return problem.Invalid("giveUpSeconds", "must be %d to %d", leastGiveUp, mostGiveUp)
+	case p.GiveUpSeconds < minGiveUp || p.GiveUpSeconds > maxGiveUp:
+		return problem.Invalid("giveUpSeconds", "must be %d to %d", minGiveUp, maxGiveUp)
 	}
 	for i, w := range p.Waves {
 		if w.N == 0 {
@@ -109,12 +109,12 @@ func (p *Plan) check() error {
 }
 
 // open reports whether service points may be updated at a moment.
-func (p *Plan) open(now time.Time) bool {
+func (p *Plan) isOpen(now time.Time) bool {
 	place, err := time.LoadLocation(p.TimeZone)
 	if err != nil { // it was checked
 		return false
 	}
-	return len(p.Windows) == 0 || slices.ContainsFunc(p.Windows, func(w Window) bool { return w.open(now.In(place)) })
+	return len(p.Windows) == 0 || slices.ContainsFunc(p.Windows, func(w Window) bool { return w.isOpen(now.In(place)) })
 }
 
 // wave is the wave, from 0 on, of the service point of a number among all.
@@ -180,7 +180,7 @@ var rolloutMembers = store.Table{Name: "rollout_member", Columns: []string{"roll
 func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := tx.Each(func(scan func(...any) error) error {
 		r, err := scanRollout(scan)
-		if err == nil && !slices.Contains(append(slices.Clone(unended), RolloutDone, RolloutTakenBack), any(r.Status)) {
+		if err == nil && !slices.Contains(append(slices.Clone(activeStates), RolloutDone, RolloutTakenBack), any(r.Status)) {
 			fault("rollout %s has the status %q, which there is not", r.ID, r.Status)
 		}
 		return err
@@ -200,19 +200,19 @@ func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error 
 }
 
 // takingPart gives, of the service points that take part in a rollout that has not ended, which one that is.
-func takingPart(tx *store.Tx) (by map[string]string, err error) {
+func activeMembers(tx *store.Tx) (by map[string]string, err error) {
 	by = map[string]string{}
 	return by, tx.Each(func(scan func(...any) error) error {
 		var id, rollout string
 		err := scan(&id, &rollout)
 		by[id] = rollout
 		return err
-	}, "SELECT m.service_point, m.rollout FROM rollout r JOIN rollout_member m ON m.rollout = r.id WHERE r.status IN ("+list(len(unended))+
-		") AND m.state <> ?", append(slices.Clone(unended), memberSkipped)...)
+	}, "SELECT m.service_point, m.rollout FROM rollout r JOIN rollout_member m ON m.rollout = r.id WHERE r.status IN ("+placeholders(len(activeStates))+
+		") AND m.state <> ?", append(slices.Clone(activeStates), memberSkipped)...)
 }
 
 // unended are the states of a rollout that goes on, or may.
-var unended = []any{RolloutRunning, RolloutPaused, RolloutHalted, RolloutTakingBack}
+var activeStates = []any{RolloutRunning, RolloutPaused, RolloutHalted, RolloutTakingBack}
 
 const selectRollouts = "SELECT id, created, plan, status, reason, wave, excused FROM rollout "
 
@@ -316,7 +316,7 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 	if !ok {
 		return problem.NotFound("a rollout has no action %q", action)
 	}
-	defer s.begin()
+	defer s.triggerRollouts()
 	return s.change(ctx, func(tx *store.Tx) error {
 		r, err := readRollout(tx, id, tx.Locking())
 		if err != nil {
@@ -326,7 +326,7 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 			return problem.Conflict("RolloutState", "rollout %s is %s: that allows no %s", id, r.Status, action)
 		}
 		if a.to == RolloutTakingBack {
-			if err := s.turnBack(tx, r); err != nil {
+			if err := s.markGoingBack(tx, r); err != nil {
 				return err
 			}
 		}
@@ -334,15 +334,15 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 			return err
 		}
 		if a.to == RolloutRunning {
-			if err := s.orderable("version", r.Version, "", ""); err != nil {
+			if err := s.checkOrderable("version", r.Version, "", ""); err != nil {
 				return err
 			}
 		}
 		if r.Status == RolloutDone && a.to == RolloutRunning && r.Counts[memberAway] == 0 {
 			return problem.Conflict("RolloutState", "rollout %s is %s, and nobody was away: that allows no %s", id, r.Status, action)
 		}
-		s.movedRollout(tx, id, r.Status, a.to, "")
-		if err := noted(tx, "UPDATE_ROLLOUT", "Rollout %s of %s: %s, it was %s", id, r.Version, action, r.Status); err != nil {
+		s.recordRolloutMove(tx, id, r.Status, a.to, "")
+		if err := addHistory(tx, "UPDATE_ROLLOUT", "Rollout %s of %s: %s, it was %s", id, r.Version, action, r.Status); err != nil {
 			return err
 		}
 		if r.Status == RolloutHalted && a.to == RolloutRunning { // whoever resumes it has looked at the wave that is over
@@ -356,19 +356,19 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 }
 
 // beforeItsTurn is why somebody is SKIPPED whose turn had not come when its rollout was taken back.
-const beforeItsTurn = "the rollout was taken back before its turn"
+const reasonTakenBack = "the rollout was taken back before its turn"
 
 // turnBack lets everybody go back who has got the order of a rollout.
-func (s *Service) turnBack(tx *store.Tx, r Rollout) error {
+func (s *Service) markGoingBack(tx *store.Tx, r Rollout) error {
 	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN (?,?)", memberSkipped,
-		beforeItsTurn, r.ID, memberWaiting, memberAway); err != nil {
+		reasonTakenBack, r.ID, memberWaiting, memberAway); err != nil {
 		return err
 	}
 	ours := []any{memberUpdating, memberUpdated, memberFailed}
-	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN ("+list(len(ours))+") "+
+	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN ("+placeholders(len(ours))+") "+
 		"AND service_point IN (SELECT m.service_point FROM rollout o JOIN rollout_member m ON m.rollout = o.id WHERE o.status IN ("+
-		list(len(unended))+") AND o.id <> ? AND m.state <> ?)",
-		slices.Concat([]any{memberSkipped, "it takes part in another rollout by now", r.ID}, ours, unended,
+		placeholders(len(activeStates))+") AND o.id <> ? AND m.state <> ?)",
+		slices.Concat([]any{memberSkipped, "it takes part in another rollout by now", r.ID}, ours, activeStates,
 			[]any{r.ID, memberSkipped})...); err != nil {
 		return err
 	}
@@ -383,13 +383,13 @@ func (s *Service) DeleteRollout(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		if slices.Contains(unended, any(r.Status)) {
+		if slices.Contains(activeStates, any(r.Status)) {
 			return problem.Conflict("RolloutState", "rollout %s is %s: it can be deleted once it has ended", id, r.Status)
 		}
 		if err := tx.Write("DELETE FROM rollout_member WHERE rollout = ?", id); err != nil {
 			return err
 		}
-		if err := noted(tx, "DELETE_ROLLOUT", "Deleted the rollout %s of %s", id, r.Version); err != nil {
+		if err := addHistory(tx, "DELETE_ROLLOUT", "Deleted the rollout %s of %s", id, r.Version); err != nil {
 			return err
 		}
 		return tx.Write("DELETE FROM rollout WHERE id = ?", id)
@@ -397,7 +397,7 @@ func (s *Service) DeleteRollout(ctx context.Context, id string) error {
 }
 
 // movedRollout notes that a rollout moved.
-func (s *Service) movedRollout(tx *store.Tx, id, before, after, reason string) {
+func (s *Service) recordRolloutMove(tx *store.Tx, id, before, after, reason string) {
 	all := s.movesIn(tx)
 	all.counted = append(all.counted, Move{"rollout status", after})
 	all.logged = append(all.logged, func() {

@@ -16,7 +16,7 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	if err := p.check(); err != nil {
 		return "", err
 	}
-	if err := s.orderable("version", p.Version, "", ""); err != nil {
+	if err := s.checkOrderable("version", p.Version, "", ""); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(p)
@@ -35,11 +35,11 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	err = s.changingRows(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
-		if err := noted(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,
+		if err := addHistory(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,
 			len(candidates)); err != nil {
 			return err
 		}
-		rows, err := members(tx, candidates, id, &p)
+		rows, err := memberRows(tx, candidates, id, &p)
 		if err != nil {
 			return err
 		}
@@ -47,11 +47,11 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 			string(text), RolloutRunning); err != nil {
 			return err
 		}
-		s.movedRollout(tx, id, "", RolloutRunning, "")
+		s.recordRolloutMove(tx, id, "", RolloutRunning, "")
 		return tx.Bulk(&rolloutMembers, rows)
 	})
 	if err == nil {
-		s.begin()
+		s.triggerRollouts()
 	}
 	return id, err
 }
@@ -67,7 +67,7 @@ func (s *Service) Begun() <-chan struct{} { return s.begun }
 func (s *Service) Ended() <-chan struct{} { return s.ended }
 
 // begin has rollouts go on at once.
-func (s *Service) begin() { notify(s.begun) }
+func (s *Service) triggerRollouts() { notify(s.begun) }
 
 // notify puts a token into a channel that has room for one.
 func notify(c chan struct{}) {
@@ -79,7 +79,7 @@ func notify(c chan struct{}) {
 
 // candidates gives those that a filter names, in the order of their names.
 func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, err error) {
-	if f.byRow() {
+	if f.rowSuffices() {
 		return all, s.store.View(ctx, func(tx *store.Tx) error {
 			all = nil
 			now := s.now()
@@ -105,8 +105,8 @@ func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, e
 }
 
 // members gives the rows of those that take part. Waves count who is to be updated.
-func members(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]any, err error) {
-	elsewhere, err := takingPart(tx)
+func memberRows(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]any, err error) {
+	elsewhere, err := activeMembers(tx)
 	if err != nil {
 		return nil, err
 	}

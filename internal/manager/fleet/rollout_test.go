@@ -117,17 +117,17 @@ func (h *harbour) report(t fatal) {
 			if err := tx.Write("UPDATE service_point SET status = ? WHERE id = ?", Healthy, id); err != nil {
 				return err
 			}
-			states, err := h.f.desiredAt(tx, seat{id, 1})
+			states, err := h.f.desiredOfNode(tx, nodeID{id, 1})
 			if err != nil {
 				return err
 			}
-			p.obey(states[seat{id, 1}].Update)
+			p.obey(states[nodeID{id, 1}].Update)
 			is, err := h.f.lockState(tx, id)
 			if err != nil {
 				return err
 			}
 			now := *is
-			if err := errors.Join(h.f.updated(tx, &now, &p.Report), h.f.writeState(tx, is, &now)); err != nil {
+			if err := errors.Join(h.f.applyUpdateReport(tx, &now, &p.Report), h.f.writeState(tx, is, &now)); err != nil {
 				return err
 			}
 		}
@@ -569,7 +569,7 @@ func TestUpdatesEnd(t *testing.T) {
 	} {
 		for _, wrong := range []error{errors.New("it is taken back"), nil} {
 			err := h.f.change(h.ctx, func(tx *store.Tx) error {
-				return errors.Join(h.f.moved(tx, h.ids[0], one.field, "", one.after), wrong)
+				return errors.Join(h.f.recordMove(tx, h.ids[0], one.field, "", one.after), wrong)
 			})
 			if !errors.Is(err, wrong) {
 				t.Fatal(err)
@@ -589,7 +589,7 @@ func TestUpdatesEnd(t *testing.T) {
 func TestOrdersAreTold(t *testing.T) {
 	t.Parallel()
 	told := make(chan string, 10)
-	u := untold{wake: func(id string) { told <- id }}
+	u := pendingWakes{wake: func(id string) { told <- id }}
 	u.add(nil)
 	u.add([]string{"a", "b"})
 	u.add([]string{"c"})
@@ -604,8 +604,8 @@ func TestOrdersAreTold(t *testing.T) {
 		}
 	}
 	u.add([]string{"d"})
-	u.tell()
-	u.tell()
+	u.wakeAll()
+	u.wakeAll()
 	if id := <-told; id != "d" || len(told) > 0 {
 		t.Errorf("%s is told, and %d more", id, len(told))
 	}

@@ -60,7 +60,7 @@ func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[st
 }
 
 // known is what a check-in of one of its nodes needs to know.
-func (is *pointState) known(at seat) row {
+func (is *pointState) rowFor(at nodeID) row {
 	return row{status: is.status, desired: is.desired, acknowledged: is.acknowledged, generation: is.generation, sequence: is.sequence,
 		digest: is.digest, reported: is.body != "", logs: is.logs, several: is.several, at: at}
 }
@@ -111,7 +111,7 @@ func (s *Service) writeState(tx *store.Tx, before, now *pointState) error {
 }
 
 // redesire lets a service point ask again what it is to run.
-func (s *Service) redesire(tx *store.Tx, now *pointState) {
+func (s *Service) renewDesired(tx *store.Tx, now *pointState) {
 	tx.Touch(store.Detail(topic, now.id))
 	now.desired = s.nextGenerationOf(now.desired)
 }

@@ -64,8 +64,8 @@ type pendingBatch struct {
 
 // Bounds of the batches that wait, and for how long a source waits where there are more.
 const (
-	mostBatches = 1024
-	behindWait  = time.Second
+	maxBatches   = 1024
+	overloadWait = time.Second
 )
 
 // errStreamMoved is the refusal of a batch whose source has sent another one to another manager at the same time.
@@ -84,7 +84,7 @@ func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stre
 	if err := s.Know(ctx, shown); err != nil {
 		return a, err
 	}
-	at := seatOf(shown)
+	at := nodeIDOf(shown)
 	w := &pendingBatch{Batch: b, from: StreamSource{at.id, at.node, b.Application}, done: make(chan struct{})}
 	for i, text := range b.Records {
 		record, err := taker.Decode(text)
@@ -94,7 +94,7 @@ func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stre
 		w.records = append(w.records, record)
 	}
 	if !s.queueBatch(w) {
-		return stream.Answer{Next: b.First, WaitMillis: behindWait.Milliseconds()}, nil
+		return stream.Answer{Next: b.First, WaitMillis: overloadWait.Milliseconds()}, nil
 	}
 	<-w.done // within lookTime
 	if w.err == nil && s.streams.observe != nil {
@@ -107,7 +107,7 @@ func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stre
 func (s *Service) queueBatch(w *pendingBatch) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.streams.waiting) >= mostBatches {
+	if len(s.streams.waiting) >= maxBatches {
 		return false
 	}
 	s.streams.waiting = append(s.streams.waiting, w)
@@ -122,7 +122,7 @@ func (s *Service) queueBatch(w *pendingBatch) bool {
 func (s *Service) applyWaiting() {
 	for {
 		s.mu.Lock()
-		some := s.streams.waiting[:min(mostTogether, len(s.streams.waiting))]
+		some := s.streams.waiting[:min(maxBatch, len(s.streams.waiting))]
 		s.streams.waiting = slices.Clone(s.streams.waiting[len(some):])
 		s.streams.writing = len(some) > 0
 		s.mu.Unlock()
@@ -138,13 +138,13 @@ func (s *Service) applyWaiting() {
 
 // applyTogether applies batches in one transaction or, where one of them cannot be applied, each in one of its own.
 func (s *Service) applyTogether(some []*pendingBatch) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	slices.SortStableFunc(some, func(a, b *pendingBatch) int { // in one order everywhere: no two transactions wait for each other
 		return cmp.Or(cmp.Compare(a.from.ServicePoint, b.from.ServicePoint), cmp.Compare(a.from.Node, b.from.Node),
 			cmp.Compare(a.from.Application, b.from.Application), cmp.Compare(a.Kind, b.Kind))
 	})
-	err := guarded(func() error {
+	err := catchPanic(func() error {
 		return s.withEvents(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
 			for _, w := range some {
 				if err := s.applyBatch(tx, w); err != nil {
@@ -154,7 +154,7 @@ func (s *Service) applyTogether(some []*pendingBatch) {
 			return nil
 		})
 	})
-	if len(some) > 1 && ofOne(ctx, err) {
+	if len(some) > 1 && mayConcernOne(ctx, err) {
 		for _, w := range some {
 			s.applyTogether([]*pendingBatch{w})
 		}
@@ -186,7 +186,7 @@ func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 	if w.applied == 0 {
 		return nil
 	}
-	if err := stays(tx, w.from); err != nil {
+	if err := checkSource(tx, w.from); err != nil {
 		return err
 	}
 	if err := s.streams.takers[w.Kind].Apply(tx, w.from, w.records[skip:]); err != nil {
@@ -208,7 +208,7 @@ func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 
 // stays refuses what comes from a service point, or from an application of one, that does not exist. The service point stays until the
 // transaction ends.
-func stays(tx *store.Tx, from StreamSource) error {
+func checkSource(tx *store.Tx, from StreamSource) error {
 	var there int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Staying(), from.ServicePoint).Scan(&there)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -226,7 +226,7 @@ func stays(tx *store.Tx, from StreamSource) error {
 }
 
 // takesEvents applies records of the kind stream.Events: they are listed with the moves of their service point.
-func (s *Service) takesEvents() StreamTaker {
+func (s *Service) eventTaker() StreamTaker {
 	return StreamTaker{
 		Decode: func(text json.RawMessage) (any, error) {
 			var e stream.Event

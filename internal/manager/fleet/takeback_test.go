@@ -30,7 +30,7 @@ func TestTakenBackAreItsOwn(t *testing.T) {
 		for _, m := range h.members(t, id) {
 			states[m.ServicePoint] = m
 		}
-		for at, want := range map[string]string{later: anotherOrder, ordered: anotherOrder,
+		for at, want := range map[string]string{later: reasonOtherOrder, ordered: reasonOtherOrder,
 			unknown: "nothing is known of the version from before"} {
 			if m := states[at]; m.State != memberSkipped || m.Reason != want {
 				t.Errorf("%s is %+v, want %s", at, m, want)

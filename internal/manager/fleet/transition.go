@@ -20,7 +20,7 @@ var nextStatuses = map[string][]string{
 
 // way gives the moves that lead from one status to another, the shortest way; ok is false where there is none. What lies in between
 // has happened at the service point, and was not reported.
-func way(from, to string) (steps []string, ok bool) {
+func statusPath(from, to string) (steps []string, ok bool) {
 	before := map[string]string{from: ""}
 	for next := []string{from}; len(next) > 0; next = next[1:] {
 		if next[0] == to {
@@ -47,15 +47,15 @@ func fieldOf(name, application, field string) string {
 
 // moves records how an application moves: from its status to another one, with the reasons for where it comes to, and from one
 // updateStatus to another one.
-func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore string, reasons ...string) error {
-	steps, _ := way(d.Status, status)
+func (s *Service) recordApplicationMoves(tx *store.Tx, d deployed, status, update, updateBefore string, reasons ...string) error {
+	steps, _ := statusPath(d.Status, status)
 	before := d.Status
 	for _, next := range steps {
 		var why []string
 		if next == status {
 			why = reasons
 		}
-		if err := s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldStatus), before, next, why...); err != nil {
+		if err := s.recordMove(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldStatus), before, next, why...); err != nil {
 			return err
 		}
 		before = next
@@ -63,22 +63,22 @@ func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore s
 	if update == updateBefore {
 		return nil
 	}
-	return s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
+	return s.recordMove(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
 }
 
 // reported takes over what a service point says of its applications; r is nil where it has only acknowledged a generation.
-func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) error {
-	if err := s.anycastMoved(tx, is.id, is.applications, r); err != nil {
+func (s *Service) applyApplicationReports(tx *store.Tx, is *pointState, r *checkin.Report) error {
+	if err := s.recordAnycastMoves(tx, is.id, is.applications, r); err != nil {
 		return err
 	}
 	for _, d := range is.applications {
-		now := d.after(is.acknowledged, r)
+		now := d.afterReport(is.acknowledged, r)
 		if now.Status == d.Status && now.UpdateStatus == d.UpdateStatus && now.conditions == d.conditions && now.Version == d.Version &&
 			now.TargetVersion == d.TargetVersion {
 			continue
 		}
 		tx.Touch(rowsTopic)
-		if err := s.moves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
+		if err := s.recordApplicationMoves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
 			return err
 		}
 		deleted := int64(0)
@@ -91,7 +91,7 @@ func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) erro
 		}
 		if now.Version != d.Version {
 			if s.desiredOf(now).Version != s.desiredOf(d).Version { // another one is not to be missed any more
-				s.redesire(tx, is)
+				s.renewDesired(tx, is)
 			}
 			all := s.movesIn(tx)
 			all.logged = append(all.logged, func() {
@@ -104,7 +104,7 @@ func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) erro
 }
 
 // after is what an application is when its service point has reported. r is nil where it has only acknowledged a generation.
-func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
+func (d deployed) afterReport(acknowledged int64, r *checkin.Report) deployed {
 	if d.Status == checkin.Deleted {
 		return d
 	}
@@ -130,7 +130,7 @@ func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
 	if r.Applied < d.generation && d.Status == checkin.Deploying { // what it says is of what was asked for before
 		return d
 	}
-	_, ok := way(d.Status, a.Status)
+	_, ok := statusPath(d.Status, a.Status)
 	switch {
 	case ok && a.Status != checkin.Deleted:
 		d.Status = a.Status

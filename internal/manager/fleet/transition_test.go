@@ -18,7 +18,7 @@ func TestWays(t *testing.T) {
 		{checkin.Deleted, checkin.Healthy, "[] false"},
 		{checkin.Healthy, "ELSE", "[] false"},
 	} {
-		steps, ok := way(c.from, c.to)
+		steps, ok := statusPath(c.from, c.to)
 		if got := fmt.Sprint(steps, ok); got != c.want {
 			t.Errorf("from %s to %s: %s, want %s", c.from, c.to, got, c.want)
 		}
@@ -65,7 +65,7 @@ func TestAfterAReport(t *testing.T) {
 		d := deployed{generation: 7, conditions: "[]"}
 		d.ID, d.Status, d.UpdateStatus, d.Version, d.TargetVersion = "a", c.status, c.update, "1", c.target
 		d.conditions, d.ErrorConditions = `["old"]`, []string{"old"} // a deleted application has none
-		now := d.after(c.acknowledged, c.r)
+		now := d.afterReport(c.acknowledged, c.r)
 		if got := fmt.Sprint(now.Status, " ", now.UpdateStatus, " ", now.Version, " ", now.TargetVersion); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

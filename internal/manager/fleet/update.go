@@ -56,7 +56,7 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 			}
 		}
 		if c.NodeCount != nil {
-			if err := s.recount(tx, id, *c.NodeCount); err != nil {
+			if err := s.changeNodeCount(tx, id, *c.NodeCount); err != nil {
 				return err
 			}
 		}
@@ -64,19 +64,19 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 	}
 	if c.TargetVersion == nil && c.NTPServers == nil && c.Anycast == nil {
 		return s.change(ctx, func(tx *store.Tx) error {
-			if err := locked(tx, id); err != nil {
+			if err := lockPoint(tx, id); err != nil {
 				return err
 			}
-			return notedChange(tx, id, c, func() error { return change(tx) })
+			return withHistory(tx, id, c, func() error { return change(tx) })
 		})
 	}
-	return s.desire(ctx, id, func(tx *store.Tx, generation int64) error {
-		return notedChange(tx, id, c, func() error { return s.reorder(tx, id, c, generation, change) })
+	return s.changeDesired(ctx, id, func(tx *store.Tx, generation int64) error {
+		return withHistory(tx, id, c, func() error { return s.applyDesiredChange(tx, id, c, generation, change) })
 	})
 }
 
 // reorder changes what a service point is to run, in the generation that it is given, beside what change does.
-func (s *Service) reorder(tx *store.Tx, id string, c InstanceChange, generation int64, change func(*store.Tx) error) error {
+func (s *Service) applyDesiredChange(tx *store.Tx, id string, c InstanceChange, generation int64, change func(*store.Tx) error) error {
 	if err := change(tx); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (s *Service) reorder(tx *store.Tx, id string, c InstanceChange, generation 
 }
 
 // locked refuses a service point that there is not, and keeps others from changing it.
-func locked(tx *store.Tx, id string) error {
+func lockPoint(tx *store.Tx, id string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -142,7 +142,7 @@ func readUpdatable(tx *store.Tx, id string) (u updatable, err error) {
 
 // orderable refuses a version, by the field that has it, that a service point on a platform could not be updated to; base is the version
 // that was installed on its machine.
-func (s *Service) orderable(field, version, platform, base string) error {
+func (s *Service) checkOrderable(field, version, platform, base string) error {
 	if err := checkVersion(field, version); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 		return err
 	}
 	if now != u {
-		if err := s.moved(tx, id, fieldUpdate, u.status, now.status, orderReason(now.target, u.version)); err != nil {
+		if err := s.recordMove(tx, id, fieldUpdate, u.status, now.status, orderReason(now.target, u.version)); err != nil {
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (s *Service) ordered(u updatable, version string) (updatable, error) {
 		return u, nil
 	case version == u.version: // an update that goes on is to end where it began
 	default:
-		if err := s.orderable("targetVersion", version, u.platform, u.base); err != nil {
+		if err := s.checkOrderable("targetVersion", version, u.platform, u.base); err != nil {
 			return u, err
 		}
 	}
@@ -226,7 +226,7 @@ func orderReason(version, runs string) string {
 }
 
 // after gives how an update goes, behind a report.
-func (u updatable) after(r *checkin.Report) updatable {
+func (u updatable) afterReport(r *checkin.Report) updatable {
 	u.version, u.platform, u.base = r.Version, r.Platform, r.BaseVersion
 	switch {
 	case u.target == "":
@@ -242,29 +242,29 @@ func (u updatable) after(r *checkin.Report) updatable {
 }
 
 // updated takes over what a service point says of its update.
-func (s *Service) updated(tx *store.Tx, is *pointState, r *checkin.Report) error {
+func (s *Service) applyUpdateReport(tx *store.Tx, is *pointState, r *checkin.Report) error {
 	before := is.update
-	now := before.after(r)
+	now := before.afterReport(r)
 	if now == before {
 		return nil
 	}
 	if now.status != before.status {
 		from := before.status
 		if from == checkin.UpdateQueued { // whatever it has become, it has been running
-			if err := s.moved(tx, is.id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
+			if err := s.recordMove(tx, is.id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
 				return err
 			}
 			from = checkin.UpdateRunning
 		}
 		if now.status != from {
-			if err := s.moved(tx, is.id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
+			if err := s.recordMove(tx, is.id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
 				return err
 			}
 		}
 	}
 	if is.update = now; now.target != before.target {
 		// The order is done with: it is not to come back when another version is installed by hand.
-		s.redesire(tx, is)
+		s.renewDesired(tx, is)
 	}
 	return nil
 }

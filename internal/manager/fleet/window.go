@@ -65,7 +65,7 @@ func (w Window) check() error {
 }
 
 // open reports whether a moment, at the place of the window, lies in it.
-func (w Window) open(at time.Time) bool {
+func (w Window) isOpen(at time.Time) bool {
 	from, err := clock(w.From)
 	to, e := clock(w.To)
 	if err != nil || e != nil { // it was checked
