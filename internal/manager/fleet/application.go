@@ -236,7 +236,8 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			return err
 		}
 		if says := d.diff(before); says != "" {
-			return addPointHistory(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name, id, says)
+			return addPointHistory(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name,
+				id, says)
 		}
 		return nil
 	})

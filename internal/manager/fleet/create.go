@@ -231,7 +231,8 @@ func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, er
 		if err := s.rekey(tx, id, before, key); err != nil {
 			return err
 		}
-		return addPointHistory(tx, id, "REKEY_SERVICE_POINT", "Gave service point %s a new registration key: its certificates are not good any more")
+		return addPointHistory(tx, id, "REKEY_SERVICE_POINT",
+			"Gave service point %s a new registration key: its certificates are not good any more")
 	})
 	if err == nil {
 		s.forget(id)

@@ -15,10 +15,10 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// hold is what is held open for one service point.
+// waiters are the requests that are held open for one service point.
 type waiters struct {
-	// open is how much there is, desired the generation that its check-ins have seen; woken is closed, and made anew, when there may be
-	// something new. waiting are the check-ins, others what else waits. All are guarded by Service.mu.
+	// open is the number of requests. desired is the generation that its check-ins have seen. woken is closed, and replaced, when there may
+	// be news. waiting are the parked check-ins, others the other parked requests. All are guarded by Service.mu.
 	open    int
 	desired int64
 	woken   chan struct{}
@@ -26,7 +26,7 @@ type waiters struct {
 	others  []*waitingHeld
 }
 
-// hold counts something that may be held open. It is let go of by release.
+// openWaiters returns the waiters of a service point and counts one more request. The caller must call releaseWaiters.
 func (s *Service) openWaiters(id string) *waiters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,14 +47,14 @@ func (s *Service) releaseWaiters(id string, h *waiters) {
 	}
 }
 
-// next gives what is closed at the next wake. It is asked for before the database is.
+// wakeChannel returns the channel that the next wake closes. The caller must fetch it before it reads the database.
 func (s *Service) wakeChannel(h *waiters) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return h.woken
 }
 
-// Wake lets what is held open for a service point look whether there is something new.
+// Wake lets the open requests of a service point check for news.
 func (s *Service) Wake(servicePoint string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Service) Wake(servicePoint string) {
 	}
 }
 
-// wake wakes all that is held open for a service point. mu is held.
+// wake wakes all open requests of a service point. mu is held.
 func (s *Service) wake(h *waiters) {
 	close(h.woken)
 	h.woken = make(chan struct{})
@@ -78,28 +78,29 @@ func (s *Service) wake(h *waiters) {
 	h.waiting, h.others = nil, nil
 }
 
-// A Held is something that is held open for a node of a service point, and that no goroutine waits for.
+// A Held is a request that is held open for a node of a service point without a goroutine that waits.
 type Held struct {
 	service *Service
 	at      nodeID
-	// what tells it from others of the node that wait for something else.
+	// what distinguishes the request from other waiting requests of the node.
 	what    string
 	waiters *waiters
 	changed <-chan struct{}
 }
 
-// Hold holds something open for whose certificate is shown, until Release. what is what it waits for, such as the id of an application.
+// Hold opens a request for the node in the certificate, until Release. what identifies the subject, such as the id of an application.
 func (s *Service) Hold(shown *x509.Certificate, what string) *Held {
 	at := nodeIDOf(shown)
 	return &Held{service: s, at: at, what: what, waiters: s.openWaiters(at.id)}
 }
 
-// Look is called before the database is asked whether there is something new.
+// Look must be called before the database is checked for news.
 func (h *Held) Look() { h.changed = h.service.wakeChannel(h.waiters) }
 
-// Wait has again called, once, by another goroutine, when there may be something new since Look, or at a moment. What waited for the same
-// of the same node is called with last: who asks again has given up what it asked before. So is what has waited longest where a node has
-// more waiting than it can have applications.
+// Wait schedules again to be called once, by another goroutine, when there may be news since Look, or at the time until.
+//
+// An earlier request of the same node with the same subject is called with last true, because a client that asks again has dropped its
+// earlier request. If a node has more waiting requests than it can have applications, the oldest is ended in the same way.
 func (h *Held) Wait(until time.Time, again func(last bool)) {
 	s := h.service
 	s.mu.Lock()
@@ -134,16 +135,16 @@ func (h *Held) Wait(until time.Time, again func(last bool)) {
 			h.waiters.others = slices.Delete(h.waiters.others, at, at+1)
 		}
 		s.mu.Unlock()
-		if at >= 0 { // else it was woken
+		if at >= 0 { // otherwise it was woken
 			again(true)
 		}
 	})
 }
 
-// Release lets go of it.
+// Release ends the request.
 func (h *Held) Release() { h.service.releaseWaiters(h.at.id, h.waiters) }
 
-// Ends reports whether nothing is held open any more: the manager is about to end.
+// Ends reports whether requests are no longer held open, because the manager shuts down.
 func (s *Service) Ends() bool { return s.isClosing() }
 
 // waitingHeld is a Held that waits.
@@ -154,7 +155,7 @@ type waitingHeld struct {
 	timer *time.Timer
 }
 
-// EndCheckins lets every check-in that is held open answer now, and holds none from then on: the manager is about to end.
+// EndCheckins answers all open check-ins now and holds no more open: the manager shuts down.
 func (s *Service) EndCheckins() {
 	s.closeOnce.Do(func() {
 		s.mu.Lock()
@@ -166,7 +167,7 @@ func (s *Service) EndCheckins() {
 	})
 }
 
-// closes reports whether the manager is about to end.
+// isClosing reports whether the manager shuts down.
 func (s *Service) isClosing() bool {
 	select {
 	case <-s.closing:
@@ -176,34 +177,34 @@ func (s *Service) isClosing() bool {
 	}
 }
 
-// Reply answers a check-in that was held open. Its context is of the request that it was.
+// Reply sends the answer to a parked check-in. Context is the context of the request.
 type Reply struct {
 	Context context.Context
 	Send    func(checkin.Answer, error)
 }
 
-// waitingCheckIn is a check-in that is held open. One goroutine has it at a time: one that looks for news, or that of its timer.
+// waitingCheckIn is a parked check-in. One goroutine owns it at a time: the one that checks for news, or the one of its timer.
 type waitingCheckIn struct {
 	service *Service
 	shown   *x509.Certificate
 	rq      checkin.Request
 	known   row
 	waiters *waiters
-	// changed is the woken of its hold from before it was last looked.
+	// changed is the wake channel from before the last check for news.
 	changed <-chan struct{}
-	// until is when it is answered without news.
+	// until is the time at which it is answered without news.
 	until time.Time
 	timer *time.Timer
 	reply Reply
 }
 
-// due reports whether there is something new for the service point, or the wait is over. The answer lacks what fill puts in.
+// pendingAnswer returns the answer so far and whether it must be sent now: there is news or the wait is over. fill adds the rest.
 func (w *waitingCheckIn) pendingAnswer() (a checkin.Answer, due bool) {
 	a = w.service.answer(w.shown, w.known, w.rq)
 	return a, !time.Now().Before(w.until) || a.SendReport || w.rq.Desired != w.known.desired || w.known.logs || w.service.isClosing()
 }
 
-// fill puts into an answer which logs are asked for, and the desired state where the service point has another one.
+// fill adds the log requests to an answer, and the desired state if the service point has another one.
 func (w *waitingCheckIn) fill(ctx context.Context, a *checkin.Answer) error {
 	s := w.service
 	if err := w.addLogRequests(ctx, a); err != nil || w.rq.Desired == a.Desired {
@@ -218,7 +219,7 @@ func (w *waitingCheckIn) fill(ctx context.Context, a *checkin.Answer) error {
 	})
 }
 
-// ask puts into an answer which logs are asked for.
+// addLogRequests adds the log requests to an answer.
 func (w *waitingCheckIn) addLogRequests(ctx context.Context, a *checkin.Answer) (err error) {
 	if w.known.logs {
 		a.Logs, err = w.service.takeLogRequests(ctx, w.known.at.id)
@@ -226,7 +227,7 @@ func (w *waitingCheckIn) addLogRequests(ctx context.Context, a *checkin.Answer) 
 	return err
 }
 
-// state puts the desired state into an answer, from those that were read.
+// addState adds the desired state, from those that were read, to an answer.
 func (w *waitingCheckIn) addState(states map[nodeID]*checkin.Desired, a *checkin.Answer) error {
 	if a.State = states[w.known.at]; a.State == nil {
 		return errUnknown
@@ -235,7 +236,7 @@ func (w *waitingCheckIn) addState(states map[nodeID]*checkin.Desired, a *checkin
 	return nil
 }
 
-// wait lets a check-in stand until it is woken, or its wait is over. Where that has come since it was looked, it is looked again.
+// wait parks a check-in until it is woken or its wait is over. If it was woken since the last check for news, it is checked again.
 func (w *waitingCheckIn) wait() {
 	s := w.service
 	s.mu.Lock()
@@ -244,7 +245,7 @@ func (w *waitingCheckIn) wait() {
 		s.enqueueWoken(w)
 		return
 	}
-	// Who asks again has given up what it asked before, and its connection with it.
+	// A client that asks again has dropped its earlier request and its connection.
 	w.waiters.waiting = slices.DeleteFunc(w.waiters.waiting, func(one *waitingCheckIn) bool {
 		if one.known.at != w.known.at {
 			return false
@@ -258,7 +259,7 @@ func (w *waitingCheckIn) wait() {
 	w.timer = time.AfterFunc(time.Until(w.until), w.timeOut)
 }
 
-// over answers a check-in whose wait is over, where nobody has woken it meanwhile.
+// timeOut answers a check-in whose wait is over, unless it was woken meanwhile.
 func (w *waitingCheckIn) timeOut() {
 	w.service.mu.Lock()
 	at := slices.Index(w.waiters.waiting, w)
@@ -271,7 +272,7 @@ func (w *waitingCheckIn) timeOut() {
 	}
 }
 
-// finish answers with what is known.
+// finish answers with the state known.
 func (w *waitingCheckIn) finish() {
 	ctx, cancel := context.WithTimeout(w.reply.Context, batchTimeout)
 	defer cancel()
@@ -279,7 +280,7 @@ func (w *waitingCheckIn) finish() {
 	w.send(a, catchPanic(func() error { return w.fill(ctx, &a) }))
 }
 
-// guarded makes an error of a panic: where no request is answered nobody else does, and the manager would end.
+// catchPanic converts a panic of fn into an error. Outside of a request nothing else recovers it, and the manager would crash.
 func catchPanic(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -289,21 +290,21 @@ func catchPanic(fn func() error) (err error) {
 	return fn()
 }
 
-// end answers.
+// send sends the answer.
 func (w *waitingCheckIn) send(a checkin.Answer, err error) {
 	w.service.releaseWaiters(w.shown.Subject.CommonName, w.waiters)
 	w.reply.Send(a, err)
 }
 
-// Bounds of looking for news, and of writing reports: how many check-ins are seen to together, by how many goroutines it is looked, and how
-// long either may take.
+// maxBatch is the number of check-ins or reports processed together, maxWakeWorkers the number of goroutines that check for news.
+// batchTimeout is the timeout of a batch.
 const (
 	maxBatch       = 64
 	maxWakeWorkers = 4
 	batchTimeout   = 30 * time.Second
 )
 
-// lookFor has it looked whether there is something new for check-ins. mu is held.
+// enqueueWoken enqueues check-ins to be checked for news. mu is held.
 func (s *Service) enqueueWoken(all ...*waitingCheckIn) {
 	s.woken = append(s.woken, all...)
 	for ; s.wakeWorkers < maxWakeWorkers && s.wakeWorkers*maxBatch < len(s.woken); s.wakeWorkers++ {
@@ -312,7 +313,7 @@ func (s *Service) enqueueWoken(all ...*waitingCheckIn) {
 	}
 }
 
-// lookForWoken looks whether there is something new for check-ins that were woken, until there are no more of them.
+// processWoken checks woken check-ins for news until the queue is empty.
 func (s *Service) processWoken() {
 	defer s.ordering.done()
 	for {
@@ -335,15 +336,15 @@ func (s *Service) processWoken() {
 	}
 }
 
-// found is what was found out of a check-in that was woken.
+// wakeResult is the result of checking a woken check-in for news.
 type wakeResult struct {
 	answer  checkin.Answer
 	isReady bool
 	err     error
 }
 
-// lookTogether looks whether there is something new for some check-ins. They are answered, or wait on. What is wrong with one of them is
-// not the others' fault: then each is looked for alone.
+// processBatch checks a batch of check-ins for news. They are answered, or wait again. If the transaction fails because of one of them,
+// each is checked on its own.
 func (s *Service) processBatch(some []*waitingCheckIn) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
@@ -368,7 +369,8 @@ func (s *Service) processBatch(some []*waitingCheckIn) {
 	}
 }
 
-// tell answers with what was found. Orders are being told until the answer is sent, or it takes long to be read.
+// sendAsync sends the result from another goroutine. This counts as work on orders until the answer is sent, for maxWakeDelay at most if
+// the client reads slowly.
 func (w *waitingCheckIn) sendAsync(f *wakeResult) {
 	o := &w.service.ordering
 	o.start()
@@ -385,14 +387,14 @@ func (w *waitingCheckIn) sendAsync(f *wakeResult) {
 	}()
 }
 
-// ofOne reports whether an error of a transaction for several service points may be that of one of them: the database is there, and there
-// was time.
+// mayConcernOne reports whether an error of a transaction for several service points may be caused by one of them: the database is
+// available and the time has not run out.
 func mayConcernOne(ctx context.Context, err error) bool {
 	p, known := problem.As(store.Unavailable(err))
 	return err != nil && ctx.Err() == nil && (!known || p.Status < http.StatusInternalServerError)
 }
 
-// find finds out what there is for some check-ins.
+// evaluate fills in the results of a batch of check-ins.
 func (s *Service) evaluate(tx *store.Tx, some []*waitingCheckIn, all []wakeResult) error {
 	ids := make([]string, len(some))
 	for i, w := range some {
