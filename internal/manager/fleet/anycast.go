@@ -14,8 +14,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Bounds of anycast: neighbors of a service point, addresses of an application, the length of a password (RFC 2385, section 4.5), and
-// what intervals are where nothing is said, in seconds.
+// Limits of anycast: neighbors of a service point, addresses of an application, and the length of a password in bytes (RFC 2385, section
+// 4.5). The intervals are in seconds.
 const (
 	maxNeighbors       = 16
 	maxAnycast         = 16
@@ -29,8 +29,8 @@ const (
 	fieldAnycastOfApps = "anycastAddresses"
 )
 
-// checkAnycast refuses settings that could not act, and completes them: with defaults, and with the passwords from
-// before where none are given.
+// checkAnycast returns an error if anycast settings cannot work. Otherwise it completes them with default intervals, and with the passwords
+// from before for neighbors that have none.
 func checkAnycast(a, before *checkin.AnycastService) error {
 	bad := func(field, format string, args ...any) error {
 		return problem.Invalid(fieldAnycast+"."+field, format, args...)
@@ -92,7 +92,7 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 	return nil
 }
 
-// shownAnycast is how the settings are shown: without passwords.
+// shownAnycast returns a copy of the settings without the passwords.
 func shownAnycast(a *checkin.AnycastService) *checkin.AnycastService {
 	if a == nil {
 		return nil
@@ -106,7 +106,7 @@ func shownAnycast(a *checkin.AnycastService) *checkin.AnycastService {
 	return &shown
 }
 
-// readAnycast reads the settings from the database; nil where there are none.
+// readAnycast decodes the settings from the database; nil if there are none.
 func readAnycast(text string) (a *checkin.AnycastService, err error) {
 	if text == "" {
 		return nil, nil
@@ -126,10 +126,11 @@ func anycastOf(tx *store.Tx, servicePoint string) (*checkin.AnycastService, erro
 	return readAnycast(text)
 }
 
-// AnycastChange is another way to tell routers; nil settings are none.
+// AnycastChange replaces the anycast settings of a service point; nil Settings delete them.
 type AnycastChange struct{ Settings *checkin.AnycastService }
 
-// configureAnycast changes how a service point tells routers. What applications have addresses for has to go on.
+// configureAnycast changes the anycast settings of a service point. It returns an error if an anycast address of an application would no
+// longer be advertised.
 func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 	before, err := anycastOf(tx, id)
 	if err != nil {
@@ -137,7 +138,7 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 	}
 	text := ""
 	if c.Settings != nil {
-		settings := *c.Settings // the transaction may be repeated
+		settings := *c.Settings // a copy, as the transaction may be repeated
 		settings.Neighbors = slices.Clone(settings.Neighbors)
 		if err := checkAnycast(&settings, before); err != nil {
 			return err
@@ -166,7 +167,8 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 	return tx.Write("UPDATE service_point SET anycast = ? WHERE id = ?", text, id)
 }
 
-// told reports whether there is a neighbor that is told of an address: those of one family speak of that alone.
+// isAdvertised reports whether an address is advertised to a neighbor. A session over one address family advertises only addresses of that
+// family.
 func isAdvertised(a *checkin.AnycastService, address string) bool {
 	addr, err := netip.ParseAddr(address)
 	return err == nil && a != nil && slices.ContainsFunc(a.Neighbors, func(n checkin.BGPNeighbor) bool {
@@ -175,19 +177,19 @@ func isAdvertised(a *checkin.AnycastService, address string) bool {
 	})
 }
 
-// isNeighbor reports whether an address is that of a router that is told.
+// isNeighbor reports whether an address is the address of a neighbor.
 func isNeighbor(a *checkin.AnycastService, address string) bool {
 	return a != nil && slices.ContainsFunc(a.Neighbors, func(n checkin.BGPNeighbor) bool { return n.Address == address })
 }
 
-// owned reports whether an address is one that a node of a service point has for itself.
+// isNodeAddress reports whether an address is an own address of a node, as opposed to an anycast address.
 func isNodeAddress(nodes []checkin.Node, address string) bool {
 	return slices.ContainsFunc(nodes, func(n checkin.Node) bool {
 		return slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool { return a.Type != checkin.Anycast && a.IPAddress == address })
 	})
 }
 
-// answersAt reports whether an application listens at an address, by the addresses and ports that it claims.
+// listensAt reports whether an application listens at an address, by the addresses and ports that it claims.
 func listensAt(claims []string, address string) bool {
 	addr, err := netip.ParseAddr(address)
 	return err == nil && slices.ContainsFunc(claims, func(text string) bool {
@@ -196,8 +198,8 @@ func listensAt(claims []string, address string) bool {
 	})
 }
 
-// fitAnycast refuses anycast addresses that an application of a service point cannot have beside the others, and gives them as they are
-// kept.
+// checkAnycastAddresses checks the anycast addresses of an application against those of the other applications, and returns them in stored
+// form.
 func (s *Service) checkAnycastAddresses(tx *store.Tx, d *deployed, others []deployed, addresses []string) ([]string, error) {
 	bad := func(i int, format string, args ...any) error {
 		return problem.Invalid(fmt.Sprintf("%s[%d]", fieldAnycastOfApps, i), format, args...)
@@ -250,7 +252,7 @@ func (s *Service) checkAnycastAddresses(tx *store.Tx, d *deployed, others []depl
 	return kept, nil
 }
 
-// anycastMoved records which anycast addresses have come and gone by a report, which is not kept yet; nil is none.
+// recordAnycastMoves records which anycast addresses went up or down by a report that is not stored yet. r may be nil.
 func (s *Service) recordAnycastMoves(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
 	if r == nil || !slices.ContainsFunc(all, func(d deployed) bool { return len(d.anycast) > 0 }) {
 		return nil
@@ -275,7 +277,7 @@ func (s *Service) recordAnycastMoves(tx *store.Tx, servicePoint string, all []de
 	return nil
 }
 
-// anycastAddresses are the addresses of an application, up where a node says that they are; none of nodes that nothing is heard of.
+// anycastAddresses returns the anycast addresses of an application. An address is up if one of the nodes reports it as up.
 func anycastAddresses(d deployed, nodes []checkin.Node) []AnycastAddress {
 	all := make([]AnycastAddress, len(d.anycast))
 	for i, address := range d.anycast {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Stages of what was asked of an application (spec.md 2.3, updateStatus).
+// Values of updateStatus of an application (spec.md 2.3).
 const (
 	updateQueued  = "UPDATE_QUEUED"
 	updateRunning = checkin.ApplicationUpdating
@@ -34,7 +34,7 @@ type Application struct {
 	Status          string   `json:"status"`
 	ErrorConditions []string `json:"errorConditions"`
 	TargetVersion   string   `json:"targetVersion,omitempty"`
-	// UpdateStatus is left out where nothing is under way.
+	// UpdateStatus is omitted if no update or deletion is in progress.
 	UpdateStatus string `json:"updateStatus,omitempty"`
 	// AnycastIPAddress are its anycast addresses.
 	AnycastIPAddress []AnycastAddress `json:"anycastIPAddress"`
@@ -49,13 +49,13 @@ type AnycastAddress struct {
 	IsUp         bool   `json:"isUp"`
 }
 
-// ApplicationDetail is one application, with how it is set up (ours).
+// ApplicationDetail is an application with its configuration (a Portolan extension).
 type ApplicationDetail struct {
 	Application
 	Configuration json.RawMessage `json:"configuration"`
-	// Title is what users call it; it is left out where they have not said.
+	// Title is the name given by the user; it is omitted if there is none.
 	Title string `json:"title,omitempty"`
-	// Limits are what it may take of its machine; they are left out where nothing was said.
+	// Limits are the resource limits of the application; they are omitted if none are set.
 	Limits checkin.Limits `json:"limits,omitzero"`
 }
 
@@ -85,22 +85,23 @@ func scanApplication(scan func(...any) error) (d deployed, err error) {
 	return d, json.Unmarshal([]byte(d.conditions), &d.ErrorConditions)
 }
 
-// ApplicationChange is what a request asks of an application: what is nil stays as it is.
+// ApplicationChange is a requested change of an application. A nil field stays unchanged.
 type ApplicationChange struct {
 	Name          *string
 	Version       *string
 	TargetVersion *string
 	Configuration json.RawMessage
-	// Title is what users call it.
+	// Title is the name given by the user.
 	Title *string
-	// AnycastAddresses are all that it is to have; nil leaves them.
+	// AnycastAddresses are all anycast addresses of the application; nil leaves them unchanged.
 	AnycastAddresses []string
 	Limits           *checkin.Limits
-	// Repeatable, where it is not empty, says who asks for a new one and by which Idempotency-Key: who asks the same again gets the same.
+	// Repeatable, if not empty, identifies the user and the Idempotency-Key of a request for a new application. A repeated request returns
+	// the same application.
 	Repeatable string
 }
 
-// Deploy lets a service point run an application, and gives its id.
+// Deploy adds an application to a service point and returns its id.
 func (s *Service) Deploy(ctx context.Context, servicePoint string, c ApplicationChange) (id string, err error) {
 	configuration, err := s.checkConfiguration(*c.Name, c.Configuration)
 	if err != nil {
@@ -168,11 +169,11 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 	return id, err
 }
 
-// errRepeated takes back a change that was made before.
+// errRepeated rolls back a repeated request whose change was made before.
 var errRepeated = errors.New("the answer was lost")
 
-// newApplicationID makes the id of an application, a UUID (RFC 9562): a random one or, of a request that may be repeated, one that follows
-// from it.
+// newApplicationID returns the id of a new application, a UUID (RFC 9562). It is random, or derived from the request if the request may be
+// repeated.
 func (s *Service) newApplicationID(servicePoint, repeatable string) (string, error) {
 	if repeatable == "" {
 		return uuid.NewString(), nil
@@ -186,7 +187,7 @@ func (s *Service) newApplicationID(servicePoint, repeatable string) (string, err
 	return id.String(), nil
 }
 
-// Change changes an application: its configuration, or the version that it is to be updated to.
+// Change changes the configuration, the anycast addresses or the limits of an application, or the version that it is updated to.
 func (s *Service) Change(ctx context.Context, servicePoint, id string, c ApplicationChange) error {
 	return s.changeDesired(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
 		d, err := s.readChangeable(tx, servicePoint, id)
@@ -219,12 +220,12 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			if err := s.checkTarget(d, *c.TargetVersion); err != nil {
 				return err
 			}
-			if d.TargetVersion, d.UpdateStatus = *c.TargetVersion, updateQueued; d.TargetVersion == d.Version { // taken back
+			if d.TargetVersion, d.UpdateStatus = *c.TargetVersion, updateQueued; d.TargetVersion == d.Version { // cancelled
 				d.TargetVersion, d.UpdateStatus = "", ""
 			}
 		}
 		status := d.Status
-		if d.Status == checkin.DeployFailed { // it is tried anew
+		if d.Status == checkin.DeployFailed { // the deployment is retried
 			status = checkin.Deploying
 		}
 		if err := s.recordApplicationMoves(tx, d, status, d.UpdateStatus, was); err != nil {
@@ -243,7 +244,7 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 	})
 }
 
-// different words what of an application is another than before. Configurations may have secrets: what is in them is not told.
+// diff describes the values of an application that differ. The content of configurations is left out, as it may contain secrets.
 func (d deployed) diff(before deployed) string {
 	var all []string
 	if !bytes.Equal(d.Configuration, before.Configuration) {
@@ -262,12 +263,13 @@ func (d deployed) diff(before deployed) string {
 	return strings.Join(all, ", ")
 }
 
-// place takes on the anycast addresses and the limits of a change, beside the applications that there are, and words them for the database.
+// setAnycastAndLimits applies the anycast addresses and the limits of a change to an application, and returns both in stored form. all are
+// the applications of the service point.
 func (s *Service) setAnycastAndLimits(tx *store.Tx, d *deployed, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
 	if c.AnycastAddresses != nil {
 		d.anycast = c.AnycastAddresses
 	}
-	if d.anycast, err = s.checkAnycastAddresses(tx, d, all, d.anycast); err != nil { // also where it listens elsewhere now
+	if d.anycast, err = s.checkAnycastAddresses(tx, d, all, d.anycast); err != nil { // also if the configuration now listens elsewhere
 		return "", "", err
 	}
 	if c.Limits != nil {
@@ -284,7 +286,7 @@ func (s *Service) setAnycastAndLimits(tx *store.Tx, d *deployed, all []deployed,
 	return string(addresses), string(text), err
 }
 
-// Bounds of limits: the least that an application of ours runs in, and more than machines have.
+// Bounds of limits: the minimum that an application needs, and a maximum beyond the size of any machine.
 const (
 	minMemory = 64
 	maxMemory = 1 << 22
@@ -292,7 +294,7 @@ const (
 	maxCPU    = 100_000
 )
 
-// checkLimits refuses limits that nothing runs in; 0 is the default.
+// checkLimits returns an error if limits are out of bounds. 0 means the default.
 func checkLimits(l checkin.Limits) error {
 	for _, one := range []struct {
 		field              string
@@ -305,7 +307,7 @@ func checkLimits(l checkin.Limits) error {
 	return nil
 }
 
-// changeable reads an application that is not about to go.
+// readChangeable reads an application. It returns an error if the application is deleted or being deleted.
 func (s *Service) readChangeable(tx *store.Tx, servicePoint, id string) (d deployed, err error) {
 	d, err = scanApplication(tx.QueryRow(selectApplications+"WHERE id = ? AND service_point = ?", id, servicePoint).Scan)
 	switch {
@@ -317,7 +319,7 @@ func (s *Service) readChangeable(tx *store.Tx, servicePoint, id string) (d deplo
 	return d, err
 }
 
-// Undeploy lets a service point end and forget an application.
+// Undeploy requests the deletion of an application from a service point.
 func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
 	return s.changeDesired(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
 		d, err := s.readChangeable(tx, servicePoint, id)
@@ -335,7 +337,7 @@ func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
 	})
 }
 
-// Applications gives the applications of a service point.
+// Applications returns the applications of a service point.
 func (s *Service) Applications(ctx context.Context, servicePoint string) (all []ApplicationDetail, err error) {
 	all = []ApplicationDetail{}
 	return all, s.store.View(ctx, func(tx *store.Tx) error {
@@ -358,7 +360,7 @@ func (s *Service) Applications(ctx context.Context, servicePoint string) (all []
 	})
 }
 
-// nodesOf gives the nodes of a service point as it reported them.
+// nodesOf returns the nodes of a service point as it reported them.
 func nodesOf(tx *store.Tx, servicePoint string) ([]checkin.Node, error) {
 	var body string
 	err := tx.QueryRow("SELECT body FROM report WHERE service_point = ?", servicePoint).Scan(&body)
@@ -372,7 +374,7 @@ func nodesOf(tx *store.Tx, servicePoint string) ([]checkin.Node, error) {
 	return r.Nodes, err
 }
 
-// there refuses a service point that there is not.
+// checkExists returns an error if a service point does not exist.
 func checkExists(tx *store.Tx, servicePoint string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?", servicePoint).Scan(&one)
@@ -382,10 +384,10 @@ func checkExists(tx *store.Tx, servicePoint string) error {
 	return err
 }
 
-// goneAfter is how long an application is shown that is DELETED.
+// goneAfter is how long a DELETED application is still listed.
 const goneAfter = time.Minute
 
-// removeDeleted removes the applications that have been DELETED for a while.
+// removeDeleted deletes the applications that have been DELETED for longer than goneAfter.
 func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-goneAfter).UnixMilli()
 	return s.each(ctx, update, "SELECT id FROM application WHERE deleted > 0 AND deleted < ? ORDER BY service_point, id", []any{before},
@@ -395,8 +397,8 @@ func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error
 		})
 }
 
-// ApplicationName returns the name of an application of a service point by its id, also of one that is being deleted; empty where there is
-// none.
+// ApplicationName returns the name of an application of a service point by its id, even if it is being deleted. It returns an empty name if
+// there is no such application.
 func ApplicationName(tx *store.Tx, servicePoint, id string) (name string, err error) {
 	err = tx.QueryRow("SELECT name FROM application WHERE id = ? AND service_point = ?", id, servicePoint).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {

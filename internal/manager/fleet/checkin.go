@@ -124,9 +124,9 @@ func eachOf(tx *store.Tx, ids []string, fn func(scan func(...any) error) error, 
 	return tx.Each(fn, begins+"("+placeholders(len(args))+")"+ends, args...)
 }
 
-// CheckIn takes a service point's report and answers when there is something new for it, or when the wait is over. Where that is not at
-// once, park is called, and what it gives is called with the answer, once, later and by another goroutine: no goroutine waits meanwhile,
-// and parked is true.
+// CheckIn processes a service point's report. It answers at once if there is news for the service point, or if the request does not wait.
+// Otherwise it calls park and returns parked true. The Reply that park returned is then called once with the answer, later and by another
+// goroutine; no goroutine waits meanwhile.
 func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq checkin.Request, park func() (Reply, error)) (a checkin.Answer,
 	parked bool, err error) {
 	if len(rq.Digest) > maxDigest || strings.ContainsRune(rq.Digest, 0) {
@@ -200,7 +200,7 @@ func (s *Service) endsCopies(r row, rq checkin.Request) bool {
 }
 
 // acknowledges reports whether a request confirms that the service point has stored a later desired state than known. Requests without a
-// sequence number come from agents that only report and do not run anything.
+// sequence number come from agents that run nothing and only repeat the generation they were sent.
 func acknowledges(rq checkin.Request, known row) bool {
 	return rq.Sequence > 0 && rq.Desired > known.acknowledged && rq.Desired <= known.desired
 }
@@ -337,7 +337,7 @@ func isDiagnosticsURL(text string) bool {
 // waiting reports gets an error.
 const (
 	paceDivisor       = 30 // the minimum interval is this fraction of the report interval
-	maxWaitingReports = 2 // reports of one source
+	maxWaitingReports = 2  // reports of one source
 )
 
 // reportSource is a sender of reports: a node with certificates of one generation. A sender with a replaced certificate therefore does not

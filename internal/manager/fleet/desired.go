@@ -119,8 +119,8 @@ const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 
 // Served is the content that the applications of a service point serve.
 type Served struct {
-	// There means that the service point exists. Provides are the capabilities of all its applications with content, by the engines that
-	// they reported. Of an application that never reported its engine, only the capabilities of the first engine ever available are known.
+	// There means that the service point exists. Provides are the capabilities of its applications with content, without those being
+	// deleted. An application that has not reported yet counts only if its program has always served content (checkin.Program.Contented).
 	There    bool
 	Provides checkin.Capabilities
 	// Content is the earliest revision that any of the applications serves; empty while one of them serves none.

@@ -44,18 +44,18 @@ func TestMovesAreLogged(t *testing.T) {
 	}
 	move(h.ids[:2], nil)
 	for _, id := range h.ids[:2] {
-		if n := lines("a service point moved", "id="+id, "field=updateStatus", "from=OK", "to=UPDATE_QUEUED", "why not"); n != 1 {
+		if n := lines("service point changed", "id="+id, "field=updateStatus", "from=OK", "to=UPDATE_QUEUED", "why not"); n != 1 {
 			t.Errorf("of %s there are %d lines:\n%s", id, n, log.String())
 		}
 	}
 	log.Reset()
 	move(h.ids, nil)
-	if lines("service points moved", "number=21", "field=updateStatus") != 1 || lines("a service point moved") != 0 {
+	if lines("service points changed", "number=21", "field=updateStatus") != 1 || lines("service point changed") != 0 {
 		t.Errorf("of many there is\n%s", log.String())
 	}
 	log.Reset()
 	h.start(t, func(*Plan) {})
-	if lines("a rollout moved", "to=RUNNING") != 1 {
+	if lines("rollout status changed", "to=RUNNING") != 1 {
 		t.Errorf("of a rollout there is\n%s", log.String())
 	}
 }

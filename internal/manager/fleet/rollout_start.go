@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// StartRollout begins a rollout.
+// StartRollout starts a rollout and returns its id.
 func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err error) {
 	if err := p.check(); err != nil {
 		return "", err
@@ -31,7 +31,7 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 		return "", problem.Conflict("NoServicePoints", "filter: no service point is so")
 	}
 	id = uuid.NewString()
-	// Of all own tables: two rollouts that begin at the same time do not take the same service points.
+	// The transaction locks all own tables, so that two rollouts started at the same time do not take the same service points.
 	err = s.changingRows(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
@@ -56,28 +56,29 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	return id, err
 }
 
-// candidate is a service point that a filter names.
+// candidate is a service point that a filter selects.
 type candidate struct{ id, version, status, update string }
 
-// Begun is received from when a rollout is to go on at once: it has begun, or is to go on, by a request to this manager.
+// Begun returns a channel that receives a token when a request to this manager has started or resumed a rollout, or changed it otherwise.
+// The rollouts then have to be advanced at once.
 func (s *Service) Begun() <-chan struct{} { return s.begun }
 
-// Ended is received from when the updateStatus of a service point has become OK or UPDATE_FAILED by a change at this manager: a rollout may
-// be waiting for that.
+// Ended returns a channel that receives a token when a change at this manager has set the updateStatus of a service point to OK or
+// UPDATE_FAILED. A rollout may be waiting for that.
 func (s *Service) Ended() <-chan struct{} { return s.ended }
 
-// begin has rollouts go on at once.
+// triggerRollouts requests that rollouts are advanced at once.
 func (s *Service) triggerRollouts() { notify(s.begun) }
 
-// notify puts a token into a channel that has room for one.
+// notify puts a token into a channel with a buffer of one.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // whoever receives it has not looked yet
+	default: // the receiver has not taken the last token yet
 	}
 }
 
-// candidates gives those that a filter names, in the order of their names.
+// candidates returns the service points that a filter selects, in the order of their names.
 func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, err error) {
 	if f.rowSuffices() {
 		return all, s.store.View(ctx, func(tx *store.Tx) error {
@@ -104,7 +105,7 @@ func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, e
 	})
 }
 
-// members gives the rows of those that take part. Waves count who is to be updated.
+// memberRows returns the rows of the members of a new rollout. Waves only count members that are to be updated.
 func memberRows(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]any, err error) {
 	elsewhere, err := activeMembers(tx)
 	if err != nil {
@@ -130,7 +131,7 @@ func memberRows(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows []
 		if row[3] != memberWaiting {
 			continue
 		}
-		if now := p.wave(number, waiting); now != last { // those that nobody belongs to are not counted
+		if now := p.wave(number, waiting); now != last { // empty waves are not counted
 			wave, last = wave+1, now
 		}
 		row[2] = wave
