@@ -254,8 +254,8 @@ func (j *job) setDeleted(ctx context.Context, n int64) error {
 	})
 }
 
-// absentKept and absentDeleted begin the line about an absent resource that is kept, or that a dry run would delete. absentUnknown begins
-// the line if rows were rejected, one of which may be about the resource.
+// absentKept is the prefix of the line about an absent resource that is kept, and absentDeleted about one that a dry run would delete.
+// absentUnknown is the prefix if rows were rejected, as one of them may be about the resource.
 const (
 	absentKept    = "not in the file, kept (prune deletes it): "
 	absentDeleted = "not in the file, would be deleted: "

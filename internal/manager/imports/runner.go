@@ -418,8 +418,8 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 	return err
 }
 
-// maxLines is the maximum number of lines of a log, maxRowLines the number of lines at which it accepts no more lines about rows, and
-// maxChangedLines the number at which it accepts no more lines about changed rows. maxLine is the length limit of a line, in bytes.
+// maxLines is the maximum number of lines of a log. A log with maxRowLines lines accepts no more lines about rejected rows. A log with
+// maxChangedLines lines accepts no more lines about changed rows. maxLine is the length limit of a line, in bytes.
 const (
 	maxLines        = 10_000
 	maxRowLines     = 8_000

@@ -97,7 +97,7 @@ func (x *NotificationGroup) AfterWrite(c *resource.Change) error {
 }
 
 // wants reports whether the group is told of events of a category and a type.
-func (x *NotificationGroup) wants(category, kind string) bool {
+func (x *NotificationGroup) isSubscribed(category, kind string) bool {
 	return len(x.EventSubscriptions) == 0 || slices.ContainsFunc(x.EventSubscriptions, func(s EventSubscription) bool {
 		return s.Category == category && (len(s.EventTypes) == 0 || slices.Contains(s.EventTypes, kind))
 	})

@@ -56,15 +56,15 @@ func ParseMail(text string) (*Mail, error) {
 }
 
 // mostHeard is how much a mail server may say for one message, in bytes.
-const mostHeard = 1 << 20
+const maxReplies = 1 << 20
 
 // bounded is a connection of which no more than so much is read.
-type bounded struct {
+type limitedConn struct {
 	net.Conn
 	left int
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedConn) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errors.New("the mail server says too much")
 	}
@@ -74,7 +74,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 // temporary reports whether a mail server may take later what it does not take now (RFC 5321 section 4.2.1).
-func temporary(err error) bool {
+func isTemporary(err error) bool {
 	var reply *textproto.Error
 	return errors.As(err, &reply) && reply.Code >= 400 && reply.Code < 500
 }
@@ -91,7 +91,7 @@ func (m *Mail) send(ctx context.Context, to []string, name, subject, text string
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	conn = &bounded{conn, mostHeard}
+	conn = &limitedConn{conn, maxReplies}
 	if m.secure {
 		conn = tls.Client(conn, &tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12})
 	}
@@ -114,7 +114,7 @@ func (m *Mail) send(ctx context.Context, to []string, name, subject, text string
 	}
 	for _, address := range to {
 		e := c.Rcpt(address)
-		if e != nil && patient && temporary(e) {
+		if e != nil && patient && isTemporary(e) {
 			return nil, fmt.Errorf("%s: %w", address, e)
 		}
 		if e != nil {

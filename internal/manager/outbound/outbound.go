@@ -14,7 +14,7 @@ import (
 
 // never are the addresses that nothing stored leads to, whatever is allowed: those of one link, where machines in clouds are told their
 // secrets (RFC 3927, RFC 4291 section 2.5.6), and those that are no host's.
-var never = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("0.0.0.0/8"),
+var denied = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("ff00::/8"), netip.MustParsePrefix("::/128"),
 	// Where clouds tell machines their secrets, elsewhere than on the link.
 	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32")}
@@ -59,7 +59,7 @@ func embedded(a netip.Addr) (all []netip.Addr) {
 			rest[at[i]] = 0
 		}
 		last := at[3] == 15
-		if b[8] != 0 && !last || !last && !zero(rest[at[0]:]) || b[at[0]]|b[at[1]]|b[at[2]]|b[at[3]] == 0 {
+		if b[8] != 0 && !last || !last && !isZero(rest[at[0]:]) || b[at[0]]|b[at[1]]|b[at[2]]|b[at[3]] == 0 {
 			continue
 		}
 		take(at)
@@ -67,7 +67,7 @@ func embedded(a netip.Addr) (all []netip.Addr) {
 	return all
 }
 
-func zero(b []byte) bool {
+func isZero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
 			return false
@@ -115,7 +115,7 @@ func Check(a netip.Addr) error {
 			return err
 		}
 	}
-	for _, p := range never {
+	for _, p := range denied {
 		if p.Contains(a) {
 			return fmt.Errorf("%s: %w", a, ErrDenied)
 		}

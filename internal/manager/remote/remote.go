@@ -23,10 +23,10 @@ const (
 const Part = ".part"
 
 // quiet is how long another machine may be silent before the connection is given up.
-const quiet = time.Minute
+const idleTimeout = time.Minute
 
 // mostListed is how many files a directory may have.
-const mostListed = 100_000
+const maxListed = 100_000
 
 // Dir is a directory of another machine. Its methods end with an error when their context ends, or when nothing was read or written for a
 // minute.
@@ -62,19 +62,19 @@ func Dial(ctx context.Context, protocol string, to Target) (d Dir, hostKey strin
 }
 
 // lively is a connection that ends when nothing is read or written for a while.
-type lively struct {
+type idleConn struct {
 	net.Conn
 	limit time.Duration
 }
 
-func (c lively) Read(b []byte) (int, error) {
+func (c idleConn) Read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
-func (c lively) Write(b []byte) (int, error) {
+func (c idleConn) Write(b []byte) (int, error) {
 	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil { // what is sent is answered, too
 		return 0, err
 	}
@@ -84,12 +84,12 @@ func (c lively) Write(b []byte) (int, error) {
 // connect connects to an address.
 func connect(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := outbound.Dialer()
-	dialer.Timeout = quiet
+	dialer.Timeout = idleTimeout
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return lively{conn, quiet}, nil
+	return idleConn{conn, idleTimeout}, nil
 }
 
 // CheckHost refuses a host that a protocol cannot connect to.
@@ -108,6 +108,6 @@ func CheckDirectory(protocol, directory string) error {
 	if protocol != S3 {
 		return nil
 	}
-	bucket, _ := s3Place(directory)
+	bucket, _ := splitDirectory(directory)
 	return s3utils.CheckValidBucketName(bucket)
 }

@@ -38,7 +38,7 @@ func s3Endpoint(host string) (address string, secure bool, err error) {
 }
 
 // s3Place gives the bucket of a directory, and what the names of objects begin with.
-func s3Place(directory string) (bucket, prefix string) {
+func splitDirectory(directory string) (bucket, prefix string) {
 	bucket, prefix, _ = strings.Cut(strings.Trim(directory, "/"), "/")
 	if prefix != "" {
 		prefix += "/"
@@ -52,14 +52,14 @@ func newS3(to Target) (*s3Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: connect, TLSHandshakeTimeout: quiet,
-		ResponseHeaderTimeout: quiet, ForceAttemptHTTP2: true}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: connect, TLSHandshakeTimeout: idleTimeout,
+		ResponseHeaderTimeout: idleTimeout, ForceAttemptHTTP2: true}
 	client, err := minio.New(address, &minio.Options{Creds: credentials.NewStaticV4(to.User, to.Password, ""), Secure: secure,
 		Transport: transport, MaxRetries: 2})
 	if err != nil {
 		return nil, err
 	}
-	bucket, prefix := s3Place(to.Directory)
+	bucket, prefix := splitDirectory(to.Directory)
 	return &s3Dir{client: client, bucket: bucket, prefix: prefix, end: transport.CloseIdleConnections}, nil
 }
 
@@ -73,8 +73,8 @@ func (r *s3Dir) List(ctx context.Context) (map[string]int64, error) {
 		if object.Err != nil {
 			return nil, fmt.Errorf("bucket %s: %w", r.bucket, object.Err)
 		}
-		if sizes[strings.TrimPrefix(object.Key, r.prefix)] = object.Size; len(sizes) > mostListed {
-			return nil, fmt.Errorf("bucket %s has more than %d objects there: use a directory for the backups alone", r.bucket, mostListed)
+		if sizes[strings.TrimPrefix(object.Key, r.prefix)] = object.Size; len(sizes) > maxListed {
+			return nil, fmt.Errorf("bucket %s has more than %d objects there: use a directory for the backups alone", r.bucket, maxListed)
 		}
 	}
 	return sizes, ctx.Err()

@@ -71,7 +71,7 @@ type sftpDir struct {
 	files     *sftp.Client
 	ssh       *ssh.Client
 	directory string
-	watch     func() bool // ends the watch over the context
+	stopWatch func() bool // ends the watch over the context
 }
 
 // dialSFTP connects to an SFTP server, and gives the key that it has shown. A server with another key than to.HostKey is refused before the
@@ -108,7 +108,7 @@ func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
 		return nil, "", err
 	}
 	watch := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	r := &sftpDir{directory: to.Directory, watch: watch}
+	r := &sftpDir{directory: to.Directory, stopWatch: watch}
 	over, channels, requests, err := ssh.NewClientConn(conn, address, config)
 	if err != nil {
 		watch()
@@ -130,7 +130,7 @@ func ignoreClosed(err error) error {
 }
 
 func (r *sftpDir) Close() error {
-	defer r.watch()
+	defer r.stopWatch()
 	var err error
 	if r.files != nil {
 		err = ignoreClosed(r.files.Close())
@@ -139,7 +139,7 @@ func (r *sftpDir) Close() error {
 }
 
 // at gives the path of a file of the directory.
-func (r *sftpDir) at(name string) string { return path.Join(r.directory, name) }
+func (r *sftpDir) filePath(name string) string { return path.Join(r.directory, name) }
 
 func (r *sftpDir) List(ctx context.Context) (map[string]int64, error) {
 	if r.directory != "" {
@@ -161,7 +161,7 @@ func (r *sftpDir) List(ctx context.Context) (map[string]int64, error) {
 }
 
 func (r *sftpDir) Put(_ context.Context, name string, f *os.File, size int64) error {
-	begun := r.at(name + Part)
+	begun := r.filePath(name + Part)
 	to, err := r.files.OpenFile(begun, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
@@ -177,12 +177,12 @@ func (r *sftpDir) Put(_ context.Context, name string, f *os.File, size int64) er
 		return err
 	}
 	if _, has := r.files.HasExtension("posix-rename@openssh.com"); has {
-		return r.files.PosixRename(begun, r.at(name))
+		return r.files.PosixRename(begun, r.filePath(name))
 	}
-	if err := r.files.Remove(r.at(name)); err != nil && !errors.Is(err, os.ErrNotExist) { // one of another size
+	if err := r.files.Remove(r.filePath(name)); err != nil && !errors.Is(err, os.ErrNotExist) { // one of another size
 		return err
 	}
-	return r.files.Rename(begun, r.at(name))
+	return r.files.Rename(begun, r.filePath(name))
 }
 
 // isWhole compares the size of a file that was sent with that of the file here.
@@ -200,4 +200,6 @@ func unsupported(err error) bool {
 	return errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxOpUnsupported
 }
 
-func (r *sftpDir) Remove(_ context.Context, name string) error { return r.files.Remove(r.at(name)) }
+func (r *sftpDir) Remove(_ context.Context, name string) error {
+	return r.files.Remove(r.filePath(name))
+}

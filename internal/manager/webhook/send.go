@@ -20,7 +20,7 @@ import (
 )
 
 // sending is how messages are sent: by no other way than the one that was given, and no further than there.
-var sending = &http.Client{
+var client = &http.Client{
 	Timeout: sendTime,
 	Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: outbound.Dialer().DialContext,
 		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12},
@@ -29,7 +29,7 @@ var sending = &http.Client{
 }
 
 // answerMax is how much of an answer is read, so that the connection can be used again.
-const answerMax = 64 << 10
+const maxAnswer = 64 << 10
 
 // post sends a message once, signed as Standard Webhooks has it: HMAC-SHA256 over its id, the time and the body. It was taken
 // where the answer is of the 200s.
@@ -46,7 +46,7 @@ func (w *worker) post(ctx context.Context, m *message) error {
 		"Webhook-Timestamp": now, "Webhook-Signature": "v1," + signature(w.key, id, now, body)} {
 		rq.Header.Set(name, value)
 	}
-	rs, err := sending.Do(rq)
+	rs, err := client.Do(rq)
 	if err != nil {
 		var about *url.Error
 		if errors.As(err, &about) { // which says the URL again
@@ -55,7 +55,7 @@ func (w *worker) post(ctx context.Context, m *message) error {
 		return err
 	}
 	defer func() { _ = rs.Body.Close() }()
-	if _, err := io.Copy(io.Discard, io.LimitReader(rs.Body, answerMax)); err != nil {
+	if _, err := io.Copy(io.Discard, io.LimitReader(rs.Body, maxAnswer)); err != nil {
 		return fmt.Errorf("reading the answer: %w", err)
 	}
 	if rs.StatusCode < 200 || rs.StatusCode > 299 {

@@ -100,7 +100,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 	if x.secret, x.Secret = x.Secret, ""; x.secret == "" {
 		return nil
 	}
-	_, err = key(x.secret)
+	_, err = decodeSecret(x.secret)
 	return err
 }
 
@@ -108,7 +108,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 const secretPrefix = "whsec_"
 
 // key gives the bytes of a secret.
-func key(secret string) ([]byte, error) {
+func decodeSecret(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	bytes, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil || len(bytes) < 24 || len(bytes) > 64 {
@@ -125,7 +125,7 @@ func (x *Webhook) AfterWrite(c *resource.Change) error {
 		return err
 	}
 	if x.secret != "" {
-		if x.secret, err = c.API.Sealer.Seal(c.Tx, secretOf(x.ID), x.secret); err != nil {
+		if x.secret, err = c.API.Sealer.Seal(c.Tx, sealPurpose(x.ID), x.secret); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (x *Webhook) AfterWrite(c *resource.Change) error {
 }
 
 // secretOf is what the secret of a webhook is sealed for.
-func secretOf(id int64) string { return fmt.Sprintf("webhook %d", id) }
+func sealPurpose(id int64) string { return fmt.Sprintf("webhook %d", id) }
 
 // sealSecrets seals secrets that an earlier release has kept as they are.
 func sealSecrets(c *resource.Change) error {
@@ -165,7 +165,7 @@ func sealSecrets(c *resource.Change) error {
 		return err
 	}
 	for id, secret := range plain {
-		sealed, err := c.API.Sealer.Seal(c.Tx, secretOf(id), secret)
+		sealed, err := c.API.Sealer.Seal(c.Tx, sealPurpose(id), secret)
 		if err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (x *Webhook) BeforeDelete(c *resource.Change) error {
 }
 
 // kept is what is kept of a webhook beside its row.
-type kept struct {
+type record struct {
 	version   int64
 	secret    string
 	position  string
@@ -194,11 +194,11 @@ type kept struct {
 }
 
 // keptOf reads what is kept of one webhook or, for 0, of all of them.
-func keptOf(tx *store.Tx, id int64) (map[int64]kept, error) {
-	all := map[int64]kept{}
+func readRecords(tx *store.Tx, id int64) (map[int64]record, error) {
+	all := map[int64]record{}
 	err := tx.Each(func(scan func(...any) error) error {
 		var id, halted int64
-		var k kept
+		var k record
 		if err := scan(&id, &k.version, &k.secret, &k.position, &k.delivered, &k.failures, &halted, &k.message); err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func keptOf(tx *store.Tx, id int64) (map[int64]kept, error) {
 
 // complete shows the state of webhooks.
 func complete(tx *store.Tx, rows []*store.Resource) error {
-	all, err := keptOf(tx, 0)
+	all, err := readRecords(tx, 0)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ type hook struct {
 
 // hooks gives the webhooks that something is to be sent to.
 func hooks(tx *store.Tx, sealer resource.Sealer) (all []hook, err error) {
-	keeps, err := keptOf(tx, 0)
+	keeps, err := readRecords(tx, 0)
 	if err != nil || len(keeps) == 0 {
 		return nil, err
 	}
@@ -295,11 +295,11 @@ func hooks(tx *store.Tx, sealer resource.Sealer) (all []hook, err error) {
 		if k.stopped || !x.Enabled {
 			continue
 		}
-		plain, err := sealer.Open(tx, secretOf(r.ID), k.secret)
+		plain, err := sealer.Open(tx, sealPurpose(r.ID), k.secret)
 		if err != nil {
 			return nil, err
 		}
-		secret, err := key(plain)
+		secret, err := decodeSecret(plain)
 		if err != nil {
 			return nil, err
 		}

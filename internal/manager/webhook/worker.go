@@ -24,11 +24,11 @@ const (
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
 	// textMax is how long the transactions of a message are, in bytes, before no further one is added.
-	textMax = 256 << 10
+	maxText = 256 << 10
 	// changesMax is how many changes of one transaction are sent.
-	changesMax = 1000
+	maxChanges = 1000
 	// reasonMax is how much of what a receiver says is kept, in bytes.
-	reasonMax = 300
+	maxReason = 300
 )
 
 // worker sends to one webhook.
@@ -40,17 +40,17 @@ type worker struct {
 
 	mu sync.Mutex
 	// now is how it is, and events are those to be raised; begun says that it is known. Guarded by mu.
-	now    mark
-	events []event.Event
-	begun  bool
+	now       progress
+	events    []event.Event
+	isStarted bool
 
 	// noted is what is written down of it, and notedAt when that was: the Sender's own once it has begun.
-	noted   mark
-	notedAt time.Time
+	saved   progress
+	savedAt time.Time
 }
 
 // mark is how far a webhook has come, and how it is.
-type mark struct {
+type progress struct {
 	// at is up to where everything was taken, or not wanted; delivered is when something was last taken, in Unix milliseconds.
 	at        store.Position
 	delivered int64
@@ -61,27 +61,27 @@ type mark struct {
 }
 
 // due reports whether something is to be written down of the webhook, and gives it.
-func (w *worker) due(urgent bool) (now mark, events []event.Event, yes bool) {
+func (w *worker) unsaved(urgent bool) (now progress, events []event.Event, yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	far := w.now
-	far.at = w.noted.at // how far it came without being sent anything is nothing new
-	if !w.begun || w.now == w.noted && len(w.events) == 0 ||
-		!urgent && far == w.noted && len(w.events) == 0 && time.Since(w.notedAt) < noteSkipEvery {
+	far.at = w.saved.at // how far it came without being sent anything is nothing new
+	if !w.isStarted || w.now == w.saved && len(w.events) == 0 ||
+		!urgent && far == w.saved && len(w.events) == 0 && time.Since(w.savedAt) < idleSaveInterval {
 		return now, nil, false
 	}
 	return w.now, slices.Clone(w.events), true
 }
 
 // written notes what was written down.
-func (w *worker) written(m mark, events int) {
+func (w *worker) setSaved(m progress, events int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.noted, w.notedAt, w.events = m, time.Now(), w.events[events:]
+	w.saved, w.savedAt, w.events = m, time.Now(), w.events[events:]
 }
 
 // become changes how the webhook is.
-func (w *worker) become(change func(m *mark), events ...event.Event) {
+func (w *worker) update(change func(m *progress), events ...event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change(&w.now)
@@ -95,16 +95,16 @@ func (w *worker) become(change func(m *mark), events ...event.Event) {
 var errChanged = errors.New("the webhook has changed")
 
 // work sends what changes until the context ends or the webhook is stopped.
-func (w *worker) work(ctx context.Context) {
+func (w *worker) run(ctx context.Context) {
 	at, err := w.start(ctx)
 	if err == nil {
-		err = w.store.FollowTogether(ctx, at, noteSkipEvery, func(entries []store.Entry) error { return w.take(ctx, entries) })
+		err = w.store.FollowTogether(ctx, at, idleSaveInterval, func(entries []store.Entry) error { return w.deliver(ctx, entries) })
 	}
 	switch {
 	case errors.Is(err, store.ErrPruned), errors.Is(err, store.ErrForeignPosition): // it would be left out of something
 		text := err.Error() + ": set enabled, and it goes on with what changes then"
 		w.log.Error("a webhook is stopped", "webhook", w.name, "error", err)
-		w.become(func(m *mark) { m.stopped, m.message = true, text },
+		w.update(func(m *progress) { m.stopped, m.message = true, text },
 			event.Event{EventType: "ERROR", Message: "Webhook " + w.name + " is stopped: " + text})
 	case err != nil && ctx.Err() == nil && !errors.Is(err, errChanged):
 		w.log.Error("sending to a webhook; it goes on", "webhook", w.name, "error", err)
@@ -114,9 +114,9 @@ func (w *worker) work(ctx context.Context) {
 
 // start finds where to go on: what is remembered may be of before it was last written down.
 func (w *worker) start(ctx context.Context) (at store.Position, err error) {
-	var now kept
+	var now record
 	err = w.store.View(ctx, func(tx *store.Tx) error {
-		all, err := keptOf(tx, w.id)
+		all, err := readRecords(tx, w.id)
 		now = all[w.id]
 		return err
 	})
@@ -131,16 +131,16 @@ func (w *worker) start(ctx context.Context) (at store.Position, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now, w.begun = mark{at: at, delivered: now.delivered, failures: now.failures, message: now.message}, true
-	w.noted, w.notedAt = w.now, time.Now()
+	w.now, w.isStarted = progress{at: at, delivered: now.delivered, failures: now.failures, message: now.message}, true
+	w.saved, w.savedAt = w.now, time.Now()
 	return at, nil
 }
 
 // take sends what is wanted of some transactions, several in one message.
-func (w *worker) take(ctx context.Context, entries []store.Entry) error {
+func (w *worker) deliver(ctx context.Context, entries []store.Entry) error {
 	var m message
 	for i, e := range entries {
-		text, err := w.tell(ctx, e, w.collections, w.parent, changesMax)
+		text, err := w.render(ctx, e, w.collections, w.parent, maxChanges)
 		if err != nil {
 			return err
 		}
@@ -149,12 +149,12 @@ func (w *worker) take(ctx context.Context, entries []store.Entry) error {
 		}
 		switch {
 		case m.size() == 0:
-			w.become(func(m *mark) { m.at = e.Position })
-		case m.size() >= textMax || i == len(entries)-1:
+			w.update(func(m *progress) { m.at = e.Position })
+		case m.size() >= maxText || i == len(entries)-1:
 			if err := w.send(ctx, &m); err != nil {
 				return err
 			}
-			w.taken(e.Position)
+			w.delivered(e.Position)
 			m = message{}
 		}
 	}
@@ -168,10 +168,10 @@ func (w *worker) send(ctx context.Context, m *message) error {
 	defer end()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(graceTime, end) })()
 	for wait := firstPause; ctx.Err() == nil; wait = min(2*wait, lastPause) {
-		if time.Now().UnixMilli() > w.until.Load() {
+		if time.Now().UnixMilli() > w.sendUntil.Load() {
 			return errChanged
 		}
-		if err := w.asItWas(ctx); err != nil {
+		if err := w.checkUnchanged(ctx); err != nil {
 			return err
 		}
 		err := w.post(within, m)
@@ -184,14 +184,14 @@ func (w *worker) send(ctx context.Context, m *message) error {
 		if ctx.Err() != nil {
 			break
 		}
-		w.refused(printable(err.Error()))
+		w.deliveryFailed(printable(err.Error()))
 		store.Pause(ctx, wait/2+rand.N(wait)) //nolint:gosec // nobody gains by foreseeing it
 	}
 	return ctx.Err()
 }
 
 // asItWas refuses to send to a webhook that was changed since its work began: what is acknowledged counts for the next message.
-func (w *worker) asItWas(ctx context.Context) error {
+func (w *worker) checkUnchanged(ctx context.Context) error {
 	all, err := w.hooks(ctx)
 	if err == nil && !slices.ContainsFunc(all, func(h hook) bool { return h.id == w.id && h.version == w.version }) {
 		err = errChanged
@@ -200,22 +200,22 @@ func (w *worker) asItWas(ctx context.Context) error {
 }
 
 // refused notes that a message was not taken.
-func (w *worker) refused(reason string) {
+func (w *worker) deliveryFailed(reason string) {
 	var events []event.Event
 	if w.now.failures == 0 { // nobody else changes it
 		events = []event.Event{{EventType: "WARNING", Message: "Webhook " + w.name + " does not take what it is sent: " + reason}}
 		w.log.Warn("a webhook does not take what it is sent", "webhook", w.name, "error", reason)
 	}
-	w.become(func(m *mark) { m.failures, m.message = m.failures+1, reason }, events...)
+	w.update(func(m *progress) { m.failures, m.message = m.failures+1, reason }, events...)
 }
 
 // taken notes that what there was up to a position was taken.
-func (w *worker) taken(at store.Position) {
+func (w *worker) delivered(at store.Position) {
 	var events []event.Event
 	if w.now.failures > 0 {
 		events = []event.Event{{EventType: "SUCCESS", Message: "Webhook " + w.name + " takes what it is sent again."}}
 	}
-	w.become(func(m *mark) { *m = mark{at: at, delivered: w.store.Now().UnixMilli()} }, events...)
+	w.update(func(m *progress) { *m = progress{at: at, delivered: w.store.Now().UnixMilli()} }, events...)
 }
 
 // printable gives the beginning of a text that somebody else wrote, in signs that can be kept and shown.
@@ -226,8 +226,8 @@ func printable(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > reasonMax {
-		text = strings.ToValidUTF8(text[:reasonMax], "") + " ..."
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + " ..."
 	}
 	return text
 }

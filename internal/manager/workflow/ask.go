@@ -16,17 +16,17 @@ import (
 )
 
 // mostPending is how many requests of a user may be pending: each holds what it asks for.
-const mostPending = 100
+const maxPending = 100
 
 // fewPending refuses one more request of a user who has mostPending.
-func fewPending(c *resource.Change) error {
+func checkPendingCount(c *resource.Change) error {
 	if c.Caller.User == 0 {
 		return nil
 	}
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("workflowRequests"),
 		store.LinksTo{Targets: []int64{c.Caller.User}, Field: "creator"},
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: pending}}})
-	if err == nil && n >= mostPending {
+	if err == nil && n >= maxPending {
 		err = problem.Conflict("ResourceConflictsWithOther",
 			"%d requests of %s are pending: wait until some of them are decided, or withdraw some", n,
 			c.Caller.Name)
@@ -38,7 +38,7 @@ func fewPending(c *resource.Change) error {
 func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Outcome, depends int64) (*store.Resource, error) {
 	x := &WorkflowRequest{State: pending, Creator: schema.Ref{ID: c.Caller.User}, CreationDateTime: c.Tx.Now(), ResourceType: came.Row.Type,
 		Description: came.Summary, Comment: c.Tx.Author().Comment, Principal: c.Caller.Name, DependentRequest: schema.Ref{ID: depends}}
-	if err := fewPending(c); err != nil {
+	if err := checkPendingCount(c); err != nil {
 		return nil, err
 	}
 	t := c.API.TypeNamed("WorkflowRequest")
@@ -48,7 +48,7 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 		token = c.Caller.Token
 	}
 	if asked.Method == http.MethodDelete {
-		with, err := withIt(came)
+		with, err := describeDeleted(came)
 		if err != nil {
 			return nil, err
 		}
@@ -65,17 +65,17 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 		}
 	} else {
 		x.ResourceID = &about
-		if err := onlyOne(c, about); err != nil {
+		if err := checkNoOtherPending(c, about); err != nil {
 			return nil, err
 		}
 	}
 	x.Place, x.Resource = schema.Ref{ID: about}, schema.Ref{ID: about}
-	before, after := ends(came)
+	before, after := beforeAndAfter(came)
 	updates, err := audit.FieldUpdates(before, after)
 	if err != nil {
 		return nil, err
 	}
-	updates = append(updates, onlyWritten(c.API.TypeNamed(came.Row.Type), asked.Members)...)
+	updates = append(updates, writeOnlyUpdates(c.API.TypeNamed(came.Row.Type), asked.Members)...)
 	if err := nameReferences(c, came, updates); err != nil {
 		return nil, err
 	}
@@ -92,13 +92,13 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 	if err != nil {
 		return nil, err
 	}
-	if err := keep(c.Tx, row.ID, asked, token); err != nil {
+	if err := saveAsked(c.Tx, row.ID, asked, token); err != nil {
 		return nil, err
 	}
-	if err := hold(c, row.ID, came); err != nil {
+	if err := holdResources(c, row.ID, came); err != nil {
 		return nil, err
 	}
-	return row, x.tell(c.Tx, "INFO", "asked for by %s", x.Principal)
+	return row, x.addEvent(c.Tx, "INFO", "asked for by %s", x.Principal)
 }
 
 // pin lets what was shown be what is done: the address and the range that were found, and of a resource that is changed those fields
@@ -148,7 +148,7 @@ func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, came re
 
 // onlyWritten gives the lists that a request has and its resource does not show, such as the restricted ranges of a view: what they lead to
 // is changed elsewhere.
-func onlyWritten(t *schema.Type, members map[string]json.RawMessage) (updates []audit.FieldUpdate) {
+func writeOnlyUpdates(t *schema.Type, members map[string]json.RawMessage) (updates []audit.FieldUpdate) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		f := t.ByName[name]
 		if f != nil && f.WriteOnly && f.Column == "" && (f.Kind == schema.References && len(f.Refs) == 0 || f.Kind == schema.Raw && f.List) {
@@ -159,7 +159,7 @@ func onlyWritten(t *schema.Type, members map[string]json.RawMessage) (updates []
 }
 
 // onlyOne refuses a second request about a resource while there is one that is pending.
-func onlyOne(c *resource.Change, about int64) error {
+func checkNoOtherPending(c *resource.Change, about int64) error {
 	return eachPending(c, about, "resource", func(x *WorkflowRequest) error {
 		if x.ResourceID == nil || *x.ResourceID != about {
 			return nil
@@ -170,7 +170,7 @@ func onlyOne(c *resource.Change, about int64) error {
 }
 
 // withIt words how many resources of which types a deletion takes along.
-func withIt(came resource.Outcome) (string, error) {
+func describeDeleted(came resource.Outcome) (string, error) {
 	n := map[string]int{}
 	for _, one := range came.Changes {
 		if one.After != nil || one.Resource == came.Row.ID {
@@ -193,7 +193,7 @@ func withIt(came resource.Outcome) (string, error) {
 }
 
 // ends gives a resource before all that a change did to it, and after it; nil where it was not there.
-func ends(came resource.Outcome) (before, after []byte) {
+func beforeAndAfter(came resource.Outcome) (before, after []byte) {
 	first := true
 	for _, one := range came.Changes {
 		if one.Resource != came.Row.ID {
@@ -267,7 +267,7 @@ func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, er
 	case x.RequestType != "ADD_ZONE":
 		return nil, problem.BadRequest("WrongResourceType", "workflow request %d asks for no zone: nothing is asked for below it", x.ID)
 	}
-	asked, _, err := x.asked(c.Tx)
+	asked, _, err := x.readAsked(c.Tx)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, er
 		}
 		asked.ID = above.ID
 	}
-	if err := release(c.Tx, x.ID); err != nil { // in this transaction, which is only tried
+	if err := releaseHolds(c.Tx, x.ID); err != nil { // in this transaction, which is only tried
 		return nil, err
 	}
 	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: c.Caller, Probed: c.Probed, Made: c.Made, Extra: map[string]string{}}

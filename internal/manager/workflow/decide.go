@@ -31,13 +31,13 @@ func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
 		return problem.BadRequest("WorkflowRequestNotPending", "state: workflow request %d was %s on %s", x.ID, old.State,
 			schema.FormatTime(old.ModificationDateTime))
 	}
-	switch own, err := x.own(c); {
+	switch own, err := x.isOwn(c); {
 	case err != nil:
 		return err
 	case own:
 		return problem.FieldForbidden(notAllowed, "state", "%s asked for it, and somebody else decides", x.Principal)
 	}
-	if err := x.mayDecide(c); err != nil {
+	if err := x.checkMayDecide(c); err != nil {
 		return err
 	}
 	if x.State == denied {
@@ -49,7 +49,7 @@ func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
 }
 
 // mayDecide refuses who approves nothing there.
-func (x *WorkflowRequest) mayDecide(c *resource.Change) error {
+func (x *WorkflowRequest) checkMayDecide(c *resource.Change) error {
 	if c.Caller.Administrator {
 		return nil
 	}
@@ -67,15 +67,15 @@ func (x *WorkflowRequest) mayDecide(c *resource.Change) error {
 }
 
 // decided notes who decided.
-func (x *WorkflowRequest) decided(c *resource.Change) error {
+func (x *WorkflowRequest) setDecision(c *resource.Change) error {
 	x.Modifier, x.Decider, x.ModificationDateTime = schema.Ref{ID: c.Caller.User}, c.Caller.Name, c.Tx.Now()
 	x.DecisionComment = c.Tx.Author().Comment
-	return release(c.Tx, x.ID)
+	return releaseHolds(c.Tx, x.ID)
 }
 
 // deny denies a request, and those that wait for it; because says why, where nobody has decided that of this one.
 func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
-	if err := x.decided(c); err != nil {
+	if err := x.setDecision(c); err != nil {
 		return err
 	}
 	if because != "" { // it is not what the request is about
@@ -97,12 +97,12 @@ func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
 	if because == "" {
 		because = "denied by " + c.Caller.Name
 	}
-	return x.tell(c.Tx, "WARNING", "%s", because)
+	return x.addEvent(c.Tx, "WARNING", "%s", because)
 }
 
 // approve does what was asked for, with the data as it is now.
 func (x *WorkflowRequest) approve(c *resource.Change) error {
-	asked, token, err := x.asked(c.Tx)
+	asked, token, err := x.readAsked(c.Tx)
 	if err != nil {
 		return err
 	}
@@ -113,10 +113,10 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	if err := x.fits(c, asked); err != nil {
+	if err := x.checkFits(c, asked); err != nil {
 		return err
 	}
-	if err := x.decided(c); err != nil {
+	if err := x.setDecision(c); err != nil {
 		return err
 	}
 	end := c.Tx.Approve(x.Creator.ID)
@@ -132,7 +132,7 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: creator, Probed: c.Probed, Made: c.Made, Extra: map[string]string{}}
 	row, err := c.API.Perform(n, asked)
 	if err != nil {
-		return noFit(x.ID, err)
+		return wrapNoFit(x.ID, err)
 	}
 	if row != nil {
 		x.Resource, x.ResourceID = schema.Ref{ID: row.ID}, &row.ID
@@ -142,17 +142,17 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	} else {
 		x.Resource = schema.Ref{}
 	}
-	return x.tell(c.Tx, "SUCCESS", "approved by %s", c.Caller.Name)
+	return x.addEvent(c.Tx, "SUCCESS", "approved by %s", c.Caller.Name)
 }
 
 // proceed lets a request that waited for another one be about what that has made.
 func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
-	asked, token, err := x.asked(c.Tx)
+	asked, token, err := x.readAsked(c.Tx)
 	if err != nil {
 		return err
 	}
 	asked.ID = above
-	if err := keep(c.Tx, x.ID, asked, token); err != nil {
+	if err := saveAsked(c.Tx, x.ID, asked, token); err != nil {
 		return err
 	}
 	row, err := c.Tx.Get(x.ID)
@@ -193,7 +193,7 @@ func (x *WorkflowRequest) creator(c *resource.Change, token string) (resource.Ca
 }
 
 // fits refuses what was asked for of a resource that somebody else has changed in the same fields since, and says who.
-func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
+func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.Asked) error {
 	if asked.Method == http.MethodPost {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 	if err != nil || row.Version == asked.Version {
 		return err
 	}
-	by, err := whoChanged(c.Tx, row.Version)
+	by, err := describeTransaction(c.Tx, row.Version)
 	if err != nil {
 		return err
 	}
@@ -233,11 +233,11 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 		if !there {
 			value = json.RawMessage("null")
 		}
-		is, err := numbers(value)
+		is, err := idsOnly(value)
 		if err != nil {
 			return err
 		}
-		was, err := numbers(one.PreviousValue)
+		was, err := idsOnly(one.PreviousValue)
 		if err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 }
 
 // whoChanged words a transaction of the history.
-func whoChanged(tx *store.Tx, transaction int64) (string, error) {
+func describeTransaction(tx *store.Tx, transaction int64) (string, error) {
 	text := fmt.Sprintf("transaction %d", transaction)
 	var body string
 	err := tx.QueryRow("SELECT coalesce((SELECT body FROM txn WHERE id = ?), '{}')", transaction).Scan(&body)
@@ -268,7 +268,7 @@ func whoChanged(tx *store.Tx, transaction int64) (string, error) {
 }
 
 // noFit words why what was asked for cannot be done any more. What has to be done outside of the transaction first goes through.
-func noFit(request int64, err error) error {
+func wrapNoFit(request int64, err error) error {
 	p, ok := problem.As(err)
 	if !ok || p.Status >= http.StatusInternalServerError {
 		return err

@@ -61,22 +61,22 @@ func (h *holds) isAny(tx *store.Tx) (held bool, err error) {
 
 // held is what is held: space in a configuration, whose ends are key and high (store.AddrKey), or a name right below a resource, where high
 // is empty.
-type held struct {
+type claim struct {
 	collection string
 	scope      int64
 	key, high  string
 }
 
 // heldOf is by what a resource is held; false where it cannot be.
-func heldOf(r *store.Resource) (h held, ok bool) {
+func claimOf(r *store.Resource) (h claim, ok bool) {
 	if r.Low != nil {
-		return held{r.Collection, r.Configuration, string(r.Low), string(r.High)}, true
+		return claim{r.Collection, r.Configuration, string(r.Low), string(r.High)}, true
 	}
-	return held{r.Collection, r.Parent, r.Key, ""}, r.Key != ""
+	return claim{r.Collection, r.Parent, r.Key, ""}, r.Key != ""
 }
 
 // stored gives the ends, or the name and nothing, as they are kept: spans as texts.
-func (h held) stored() (key, high string) {
+func (h claim) stored() (key, high string) {
 	if h.high == "" {
 		return h.key, ""
 	}
@@ -84,7 +84,7 @@ func (h held) stored() (key, high string) {
 }
 
 // by gives the request for which something is held that meets this, another one than except; 0 where there is none.
-func (h held) by(tx *store.Tx, except int64) (request int64, err error) {
+func (h claim) holder(tx *store.Tx, except int64) (request int64, err error) {
 	key, high := h.stored()
 	query, args := "SELECT request FROM workflow_hold WHERE collection = ? AND scope = ? AND key = ? AND high = '' AND request <> ? LIMIT 1",
 		[]any{h.collection, h.scope, key, except}
@@ -100,13 +100,13 @@ func (h held) by(tx *store.Tx, except int64) (request int64, err error) {
 }
 
 // askedFor words that a pending request asks for something.
-func (h held) askedFor(request int64) error {
+func (h claim) conflict(request int64) error {
 	return problem.Conflict("ResourceConflictsWithOther", "workflow request %d asks for %s, in %s, and is not decided yet", request, h,
 		h.collection)
 }
 
 // String gives the name, the address or the range that is held.
-func (h held) String() string {
+func (h claim) String() string {
 	if h.high == "" {
 		return h.key
 	}
@@ -115,7 +115,7 @@ func (h held) String() string {
 
 // hold holds what a request would make, or give another name or place, right below what is there: the resource that it is about, and
 // addresses. A name that others have already is nobody's to hold. It refuses what another request holds.
-func hold(c *resource.Change, request int64, came resource.Outcome) error {
+func holdResources(c *resource.Change, request int64, came resource.Outcome) error {
 	c.Tx.Touch(holdsTopic)
 	made := map[int64]bool{}
 	for i, one := range came.Changes {
@@ -134,17 +134,17 @@ func hold(c *resource.Change, request int64, came resource.Outcome) error {
 		if err != nil {
 			return err
 		}
-		h, ok := heldOf(r)
+		h, ok := claimOf(r)
 		on := c.API.Collection(r.Collection)
 		if !ok || on == nil || on.Workflow == nil || made[r.Parent] || one.Resource != came.Row.ID && r.Low == nil {
 			continue
 		}
 		if before != nil {
-			if was, _ := heldOf(before); was == h {
+			if was, _ := claimOf(before); was == h {
 				continue
 			}
 		}
-		if err := h.keep(c, request); err != nil {
+		if err := h.save(c, request); err != nil {
 			return err
 		}
 	}
@@ -152,10 +152,10 @@ func hold(c *resource.Change, request int64, came resource.Outcome) error {
 }
 
 // keep holds it for a request.
-func (h held) keep(c *resource.Change, request int64) error {
-	other, err := h.by(c.Tx, request)
+func (h claim) save(c *resource.Change, request int64) error {
+	other, err := h.holder(c.Tx, request)
 	if err == nil && other != 0 {
-		err = h.askedFor(other)
+		err = h.conflict(other)
 	}
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (h held) keep(c *resource.Change, request int64) error {
 }
 
 // release gives back what is held for a request.
-func release(tx *store.Tx, request int64) error {
+func releaseHolds(tx *store.Tx, request int64) error {
 	tx.Touch(holdsTopic)
 	return tx.Write("DELETE FROM workflow_hold WHERE request = ?", request)
 }
@@ -189,21 +189,21 @@ func (f *follower) Changed(before, after *store.Resource) error {
 	if after == nil {
 		return nil
 	}
-	h, ok := heldOf(after)
+	h, ok := claimOf(after)
 	if !ok {
 		return nil
 	}
 	if before != nil {
-		if was, _ := heldOf(before); was == h {
+		if was, _ := claimOf(before); was == h {
 			return nil
 		}
 	}
 	if some, err := f.holds.isAny(f.tx); err != nil || !some {
 		return err
 	}
-	request, err := h.by(f.tx, 0)
+	request, err := h.holder(f.tx, 0)
 	if err == nil && request != 0 {
-		err = h.askedFor(request)
+		err = h.conflict(request)
 	}
 	return err
 }

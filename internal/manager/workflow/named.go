@@ -11,7 +11,7 @@ import (
 )
 
 // named is what a field of fieldUpdates leads to. ID is nil where the request would make it.
-type named struct {
+type reference struct {
 	ID      *int64 `json:"id"`
 	Type    string `json:"type,omitempty"`
 	Name    string `json:"name,omitempty"`
@@ -22,15 +22,15 @@ type named struct {
 // would be made has none. What who asks does not see is left out; where the resource is changed meanwhile, such a request does not fit any
 // more (fits).
 func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.FieldUpdate) error {
-	made, leading, err := foreseen(came)
+	made, leading, err := plannedResources(came)
 	if err != nil {
 		return err
 	}
 	name := func(value *json.RawMessage) (err error) {
-		all, single := references(*value)
+		all, single := readReferences(*value)
 		seen := all[:0]
 		for _, one := range all {
-			known, err := one.named(c, made)
+			known, err := one.fillIn(c, made)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.Fi
 }
 
 // foreseen gives what a change would make, by the numbers that it had when it was tried, and which fields of its resource lead to others.
-func foreseen(came resource.Outcome) (made map[int64]*store.Resource, leading map[string]bool, err error) {
+func plannedResources(came resource.Outcome) (made map[int64]*store.Resource, leading map[string]bool, err error) {
 	made, leading = map[int64]*store.Resource{}, map[string]bool{"up": true}
 	for _, one := range came.Changes {
 		for _, image := range [][]byte{one.Before, one.After} {
@@ -83,7 +83,7 @@ func foreseen(came resource.Outcome) (made map[int64]*store.Resource, leading ma
 }
 
 // named fills in what a number leads to; false where the caller does not see it, or it is not there.
-func (n *named) named(c *resource.Change, made map[int64]*store.Resource) (known bool, err error) {
+func (n *reference) fillIn(c *resource.Change, made map[int64]*store.Resource) (known bool, err error) {
 	row := made[*n.ID]
 	if row != nil {
 		n.ID = nil
@@ -107,15 +107,15 @@ func (n *named) named(c *resource.Change, made map[int64]*store.Resource) (known
 }
 
 // references reads a value that leads to resources: one, or a list of them. Of any other value it gives nothing.
-func references(value json.RawMessage) (all []named, single bool) {
+func readReferences(value json.RawMessage) (all []reference, single bool) {
 	strict := func(into any) bool {
 		d := json.NewDecoder(bytes.NewReader(value))
 		d.DisallowUnknownFields()
 		return d.Decode(into) == nil
 	}
-	var one named
+	var one reference
 	if strict(&one) {
-		all, single = []named{one}, true
+		all, single = []reference{one}, true
 	} else if !strict(&all) {
 		return nil, false
 	}
@@ -128,13 +128,13 @@ func references(value json.RawMessage) (all []named, single bool) {
 }
 
 // numbers gives a value with the numbers alone of what it leads to.
-func numbers(value json.RawMessage) (string, error) {
-	all, single := references(value)
+func idsOnly(value json.RawMessage) (string, error) {
+	all, single := readReferences(value)
 	if len(all) == 0 {
 		return string(value), nil
 	}
 	for i := range all {
-		all[i] = named{ID: all[i].ID}
+		all[i] = reference{ID: all[i].ID}
 	}
 	if single {
 		text, err := json.Marshal(all[0])

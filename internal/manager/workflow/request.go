@@ -93,7 +93,7 @@ type WorkflowRequest struct {
 }
 
 // asked gives the change that was asked for, and the token or key set that it was asked with; empty where that belongs to a user.
-func (x *WorkflowRequest) asked(tx *store.Tx) (k resource.Asked, token string, err error) {
+func (x *WorkflowRequest) readAsked(tx *store.Tx) (k resource.Asked, token string, err error) {
 	var text string
 	err = tx.QueryRow("SELECT asked, token FROM workflow_asked WHERE request = ?", x.ID).Scan(&text, &token)
 	if err == nil {
@@ -106,7 +106,7 @@ func (x *WorkflowRequest) asked(tx *store.Tx) (k resource.Asked, token string, e
 }
 
 // keep notes the change that a request asks for, and by which token.
-func keep(tx *store.Tx, request int64, k resource.Asked, token string) error {
+func saveAsked(tx *store.Tx, request int64, k resource.Asked, token string) error {
 	text, err := json.Marshal(k)
 	if err != nil {
 		return err
@@ -116,14 +116,14 @@ func keep(tx *store.Tx, request int64, k resource.Asked, token string) error {
 }
 
 // tell keeps an event about the request.
-func (x *WorkflowRequest) tell(tx *store.Tx, kind, format string, args ...any) error {
+func (x *WorkflowRequest) addEvent(tx *store.Tx, kind, format string, args ...any) error {
 	return event.Add(tx, event.Event{EventType: kind, Category: "WORKFLOW_REQUEST", SourceName: x.Description,
 		Message: fmt.Sprintf("workflow request %d, %s: ", x.ID, x.Description) + fmt.Sprintf(format, args...)}, x.Place.ID)
 }
 
 // BeforeDelete lets those who asked withdraw a request, and others clear what was decided.
 func (x *WorkflowRequest) BeforeDelete(c *resource.Change) error {
-	own, err := x.own(c)
+	own, err := x.isOwn(c)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (x *WorkflowRequest) BeforeDelete(c *resource.Change) error {
 			"APPROVED or DENIED decides", x.ID, x.Principal)
 	}
 	if x.State != pending && !own {
-		if err := x.mayDecide(c); err != nil {
+		if err := x.checkMayDecide(c); err != nil {
 			return err
 		}
 	}
@@ -144,15 +144,15 @@ func (x *WorkflowRequest) BeforeDelete(c *resource.Change) error {
 	if err := c.Tx.Write("DELETE FROM workflow_asked WHERE request = ?", x.ID); err != nil {
 		return err
 	}
-	return release(c.Tx, x.ID)
+	return releaseHolds(c.Tx, x.ID)
 }
 
 // own reports whether the caller is who asked.
-func (x *WorkflowRequest) own(c *resource.Change) (bool, error) {
+func (x *WorkflowRequest) isOwn(c *resource.Change) (bool, error) {
 	if x.Creator.ID != 0 || c.Caller.Token == "" {
 		return x.Creator.ID != 0 && x.Creator.ID == c.Caller.User, nil
 	}
-	_, token, err := x.asked(c.Tx)
+	_, token, err := x.readAsked(c.Tx)
 	return token == c.Caller.Token, err
 }
 
