@@ -39,8 +39,8 @@ func Every(ctx context.Context, a *resource.API, interval time.Duration, keep in
 			return err
 		}
 		if len(there) == 0 {
-			x := &DatabaseBackupSchedule{StartDateTime: tx.Now().Add(firstBackupDelay).UTC().Truncate(time.Second), Interval: length, MaxFileCount: keep,
-				LocalBackupsEnabled: true}
+			x := &DatabaseBackupSchedule{StartDateTime: tx.Now().Add(firstBackupDelay).UTC().Truncate(time.Second), Interval: length,
+				MaxFileCount: keep, LocalBackupsEnabled: true}
 			x.Type, x.Name, x.Parent = "DatabaseBackupSchedule", flagSchedule, database.ID
 			_, err = c.Create(a.TypeNamed(x.Type), x)
 			return err

@@ -10,7 +10,7 @@ import (
 
 // Figures are counts and times of backups.
 type Figures struct {
-	// Last is the time of the last backup, uploaded files excluded; nil if there is none. LastBytes is its size.
+	// Last is the time of the last backup, without files received from clients; nil if there is none. LastBytes is its size.
 	Last      *time.Time `json:"last"`
 	LastBytes int64      `json:"lastBytes"`
 	// Files is the number of backup files, Schedules the number of schedules that make backups repeatedly.

@@ -41,7 +41,7 @@ type DatabaseBackupFile struct {
 	schema.Head `head:"readOnly" parents:"databases"`
 	// Size is the size of the file, in bytes.
 	Size int64 `api:"size,readOnly"`
-	// ModificationDateTime is the time at which it was made or uploaded.
+	// ModificationDateTime is the time at which it was made or received.
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
 	// Host is the machine that has the file.
 	Host string `api:"host,readOnly"`

@@ -54,7 +54,7 @@ type Runner struct {
 	// from here on.
 	isRecovered bool
 	reported    []string
-	// retrySentAt is the time before which no uploaded backup is saved as a file, because the last attempt failed.
+	// retrySentAt is the time before which no received backup is saved as a file, because the last attempt failed.
 	retrySentAt time.Time
 	// failed are the last failed uploads, by schedule.
 	failed map[int64]failedUpload
@@ -205,7 +205,7 @@ func (r *Runner) removeDeleted(ctx context.Context) error {
 	var names []string
 	place, err := optionsOf(r.api).readPlace()
 	if err != nil {
-		return nil //nolint:nilerr // a directory that cannot be made has no files; whoever wants a backup is told
+		return nil //nolint:nilerr // a directory that cannot be created has no files; a request for a backup reports the error
 	}
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
 		names = nil

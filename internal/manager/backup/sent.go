@@ -23,12 +23,12 @@ import (
 	"portolan/internal/engine/store/archive"
 )
 
-// sentTo is the name and place of an uploaded backup. checkSent determines them outside of a transaction, because a directory may hang.
+// sentTo is the name and place of a received backup. checkSent determines them outside of a transaction, because a directory may hang.
 type sentTo struct {
 	name, place string
 }
 
-// checkSent rejects an uploaded file unless it is a complete backup that this version of portolan can restore. It returns a sentTo.
+// checkSent rejects a received file unless it is a complete backup that this version of portolan can restore. It returns a sentTo.
 func checkSent(ctx context.Context, c *resource.Content, a *resource.API) (any, error) {
 	options := optionsOf(a)
 	dir := options.Dir
@@ -71,10 +71,10 @@ func errExists(name string) error {
 	return problem.Conflict("ResourceAlreadyExists", "fileData: there is a backup %s already, or one that was deleted is being removed", name)
 }
 
-// sentName matches the allowed names of uploaded backups.
+// sentName matches the allowed names of received backups.
 var sentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// sentFolder is the folder for uploaded backups in the directory for backups. It is separate, because they are not of this database:
+// sentFolder is the folder for received backups in the directory for backups. It is separate, because they are not of this database:
 // portolan rehearse must not use one as the newest backup.
 const sentFolder = "sent"
 
@@ -86,7 +86,7 @@ func (x *DatabaseBackupFile) relativePath() string {
 	return x.Name
 }
 
-// BeforeWrite sets the fields of an uploaded backup. Its name gets the suffix of backups.
+// BeforeWrite sets the fields of a received backup. Its name gets the suffix of backups.
 func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() || !c.Creates() {
 		return nil
@@ -115,7 +115,7 @@ func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// AfterWrite stores the uploaded data in the database. The runner saves it as a file after the commit.
+// AfterWrite stores the received data in the database. The runner saves it as a file after the commit.
 func (x *DatabaseBackupFile) AfterWrite(c *resource.Change) error {
 	if c.Content == nil {
 		return nil
@@ -128,10 +128,10 @@ func (x *DatabaseBackupFile) AfterWrite(c *resource.Change) error {
 	})
 }
 
-// sentRetryInterval is the time between attempts to save an uploaded backup as a file after one has failed.
+// sentRetryInterval is the time between attempts to save a received backup as a file after one has failed.
 const sentRetryInterval = time.Minute
 
-// saveSentFiles saves the backups uploaded to this manager as files in its directory. A manager that was killed meanwhile starts again.
+// saveSentFiles saves the backups received by this manager as files in its directory. A manager that was killed meanwhile starts again.
 // Failures are reported and retried later, so that they do not block other work.
 func (r *Runner) saveSentFiles(ctx context.Context) error {
 	place, err := optionsOf(r.api).readPlace()
@@ -162,7 +162,7 @@ func (r *Runner) saveSentFiles(ctx context.Context) error {
 	return nil
 }
 
-// reportNotSaved reports once that an uploaded backup cannot be saved as a file.
+// reportNotSaved reports once that a received backup cannot be saved as a file.
 func (r *Runner) reportNotSaved(ctx context.Context, id int64, reason error) error {
 	name := filepath.Join(sentFolder, strconv.FormatInt(id, 10))
 	if slices.Contains(r.reported, name) {
@@ -193,7 +193,7 @@ func (r *Runner) removePartialFiles() {
 	}
 }
 
-// saveSentFile saves an uploaded backup as a file. It does nothing if the backup was deleted meanwhile.
+// saveSentFile saves a received backup as a file. It does nothing if the backup was deleted meanwhile.
 func (r *Runner) saveSentFile(ctx context.Context, id int64) error {
 	if err := os.MkdirAll(filepath.Join(optionsOf(r.api).Dir, sentFolder), 0o700); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (r *Runner) saveSentFile(ctx context.Context, id int64) error {
 	})
 }
 
-// writeSent writes an uploaded backup to a file, from one snapshot, and syncs it. It returns nil if the backup no longer exists.
+// writeSent writes a received backup to a file, from one snapshot, and syncs it. It returns nil if the backup no longer exists.
 func (r *Runner) writeSent(ctx context.Context, id int64, path string) (x *DatabaseBackupFile, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the manager's own directory
 	if err != nil {

@@ -62,7 +62,8 @@ func NewSender(a *resource.API, m *Mail, traps []*Traps, log *slog.Logger) *Send
 
 // Run works until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
-	s.api.Store.Work(ctx, pollInterval, s.log, "notifications", s.runOnce, slices.AppendSeq([]*store.Lease{s.enqueueLease}, maps.Values(s.sendLeases))...)
+	leases := slices.AppendSeq([]*store.Lease{s.enqueueLease}, maps.Values(s.sendLeases))
+	s.api.Store.Work(ctx, pollInterval, s.log, "notifications", s.runOnce, leases...)
 }
 
 // look does what there is to do.

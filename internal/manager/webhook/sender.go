@@ -238,8 +238,8 @@ func write(tx *store.Tx, marks []progressUpdate) error {
 			halted = 1
 		}
 		n, err := tx.Exec("UPDATE webhook SET position = ?, delivered = ?, failures = ?, message = ?, stopped = ?, version = version + ?"+
-			" WHERE id = ? AND position = ?", m.progress.at.String(), m.progress.delivered, m.progress.failures, m.progress.message, halted, halted, m.worker.id,
-			m.worker.saved.at.String())
+			" WHERE id = ? AND position = ?", m.progress.at.String(), m.progress.delivered, m.progress.failures, m.progress.message, halted, halted,
+			m.worker.id, m.worker.saved.at.String())
 		if err != nil {
 			return fmt.Errorf("writing down how a webhook is: %w", err)
 		}
