@@ -10,7 +10,7 @@ import (
 type Options struct {
 	// Dir is the directory for backups; empty if there is none.
 	Dir string
-	// place is locked while the file that names the directory is read or created. verify has space for one token: only one uploaded backup
+	// place is locked while the file that names the directory is read or created. verify has space for one token: only one received backup
 	// is verified at a time, as this takes much processor time.
 	place  *sync.Mutex
 	verify chan struct{}

@@ -17,7 +17,7 @@ import (
 // Apply returns a function that creates or changes a resource in the transaction of a change, so that it has the given members. It finds an
 // existing resource by the rules of imports (docs/import.md).
 //
-// The parent is how.In or how.Base. Both are paths by names or numbers, such as configurations/main, servers/ns1,
+// The paths how.In and how.Base name the parent, by names or numbers, such as configurations/main, servers/ns1,
 // views/inside/zones/example.net or servers/ns1/deploymentRoles. Names in how.In belong to the configuration of how.Base. If both are
 // empty, the resource finds its parent in its configuration. A reference may be a text: the key of its target, or the path, such as
 // locations/NO OSL.
@@ -91,8 +91,9 @@ func (p *executor) placeNamed(field, path string, configuration int64) (at targe
 	return target{list: &t}, nil
 }
 
-// within splits a path below a collection, such as inside/zones/example.net of views. of is the collection of the resource (zones). above
-// is the key of the resource that contains it (inside); it is empty if the path is a key of c itself. key is that of the resource.
+// within splits a path below a collection, such as inside/zones/example.net of views. The results are the collection of the resource
+// (zones), the key of the resource that contains it (inside), and the key of the resource. The second is empty if the path is a key of c
+// itself.
 func (p *executor) within(c *resource.Collection, path string) (of *resource.Collection, above, key string) {
 	for _, sub := range c.Subs {
 		above, key, found := strings.Cut(path, "/"+sub.Name+"/")

@@ -254,8 +254,8 @@ func (j *job) setDeleted(ctx context.Context, n int64) error {
 	})
 }
 
-// absentKept is the prefix of the line about an absent resource that is kept, and absentDeleted about one that a dry run would delete.
-// absentUnknown is the prefix if rows were rejected, as one of them may be about the resource.
+// Prefixes of log lines about an absent resource: one that is kept, one that a dry run would delete, and one that is kept because rows were
+// rejected and may be about it.
 const (
 	absentKept    = "not in the file, kept (prune deletes it): "
 	absentDeleted = "not in the file, would be deleted: "

@@ -14,14 +14,14 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// s3Dir is a bucket of an object store, or what is below a prefix in it.
+// s3Dir is a bucket of an object store, or the objects with a prefix in it.
 type s3Dir struct {
 	client         *minio.Client
 	bucket, prefix string
 	end            func()
 }
 
-// s3Endpoint gives the address of an object store, and whether it is asked over TLS. Without TLS it is asked on loopback alone.
+// s3Endpoint returns the address of an object store, and whether it uses TLS. Without TLS only loopback addresses are allowed.
 func s3Endpoint(host string) (address string, secure bool, err error) {
 	if !strings.Contains(host, "://") {
 		host = "https://" + host
@@ -37,7 +37,7 @@ func s3Endpoint(host string) (address string, secure bool, err error) {
 	return u.Host, u.Scheme == "https", nil
 }
 
-// s3Place gives the bucket of a directory, and what the names of objects begin with.
+// splitDirectory returns the bucket of a directory, and the prefix of its object names.
 func splitDirectory(directory string) (bucket, prefix string) {
 	bucket, prefix, _ = strings.Cut(strings.Trim(directory, "/"), "/")
 	if prefix != "" {
@@ -46,7 +46,7 @@ func splitDirectory(directory string) (bucket, prefix string) {
 	return bucket, prefix
 }
 
-// newS3 makes a client of an object store.
+// newS3 returns a client of an object store.
 func newS3(to Target) (*s3Dir, error) {
 	address, secure, err := s3Endpoint(to.Host)
 	if err != nil {
@@ -66,7 +66,7 @@ func newS3(to Target) (*s3Dir, error) {
 func (r *s3Dir) Close() error { r.end(); return nil }
 
 func (r *s3Dir) List(ctx context.Context) (map[string]int64, error) {
-	ctx, end := context.WithCancel(ctx) // which ends the listing where it is left
+	ctx, end := context.WithCancel(ctx) // ends the listing on an early return
 	defer end()
 	sizes := map[string]int64{}
 	for object := range r.client.ListObjects(ctx, r.bucket, minio.ListObjectsOptions{Prefix: r.prefix}) {

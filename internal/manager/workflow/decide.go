@@ -13,10 +13,10 @@ import (
 	"portolan/internal/manager/audit"
 )
 
-// notAllowed is the code of who may not decide.
+// notAllowed is the error code if a user may not decide.
 const notAllowed = "WorkflowRequestApproveDenyNotAllowed"
 
-// BeforeWrite decides: who approves a request has it done, who denies it gives back what was held for it.
+// BeforeWrite decides a request: an approval performs the change, a denial releases its reservations.
 func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
 	if c.Creates() || !c.Requested() {
 		return nil
@@ -48,7 +48,7 @@ func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
 	return x.approve(c)
 }
 
-// mayDecide refuses who approves nothing there.
+// checkMayDecide returns an error if the caller may not approve changes there.
 func (x *WorkflowRequest) checkMayDecide(c *resource.Change) error {
 	if c.Caller.Administrator {
 		return nil
@@ -66,19 +66,20 @@ func (x *WorkflowRequest) checkMayDecide(c *resource.Change) error {
 	return problem.FieldForbidden(notAllowed, "state", "%s decides about nothing there: that takes the workflow level APPROVE", c.Caller.Name)
 }
 
-// decided notes who decided.
+// setDecision sets the user and the time of a decision, and releases the reservations.
 func (x *WorkflowRequest) setDecision(c *resource.Change) error {
 	x.Modifier, x.Decider, x.ModificationDateTime = schema.Ref{ID: c.Caller.User}, c.Caller.Name, c.Tx.Now()
 	x.DecisionComment = c.Tx.Author().Comment
 	return releaseHolds(c.Tx, x.ID)
 }
 
-// deny denies a request, and those that wait for it; because says why, where nobody has decided that of this one.
+// deny denies a request and those that depend on it. because is the reason if the request is denied as a consequence; empty if the caller
+// has denied it.
 func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
 	if err := x.setDecision(c); err != nil {
 		return err
 	}
-	if because != "" { // it is not what the request is about
+	if because != "" { // the caller's change is about another request
 		row, err := c.Tx.Get(x.ID)
 		if err != nil {
 			return err
@@ -100,7 +101,7 @@ func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
 	return x.addEvent(c.Tx, "WARNING", "%s", because)
 }
 
-// approve does what was asked for, with the data as it is now.
+// approve performs the requested change on the current data.
 func (x *WorkflowRequest) approve(c *resource.Change) error {
 	asked, token, err := x.readAsked(c.Tx)
 	if err != nil {
@@ -121,14 +122,14 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	}
 	end := c.Tx.Approve(x.Creator.ID)
 	defer end()
-	if asked.Method == http.MethodDelete { // where it lay decides from now on who sees the request
+	if asked.Method == http.MethodDelete { // afterwards the parent decides who can see the request
 		was, err := c.Tx.Get(asked.ID)
 		if err != nil {
 			return err
 		}
 		x.Place = schema.Ref{ID: was.Parent}
 	}
-	creator.Remote = c.Caller.Remote // which says that a request asks
+	creator.Remote = c.Caller.Remote // marks the change as made by a request
 	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: creator, Probed: c.Probed, Made: c.Made, Extra: map[string]string{}}
 	row, err := c.API.Perform(n, asked)
 	if err != nil {
@@ -145,7 +146,7 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	return x.addEvent(c.Tx, "SUCCESS", "approved by %s", c.Caller.Name)
 }
 
-// proceed lets a request that waited for another one be about what that has made.
+// proceed sets the parent of a request that depended on another one to the resource created by that one.
 func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
 	asked, token, err := x.readAsked(c.Tx)
 	if err != nil {
@@ -166,7 +167,7 @@ func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
 	return err
 }
 
-// creator gives who asked, as they are now, and refuses where they may not do it any more.
+// creator returns the user who asked, with current rights. It returns an error if these no longer permit the change.
 func (x *WorkflowRequest) creator(c *resource.Change, token string) (resource.Caller, error) {
 	gone := problem.Conflict("StaleResourceState", "state: %s, who asked for it, may not do that any more: deny it", x.Principal)
 	creator, err := keeperOf(c).acting(c.Tx, x.Creator.ID, token)
@@ -192,7 +193,7 @@ func (x *WorkflowRequest) creator(c *resource.Change, token string) (resource.Ca
 	return creator, nil
 }
 
-// fits refuses what was asked for of a resource that somebody else has changed in the same fields since, and says who.
+// checkFits returns an error if the same fields of the resource were changed since the request. The error names the later change.
 func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.Asked) error {
 	if asked.Method == http.MethodPost {
 		return nil
@@ -249,7 +250,7 @@ func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.Asked) er
 	return nil
 }
 
-// whoChanged words a transaction of the history.
+// describeTransaction describes a transaction of the history.
 func describeTransaction(tx *store.Tx, transaction int64) (string, error) {
 	text := fmt.Sprintf("transaction %d", transaction)
 	var body string
@@ -267,7 +268,8 @@ func describeTransaction(tx *store.Tx, transaction int64) (string, error) {
 	return fmt.Sprintf("%s of %s on %s, %s", text, said.Principal, said.CreationDateTime, said.Description), nil
 }
 
-// noFit words why what was asked for cannot be done any more. What has to be done outside of the transaction first goes through.
+// wrapNoFit adds to an error why a request can no longer be performed. It leaves errors of the server unchanged, and those that ask for
+// work outside of the transaction.
 func wrapNoFit(request int64, err error) error {
 	p, ok := problem.As(err)
 	if !ok || p.Status >= http.StatusInternalServerError {

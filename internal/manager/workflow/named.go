@@ -10,7 +10,7 @@ import (
 	"portolan/internal/manager/audit"
 )
 
-// named is what a field of fieldUpdates leads to. ID is nil where the request would make it.
+// reference is a target of a field in fieldUpdates. ID is nil if the request would create the target.
 type reference struct {
 	ID      *int64 `json:"id"`
 	Type    string `json:"type,omitempty"`
@@ -18,11 +18,10 @@ type reference struct {
 	Address string `json:"address,omitempty"`
 }
 
-// nameReferences words what the fields lead to that are different: by type, name and address. Their numbers alone tell little, and what
-// would be made has none. What who asks does not see is left out; where the resource is changed meanwhile, such a request does not fit any
-// more (fits).
-func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.FieldUpdate) error {
-	made, leading, err := plannedResources(came)
+// nameReferences adds type, name and address to the targets of changed fields: ids alone mean little to users, and new resources have none.
+// Targets that the requester cannot see are left out. If the resource changes later, such a request no longer fits (checkFits).
+func nameReferences(c *resource.Change, outcome resource.Outcome, fields []audit.FieldUpdate) error {
+	made, leading, err := plannedResources(outcome)
 	if err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.Fi
 			}
 		}
 		switch {
-		case len(all) == 0: // it leads nowhere
+		case len(all) == 0: // not a reference
 		case !single:
 			*value, err = json.Marshal(seen)
 		case len(seen) == 0:
@@ -59,10 +58,11 @@ func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.Fi
 	return nil
 }
 
-// foreseen gives what a change would make, by the numbers that it had when it was tried, and which fields of its resource lead to others.
-func plannedResources(came resource.Outcome) (made map[int64]*store.Resource, leading map[string]bool, err error) {
+// plannedResources returns the resources that a change would create, by their ids in the trial, and the names of its resource's reference
+// fields.
+func plannedResources(outcome resource.Outcome) (made map[int64]*store.Resource, leading map[string]bool, err error) {
 	made, leading = map[int64]*store.Resource{}, map[string]bool{"up": true}
-	for _, one := range came.Changes {
+	for _, one := range outcome.Changes {
 		for _, image := range [][]byte{one.Before, one.After} {
 			r, err := store.DecodeImage(image)
 			if err != nil {
@@ -75,14 +75,14 @@ func plannedResources(came resource.Outcome) (made map[int64]*store.Resource, le
 				made[one.Resource] = r
 			}
 			for _, ref := range append(r.Refs, r.Links...) {
-				leading[ref.Field] = leading[ref.Field] || one.Resource == came.Row.ID
+				leading[ref.Field] = leading[ref.Field] || one.Resource == outcome.Row.ID
 			}
 		}
 	}
 	return made, leading, nil
 }
 
-// named fills in what a number leads to; false where the caller does not see it, or it is not there.
+// fillIn sets the type, name and address of a target. It returns false if the target does not exist or the caller cannot see it.
 func (n *reference) fillIn(c *resource.Change, made map[int64]*store.Resource) (known bool, err error) {
 	row := made[*n.ID]
 	if row != nil {
@@ -106,7 +106,7 @@ func (n *reference) fillIn(c *resource.Change, made map[int64]*store.Resource) (
 	return true, nil
 }
 
-// references reads a value that leads to resources: one, or a list of them. Of any other value it gives nothing.
+// readReferences parses a value with references: a single one or a list. For any other value it returns nil.
 func readReferences(value json.RawMessage) (all []reference, single bool) {
 	strict := func(into any) bool {
 		d := json.NewDecoder(bytes.NewReader(value))
@@ -127,7 +127,7 @@ func readReferences(value json.RawMessage) (all []reference, single bool) {
 	return all, single
 }
 
-// numbers gives a value with the numbers alone of what it leads to.
+// idsOnly returns a value with only the ids of its references.
 func idsOnly(value json.RawMessage) (string, error) {
 	all, single := readReferences(value)
 	if len(all) == 0 {
