@@ -11,9 +11,9 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Each move that is committed has a line in the log, and many that are the same have one together; what was not committed has none.
+// Each committed move has a log line, and many equal moves have one line together. Moves that were not committed have none.
 func TestMovesAreLogged(t *testing.T) {
-	h := newHarbour(t, "", maxLoggedMoves+1)
+	h := newTestFleet(t, "", maxLoggedMoves+1)
 	var log bytes.Buffer
 	h.f.log = slog.New(slog.NewTextHandler(&log, nil))
 	lines := func(parts ...string) (n int) {

@@ -11,15 +11,15 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// nodeOf is a node that runs a release, with an application in a state.
+// nodeOf returns a node that runs a release, with an application in a state.
 func nodeOf(number int64, connected bool, version string, update *checkin.UpdateReport, status string) node {
 	return node{number: number, connected: connected, report: &checkin.Report{Version: version, Update: update, Applied: number,
 		Nodes:        []checkin.Node{{Name: fmt.Sprintf("n%d", number)}},
 		Applications: []checkin.Application{{ID: "a", Name: "x", Version: version, Status: status}}}}
 }
 
-// One node after the other is updated, and the service point has a release when all have it; a node that is away is not waited for.
-func TestTurns(t *testing.T) {
+// Nodes are updated one after another. A service point has a release when all nodes have it; disconnected nodes are not waited for.
+func TestUpdateTurn(t *testing.T) {
 	running := &checkin.UpdateReport{Update: checkin.Update{Version: "2"}, Status: checkin.UpdateRunning}
 	failed := &checkin.UpdateReport{Update: checkin.Update{Version: "2"}, Status: checkin.UpdateFailed, Reason: "it burns"}
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// An application is as well as where it is worst, and what is wrong names the node; that of a node that is away does not count.
+// An application has the worst state of the connected nodes, and its error conditions name the node.
 func TestApplicationsOfNodes(t *testing.T) {
 	for _, c := range []struct {
 		first, second string
@@ -96,13 +96,13 @@ func TestApplicationsOfNodes(t *testing.T) {
 	}
 }
 
-// Where the node goes whose turn it is to be updated, the next one is told: whether it ended, fell silent, or was taken away.
-func TestTurnGoesOn(t *testing.T) {
-	for what, goes := range map[string]func(h *harbour, at nodeID) error{
-		"it ends": func(h *harbour, at nodeID) error {
+// The next node gets its turn to be updated when the node before it stops, falls silent or is removed.
+func TestUpdateTurnContinues(t *testing.T) {
+	for what, goes := range map[string]func(h *testFleet, at nodeID) error{
+		"it ends": func(h *testFleet, at nodeID) error {
 			return h.f.change(h.ctx, func(tx *store.Tx) error { _, err := h.f.markNodeStopped(tx, at); return err })
 		},
-		"it falls silent": func(h *harbour, _ nodeID) error {
+		"it falls silent": func(h *testFleet, _ nodeID) error {
 			h.now.pass(time.Hour)
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 				return tx.Write("UPDATE node SET last_seen = ? WHERE number = 2", h.now.time().UnixMilli())
@@ -111,10 +111,10 @@ func TestTurnGoesOn(t *testing.T) {
 			}
 			return h.f.markSilentNodes(h.ctx, h.f.store.Update)
 		},
-		"it is taken away": func(h *harbour, at nodeID) error { return h.f.RemoveNode(h.ctx, at.id, at.String()) },
+		"it is taken away": func(h *testFleet, at nodeID) error { return h.f.RemoveNode(h.ctx, at.id, at.String()) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			h := newHarbour(t, "", 1)
+			h := newTestFleet(t, "", 1)
 			id := h.ids[0]
 			text, err := json.Marshal(nodeOf(1, true, "1", nil, "HEALTHY").report)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// What waits behind orders waits until the last one is told, but not for long.
+// BehindOrders waits until the last order is sent, but not for long.
 func TestBehindOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o ordering
@@ -51,8 +51,9 @@ func TestBehindOrders(t *testing.T) {
 	})
 }
 
-// Orders are being told until the last answer is sent; who does not read its own holds the others up for a moment, and nobody at the end.
-func TestToldWhenSent(t *testing.T) {
+// Orders are in progress until the last answer is sent. A client that does not read its answer delays the others only for a moment, and no
+// one at shutdown.
+func TestOrdersDoneWhenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{closing: make(chan struct{}), waitersOf: map[string]*waiters{}}
 		for reads, want := range map[time.Duration]time.Duration{300 * time.Millisecond: 300 * time.Millisecond, time.Minute: maxWakeDelay} {
@@ -75,9 +76,9 @@ func TestToldWhenSent(t *testing.T) {
 	})
 }
 
-// A service point that comes back is CONNECTED once, however many write that down at the same time.
-func TestCameBackOnce(t *testing.T) {
-	h := newHarbour(t, pgtest.URL(t), 1)
+// A service point that reconnects gets one CONNECTED event, even if several managers write it at the same time.
+func TestConnectedOnce(t *testing.T) {
+	h := newTestFleet(t, pgtest.URL(t), 1)
 	id := h.ids[0]
 	if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 		return tx.Write("UPDATE presence SET connected = 0 WHERE service_point = ?", id)

@@ -25,7 +25,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// What a service point says moves its applications along the transitions, once it speaks of what was asked for.
+// Reports move applications along the transitions, once they are about the requested generation.
 func TestAfterAReport(t *testing.T) {
 	report := func(applied int64, status, version string) *checkin.Report {
 		r := &checkin.Report{Applied: applied}

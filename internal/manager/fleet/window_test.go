@@ -29,7 +29,7 @@ func TestWindows(t *testing.T) {
 			t.Errorf("%+v at %s: %v", c.w, c.at, got)
 		}
 	}
-	// The clock hangs where the plan says.
+	// The plan sets the time zone.
 	p := NewPlan()
 	p.Windows, p.TimeZone = []Window{night}, "America/New_York"
 	if at := time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC); !p.isOpen(at) || p.isOpen(at.Add(-2*time.Hour)) {

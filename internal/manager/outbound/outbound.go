@@ -19,9 +19,9 @@ var denied = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustP
 	// Addresses at which cloud providers serve secrets to machines, outside of the link-local ranges.
 	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32")}
 
-// embeddings are prefixes of IPv6 addresses that contain an IPv4 address, with the positions of its 4 bytes: NAT64 (RFC 6052 section 2.1),
-// 6to4 (RFC 3056 section 2), IPv4-compatible (RFC 4291 section 2.5.5.1), SIIT (RFC 2765 section 2.1) and Teredo servers (RFC 4380 section
-// 4).
+// embeddings are prefixes of IPv6 addresses that contain an IPv4 address, with the positions of its 4 bytes. They are NAT64 (RFC 6052
+// section 2.1), 6to4 (RFC 3056 section 2), IPv4-compatible (RFC 4291 section 2.5.5.1), SIIT (RFC 2765 section 2.1) and Teredo servers (RFC
+// 4380 section 4).
 var embeddings = []struct {
 	prefix netip.Prefix
 	at     [4]int
@@ -76,7 +76,7 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// allowed are the prefixes to which connections are allowed; nil allows all. It is set once for the process, before the first connection.
+// allowed has the prefixes of permitted connections; nil permits all. It is set once for the process, before the first connection.
 var allowed atomic.Pointer[[]netip.Prefix]
 
 // Allow restricts connections to some prefixes; without prefixes it allows all.

@@ -17,10 +17,10 @@ import (
 
 // Intervals of the Sender.
 const (
-	// pollInterval is how often changes of webhooks are looked for. The webhooks are cached until one changes.
+	// pollInterval is the time between two checks for changed webhooks. The webhooks are cached until one changes.
 	pollInterval = 250 * time.Millisecond
-	// leaseLength is the lifetime of the lease. maxLeaseUse is how long a manager continues to send if it cannot renew the lease. Its last
-	// messages are then accepted or given up before another manager sends.
+	// leaseLength is the lifetime of the lease. A manager that cannot renew the lease continues to send for maxLeaseUse. Its last messages
+	// are then accepted or given up before another manager sends.
 	leaseLength  = 20 * time.Second
 	leaseRenewal = 4 * time.Second
 	maxLeaseUse  = leaseLength - sendTime - graceTime

@@ -51,7 +51,7 @@ type worker struct {
 
 // progress is the position and the state of a webhook.
 type progress struct {
-	// at is the position up to which all changes were accepted or not wanted. delivered is the time of the last accepted message, in Unix
+	// at is the position of the last change that was accepted or not wanted. delivered is the time of the last accepted message, in Unix
 	// milliseconds.
 	at        store.Position
 	delivered int64
