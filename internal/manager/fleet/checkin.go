@@ -336,7 +336,7 @@ func isDiagnosticsURL(text string) bool {
 // Reports of one source are written with a minimum interval between them. A report that comes too early waits; a source with too many
 // waiting reports gets an error.
 const (
-	paceDivisor       = 30 // the minimum interval is this fraction of the report interval
+	paceDivisor       = 30 // the minimum interval is the report interval divided by this
 	maxWaitingReports = 2  // reports of one source
 )
 

@@ -78,7 +78,7 @@ func (s *Service) wake(h *waiters) {
 	h.waiting, h.others = nil, nil
 }
 
-// A Held is a request that is held open for a node of a service point without a goroutine that waits.
+// Held is a request that is held open for a node of a service point without a goroutine that waits.
 type Held struct {
 	service *Service
 	at      nodeID
@@ -97,7 +97,8 @@ func (s *Service) Hold(shown *x509.Certificate, what string) *Held {
 // Look must be called before the database is checked for news.
 func (h *Held) Look() { h.changed = h.service.wakeChannel(h.waiters) }
 
-// Wait schedules again to be called once, by another goroutine, when there may be news since Look, or at the time until.
+// Wait schedules again to be called once, by another goroutine: with last false when there may be news since Look, or with last true at the
+// time until.
 //
 // An earlier request of the same node with the same subject is called with last true, because a client that asks again has dropped its
 // earlier request. If a node has more waiting requests than it can have applications, the oldest is ended in the same way.
