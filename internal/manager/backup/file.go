@@ -106,7 +106,7 @@ func openFile(row *store.Resource, a *resource.API) (size int64, part func(tx *s
 	return info.Size(), func(_ *store.Tx, number int) ([]byte, error) { return readPart(f, int64(number-1)*partSize) }, nil
 }
 
-// readPart reads a part of a file from an offset; it returns nil behind the end.
+// readPart reads a part of a file from an offset; it returns nil after the end.
 func readPart(f *os.File, from int64) ([]byte, error) {
 	part := make([]byte, partSize)
 	n, err := f.ReadAt(part, from)

@@ -37,9 +37,9 @@ type DatabaseBackupSchedule struct {
 	MaxFileCount int64 `api:"maxFileCount,notNull" min:"2" max:"20" default:"7"`
 	// FilePrefix is the prefix of the names of its files; null means the name of the schedule.
 	FilePrefix string `api:"filePrefix,nonblank" length:"10"`
-	// LocalBackupsEnabled keeps the files on the machine of the manager. If it is false, a file stays there until it was uploaded.
+	// LocalBackupsEnabled keeps the files on the machine of the manager. If it is false, a file stays there only until it is uploaded.
 	LocalBackupsEnabled bool `api:"localBackupsEnabled,put,notNull" default:"true"`
-	// RemoteBackupsEnabled uploads the files to RemoteHost.
+	// RemoteBackupsEnabled uploads the files to remoteHost.
 	RemoteBackupsEnabled bool `api:"remoteBackupsEnabled,put,notNull"`
 	// RemoteHost is the machine that files are uploaded to, with a port if it is not the default. For S3 it is the address of the service,
 	// such as https://s3.eu-central-1.amazonaws.com.
@@ -70,7 +70,7 @@ type DatabaseBackupSchedule struct {
 // maxName is the length limit of the name of a schedule, in bytes.
 const maxName = 10
 
-// BeforeWrite rejects unsupported settings, names that cannot begin a file name, and times without a backup.
+// BeforeWrite rejects unsupported settings, names that cannot begin a file name, and times that never come.
 func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil

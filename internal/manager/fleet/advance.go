@@ -21,13 +21,13 @@ const (
 	movedAtOnce = 2500
 )
 
-// Rolling reports whether a rollout is running, or still has service points being updated.
+// Rolling reports whether a rollout is running or being rolled back, or still has service points being updated.
 func (s *Service) Rolling(ctx context.Context) (bool, error) {
 	all, err := s.active(ctx)
 	return len(all) > 0, err
 }
 
-// active returns the ids of the rollouts that are running, or still have service points being updated.
+// active returns the ids of the rollouts that are running or being rolled back, or still have service points being updated.
 func (s *Service) active(ctx context.Context) (ids []string, err error) {
 	return ids, s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.Each(func(scan func(...any) error) error {

@@ -145,7 +145,7 @@ func (d deployed) afterReport(acknowledged int64, r *checkin.Report) deployed {
 	}
 	if a.Version != d.Version && checkVersion("version", a.Version) == nil { // it was installed with a release of the service point
 		d.Version = a.Version
-		if d.TargetVersion != "" { // the update has ended, with this version or a later one
+		if d.TargetVersion != "" { // the update has reached its target, or was superseded
 			d.TargetVersion, d.UpdateStatus = "", ""
 		}
 	}

@@ -126,9 +126,9 @@ type ResourceImport struct {
 	// Tag is the path of a tag that is set on the resource of each row, such as tags/import. GET returns it by number. The log lists the
 	// resources below into that have the tag but are not in the file: an earlier file contained them.
 	Tag string `api:"tag,createOnly" example:"tags/import"`
-	// Prune deletes these resources and everything in them, unless a row is rejected.
+	// Prune deletes the resources that have the tag but are not in the file, with everything in them, unless a row is rejected.
 	Prune bool `api:"prune,createOnly"`
-	// Deleted is the number of resources deleted.
+	// Deleted is the number of resources deleted by prune.
 	Deleted int64 `api:"deleted,readOnly"`
 }
 

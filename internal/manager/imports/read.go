@@ -38,7 +38,7 @@ type row struct {
 	wrong *problem.Problem
 }
 
-// wrongRow returns a row that cannot be read. The rows behind it can.
+// wrongRow returns a row that cannot be read. The rows after it can.
 func wrongRow(number int64, at, format string, args ...any) *row {
 	return &row{number: number, at: at, wrong: problem.BadRequest("InvalidFileDataValue", format, args...)}
 }
@@ -234,7 +234,7 @@ func (r *jsonReader) next() (*row, error) {
 		if _, err := r.in.Token(); err != nil {
 			return nil, badFile("the file ends within its list, behind resource %d", r.count)
 		}
-		for { // the members behind the array
+		for { // the members after the array
 			if _, err := r.in.Token(); errors.Is(err, io.EOF) {
 				return nil, io.EOF
 			} else if err != nil {

@@ -251,7 +251,7 @@ func (j *job) importAtOnce(ctx context.Context, in rowReader) error {
 		}
 		return err
 	}
-	n := 0                    // rows behind the last one tried may be wrong as well
+	n := 0                    // rows after the last one tried may be wrong as well
 	for i := range outcomes { // the other rows are rolled back
 		if outcomes[i].result != refused {
 			outcomes[i].result = undone

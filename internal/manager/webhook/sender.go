@@ -30,9 +30,9 @@ const (
 	idleSaveInterval = 30 * time.Second
 )
 
-// Tell encodes a transaction with its changes in the collections and directly below the parent, up to most changes. Empty collections and
+// Tell encodes a transaction with its changes in the collections and directly below the parent, up to limit changes. Empty collections and
 // parent 0 mean all. It returns nil if there are no such changes.
-type Tell func(ctx context.Context, e store.Entry, collections []string, parent int64, most int) ([]byte, error)
+type Tell func(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error)
 
 // Sender sends changes to webhooks. One manager of a database at a time does so.
 type Sender struct {
