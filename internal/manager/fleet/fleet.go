@@ -163,7 +163,7 @@ func (s *Service) Attend(ctx context.Context) {
 		case <-s.changedElsewhere:
 		}
 		if err := s.wakeChanged(ctx); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "changed service points not found out", "error", err)
+			s.log.ErrorContext(ctx, "reading changed service points failed", "error", err)
 		}
 	}
 }

@@ -388,8 +388,8 @@ func (w *waitingCheckIn) sendAsync(f *wakeResult) {
 	}()
 }
 
-// mayConcernOne reports whether an error of a transaction for several service points may be caused by one of them: the database is
-// available and the time has not run out.
+// mayConcernOne reports whether an error of a transaction for several service points may be caused by one of them. It may if the database
+// is available and the time has not run out.
 func mayConcernOne(ctx context.Context, err error) bool {
 	p, known := problem.As(store.Unavailable(err))
 	return err != nil && ctx.Err() == nil && (!known || p.Status < http.StatusInternalServerError)

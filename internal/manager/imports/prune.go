@@ -15,7 +15,7 @@ import (
 )
 
 // An import with a tag sets the tag on the resource of each row. An absent resource has the tag and is below the target of the import, but
-// is not the resource of a row: an earlier version of the file contained it.
+// is not the resource of a row. An earlier version of the file contained it.
 
 // absentAtOnce is the number of absent resources that one transaction handles, and pruneTime the time after which it handles no more.
 const (
@@ -254,8 +254,8 @@ func (j *job) setDeleted(ctx context.Context, n int64) error {
 	})
 }
 
-// Prefixes of log lines about an absent resource: one that is kept, one that a dry run would delete, and one that is kept because rows were
-// rejected and may be about it.
+// Prefixes of log lines about absent resources: one that is kept, one that a dry run would delete, and one that a rejected row may
+// describe, so that it is kept.
 const (
 	absentKept    = "not in the file, kept (prune deletes it): "
 	absentDeleted = "not in the file, would be deleted: "
