@@ -11,14 +11,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// flagSchedule is the name of the schedule that the command line of a manager asks for.
+// flagSchedule is the name of the schedule created by the command line of a manager.
 const flagSchedule = "every"
 
-// firstAfter is how long behind the start of a manager the first backup of a new schedule is due: nobody is to be without one for a day.
-const firstAfter = time.Minute
+// firstBackupDelay is the time from the start of a manager to the first backup of a new schedule. It is short, so that there is a backup on
+// the first day.
+const firstBackupDelay = time.Minute
 
-// Every lets a schedule of its own make a backup each interval, of which keep are kept. An interval of 0 changes nothing: a
-// schedule that is there stays as it is.
+// Every creates or changes the schedule flagSchedule to make a backup each interval and to keep the given number of files. An interval of 0
+// changes nothing: an existing schedule stays as it is.
 func Every(ctx context.Context, a *resource.API, interval time.Duration, keep int64) error {
 	if interval == 0 {
 		return nil
@@ -38,8 +39,8 @@ func Every(ctx context.Context, a *resource.API, interval time.Duration, keep in
 			return err
 		}
 		if len(there) == 0 {
-			x := &DatabaseBackupSchedule{StartDateTime: tx.Now().Add(firstAfter).UTC().Truncate(time.Second), Interval: length, MaxFileCount: keep,
-				LocalBackupsEnabled: true}
+			x := &DatabaseBackupSchedule{StartDateTime: tx.Now().Add(firstBackupDelay).UTC().Truncate(time.Second), Interval: length,
+				MaxFileCount: keep, LocalBackupsEnabled: true}
 			x.Type, x.Name, x.Parent = "DatabaseBackupSchedule", flagSchedule, database.ID
 			_, err = c.Create(a.TypeNamed(x.Type), x)
 			return err

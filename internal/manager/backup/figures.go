@@ -8,21 +8,21 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Figures are what there is of backups.
+// Figures are counts and times of backups.
 type Figures struct {
-	// Last is when the last one was made; nil where there is none, also where some were sent. LastBytes is how large it is.
+	// Last is the time of the last backup, without files received from clients; nil if there is none. LastBytes is its size.
 	Last      *time.Time `json:"last"`
 	LastBytes int64      `json:"lastBytes"`
-	// Files is how many there are, Schedules how many schedules make some by themselves.
+	// Files is the number of backup files, Schedules the number of schedules that make backups repeatedly.
 	Files     int64 `json:"files"`
 	Schedules int64 `json:"schedules"`
-	// Due is since when one is due that was not made; nil where none is.
+	// Due is the time since when a scheduled backup is missing; nil if none is.
 	Due *time.Time `json:"due"`
-	// UploadFault says why backups could not be uploaded to another machine; empty where none failed.
+	// UploadFault is the reason why backups could not be uploaded to another machine; empty if none failed.
 	UploadFault string `json:"uploadFault,omitempty"`
 }
 
-// FiguresOf reads them.
+// FiguresOf reads the figures.
 func FiguresOf(tx *store.Tx, a *resource.API) (f Figures, err error) {
 	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(files)}, func(row *store.Resource) error {
 		o, err := a.Object(row)
@@ -54,14 +54,14 @@ func FiguresOf(tx *store.Tx, a *resource.API) (f Figures, err error) {
 		if fault != "" && f.UploadFault == "" {
 			f.UploadFault = s.Name + ": " + fault
 		}
-		if at := time.UnixMilli(made).UTC(); made > 0 && (f.Last == nil || f.Last.Before(at)) { // where none is kept here
+		if at := time.UnixMilli(made).UTC(); made > 0 && (f.Last == nil || f.Last.Before(at)) { // none is kept here
 			f.Last = &at
 		}
 		if s.StartDateTime.IsZero() || schema.LengthOf(s.Interval) == 0 {
 			return nil
 		}
 		f.Schedules++
-		var last int64 // when it was due last
+		var last int64 // the last scheduled time
 		if err := tx.QueryRow("SELECT coalesce(max(last), 0) FROM timetable WHERE schedule = ?", row.ID).Scan(&last); err != nil {
 			return err
 		}

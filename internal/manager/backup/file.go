@@ -19,10 +19,10 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// files is the name of the collection of backup files, and the topic that is touched when there is something to do.
+// files is the name of the collection of backup files, and of the topic that is touched when the runner has work.
 const files = "backups"
 
-// registerFiles declares the collection of backup files, and what is to be done for backups.
+// registerFiles declares the collection of backup files, and the tables of pending work.
 func registerFiles(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: files, Migrations: migrations, Tables: []store.Table{
 		{Name: "backup_due", Columns: []string{"schedule", "asked"}, Key: 1, Derived: "a backup that is restored is no reason to make one"},
@@ -31,60 +31,61 @@ func registerFiles(r *resource.Registry) {
 			Derived: "it is about files of a machine"},
 		{Name: "backup_sent", Columns: []string{"file", "number", "place", "data"}, Key: 2, Derived: "it becomes a file of a machine"}}})
 	r.Collection(resource.Collection{Name: files, Local: true, Hidden: true, Unlogged: true, NoSearch: true, Guard: resource.Administration,
-		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Check: check, Open: open}}, &DatabaseBackupFile{})
+		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Check: checkSent, Open: openFile}}, &DatabaseBackupFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &DatabaseLog{})
 }
 
-// DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, or that it was sent to, which portolan
-// restore takes. It is sent and fetched as it is (multipart/form-data, application/octet-stream).
+// DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it or received it. portolan restore reads
+// it. It is uploaded and downloaded unchanged (multipart/form-data, application/octet-stream).
 type DatabaseBackupFile struct {
 	schema.Head `head:"readOnly" parents:"databases"`
-	// Size is how long it is, in bytes.
+	// Size is the size of the file, in bytes.
 	Size int64 `api:"size,readOnly"`
-	// ModificationDateTime is when it was made, or sent.
+	// ModificationDateTime is the time at which it was made or received.
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
-	// Host is the machine that it lies on.
+	// Host is the machine that has the file.
 	Host string `api:"host,readOnly"`
-	// Place names the directory that it lies in.
+	// Place identifies the directory that has the file.
 	Place string `api:"place,readOnly"`
-	// Sent says that it was sent to the manager, from wherever: it does not count as a backup of this database.
+	// Sent means that a client uploaded it to the manager. It does not count as a backup of this database.
 	Sent bool `api:"sent,readOnly"`
-	// Schedule is the schedule that it was made by.
+	// Schedule is the schedule that made it.
 	Schedule schema.Ref `api:"schedule,hidden" ref:"DatabaseBackupSchedule" onDelete:"clear"`
 }
 
-// DatabaseLog is a log of the database; it has none of its own: the manager's log has what is to be said.
+// DatabaseLog is a log of the database. There are none: all messages are in the manager's log.
 type DatabaseLog struct {
 	schema.Head `head:"readOnly" parents:"databases" post:"no"`
-	// Size is how long it is, in bytes.
+	// Size is the size of the log, in bytes.
 	Size *int64 `api:"size,readOnly"`
-	// ModificationDateTime is when it was last written.
+	// ModificationDateTime is the time of the last entry.
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
 }
 
-// BeforeDelete has the file taken away once that is committed.
+// BeforeDelete requests the removal of the file after the commit.
 func (x *DatabaseBackupFile) BeforeDelete(c *resource.Change) error {
 	c.Tx.Touch(files)
 	if err := c.Tx.Write("DELETE FROM backup_sent WHERE file = ?", x.ID); err != nil {
 		return err
 	}
-	return c.Tx.Write("INSERT INTO backup_gone (place, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Place, x.file())
+	return c.Tx.Write("INSERT INTO backup_gone (place, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Place, x.relativePath())
 }
 
-// partSize is how much of a file is sent at a time, in bytes.
+// partSize is the number of bytes of a file that are read at a time.
 const partSize = 1 << 20
 
-// open gives how long a backup file is, and what reads its parts.
-func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error) {
+// openFile returns the size of a backup file, and a function that reads its parts.
+func openFile(row *store.Resource, a *resource.API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error) {
 	o, err := a.Object(row)
 	if err != nil {
 		return 0, nil, err
 	}
 	x := o.(*DatabaseBackupFile)
-	// It stays open until the last part was read, whoever deletes it meanwhile; os closes it when nothing refers to it any more.
-	path := filepath.Join(optionsOf(a).Dir, x.file())
+	// The file stays open until the last part was read, even if it is deleted meanwhile. The os package closes it when it is no longer
+	// referenced.
+	path := filepath.Join(optionsOf(a).Dir, x.relativePath())
 	f, err := os.Open(path)             //nolint:gosec // in the manager's own directory
-	if errors.Is(err, fs.ErrNotExist) { // it is listed a moment before it has its name
+	if errors.Is(err, fs.ErrNotExist) { // a file is listed a moment before it is renamed
 		f, err = os.Open(strings.TrimSuffix(path, suffix) + unfinished) //nolint:gosec // as above
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +106,7 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 	return info.Size(), func(_ *store.Tx, number int) ([]byte, error) { return readPart(f, int64(number-1)*partSize) }, nil
 }
 
-// readPart reads a part of a file from a place on; nil behind its end.
+// readPart reads a part of a file from an offset; it returns nil after the end.
 func readPart(f *os.File, from int64) ([]byte, error) {
 	part := make([]byte, partSize)
 	n, err := f.ReadAt(part, from)

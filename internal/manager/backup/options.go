@@ -6,17 +6,17 @@ import (
 	"portolan/internal/engine/resource"
 )
 
-// Options are how the manager was started, and what its backups share.
+// Options are the settings of the manager for backups, and the state that its requests share.
 type Options struct {
-	// Dir is the directory for backups; empty where there is none.
+	// Dir is the directory for backups; empty if there is none.
 	Dir string
-	// place is held while the file that names the directory may be made; verify has room for the one sent backup that is verified: that
-	// takes a processor for a while.
+	// place is locked while the file that names the directory is read or created. verify has space for one token: only one received backup
+	// is verified at a time, as this takes much processor time.
 	place  *sync.Mutex
 	verify chan struct{}
 }
 
-// NewOptions returns the options of a manager with a directory for backups, or with none.
+// NewOptions returns the options of a manager with a directory for backups; an empty dir means none.
 func NewOptions(dir string) Options {
 	return Options{Dir: dir, place: &sync.Mutex{}, verify: make(chan struct{}, 1)}
 }

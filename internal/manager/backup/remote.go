@@ -24,10 +24,10 @@ import (
 	"portolan/internal/manager/remote"
 )
 
-// uploadAgainAfter is the time between attempts to upload files after one has failed.
-const uploadAgainAfter = 5 * time.Minute
+// uploadRetryInterval is the time between attempts to upload files after one has failed.
+const uploadRetryInterval = 5 * time.Minute
 
-// checkRemote refuses settings of a schedule by which no file can be uploaded. Another host takes the host key away.
+// checkRemote returns an error if files cannot be uploaded with the settings of a schedule. A new host deletes the host key.
 func (x *DatabaseBackupSchedule) checkRemote(c *resource.Change) error {
 	if old, ok := c.Old.(*DatabaseBackupSchedule); ok && old.RemoteHost != x.RemoteHost && !c.Given["remoteHostKey"] {
 		x.RemoteHostKey = ""
@@ -63,7 +63,7 @@ func (x *DatabaseBackupSchedule) checkRemote(c *resource.Change) error {
 	return x.checkAlone(c)
 }
 
-// checkAlone refuses a second schedule whose files have the same prefix in the same directory: each would remove the oldest files of both.
+// checkAlone rejects a second schedule whose files have the same prefix in the same directory: each would remove the oldest files of both.
 func (x *DatabaseBackupSchedule) checkAlone(c *resource.Change) error {
 	return c.Each(store.InCollection(schedules), func(row *store.Resource, o schema.Object) error {
 		other, ok := o.(*DatabaseBackupSchedule)
@@ -76,7 +76,7 @@ func (x *DatabaseBackupSchedule) checkAlone(c *resource.Change) error {
 	})
 }
 
-// checkAddress refuses a host and a directory that the protocol cannot reach.
+// checkAddress returns an error if the protocol cannot reach the host or the directory.
 func (x *DatabaseBackupSchedule) checkAddress() error {
 	if x.TransferProtocol == "" {
 		return nil
@@ -99,7 +99,7 @@ func (x *DatabaseBackupSchedule) BeforeDelete(c *resource.Change) error {
 	return c.Tx.Write("DELETE FROM backup_remote WHERE schedule = ?", x.ID)
 }
 
-// complete shows when schedules are due, and when the newest file was made that was uploaded.
+// complete adds the times of schedules, and the time of the newest uploaded file.
 func complete(tx *store.Tx, rows []*store.Resource) error {
 	if err := timetable.Complete(tx, rows); err != nil {
 		return err
@@ -126,33 +126,33 @@ func complete(tx *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// An upload may take leastUploadTime, and a second more for each uploadRate bytes: it takes its turn among the backups.
+// An upload may take minUploadTime, and one second more for each uploadRate bytes. Backups and other uploads wait for it.
 const (
-	leastUploadTime = 2 * time.Minute
-	uploadRate      = 256 << 10
+	minUploadTime = 2 * time.Minute
+	uploadRate    = 256 << 10
 )
 
-// time gives how long an upload may take.
-func (u upload) time() time.Duration {
+// timeout returns the maximum duration of an upload.
+func (u upload) timeout() time.Duration {
 	size := int64(0)
 	for _, f := range u.files {
 		size += f.Size
 	}
-	return leastUploadTime + time.Duration(size/uploadRate)*time.Second
+	return minUploadTime + time.Duration(size/uploadRate)*time.Second
 }
 
-// wantUpload notes, in the transaction that lists a new file of a directory, that files of the schedule are to be uploaded from there.
-func wantUpload(tx *store.Tx, schedule int64, place string) error {
+// requestUpload records, in the transaction that lists a new file of a directory, that files of the schedule must be uploaded from there.
+func requestUpload(tx *store.Tx, schedule int64, place string) error {
 	return tx.Write("INSERT INTO backup_remote (schedule, place, pending) VALUES (?, ?, 1) "+
 		"ON CONFLICT (schedule, place) DO UPDATE SET pending = 1", schedule, place)
 }
 
-// uploadDue uploads the files of this machine that are to be uploaded. A schedule whose files could not be uploaded is tried again after
-// uploadAgainAfter, and at once with another target.
-func (r *Runner) uploadDue(ctx context.Context) error {
-	place, err := optionsOf(r.api).placeOf()
+// uploadPending uploads the pending files of this machine. A schedule whose upload failed is retried after uploadRetryInterval, and at once
+// with another target.
+func (r *Runner) uploadPending(ctx context.Context) error {
+	place, err := optionsOf(r.api).readPlace()
 	if err != nil {
-		return nil //nolint:nilerr // as for what is taken away
+		return nil // as in removeDeleted
 	}
 	var due []int64
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
@@ -167,28 +167,28 @@ func (r *Runner) uploadDue(ctx context.Context) error {
 		return err
 	}
 	for _, id := range due {
-		if waits, err := r.uploadWaits(ctx, id); err != nil || waits {
+		if waits, err := r.isUploadPaused(ctx, id); err != nil || waits {
 			if err != nil {
 				return err
 			}
 			continue
 		}
 		delete(r.failed, id)
-		if err := r.uploadBy(ctx, id, place); err != nil {
+		if err := r.uploadSchedule(ctx, id, place); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// failedUpload is an upload that has failed: when it is tried again, and to which target it was.
+// failedUpload is a failed upload: the time of the next attempt, and its target.
 type failedUpload struct {
 	again time.Time
 	to    remote.Target
 }
 
-// uploadWaits reports whether an upload has failed and is not yet tried again. Another target is tried at once.
-func (r *Runner) uploadWaits(ctx context.Context, id int64) (waits bool, err error) {
+// isUploadPaused reports whether an upload has failed and is not yet retried. Another target is tried at once.
+func (r *Runner) isUploadPaused(ctx context.Context, id int64) (waits bool, err error) {
 	failed, ok := r.failed[id]
 	if !ok || !time.Now().Before(failed.again) {
 		return false, nil
@@ -206,15 +206,15 @@ func (r *Runner) uploadWaits(ctx context.Context, id int64) (waits bool, err err
 	return waits, err
 }
 
-// upload is a schedule whose files are to be uploaded.
+// upload is a schedule with files to upload.
 type upload struct {
 	schedule *DatabaseBackupSchedule
 	to       remote.Target
 	place    string
-	files    []*DatabaseBackupFile // those of the place, oldest first
+	files    []*DatabaseBackupFile // the files of the place, oldest first
 }
 
-// uploadOf reads a schedule and its files; without a schedule where nothing is to be uploaded any more.
+// uploadOf reads a schedule and its files. The schedule is nil if it was deleted or no longer uploads files.
 func (r *Runner) uploadOf(ctx context.Context, id int64, place string) (u upload, err error) {
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
 		u = upload{place: place}
@@ -236,11 +236,11 @@ func (r *Runner) uploadOf(ctx context.Context, id int64, place string) (u upload
 	return u, err
 }
 
-// scheduleOf reads a schedule; nil where it was deleted.
+// scheduleOf reads a schedule; nil if it was deleted.
 func (r *Runner) scheduleOf(tx *store.Tx, id int64) (*DatabaseBackupSchedule, error) {
 	row, err := tx.Get(id)
 	if store.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	if err != nil {
 		return nil, err
@@ -250,14 +250,14 @@ func (r *Runner) scheduleOf(tx *store.Tx, id int64) (*DatabaseBackupSchedule, er
 	return x, err
 }
 
-// targetOf gives where the files of a schedule are uploaded to.
+// targetOf returns the upload target of a schedule.
 func (r *Runner) targetOf(tx *store.Tx, x *DatabaseBackupSchedule) (remote.Target, error) {
 	secrets, err := r.api.Secrets(tx, x)
 	return remote.Target{Host: x.RemoteHost, Directory: x.RemoteDirectory, User: x.RemoteUser, Password: secrets["remotePassword"],
 		HostKey: x.RemoteHostKey}, err
 }
 
-// eachFile gives the files that were made by a schedule, oldest first.
+// eachFile calls give for the files made by a schedule, oldest first.
 func (r *Runner) eachFile(tx *store.Tx, schedule int64, give func(*store.Resource, *DatabaseBackupFile) error) error {
 	var rows []*store.Resource
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(files),
@@ -282,8 +282,8 @@ func (r *Runner) eachFile(tx *store.Tx, schedule int64, give func(*store.Resourc
 	return nil
 }
 
-// uploadBy uploads the files of a schedule, and notes the result.
-func (r *Runner) uploadBy(ctx context.Context, id int64, place string) error {
+// uploadSchedule uploads the files of a schedule and writes the result.
+func (r *Runner) uploadSchedule(ctx context.Context, id int64, place string) error {
 	u, err := r.uploadOf(ctx, id, place)
 	if err != nil {
 		return err
@@ -293,28 +293,28 @@ func (r *Runner) uploadBy(ctx context.Context, id int64, place string) error {
 			return tx.Write("UPDATE backup_remote SET pending = 0, fault = '' WHERE schedule = ?", id)
 		})
 	}
-	within, end := context.WithTimeout(ctx, u.time())
-	came := r.uploadFiles(within, u)
+	within, end := context.WithTimeout(ctx, u.timeout())
+	result := r.uploadFiles(within, u)
 	if within.Err() != nil {
-		came.failure = fmt.Errorf("stopped after %s: %w", u.time(), came.failure)
+		result.failure = fmt.Errorf("stopped after %s: %w", u.timeout(), result.failure)
 	}
 	end()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	r.Uploaded(came.failure == nil)
-	if came.failure != nil {
-		r.failed[id] = failedUpload{time.Now().Add(uploadAgainAfter), u.to}
-		r.log.Warn("backups could not be uploaded", "schedule", u.schedule.Name, "host", u.to.Host, "error", came.failure)
+	r.Uploaded(result.failure == nil)
+	if result.failure != nil {
+		r.failed[id] = failedUpload{time.Now().Add(uploadRetryInterval), u.to}
+		r.log.Warn("backup upload failed", "schedule", u.schedule.Name, "host", u.to.Host, "error", result.failure)
 	}
 	return r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		return r.noteUpload(&resource.Change{Tx: tx, API: r.api, Extra: map[string]string{}}, u, came)
+		return r.saveUploadResult(&resource.Change{Tx: tx, API: r.api, Extra: map[string]string{}}, u, result)
 	})
 }
 
-// uploaded is the result of an upload: the names of the files that were uploaded, the key that the machine has shown, and the error. whole
-// reports that the machine has all files.
-type uploaded struct {
+// uploadResult is the result of an upload: the names of the uploaded files, the host key of the machine, and the error. whole means that
+// the machine has all files.
+type uploadResult struct {
 	names   []string
 	hostKey string
 	whole   bool
@@ -322,51 +322,51 @@ type uploaded struct {
 }
 
 // uploadFiles uploads the files that the other machine lacks, and removes the oldest ones there beyond MaxFileCount.
-func (r *Runner) uploadFiles(ctx context.Context, u upload) (came uploaded) {
+func (r *Runner) uploadFiles(ctx context.Context, u upload) (result uploadResult) {
 	var there remote.Dir
-	if there, came.hostKey, came.failure = remote.Dial(ctx, u.schedule.TransferProtocol, u.to); came.failure != nil {
-		return came
+	if there, result.hostKey, result.failure = remote.Dial(ctx, u.schedule.TransferProtocol, u.to); result.failure != nil {
+		return result
 	}
-	defer func() { _ = there.Close() }() // what matters was answered before
+	defer func() { _ = there.Close() }() // all results were acknowledged before
 	var sizes map[string]int64
-	if sizes, came.failure = there.List(ctx); came.failure != nil {
-		return came
+	if sizes, result.failure = there.List(ctx); result.failure != nil {
+		return result
 	}
 	for _, file := range slices.Backward(u.files) { // the newest first
 		if size, ok := sizes[file.Name]; ok && size == file.Size {
 			continue
 		}
 		if err := r.uploadFile(ctx, there, file); err != nil {
-			came.failure = errors.Join(came.failure, fmt.Errorf("%s: %w", file.Name, err))
-			if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil { // here: the others are uploaded all the same
+			result.failure = errors.Join(result.failure, fmt.Errorf("%s: %w", file.Name, err))
+			if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil { // the file is missing here: the others are still uploaded
 				continue
 			}
-			return came
+			return result
 		}
-		sizes[file.Name], came.names = file.Size, append(came.names, file.Name)
+		sizes[file.Name], result.names = file.Size, append(result.names, file.Name)
 	}
-	if came.failure != nil {
-		return came
+	if result.failure != nil {
+		return result
 	}
-	came.whole = true
-	if err := tidy(ctx, there, u.schedule, slices.Sorted(maps.Keys(sizes))); err != nil {
-		came.failure = fmt.Errorf("all files are there, but %w", err)
+	result.whole = true
+	if err := removeOldest(ctx, there, u.schedule, slices.Sorted(maps.Keys(sizes))); err != nil {
+		result.failure = fmt.Errorf("all files are there, but %w", err)
 	}
-	return came
+	return result
 }
 
 // uploadFile uploads a file of this machine.
 func (r *Runner) uploadFile(ctx context.Context, there remote.Dir, file *DatabaseBackupFile) error {
-	f, err := os.Open(filepath.Join(optionsOf(r.api).Dir, file.file())) //nolint:gosec // in the manager's own directory
+	f, err := os.Open(filepath.Join(optionsOf(r.api).Dir, file.relativePath())) //nolint:gosec // in the manager's own directory
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // it is read alone
+	defer func() { _ = f.Close() }() // opened for reading only
 	return there.Put(ctx, file.Name, f, file.Size)
 }
 
-// tidy removes the oldest files of a schedule beyond MaxFileCount, and parts that an attempt has left. names are sorted.
-func tidy(ctx context.Context, there remote.Dir, x *DatabaseBackupSchedule, names []string) error {
+// removeOldest removes the oldest files of a schedule beyond MaxFileCount, and incomplete files of failed attempts. names are sorted.
+func removeOldest(ctx context.Context, there remote.Dir, x *DatabaseBackupSchedule, names []string) error {
 	own := regexp.MustCompile(`^` + regexp.QuoteMeta(x.prefix()) + `-\d{8}T\d{6}\.\d{3}Z` + regexp.QuoteMeta(suffix) + `(` +
 		regexp.QuoteMeta(remote.Part) + `)?$`)
 	names = slices.DeleteFunc(names, func(name string) bool { return !own.MatchString(name) })
@@ -385,9 +385,9 @@ func tidy(ctx context.Context, there remote.Dir, x *DatabaseBackupSchedule, name
 	return nil
 }
 
-// noteUpload notes the result of an upload: the key of the machine on the first connection, files that are not kept here, and events: of
-// files that were uploaded, and of the first failure. Where the settings were changed meanwhile, the upload stays pending.
-func (r *Runner) noteUpload(c *resource.Change, u upload, came uploaded) error {
+// saveUploadResult writes the result of an upload. It stores the host key of the first connection, deletes files that are not kept locally,
+// and adds events for uploaded files and for the first failure. If the settings were changed meanwhile, the upload stays pending.
+func (r *Runner) saveUploadResult(c *resource.Change, u upload, result uploadResult) error {
 	id := u.schedule.ID
 	now, err := r.scheduleOf(c.Tx, id)
 	if err != nil || now == nil {
@@ -397,45 +397,45 @@ func (r *Runner) noteUpload(c *resource.Change, u upload, came uploaded) error {
 	if err != nil || to != u.to || now.TransferProtocol != u.schedule.TransferProtocol {
 		return err
 	}
-	if came.hostKey != "" && now.RemoteHostKey == "" {
+	if result.hostKey != "" && now.RemoteHostKey == "" {
 		row, err := c.Tx.Get(id)
 		if err != nil {
 			return err
 		}
-		if _, err := c.Following().Change(row, func(o schema.Object) { o.(*DatabaseBackupSchedule).RemoteHostKey = came.hostKey }); err != nil {
+		if _, err := c.Following().Change(row, func(o schema.Object) { o.(*DatabaseBackupSchedule).RemoteHostKey = result.hostKey }); err != nil {
 			return err
 		}
 	}
-	if came.whole {
-		if err := r.noteWhole(c, u, now); err != nil {
+	if result.whole {
+		if err := r.saveCompleteUpload(c, u, now); err != nil {
 			return err
 		}
 	}
-	if len(came.names) > 0 {
+	if len(result.names) > 0 {
 		if err := event.Add(c.Tx, event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: now.Name,
 			Message: fmt.Sprintf("Backups by the schedule %s were uploaded to %s: %s", now.Name, now.RemoteHost,
-				strings.Join(came.names, ", "))}, id); err != nil {
+				strings.Join(result.names, ", "))}, id); err != nil {
 			return err
 		}
 	}
-	if came.failure == nil {
+	if result.failure == nil {
 		return c.Tx.Write("UPDATE backup_remote SET pending = 0, fault = '' WHERE schedule = ? AND place = ?", id, u.place)
 	}
 	var fault string
 	if err := c.Tx.QueryRow("SELECT fault FROM backup_remote WHERE schedule = ? AND place = ?", id, u.place).Scan(&fault); err != nil {
 		return err
 	}
-	if err := c.Tx.Write("UPDATE backup_remote SET fault = ? WHERE schedule = ? AND place = ?", came.failure.Error(), id,
+	if err := c.Tx.Write("UPDATE backup_remote SET fault = ? WHERE schedule = ? AND place = ?", result.failure.Error(), id,
 		u.place); err != nil || fault != "" {
 		return err
 	}
 	return event.Add(c.Tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: now.Name,
 		Message: fmt.Sprintf("The upload of backups by the schedule %s to %s has failed, and is tried again: %v", now.Name, now.RemoteHost,
-			came.failure)}, id)
+			result.failure)}, id)
 }
 
-// noteWhole notes that the other machine has all files of a schedule, and deletes those that are not kept here.
-func (r *Runner) noteWhole(c *resource.Change, u upload, now *DatabaseBackupSchedule) error {
+// saveCompleteUpload records that the other machine has all files of a schedule, and deletes those that are not kept locally.
+func (r *Runner) saveCompleteUpload(c *resource.Change, u upload, now *DatabaseBackupSchedule) error {
 	made := int64(0)
 	if len(u.files) > 0 {
 		made = u.files[len(u.files)-1].ModificationDateTime.UnixMilli()
@@ -456,7 +456,7 @@ func (r *Runner) noteWhole(c *resource.Change, u upload, now *DatabaseBackupSche
 	})
 }
 
-// Last gives when the newest backup was made that is listed, or that was uploaded to another machine; the zero time where none was.
+// Last returns the time of the newest backup that is listed or was uploaded to another machine; the zero time if there is none.
 func Last(tx *store.Tx) (last time.Time, err error) {
 	var made int64 // Unix milliseconds
 	if err := tx.QueryRow("SELECT coalesce(max(made), 0) FROM backup_remote").Scan(&made); err != nil {

@@ -23,60 +23,61 @@ import (
 	"portolan/internal/engine/timetable"
 )
 
-// Times of the work on backups.
+// Intervals of the runner.
 const (
-	lookEvery   = time.Second
-	leaseLength = 10 * time.Second
+	pollInterval = time.Second
+	leaseLength  = 10 * time.Second
 )
 
-// suffix ends the names of backup files, unfinished those that are not whole yet.
+// suffix ends the names of backup files, unfinished those of incomplete files.
 const (
 	suffix     = ".portolan"
 	unfinished = archive.Unfinished
 )
 
-// Runner makes backups: of all managers of a database one at a time.
+// Runner makes backups. One manager of a database at a time does so.
 type Runner struct {
 	api   *resource.API
 	log   *slog.Logger
 	lease *store.Lease
 	clock *timetable.Clock
-	// idle is remembered where nothing is to be done.
+	// idle caches that there is no work.
 	idle *store.Cache[struct{}, bool]
 	// write writes a backup.
 	write func(ctx context.Context, w io.Writer) error
-	// Ended is told of each backup that was tried.
+	// Ended is called after each attempt to make a backup.
 	Ended func(whole bool)
-	// Uploaded is told of each attempt to upload the backups of a schedule to another machine.
+	// Uploaded is called after each attempt to upload the backups of a schedule.
 	Uploaded func(whole bool)
 
-	// What follows is Run's own: whether what was left in the directory was seen to, and the files that cannot be removed.
-	settled bool
-	stuck   []string
-	// sentAgain is before when no backup that was sent is made a file, as the last one could not be.
-	sentAgain time.Time
-	// failed are the last uploads by schedules, where they have failed.
+	// isRecovered means that recoverFiles has succeeded. reported are the files with an error that was logged. Only Run uses the fields
+	// from here on.
+	isRecovered bool
+	reported    []string
+	// retrySentAt is the time before which no received backup is saved as a file, because the last attempt failed.
+	retrySentAt time.Time
+	// failed are the last failed uploads, by schedule.
 	failed map[int64]failedUpload
 }
 
-// NewRunner makes what makes backups, as files in the manager's directory for them. Run runs it.
+// NewRunner returns a Runner that writes backups to the manager's directory. Run starts it.
 func NewRunner(a *resource.API, write func(ctx context.Context, w io.Writer) error, log *slog.Logger) *Runner {
 	return &Runner{api: a, log: log, write: write, lease: a.Store.NewLease(files, leaseLength), clock: timetable.NewClock(a, schedules),
 		idle: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{files}}), Ended: func(bool) {}, Uploaded: func(bool) {},
 		failed: map[int64]failedUpload{}}
 }
 
-// Run works until ctx ends. Without a directory there is nothing to do.
+// Run works until ctx ends. It returns at once if there is no directory.
 func (r *Runner) Run(ctx context.Context) {
 	if optionsOf(r.api).Dir == "" {
 		return
 	}
-	r.api.Store.Work(ctx, lookEvery, r.log, files, r.look, r.lease)
+	r.api.Store.Work(ctx, pollInterval, r.log, files, r.runOnce, r.lease)
 }
 
-// settle gives files their names that are listed and were not renamed, as where the manager was killed, and removes what is not listed of
-// those that were begun. Nobody else makes any meanwhile: the lease is held.
-func (r *Runner) settle(ctx context.Context) error {
+// recoverFiles renames files that are listed but were not renamed, for example because the manager was killed. It removes incomplete files
+// that are not listed. The lease ensures that no other manager is making files.
+func (r *Runner) recoverFiles(ctx context.Context) error {
 	left, err := os.ReadDir(optionsOf(r.api).Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -103,11 +104,11 @@ func (r *Runner) settle(ctx context.Context) error {
 	return err
 }
 
-// placeFile names the file of the directory for backups that says which directory it is.
+// placeFile is a file in the directory for backups with an identifier of the directory.
 const placeFile = ".place"
 
-// placeOf returns the name of the directory for backups, which is made where it is missing.
-func (o Options) placeOf() (string, error) {
+// readPlace returns the identifier of the directory for backups. It creates the directory and the identifier if they are missing.
+func (o Options) readPlace() (string, error) {
 	dir := o.Dir
 	o.place.Lock()
 	defer o.place.Unlock()
@@ -123,8 +124,8 @@ func (o Options) placeOf() (string, error) {
 	return string(text), err
 }
 
-// look does what there is to do.
-func (r *Runner) look(ctx context.Context) error {
+// runOnce does all pending work.
+func (r *Runner) runOnce(ctx context.Context) error {
 	due, err := r.clock.Due(ctx)
 	if err != nil {
 		return err
@@ -132,48 +133,48 @@ func (r *Runner) look(ctx context.Context) error {
 	if idle, known := r.idle.Now(struct{}{}); known && idle && !due {
 		return nil
 	}
-	if err := r.takeAway(ctx); err != nil {
+	if err := r.removeDeleted(ctx); err != nil {
 		return err
 	}
-	if err := r.keepSent(ctx); err != nil {
+	if err := r.saveSentFiles(ctx); err != nil {
 		return err
 	}
 	if held, err := r.lease.Take(ctx); err != nil || !held {
 		return err
 	}
 	defer r.lease.Keep(ctx, r.log)()
-	if !r.settled {
-		err := r.settle(ctx)
-		if r.settled = err == nil; err != nil && ctx.Err() == nil { // whoever wants a backup is told
-			r.log.Warn("the directory for backups cannot be looked at", "reason", err)
+	if !r.isRecovered {
+		err := r.recoverFiles(ctx)
+		if r.isRecovered = err == nil; err != nil && ctx.Err() == nil { // a request for a backup reports it as well
+			r.log.Warn("backup directory not readable", "reason", err)
 		}
 	}
 	if due {
 		if err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			return r.clock.Turn(&resource.Change{Tx: tx, API: r.api}, func(row *store.Resource, _ timetable.Schedule) error {
-				return ask(tx, row.ID)
+				return requestBackup(tx, row.ID)
 			})
 		}); err != nil {
 			return err
 		}
 	}
-	asked, err := r.asked(ctx)
+	asked, err := r.pendingSchedules(ctx)
 	for schedule, times := range asked {
 		if err == nil {
-			err = r.make(ctx, schedule, times)
+			err = r.makeBackup(ctx, schedule, times)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return r.uploadDue(ctx)
+	return r.uploadPending(ctx)
 }
 
-// asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor
-// files to take away, to write or to upload.
-func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
-	place, err := optionsOf(r.api).placeOf()
-	if err != nil { // whoever wants a backup is told
+// pendingSchedules returns the schedules with a requested backup, and the number of requests of each. It remembers if there are none, and
+// no files to remove, to save or to upload.
+func (r *Runner) pendingSchedules(ctx context.Context) (ids map[int64]int64, err error) {
+	place, err := optionsOf(r.api).readPlace()
+	if err != nil { // a request for a backup reports it
 		place = ""
 	}
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
@@ -199,12 +200,12 @@ func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 	return ids, err
 }
 
-// takeAway removes the files of this machine that were deleted.
-func (r *Runner) takeAway(ctx context.Context) error {
+// removeDeleted removes files of this machine whose backup was deleted.
+func (r *Runner) removeDeleted(ctx context.Context) error {
 	var names []string
-	place, err := optionsOf(r.api).placeOf()
+	place, err := optionsOf(r.api).readPlace()
 	if err != nil {
-		return nil //nolint:nilerr // a directory that cannot be made has no files; whoever wants a backup is told
+		return nil //nolint:nilerr // a directory that cannot be created has no files; a request for a backup reports the error
 	}
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
 		names = nil
@@ -222,9 +223,9 @@ func (r *Runner) takeAway(ctx context.Context) error {
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return false
 		}
-		if !slices.Contains(r.stuck, name) { // it is tried again, and said once
-			r.stuck = append(r.stuck, name)
-			r.log.Warn("a backup file that was deleted cannot be removed", "file", name, "reason", err)
+		if !slices.Contains(r.reported, name) { // it is retried, and logged once
+			r.reported = append(r.reported, name)
+			r.log.Warn("deleted backup file not removed", "file", name, "reason", err)
 		}
 		return true
 	})
@@ -242,8 +243,9 @@ func (r *Runner) takeAway(ctx context.Context) error {
 	})
 }
 
-// make makes a backup by a schedule, and forgets that it was asked for, so many times, also where it could not be made: that is an event.
-func (r *Runner) make(ctx context.Context, schedule, asked int64) error {
+// makeBackup makes a backup by a schedule and deletes the given number of requests. If the backup fails, the requests are deleted as well,
+// and an event reports it.
+func (r *Runner) makeBackup(ctx context.Context, schedule, asked int64) error {
 	var x *DatabaseBackupSchedule
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
 		x = nil
@@ -263,7 +265,7 @@ func (r *Runner) make(ctx context.Context, schedule, asked int64) error {
 	var made *DatabaseBackupFile
 	var failure error
 	if x != nil {
-		r.settled = false // a file has its name once it is listed
+		r.isRecovered = false // the file is renamed after it is listed
 		made, failure = r.writeFile(ctx, x)
 		if ctx.Err() != nil { // the next manager makes it
 			return ctx.Err()
@@ -271,14 +273,14 @@ func (r *Runner) make(ctx context.Context, schedule, asked int64) error {
 		r.Ended(failure == nil)
 	}
 	if failure != nil {
-		r.log.Error("a backup could not be made", "schedule", x.Name, "error", failure)
+		r.log.Error("backup failed", "schedule", x.Name, "error", failure)
 	}
 	err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		tx.Touch(files)
 		if err := tx.Write("DELETE FROM backup_due WHERE schedule = ? AND asked = ?", schedule, asked); err != nil || x == nil {
 			return err
 		}
-		if _, err := tx.Head(schedule); store.IsNotFound(err) { // it was deleted meanwhile: nobody wants the file
+		if _, err := tx.Head(schedule); store.IsNotFound(err) { // deleted in the meantime: the file is not needed
 			return nil
 		} else if err != nil {
 			return err
@@ -287,21 +289,21 @@ func (r *Runner) make(ctx context.Context, schedule, asked int64) error {
 			return event.Add(tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
 				Message: fmt.Sprintf("The backup by the schedule %s could not be made: %v", x.Name, failure)}, schedule)
 		}
-		return r.note(&resource.Change{Tx: tx, API: r.api}, x, *made)
+		return r.saveBackup(&resource.Change{Tx: tx, API: r.api}, x, *made)
 	})
 	if made == nil || failure != nil {
 		return err
 	}
 	if err == nil {
-		err = r.settle(ctx)
-		r.settled = err == nil
+		err = r.recoverFiles(ctx)
+		r.isRecovered = err == nil
 	}
 	return err
 }
 
-// writeFile writes a backup, on the disk by another name than the one that it has once it is listed.
+// writeFile writes a backup under a temporary name. It is renamed after it is listed.
 func (r *Runner) writeFile(ctx context.Context, x *DatabaseBackupSchedule) (*DatabaseBackupFile, error) {
-	place, err := optionsOf(r.api).placeOf()
+	place, err := optionsOf(r.api).readPlace()
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +331,7 @@ func (r *Runner) writeFile(ctx context.Context, x *DatabaseBackupSchedule) (*Dat
 	return made, nil
 }
 
-// syncDir has the names in a directory on the disk.
+// syncDir writes the names in a directory to disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the manager's own
 	if err != nil {
@@ -338,8 +340,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// note lists a file that was made, and lets the oldest ones of its schedule go.
-func (r *Runner) note(c *resource.Change, x *DatabaseBackupSchedule, made DatabaseBackupFile) error {
+// saveBackup lists a new file, and deletes the oldest files of its schedule.
+func (r *Runner) saveBackup(c *resource.Change, x *DatabaseBackupSchedule, made DatabaseBackupFile) error {
 	if _, err := c.Following().Create(c.API.TypeNamed(made.Type), &made); err != nil {
 		return err
 	}
@@ -356,7 +358,7 @@ func (r *Runner) note(c *resource.Change, x *DatabaseBackupSchedule, made Databa
 		}
 	}
 	if x.RemoteBackupsEnabled {
-		if err := wantUpload(c.Tx, x.ID, made.Place); err != nil {
+		if err := requestUpload(c.Tx, x.ID, made.Place); err != nil {
 			return err
 		}
 	}

@@ -23,20 +23,20 @@ import (
 	"portolan/internal/engine/store/archive"
 )
 
-// sentTo is where a backup that was sent goes: what check has found out without a transaction, as a directory may hang.
+// sentTo is the name and place of a received backup. checkSent determines them outside of a transaction, because a directory may hang.
 type sentTo struct {
 	name, place string
 }
 
-// check refuses what is sent and is no whole backup that this portolan can restore, and finds where it goes.
-func check(ctx context.Context, c *resource.Content, a *resource.API) (any, error) {
+// checkSent rejects a received file unless it is a complete backup that this version of portolan can restore. It returns a sentTo.
+func checkSent(ctx context.Context, c *resource.Content, a *resource.API) (any, error) {
 	options := optionsOf(a)
 	dir := options.Dir
 	switch {
 	case dir == "":
 		return nil, problem.Conflict("ResourceConflictsWithOther", "the manager on %s has no directory for backups (--backup-dir)",
 			a.Manager.Hostname)
-	case !plainName.MatchString(c.Name):
+	case !sentName.MatchString(c.Name):
 		return nil, problem.Invalid("fileData", "%q is no name for a backup: send the file by a name of at most 100 letters, digits, "+
 			"dots, dashes and underscores", c.Name)
 	}
@@ -57,36 +57,36 @@ func check(ctx context.Context, c *resource.Content, a *resource.API) (any, erro
 		return nil, err
 	}
 	to := sentTo{name: strings.TrimSuffix(c.Name, suffix) + suffix}
-	if to.place, err = options.placeOf(); err != nil {
+	if to.place, err = options.readPlace(); err != nil {
 		return nil, err
 	}
 	if _, err := os.Lstat(filepath.Join(dir, sentFolder, to.name)); err == nil {
-		return nil, there(to.name)
+		return nil, errExists(to.name)
 	}
 	return to, nil
 }
 
-// there refuses a name that a backup has.
-func there(name string) error {
+// errExists returns the error for a name that a backup already has.
+func errExists(name string) error {
 	return problem.Conflict("ResourceAlreadyExists", "fileData: there is a backup %s already, or one that was deleted is being removed", name)
 }
 
-// plainName is what the file of a backup that is sent may be called.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+// sentName matches the allowed names of received backups.
+var sentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// sentFolder is the folder for what was sent, in the directory for backups: its files are not of this database, and portolan rehearse of
-// the directory is not to take one for its newest backup.
+// sentFolder is the folder for received backups in the directory for backups. It is separate, because they are not of this database:
+// portolan rehearse must not use one as the newest backup.
 const sentFolder = "sent"
 
-// file is the path of the file in the directory for backups.
-func (x *DatabaseBackupFile) file() string {
+// relativePath returns the path of the file in the directory for backups.
+func (x *DatabaseBackupFile) relativePath() string {
 	if x.Sent {
 		return filepath.Join(sentFolder, x.Name)
 	}
 	return x.Name
 }
 
-// BeforeWrite takes the file that was sent: it gets a name that ends as those of all backups.
+// BeforeWrite sets the fields of a received backup. Its name gets the suffix of backups.
 func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() || !c.Creates() {
 		return nil
@@ -105,17 +105,17 @@ func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	var going bool
-	if err := c.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM backup_gone WHERE place = ? AND name = ?)", x.Place, x.file()).
+	if err := c.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM backup_gone WHERE place = ? AND name = ?)", x.Place, x.relativePath()).
 		Scan(&going); err != nil {
 		return err
 	}
 	if len(found) > 0 || going {
-		return there(x.Name)
+		return errExists(x.Name)
 	}
 	return nil
 }
 
-// AfterWrite keeps what was sent until it is a file, which it becomes once that is committed.
+// AfterWrite stores the received data in the database. The runner saves it as a file after the commit.
 func (x *DatabaseBackupFile) AfterWrite(c *resource.Change) error {
 	if c.Content == nil {
 		return nil
@@ -128,15 +128,15 @@ func (x *DatabaseBackupFile) AfterWrite(c *resource.Change) error {
 	})
 }
 
-// againAfter is how long after a backup that was sent could not be kept as a file it is tried again.
-const againAfter = time.Minute
+// sentRetryInterval is the time between attempts to save a received backup as a file after one has failed.
+const sentRetryInterval = time.Minute
 
-// keepSent makes what was sent to this manager files of its directory. One that is killed meanwhile does it anew. What cannot be kept is
-// said, and tried again later: it holds up nothing else.
-func (r *Runner) keepSent(ctx context.Context) error {
-	place, err := optionsOf(r.api).placeOf()
-	if err != nil || time.Now().Before(r.sentAgain) {
-		return nil //nolint:nilerr // as for what is taken away
+// saveSentFiles saves the backups received by this manager as files in its directory. A manager that was killed meanwhile starts again.
+// Failures are reported and retried later, so that they do not block other work.
+func (r *Runner) saveSentFiles(ctx context.Context) error {
+	place, err := optionsOf(r.api).readPlace()
+	if err != nil || time.Now().Before(r.retrySentAt) {
+		return nil // as in removeDeleted
 	}
 	var ids []int64
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -150,11 +150,11 @@ func (r *Runner) keepSent(ctx context.Context) error {
 	}); err != nil || len(ids) == 0 {
 		return err
 	}
-	r.sweepSent()
+	r.removePartialFiles()
 	for _, id := range ids {
-		if err := r.keepOne(ctx, id); err != nil && ctx.Err() == nil {
-			r.sentAgain = time.Now().Add(againAfter)
-			if err := r.notKept(ctx, id, err); err != nil {
+		if err := r.saveSentFile(ctx, id); err != nil && ctx.Err() == nil {
+			r.retrySentAt = time.Now().Add(sentRetryInterval)
+			if err := r.reportNotSaved(ctx, id, err); err != nil {
 				return err
 			}
 		}
@@ -162,14 +162,14 @@ func (r *Runner) keepSent(ctx context.Context) error {
 	return nil
 }
 
-// notKept says of a backup that was sent that it cannot be kept as a file, once.
-func (r *Runner) notKept(ctx context.Context, id int64, reason error) error {
+// reportNotSaved reports once that a received backup cannot be saved as a file.
+func (r *Runner) reportNotSaved(ctx context.Context, id int64, reason error) error {
 	name := filepath.Join(sentFolder, strconv.FormatInt(id, 10))
-	if slices.Contains(r.stuck, name) {
+	if slices.Contains(r.reported, name) {
 		return nil
 	}
-	r.stuck = append(r.stuck, name)
-	r.log.Error("a backup that was sent cannot be kept as a file", "id", id, "error", reason)
+	r.reported = append(r.reported, name)
+	r.log.Error("sent backup not saved as a file", "id", id, "error", reason)
 	return r.api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		return event.Add(tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: name,
 			Message: fmt.Sprintf("A backup that was sent to %s cannot be kept as a file, and is tried again: %v", r.api.Manager.Hostname,
@@ -177,30 +177,31 @@ func (r *Runner) notKept(ctx context.Context, id int64, reason error) error {
 	})
 }
 
-// begunSent is what files are called that are being written, in the pattern of filepath.Match: hidden, and not for backups to be found.
-const begunSent = ".sent-*"
+// partialPattern is the pattern (filepath.Match) of the names of files being written. The names are hidden, so that these files are not
+// treated as backups.
+const partialPattern = ".sent-*"
 
-// sweepSent removes what is left of those that were being written when a manager was killed. Another manager of the same directory whose
-// file goes writes it anew.
-func (r *Runner) sweepSent() {
-	left, err := filepath.Glob(filepath.Join(optionsOf(r.api).Dir, sentFolder, begunSent))
+// removePartialFiles removes files that a killed manager has left incomplete. If another manager of the same directory was writing one, it
+// writes it again.
+func (r *Runner) removePartialFiles() {
+	left, err := filepath.Glob(filepath.Join(optionsOf(r.api).Dir, sentFolder, partialPattern))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.log.Warn("the directory for backups cannot be looked at", "reason", err)
+		r.log.Warn("backup directory not readable", "reason", err)
 	}
 }
 
-// keepOne makes a backup that was sent a file. Where it was deleted meanwhile there is nothing to keep.
-func (r *Runner) keepOne(ctx context.Context, id int64) error {
+// saveSentFile saves a received backup as a file. It does nothing if the backup was deleted meanwhile.
+func (r *Runner) saveSentFile(ctx context.Context, id int64) error {
 	if err := os.MkdirAll(filepath.Join(optionsOf(r.api).Dir, sentFolder), 0o700); err != nil {
 		return err
 	}
-	begun := filepath.Join(optionsOf(r.api).Dir, sentFolder, strings.ReplaceAll(begunSent, "*", rand.Text()))
+	begun := filepath.Join(optionsOf(r.api).Dir, sentFolder, strings.ReplaceAll(partialPattern, "*", rand.Text()))
 	x, err := r.writeSent(ctx, id, begun)
 	if err == nil && x != nil {
-		err = os.Rename(begun, filepath.Join(optionsOf(r.api).Dir, x.file()))
+		err = os.Rename(begun, filepath.Join(optionsOf(r.api).Dir, x.relativePath()))
 	}
 	if err != nil || x == nil {
 		return errors.Join(err, os.RemoveAll(begun))
@@ -211,7 +212,7 @@ func (r *Runner) keepOne(ctx context.Context, id int64) error {
 	return r.api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		tx.Touch(files)
 		n, err := tx.Exec("DELETE FROM backup_sent WHERE file = ?", id)
-		if err != nil || n == 0 { // it was deleted, and its file is about to go; or another manager has told of it
+		if err != nil || n == 0 { // it was deleted and its file will be removed, or another manager has reported it
 			return err
 		}
 		return event.Add(tx, event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
@@ -219,7 +220,7 @@ func (r *Runner) keepOne(ctx context.Context, id int64) error {
 	})
 }
 
-// writeSent writes what was sent into a file, out of one snapshot, and has it on the disk; nil where there is nothing any more.
+// writeSent writes a received backup to a file, from one snapshot, and syncs it. It returns nil if the backup no longer exists.
 func (r *Runner) writeSent(ctx context.Context, id int64, path string) (x *DatabaseBackupFile, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // in the manager's own directory
 	if err != nil {
@@ -227,7 +228,7 @@ func (r *Runner) writeSent(ctx context.Context, id int64, path string) (x *Datab
 	}
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
 		x = nil
-		if err := errors.Join(f.Truncate(0), seekStart(f)); err != nil { // where it is done again
+		if err := errors.Join(f.Truncate(0), seekStart(f)); err != nil { // if the transaction is repeated
 			return err
 		}
 		row, err := tx.Get(id)
@@ -256,7 +257,7 @@ func (r *Runner) writeSent(ctx context.Context, id int64, path string) (x *Datab
 				return err
 			}
 		}
-		if one, ok := o.(*DatabaseBackupFile); ok && one.Size == size { // else another manager has made it a file
+		if one, ok := o.(*DatabaseBackupFile); ok && one.Size == size { // otherwise another manager has saved it
 			x = one
 		}
 		return nil

@@ -14,20 +14,20 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// How many service points of a rollout are seen to in one step, and how many of them are moved in one transaction: others get between.
-// Where others change something meanwhile it is all of them: what the first ones say to their orders would be in the way of the next ones.
+// Number of service points of a rollout handled in one step, and changed in one transaction; other transactions run in between. With
+// concurrent writers one transaction changes all of a step: the answers to the first orders would otherwise delay the next ones.
 const (
-	mostMoved   = 10_000
+	maxMoved    = 10_000
 	movedAtOnce = 2500
 )
 
-// Rolling reports whether there is a rollout that goes on, or of which somebody is still being updated.
+// Rolling reports whether a rollout is running or being rolled back, or still has service points being updated.
 func (s *Service) Rolling(ctx context.Context) (bool, error) {
 	all, err := s.active(ctx)
 	return len(all) > 0, err
 }
 
-// active gives the ids of the rollouts that go on, or of which somebody is still being updated.
+// active returns the ids of the rollouts that are running or being rolled back, or still have service points being updated.
 func (s *Service) active(ctx context.Context) (ids []string, err error) {
 	return ids, s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.Each(func(scan func(...any) error) error {
@@ -41,17 +41,17 @@ func (s *Service) active(ctx context.Context) (ids []string, err error) {
 	})
 }
 
-// AdvanceRollouts takes every rollout one step further, or two where updates have ended: the first one notes that. One manager does it,
-// every second or so, and when updates have ended: update is that of its lease. What is to be done is read from a snapshot, so that nobody
-// waits for that.
+// AdvanceRollouts advances every rollout by one step, or by two if updates have ended, as the first step only records that. One manager
+// runs it, about every second and when updates have ended: update is the updater of its lease. The next step is computed from a snapshot,
+// so that nothing waits for a lock.
 func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) error {
 	ids, err := s.active(ctx)
 	if err != nil {
 		return err
 	}
-	// Who has got an order is told a little later: its answer and what it says to it would be in the way of the next orders.
-	waiting := untold{wake: s.Wake}
-	defer waiting.tell()
+	// Check-ins of service points with new orders are woken a little later: their answers would delay the next orders.
+	waiting := pendingWakes{wake: s.Wake}
+	defer waiting.wakeAll()
 	for _, id := range ids {
 		for again, ended := true, false; again; {
 			var next step
@@ -59,41 +59,41 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 				next, err = s.nextStep(tx, id)
 				return err
 			})
-			if e == nil && !next.empty() {
-				e = s.take(ctx, update, next, waiting.add)
+			if e == nil && !next.isEmpty() {
+				e = s.applyStep(ctx, update, next, waiting.add)
 			}
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
 			}
-			// Who takes the turns of those that are done with is looked for once, and then with the next look.
-			again = e == nil && (len(next.members) >= s.mostMoved || !ended && next.ends())
-			ended = ended || next.ends()
+			// Members that follow those that ended are ordered once here, and otherwise by the next call.
+			again = e == nil && (len(next.members) >= s.maxMoved || !ended && next.endsAny())
+			ended = ended || next.endsAny()
 		}
 	}
 	return err
 }
 
-// untold are service points that have an order and were not told yet.
-type untold struct {
+// pendingWakes are service points with an order whose check-ins are not woken yet.
+type pendingWakes struct {
 	wake func(servicePoint string)
 	mu   sync.Mutex
-	// points are their ids, timer tells them at the latest. Guarded by mu.
+	// points are their ids. timer calls wakeAll after maxWakeDelay at the latest. Guarded by mu.
 	points []string
 	timer  *time.Timer
 }
 
-// add lets more wait, for mostUntold at the most.
-func (u *untold) add(points []string) {
+// add enqueues service points to be woken within maxWakeDelay.
+func (u *pendingWakes) add(points []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.points) == 0 && len(points) > 0 {
-		u.timer = time.AfterFunc(mostUntold, u.tell)
+		u.timer = time.AfterFunc(maxWakeDelay, u.wakeAll)
 	}
 	u.points = append(u.points, points...)
 }
 
-// tell tells those that wait.
-func (u *untold) tell() {
+// wakeAll wakes the check-ins of the enqueued service points.
+func (u *pendingWakes) wakeAll() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.timer != nil {
@@ -105,36 +105,36 @@ func (u *untold) tell() {
 	u.points = nil
 }
 
-// step is what is to be done next about a rollout.
+// step is the next step of a rollout.
 type step struct {
 	rollout Rollout
-	// become is the status that it has from then on, reason why; wave is the one that is under way.
+	// become and reason are the new status and its reason; wave is the current wave.
 	become, reason string
 	wave           int
 	members        []memberStep
 }
 
-// ends reports whether somebody is done with: others may have their turn then.
-func (n *step) ends() bool {
+// endsAny reports whether the step ends the update of a member, so that another may be ordered.
+func (n *step) endsAny() bool {
 	return slices.ContainsFunc(n.members, func(m memberStep) bool { return m.order == "" })
 }
 
-// memberStep moves a service point that takes part: order, where it is not empty, is the version that it is to run.
+// memberStep changes the state of a member. order is the version that it must run; empty if there is no order.
 type memberStep struct{ id, state, reason, order string }
 
-func (n *step) empty() bool {
+func (n *step) isEmpty() bool {
 	r := &n.rollout
 	return n.become == r.Status && n.reason == r.Reason && len(n.members) == 0 && n.wave == r.Wave-1
 }
 
-// memberDeleted is why a service point is left out that there is no more.
-const memberDeleted = "it was deleted"
+// reasonDeleted is the reason for skipping a service point that no longer exists.
+const reasonDeleted = "it was deleted"
 
-// member is a service point that takes part, as it is now.
+// member is a service point in a rollout, in its current state.
 type member struct {
 	id, state, before string
 	ordered           int64
-	// gone says that it was deleted, connected whether it is.
+	// gone means that the service point was deleted, connected that it is connected.
 	gone, connected bool
 	now             updatable
 }
@@ -144,7 +144,7 @@ const selectMembers = "SELECT m.service_point, m.state, m.before, m.ordered, CAS
 	"coalesce(s.update_reason, ''), coalesce(s.platform, ''), coalesce(s.base_version, '') FROM rollout_member m " +
 	"LEFT JOIN service_point s ON s.id = m.service_point LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? "
 
-// membersOf reads those of a rollout that a condition names, in the order of their ids.
+// membersOf reads the members of a rollout that match a condition, in the order of their ids.
 func membersOf(tx *store.Tx, rollout, condition string, args ...any) (all []member, err error) {
 	return all, tx.Each(func(scan func(...any) error) error {
 		var m member
@@ -157,7 +157,7 @@ func membersOf(tx *store.Tx, rollout, condition string, args ...any) (all []memb
 	}, selectMembers+condition, append([]any{rollout}, args...)...)
 }
 
-// nextStep says what is to be done next about a rollout: first how those are who have their order, then what follows from that.
+// nextStep computes the next step of a rollout: first the results of the members that have an order, then the consequences.
 func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	r, err := readRollout(tx, id, "")
 	if err != nil {
@@ -170,13 +170,13 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?) AND m.ordered > 0 AND (s.id IS NULL OR s.update_status IN (?,?) OR "+
 		"s.target_version <> CASE WHEN m.state = ? THEN m.before ELSE ? END OR m.ordered < ?) ORDER BY m.service_point LIMIT ?",
 		memberUpdating, memberGoingBack, checkin.UpdateOK, checkin.UpdateFailed, memberGoingBack, r.Version,
-		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), s.mostMoved)
+		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), s.maxMoved)
 	if err != nil {
 		return n, err
 	}
 	counts := maps.Clone(r.Counts)
 	for _, m := range ordered {
-		if state, reason := m.after(&r, s.now()); state != m.state {
+		if state, reason := m.nextState(&r, s.now()); state != m.state {
 			n.members = append(n.members, memberStep{id: m.id, state: state, reason: reason})
 			counts[m.state]--
 			counts[state]++
@@ -184,10 +184,10 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	}
 	switch r.Status {
 	case RolloutRunning:
-		return n, s.goOn(tx, &n, counts)
-	case RolloutHalted: // some that have their order may still fail
-		if r.Reason != "" && r.Reason == r.tooMany(r.Counts) {
-			n.reason = r.tooMany(counts)
+		return n, s.advanceRunning(tx, &n, counts)
+	case RolloutHalted: // members with an order may still fail
+		if r.Reason != "" && r.Reason == r.failureReason(r.Counts) {
+			n.reason = r.failureReason(counts)
 		}
 	case RolloutTakingBack:
 		if counts[memberGoingBack] == 0 {
@@ -199,8 +199,9 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	return n, nil
 }
 
-// tooMany words that more service points failed than may, where so many are in each state; it is empty where they did not.
-func (r *Rollout) tooMany(counts map[string]int) string {
+// failureReason returns the reason to halt a rollout: more service points failed than allowed, by the counts of each state. It is empty if
+// the limit is not exceeded.
+func (r *Rollout) failureReason(counts map[string]int) string {
 	failed := counts[memberFailed] - r.excused
 	if failed <= r.MostFailed.count(r.Total) {
 		return ""
@@ -212,10 +213,10 @@ func (r *Rollout) tooMany(counts map[string]int) string {
 	return fmt.Sprintf("%d of %d service points failed%s, and at most %s may", failed, r.Total, since, r.MostFailed)
 }
 
-// goOn says what is to be done next about a rollout that runs, where so many are in each state.
-func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
+// advanceRunning computes the next step of a running rollout from the counts of each state.
+func (s *Service) advanceRunning(tx *store.Tx, n *step, counts map[string]int) error {
 	r := &n.rollout
-	if why := r.tooMany(counts); why != "" {
+	if why := r.failureReason(counts); why != "" {
 		n.become, n.reason = RolloutHalted, why
 		return nil
 	}
@@ -236,22 +237,22 @@ func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
 			return nil
 		}
 	}
-	if !r.open(s.now()) {
+	if !r.isOpen(s.now()) {
 		n.reason = "it waits for its window"
 		return nil
 	}
-	if err := s.orderable("version", r.Version, "", ""); err != nil {
+	if err := s.checkOrderable("version", r.Version, "", ""); err != nil {
 		if p, refused := problem.As(err); refused {
 			n.become, n.reason = RolloutHalted, p.Message
 			return nil
 		}
 		return err
 	}
-	return s.turn(tx, n, counts)
+	return s.advanceWave(tx, n, counts)
 }
 
-// after gives the state of a service point that has its order, and why.
-func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
+// nextState returns the new state of a member that has an order, and its reason.
+func (m *member) nextState(r *Rollout, now time.Time) (state, reason string) {
 	goal, done := r.Version, memberUpdated
 	if r.Status == RolloutTakingBack {
 		goal, done = m.before, memberWentBack
@@ -259,11 +260,11 @@ func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
 	late := now.UnixMilli()-m.ordered > int64(r.GiveUpSeconds)*1000
 	switch {
 	case m.gone:
-		return memberSkipped, memberDeleted
+		return memberSkipped, reasonDeleted
 	case m.now.status == checkin.UpdateOK && m.now.version == goal:
 		return done, ""
 	case m.now.status == checkin.UpdateOK || m.now.target != goal:
-		return memberSkipped, anotherOrder
+		return memberSkipped, reasonOtherOrder
 	case m.now.status == checkin.UpdateFailed:
 		return memberFailed, m.now.reason
 	case late:
@@ -272,10 +273,10 @@ func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
 	return m.state, ""
 }
 
-// anotherOrder is why a service point is left out that somebody has given another order.
-const anotherOrder = "it was given another order meanwhile"
+// reasonOtherOrder is the reason for skipping a service point that received another order.
+const reasonOtherOrder = "it was given another order meanwhile"
 
-// orderedElsewhere reports whether a service point that was to have a version runs another one, or is to, that is not the one from before.
+// orderedElsewhere reports whether a service point runs, or was ordered to run, a version other than the given one and its previous one.
 func (m *member) orderedElsewhere(version string) bool {
 	is := m.now.target
 	if is == "" {
@@ -284,8 +285,8 @@ func (m *member) orderedElsewhere(version string) bool {
 	return is != version && is != m.before
 }
 
-// turn lets the wave that is under way go on, or the next one begin: that needs somebody who has been updated.
-func (s *Service) turn(tx *store.Tx, n *step, counts map[string]int) error {
+// advanceWave continues the current wave or starts the next one. A later wave starts only after at least one service point was updated.
+func (s *Service) advanceWave(tx *store.Tx, n *step, counts map[string]int) error {
 	id := n.rollout.ID
 	var open int
 	if err := tx.QueryRow("SELECT count(*) FROM rollout_member WHERE rollout = ? AND state IN (?,?) AND wave <= ?", id, memberWaiting,
@@ -308,10 +309,10 @@ func (s *Service) turn(tx *store.Tx, n *step, counts map[string]int) error {
 		n.wave, memberAway)
 }
 
-// orderMore gives as many of those that a condition names their order as may be away.
+// orderMore orders members that match a condition, as many as may be away at once.
 func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args ...any) error {
 	r := &n.rollout
-	// Who was lost behind its order counts as away. Going back nobody waits for those that have been lost: the release may be why.
+	// Members lost after their order count as away. A rollback does not wait for lost members: the release may be the cause.
 	lost, states := "OR m.state IN (?,?) AND coalesce(p.connected, 0) = 0", []any{state, memberUpdated, memberFailed}
 	if r.Status == RolloutTakingBack {
 		lost, states = "AND p.connected = 1", []any{state}
@@ -319,13 +320,13 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	var all, away int
 	if err := tx.QueryRow("SELECT count(*), coalesce(sum(CASE WHEN m.state = ? AND m.ordered > 0 "+lost+" THEN 1 ELSE 0 END), 0) "+
 		"FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? AND "+
-		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, beforeItsTurn)...).Scan(&all, &away); err != nil {
+		"(m.state <> ? OR m.reason = ?)", append(states, r.ID, memberSkipped, reasonTakenBack)...).Scan(&all, &away); err != nil {
 		return err
 	}
 	bound := max(r.MostAway.count(all), 1)
 	free := bound - away
 	turns, err := membersOf(tx, r.ID, condition+" ORDER BY coalesce(p.connected, 0), m.wave, s.name, m.service_point LIMIT ?",
-		append(args, s.mostMoved)...)
+		append(args, s.maxMoved)...)
 	if err != nil {
 		return err
 	}
@@ -333,12 +334,12 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 	for _, m := range turns {
 		switch back := r.Status == RolloutTakingBack; {
 		case m.gone:
-			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: memberDeleted})
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: reasonDeleted})
 		case back && m.before == "":
 			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: "nothing is known of the version from before"})
 		case back && m.orderedElsewhere(r.Version):
-			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: anotherOrder})
-		case !m.connected && back: // whoever comes back is not to run it
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: reasonOtherOrder})
+		case !m.connected && back: // it must not run the release when it reconnects
 			n.members = append(n.members, memberStep{id: m.id, state: state, reason: "it was not connected when its turn came", order: m.before})
 		case !m.connected:
 			n.members = append(n.members, memberStep{id: m.id, state: memberAway, reason: "it was not connected when its turn came"})

@@ -14,23 +14,23 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Bounds of anycast: neighbors of a service point, addresses of an application, the length of a password (RFC 2385, section 4.5), and
-// what intervals are where nothing is said, in seconds.
+// Limits of anycast: neighbors of a service point, addresses of an application, and the length of a password in bytes (RFC 2385, section
+// 4.5). The intervals are in seconds.
 const (
 	maxNeighbors       = 16
 	maxAnycast         = 16
 	maxPassword        = 80
 	defaultKeepAlive   = 3
 	defaultHold        = 9
-	leastHold          = 3 // RFC 4271, section 4.2
-	mostHold           = 65535
-	mostHops           = 255
+	minHold            = 3 // RFC 4271, section 4.2
+	maxHold            = 65535
+	maxHops            = 255
 	fieldAnycast       = "anycast"
 	fieldAnycastOfApps = "anycastAddresses"
 )
 
-// checkAnycast refuses settings that could not act, and completes them: with defaults, and with the passwords from
-// before where none are given.
+// checkAnycast returns an error if anycast settings cannot work. Otherwise it completes them with default intervals, and with the passwords
+// from before for neighbors that have none.
 func checkAnycast(a, before *checkin.AnycastService) error {
 	bad := func(field, format string, args ...any) error {
 		return problem.Invalid(fieldAnycast+"."+field, format, args...)
@@ -48,14 +48,14 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 		return bad("routerId", "%q is no IPv4 address", a.RouterID)
 	}
 	if a.HoldTimeInterval == 0 {
-		a.HoldTimeInterval = max(defaultHold, min(3*a.KeepAliveInterval, mostHold))
+		a.HoldTimeInterval = max(defaultHold, min(3*a.KeepAliveInterval, maxHold))
 	}
 	if a.KeepAliveInterval == 0 {
 		a.KeepAliveInterval = min(defaultKeepAlive, a.HoldTimeInterval/3)
 	}
 	switch {
-	case a.HoldTimeInterval < leastHold || a.HoldTimeInterval > mostHold:
-		return bad("holdTimeInterval", "must be %d to %d seconds", leastHold, mostHold)
+	case a.HoldTimeInterval < minHold || a.HoldTimeInterval > maxHold:
+		return bad("holdTimeInterval", "must be %d to %d seconds", minHold, maxHold)
 	case a.KeepAliveInterval < 1 || a.KeepAliveInterval >= a.HoldTimeInterval:
 		return bad("keepAliveInterval", "must be 1 second or more, and less than holdTimeInterval")
 	case len(a.Neighbors) == 0 || len(a.Neighbors) > maxNeighbors:
@@ -75,8 +75,8 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 			return bad(at+"autonomousSystemNumber", "must be 1 to 4294967295")
 		case n.Port < 0 || n.Port > 65535:
 			return bad(at+"port", "must be 1 to 65535")
-		case n.HopLimit < 0 || n.HopLimit > mostHops:
-			return bad(at+"hopLimit", "must be 1 to %d", mostHops)
+		case n.HopLimit < 0 || n.HopLimit > maxHops:
+			return bad(at+"hopLimit", "must be 1 to %d", maxHops)
 		case n.HopLimit > 1 && n.AutonomousSystemNumber == a.AutonomousSystemNumber:
 			return bad(at+"hopLimit", "is of neighbors in another autonomous system alone")
 		case len(n.Password()) > maxPassword || strings.ContainsRune(n.Password(), 0):
@@ -92,7 +92,7 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 	return nil
 }
 
-// shownAnycast is how the settings are shown: without passwords.
+// shownAnycast returns a copy of the settings without the passwords.
 func shownAnycast(a *checkin.AnycastService) *checkin.AnycastService {
 	if a == nil {
 		return nil
@@ -106,7 +106,7 @@ func shownAnycast(a *checkin.AnycastService) *checkin.AnycastService {
 	return &shown
 }
 
-// readAnycast reads the settings from the database; nil where there are none.
+// readAnycast decodes the settings from the database; nil if there are none.
 func readAnycast(text string) (a *checkin.AnycastService, err error) {
 	if text == "" {
 		return nil, nil
@@ -126,10 +126,11 @@ func anycastOf(tx *store.Tx, servicePoint string) (*checkin.AnycastService, erro
 	return readAnycast(text)
 }
 
-// AnycastChange is another way to tell routers; nil settings are none.
+// AnycastChange replaces the anycast settings of a service point; nil Settings delete them.
 type AnycastChange struct{ Settings *checkin.AnycastService }
 
-// configureAnycast changes how a service point tells routers. What applications have addresses for has to go on.
+// configureAnycast changes the anycast settings of a service point. It returns an error if an anycast address of an application would no
+// longer be advertised.
 func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 	before, err := anycastOf(tx, id)
 	if err != nil {
@@ -137,7 +138,7 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 	}
 	text := ""
 	if c.Settings != nil {
-		settings := *c.Settings // the transaction may be repeated
+		settings := *c.Settings // a copy, as the transaction may be repeated
 		settings.Neighbors = slices.Clone(settings.Neighbors)
 		if err := checkAnycast(&settings, before); err != nil {
 			return err
@@ -157,7 +158,7 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 			if d.Status != checkin.Deleted && isNeighbor(c.Settings, address) {
 				return problem.Invalid(fieldAnycast+".neighbors", "%s is an anycast address of application %s, %s", address, d.Name, d.ID)
 			}
-			if d.Status != checkin.Deleted && !told(c.Settings, address) {
+			if d.Status != checkin.Deleted && !isAdvertised(c.Settings, address) {
 				return problem.Conflict("AnycastInUse", fieldAnycast+": application %s, %s, has %s, of which no neighbor would be told any more",
 					d.Name, d.ID, address)
 			}
@@ -166,8 +167,9 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 	return tx.Write("UPDATE service_point SET anycast = ? WHERE id = ?", text, id)
 }
 
-// told reports whether there is a neighbor that is told of an address: those of one family speak of that alone.
-func told(a *checkin.AnycastService, address string) bool {
+// isAdvertised reports whether an address is advertised to a neighbor. A session over one address family advertises only addresses of that
+// family.
+func isAdvertised(a *checkin.AnycastService, address string) bool {
 	addr, err := netip.ParseAddr(address)
 	return err == nil && a != nil && slices.ContainsFunc(a.Neighbors, func(n checkin.BGPNeighbor) bool {
 		neighbor, err := netip.ParseAddr(n.Address)
@@ -175,20 +177,20 @@ func told(a *checkin.AnycastService, address string) bool {
 	})
 }
 
-// isNeighbor reports whether an address is that of a router that is told.
+// isNeighbor reports whether an address is the address of a neighbor.
 func isNeighbor(a *checkin.AnycastService, address string) bool {
 	return a != nil && slices.ContainsFunc(a.Neighbors, func(n checkin.BGPNeighbor) bool { return n.Address == address })
 }
 
-// owned reports whether an address is one that a node of a service point has for itself.
-func owned(nodes []checkin.Node, address string) bool {
+// isNodeAddress reports whether an address is an own address of a node, as opposed to an anycast address.
+func isNodeAddress(nodes []checkin.Node, address string) bool {
 	return slices.ContainsFunc(nodes, func(n checkin.Node) bool {
 		return slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool { return a.Type != checkin.Anycast && a.IPAddress == address })
 	})
 }
 
-// answersAt reports whether an application listens at an address, by the addresses and ports that it claims.
-func answersAt(claims []string, address string) bool {
+// listensAt reports whether an application listens at an address, by the addresses and ports that it claims.
+func listensAt(claims []string, address string) bool {
 	addr, err := netip.ParseAddr(address)
 	return err == nil && slices.ContainsFunc(claims, func(text string) bool {
 		at, err := netip.ParseAddrPort(text)
@@ -196,9 +198,9 @@ func answersAt(claims []string, address string) bool {
 	})
 }
 
-// fitAnycast refuses anycast addresses that an application of a service point cannot have beside the others, and gives them as they are
-// kept.
-func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addresses []string) ([]string, error) {
+// checkAnycastAddresses checks the anycast addresses of an application against those of the other applications, and returns them in stored
+// form.
+func (s *Service) checkAnycastAddresses(tx *store.Tx, d *deployed, others []deployed, addresses []string) ([]string, error) {
 	bad := func(i int, format string, args ...any) error {
 		return problem.Invalid(fmt.Sprintf("%s[%d]", fieldAnycastOfApps, i), format, args...)
 	}
@@ -229,15 +231,15 @@ func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addre
 		switch {
 		case isNeighbor(settings, text):
 			return nil, bad(i, "%s is the address of a neighbor", text)
-		case owned(nodes, text):
+		case isNodeAddress(nodes, text):
 			return nil, bad(i, "%s is an address of the machine itself", text)
-		case !answersAt(claims, text):
+		case !listensAt(claims, text):
 			return nil, bad(i, "the application does not listen at %s: routers would send clients to where nobody answers", text)
 		}
 		if slices.Contains(kept, text) {
 			return nil, bad(i, "%s is there twice", text)
 		}
-		if !told(settings, text) {
+		if !isAdvertised(settings, text) {
 			return nil, bad(i, "no neighbor of the service point would be told of %s: none has an address of its family", text)
 		}
 		for _, other := range others {
@@ -250,8 +252,8 @@ func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addre
 	return kept, nil
 }
 
-// anycastMoved records which anycast addresses have come and gone by a report, which is not kept yet; nil is none.
-func (s *Service) anycastMoved(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
+// recordAnycastMoves records which anycast addresses went up or down by a report that is not stored yet. r may be nil.
+func (s *Service) recordAnycastMoves(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
 	if r == nil || !slices.ContainsFunc(all, func(d deployed) bool { return len(d.anycast) > 0 }) {
 		return nil
 	}
@@ -266,7 +268,7 @@ func (s *Service) anycastMoved(tx *store.Tx, servicePoint string, all []deployed
 			if before[i].IsUp == after[i].IsUp {
 				continue
 			}
-			if err := s.moved(tx, servicePoint, fieldOf(d.Name, d.ID, fieldAnycast), words[before[i].IsUp], words[after[i].IsUp],
+			if err := s.recordMove(tx, servicePoint, fieldOf(d.Name, d.ID, fieldAnycast), words[before[i].IsUp], words[after[i].IsUp],
 				after[i].IPAddress); err != nil {
 				return err
 			}
@@ -275,7 +277,7 @@ func (s *Service) anycastMoved(tx *store.Tx, servicePoint string, all []deployed
 	return nil
 }
 
-// anycastAddresses are the addresses of an application, up where a node says that they are; none of nodes that nothing is heard of.
+// anycastAddresses returns the anycast addresses of an application. An address is up if one of the nodes reports it as up.
 func anycastAddresses(d deployed, nodes []checkin.Node) []AnycastAddress {
 	all := make([]AnycastAddress, len(d.anycast))
 	for i, address := range d.anycast {

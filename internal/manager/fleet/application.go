@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Stages of what was asked of an application (spec.md 2.3, updateStatus).
+// Values of updateStatus of an application (spec.md 2.3).
 const (
 	updateQueued  = "UPDATE_QUEUED"
 	updateRunning = checkin.ApplicationUpdating
@@ -34,7 +34,7 @@ type Application struct {
 	Status          string   `json:"status"`
 	ErrorConditions []string `json:"errorConditions"`
 	TargetVersion   string   `json:"targetVersion,omitempty"`
-	// UpdateStatus is left out where nothing is under way.
+	// UpdateStatus is omitted if no update or deletion is in progress.
 	UpdateStatus string `json:"updateStatus,omitempty"`
 	// AnycastIPAddress are its anycast addresses.
 	AnycastIPAddress []AnycastAddress `json:"anycastIPAddress"`
@@ -49,13 +49,13 @@ type AnycastAddress struct {
 	IsUp         bool   `json:"isUp"`
 }
 
-// ApplicationDetail is one application, with how it is set up (ours).
+// ApplicationDetail is an application with its configuration (a Portolan extension).
 type ApplicationDetail struct {
 	Application
 	Configuration json.RawMessage `json:"configuration"`
-	// Title is what users call it; it is left out where they have not said.
+	// Title is the name given by the user; it is omitted if there is none.
 	Title string `json:"title,omitempty"`
-	// Limits are what it may take of its machine; they are left out where nothing was said.
+	// Limits are the resource limits of the application; they are omitted if none are set.
 	Limits checkin.Limits `json:"limits,omitzero"`
 }
 
@@ -85,24 +85,25 @@ func scanApplication(scan func(...any) error) (d deployed, err error) {
 	return d, json.Unmarshal([]byte(d.conditions), &d.ErrorConditions)
 }
 
-// ApplicationChange is what a request asks of an application: what is nil stays as it is.
+// ApplicationChange is a requested change of an application. A nil field stays unchanged.
 type ApplicationChange struct {
 	Name          *string
 	Version       *string
 	TargetVersion *string
 	Configuration json.RawMessage
-	// Title is what users call it.
+	// Title is the name given by the user.
 	Title *string
-	// AnycastAddresses are all that it is to have; nil leaves them.
+	// AnycastAddresses are all anycast addresses of the application; nil leaves them unchanged.
 	AnycastAddresses []string
 	Limits           *checkin.Limits
-	// Repeatable, where it is not empty, says who asks for a new one and by which Idempotency-Key: who asks the same again gets the same.
+	// Repeatable, if not empty, identifies the user and the Idempotency-Key of a request for a new application. A repeated request returns
+	// the same application.
 	Repeatable string
 }
 
-// Deploy lets a service point run an application, and gives its id.
+// Deploy adds an application to a service point and returns its id.
 func (s *Service) Deploy(ctx context.Context, servicePoint string, c ApplicationChange) (id string, err error) {
-	configuration, err := s.check(*c.Name, c.Configuration)
+	configuration, err := s.checkConfiguration(*c.Name, c.Configuration)
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +124,7 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 	if id, err = s.newApplicationID(servicePoint, c.Repeatable); err != nil {
 		return "", err
 	}
-	err = s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+	err = s.changeDesired(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
 		all, err := applicationsOf(tx, servicePoint)
 		if err != nil {
 			return err
@@ -142,12 +143,12 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 		if len(all) >= maxApplications {
 			return problem.Conflict("TooManyApplications", "a service point runs at most %d applications", maxApplications)
 		}
-		if err := s.fit(all, id, *c.Name, configuration); err != nil {
+		if err := s.checkFit(all, id, *c.Name, configuration); err != nil {
 			return err
 		}
 		d := deployed{ApplicationDetail: ApplicationDetail{Application: Application{ID: id, Name: *c.Name}, Configuration: configuration},
 			servicePoint: servicePoint}
-		anycast, limits, err := s.place(tx, &d, all, c)
+		anycast, limits, err := s.setAnycastAndLimits(tx, &d, all, c)
 		if err != nil {
 			return err
 		}
@@ -157,10 +158,10 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 			generation, now, title, anycast, limits); err != nil {
 			return err
 		}
-		if err := s.moved(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
+		if err := s.recordMove(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
 			return err
 		}
-		return notedOf(tx, servicePoint, "ADD_APPLICATION", "Deployed to service point %s the application %s (%s)", *c.Name, id)
+		return addPointHistory(tx, servicePoint, "ADD_APPLICATION", "Deployed to service point %s the application %s (%s)", *c.Name, id)
 	})
 	if errors.Is(err, errRepeated) {
 		err = nil
@@ -168,11 +169,11 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 	return id, err
 }
 
-// errRepeated takes back a change that was made before.
+// errRepeated rolls back a repeated request whose change was made before.
 var errRepeated = errors.New("the answer was lost")
 
-// newApplicationID makes the id of an application, a UUID (RFC 9562): a random one or, of a request that may be repeated, one that follows
-// from it.
+// newApplicationID returns the id of a new application, a UUID (RFC 9562). It is random, or derived from the request if the request may be
+// repeated.
 func (s *Service) newApplicationID(servicePoint, repeatable string) (string, error) {
 	if repeatable == "" {
 		return uuid.NewString(), nil
@@ -186,10 +187,10 @@ func (s *Service) newApplicationID(servicePoint, repeatable string) (string, err
 	return id.String(), nil
 }
 
-// Change changes an application: its configuration, or the version that it is to be updated to.
+// Change changes the configuration, the anycast addresses or the limits of an application, or the version that it is updated to.
 func (s *Service) Change(ctx context.Context, servicePoint, id string, c ApplicationChange) error {
-	return s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
-		d, err := s.changeable(tx, servicePoint, id)
+	return s.changeDesired(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		d, err := s.readChangeable(tx, servicePoint, id)
 		if err != nil {
 			return err
 		}
@@ -203,14 +204,14 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			if fill := s.programs[d.Name].Fill; fill != nil {
 				given = fill(given, d.Configuration)
 			}
-			if d.Configuration, err = s.check(d.Name, given); err != nil {
+			if d.Configuration, err = s.checkConfiguration(d.Name, given); err != nil {
 				return err
 			}
-			if err := s.fit(all, id, d.Name, d.Configuration); err != nil {
+			if err := s.checkFit(all, id, d.Name, d.Configuration); err != nil {
 				return err
 			}
 		}
-		anycast, limits, err := s.place(tx, &d, all, c)
+		anycast, limits, err := s.setAnycastAndLimits(tx, &d, all, c)
 		if err != nil {
 			return err
 		}
@@ -219,15 +220,15 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			if err := s.checkTarget(d, *c.TargetVersion); err != nil {
 				return err
 			}
-			if d.TargetVersion, d.UpdateStatus = *c.TargetVersion, updateQueued; d.TargetVersion == d.Version { // taken back
+			if d.TargetVersion, d.UpdateStatus = *c.TargetVersion, updateQueued; d.TargetVersion == d.Version { // cancelled
 				d.TargetVersion, d.UpdateStatus = "", ""
 			}
 		}
 		status := d.Status
-		if d.Status == checkin.DeployFailed { // it is tried anew
+		if d.Status == checkin.DeployFailed { // the deployment is retried
 			status = checkin.Deploying
 		}
-		if err := s.moves(tx, d, status, d.UpdateStatus, was); err != nil {
+		if err := s.recordApplicationMoves(tx, d, status, d.UpdateStatus, was); err != nil {
 			return err
 		}
 		if err := tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ?, "+
@@ -235,15 +236,16 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			id); err != nil {
 			return err
 		}
-		if says := d.different(before); says != "" {
-			return notedOf(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name, id, says)
+		if says := d.diff(before); says != "" {
+			return addPointHistory(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name,
+				id, says)
 		}
 		return nil
 	})
 }
 
-// different words what of an application is another than before. Configurations may have secrets: what is in them is not told.
-func (d deployed) different(before deployed) string {
+// diff describes the values of an application that differ. The content of configurations is left out, as it may contain secrets.
+func (d deployed) diff(before deployed) string {
 	var all []string
 	if !bytes.Equal(d.Configuration, before.Configuration) {
 		all = append(all, "its configuration")
@@ -261,12 +263,13 @@ func (d deployed) different(before deployed) string {
 	return strings.Join(all, ", ")
 }
 
-// place takes on the anycast addresses and the limits of a change, beside the applications that there are, and words them for the database.
-func (s *Service) place(tx *store.Tx, d *deployed, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
+// setAnycastAndLimits applies the anycast addresses and the limits of a change to an application, and returns both in stored form. all are
+// the applications of the service point.
+func (s *Service) setAnycastAndLimits(tx *store.Tx, d *deployed, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
 	if c.AnycastAddresses != nil {
 		d.anycast = c.AnycastAddresses
 	}
-	if d.anycast, err = s.fitAnycast(tx, d, all, d.anycast); err != nil { // also where it listens elsewhere now
+	if d.anycast, err = s.checkAnycastAddresses(tx, d, all, d.anycast); err != nil { // also if the configuration now listens elsewhere
 		return "", "", err
 	}
 	if c.Limits != nil {
@@ -283,20 +286,20 @@ func (s *Service) place(tx *store.Tx, d *deployed, all []deployed, c Application
 	return string(addresses), string(text), err
 }
 
-// Bounds of limits: the least that an application of ours runs in, and more than machines have.
+// Bounds of limits: the minimum that an application needs, and a maximum beyond the size of any machine.
 const (
-	leastMemory = 64
-	mostMemory  = 1 << 22
-	leastCPU    = 5
-	mostCPU     = 100_000
+	minMemory = 64
+	maxMemory = 1 << 22
+	minCPU    = 5
+	maxCPU    = 100_000
 )
 
-// checkLimits refuses limits that nothing runs in; 0 is the default.
+// checkLimits returns an error if limits are out of bounds. 0 means the default.
 func checkLimits(l checkin.Limits) error {
 	for _, one := range []struct {
 		field              string
 		value, least, most int
-	}{{"memoryMiB", l.MemoryMiB, leastMemory, mostMemory}, {"cpuPercent", l.CPUPercent, leastCPU, mostCPU}} {
+	}{{"memoryMiB", l.MemoryMiB, minMemory, maxMemory}, {"cpuPercent", l.CPUPercent, minCPU, maxCPU}} {
 		if one.value != 0 && (one.value < one.least || one.value > one.most) {
 			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for what it is where nothing is said", one.least, one.most)
 		}
@@ -304,8 +307,8 @@ func checkLimits(l checkin.Limits) error {
 	return nil
 }
 
-// changeable reads an application that is not about to go.
-func (s *Service) changeable(tx *store.Tx, servicePoint, id string) (d deployed, err error) {
+// readChangeable reads an application. It returns an error if the application is deleted or being deleted.
+func (s *Service) readChangeable(tx *store.Tx, servicePoint, id string) (d deployed, err error) {
 	d, err = scanApplication(tx.QueryRow(selectApplications+"WHERE id = ? AND service_point = ?", id, servicePoint).Scan)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -316,29 +319,29 @@ func (s *Service) changeable(tx *store.Tx, servicePoint, id string) (d deployed,
 	return d, err
 }
 
-// Undeploy lets a service point end and forget an application.
+// Undeploy requests the deletion of an application from a service point.
 func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
-	return s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
-		d, err := s.changeable(tx, servicePoint, id)
+	return s.changeDesired(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		d, err := s.readChangeable(tx, servicePoint, id)
 		if err != nil {
 			return err
 		}
-		if err := s.moves(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
+		if err := s.recordApplicationMoves(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
 			return err
 		}
 		if err := tx.Write("UPDATE application SET update_status = ?, target_version = '', generation = ? WHERE id = ?", deleteQueued, generation,
 			id); err != nil {
 			return err
 		}
-		return notedOf(tx, servicePoint, "DELETE_APPLICATION", "Took off service point %s the application %s (%s)", d.Name, id)
+		return addPointHistory(tx, servicePoint, "DELETE_APPLICATION", "Took off service point %s the application %s (%s)", d.Name, id)
 	})
 }
 
-// Applications gives the applications of a service point.
+// Applications returns the applications of a service point.
 func (s *Service) Applications(ctx context.Context, servicePoint string) (all []ApplicationDetail, err error) {
 	all = []ApplicationDetail{}
 	return all, s.store.View(ctx, func(tx *store.Tx) error {
-		if err := there(tx, servicePoint); err != nil {
+		if err := checkExists(tx, servicePoint); err != nil {
 			return err
 		}
 		rows, err := applicationsOf(tx, servicePoint)
@@ -357,7 +360,7 @@ func (s *Service) Applications(ctx context.Context, servicePoint string) (all []
 	})
 }
 
-// nodesOf gives the nodes of a service point as it reported them.
+// nodesOf returns the nodes of a service point as it reported them.
 func nodesOf(tx *store.Tx, servicePoint string) ([]checkin.Node, error) {
 	var body string
 	err := tx.QueryRow("SELECT body FROM report WHERE service_point = ?", servicePoint).Scan(&body)
@@ -371,8 +374,8 @@ func nodesOf(tx *store.Tx, servicePoint string) ([]checkin.Node, error) {
 	return r.Nodes, err
 }
 
-// there refuses a service point that there is not.
-func there(tx *store.Tx, servicePoint string) error {
+// checkExists returns an error if a service point does not exist.
+func checkExists(tx *store.Tx, servicePoint string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?", servicePoint).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -381,10 +384,10 @@ func there(tx *store.Tx, servicePoint string) error {
 	return err
 }
 
-// goneAfter is how long an application is shown that is DELETED.
+// goneAfter is how long a DELETED application is still listed.
 const goneAfter = time.Minute
 
-// removeDeleted removes the applications that have been DELETED for a while.
+// removeDeleted deletes the applications that have been DELETED for longer than goneAfter.
 func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-goneAfter).UnixMilli()
 	return s.each(ctx, update, "SELECT id FROM application WHERE deleted > 0 AND deleted < ? ORDER BY service_point, id", []any{before},
@@ -394,8 +397,8 @@ func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error
 		})
 }
 
-// ApplicationName returns the name of an application of a service point by its id, also of one that is being deleted; empty where there is
-// none.
+// ApplicationName returns the name of an application of a service point by its id, even if it is being deleted. It returns an empty name if
+// there is no such application.
 func ApplicationName(tx *store.Tx, servicePoint, id string) (name string, err error) {
 	err = tx.QueryRow("SELECT name FROM application WHERE id = ? AND service_point = ?", id, servicePoint).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -26,8 +26,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Lifetimes of certificates: of the authority itself, of a manager's check-in certificate, of a
-// service point's.
+// Lifetimes of the certificates of the authority, of a manager and of a service point. clockSkew is how far before the time of issue a
+// certificate becomes valid.
 const (
 	authorityLife    = 20 * 365 * 24 * time.Hour
 	managerLife      = 365 * 24 * time.Hour
@@ -35,24 +35,23 @@ const (
 	clockSkew        = 5 * time.Minute
 )
 
-// Authority issues the certificates of one manager's fleet. Its key is in the database, so that all
-// managers of a database share it.
+// Authority issues the certificates of a fleet. Its key is in the database, so that all managers of a database share it.
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	now         func() time.Time
 }
 
-// Sealer seals secrets (resource.Sealer).
+// Sealer encrypts secrets (resource.Sealer).
 type Sealer interface {
 	Seal(tx *store.Tx, about, plain string) (sealed string, err error)
 	Open(tx *store.Tx, about, sealed string) (plain string, err error)
 }
 
-// sealedKey begins the authority's key where it is sealed, which it is but in databases of an earlier release.
+// sealedKey is the prefix of an encrypted authority key. Databases of an earlier release contain the key in plain form.
 const sealedKey = "sealed:"
 
-// LoadAuthority reads the authority, and makes it at the first start. Its key is sealed.
+// LoadAuthority reads the authority, and creates it at the first start. Its key is stored encrypted.
 func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authority, error) {
 	a := &Authority{now: s.Now}
 	read := func(tx *store.Tx) error {
@@ -72,10 +71,10 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 			key = []byte(plain)
 		}
 		if !sealed && !tx.Writing() {
-			return errPlain
+			return errKeyNotSealed
 		}
 		if !sealed {
-			if err := keepKey(tx, sealer, key); err != nil {
+			if err := writeSealedKey(tx, sealer, key); err != nil {
 				return err
 			}
 		}
@@ -89,7 +88,7 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 		return nil
 	}
 	err := s.View(ctx, read)
-	if !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, errPlain) {
+	if !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, errKeyNotSealed) {
 		return a, err
 	}
 	return a, s.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
@@ -104,21 +103,21 @@ func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authori
 			[]byte{}); err != nil {
 			return err
 		}
-		if err := keepKey(tx, sealer, key); err != nil {
+		if err := writeSealedKey(tx, sealer, key); err != nil {
 			return err
 		}
 		return read(tx)
 	})
 }
 
-// authorityKey is what the authority's key is sealed for.
+// authorityKey is the purpose that the authority's key is sealed with.
 const authorityKey = "authority-key"
 
-// errPlain says that the key is still to be sealed.
-var errPlain = errors.New("the authority's key is not sealed")
+// errKeyNotSealed reports that the stored key is not encrypted yet.
+var errKeyNotSealed = errors.New("the authority's key is not sealed")
 
-// keepKey writes the authority's key, sealed.
-func keepKey(tx *store.Tx, sealer Sealer, key []byte) error {
+// writeSealedKey writes the authority's key in encrypted form.
+func writeSealedKey(tx *store.Tx, sealer Sealer, key []byte) error {
 	sealed, err := sealer.Seal(tx, authorityKey, string(key))
 	if err != nil {
 		return err
@@ -143,7 +142,7 @@ func newAuthority(now time.Time) (der, keyDER []byte, err error) {
 	return der, keyDER, err
 }
 
-// serial gives 127 random bits (RFC 5280 section 4.1.2.2).
+// serial returns a random serial number of 127 bits (RFC 5280 section 4.1.2.2).
 func serial() *big.Int {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // crypto/rand.Read never fails
@@ -151,16 +150,16 @@ func serial() *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// Fingerprint is the SHA-256 of the authority's certificate.
+// Fingerprint returns the SHA-256 of the authority's certificate.
 func (a *Authority) Fingerprint() [32]byte { return sha256.Sum256(a.certificate.Raw) }
 
-// NotAfter is when the authority's certificate ends.
+// NotAfter returns the expiry time of the authority's certificate.
 func (a *Authority) NotAfter() time.Time { return a.certificate.NotAfter }
 
-// PEM is the authority's certificate.
+// PEM returns the authority's certificate.
 func (a *Authority) PEM() string { return encodeCertificate(a.certificate.Raw) }
 
-// Pool trusts the authority alone.
+// Pool returns a pool that contains only the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
@@ -171,8 +170,8 @@ func encodeCertificate(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// ServerCertificate issues a manager's own certificate for its check-in door or, with hosts, for any
-// of its doors.
+// ServerCertificate issues a manager's certificate for its check-in listener. With hosts the certificate is also valid for these names and
+// addresses, for other listeners.
 func (a *Authority) ServerCertificate(hosts ...string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -201,9 +200,8 @@ func (a *Authority) ServerCertificate(hosts ...string) (*tls.Certificate, error)
 	return &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// issue gives a service point's certificate of a generation for the key of a certificate request. Nothing of the
-// request but its key is taken over.
-func (a *Authority) issue(at seat, generation int64, request *x509.CertificateRequest) (der []byte, err error) {
+// issue issues a service point's certificate of a generation. It takes only the key from the certificate request.
+func (a *Authority) issue(at nodeID, generation int64, request *x509.CertificateRequest) (der []byte, err error) {
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: at.id, SerialNumber: strconv.FormatInt(generation, 10)},
 		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(servicePointLife),
@@ -218,8 +216,8 @@ func (a *Authority) issue(at seat, generation int64, request *x509.CertificateRe
 	return der, nil
 }
 
-// generationOf is the generation of a service point's certificate: later ones have higher ones. It is 0 of those that were issued
-// before there were generations.
+// generationOf returns the generation of a service point's certificate; later certificates have higher ones. It is 0 for certificates
+// issued before generations were introduced.
 func generationOf(certificate *x509.Certificate) int64 {
 	n, err := strconv.ParseInt(certificate.Subject.SerialNumber, 10, 64)
 	if err != nil {
@@ -228,9 +226,9 @@ func generationOf(certificate *x509.Certificate) int64 {
 	return n
 }
 
-// seatOf is the node that a certificate was issued to: the first one where it names none.
-func seatOf(certificate *x509.Certificate) seat {
-	at := seat{certificate.Subject.CommonName, 1}
+// nodeIDOf returns the node that a certificate was issued to. A certificate without a node number belongs to node 1.
+func nodeIDOf(certificate *x509.Certificate) nodeID {
+	at := nodeID{certificate.Subject.CommonName, 1}
 	if units := certificate.Subject.OrganizationalUnit; len(units) == 1 {
 		if n, err := strconv.ParseInt(units[0], 10, 64); err == nil {
 			at.node = n
@@ -239,15 +237,15 @@ func seatOf(certificate *x509.Certificate) seat {
 	return at
 }
 
-// Verify checks that a certificate is one that this authority issued to a service point. Whether it is good still is asked of the
-// database (CheckIn): the clock of this machine does not decide.
+// Verify checks that the authority has issued a certificate to a service point. It ignores the expiry: CheckIn checks that with the time of
+// the database, not of this machine.
 func (a *Authority) Verify(certificate *x509.Certificate) error {
 	_, err := certificate.Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		CurrentTime: certificate.NotBefore})
 	return err
 }
 
-// derive gives 32 secret bytes that follow from the authority's key and the texts, and from nothing else.
+// derive returns 32 secret bytes that depend only on the authority's key, the purpose and the texts.
 func (a *Authority) derive(purpose string, texts ...string) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(a.key)
 	if err != nil {
@@ -260,7 +258,7 @@ func (a *Authority) derive(purpose string, texts ...string) ([]byte, error) {
 	return hkdf.Key(sha256.New, der, nil, info, sha256.Size)
 }
 
-// parseRequest reads a certificate request and checks that it is signed by its key.
+// parseRequest parses a certificate request and checks its signature.
 func parseRequest(text string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -277,7 +275,7 @@ func parseRequest(text string) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// fingerprint names a certificate or a public key.
+// fingerprint returns the SHA-256 of a certificate or a public key in hexadecimal.
 func fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

@@ -6,7 +6,7 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// Whatever comes as a certificate request is read or refused with a problem that names it.
+// Any certificate request is parsed, or rejected with a problem that names the field.
 func FuzzParseRequest(f *testing.F) {
 	f.Add("")
 	f.Add("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n")

@@ -16,35 +16,36 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// row is what a check-in needs to know of its service point.
+// row is the state of a service point that a check-in needs.
 type row struct {
 	status                                      string
 	desired, acknowledged, generation, sequence int64
-	// digest is that of the report; reported says that there is one.
+	// digest is the digest of the stored report. reported means that there is a report.
 	digest   string
 	reported bool
-	// process is the process that is answered (lineage.go); empty where none is known.
+	// process is the process that is answered (lineage.go); empty if none is known.
 	process string
 	// refused is the time of the last refusal of another machine with this identity, in Unix milliseconds; 0 if there is none.
 	refused int64
-	// logs says that somebody waits for the end of a log, several that the service point may have several nodes.
+	// logs means that a log excerpt is requested, several that the service point may have several nodes.
 	logs, several bool
-	at            seat
+	at            nodeID
 }
 
-// byCertificate finds the service point whose certificate is shown. Every certificate of the generation that was used last, or of a
-// later one, is good: so a database that was restored knows those, too, that it has forgotten.
-func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
-	at := seatOf(shown)
+// findByCertificate returns the service point of a client certificate. All certificates of the generation last used, or of a later one, are
+// accepted. A restored database therefore accepts certificates that were issued after its backup.
+func (s *Service) findByCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
+	at := nodeIDOf(shown)
 	points, err := knownPoints(tx, []string{at.id})
 	if err != nil {
 		return known, err
 	}
-	return shows(tx, points, at, shown)
+	return rowOfCertificate(tx, points, at, shown)
 }
 
-// shows finds, among service points by their ids, the row of the one whose certificate is shown, at a seat.
-func shows(tx *store.Tx, points map[string]knownPoint, at seat, shown *x509.Certificate) (known row, err error) {
+// rowOfCertificate returns the row of the service point, among points by id, that the certificate was issued to. at is the node in the
+// certificate.
+func rowOfCertificate(tx *store.Tx, points map[string]knownPoint, at nodeID, shown *x509.Certificate) (known row, err error) {
 	p, there := points[at.id]
 	known = p.row
 	known.at = at
@@ -74,15 +75,15 @@ func shows(tx *store.Tx, points map[string]knownPoint, at seat, shown *x509.Cert
 	return known, err
 }
 
-// knownPoint is what is known of a service point that checks in: its row, and what it is to run, its applications left out.
+// knownPoint is the state of a service point that checks in: its row and its desired state without the applications.
 type knownPoint struct {
 	row
 	update checkin.Update
-	// servers and anycast are its time servers and how it tells routers, as they are kept.
+	// servers and anycast are the time servers and the anycast settings, in their stored form.
 	servers, anycast string
 }
 
-// knownPoints reads service points, by their ids, of which there are up to mostTogether.
+// knownPoints reads up to maxBatch service points by their ids.
 func knownPoints(tx *store.Tx, ids []string) (points map[string]knownPoint, err error) {
 	points = make(map[string]knownPoint, len(ids))
 	return points, eachOf(tx, ids, func(scan func(...any) error) error {
@@ -104,7 +105,7 @@ func knownPoints(tx *store.Tx, ids []string) (points map[string]knownPoint, err 
 		"LEFT JOIN lineage l ON l.service_point = s.id AND l.node = 1 WHERE s.id IN ", "")
 }
 
-// state is what it is to run, its applications and its update left out.
+// state returns the desired state without the applications and the update.
 func (p *knownPoint) state() (*checkin.Desired, error) {
 	d := &checkin.Desired{Generation: p.desired}
 	var err error
@@ -114,19 +115,18 @@ func (p *knownPoint) state() (*checkin.Desired, error) {
 	return d, err
 }
 
-// eachOf calls fn for the rows of a query whose text goes on, behind begins, with a list of ids, of which there are up to mostTogether, and
-// with ends.
+// eachOf calls fn for the rows of a query: begins, a list of up to maxBatch ids, and ends are its text.
 func eachOf(tx *store.Tx, ids []string, fn func(scan func(...any) error) error, begins, ends string) error {
-	args := anys(ids)
-	for len(args) > 1 && len(args) < mostTogether { // two texts of statements are enough
+	args := toArgs(ids)
+	for len(args) > 1 && len(args) < maxBatch { // pad the list, so that there are only two statement texts
 		args = append(args, ids[0])
 	}
-	return tx.Each(fn, begins+"("+list(len(args))+")"+ends, args...)
+	return tx.Each(fn, begins+"("+placeholders(len(args))+")"+ends, args...)
 }
 
-// CheckIn takes a service point's report and answers when there is something new for it, or when the wait is over. Where that is not at
-// once, park is called, and what it gives is called with the answer, once, later and by another goroutine: no goroutine waits meanwhile,
-// and parked is true.
+// CheckIn processes a service point's report. It answers at once if there is news for the service point, or if the request does not wait.
+// Otherwise it calls park and returns parked true. The Reply that park returned is then called once with the answer, later and by another
+// goroutine; no goroutine waits meanwhile.
 func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq checkin.Request, park func() (Reply, error)) (a checkin.Answer,
 	parked bool, err error) {
 	if len(rq.Digest) > maxDigest || strings.ContainsRune(rq.Digest, 0) {
@@ -138,30 +138,30 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 			maxText)
 	}
 	id := shown.Subject.CommonName
-	h := s.hold(id)
+	h := s.openWaiters(id)
 	defer func() {
 		if !parked {
-			s.release(id, h)
+			s.releaseWaiters(id, h)
 		}
 	}()
-	changed := s.next(h)
-	known, err := s.said(ctx, shown, rq)
+	changed := s.wakeChannel(h)
+	known, err := s.recordRequest(ctx, shown, rq)
 	if err != nil {
 		return a, false, err
 	}
-	rq.Report = nil // it is kept, and need not be remembered meanwhile
+	rq.Report = nil // it is stored, and need not be kept in memory while the request waits
 	if rq.Leaving {
-		if known.another(rq) { // it is not this one that answers
+		if known.isOtherProcess(rq) { // another process is answered instead, so this stop does not count
 			return s.answer(shown, known, rq), false, nil
 		}
-		return s.answer(shown, known, rq), false, s.left(ctx, known)
+		return s.answer(shown, known, rq), false, s.markStopped(ctx, known)
 	}
-	s.hear(known)
-	w := &waitingCheckIn{service: s, shown: shown, rq: rq, known: known, hold: h, changed: changed}
+	s.recordContact(known)
+	w := &waitingCheckIn{service: s, shown: shown, rq: rq, known: known, waiters: h, changed: changed}
 	if rq.WaitSeconds > 0 {
 		w.until = time.Now().Add(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
 	}
-	a, due := w.due()
+	a, due := w.pendingAnswer()
 	if !due {
 		w.reply, err = park()
 		if err == nil {
@@ -172,57 +172,59 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	return a, false, w.fill(ctx, &a)
 }
 
-// said takes what a service point says, and gives what is known of it then. Whether the certificate is good is looked at first or, of one
-// that sends a report, in the transaction that writes it.
-func (s *Service) said(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
+// recordRequest stores the content of a check-in and returns the state of the service point after it. The certificate is checked first, or
+// in the writing transaction if the request has a report.
+func (s *Service) recordRequest(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (known row, err error) {
 	if rq.Report == nil {
-		known, err = s.look(ctx, shown)
+		known, err = s.authenticate(ctx, shown)
 		writes := generationOf(shown) > known.generation || acknowledges(rq, known) ||
-			!rq.Leaving && (known.another(rq) || s.forgets(known, rq))
+			!rq.Leaving && (known.isOtherProcess(rq) || s.endsCopies(known, rq))
 		if err != nil || !writes {
 			return known, err
 		}
-	} else if err = s.inTime(shown); err != nil {
+	} else if err = s.checkExpiry(shown); err != nil {
 		return known, err
 	}
-	known.at = seatOf(shown)
-	return known, s.write(ctx, generationOf(shown), &known, rq)
+	known.at = nodeIDOf(shown)
+	return known, s.writeReport(ctx, generationOf(shown), &known, rq)
 }
 
-// another reports whether a request comes from another process than the one that is answered.
-func (r row) another(rq checkin.Request) bool { return rq.Process != nil && rq.Process.ID != r.process }
-
-// forgets reports whether a request is to end a lineage of several machines, as the others do not ask any more.
-func (s *Service) forgets(r row, rq checkin.Request) bool {
-	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, time.UnixMilli(s.began.Load()), s.now())
+// isOtherProcess reports whether a request comes from a process other than the one that is answered.
+func (r row) isOtherProcess(rq checkin.Request) bool {
+	return rq.Process != nil && rq.Process.ID != r.process
 }
 
-// acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers
-// is from an agent that says what it was told, and runs nothing.
+// endsCopies reports whether a request ends the conflict of several machines with one identity, because the others have stopped asking.
+func (s *Service) endsCopies(r row, rq checkin.Request) bool {
+	return rq.Process != nil && r.refused != 0 && othersAreGone(r.refused, time.UnixMilli(s.startedAt.Load()), s.now())
+}
+
+// acknowledges reports whether a request confirms that the service point has stored a later desired state than known. Requests without a
+// sequence number come from agents that run nothing and only repeat the generation they were sent.
 func acknowledges(rq checkin.Request, known row) bool {
 	return rq.Sequence > 0 && rq.Desired > known.acknowledged && rq.Desired <= known.desired
 }
 
-// Know refuses a certificate that is no service point's, or not any more.
+// Know checks a client certificate. It returns an error if the certificate does not belong to a service point, or no longer does.
 func (s *Service) Know(ctx context.Context, shown *x509.Certificate) error {
-	_, err := s.look(ctx, shown)
+	_, err := s.authenticate(ctx, shown)
 	return err
 }
 
-// look reads what a check-in needs to know, and refuses a certificate that is not good.
-func (s *Service) look(ctx context.Context, shown *x509.Certificate) (known row, err error) {
+// authenticate checks a client certificate and returns the state that a check-in needs.
+func (s *Service) authenticate(ctx context.Context, shown *x509.Certificate) (known row, err error) {
 	err = s.store.Read(ctx, func(tx *store.Tx) error {
-		known, err = s.byCertificate(tx, shown)
+		known, err = s.findByCertificate(tx, shown)
 		return err
 	})
 	if err == nil {
-		err = s.inTime(shown)
+		err = s.checkExpiry(shown)
 	}
 	return known, err
 }
 
-// inTime refuses a certificate that has expired.
-func (s *Service) inTime(shown *x509.Certificate) error {
+// checkExpiry returns an error if a certificate has expired.
+func (s *Service) checkExpiry(shown *x509.Certificate) error {
 	if s.now().Before(shown.NotAfter) {
 		return nil
 	}
@@ -232,13 +234,13 @@ func (s *Service) inTime(shown *x509.Certificate) error {
 func (s *Service) answer(shown *x509.Certificate, known row, rq checkin.Request) checkin.Answer {
 	return checkin.Answer{Desired: known.desired, IntervalSeconds: max(1, int(s.interval.Seconds())),
 		TimeMillis: s.now().UnixMilli(), Sequence: known.sequence,
-		SpreadMillis: s.crowd().Milliseconds(), Renew: shown.NotAfter.Sub(s.now()) < servicePointLife/3,
-		// What came is not what is kept: there is none yet, or another one was later.
+		SpreadMillis: s.reconnectSpread().Milliseconds(), Renew: shown.NotAfter.Sub(s.now()) < servicePointLife/3,
+		// The stored report is missing, or differs from the one just received because another one was later.
 		SendReport: !known.reported || rq.Digest != "" && rq.Digest != known.digest}
 }
 
-// Bounds of a report: how many error conditions, nodes, and addresses of a node it may have, how long a text and the whole
-// may be, in bytes.
+// Limits of a report: the number of error conditions, of nodes, and of addresses of a node. The lengths of a text, of the whole report, and
+// of the other values are in bytes.
 const (
 	maxConditions = 100
 	maxNodes      = 64
@@ -250,7 +252,7 @@ const (
 	maxProcess    = 64
 )
 
-// checkKind refuses a kind of service point that there is not, and a version that is none.
+// checkKind returns an error if a kind of service point does not exist or a version is malformed.
 func checkKind(variant, version string) error {
 	switch {
 	case variant != checkin.Fleet && variant != checkin.V4:
@@ -263,7 +265,7 @@ func checkKind(variant, version string) error {
 	return nil
 }
 
-// checkReport refuses a report beyond the bounds.
+// checkReport returns an error if a report exceeds the limits.
 func checkReport(r *checkin.Report, text []byte) error {
 	if err := checkKind(r.Variant, r.Version); err != nil {
 		return err
@@ -323,30 +325,31 @@ func checkReport(r *checkin.Report, text []byte) error {
 	return err
 }
 
-// isDiagnosticsURL reports whether a text is the URL of diagnostics at an address: people copy it into a shell.
+// isDiagnosticsURL reports whether a text is the URL of the diagnostics page at an address. People copy the URL into a shell, so nothing
+// else is accepted.
 func isDiagnosticsURL(text string) bool {
 	at, ok := strings.CutPrefix(strings.TrimSuffix(text, checkin.DiagnosticsPath), "http://")
 	_, err := netip.ParseAddrPort(at)
 	return ok && err == nil && strings.HasSuffix(text, checkin.DiagnosticsPath) && !strings.Contains(at, "%")
 }
 
-// A service point's reports are written one after another, with a least interval between them. One that comes
-// too soon waits; who sends many at a time is refused.
+// Reports of one source are written with a minimum interval between them. A report that comes too early waits; a source with too many
+// waiting reports gets an error.
 const (
-	leastShare  = 30 // of the interval at which service points report
-	mostWaiting = 2  // reports of one service point
+	paceDivisor       = 30 // the minimum interval is the report interval divided by this
+	maxWaitingReports = 2  // reports of one source
 )
 
-// paced is who sends reports: a node, with certificates of a generation. Who shows one that was replaced does not slow down who shows the
-// new one.
-type paced struct {
-	at         seat
+// reportSource is a sender of reports: a node with certificates of one generation. A sender with a replaced certificate therefore does not
+// slow down the sender with the new one.
+type reportSource struct {
+	at         nodeID
 	generation int64
 }
 
-// pace waits until the next report of somebody may be written.
-func (s *Service) pace(ctx context.Context, at paced) error {
-	least := s.interval / leastShare
+// waitForPace blocks until the next report of a source may be written.
+func (s *Service) waitForPace(ctx context.Context, at reportSource) error {
+	least := s.interval / paceDivisor
 	now := time.Now()
 	s.mu.Lock()
 	next := s.paces[at]
@@ -354,7 +357,7 @@ func (s *Service) pace(ctx context.Context, at paced) error {
 		next = now
 	}
 	wait := next.Sub(now)
-	if wait > mostWaiting*least {
+	if wait > maxWaitingReports*least {
 		s.mu.Unlock()
 		p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "the reports of this service point come faster than one in %v", least)
 		p.RetryAfter = wait

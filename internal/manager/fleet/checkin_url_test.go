@@ -2,7 +2,7 @@ package fleet
 
 import "testing"
 
-// What a node says of its diagnostics is an address, a port and the one path: people copy it into a shell.
+// A diagnostics URL consists of an address, a port and the one path, because people copy it into a shell.
 func TestDiagnosticsURLs(t *testing.T) {
 	for text, good := range map[string]bool{
 		"http://127.0.0.2:8083/api/v1/diagnostics":         true,

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
-// Managers whose clocks are a year apart say the same of a service point, because they go by the database's.
+// Managers whose clocks are a year apart agree about a service point, because they use the database's clock.
 func TestClocksApart(t *testing.T) {
 	url := pgtest.URL(t)
 	const year = 365 * 24 * time.Hour
@@ -40,7 +40,7 @@ func TestClocksApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.hear(row{at: seat{created.FleetInstanceID, 1}})
+		f.recordContact(row{at: nodeID{created.FleetInstanceID, 1}})
 		if err := f.WritePresence(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
-// plainSealer leaves secrets as they are.
+// plainSealer does not encrypt secrets.
 type plainSealer struct{}
 
 func (plainSealer) Seal(_ *store.Tx, _, plain string) (string, error)  { return plain, nil }

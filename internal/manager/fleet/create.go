@@ -17,41 +17,41 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// KeyLife is how long a registration key can be used.
+// KeyLife is the lifetime of a registration key.
 const KeyLife = 7 * 24 * time.Hour
 
-// Created is what the creation of a service point answers (spec.md 2.4).
+// Created is the response to the creation of a service point (spec.md 2.4).
 type Created struct {
 	FleetInstanceID      string `json:"fleetInstanceID"`
 	RegistrationKey      string `json:"registrationKey"`
 	RegistrationEndpoint string `json:"registrationEndpoint"`
 }
 
-// Wanted says what is to be created.
+// Wanted describes a service point to create.
 type Wanted struct {
 	Name string
-	// Description is nil where there is none.
+	// Description is nil if there is none.
 	Description *string
-	// Variant is the kind that it is to be; empty is what it enrols as.
+	// Variant is its kind; empty means the kind that it enrols with.
 	Variant string
-	// NTPServers are the servers that it asks for the time.
+	// NTPServers are the time servers that it uses.
 	NTPServers []string
-	// NodeCount is how many nodes it may have; 0 means 1.
+	// NodeCount is the number of nodes it may have; 0 means 1.
 	NodeCount int64
-	// Endpoint is where the service point is to enrol.
+	// Endpoint is the address at which the service point enrols.
 	Endpoint string
-	// Repeatable, where it is not empty, says who asks and by which Idempotency-Key: whoever asks the same again gets the same
-	// registration key, until it was used or ran out.
+	// Repeatable, if not empty, identifies the user and the Idempotency-Key. A repeated request returns the same registration key until
+	// that key is used or expires.
 	Repeatable string
 }
 
-// Bounds of a service point's name and description, in characters.
+// Limits of a service point's name and description, in characters.
 const (
 	maxName        = 128
 	maxDescription = 4000
 )
 
-// CheckName says what is wrong with a service point's name.
+// CheckName returns an error if a name is not a valid name of a service point.
 func CheckName(name string) error {
 	switch n := utf8.RuneCountInString(name); {
 	case strings.TrimSpace(name) == "":
@@ -64,8 +64,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Create makes a service point and its registration key. The name of one whose key has expired
-// gives that one a new key.
+// Create creates a service point and its registration key. If a service point of that name exists and its key has expired, it gets a new
+// key.
 func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 	if err := CheckName(w.Name); err != nil {
 		return c, err
@@ -90,21 +90,21 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 			w.Name).Scan(&id, &status, &hash, &used, &expires, &description, &count)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			if key, err = s.unspent(tx, key, ""); err != nil {
+			if key, err = s.unusedKey(tx, key, ""); err != nil {
 				return err
 			}
 			c.FleetInstanceID, c.RegistrationKey = newID(w.Name), key.String()
 			if err := s.insert(tx, c.FleetInstanceID, w, key); err != nil {
 				return err
 			}
-			return noted(tx, "ADD_SERVICE_POINT", "Added service point %s", w.Name)
+			return addHistory(tx, "ADD_SERVICE_POINT", "Added service point %s", w.Name)
 		case err != nil:
 			return err
 		}
 		c.FleetInstanceID = id
 		switch now := s.now(); {
 		case statusAt(status, expires, now) == Expired:
-			if key, err = s.unspent(tx, key, hash); err != nil {
+			if key, err = s.unusedKey(tx, key, hash); err != nil {
 				return err
 			}
 			c.RegistrationKey = key.String()
@@ -112,15 +112,15 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 				return err
 			}
 			if err := tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ?, several = ? WHERE id = ?",
-				w.Description, w.NodeCount, several(w.NodeCount), id); err != nil {
+				w.Description, w.NodeCount, severalColumn(w.NodeCount), id); err != nil {
 				return err
 			}
-			return noted(tx, "REKEY_SERVICE_POINT", "Gave service point %s, whose key had expired, a new registration key", w.Name)
+			return addHistory(tx, "REKEY_SERVICE_POINT", "Gave service point %s, whose key had expired, a new registration key", w.Name)
 		case w.Repeatable != "" && hash == hashKey(key) && used == "":
 			if count != w.NodeCount || description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
 				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
 			}
-			return nil // the answer was lost
+			return nil // the first answer was lost
 		}
 		return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of fleet service point %s already", w.Name, id)
 	})
@@ -128,11 +128,11 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 }
 
 func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.RegistrationKey) error {
-	if err := s.moved(tx, id, fieldStatus, "", Waiting); err != nil {
+	if err := s.recordMove(tx, id, fieldStatus, "", Waiting); err != nil {
 		return err
 	}
 	now := s.now()
-	// Not Write: where another one has taken the name meanwhile, it is looked at again.
+	// Exec instead of Write: if another request has taken the name meanwhile, the transaction runs again.
 	servers, err := json.Marshal(append([]string{}, w.NTPServers...))
 	if err != nil {
 		return err
@@ -141,18 +141,18 @@ func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.Registra
 		"node_count, several) VALUES (?,?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key),
 		now.Add(KeyLife).Unix(),
 		now.Unix(),
-		string(servers), w.NodeCount, several(w.NodeCount))
+		string(servers), w.NodeCount, severalColumn(w.NodeCount))
 	return err
 }
 
-// rekey gives a service point a new registration key. No certificate that it was given before is good from then on.
+// rekey gives a service point a new registration key. All its earlier certificates become invalid.
 func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.RegistrationKey) error {
 	if before != Waiting {
-		if err := s.moved(tx, id, fieldStatus, before, Waiting); err != nil {
+		if err := s.recordMove(tx, id, fieldStatus, before, Waiting); err != nil {
 			return err
 		}
 	}
-	if err := s.spend(tx, id); err != nil {
+	if err := s.markSpent(tx, id); err != nil {
 		return err
 	}
 	now := s.now()
@@ -163,13 +163,13 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 			return err
 		}
 	}
-	// Nothing is heard of it from then on.
+	// It is disconnected from now on.
 	n, err := tx.Exec("UPDATE presence SET connected = 0 WHERE service_point = ? AND connected = 1", id)
 	if err != nil {
 		return err
 	}
 	if n > 0 {
-		if err := s.moved(tx, id, fieldConnection, Connected, NotConnected, "it has a new registration key"); err != nil {
+		if err := s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "it has a new registration key"); err != nil {
 			return err
 		}
 	}
@@ -179,18 +179,18 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 		Waiting, hashKey(key), now.Add(KeyLife).Unix(), least, least, id)
 }
 
-// endsBefore is for how long behind a new registration key certificates of other managers, whose clocks are a little ahead, would not be
-// good.
+// endsBefore is added to the time of a new registration key. Certificates issued by managers whose clocks are up to that much ahead are
+// invalid as well.
 const endsBefore = time.Minute
 
-// spend notes that the registration key of a service point is not to be given again, for twice as long as one can be used.
-func (s *Service) spend(tx *store.Tx, id string) error {
+// markSpent records for 2*KeyLife that the registration key of a service point must not be issued again.
+func (s *Service) markSpent(tx *store.Tx, id string) error {
 	return tx.Write("INSERT INTO spent_key (key_hash, until) SELECT key_hash, ? FROM service_point WHERE id = ? ON CONFLICT DO NOTHING",
 		s.now().Add(2*KeyLife).Unix(), id)
 }
 
-// unspent gives a registration key, and another one in its place where it was given to somebody before, or is the one that has expired.
-func (s *Service) unspent(tx *store.Tx, key checkin.RegistrationKey, expired string) (checkin.RegistrationKey, error) {
+// unusedKey returns key, or a random key instead if key was issued before or is the expired one.
+func (s *Service) unusedKey(tx *store.Tx, key checkin.RegistrationKey, expired string) (checkin.RegistrationKey, error) {
 	var spent int
 	err := tx.QueryRow("SELECT 1 FROM spent_key WHERE key_hash = ?", hashKey(key)).Scan(&spent)
 	if errors.Is(err, sql.ErrNoRows) && hashKey(key) != expired {
@@ -202,7 +202,7 @@ func (s *Service) unspent(tx *store.Tx, key checkin.RegistrationKey, expired str
 	return s.newKey(Wanted{})
 }
 
-// forgetSpent forgets the registration keys that could not be used any more.
+// forgetSpent deletes the records of registration keys that could not be used any more.
 func (s *Service) forgetSpent(ctx context.Context, update store.Updater) error {
 	now := s.now().Unix()
 	return s.each(ctx, update, "SELECT key_hash FROM spent_key WHERE until < ? ORDER BY key_hash", []any{now},
@@ -211,8 +211,8 @@ func (s *Service) forgetSpent(ctx context.Context, update store.Updater) error {
 		})
 }
 
-// Rekey gives a service point a new registration key, as where its machine was lost: it waits for its registration from then on, and
-// its certificate is refused.
+// Rekey gives a service point a new registration key, for example after its machine was lost. The service point then waits for its
+// registration, and its certificates are rejected.
 func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, err error) {
 	key, err := s.newKey(Wanted{})
 	if err != nil {
@@ -231,7 +231,8 @@ func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, er
 		if err := s.rekey(tx, id, before, key); err != nil {
 			return err
 		}
-		return notedOf(tx, id, "REKEY_SERVICE_POINT", "Gave service point %s a new registration key: its certificates are not good any more")
+		return addPointHistory(tx, id, "REKEY_SERVICE_POINT",
+			"Gave service point %s a new registration key: its certificates are not good any more")
 	})
 	if err == nil {
 		s.forget(id)
@@ -239,8 +240,8 @@ func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, er
 	return c, err
 }
 
-// newKey makes a registration key. One that can be asked for again follows from the authority's key, from who asks, and from the name:
-// it is kept nowhere.
+// newKey returns a registration key. A key of a repeatable request is derived from the authority's key, the requester and the name, so that
+// it need not be stored.
 func (s *Service) newKey(w Wanted) (key checkin.RegistrationKey, err error) {
 	key.Authority = s.authority.Fingerprint()
 	if w.Repeatable == "" {
@@ -254,7 +255,7 @@ func (s *Service) newKey(w Wanted) (key checkin.RegistrationKey, err error) {
 
 func hashKey(k checkin.RegistrationKey) string { return secrets.Hash(string(k.Secret[:])) }
 
-// newID makes an id from the name and a random tail (reference/fleet.md).
+// newID returns an id from the name and a random suffix (reference/fleet.md).
 func newID(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

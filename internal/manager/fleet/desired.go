@@ -12,9 +12,9 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// desire changes what a service point is to run: fn writes it, in the generation that it is given. Once that is committed the service
-// point's check-ins that are held open are answered.
-func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *store.Tx, generation int64) error) error {
+// changeDesired changes the desired state of a service point. fn writes the change under the given generation. After the commit the open
+// check-ins of the service point are answered.
+func (s *Service) changeDesired(ctx context.Context, servicePoint string, fn func(tx *store.Tx, generation int64) error) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
 		generation, err := s.nextDesired(tx, servicePoint)
 		if err != nil {
@@ -23,7 +23,7 @@ func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *s
 		if err := fn(tx, generation); err != nil {
 			return err
 		}
-		return desires(tx, servicePoint, generation)
+		return writeDesired(tx, servicePoint, generation)
 	})
 	if err == nil {
 		s.Wake(servicePoint)
@@ -31,7 +31,7 @@ func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *s
 	return err
 }
 
-// nextDesired locks a service point, and gives the generation that its desired state is to have.
+// nextDesired locks a service point and returns the next generation of its desired state.
 func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int64, err error) {
 	err = tx.QueryRow("SELECT desired FROM service_point WHERE id = ?"+tx.Locking(), servicePoint).Scan(&generation)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -40,29 +40,28 @@ func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int
 	return s.nextGenerationOf(generation), err
 }
 
-// nextGenerationOf is the generation of a desired state behind another one; in SQL it is later. It follows from the time, so that a
-// database that was restored gives none again that it gave before.
+// nextGenerationOf returns the generation that follows another one; later is the same in SQL. It derives from the time, so that a restored
+// database does not assign a generation twice.
 func (s *Service) nextGenerationOf(desired int64) int64 { return max(s.now().UnixMilli(), desired+1) }
 
-// desires notes that the desired state of a service point has changed to a generation.
-func desires(tx *store.Tx, servicePoint string, generation int64) error {
+// writeDesired writes the new generation of the desired state of a service point.
+func writeDesired(tx *store.Tx, servicePoint string, generation int64) error {
 	tx.Touch(store.Detail(topic, servicePoint))
 	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
 }
 
-// desiredAt is what a node of a service point is to run, if that is there.
-func (s *Service) desiredAt(tx *store.Tx, at seat) (map[seat]*checkin.Desired, error) {
+// desiredOfNode returns the desired state of a node; the map is empty if its service point does not exist.
+func (s *Service) desiredOfNode(tx *store.Tx, at nodeID) (map[nodeID]*checkin.Desired, error) {
 	points, err := knownPoints(tx, []string{at.id})
 	if err != nil {
 		return nil, err
 	}
-	return s.desired(tx, []seat{at}, points)
+	return s.desired(tx, []nodeID{at}, points)
 }
 
-// desired is what nodes of service points, of which there are up to mostTogether, are to run. A service point that is not among points, by
-// its id, is not there, and its nodes get nothing.
-func (s *Service) desired(tx *store.Tx, seats []seat, points map[string]knownPoint) (map[seat]*checkin.Desired, error) {
-	states := make(map[seat]*checkin.Desired, len(seats))
+// desired returns the desired states of up to maxBatch nodes. Nodes whose service point is not in points get no entry.
+func (s *Service) desired(tx *store.Tx, seats []nodeID, points map[string]knownPoint) (map[nodeID]*checkin.Desired, error) {
+	states := make(map[nodeID]*checkin.Desired, len(seats))
 	if len(seats) == 0 {
 		return states, nil
 	}
@@ -105,7 +104,7 @@ func (s *Service) desired(tx *store.Tx, seats []seat, points map[string]knownPoi
 	return states, nil
 }
 
-// desiredOf is how an application is to run.
+// desiredOf returns the desired state of an application.
 func (s *Service) desiredOf(a deployed) checkin.DesiredApplication {
 	version := a.Version
 	if a.TargetVersion != "" {
@@ -115,22 +114,22 @@ func (s *Service) desiredOf(a deployed) checkin.DesiredApplication {
 		Anycast: a.anycast, Limits: a.Limits, Contented: s.programs[a.Name].Contented}
 }
 
-// later is, in SQL, the generation that a desired state has next, at a time that is given twice.
+// later is an SQL expression: the next generation of a desired state. Both its arguments are the current time in Unix milliseconds.
 const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 
-// Served is what the applications of a service point that have content serve.
+// Served is the content that the applications of a service point serve.
 type Served struct {
-	// There says that there is such a service point. Provides is what those applications can do together that it is to run and that have
-	// content; of what was never reported the first one that ever had is known alone.
+	// There means that the service point exists. Provides are the capabilities of its applications with content, without those being
+	// deleted. An application that has not reported yet counts only if its program has always served content (checkin.Program.Contented).
 	There    bool
 	Provides checkin.Capabilities
-	// Content names what all of them serve: the earliest of theirs, empty while one serves nothing.
+	// Content is the earliest revision that any of the applications serves; empty while one of them serves none.
 	Content string
-	// Trouble is what they say is wrong.
+	// Trouble are the error conditions of these applications.
 	Trouble []string
 }
 
-// Serves says, in a transaction, what a service point serves.
+// Serves returns, in a transaction, what a service point serves.
 func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err error) {
 	all, err := applicationsOf(tx, servicePoint)
 	if err != nil {
@@ -161,7 +160,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err erro
 		if !now.Contented && !s.programs[a.Name].Contented {
 			continue
 		}
-		if is.Provides == nil || earlier(now.Content, is.Content) {
+		if is.Provides == nil || isEarlier(now.Content, is.Content) {
 			is.Content = now.Content
 		}
 		is.Trouble = append(is.Trouble, now.ErrorConditions...)
@@ -177,7 +176,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err erro
 	return is, nil
 }
 
-// ContentChanged notes, in a transaction, that a service point is to serve something else.
+// ContentChanged records, in a transaction, that the content of a service point has changed.
 func (s *Service) ContentChanged(tx *store.Tx, servicePoint string) {
 	tx.Touch(store.Detail(topic, servicePoint))
 }

@@ -17,10 +17,9 @@ func refuse(code, message string) error {
 	return problem.Forbidden(code, "%s", message)
 }
 
-// Enrol gives a service point its certificate for its registration key. A key is good once: for the
-// first key pair that comes with it, or for as many as the service point may have nodes. The same pair may come again until its first
-// check-in, so that
-// an answer that was lost on the way costs nothing. A refusal changes nothing.
+// Enrol issues a service point's certificate for its registration key. A key can be used by one key pair, or by one for each node that the
+// service point may have. The same pair may enrol again until its first check-in, so that a lost answer does no harm. A refusal changes
+// nothing.
 func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin.EnrolAnswer, err error) {
 	key, err := checkin.ParseKey(rq.RegistrationKey)
 	if err != nil {
@@ -37,23 +36,23 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 		return a, err
 	}
 	public := fingerprint(request.RawSubjectPublicKeyInfo)
-	if _, err := s.enrolling(ctx, key, public); err != nil { // who has no key does not come to write
+	if _, err := s.readEnrolment(ctx, key, public); err != nil { // a request without a valid key never gets a write lock
 		return a, err
 	}
 	err = s.change(ctx, func(tx *store.Tx) error {
-		known, err := s.byKey(tx, key, public, tx.Locking())
+		known, err := s.findByKey(tx, key, public, tx.Locking())
 		if err != nil {
 			return err
 		}
-		at, generation := seat{known.id, 1}, s.nextGeneration(known.generation)
+		at, generation := nodeID{known.id, 1}, s.nextGeneration(known.generation)
 		if known.several {
 			if rq.Variant != checkin.Fleet {
 				return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
 			}
-			if at, generation, err = s.seatFor(tx, known, public); err != nil {
+			if at, generation, err = s.assignNode(tx, known, public); err != nil {
 				return err
 			}
-			if err := sit(tx, at, public, generation); err != nil {
+			if err := writeEnrolledNode(tx, at, public, generation); err != nil {
 				return err
 			}
 		}
@@ -69,29 +68,29 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 			known.id)
 	})
 	if err == nil {
-		s.log.InfoContext(ctx, "a service point enrolled", "id", a.ID)
+		s.log.InfoContext(ctx, "service point enrolled", "id", a.ID)
 	}
 	return a, err
 }
 
-// enrolled is what an enrolment needs to know of a service point.
-type enrolled struct {
+// enrolment is the state of a service point that an enrolment needs.
+type enrolment struct {
 	id, name          string
 	generation, nodes int64
-	// enrolled says that it has reported, several that it may have, or had, several nodes.
+	// enrolled means that it has reported, several that it may have, or had, several nodes.
 	enrolled, several bool
 }
 
-func (s *Service) enrolling(ctx context.Context, key checkin.RegistrationKey, public string) (known enrolled, err error) {
+func (s *Service) readEnrolment(ctx context.Context, key checkin.RegistrationKey, public string) (known enrolment, err error) {
 	err = s.store.Read(ctx, func(tx *store.Tx) error {
-		known, err = s.byKey(tx, key, public, "")
+		known, err = s.findByKey(tx, key, public, "")
 		return err
 	})
 	return known, err
 }
 
-// byKey finds the service point that a registration key is good for. It is locked where locking says so.
-func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locking string) (known enrolled, err error) {
+// findByKey returns the service point of a registration key. locking is the locking clause of the query; empty does not lock.
+func (s *Service) findByKey(tx *store.Tx, key checkin.RegistrationKey, public, locking string) (known enrolment, err error) {
 	var status, used string
 	var expires int64
 	var several int
@@ -106,7 +105,7 @@ func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locki
 			"the registration key is not known here: its service point was deleted, or it got a newer key")
 	case err != nil:
 		return known, err
-	case known.several && expires > s.now().Unix(): // who sits where is seen to in its place
+	case known.several && expires > s.now().Unix(): // assignNode checks which nodes have enrolled
 		return known, nil
 	case used != "" && (used != public || known.enrolled):
 		return known, refuse("RegistrationKeyUsed", "the registration key has been used already; portolan fleet rekey gives a new one")
@@ -116,14 +115,13 @@ func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locki
 	return known, nil
 }
 
-// nextGeneration is that of a certificate to be issued to a service point whose certificates are good from a generation on. It follows
-// from the time, so that also a database that was restored gives later ones than it gave before.
+// nextGeneration returns the generation of the next certificate of a service point whose certificates are valid from goodFrom on. It
+// derives from the time, so that a restored database assigns later generations than before.
 func (s *Service) nextGeneration(goodFrom int64) int64 { return max(s.now().UnixMilli(), goodFrom+1) }
 
-// errDeleted is a certificate of a service point that was deleted, errUnknown another one that is no longer, or never was, a service
-// point's, errNodeRemoved one of a node that was taken away.
-// errCertificateExpired is one that can be renewed,
-// and nothing else.
+// errDeleted rejects the certificate of a deleted service point, and errNodeRemoved that of a removed node. errUnknown rejects any other
+// certificate that is not, or no longer, a service point's. errCertificateExpired rejects an expired certificate, which can still be
+// renewed.
 var (
 	errDeleted = problem.New(http.StatusGone, checkin.ServicePointDeleted, "this service point was deleted: it is to run nothing any more")
 	errUnknown = problem.New(http.StatusGone, "ServicePointUnknown",
@@ -134,7 +132,7 @@ var (
 		"the certificate of this service point has expired: it has to be renewed first")
 )
 
-// unknown is the refusal of a service point that is not there: errDeleted or errUnknown.
+// unknown returns the error for a service point that does not exist: errDeleted or errUnknown.
 func unknown(tx *store.Tx, id string) error {
 	var deleted bool
 	err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM deleted_service_point WHERE id = ?)", id).Scan(&deleted)
@@ -147,32 +145,33 @@ func unknown(tx *store.Tx, id string) error {
 	return errUnknown
 }
 
-// Renew gives a service point a new certificate for the one it shows, which may have expired. The old one stays good until
-// the new one is used.
+// Renew issues a new certificate to a service point for its current one, which may have expired. The old certificate stays valid until the
+// new one is used.
 func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin.RenewRequest) (a checkin.RenewAnswer, err error) {
 	request, err := parseRequest(rq.Request)
 	if err != nil {
 		return a, err
 	}
 	id := shown.Subject.CommonName
-	// In an update, though nothing is written: a new registration key either comes before this, or ends what is issued here.
+	// This is an update, although it writes nothing. A new registration key is either visible here, or invalidates the certificate issued
+	// here.
 	err = s.change(ctx, func(tx *store.Tx) error {
-		if err := locked(tx, id); err != nil {
+		if err := lockPoint(tx, id); err != nil {
 			if _, gone := problem.As(err); gone {
 				err = unknown(tx, id)
 			}
 			return err
 		}
-		known, err := s.byCertificate(tx, shown)
+		known, err := s.findByCertificate(tx, shown)
 		if err != nil {
 			return err
 		}
-		der, err := s.authority.issue(seatOf(shown), s.nextGeneration(known.generation), request)
+		der, err := s.authority.issue(nodeIDOf(shown), s.nextGeneration(known.generation), request)
 		a.Certificate = encodeCertificate(der)
 		return err
 	})
 	if err == nil {
-		s.log.InfoContext(ctx, "a service point's certificate was renewed", "id", id, "expired", !s.now().Before(shown.NotAfter))
+		s.log.InfoContext(ctx, "service point certificate renewed", "id", id, "expired", !s.now().Before(shown.NotAfter))
 	}
 	return a, err
 }

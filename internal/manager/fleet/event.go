@@ -8,31 +8,32 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Fields whose moves are events.
+// Fields whose changes are recorded as events.
 const (
 	fieldStatus     = "status"
 	fieldConnection = "connectionStatus"
 	fieldUpdate     = "updateStatus"
-	// fieldNode is whether a node is connected; its reason names the node.
+	// fieldNode is the connection of a node. The reason of its events names the node.
 	fieldNode = "nodeConnectionStatus"
-	// fieldNodeCount is how many nodes there may be.
+	// fieldNodeCount is the number of nodes allowed.
 	fieldNodeCount = "nodeCount"
-	// fieldMachines is how many machines answer as one node.
+	// fieldMachines is the number of machines that answer as one node.
 	fieldMachines = "machines"
 )
 
-// Move is what is counted of a move: the field, and what it became.
+// Move is a counted change: the field and its new value.
 type Move struct{ Field, After string }
 
-// Observe has each move counted that is committed. It is called before anything else.
+// Observe sets the function called for each committed move. It must be called before any other method.
 func (s *Service) Observe(observe func(Move)) { s.observe = observe }
 
-// Tell has told be told, in the transaction, of the service points whose status or connection moves. It is called before anything else.
+// Tell sets the function called in the transaction in which the status or connection of service points changes. It must be called before
+// any other method.
 func (s *Service) Tell(told func(tx *store.Tx, ids []string, field, after string, reasons []string) error) {
-	s.told = told
+	s.notifyMove = told
 }
 
-// moves are those of a transaction: what is counted of them, the events that they are, and what else is logged.
+// moves collects the moves of a transaction: those to count, the events to write and the log lines to print after the commit.
 type moves struct {
 	counted []Move
 	events  []event
@@ -45,8 +46,7 @@ type event struct {
 	Event
 }
 
-// withEvents lets a transaction write the events of its moves when it is done, all of them together, and the moves be counted and logged
-// once it is committed.
+// withEvents returns an updater that writes the events of a transaction at its end. After the commit it counts and logs the moves.
 func (s *Service) withEvents(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		var done *moves
@@ -59,7 +59,7 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 				s.mu.Lock()
 				delete(s.movesOf, tx)
 				s.mu.Unlock()
-				done = all // of the last time, where it is repeated
+				done = all // of the last attempt, if the transaction was repeated
 			}()
 			if err := fn(tx); err != nil {
 				return err
@@ -85,10 +85,10 @@ func (s *Service) withEvents(update store.Updater) store.Updater {
 	}
 }
 
-// mostLogged is how many service points that move in the same way, in one transaction, have a line each in the log; more have one together.
-const mostLogged = 20
+// maxLoggedMoves is the number of equal moves in one transaction that are logged one by one. More are logged as one line.
+const maxLoggedMoves = 20
 
-// logMoves logs moves that are committed: each of them or, where many move in the same way, how many.
+// logMoves logs committed moves one by one, or as one line with their number if many are equal.
 func (s *Service) logMoves(all *moves) {
 	for _, log := range all.logged {
 		log()
@@ -101,28 +101,28 @@ func (s *Service) logMoves(all *moves) {
 	for _, e := range all.events {
 		of := way{e.Field, e.Before, e.After, e.Reason}
 		switch n := number[of]; {
-		case n == 0: // said already
-		case n > mostLogged:
-			s.log.Info("service points moved", "number", n, "field", e.Field, "from", e.Before, "to", e.After, "reason", e.Reason)
+		case n == 0: // logged already
+		case n > maxLoggedMoves:
+			s.log.Info("service points changed", "number", n, "field", e.Field, "from", e.Before, "to", e.After, "reason", e.Reason)
 			number[of] = 0
 		default:
-			s.log.Info("a service point moved", "id", e.servicePoint, "field", e.Field, "from", e.Before, "to", e.After, "reason", e.Reason)
+			s.log.Info("service point changed", "id", e.servicePoint, "field", e.Field, "from", e.Before, "to", e.After, "reason", e.Reason)
 		}
 	}
 }
 
-// movesIn gives the moves of a transaction; it is one of withEvents, and nil otherwise.
+// movesIn returns the moves of a transaction started by withEvents; nil for other transactions.
 func (s *Service) movesIn(tx *store.Tx) *moves {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.movesOf[tx]
 }
 
-// rowsTopic is touched by what changes that a list of the fleet shows, or finds service points by: by changingRows and, where it depends on
-// what is said, by what writes reports (writeAll, writeState, reported) and, for other managers, presence.
+// rowsTopic is touched by transactions that change what a list of the fleet shows or finds. changingRows does so, and so do the writers of
+// reports (writeAll, writeState, applyApplicationReports). With several managers, writePresence does as well.
 const rowsTopic = "rows of the fleet"
 
-// changingRows is withEvents for transactions that change what lists find.
+// changingRows is withEvents for transactions that change the result of lists.
 func (s *Service) changingRows(update store.Updater) store.Updater {
 	return s.withEvents(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return update(ctx, author, func(tx *store.Tx) error {
@@ -130,13 +130,14 @@ func (s *Service) changingRows(update store.Updater) store.Updater {
 			if err := fn(tx); err != nil || s.store.OneWriter() {
 				return err
 			}
-			return tx.Write("UPDATE fleet_change SET n = n + 1") // last: others wait for it until this is committed
+			// at the end, because other transactions wait for this row until the commit
+			return tx.Write("UPDATE fleet_change SET n = n + 1")
 		})
 	})
 }
 
-// changes counts how often changingRows has changed the fleet, as a transaction sees it. Where there are several managers, one that is told
-// of a change and asks another one for a list may come before that has heard of it.
+// changes returns the number of changes by changingRows that a transaction sees. With several managers, a client may read a list from one
+// manager before that manager has been notified of a change at another. On SQLite it returns 0.
 func (s *Service) changes(tx *store.Tx) (n int64, err error) {
 	if s.store.OneWriter() {
 		return 0, nil
@@ -144,27 +145,27 @@ func (s *Service) changes(tx *store.Tx) (n int64, err error) {
 	return n, tx.QueryRow("SELECT n FROM fleet_change").Scan(&n)
 }
 
-// ownRows updates what the fleet keeps.
+// ownRows is the updater of the fleet's tables that locks single rows.
 func (s *Service) ownRows(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 	return s.store.UpdateIn(ctx, store.OwnRows(), author, fn)
 }
 
-// change changes what the fleet keeps.
+// change runs a transaction that changes the fleet's tables.
 func (s *Service) change(ctx context.Context, fn func(*store.Tx) error) error {
 	return s.changingRows(s.ownRows)(ctx, authorOf(ctx), fn)
 }
 
-// keptEvents is how many events of a service point are kept.
+// keptEvents is the number of events kept of each service point.
 const keptEvents = 200
 
-// moved records that a field of a service point moved, and why, where that is known.
-func (s *Service) moved(tx *store.Tx, id, field, before, after string, reasons ...string) error {
-	return s.movedMany(tx, []string{id}, field, before, after, reasons...)
+// recordMove records a change of a field of a service point, with its reasons if known.
+func (s *Service) recordMove(tx *store.Tx, id, field, before, after string, reasons ...string) error {
+	return s.recordMoves(tx, []string{id}, field, before, after, reasons...)
 }
 
-// movedMany records that a field of service points moved in the same way.
-func (s *Service) movedMany(tx *store.Tx, ids []string, field, before, after string, reasons ...string) error {
-	name := field[strings.LastIndexByte(field, '/')+1:] // applications are counted together
+// recordMoves records the same change of a field of several service points.
+func (s *Service) recordMoves(tx *store.Tx, ids []string, field, before, after string, reasons ...string) error {
+	name := field[strings.LastIndexByte(field, '/')+1:] // the applications are counted together
 	if name != field {
 		name = "application " + name
 	}
@@ -173,19 +174,19 @@ func (s *Service) movedMany(tx *store.Tx, ids []string, field, before, after str
 		all.counted = append(all.counted, Move{name, after})
 		all.events = append(all.events, event{id, Event{now, field, before, after, strings.Join(reasons, "; ")}})
 	}
-	if s.told != nil && (field == fieldStatus || field == fieldConnection) {
-		return s.told(tx, ids, field, after, reasons)
+	if s.notifyMove != nil && (field == fieldStatus || field == fieldConnection) {
+		return s.notifyMove(tx, ids, field, after, reasons)
 	}
 	return nil
 }
 
 const (
 	insertEvent = "INSERT INTO fleet_event (service_point, at, field, old, new, reason) "
-	// tooMany is the event of a service point, w.id, that is one too many: behind every new one it goes.
-	tooMany = "(SELECT e.seq FROM fleet_event e WHERE e.service_point = w.id ORDER BY e.seq DESC LIMIT 1 OFFSET ?)"
+	// surplusEvent selects the oldest event of service point w.id beyond the kept number. It is deleted for each new event.
+	surplusEvent = "(SELECT e.seq FROM fleet_event e WHERE e.service_point = w.id ORDER BY e.seq DESC LIMIT 1 OFFSET ?)"
 )
 
-// writeEvents writes events in their order. Of each service point the last ones are kept.
+// writeEvents writes events in order and deletes the oldest ones beyond keptEvents.
 func writeEvents(tx *store.Tx, all []event) error {
 	if tx.RoundTrips() {
 		return writeEventsTogether(tx, all)
@@ -194,7 +195,7 @@ func writeEvents(tx *store.Tx, all []event) error {
 		if err := tx.Write(insertEvent+"VALUES (?,?,?,?,?,?)", e.servicePoint, e.At, e.Field, e.Before, e.After, e.Reason); err != nil {
 			return err
 		}
-		if err := tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+tooMany+" FROM (SELECT ? AS id) w)", keptEvents,
+		if err := tx.Write("DELETE FROM fleet_event WHERE seq = (SELECT "+surplusEvent+" FROM (SELECT ? AS id) w)", keptEvents,
 			e.servicePoint); err != nil {
 			return err
 		}
@@ -202,7 +203,7 @@ func writeEvents(tx *store.Tx, all []event) error {
 	return nil
 }
 
-// writeEventsTogether is writeEvents where one statement takes all of them.
+// writeEventsTogether is writeEvents with one statement for all events.
 func writeEventsTogether(tx *store.Tx, all []event) error {
 	var ids, fields, befores, afters, reasons []string
 	var at []int64
@@ -217,7 +218,7 @@ func writeEventsTogether(tx *store.Tx, all []event) error {
 		befores, afters, reasons); err != nil {
 		return err
 	}
-	for len(ids) > 0 { // of each once, until as many are gone as have come
+	for len(ids) > 0 { // one event of each service point in each round, until as many are deleted as were added
 		var once, again []string
 		seen := make(map[string]bool, len(ids))
 		for _, id := range ids {
@@ -228,7 +229,7 @@ func writeEventsTogether(tx *store.Tx, all []event) error {
 			}
 			seen[id] = true
 		}
-		if err := tx.Write("DELETE FROM fleet_event WHERE seq IN (SELECT "+tooMany+" FROM unnest(?::text[]) AS w(id))", keptEvents,
+		if err := tx.Write("DELETE FROM fleet_event WHERE seq IN (SELECT "+surplusEvent+" FROM unnest(?::text[]) AS w(id))", keptEvents,
 			once); err != nil {
 			return err
 		}
@@ -237,25 +238,25 @@ func writeEventsTogether(tx *store.Tx, all []event) error {
 	return nil
 }
 
-// Event is a move of a field of a service point, or of one of its applications (ours).
+// Event is a change of a field of a service point or of one of its applications (a Portolan extension).
 type Event struct {
-	// At is when, in Unix milliseconds.
+	// At is the time of the change, in Unix milliseconds.
 	At int64 `json:"at"`
-	// Field is status, connectionStatus, updateStatus, nodeConnectionStatus or nodeCount, or applications/NAME/ID/status, updateStatus or
-	// anycast, whose reason is the address.
+	// Field is status, connectionStatus, updateStatus, nodeConnectionStatus, nodeCount or machines, or applications/NAME/ID/status,
+	// updateStatus or anycast. The reason of an anycast event is the address.
 	Field string `json:"field"`
-	// Before and After are its values; empty where it had, or has, none.
+	// Before and After are the old and the new value; empty if there was or is none.
 	Before string `json:"before"`
 	After  string `json:"after"`
-	// Reason says why, where that is known.
+	// Reason is the reason of the change, if known.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Events gives the last moves of a service point, at most 200, the earliest first.
+// Events returns the last events of a service point, at most 200, the earliest first.
 func (s *Service) Events(ctx context.Context, servicePoint string) (all []Event, err error) {
 	all = []Event{}
 	return all, s.store.View(ctx, func(tx *store.Tx) error {
-		if err := there(tx, servicePoint); err != nil {
+		if err := checkExists(tx, servicePoint); err != nil {
 			return err
 		}
 		return tx.Each(func(scan func(...any) error) error {

@@ -11,9 +11,9 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Each move that is committed has a line in the log, and many that are the same have one together; what was not committed has none.
+// Each committed move has a log line, and many equal moves have one line together. Moves that were not committed have none.
 func TestMovesAreLogged(t *testing.T) {
-	h := newHarbour(t, "", mostLogged+1)
+	h := newTestFleet(t, "", maxLoggedMoves+1)
 	var log bytes.Buffer
 	h.f.log = slog.New(slog.NewTextHandler(&log, nil))
 	lines := func(parts ...string) (n int) {
@@ -31,7 +31,7 @@ func TestMovesAreLogged(t *testing.T) {
 	move := func(ids []string, fails error) {
 		t.Helper()
 		err := h.f.change(h.ctx, func(tx *store.Tx) error {
-			return errors.Join(h.f.movedMany(tx, ids, fieldUpdate, checkin.UpdateOK, checkin.UpdateQueued, "why not"), fails)
+			return errors.Join(h.f.recordMoves(tx, ids, fieldUpdate, checkin.UpdateOK, checkin.UpdateQueued, "why not"), fails)
 		})
 		if !errors.Is(err, fails) {
 			t.Fatal(err)
@@ -44,18 +44,18 @@ func TestMovesAreLogged(t *testing.T) {
 	}
 	move(h.ids[:2], nil)
 	for _, id := range h.ids[:2] {
-		if n := lines("a service point moved", "id="+id, "field=updateStatus", "from=OK", "to=UPDATE_QUEUED", "why not"); n != 1 {
+		if n := lines("service point changed", "id="+id, "field=updateStatus", "from=OK", "to=UPDATE_QUEUED", "why not"); n != 1 {
 			t.Errorf("of %s there are %d lines:\n%s", id, n, log.String())
 		}
 	}
 	log.Reset()
 	move(h.ids, nil)
-	if lines("service points moved", "number=21", "field=updateStatus") != 1 || lines("a service point moved") != 0 {
+	if lines("service points changed", "number=21", "field=updateStatus") != 1 || lines("service point changed") != 0 {
 		t.Errorf("of many there is\n%s", log.String())
 	}
 	log.Reset()
 	h.start(t, func(*Plan) {})
-	if lines("a rollout moved", "to=RUNNING") != 1 {
+	if lines("rollout status changed", "to=RUNNING") != 1 {
 		t.Errorf("of a rollout there is\n%s", log.String())
 	}
 }

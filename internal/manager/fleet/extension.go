@@ -9,7 +9,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// statuses and updateStatuses are the states that a service point may be in (spec.md section 3).
+// statuses and updateStatuses are the possible states of a service point (spec.md section 3).
 var (
 	statuses       = []string{Waiting, Healthy, Unhealthy, Expired}
 	updateStatuses = []string{checkin.UpdateOK, checkin.UpdateQueued, checkin.UpdateRunning, checkin.UpdateFailed}
@@ -18,11 +18,11 @@ var (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// Extension is what the fleet keeps in a database.
+// Extension describes the fleet's tables in a database.
 func Extension() *store.Extension {
 	return &store.Extension{Name: "fleet", Migrations: migrations, Verify: verify, Tables: []store.Table{
 		{Name: "secret", Columns: []string{"name", "value"}, Key: 1},
-		// Its revision is counted anew where rows are brought into another database.
+		// The column revision is left out: it counts anew in another database.
 		{Name: "service_point", Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
 			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation", "acknowledged", "update_asked",
 			"update_reason", "platform", "base_version", "logs_asked", "ntp_servers", "anycast", "node_count", "several"}, Key: 1,
@@ -54,7 +54,7 @@ func Extension() *store.Extension {
 			Earlier: []store.Earlier{{Before: 8, Columns: []string{"service_point", "at", "field", "old", "new", "seq"}}}}}}
 }
 
-// verify checks the fleet's tables in a snapshot and lists what is wrong, in sentences.
+// verify checks the fleet's tables in a snapshot and reports errors to fault.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := verifyRollouts(tx, fault); err != nil {
 		return err

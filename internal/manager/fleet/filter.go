@@ -15,8 +15,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Filter names service points by their fields. What it does not name does not matter; all that it names must be so. What a field means, and
-// what it may be, stands in fields.
+// Filter selects service points by their fields. All fields that are set must match. The method fields describes them.
 type Filter struct {
 	ID                      string `json:"id,omitempty"`
 	Name                    string `json:"name,omitempty"`
@@ -41,65 +40,66 @@ type Filter struct {
 	Hostname                string `json:"hostname,omitempty"`
 	Address                 string `json:"address,omitempty"`
 	Gateway                 string `json:"gateway,omitempty"`
-	// Labels are labels that it has. An empty value is any.
+	// Labels are required labels. An empty value matches any value.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Within are sets of labels, one of which it has to have as Labels are had; nil means any.
+	// Within are sets of labels; a service point must match at least one of them as described for Labels. nil matches all.
 	Within []map[string]string `json:"-"`
-	// Named says that Name matters, also where it is empty.
+	// Named means that Name is compared even if it is empty.
 	Named bool `json:"-"`
 }
 
-// field is a field of a filter: where it is given, what it means, and what it may be where that is not anything.
+// field describes a field of a filter: its value in the filter, its meaning and its allowed values; nil allows all.
 type field struct {
 	name    string
 	value   *string
-	means   string
+	meaning string
 	allowed []string
-	// reads, which may be nil, gives a value as it is compared, and refuses what cannot be read.
-	reads func(value string) (string, error)
-	// column is what it is compared with in the database; empty where that shows in what is read alone. ofApplication says that it is one of
-	// an application.
+	// parse converts a value to the form that is compared. nil means that the value is used as it is.
+	parse func(value string) (string, error)
+	// column is the database column compared with the value; empty if the database does not hold the field in a column. ofApplication means
+	// that the column belongs to an application.
 	column        string
 	ofApplication bool
-	// part: it has to be a part of what is there.
-	part bool
+	// isPart means that the value must be a part of the column.
+	isPart bool
 }
 
-// fields are the fields of a filter, its labels apart.
+// fields returns the fields of a filter without its labels.
 func (f *Filter) fields() []field {
-	return []field{{name: "id", value: &f.ID, column: "s.id", means: "Their id"},
-		{name: "name", value: &f.Name, column: "s.name", means: "The name of one service point"},
-		{name: "nameContains", value: &f.NameContains, column: "s.name", part: true,
-			means: "A part of their name, in small letters or large ones"},
-		{name: "description", value: &f.Description, column: "s.description", means: "Their description"},
-		{name: "status", value: &f.Status, allowed: statuses, means: "Their status"},
-		{name: "connectionStatus", value: &f.ConnectionStatus, allowed: []string{Connected, NotConnected}, means: "Their connectionStatus"},
-		{name: "version", value: &f.Version, column: "s.version", means: "The version that they run"},
-		{name: "targetVersion", value: &f.TargetVersion, column: "s.target_version", means: "The version that they are updated to"},
-		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status", means: "Their updateStatus"},
-		{name: "platform", value: &f.Platform, column: "s.platform", means: "Their platform, such as linux/amd64"},
-		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant", means: "Their kind"},
-		{name: "lastSeenSince", value: &f.LastSeenSince, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+	return []field{{name: "id", value: &f.ID, column: "s.id", meaning: "Their id"},
+		{name: "name", value: &f.Name, column: "s.name", meaning: "The name of one service point"},
+		{name: "nameContains", value: &f.NameContains, column: "s.name", isPart: true,
+			meaning: "A part of their name, in small letters or large ones"},
+		{name: "description", value: &f.Description, column: "s.description", meaning: "Their description"},
+		{name: "status", value: &f.Status, allowed: statuses, meaning: "Their status"},
+		{name: "connectionStatus", value: &f.ConnectionStatus, allowed: []string{Connected, NotConnected}, meaning: "Their connectionStatus"},
+		{name: "version", value: &f.Version, column: "s.version", meaning: "The version that they run"},
+		{name: "targetVersion", value: &f.TargetVersion, column: "s.target_version", meaning: "The version that they are updated to"},
+		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status", meaning: "Their updateStatus"},
+		{name: "platform", value: &f.Platform, column: "s.platform", meaning: "Their platform, such as linux/amd64"},
+		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant", meaning: "Their kind"},
+		{name: "lastSeenSince", value: &f.LastSeenSince, parse: readMoment, meaning: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
 			"at which or behind which they were last heard of"},
-		{name: "lastSeenBefore", value: &f.LastSeenBefore, reads: readMoment, means: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
+		{name: "lastSeenBefore", value: &f.LastSeenBefore, parse: readMoment, meaning: "A moment, in Unix milliseconds or as RFC 3339 has it, " +
 			"before which they were last heard of, or never"},
-		{name: "errorCondition", value: &f.ErrorCondition, means: "A part of one of their errorConditions, or of those of their " +
+		{name: "errorCondition", value: &f.ErrorCondition, meaning: "A part of one of their errorConditions, or of those of their " +
 			"applications, in small letters or large ones"},
-		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", reads: readCount, means: "How many nodes they may have"},
-		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, means: "The name of an application that they run"},
+		{name: "nodeCount", value: &f.NodeCount, column: "s.node_count", parse: readCount, meaning: "How many nodes they may have"},
+		{name: "application", value: &f.Application, column: "a.name", ofApplication: true, meaning: "The name of an application that they run"},
 		{name: "applicationStatus", value: &f.ApplicationStatus, column: "a.status", ofApplication: true,
-			allowed: slices.Sorted(maps.Keys(nextStatuses)), means: "The status of an application that they run"},
+			allowed: slices.Sorted(maps.Keys(nextStatuses)), meaning: "The status of an application that they run"},
 		{name: "applicationVersion", value: &f.ApplicationVersion, column: "a.version", ofApplication: true,
-			means: "The version of an application that they run"},
+			meaning: "The version of an application that they run"},
 		{name: "applicationUpdateStatus", value: &f.ApplicationUpdateStatus, column: "a.update_status", ofApplication: true,
-			allowed: []string{updateQueued, updateRunning, deleteQueued, deleteRunning}, means: "The updateStatus of an application that they run"},
-		{name: "node", value: &f.Node, means: "The id of one of their nodes, its end such as node-2, or its name"},
-		{name: "hostname", value: &f.Hostname, means: "The host name of one of their nodes"},
-		{name: "address", value: &f.Address, means: "An address of one of their nodes"},
-		{name: "gateway", value: &f.Gateway, means: "The address of a gateway of one of their nodes"}}
+			allowed: []string{updateQueued, updateRunning, deleteQueued, deleteRunning},
+			meaning: "The updateStatus of an application that they run"},
+		{name: "node", value: &f.Node, meaning: "The id of one of their nodes, its end such as node-2, or its name"},
+		{name: "hostname", value: &f.Hostname, meaning: "The host name of one of their nodes"},
+		{name: "address", value: &f.Address, meaning: "An address of one of their nodes"},
+		{name: "gateway", value: &f.Gateway, meaning: "The address of a gateway of one of their nodes"}}
 }
 
-// readMoment reads a moment, in Unix milliseconds or as RFC 3339 has it, and gives it in Unix milliseconds.
+// readMoment parses a time, in Unix milliseconds or in RFC 3339 format, and returns it in Unix milliseconds.
 func readMoment(text string) (string, error) {
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return text, nil
@@ -111,7 +111,7 @@ func readMoment(text string) (string, error) {
 	return strconv.FormatInt(at.UnixMilli(), 10), nil
 }
 
-// readCount reads a number of nodes.
+// readCount parses a number of nodes.
 func readCount(text string) (string, error) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
@@ -120,27 +120,27 @@ func readCount(text string) (string, error) {
 	return strconv.FormatUint(n, 10), nil
 }
 
-// moment gives a moment that was read, in Unix milliseconds.
+// moment returns a time parsed by readMoment, in Unix milliseconds.
 func moment(read string) int64 {
-	millis, _ := strconv.ParseInt(read, 10, 64) // readMoment has seen to that
+	millis, _ := strconv.ParseInt(read, 10, 64) // readMoment has checked it
 	return millis
 }
 
-// FilterField is a field of a filter: what it means, and what it may be, where that is not anything.
+// FilterField describes a field of a filter: its meaning and its allowed values; nil allows all.
 type FilterField struct {
 	Name, Meaning string
 	Allowed       []string
 }
 
-// FilterFields are the fields of a filter, its labels apart.
+// FilterFields returns the fields of a filter without its labels.
 func FilterFields() (all []FilterField) {
 	for _, one := range new(Filter).fields() {
-		all = append(all, FilterField{one.name, one.means, one.allowed})
+		all = append(all, FilterField{one.name, one.meaning, one.allowed})
 	}
 	return all
 }
 
-// FilterNames are their names.
+// FilterNames returns the names of the fields.
 func FilterNames() (names []string) {
 	for _, one := range FilterFields() {
 		names = append(names, one.Name)
@@ -148,7 +148,7 @@ func FilterNames() (names []string) {
 	return names
 }
 
-// Set sets a field of a filter by its name, and refuses a name that there is not and a value that it cannot have.
+// Set sets a field of a filter by its name. It returns an error for an unknown name or a value that is not allowed.
 func (f *Filter) Set(name, value string) error {
 	fields := f.fields()
 	i := slices.IndexFunc(fields, func(one field) bool { return one.name == name })
@@ -158,10 +158,10 @@ func (f *Filter) Set(name, value string) error {
 	one := fields[i]
 	*one.value = value
 	f.Named = f.Named || name == "name"
-	if err := one.check(true); err != nil || one.reads == nil {
+	if err := one.check(true); err != nil || one.parse == nil {
 		return err
 	}
-	read, err := one.reads(value)
+	read, err := one.parse(value)
 	if err != nil {
 		return problem.Query(name, "%v", err)
 	}
@@ -169,7 +169,7 @@ func (f *Filter) Set(name, value string) error {
 	return nil
 }
 
-// UnmarshalJSON reads a filter. A field that there is not would let all through, as would one without a value: both are refused.
+// UnmarshalJSON decodes a filter. It rejects unknown fields and empty values, as both would match every service point.
 func (f *Filter) UnmarshalJSON(text []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -196,7 +196,7 @@ func (f *Filter) UnmarshalJSON(text []byte) error {
 	return f.check()
 }
 
-// check refuses a value that there is not; given says that the field was given.
+// check returns an error if a value is not allowed. given means that the field is present.
 func (f field) check(given bool) error {
 	switch {
 	case *f.value == "" && given && f.name != "name":
@@ -209,7 +209,7 @@ func (f field) check(given bool) error {
 	return nil
 }
 
-// check refuses values that there are not.
+// check returns an error if a value is not allowed.
 func (f *Filter) check() error {
 	for _, one := range f.fields() {
 		if err := one.check(false); err != nil {
@@ -227,10 +227,10 @@ func (f *Filter) check() error {
 	return nil
 }
 
-// likeEscaper takes the meaning from what LIKE would not take as it is.
+// likeEscaper escapes the wildcards of LIKE.
 var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
-// where words what a database can answer of the filter.
+// where returns the part of the filter that the database evaluates, as a WHERE clause with arguments. Without conditions it is empty.
 func (f *Filter) where() (conditions string, args []any) {
 	var all []string
 	and := func(condition string, values ...any) {
@@ -245,8 +245,8 @@ func (f *Filter) where() (conditions string, args []any) {
 				ofApplication, ofIts = append(ofApplication, one.column+" = ?"), append(ofIts, *one.value)
 			}
 		case one.column == "" || *one.value == "" && (one.name != "name" || !f.Named):
-		case one.part:
-			// As it is written, and in small letters: the databases know those of other alphabets or not.
+		case one.isPart:
+			// Compare as written and in lower case: not every database converts the letters of other alphabets.
 			part := "%" + likeEscaper.Replace(*one.value) + "%"
 			and("("+one.column+" LIKE ? ESCAPE '!' OR lower("+one.column+") LIKE ? ESCAPE '!')", part, strings.ToLower(part))
 		default:
@@ -254,29 +254,29 @@ func (f *Filter) where() (conditions string, args []any) {
 		}
 	}
 	status := "s.status"
-	if len(f.Labels) > 0 { // few have a label and most have a status: the index of the labels is to be used
+	if len(f.Labels) > 0 { // the index on labels is to be used: labels are more selective
 		status = "s.status || ''"
 	}
 	switch f.Status {
 	case "":
-	case Expired: // it is noted a little later than it is so
+	case Expired: // EXPIRED is written a little after the key has expired
 		and(status+" IN (?, ?)", Waiting, Expired)
 	default:
 		and(status+" = ?", f.Status)
 	}
-	if f.ApplicationStatus == "" { // one that has ended is shown a while longer
+	if f.ApplicationStatus == "" { // deleted applications are listed for a while
 		ofApplication = append(ofApplication, "a.status <> '"+checkin.Deleted+"'")
 	}
 	if len(ofIts) > 0 {
 		and("s.id IN (SELECT a.service_point FROM application a WHERE "+strings.Join(ofApplication, " AND ")+")", ofIts...)
 	}
 	if len(f.Labels) > 0 {
-		and(labelsAre(f.Labels, &args))
+		and(labelCondition(f.Labels, &args))
 	}
 	if f.Within != nil {
 		either := make([]string, len(f.Within))
 		for i, labels := range f.Within {
-			either[i] = labelsAre(labels, &args)
+			either[i] = labelCondition(labels, &args)
 		}
 		and("(" + strings.Join(either, " OR ") + ")")
 	}
@@ -286,8 +286,8 @@ func (f *Filter) where() (conditions string, args []any) {
 	return "WHERE " + strings.Join(all, " AND "), args
 }
 
-// labelsAre words that a service point has labels, and adds the arguments of that.
-func labelsAre(labels map[string]string, args *[]any) string {
+// labelCondition returns the condition that a service point has labels, and appends its arguments to args.
+func labelCondition(labels map[string]string, args *[]any) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if value := labels[name]; value != "" {
@@ -299,47 +299,47 @@ func labelsAre(labels map[string]string, args *[]any) string {
 	return "(" + strings.Join(all, " AND ") + ")"
 }
 
-// byRow reports whether the row of a service point, with its labels and applications, says whether it is one of those.
-func (f *Filter) byRow() bool { return !f.byPresence() && !f.byReport() }
+// rowSuffices reports whether the row of a service point, with its labels and applications, decides whether it matches.
+func (f *Filter) rowSuffices() bool { return !f.needsPresence() && !f.needsReport() }
 
-// byPresence reports whether it has to be known when it was last heard of for that, byReport whether what it has reported has to be read.
-func (f *Filter) byPresence() bool {
+// needsPresence reports whether the last contact is needed to decide, needsReport whether the report is.
+func (f *Filter) needsPresence() bool {
 	return f.ConnectionStatus != "" || f.LastSeenSince != "" || f.LastSeenBefore != ""
 }
-func (f *Filter) byReport() bool { return f.ErrorCondition != "" || f.byNodes() }
+func (f *Filter) needsReport() bool { return f.ErrorCondition != "" || f.needsNodes() }
 
-// byNodes reports whether its nodes have to be looked at for that.
-func (f *Filter) byNodes() bool {
+// needsNodes reports whether the nodes in the report are needed to decide.
+func (f *Filter) needsNodes() bool {
 	return f.Node != "" || f.Hostname != "" || f.Address != "" || f.Gateway != ""
 }
 
-// isSo reports whether a service point that is in this state, and was last heard of then, in Unix milliseconds, is one of those, as far as
-// that says.
-func (f *Filter) isSo(status, connection string, lastSeen int64) bool {
+// matchesState reports whether the status, the connection status and the last contact of a service point match. lastSeen is in Unix
+// milliseconds.
+func (f *Filter) matchesState(status, connection string, lastSeen int64) bool {
 	is := (f.Status == "" || status == f.Status) && (f.ConnectionStatus == "" || connection == f.ConnectionStatus)
 	never := lastSeen == 0
 	return is && (f.LastSeenSince == "" || !never && lastSeen >= moment(f.LastSeenSince)) &&
 		(f.LastSeenBefore == "" || never || lastSeen < moment(f.LastSeenBefore))
 }
 
-// keeps reports whether a service point that the database has found is one of those.
-func (f *Filter) keeps(i *Instance) bool {
-	if !f.isSo(i.Status, i.ConnectionStatus, i.LastSeen) {
+// matches reports whether a service point found by the database matches the whole filter.
+func (f *Filter) matches(i *Instance) bool {
+	if !f.matchesState(i.Status, i.ConnectionStatus, i.LastSeen) {
 		return false
 	}
-	return f.isWrong(i) && (!f.byNodes() || slices.ContainsFunc(i.Nodes, f.isNode))
+	return f.matchesError(i) && (!f.needsNodes() || slices.ContainsFunc(i.Nodes, f.matchesNode))
 }
 
-// isWrong reports whether what is wrong with a service point, or with one of its applications, is as the filter says.
-func (f *Filter) isWrong(i *Instance) bool {
+// matchesError reports whether an error condition of a service point, or of one of its applications, contains the text of the filter.
+func (f *Filter) matchesError(i *Instance) bool {
 	part := strings.ToLower(f.ErrorCondition)
 	says := func(text string) bool { return strings.Contains(strings.ToLower(text), part) }
 	return part == "" || slices.ContainsFunc(i.ErrorConditions, says) ||
 		slices.ContainsFunc(i.Applications, func(a Application) bool { return slices.ContainsFunc(a.ErrorConditions, says) })
 }
 
-// isNode reports whether a node is as the filter says.
-func (f *Filter) isNode(n checkin.Node) bool {
+// matchesNode reports whether a node matches the fields about nodes.
+func (f *Filter) matchesNode(n checkin.Node) bool {
 	return (f.Node == "" || n.ID == f.Node || n.Name == f.Node || strings.HasSuffix(n.ID, "-"+f.Node)) &&
 		(f.Hostname == "" || strings.EqualFold(n.Hostname, f.Hostname)) &&
 		(f.Gateway == "" || n.IPv4GatewayAddress == f.Gateway || n.IPv6GatewayAddress == f.Gateway) &&

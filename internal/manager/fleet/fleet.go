@@ -1,6 +1,5 @@
-// Package fleet is the fleet as the manager sees it: service points, their enrolment, presence and
-// health. It keeps its tables through store/ and speaks the types of checkin/; it knows nothing of
-// addresses and names, nor of HTTP.
+// Package fleet manages service points: their enrolment, presence, health, applications, updates and rollouts. It stores its tables through
+// package store and speaks the types of package checkin. It does not depend on address and name management or on HTTP.
 package fleet
 
 import (
@@ -25,97 +24,100 @@ const (
 	NotConnected = "NOT_CONNECTED"
 )
 
-// Service keeps the fleet.
+// Service manages the fleet of one manager process.
 type Service struct {
 	store     *store.Store
 	authority *Authority
 	log       *slog.Logger
-	// interval is how often service points report; checkin.Interval but in tests.
+	// interval is the time between two reports of a service point. It is checkin.Interval, except in tests.
 	interval time.Duration
-	// ahead is by how much the database's clock is ahead of this machine's, as a time.Duration.
+	// ahead is the difference between the database's clock and this machine's clock, as a time.Duration. It is positive where the database
+	// is ahead.
 	ahead atomic.Int64
 
-	// programs are the applications that there are, releases gives those of the program itself.
+	// programs are the applications that can be deployed. releases returns the published releases of the service point software.
 	programs checkin.Programs
 	releases Releases
 
-	// mostMoved and movedAtOnce are how many service points of a rollout are moved in a step, and in a transaction of it.
-	mostMoved, movedAtOnce int
+	// maxMoved is the number of service points of a rollout handled in one step, movedAtOnce the number changed in one transaction.
+	maxMoved, movedAtOnce int
 
-	// ordering says whether orders are being given, or told.
+	// ordering tracks whether this manager is writing or sending orders.
 	ordering ordering
 
-	// elsewhere has a token when somebody else may have changed any of the service points.
-	elsewhere chan struct{}
+	// changedElsewhere holds a token after another manager may have changed any service point.
+	changedElsewhere chan struct{}
 
-	// begun has a token when a rollout is to go on at once (Begun), ended when an update has ended (Ended).
+	// begun holds a token when a rollout has to advance at once (Begun). ended holds a token when an update has ended (Ended).
 	begun, ended chan struct{}
 
 	// closing is closed when check-ins are no longer held open.
 	closing   chan struct{}
 	closeOnce sync.Once
 
-	// shown is what lists have shown of service points, by their ids.
-	shown *store.Cache[string, *shown]
-	// found is what questions have found (scanner.find), forgotten how many service points were let go of in heard.
-	found     *store.Cache[string, foundKeys]
+	// shownCache holds the rendered list entries of service points by id.
+	shownCache *store.Cache[string, *shown]
+	// keyCache holds the results of list queries (scanner.find). forgotten counts the entries removed from contacts.
+	keyCache  *store.Cache[string, foundKeys]
 	forgotten atomic.Int64
 
-	// presence is held by who writes down when service points were heard of.
+	// presence is locked while presence is written to the database.
 	presence sync.Mutex
 
 	mu sync.Mutex
-	// heard is when this manager last heard of service points. Guarded by mu.
-	heard map[string]heard
-	// heardNodes is the same of the nodes of those that may have several. Guarded by mu.
-	heardNodes map[seat]heard
-	// reports are what is to be written of what service points say. Guarded by mu.
+	// contacts holds this manager's last contact with each service point, by id. Guarded by mu.
+	contacts map[string]contact
+	// nodeContacts holds the same for each node of a service point that may have several nodes. Guarded by mu.
+	nodeContacts map[nodeID]contact
+	// reports are the reports that wait to be written. Guarded by mu.
 	reports reports
-	// streams are the batches of records that come up. Guarded by mu, but for what is set before the first one comes.
+	// streams are the batches of records that wait to be applied. Guarded by mu, except for the fields that are set before the first batch
+	// arrives.
 	streams streams
-	// holds are the service points with something held open. Guarded by mu.
-	holds map[string]*hold
-	// woken are check-ins that were woken and that nobody looks for yet, lookers how many goroutines do. Guarded by mu.
-	woken   []*waitingCheckIn
-	lookers int
-	// paces is when the next report of somebody may be written. Guarded by mu.
-	paces map[paced]time.Time
-	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu; the moves themselves are the transaction's.
+	// waitersOf holds the open requests of each service point, by id. Guarded by mu.
+	waitersOf map[string]*waiters
+	// woken are the check-ins that were woken and are not yet processed. wakeWorkers is the number of goroutines that process them.
+	woken       []*waitingCheckIn
+	wakeWorkers int
+	// paces is the earliest time of the next report of each source. Guarded by mu.
+	paces map[reportSource]time.Time
+	// movesOf holds the moves of each open transaction. mu guards the map; each entry belongs to its transaction.
 	movesOf map[*store.Tx]*moves
-	// logs are closed when the end of a log that somebody waits for may have come, by its id. Guarded by mu.
+	// logs holds a channel for each requested log excerpt, by request id. The channel is closed when the excerpt may have arrived. Guarded
+	// by mu.
 	logs map[string]chan struct{}
-	// observe is called for each move that was committed; nil where nobody asks.
+	// observe is called for each committed move; nil disables it.
 	observe func(Move)
-	// began is what Begins was called with last, in Unix milliseconds.
-	began atomic.Int64
-	// told is told of moves of service points in their transactions; nil where nobody is.
-	told func(tx *store.Tx, ids []string, field, after string, reasons []string) error
+	// startedAt is the last time passed to Begins, in Unix milliseconds.
+	startedAt atomic.Int64
+	// notifyMove is called in the transaction that changes the status or the connection of service points; nil disables it.
+	notifyMove func(tx *store.Tx, ids []string, field, after string, reasons []string) error
 }
 
-// Begins sets the time from which on service points could reach this manager. New sets the current time.
-func (s *Service) Begins(at time.Time) { s.began.Store(at.UnixMilli()) }
+// Begins sets the time since when service points can reach this manager. New sets it to the current time.
+func (s *Service) Begins(at time.Time) { s.startedAt.Store(at.UnixMilli()) }
 
-// New makes the service. interval 0 means checkin.Interval.
+// New returns a Service. interval 0 means checkin.Interval.
 func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs checkin.Programs, releases Releases) *Service {
 	if interval <= 0 {
 		interval = checkin.Interval
 	}
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
-		elsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), ended: make(chan struct{}, 1), heard: map[string]heard{},
-		heardNodes: map[seat]heard{}, holds: map[string]*hold{},
-		paces:   map[paced]time.Time{},
+		changedElsewhere: make(chan struct{}, 1), begun: make(chan struct{}, 1), ended: make(chan struct{}, 1), contacts: map[string]contact{},
+		nodeContacts: map[nodeID]contact{}, waitersOf: map[string]*waiters{},
+		paces:   map[reportSource]time.Time{},
 		movesOf: map[*store.Tx]*moves{}, logs: map[string]chan struct{}{}}
-	f.shown = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: mostShown})
-	f.found = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: mostQuestions})
-	f.streams.takers = map[string]StreamTaker{stream.Events: f.takesEvents()}
+	f.shownCache = store.NewCache[string](s, store.CacheOptions[*shown]{Topics: []string{shownTopic}, Max: maxShown})
+	f.keyCache = store.NewCache[string](s, store.CacheOptions[foundKeys]{Topics: []string{rowsTopic}, Max: maxQuestions})
+	f.streams.takers = map[string]StreamTaker{stream.Events: f.eventTaker()}
 	a.now = f.now
 	f.Begins(f.now())
 	f.reports.busy = map[string]bool{}
-	f.mostMoved, f.movedAtOnce = mostMoved, movedAtOnce
+	f.maxMoved, f.movedAtOnce = maxMoved, movedAtOnce
 	if !s.OneWriter() {
-		f.movedAtOnce = mostMoved
+		f.movedAtOnce = maxMoved
 	}
-	s.Watch(logTopic, f.logCame)
+	s.Watch(logTopic, f.wakeLogs)
 	s.Watch(topic, func(ids []string) {
 		for _, id := range ids {
 			f.Wake(id)
@@ -124,52 +126,53 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 			return
 		}
 		select {
-		case f.elsewhere <- struct{}{}:
-		default: // it is about to be looked at
+		case f.changedElsewhere <- struct{}{}:
+		default: // a token is waiting already
 		}
 	})
 	return f
 }
 
-// now is the time of the database, which all managers share.
+// now returns the time of the database, which all managers share.
 func (s *Service) now() time.Time { return s.store.Now().Add(time.Duration(s.ahead.Load())) }
 
-// SetClock asks the database for the time. It is called at the start and every few seconds.
+// SetClock measures the database's clock. It is called at the start and every few seconds.
 func (s *Service) SetClock(ctx context.Context) error {
 	ahead, err := s.store.Ahead(ctx)
-	// What a measurement alone makes of it is left, so that times do not go to and fro.
+	// A smaller difference is measurement noise and is ignored, so that timestamps do not jump.
 	if known := time.Duration(s.ahead.Load()); err == nil && (ahead-known).Abs() > clockNoise {
 		s.ahead.Store(int64(ahead))
 	}
 	return err
 }
 
-// clockNoise is by how much two measurements of the database's clock may differ while it goes right.
+// clockNoise is the largest difference between two measurements of a clock that runs correctly.
 const clockNoise = 100 * time.Millisecond
 
-// topic is what a transaction touches, with the id (store.Detail), that changes what a service point is to run, or takes it or its
-// certificate away.
+// topic is touched, with the service point's id (store.Detail), by a transaction that changes its desired state, deletes it or revokes its
+// certificate.
 const topic = "fleet"
 
-// Attend sees, until ctx ends, to the check-ins held open for service points that somebody else may have changed, it is not said which.
+// Attend handles, until ctx ends, notifications of changes at other managers that do not name the service points. It wakes the check-ins of
+// the service points that changed.
 func (s *Service) Attend(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.elsewhere:
+		case <-s.changedElsewhere:
 		}
-		if err := s.lookAtAll(ctx); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "looking for changed service points", "error", err)
+		if err := s.wakeChanged(ctx); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "reading changed service points failed", "error", err)
 		}
 	}
 }
 
-// lookAtAll wakes the check-ins of service points that are not there any more, wait for a new registration, or are to run something else.
-func (s *Service) lookAtAll(ctx context.Context) error {
+// wakeChanged wakes the check-ins of service points that were deleted, that wait for a new registration, or whose desired state changed.
+func (s *Service) wakeChanged(ctx context.Context) error {
 	s.mu.Lock()
-	changed := make(map[string]int64, len(s.holds))
-	for id, h := range s.holds {
+	changed := make(map[string]int64, len(s.waitersOf))
+	for id, h := range s.waitersOf {
 		changed[id] = h.desired
 	}
 	s.mu.Unlock()
@@ -195,18 +198,18 @@ func (s *Service) lookAtAll(ctx context.Context) error {
 	return nil
 }
 
-// forget lets go of a service point that was deleted.
+// forget removes a deleted service point from the contacts and wakes its open requests.
 func (s *Service) forget(id string) {
 	s.mu.Lock()
-	delete(s.heard, id)
+	delete(s.contacts, id)
 	for n := range int64(MaxNodeCount) {
-		delete(s.heardNodes, seat{id, n + 1})
+		delete(s.nodeContacts, nodeID{id, n + 1})
 	}
 	s.mu.Unlock()
 	s.Wake(id)
 }
 
-// There reports whether there is a service point with an id.
+// There reports whether a service point with this id exists.
 func There(tx *store.Tx, id string) (there bool, err error) {
 	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM service_point WHERE id = ?)", id).Scan(&there)
 	return there, err

@@ -15,10 +15,10 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// hold is what is held open for one service point.
-type hold struct {
-	// open is how much there is, desired the generation that its check-ins have seen; woken is closed, and made anew, when there may be
-	// something new. waiting are the check-ins, others what else waits. All are guarded by Service.mu.
+// waiters are the requests that are held open for one service point.
+type waiters struct {
+	// open is the number of requests. desired is the generation that its check-ins have seen. woken is closed, and replaced, when there may
+	// be news. waiting are the parked check-ins, others the other parked requests. All are guarded by Service.mu.
 	open    int
 	desired int64
 	woken   chan struct{}
@@ -26,51 +26,51 @@ type hold struct {
 	others  []*waitingHeld
 }
 
-// hold counts something that may be held open. It is let go of by release.
-func (s *Service) hold(id string) *hold {
+// openWaiters returns the waiters of a service point and counts one more request. The caller must call releaseWaiters.
+func (s *Service) openWaiters(id string) *waiters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok := s.holds[id]
+	h, ok := s.waitersOf[id]
 	if !ok {
-		h = &hold{woken: make(chan struct{})}
-		s.holds[id] = h
+		h = &waiters{woken: make(chan struct{})}
+		s.waitersOf[id] = h
 	}
 	h.open++
 	return h
 }
 
-func (s *Service) release(id string, h *hold) {
+func (s *Service) releaseWaiters(id string, h *waiters) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.open--; h.open == 0 {
-		delete(s.holds, id)
+		delete(s.waitersOf, id)
 	}
 }
 
-// next gives what is closed at the next wake. It is asked for before the database is.
-func (s *Service) next(h *hold) <-chan struct{} {
+// wakeChannel returns the channel that the next wake closes. The caller must fetch it before it reads the database.
+func (s *Service) wakeChannel(h *waiters) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return h.woken
 }
 
-// Wake lets what is held open for a service point look whether there is something new.
+// Wake lets the open requests of a service point check for news.
 func (s *Service) Wake(servicePoint string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h, ok := s.holds[servicePoint]; ok {
+	if h, ok := s.waitersOf[servicePoint]; ok {
 		s.wake(h)
 	}
 }
 
-// wake wakes all that is held open for a service point. mu is held.
-func (s *Service) wake(h *hold) {
+// wake wakes all open requests of a service point. mu is held.
+func (s *Service) wake(h *waiters) {
 	close(h.woken)
 	h.woken = make(chan struct{})
 	for _, w := range h.waiting {
 		w.timer.Stop()
 	}
-	s.lookFor(h.waiting...)
+	s.enqueueWoken(h.waiting...)
 	for _, one := range h.others {
 		one.timer.Stop()
 		go one.again(false)
@@ -78,43 +78,45 @@ func (s *Service) wake(h *hold) {
 	h.waiting, h.others = nil, nil
 }
 
-// A Held is something that is held open for a node of a service point, and that no goroutine waits for.
+// Held is a request that is held open for a node of a service point without a goroutine that waits.
 type Held struct {
 	service *Service
-	at      seat
-	// what tells it from others of the node that wait for something else.
+	at      nodeID
+	// what distinguishes the request from other waiting requests of the node.
 	what    string
-	hold    *hold
+	waiters *waiters
 	changed <-chan struct{}
 }
 
-// Hold holds something open for whose certificate is shown, until Release. what is what it waits for, such as the id of an application.
+// Hold opens a request for the node in the certificate, until Release. what identifies the subject, such as the id of an application.
 func (s *Service) Hold(shown *x509.Certificate, what string) *Held {
-	at := seatOf(shown)
-	return &Held{service: s, at: at, what: what, hold: s.hold(at.id)}
+	at := nodeIDOf(shown)
+	return &Held{service: s, at: at, what: what, waiters: s.openWaiters(at.id)}
 }
 
-// Look is called before the database is asked whether there is something new.
-func (h *Held) Look() { h.changed = h.service.next(h.hold) }
+// Look must be called before the database is checked for news.
+func (h *Held) Look() { h.changed = h.service.wakeChannel(h.waiters) }
 
-// Wait has again called, once, by another goroutine, when there may be something new since Look, or at a moment. What waited for the same
-// of the same node is called with last: who asks again has given up what it asked before. So is what has waited longest where a node has
-// more waiting than it can have applications.
+// Wait schedules again to be called once, by another goroutine: with last false when there may be news since Look, or with last true at the
+// time until.
+//
+// An earlier request of the same node with the same subject is called with last true, because a client that asks again has dropped its
+// earlier request. If a node has more waiting requests than it can have applications, the oldest is ended in the same way.
 func (h *Held) Wait(until time.Time, again func(last bool)) {
 	s := h.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.hold.woken != h.changed {
+	if h.waiters.woken != h.changed {
 		go again(false)
 		return
 	}
 	ofNode := 0
-	for _, one := range h.hold.others {
+	for _, one := range h.waiters.others {
 		if one.at == h.at && one.what != h.what {
 			ofNode++
 		}
 	}
-	h.hold.others = slices.DeleteFunc(h.hold.others, func(one *waitingHeld) bool {
+	h.waiters.others = slices.DeleteFunc(h.waiters.others, func(one *waitingHeld) bool {
 		if one.at != h.at || one.what != h.what && ofNode < maxApplications {
 			return false
 		}
@@ -126,48 +128,48 @@ func (h *Held) Wait(until time.Time, again func(last bool)) {
 		return true
 	})
 	one := &waitingHeld{at: h.at, what: h.what, again: again}
-	h.hold.others = append(h.hold.others, one)
+	h.waiters.others = append(h.waiters.others, one)
 	one.timer = time.AfterFunc(time.Until(until), func() {
 		s.mu.Lock()
-		at := slices.Index(h.hold.others, one)
+		at := slices.Index(h.waiters.others, one)
 		if at >= 0 {
-			h.hold.others = slices.Delete(h.hold.others, at, at+1)
+			h.waiters.others = slices.Delete(h.waiters.others, at, at+1)
 		}
 		s.mu.Unlock()
-		if at >= 0 { // else it was woken
+		if at >= 0 { // otherwise it was woken
 			again(true)
 		}
 	})
 }
 
-// Release lets go of it.
-func (h *Held) Release() { h.service.release(h.at.id, h.hold) }
+// Release ends the request.
+func (h *Held) Release() { h.service.releaseWaiters(h.at.id, h.waiters) }
 
-// Ends reports whether nothing is held open any more: the manager is about to end.
-func (s *Service) Ends() bool { return s.closes() }
+// Ends reports whether requests are no longer held open, because the manager shuts down.
+func (s *Service) Ends() bool { return s.isClosing() }
 
 // waitingHeld is a Held that waits.
 type waitingHeld struct {
-	at    seat
+	at    nodeID
 	what  string
 	again func(last bool)
 	timer *time.Timer
 }
 
-// EndCheckins lets every check-in that is held open answer now, and holds none from then on: the manager is about to end.
+// EndCheckins answers all open check-ins now and holds no more open: the manager shuts down.
 func (s *Service) EndCheckins() {
 	s.closeOnce.Do(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		close(s.closing)
-		for _, h := range s.holds {
+		for _, h := range s.waitersOf {
 			s.wake(h)
 		}
 	})
 }
 
-// closes reports whether the manager is about to end.
-func (s *Service) closes() bool {
+// isClosing reports whether the manager shuts down.
+func (s *Service) isClosing() bool {
 	select {
 	case <-s.closing:
 		return true
@@ -176,58 +178,58 @@ func (s *Service) closes() bool {
 	}
 }
 
-// Reply answers a check-in that was held open. Its context is of the request that it was.
+// Reply sends the answer to a parked check-in. Context is the context of the request.
 type Reply struct {
 	Context context.Context
 	Send    func(checkin.Answer, error)
 }
 
-// waitingCheckIn is a check-in that is held open. One goroutine has it at a time: one that looks for news, or that of its timer.
+// waitingCheckIn is a parked check-in. One goroutine owns it at a time: the one that checks for news, or the one of its timer.
 type waitingCheckIn struct {
 	service *Service
 	shown   *x509.Certificate
 	rq      checkin.Request
 	known   row
-	hold    *hold
-	// changed is the woken of its hold from before it was last looked.
+	waiters *waiters
+	// changed is the wake channel from before the last check for news.
 	changed <-chan struct{}
-	// until is when it is answered without news.
+	// until is the time at which it is answered without news.
 	until time.Time
 	timer *time.Timer
 	reply Reply
 }
 
-// due reports whether there is something new for the service point, or the wait is over. The answer lacks what fill puts in.
-func (w *waitingCheckIn) due() (a checkin.Answer, due bool) {
+// pendingAnswer returns the answer so far and whether it must be sent now: there is news or the wait is over. fill adds the rest.
+func (w *waitingCheckIn) pendingAnswer() (a checkin.Answer, due bool) {
 	a = w.service.answer(w.shown, w.known, w.rq)
-	return a, !time.Now().Before(w.until) || a.SendReport || w.rq.Desired != w.known.desired || w.known.logs || w.service.closes()
+	return a, !time.Now().Before(w.until) || a.SendReport || w.rq.Desired != w.known.desired || w.known.logs || w.service.isClosing()
 }
 
-// fill puts into an answer which logs are asked for, and the desired state where the service point has another one.
+// fill adds the log requests to an answer, and the desired state if the service point has another one.
 func (w *waitingCheckIn) fill(ctx context.Context, a *checkin.Answer) error {
 	s := w.service
-	if err := w.ask(ctx, a); err != nil || w.rq.Desired == a.Desired {
+	if err := w.addLogRequests(ctx, a); err != nil || w.rq.Desired == a.Desired {
 		return err
 	}
 	return s.store.View(ctx, func(tx *store.Tx) error {
-		states, err := s.desiredAt(tx, w.known.at)
+		states, err := s.desiredOfNode(tx, w.known.at)
 		if err == nil {
-			err = w.state(states, a)
+			err = w.addState(states, a)
 		}
 		return err
 	})
 }
 
-// ask puts into an answer which logs are asked for.
-func (w *waitingCheckIn) ask(ctx context.Context, a *checkin.Answer) (err error) {
+// addLogRequests adds the log requests to an answer.
+func (w *waitingCheckIn) addLogRequests(ctx context.Context, a *checkin.Answer) (err error) {
 	if w.known.logs {
-		a.Logs, err = w.service.logsFor(ctx, w.known.at.id)
+		a.Logs, err = w.service.takeLogRequests(ctx, w.known.at.id)
 	}
 	return err
 }
 
-// state puts the desired state into an answer, from those that were read.
-func (w *waitingCheckIn) state(states map[seat]*checkin.Desired, a *checkin.Answer) error {
+// addState adds the desired state, from those that were read, to an answer.
+func (w *waitingCheckIn) addState(states map[nodeID]*checkin.Desired, a *checkin.Answer) error {
 	if a.State = states[w.known.at]; a.State == nil {
 		return errUnknown
 	}
@@ -235,17 +237,17 @@ func (w *waitingCheckIn) state(states map[seat]*checkin.Desired, a *checkin.Answ
 	return nil
 }
 
-// wait lets a check-in stand until it is woken, or its wait is over. Where that has come since it was looked, it is looked again.
+// wait parks a check-in until it is woken or its wait is over. If it was woken since the last check for news, it is checked again.
 func (w *waitingCheckIn) wait() {
 	s := w.service
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.hold.woken != w.changed || s.closes() {
-		s.lookFor(w)
+	if w.waiters.woken != w.changed || s.isClosing() {
+		s.enqueueWoken(w)
 		return
 	}
-	// Who asks again has given up what it asked before, and its connection with it.
-	w.hold.waiting = slices.DeleteFunc(w.hold.waiting, func(one *waitingCheckIn) bool {
+	// A client that asks again has dropped its earlier request and its connection.
+	w.waiters.waiting = slices.DeleteFunc(w.waiters.waiting, func(one *waitingCheckIn) bool {
 		if one.known.at != w.known.at {
 			return false
 		}
@@ -253,17 +255,17 @@ func (w *waitingCheckIn) wait() {
 		go one.finish()
 		return true
 	})
-	w.hold.desired = w.known.desired
-	w.hold.waiting = append(w.hold.waiting, w)
-	w.timer = time.AfterFunc(time.Until(w.until), w.over)
+	w.waiters.desired = w.known.desired
+	w.waiters.waiting = append(w.waiters.waiting, w)
+	w.timer = time.AfterFunc(time.Until(w.until), w.timeOut)
 }
 
-// over answers a check-in whose wait is over, where nobody has woken it meanwhile.
-func (w *waitingCheckIn) over() {
+// timeOut answers a check-in whose wait is over, unless it was woken meanwhile.
+func (w *waitingCheckIn) timeOut() {
 	w.service.mu.Lock()
-	at := slices.Index(w.hold.waiting, w)
+	at := slices.Index(w.waiters.waiting, w)
 	if at >= 0 {
-		w.hold.waiting = slices.Delete(w.hold.waiting, at, at+1)
+		w.waiters.waiting = slices.Delete(w.waiters.waiting, at, at+1)
 	}
 	w.service.mu.Unlock()
 	if at >= 0 {
@@ -271,16 +273,16 @@ func (w *waitingCheckIn) over() {
 	}
 }
 
-// finish answers with what is known.
+// finish answers with the state known.
 func (w *waitingCheckIn) finish() {
-	ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
+	ctx, cancel := context.WithTimeout(w.reply.Context, batchTimeout)
 	defer cancel()
-	a, _ := w.due()
-	w.end(a, guarded(func() error { return w.fill(ctx, &a) }))
+	a, _ := w.pendingAnswer()
+	w.send(a, catchPanic(func() error { return w.fill(ctx, &a) }))
 }
 
-// guarded makes an error of a panic: where no request is answered nobody else does, and the manager would end.
-func guarded(fn func() error) (err error) {
+// catchPanic converts a panic of fn into an error. Outside of a request nothing else recovers it, and the manager would crash.
+func catchPanic(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -289,69 +291,69 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// end answers.
-func (w *waitingCheckIn) end(a checkin.Answer, err error) {
-	w.service.release(w.shown.Subject.CommonName, w.hold)
+// send sends the answer.
+func (w *waitingCheckIn) send(a checkin.Answer, err error) {
+	w.service.releaseWaiters(w.shown.Subject.CommonName, w.waiters)
 	w.reply.Send(a, err)
 }
 
-// Bounds of looking for news, and of writing reports: how many check-ins are seen to together, by how many goroutines it is looked, and how
-// long either may take.
+// maxBatch is the number of check-ins or reports processed together, maxWakeWorkers the number of goroutines that check for news.
+// batchTimeout is the timeout of a batch.
 const (
-	mostTogether = 64
-	mostLookers  = 4
-	lookTime     = 30 * time.Second
+	maxBatch       = 64
+	maxWakeWorkers = 4
+	batchTimeout   = 30 * time.Second
 )
 
-// lookFor has it looked whether there is something new for check-ins. mu is held.
-func (s *Service) lookFor(all ...*waitingCheckIn) {
+// enqueueWoken enqueues check-ins to be checked for news. mu is held.
+func (s *Service) enqueueWoken(all ...*waitingCheckIn) {
 	s.woken = append(s.woken, all...)
-	for ; s.lookers < mostLookers && s.lookers*mostTogether < len(s.woken); s.lookers++ {
-		s.ordering.begin()
-		go s.lookForWoken()
+	for ; s.wakeWorkers < maxWakeWorkers && s.wakeWorkers*maxBatch < len(s.woken); s.wakeWorkers++ {
+		s.ordering.start()
+		go s.processWoken()
 	}
 }
 
-// lookForWoken looks whether there is something new for check-ins that were woken, until there are no more of them.
-func (s *Service) lookForWoken() {
-	defer s.ordering.end()
+// processWoken checks woken check-ins for news until the queue is empty.
+func (s *Service) processWoken() {
+	defer s.ordering.done()
 	for {
 		s.mu.Lock()
 		if len(s.woken) == 0 {
 			s.woken = nil
-			s.lookers--
+			s.wakeWorkers--
 			s.mu.Unlock()
 			return
 		}
-		n := min(len(s.woken), mostTogether)
+		n := min(len(s.woken), maxBatch)
 		some := slices.Clone(s.woken[:n])
 		clear(s.woken[:n])
 		s.woken = s.woken[n:]
 		for _, w := range some {
-			w.changed = w.hold.woken
+			w.changed = w.waiters.woken
 		}
 		s.mu.Unlock()
-		s.lookTogether(some)
+		s.processBatch(some)
 	}
 }
 
-// found is what was found out of a check-in that was woken.
-type found struct {
-	answer checkin.Answer
-	due    bool
-	err    error
+// wakeResult is the result of checking a woken check-in for news.
+type wakeResult struct {
+	answer  checkin.Answer
+	isReady bool
+	err     error
 }
 
-// lookTogether looks whether there is something new for some check-ins. They are answered, or wait on. What is wrong with one of them is
-// not the others' fault: then each is looked for alone.
-func (s *Service) lookTogether(some []*waitingCheckIn) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+// processBatch checks a batch of check-ins for news. They are answered, or wait again. If the transaction fails because of one of them,
+// each is checked on its own.
+func (s *Service) processBatch(some []*waitingCheckIn) {
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	all := make([]found, len(some))
-	err := guarded(func() error { return s.store.View(ctx, func(tx *store.Tx) error { return s.find(tx, some, all) }) })
-	if len(some) > 1 && ofOne(ctx, err) {
+	all := make([]wakeResult, len(some))
+	err := catchPanic(func() error { return s.store.View(ctx, func(tx *store.Tx) error { return s.evaluate(tx, some, all) }) })
+	if len(some) > 1 && mayConcernOne(ctx, err) {
 		for _, w := range some {
-			s.lookTogether([]*waitingCheckIn{w})
+			s.processBatch([]*waitingCheckIn{w})
 		}
 		return
 	}
@@ -360,40 +362,41 @@ func (s *Service) lookTogether(some []*waitingCheckIn) {
 		switch {
 		case err != nil:
 			f.err = err
-		case f.err == nil && !f.due:
+		case f.err == nil && !f.isReady:
 			w.wait()
 			continue
 		}
-		w.tell(f)
+		w.sendAsync(f)
 	}
 }
 
-// tell answers with what was found. Orders are being told until the answer is sent, or it takes long to be read.
-func (w *waitingCheckIn) tell(f *found) {
+// sendAsync sends the result from another goroutine. This counts as work on orders until the answer is sent, for maxWakeDelay at most if
+// the client reads slowly.
+func (w *waitingCheckIn) sendAsync(f *wakeResult) {
 	o := &w.service.ordering
-	o.begin()
-	told := sync.OnceFunc(o.end)
+	o.start()
+	told := sync.OnceFunc(o.done)
 	go func() {
-		defer time.AfterFunc(mostUntold, told).Stop()
+		defer time.AfterFunc(maxWakeDelay, told).Stop()
 		defer told()
 		if f.err == nil {
-			ctx, cancel := context.WithTimeout(w.reply.Context, lookTime)
+			ctx, cancel := context.WithTimeout(w.reply.Context, batchTimeout)
 			defer cancel()
-			f.err = guarded(func() error { return w.ask(ctx, &f.answer) })
+			f.err = catchPanic(func() error { return w.addLogRequests(ctx, &f.answer) })
 		}
-		w.end(f.answer, f.err)
+		w.send(f.answer, f.err)
 	}()
 }
 
-// ofOne reports whether an error of a transaction for several service points may be that of one of them: the database is there, and there
-// was time.
-func ofOne(ctx context.Context, err error) bool {
+// mayConcernOne reports whether an error of a transaction for several service points may be caused by one of them. It may if the database
+// is available and the time has not run out.
+func mayConcernOne(ctx context.Context, err error) bool {
 	p, known := problem.As(store.Unavailable(err))
 	return err != nil && ctx.Err() == nil && (!known || p.Status < http.StatusInternalServerError)
 }
 
-// find finds out what there is for some check-ins.
-func (s *Service) find(tx *store.Tx, some []*waitingCheckIn, all []found) error {
+// evaluate fills in the results of a batch of check-ins.
+func (s *Service) evaluate(tx *store.Tx, some []*waitingCheckIn, all []wakeResult) error {
 	ids := make([]string, len(some))
 	for i, w := range some {
 		ids[i] = w.shown.Subject.CommonName
@@ -402,17 +405,17 @@ func (s *Service) find(tx *store.Tx, some []*waitingCheckIn, all []found) error 
 	if err != nil {
 		return err
 	}
-	var seats []seat
+	var seats []nodeID
 	for i, w := range some {
 		f := &all[i]
-		w.known, f.err = shows(tx, points, seatOf(w.shown), w.shown)
+		w.known, f.err = rowOfCertificate(tx, points, nodeIDOf(w.shown), w.shown)
 		if _, refused := problem.As(f.err); f.err != nil && !refused {
 			return f.err
 		}
 		if f.err == nil {
-			f.err = s.inTime(w.shown)
+			f.err = s.checkExpiry(w.shown)
 		}
-		if f.answer, f.due = w.due(); f.err == nil && f.due && w.rq.Desired != f.answer.Desired {
+		if f.answer, f.isReady = w.pendingAnswer(); f.err == nil && f.isReady && w.rq.Desired != f.answer.Desired {
 			seats = append(seats, w.known.at)
 		}
 	}
@@ -421,8 +424,8 @@ func (s *Service) find(tx *store.Tx, some []*waitingCheckIn, all []found) error 
 		return err
 	}
 	for i, w := range some {
-		if f := &all[i]; f.err == nil && f.due && w.rq.Desired != f.answer.Desired {
-			f.err = w.state(states, &f.answer)
+		if f := &all[i]; f.err == nil && f.isReady && w.rq.Desired != f.answer.Desired {
+			f.err = w.addState(states, &f.answer)
 		}
 	}
 	return nil

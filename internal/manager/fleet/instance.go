@@ -25,45 +25,47 @@ type Instance struct {
 	ErrorConditions  []string       `json:"errorConditions"`
 	Nodes            []checkin.Node `json:"nodes"`
 	Applications     []Application  `json:"applications"`
-	// Labels are ours; they are left out where there are none.
+	// Labels are a Portolan extension; they are omitted if there are none.
 	Labels map[string]string `json:"labels,omitempty"`
-	// UpdateError is why the last update failed, where updateStatus is UPDATE_FAILED; ours. The service point runs the release from before.
+	// UpdateError is the reason why the last update failed, if updateStatus is UPDATE_FAILED (a Portolan extension). The service point runs
+	// its previous release.
 	UpdateError string `json:"updateError,omitempty"`
 
 	proxy    *checkin.ProxySettings
 	platform string
-	// machine, dnsServers and ntpServers show of the v4 kind alone.
+	// machine, dnsServers and ntpServers are shown only for the v4 kind.
 	machine    *checkin.Machine
 	anycast    *checkin.AnycastService
 	nodeCount  int64
 	dnsServers []string
 	ntpServers string
-	// revision is another one whenever something else is to be shown in a list, its presence apart (migrations/*/0018).
+	// revision changes whenever a list shows something else for the service point, except its presence (migrations/*/0018).
 	revision int64
 }
 
-// Detail is a single service point: with what the list leaves out (reference/fleet.md).
+// Detail is a single service point, with the fields that the list omits (reference/fleet.md).
 type Detail struct {
 	Instance
 	Nodes []DetailNode `json:"nodes"`
-	// HTTPProxySettings is null where no proxy is set.
+	// HTTPProxySettings is null if no proxy is set.
 	HTTPProxySettings *checkin.ProxySettings `json:"httpProxySettings"`
-	// Platform is what its programs are built for, such as linux/amd64 (ours); it is left out where it has not said.
+	// Platform is the platform of its programs, such as linux/amd64 (a Portolan extension). It is omitted until reported.
 	Platform string `json:"platform,omitempty"`
-	// Anycast is how it tells routers of anycast addresses (ours); it is left out where it does not.
+	// Anycast are the anycast settings (a Portolan extension). They are omitted if there are none.
 	Anycast *checkin.AnycastService `json:"anycast,omitempty"`
-	// NodeCount is how many nodes it may have (ours).
+	// NodeCount is the number of nodes that it may have (a Portolan extension).
 	NodeCount int64 `json:"nodeCount"`
-	// Pending says that what it is to run has changed, and that it, or one of its nodes that are connected, does not have that on its disk
-	// yet (ours): it runs what it was last told.
+	// Pending means that the desired state has changed, and that the service point, or one of its connected nodes, has not stored it yet (a
+	// Portolan extension).
 	Pending bool `json:"pending"`
 }
 
-// DetailNode is a node with its DNS servers, an empty array where it has none.
+// DetailNode is a node with its DNS servers; they are an empty array if there are none.
 type DetailNode struct {
 	checkin.Node
 	DNSServers []string `json:"dnsServers"`
-	// ConnectionStatus, LastSeen, in Unix milliseconds, and Version are ours, and of service points that may have several nodes alone.
+	// ConnectionStatus, LastSeen (in Unix milliseconds) and Version are a Portolan extension. Only service points that may have several
+	// nodes have them.
 	ConnectionStatus string `json:"connectionStatus,omitempty"`
 	LastSeen         int64  `json:"lastSeen,omitempty"`
 	Version          string `json:"version,omitempty"`
@@ -80,14 +82,14 @@ type scanner struct {
 	now     time.Time
 }
 
-// scanner gives one for all rows of an answer.
+// scanner returns a scanner for all rows of an answer.
 func (s *Service) scanner() scanner { return scanner{s, s.now()} }
 
-// heardHere gives when this manager last heard of a service point; ok is false where it has not.
-func (s *Service) heardHere(id string) (h heard, ok bool) {
+// localContact returns this manager's last contact with a service point; ok is false if there is none.
+func (s *Service) localContact(id string) (h contact, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok = s.heard[id]
+	h, ok = s.contacts[id]
 	return h, ok
 }
 
@@ -116,7 +118,7 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	if i.Status == Unhealthy {
 		i.ErrorConditions = append(i.ErrorConditions, r.ErrorConditions...)
 	}
-	if i.UpdateStatus == checkin.UpdateFailed { // which leaves it healthy, in the release from before
+	if i.UpdateStatus == checkin.UpdateFailed { // it stays healthy, in its previous release
 		i.UpdateError = reason
 	}
 	var err error
@@ -138,11 +140,11 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	return i, nil
 }
 
-// seen says when a service point was last heard of, here or, in Unix milliseconds, anywhere, never later than now, and whether it is
-// connected: noted says that it has not said that it ends.
+// seen returns the last contact of a service point, in Unix milliseconds and never later than now, and its connection status. It combines
+// the contact at this manager with the written one, anywhere. noted means that the database has the service point as connected.
 func (c scanner) seen(id string, anywhere int64, noted bool) (lastSeen int64, connection string) {
 	now := c.now.UnixMilli()
-	if h, ok := c.service.heardHere(id); ok {
+	if h, ok := c.service.localContact(id); ok {
 		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli()), true
 	}
 	lastSeen = min(anywhere, now)
@@ -152,10 +154,10 @@ func (c scanner) seen(id string, anywhere int64, noted bool) (lastSeen int64, co
 	return lastSeen, NotConnected
 }
 
-// silence is how long nothing may be heard of a service point that is CONNECTED.
+// silence is the time without contact after which a service point is no longer CONNECTED.
 func (s *Service) silence() time.Duration { return checkin.MissedIntervals * s.interval }
 
-// statusAt is the status at a moment: a key that ran out makes WAITING into EXPIRED.
+// statusAt returns the status at a time: WAITING becomes EXPIRED when the key expires.
 func statusAt(status string, expires int64, now time.Time) string {
 	if status == Waiting && expires <= now.Unix() {
 		return Expired
@@ -163,16 +165,16 @@ func statusAt(status string, expires int64, now time.Time) string {
 	return status
 }
 
-// List gives fn the service points that a filter names, in the order of their names.
+// List calls fn for the service points that match a filter, in the order of their names.
 func (s *Service) List(ctx context.Context, f Filter, fn func(Instance) error) error {
-	return s.pages(ctx, f, func(c scanner, tx *store.Tx, page []key) error {
+	return s.eachPage(ctx, f, func(c scanner, tx *store.Tx, page []listKey) error {
 		ids := make([]any, len(page))
 		for i, k := range page {
 			ids[i] = k.id
 		}
 		all, err := c.listed(tx, ids)
 		for i := range all {
-			if err == nil && f.keeps(&all[i]) {
+			if err == nil && f.matches(&all[i]) {
 				err = fn(all[i])
 			}
 		}
@@ -180,9 +182,9 @@ func (s *Service) List(ctx context.Context, f Filter, fn func(Instance) error) e
 	})
 }
 
-// listed reads service points as a list shows them, in the order of their names.
+// listed reads service points in the form of a list, in the order of their names.
 func (c scanner) listed(tx *store.Tx, ids []any) ([]Instance, error) {
-	page, err := c.read(tx, "WHERE s.id IN ("+list(len(ids))+") ORDER BY s.name", ids)
+	page, err := c.read(tx, "WHERE s.id IN ("+placeholders(len(ids))+") ORDER BY s.name", ids)
 	for _, i := range page {
 		for n := range i.Nodes {
 			i.Nodes[n].DNSServers, i.Nodes[n].DiagnosticsURL = nil, ""
@@ -191,7 +193,7 @@ func (c scanner) listed(tx *store.Tx, ids []any) ([]Instance, error) {
 	return page, err
 }
 
-// read reads service points, with what they run.
+// read reads service points with their labels and applications.
 func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, err error) {
 	places := map[string]int{}
 	var ids []any
@@ -203,7 +205,7 @@ func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, 
 	}, selectInstances+where, args...); err != nil || len(page) == 0 {
 		return page, err
 	}
-	if err := labelled(tx, page, places, ids); err != nil {
+	if err := readLabels(tx, page, places, ids); err != nil {
 		return nil, err
 	}
 	return page, tx.Each(func(scan func(...any) error) error {
@@ -216,10 +218,10 @@ func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, 
 			i.Applications = append(i.Applications, d.Application)
 		}
 		return err
-	}, selectApplications+"WHERE service_point IN ("+list(len(ids))+") ORDER BY created, id", ids...)
+	}, selectApplications+"WHERE service_point IN ("+placeholders(len(ids))+") ORDER BY created, id", ids...)
 }
 
-// Get gives one service point.
+// Get returns one service point.
 func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	c := s.scanner()
 	var rows []node
@@ -245,7 +247,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	for _, n := range d.Instance.Nodes {
 		d.Nodes = append(d.Nodes, DetailNode{Node: n, DNSServers: append([]string{}, n.DNSServers...)})
 	}
-	first := 0 // of the machines of a node, in the order in which merged has put them together
+	first := 0 // index in the machines of all nodes, in the order of mergeReports
 	for _, n := range rows {
 		for ; n.report != nil && first < len(d.Nodes) && len(n.report.Nodes) > 0; n.report.Nodes = n.report.Nodes[1:] {
 			one := &d.Nodes[first]
@@ -259,18 +261,18 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	return d, err
 }
 
-// Unknown is the problem of a service point that there is not.
+// Unknown returns the problem of a service point that does not exist.
 func Unknown(id string) error { return problem.NotFound("there is no fleet service point %q", id) }
 
-// Delete forgets a service point. Its certificate is refused from then on, with ServicePointDeleted, so that its machines end what they
-// run.
+// Delete deletes a service point. Its certificate is rejected from then on with ServicePointDeleted, so that its machines stop their
+// applications.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
 		tx.Touch(store.Detail(topic, id))
-		if err := notedOf(tx, id, "DELETE_SERVICE_POINT", "Deleted service point %s"); err != nil {
+		if err := addPointHistory(tx, id, "DELETE_SERVICE_POINT", "Deleted service point %s"); err != nil {
 			return err
 		}
-		if err := s.spend(tx, id); err != nil {
+		if err := s.markSpent(tx, id); err != nil {
 			return err
 		}
 		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)

@@ -11,16 +11,16 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Bounds of labels: how many a service point has, and how many bytes a value.
+// Limits of labels: the number of labels of a service point, and the bytes of a value.
 const (
 	maxLabels     = 64
 	maxLabelValue = 255
 )
 
-// labelName is what the name of a label looks like.
+// labelName matches the name of a label.
 var labelName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z._/-]{0,61}[0-9A-Za-z])?$`)
 
-// checkLabel refuses what is no label.
+// checkLabel returns an error if a label is invalid.
 func checkLabel(name, value string) error {
 	switch {
 	case !labelName.MatchString(name):
@@ -34,8 +34,8 @@ func checkLabel(name, value string) error {
 	return nil
 }
 
-// labelled puts the labels into service points that were read.
-func labelled(tx *store.Tx, page []Instance, places map[string]int, ids []any) error {
+// readLabels adds the labels to service points that were read. places has their index in page by id.
+func readLabels(tx *store.Tx, page []Instance, places map[string]int, ids []any) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var id, name, value string
 		if err := scan(&id, &name, &value); err != nil {
@@ -43,10 +43,10 @@ func labelled(tx *store.Tx, page []Instance, places map[string]int, ids []any) e
 		}
 		page[places[id]].Labels[name] = value
 		return nil
-	}, "SELECT service_point, name, value FROM label WHERE service_point IN ("+list(len(ids))+")", ids...)
+	}, "SELECT service_point, name, value FROM label WHERE service_point IN ("+placeholders(len(ids))+")", ids...)
 }
 
-// Labels gives the labels of a service point; the problem of one that there is not.
+// Labels returns the labels of a service point, or a problem if the service point does not exist.
 func (s *Service) Labels(ctx context.Context, id string) (labels map[string]string, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		labels = map[string]string{}
@@ -67,7 +67,7 @@ func (s *Service) Labels(ctx context.Context, id string) (labels map[string]stri
 	return labels, err
 }
 
-// relabel changes labels of a service point: nil takes one away.
+// relabel changes labels of a service point; nil deletes a label.
 func relabel(tx *store.Tx, id string, labels map[string]*string) error {
 	for name, value := range labels {
 		if value == nil {

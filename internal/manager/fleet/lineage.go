@@ -16,19 +16,19 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// A lineage is what is known of the processes that answered as one node of a service point. A copy of a state directory has the identity
-// of the original: both machines show a good certificate, and their processes answer in turn.
+// A lineage describes the processes that have checked in as one node of a service point. A copy of a state directory has the identity of
+// the original: both machines show a valid certificate, and their processes check in alternately.
 type lineage struct {
-	// Processes are the latest ones, the one that answered last first.
+	// Processes are the latest ones; the one that checked in last is first.
 	Processes []process `json:"processes"`
-	// Next numbers the processes in the order in which they came. Returns is how often one has answered again behind another one since
-	// the last one came.
+	// Next is the number of the latest process. Returns counts how often a process checked in again after another one, since the last new
+	// process.
 	Next    int64 `json:"next"`
 	Returns int   `json:"returns"`
-	// Accepted is the process that is answered, once several machines were found, and Others what the others show as their addresses.
+	// Accepted is the process that is answered after several machines were detected. Others are the addresses of the other machines.
 	Accepted string   `json:"accepted,omitempty"`
 	Others   []string `json:"others,omitempty"`
-	// Refused is when another one was refused last, in Unix milliseconds.
+	// Refused is the time of the last refusal of another process, in Unix milliseconds.
 	Refused int64 `json:"refused,omitempty"`
 }
 
@@ -37,14 +37,14 @@ type process struct {
 	ID      string `json:"id"`
 	Address string `json:"address"`
 	Number  int64  `json:"number"`
-	// Returned says that it has answered again behind another one.
+	// Returned means that it has checked in again after another process.
 	Returned bool `json:"returned,omitempty"`
 }
 
-// mostReturns is how often processes may answer again behind another one without two machines being there: a check-in that was late, and
-// the one behind it, make two. keptProcesses is how many are known.
+// maxReturns is the number of returns that one machine can cause: a late check-in and the one after it make two. keptProcesses is the
+// number of processes kept.
 const (
-	mostReturns   = 2
+	maxReturns    = 2
 	keptProcesses = 8
 )
 
@@ -52,8 +52,8 @@ const (
 // minutes.
 const othersGone = 20 * time.Minute
 
-// othersAreGone reports whether other machines had othersGone to ask since the last refusal, in Unix milliseconds, and since a manager
-// began.
+// othersAreGone reports whether no other machine has checked in for othersGone, although it could: neither since the last refusal, in Unix
+// milliseconds, nor since the manager started.
 func othersAreGone(refused int64, began, now time.Time) bool {
 	last := time.UnixMilli(refused)
 	if last.Before(began) {
@@ -62,9 +62,9 @@ func othersAreGone(refused int64, began, now time.Time) bool {
 	return now.Sub(last) > othersGone
 }
 
-// hears records a check-in of a process at a manager that has run since began. changed reports whether the lineage changed, refused
+// record records a check-in of a process at a manager that has run since began. changed reports whether the lineage changed, refused
 // whether the process gets no answer.
-func (l *lineage) hears(p checkin.Process, began, now time.Time) (changed, refused bool) {
+func (l *lineage) record(p checkin.Process, began, now time.Time) (changed, refused bool) {
 	if l.Accepted != "" {
 		switch {
 		case p.ID == l.Accepted:
@@ -72,7 +72,7 @@ func (l *lineage) hears(p checkin.Process, began, now time.Time) (changed, refus
 			l.Refused = now.UnixMilli()
 			return true, true
 		default:
-			l.Accepted, changed = p.ID, true // it was started again
+			l.Accepted, changed = p.ID, true // the accepted process was restarted
 			l.add(p)
 		}
 		at := slices.IndexFunc(l.Processes, func(one process) bool { return one.ID == l.Accepted })
@@ -97,7 +97,7 @@ func (l *lineage) hears(p checkin.Process, began, now time.Time) (changed, refus
 	one := l.Processes[at]
 	one.Address, one.Returned = p.Address, true
 	l.Processes = slices.Insert(slices.Delete(l.Processes, at, at+1), 0, one)
-	if l.Returns++; l.Returns <= mostReturns {
+	if l.Returns++; l.Returns <= maxReturns {
 		return true, false
 	}
 	first := one
@@ -122,7 +122,7 @@ func (l *lineage) add(p checkin.Process) {
 	l.Processes = l.Processes[:min(len(l.Processes), keptProcesses)]
 }
 
-// latest is the process that is answered: the one that answered last, or the accepted one.
+// latest returns the process that is answered: the accepted one, or the one that checked in last.
 func (l *lineage) latest() string {
 	if l.Accepted != "" || len(l.Processes) == 0 {
 		return l.Accepted
@@ -130,7 +130,7 @@ func (l *lineage) latest() string {
 	return l.Processes[0].ID
 }
 
-// condition says that several machines answer; it is empty where they do not.
+// condition returns the error condition that several machines answer; it is empty if there is one machine.
 func (l *lineage) condition() string {
 	if l.Accepted == "" {
 		return ""
@@ -146,15 +146,15 @@ func (l *lineage) condition() string {
 		"portolan fleet rekey gives a key for one machine", len(all), strings.Join(all, " and "), address)
 }
 
-// errOtherMachine refuses a machine whose place another one has.
+// errOtherMachine rejects a machine whose identity is used by another one.
 var errOtherMachine = problem.New(http.StatusConflict, checkin.OtherMachine, "another machine answers as this service point, and this one "+
 	"has a copy of its state directory: enrol this one as a service point of its own, or give the service point a new registration key")
 
-// lineages reads the lineages of nodes of service points, of which there are up to mostTogether.
-func lineages(tx *store.Tx, ids []string) (all map[seat]*lineage, err error) {
-	all = map[seat]*lineage{}
+// lineages reads the lineages of the nodes of up to maxBatch service points.
+func lineages(tx *store.Tx, ids []string) (all map[nodeID]*lineage, err error) {
+	all = map[nodeID]*lineage{}
 	return all, eachOf(tx, ids, func(scan func(...any) error) error {
-		var at seat
+		var at nodeID
 		var body string
 		if err := scan(&at.id, &at.node, &body); err != nil {
 			return err
@@ -167,7 +167,7 @@ func lineages(tx *store.Tx, ids []string) (all map[seat]*lineage, err error) {
 // copiesBody is an SQL expression: the body of the lineage l if several machines were found, else an empty text.
 const copiesBody = `CASE WHEN l.body LIKE '%"accepted":%' THEN l.body ELSE '' END`
 
-// refusedIn gives the time of the last refusal, in Unix milliseconds, from the value of copiesBody; 0 if it is empty.
+// refusedIn returns the time of the last refusal, in Unix milliseconds, from the value of copiesBody; 0 if it is empty.
 func refusedIn(body string) (int64, error) {
 	if body == "" {
 		return 0, nil
@@ -177,8 +177,8 @@ func refusedIn(body string) (int64, error) {
 	return max(l.Refused, 1), err
 }
 
-// writeLineage keeps the lineage of a node.
-func writeLineage(tx *store.Tx, at seat, l *lineage) error {
+// writeLineage writes the lineage of a node.
+func writeLineage(tx *store.Tx, at nodeID, l *lineage) error {
 	body, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -188,9 +188,9 @@ func writeLineage(tx *store.Tx, at seat, l *lineage) error {
 		at.id, at.node, l.latest(), string(body))
 }
 
-// traces takes over which process a check-in is of, in the lineage of its node, which is nil where there is none yet. Where the
-// number of machines changes, the digest is discarded, so that the agent reports again with or without the condition.
-func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *lineage) (refused, err error) {
+// updateLineage records the process of a check-in in the lineage l of its node; l is nil if there is none yet. If the number of machines
+// changes, the digest is deleted, so that the agent reports again with or without the condition.
+func (s *Service) updateLineage(tx *store.Tx, w *pendingReport, is *pointState, l *lineage) (refused, err error) {
 	p := w.rq.Process
 	if p == nil {
 		return nil, nil
@@ -199,7 +199,7 @@ func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *line
 		l = &lineage{}
 	}
 	at, several := w.known.at, 1+len(l.Others)
-	changed, no := l.hears(*p, time.UnixMilli(s.began.Load()), tx.Now())
+	changed, no := l.record(*p, time.UnixMilli(s.startedAt.Load()), tx.Now())
 	if changed {
 		if err := writeLineage(tx, at, l); err != nil {
 			return nil, err
@@ -207,7 +207,7 @@ func (s *Service) traces(tx *store.Tx, w *pendingReport, is *pointState, l *line
 	}
 	if n := 1 + len(l.Others); n != several {
 		is.digest, is.sequence = "", 0
-		if err := errors.Join(s.moved(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
+		if err := errors.Join(s.recordMove(tx, at.id, fieldMachines, strconv.Itoa(several), strconv.Itoa(n),
 			cmp.Or(l.condition(), "no other machine has asked for "+othersGone.String())),
 			tx.Write("UPDATE report SET digest = '', sequence = 0 WHERE service_point = ?", at.id),
 			tx.Write("UPDATE node SET digest = '', sequence = 0 WHERE service_point = ? AND number = ?", at.id, at.node)); err != nil {

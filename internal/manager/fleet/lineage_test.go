@@ -10,35 +10,35 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// turnOf is a check-in of a process: its id and, behind a slash, that of the process before it.
-func turnOf(text string) checkin.Process {
+// parseProcess parses a check-in of a process: its id and, after a slash, the id of the process before it.
+func parseProcess(text string) checkin.Process {
 	id, before, _ := strings.Cut(text, "/")
 	return checkin.Process{ID: id, Before: before, Address: "192.0.2." + strings.TrimLeft(id, "abcdefghijklmnopqrstuvwxyz")}
 }
 
-// Two machines that answer in turn are found, and the one that came first is answered from then on, whatever process it has.
+// Two machines that check in alternately are detected. From then on only the first one is answered, even after restarts.
 func TestLineage(t *testing.T) {
 	for turns, want := range map[string]string{
 		"a1":                         "a1=",
 		"a1 a1 a1":                   "a1=",
-		"a1 a2/a1 a3/a2":             "a3=",                 // started again
-		"a1 a2/a1 a1 a2":             "a2=",                 // a check-in that was late
-		"a1 a2/a1 a1 a2 a3/a2 a2":    "a2=",                 // and again
-		"a1 b9/a1 a1 b9 a1":          "a1=9",                // the original ran on
-		"a1 a2/a1 b9/a1 a2 b9 a2":    "a2=9",                // it was started again
-		"a1 b9/a1 c8/a1 a1 b9 c8":    "a1=8 9",              // three
-		"a1 b9/a1 a1 b9 a1 a2/a1":    "a2=9",                // the accepted one was started again
-		"a1 b9/a1 a1 b9 a1 b8/b9":    "a1=9, b8 refused",    // the other one was
-		"a1 b9/a1 a1 b9 a1 b9 z7":    "a1=9, b9 z7 refused", // and a third one that nobody knows
+		"a1 a2/a1 a3/a2":             "a3=",                 // restarted
+		"a1 a2/a1 a1 a2":             "a2=",                 // a late check-in
+		"a1 a2/a1 a1 a2 a3/a2 a2":    "a2=",                 // another one
+		"a1 b9/a1 a1 b9 a1":          "a1=9",                // the original continued
+		"a1 a2/a1 b9/a1 a2 b9 a2":    "a2=9",                // the original was restarted
+		"a1 b9/a1 c8/a1 a1 b9 c8":    "a1=8 9",              // three machines
+		"a1 b9/a1 a1 b9 a1 a2/a1":    "a2=9",                // the accepted process was restarted
+		"a1 b9/a1 a1 b9 a1 b8/b9":    "a1=9, b8 refused",    // the other process was restarted
+		"a1 b9/a1 a1 b9 a1 b9 z7":    "a1=9, b9 z7 refused", // and an unknown third process
 		"a1 b9/a1 a1 b9 a1 a2/a1 a1": "a2=9, a1 refused",
 	} {
 		var l lineage
 		found, refused := 0, map[string]bool{}
 		var order []string
 		for _, one := range strings.Fields(turns) {
-			p := turnOf(one)
+			p := parseProcess(one)
 			before := l.Accepted
-			_, r := l.hears(p, time.Time{}, time.Unix(0, 0))
+			_, r := l.record(p, time.Time{}, time.Unix(0, 0))
 			if before == "" && l.Accepted != "" {
 				found++
 			}
@@ -67,14 +67,14 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// A copy that has not asked for a while is forgotten, and is found again when it comes back.
+// A copy that has not checked in for a while is forgotten. It is detected again when it returns.
 func TestCopiesAreForgotten(t *testing.T) {
 	var l lineage
 	now := time.Unix(1_000_000, 0)
 	began := now.Add(-time.Hour)
 	turns := func(turns string) (last bool) {
 		for _, one := range strings.Fields(turns) {
-			_, last = l.hears(turnOf(one), began, now)
+			_, last = l.record(parseProcess(one), began, now)
 		}
 		return last
 	}
@@ -91,7 +91,7 @@ func TestCopiesAreForgotten(t *testing.T) {
 		t.Errorf("the copy has asked: %+v", l)
 	}
 	now = now.Add(time.Second)
-	began = now.Add(-othersGone) // nobody could ask before
+	began = now.Add(-othersGone) // the manager was not running before
 	if turns("a1"); l.Accepted != "a1" {
 		t.Errorf("behind a start of the manager it is %+v", l)
 	}
@@ -104,8 +104,8 @@ func TestCopiesAreForgotten(t *testing.T) {
 	}
 }
 
-// One machine that is started again at random, with one check-in of its last process that comes late each time, is one machine.
-func TestOneMachineIsNotTwo(t *testing.T) {
+// A machine that restarts at random, with one late check-in of the previous process each time, counts as one machine.
+func TestRestartsAreOneMachine(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var l lineage
@@ -121,7 +121,7 @@ func TestOneMachineIsNotTwo(t *testing.T) {
 				id, late = fmt.Sprint("a", late), 0
 			}
 			p := checkin.Process{ID: id, Before: fmt.Sprint("a", process-1)}
-			if _, refused := l.hears(p, time.Time{}, time.Unix(0, 0)); refused || l.Accepted != "" {
+			if _, refused := l.record(p, time.Time{}, time.Unix(0, 0)); refused || l.Accepted != "" {
 				t.Fatalf("seed %d: process %s: refused %v in %+v", seed, id, refused, l)
 			}
 		}

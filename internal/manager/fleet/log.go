@@ -16,24 +16,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// logTopic is the topic, with the id (store.Detail), of an end of a log that has come.
+// logTopic is touched, with the request id (store.Detail), when a requested log excerpt has arrived.
 const logTopic = "fleet log"
 
-// logTime is how long somebody waits for the end of a log, and how long it is kept for them.
+// logTime is how long a request waits for a log excerpt. A request is deleted after twice that time.
 const logTime = 20 * time.Second
 
-// mostLogs is how many ends of logs of one service point are waited for at a time.
-const mostLogs = 8
+// maxLogs is the number of pending log requests of one service point.
+const maxLogs = 8
 
-// Log gives the end of an application's log, of so many bytes, as its service point has it now: it is asked for with the answer to the
-// check-in that is held open, at whichever manager that is.
+// Log returns the last bytes of an application's log, as its service point has it now. The request travels in the answer to the open
+// check-in, at any manager.
 func (s *Service) Log(ctx context.Context, servicePoint, application string, bytes int) (text []byte, err error) {
 	if bytes < 1 || bytes > checkin.MostLog {
 		return nil, problem.Query("bytes", "must be 1 to %d", checkin.MostLog)
 	}
 	id := uuid.NewString()
 	came := s.awaitLog(id)
-	defer s.leaveLog(context.WithoutCancel(ctx), id)
+	defer s.deleteLog(context.WithoutCancel(ctx), id)
 	if err := s.change(ctx, func(tx *store.Tx) error { return s.askForLog(tx, id, servicePoint, application, bytes) }); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Service) Log(ctx context.Context, servicePoint, application string, byt
 		case <-came:
 		}
 		came = s.awaitLog(id)
-		text, done, err := s.takenLog(ctx, id)
+		text, done, err := s.readLog(ctx, id)
 		if done || err != nil {
 			return text, err
 		}
@@ -70,9 +70,9 @@ func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, 
 		return err
 	case there == 0:
 		return problem.NotFound("service point %q has no application %q", servicePoint, application)
-	case waiting >= mostLogs:
+	case waiting >= maxLogs:
 		return problem.Conflict("TooManyLogs", "%d logs of service point %q are waited for already", waiting, servicePoint)
-	case connected == 0 && !s.heardOf(servicePoint):
+	case connected == 0 && !s.hasRecentContact(servicePoint):
 		return problem.Conflict("NotConnected", "service point %q is not connected", servicePoint)
 	}
 	tx.Touch(store.Detail(topic, servicePoint))
@@ -84,15 +84,15 @@ func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, 
 	return tx.Write("UPDATE service_point SET logs_asked = 1 WHERE id = ?", servicePoint)
 }
 
-// heardOf reports whether this manager has heard of a service point that is CONNECTED.
-func (s *Service) heardOf(id string) bool {
+// hasRecentContact reports whether this manager has heard from a service point recently enough to be CONNECTED.
+func (s *Service) hasRecentContact(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok := s.heard[id]
+	h, ok := s.contacts[id]
 	return ok && time.Since(h.at) < s.silence()
 }
 
-// awaitLog gives what is closed when the end of a log may have come.
+// awaitLog returns a channel that is closed when the log excerpt may have arrived.
 func (s *Service) awaitLog(id string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,18 +101,18 @@ func (s *Service) awaitLog(id string) <-chan struct{} {
 	return came
 }
 
-// leaveLog forgets the end of a log, whether it has come or not. Where that fails, the sweep does.
-func (s *Service) leaveLog(ctx context.Context, id string) {
+// deleteLog deletes a log request, whether it was answered or not. If this fails, Sweep deletes it.
+func (s *Service) deleteLog(ctx context.Context, id string) {
 	s.mu.Lock()
 	delete(s.logs, id)
 	s.mu.Unlock()
 	if err := s.change(ctx, func(tx *store.Tx) error { return tx.Write("DELETE FROM wanted_log WHERE id = ?", id) }); err != nil {
-		s.log.WarnContext(ctx, "forgetting the end of a log", "error", err)
+		s.log.WarnContext(ctx, "log request not deleted", "error", err)
 	}
 }
 
-// logCame wakes who waits for the ends of logs; nil is any.
-func (s *Service) logCame(ids []string) {
+// wakeLogs wakes the requests that wait for these log excerpts; nil wakes all.
+func (s *Service) wakeLogs(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, came := range s.logs {
@@ -129,8 +129,8 @@ func (s *Service) logCame(ids []string) {
 	}
 }
 
-// takenLog gives the end of a log, where it has come.
-func (s *Service) takenLog(ctx context.Context, id string) (text []byte, done bool, err error) {
+// readLog returns a log excerpt. done is false if it has not arrived.
+func (s *Service) readLog(ctx context.Context, id string) (text []byte, done bool, err error) {
 	var answered int64
 	var why, body string
 	if err := s.store.View(ctx, func(tx *store.Tx) error {
@@ -145,9 +145,9 @@ func (s *Service) takenLog(ctx context.Context, id string) (text []byte, done bo
 	return text, true, err
 }
 
-// logsFor takes the ends of logs that a service point is to be asked for. Each is asked for once: an answer that is lost is not missed for
-// long.
-func (s *Service) logsFor(ctx context.Context, servicePoint string) (all []checkin.WantedLog, err error) {
+// takeLogRequests returns the log requests to send to a service point, and marks them as sent. Each is sent once: a lost answer costs the
+// client only the timeout.
+func (s *Service) takeLogRequests(ctx context.Context, servicePoint string) (all []checkin.WantedLog, err error) {
 	return all, s.change(ctx, func(tx *store.Tx) error {
 		all = nil
 		if err := tx.Write("UPDATE service_point SET logs_asked = 0 WHERE id = ?", servicePoint); err != nil {
@@ -162,7 +162,7 @@ func (s *Service) logsFor(ctx context.Context, servicePoint string) (all []check
 	})
 }
 
-// TakeLog takes the end of a log from a service point that was asked for it.
+// TakeLog stores the log excerpt that a service point was asked for.
 func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq checkin.LogRequest) (a checkin.LogAnswer, err error) {
 	if len(rq.Text) > checkin.MostLog {
 		return a, problem.Invalid("text", "has more than %d bytes", checkin.MostLog)
@@ -183,12 +183,12 @@ func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq check
 		return err
 	})
 	if err == nil {
-		s.logCame([]string{rq.ID})
+		s.wakeLogs([]string{rq.ID})
 	}
 	return a, err
 }
 
-// forgetLogs forgets the ends of logs that nobody waits for any more.
+// forgetLogs deletes log requests that have timed out.
 func (s *Service) forgetLogs(ctx context.Context, update store.Updater) error {
 	return s.each(ctx, update, "SELECT id FROM wanted_log WHERE asked < ? ORDER BY id", []any{s.now().Add(-2 * logTime).UnixMilli()},
 		func(tx *store.Tx, id string) error { return tx.Write("DELETE FROM wanted_log WHERE id = ?", id) })

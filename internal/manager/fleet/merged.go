@@ -13,8 +13,8 @@ import (
 	"portolan/internal/wire/content"
 )
 
-// name is what a sentence calls it: by its number, and what its machine is called.
-func (n *node) name() string {
+// displayName returns the number of a node and the name of its machine, for error conditions.
+func (n *node) displayName() string {
 	text := "node-" + strconv.FormatInt(n.number, 10)
 	if n.report == nil || len(n.report.Nodes) == 0 {
 		return text
@@ -25,8 +25,8 @@ func (n *node) name() string {
 		}
 		return -1
 	}, n.report.Nodes[0].Name)
-	if utf8.RuneCountInString(host) > longestName {
-		host = string([]rune(host)[:longestName]) + "…"
+	if utf8.RuneCountInString(host) > maxHostName {
+		host = string([]rune(host)[:maxHostName]) + "…"
 	}
 	if host == "" {
 		return text
@@ -34,8 +34,8 @@ func (n *node) name() string {
 	return text + " (" + host + ")"
 }
 
-// machines are what it reports of its machine; of one that is away no anycast address is up.
-func (n *node) machines(there bool) []checkin.Node {
+// reportedMachines returns the machines in the report of a node. If the node is not connected, its anycast addresses are down.
+func (n *node) reportedMachines(there bool) []checkin.Node {
 	all := slices.Clone(n.report.Nodes)
 	for i := range all {
 		all[i].Addresses = slices.Clone(all[i].Addresses)
@@ -49,25 +49,25 @@ func (n *node) machines(there bool) []checkin.Node {
 	return all
 }
 
-// Bounds of what is said of the nodes together: of a machine's name in a sentence, in characters, of the conditions of one application,
-// and of
-// the service point.
+// maxHostName is the number of characters of a machine's name in an error condition. maxApplicationConditions is the number of error
+// conditions kept of one application.
 const (
-	longestName       = 64
-	mostOfApplication = 20
+	maxHostName              = 64
+	maxApplicationConditions = 20
 )
 
-// bounded are conditions, as many as there may be and a word of the others.
-func bounded(all []string, most int) []string {
-	if len(all) <= most {
+// truncateList returns at most limit conditions. If there are more, the last one states how many were left out.
+func truncateList(all []string, limit int) []string {
+	if len(all) <= limit {
 		return all
 	}
-	return append(slices.Clone(all[:most-1]), fmt.Sprintf("… and %d more", len(all)-most+1))
+	return append(slices.Clone(all[:limit-1]), fmt.Sprintf("… and %d more", len(all)-limit+1))
 }
 
-// merged is the report of a service point: that of its nodes together. What runs, and what is wrong, is said by those that are connected,
-// where any is; of the others it is said that they are not. target is the release that it is updated to.
-func merged(all []node, count int64, target string) *checkin.Report {
+// mergeReports returns the report of a service point from the reports of its nodes. Applications and error conditions come from the
+// connected nodes, or from all nodes if none is connected. Nodes that are not connected add an error condition. target is the release that
+// the service point is updated to.
+func mergeReports(all []node, count int64, target string) *checkin.Report {
 	var r *checkin.Report
 	missing := count
 	alone := !slices.ContainsFunc(all, func(n node) bool { return n.connected && n.report != nil })
@@ -81,29 +81,30 @@ func merged(all []node, count int64, target string) *checkin.Report {
 			r = &first
 			r.ErrorConditions, r.Nodes, r.Applications, r.Update, r.Applied = []string{}, nil, nil, nil, -1
 		}
-		if n.report.Version != target && (r.Version == target || n.number == 1) { // until all have it, it has not
+		// the service point has the target version only when all nodes have it
+		if n.report.Version != target && (r.Version == target || n.number == 1) {
 			r.Version = n.report.Version
 		}
-		r.Nodes = append(r.Nodes, n.machines(n.connected || alone)...)
+		r.Nodes = append(r.Nodes, n.reportedMachines(n.connected || alone)...)
 		if u := n.report.Update; u != nil && (r.Update == nil || u.Status == checkin.UpdateFailed) {
 			said := *u
 			if said.Reason != "" {
-				said.Reason = n.name() + ": " + said.Reason
+				said.Reason = n.displayName() + ": " + said.Reason
 			}
 			r.Update = &said
 		}
 		if !n.connected && !alone {
-			r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%s is not connected: nothing has been heard of it since %s", n.name(),
+			r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%s is not connected: nothing has been heard of it since %s", n.displayName(),
 				time.UnixMilli(n.lastSeen).UTC().Format(time.RFC3339)))
 			continue
 		}
 		for _, text := range n.report.ErrorConditions {
-			r.ErrorConditions = append(r.ErrorConditions, n.name()+": "+text)
+			r.ErrorConditions = append(r.ErrorConditions, n.displayName()+": "+text)
 		}
 		if r.Applied < 0 || n.report.Applied < r.Applied {
 			r.Applied = n.report.Applied
 		}
-		r.Applications = together(r.Applications, n.report.Applications, n.name())
+		r.Applications = mergeApplications(r.Applications, n.report.Applications, n.displayName())
 	}
 	if r == nil {
 		return nil
@@ -111,14 +112,14 @@ func merged(all []node, count int64, target string) *checkin.Report {
 	if missing > 0 {
 		r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%d of %d nodes have not reported yet", missing, count))
 	}
-	r.Applied, r.ErrorConditions = max(0, r.Applied), bounded(r.ErrorConditions, maxConditions)
+	r.Applied, r.ErrorConditions = max(0, r.Applied), truncateList(r.ErrorConditions, maxConditions)
 	for i := range r.Applications {
-		r.Applications[i].ErrorConditions = bounded(r.Applications[i].ErrorConditions, mostOfApplication)
+		r.Applications[i].ErrorConditions = truncateList(r.Applications[i].ErrorConditions, maxApplicationConditions)
 	}
 	return r
 }
 
-// statusOf is the status of a service point that reports.
+// statusOf returns the status that follows from a report.
 func statusOf(r *checkin.Report) string {
 	if len(r.ErrorConditions) > 0 {
 		return Unhealthy
@@ -126,21 +127,21 @@ func statusOf(r *checkin.Report) string {
 	return Healthy
 }
 
-// worst are the states of an application, the worst first: it is as well as on the node where it is worst.
+// worst are the states of an application, the worst first. An application has the worst state of all nodes.
 var worst = []string{checkin.DeployFailed, checkin.Unhealthy, checkin.Deploying, checkin.Healthy}
 
-// earlier reports whether a revision of content comes before another one.
-func earlier(one, other string) bool {
+// isEarlier reports whether a revision of content precedes another one.
+func isEarlier(one, other string) bool {
 	a, err := content.ParseRevision(one)
 	b, e := content.ParseRevision(other)
 	return e == nil && (err != nil || a.Number < b.Number)
 }
 
-// together are the applications of some nodes, and those of one more.
-func together(before, more []checkin.Application, name string) []checkin.Application {
+// mergeApplications adds the applications of one more node, whose display name is name, to those of other nodes.
+func mergeApplications(before, more []checkin.Application, name string) []checkin.Application {
 	all := slices.Clone(before)
 	for _, one := range more {
-		one.ErrorConditions = bounded(one.ErrorConditions, mostOfApplication)
+		one.ErrorConditions = truncateList(one.ErrorConditions, maxApplicationConditions)
 		conditions := make([]string, len(one.ErrorConditions))
 		for i, text := range one.ErrorConditions {
 			conditions[i] = name + ": " + text
@@ -157,14 +158,14 @@ func together(before, more []checkin.Application, name string) []checkin.Applica
 		if slices.Index(worst, one.Status) < slices.Index(worst, all[i].Status) {
 			all[i].Status = one.Status
 		}
-		if earlier(one.Content, all[i].Content) { // until all serve it, it is not served
+		if isEarlier(one.Content, all[i].Content) { // content counts as served only when all nodes serve it
 			all[i].Content = one.Content
 		}
 		all[i].Contented = all[i].Contented || one.Contented
 		if one.Engine != "" {
 			all[i].Engine = one.Engine
 		}
-		if one.Version != all[i].Version { // until all have another one, it has none
+		if one.Version != all[i].Version { // the version is unknown while the nodes differ
 			all[i].Version = ""
 		}
 		all[i].ErrorConditions = append(slices.Clone(all[i].ErrorConditions), conditions...)

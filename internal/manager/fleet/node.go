@@ -20,28 +20,28 @@ import (
 	"github.com/google/uuid"
 )
 
-// MaxNodeCount is how many nodes a service point may have.
+// MaxNodeCount is the maximum number of nodes of a service point.
 const MaxNodeCount = 8
 
-// seat is a place for a machine: a node of a service point, by its number, from 1 on.
-type seat struct {
+// nodeID identifies a node of a service point: node is its number, from 1 on.
+type nodeID struct {
 	id   string
 	node int64
 }
 
-func (s seat) String() string { return fmt.Sprintf("%s-node-%d", s.id, s.node) }
+func (s nodeID) String() string { return fmt.Sprintf("%s-node-%d", s.id, s.node) }
 
-// node is a row of the table of nodes: those of service points that may have several.
+// node is a row of the table of nodes. Only service points that may have several nodes have rows there.
 type node struct {
 	number, generation, acknowledged, lastSeen, sequence int64
 	connected                                            bool
 	public, digest, body                                 string
-	// report is what body says; nil before there was one.
+	// report is the decoded body; nil before the first report.
 	report *checkin.Report
 }
 
-// nodes reads the nodes of a service point in the order of their numbers; none of one that never could have several. What was taken away is
-// left out.
+// nodes returns the nodes of a service point in the order of their numbers, without removed nodes. A service point that never could have
+// several nodes has none.
 func nodes(tx *store.Tx, id string) (all []node, err error) {
 	return all, tx.Each(func(scan func(...any) error) error {
 		var n node
@@ -62,7 +62,7 @@ func nodes(tx *store.Tx, id string) (all []node, err error) {
 		"AND key_public <> '' ORDER BY number", id)
 }
 
-// acknowledgedBy is the generation of the desired state that all nodes that are connected have on their disks.
+// acknowledgedBy returns the generation of the desired state that all connected nodes have stored.
 func acknowledgedBy(all []node) (generation int64) {
 	first := true
 	for _, n := range all {
@@ -73,15 +73,15 @@ func acknowledgedBy(all []node) (generation int64) {
 	return generation
 }
 
-// turn gives the node whose turn it is to be updated to a release: one after the other, so that the others serve. It is 0 where all that
-// are connected have it, and where there is none.
-func turn(all []node, target string) int64 {
+// updateTurn returns the number of the node to be updated to a release now. Nodes are updated one after another, so that the others serve.
+// It returns 0 if all connected nodes have the release or no node is connected.
+func updateTurn(all []node, target string) int64 {
 	if target == "" {
 		return 0
 	}
 	for _, n := range all {
 		if n.connected && n.report != nil && n.report.Update != nil && n.report.Update.Status == checkin.UpdateRunning {
-			return n.number // also where another one has come back meanwhile
+			return n.number // even if a node with a lower number has reconnected
 		}
 	}
 	for _, n := range all {
@@ -92,24 +92,25 @@ func turn(all []node, target string) int64 {
 	return 0
 }
 
-// mayUpdate reports whether a node may go on to a release now: it is its turn, or it has it.
+// mayUpdate reports whether a node may install a release now: it is its turn, no node has the turn, or the node has the release already.
 func mayUpdate(all []node, number int64, target string) bool {
-	now := turn(all, target)
+	now := updateTurn(all, target)
 	has := slices.ContainsFunc(all, func(n node) bool { return n.number == number && n.report != nil && n.report.Version == target })
 	return now == 0 || now == number || has
 }
 
-// several is what the column says of a service point that may have so many nodes. It stays so when it has one alone later.
-func several(count int64) int64 {
+// severalColumn returns the value of the column several for a number of nodes. The column keeps the value 1 if the number drops to one
+// later.
+func severalColumn(count int64) int64 {
 	if count > 1 {
 		return 1
 	}
 	return 0
 }
 
-// regroup changes nodes of a service point by fn, and makes its report anew, with what follows from it; where it is the turn of another one
-// to be updated then, that is told. The service point is locked.
-func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
+// updateNodes changes nodes of a service point with fn, then recomputes the report of the service point and applies it. If another node has
+// its turn to be updated after that, the desired state gets a new generation. The service point is locked.
+func (s *Service) updateNodes(tx *store.Tx, id string, fn func() error) error {
 	var target string
 	if err := tx.QueryRow("SELECT target_version FROM service_point WHERE id = ?", id).Scan(&target); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 	if err != nil {
 		return err
 	}
-	before := turn(all, target)
+	before := updateTurn(all, target)
 	if err := fn(); err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 		return err
 	}
 	now := *is
-	if r := merged(all, is.nodeCount, is.update.target); r != nil {
+	if r := mergeReports(all, is.nodeCount, is.update.target); r != nil {
 		text, err := json.Marshal(r)
 		if err != nil {
 			return err
@@ -141,13 +142,13 @@ func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 			return err
 		}
 	}
-	if turn(all, now.update.target) != before {
-		s.redesire(tx, &now)
+	if updateTurn(all, now.update.target) != before {
+		s.renewDesired(tx, &now)
 	}
 	return s.writeState(tx, is, &now)
 }
 
-// AddNode lets a service point have one node more, and gives the key that it enrols with.
+// AddNode raises the number of nodes of a service point by one and returns a registration key for the new node.
 func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, err error) {
 	key, err := s.newKey(Wanted{})
 	if err != nil {
@@ -155,20 +156,20 @@ func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, 
 	}
 	c = Created{FleetInstanceID: id, RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
 	err = s.change(ctx, func(tx *store.Tx) error {
-		if err := locked(tx, id); err != nil {
+		if err := lockPoint(tx, id); err != nil {
 			return err
 		}
 		var count int64
 		if err := tx.QueryRow("SELECT node_count FROM service_point WHERE id = ?", id).Scan(&count); err != nil {
 			return err
 		}
-		if err := s.recount(tx, id, count+1); err != nil {
+		if err := s.changeNodeCount(tx, id, count+1); err != nil {
 			return err
 		}
 		if err := s.replaceKey(tx, id, hashKey(key), s.now().Add(KeyLife).Unix()); err != nil {
 			return err
 		}
-		return notedOf(tx, id, "UPDATE_SERVICE_POINT", "Let service point %s have another node: there may be %d", count+1)
+		return addPointHistory(tx, id, "UPDATE_SERVICE_POINT", "Let service point %s have another node: there may be %d", count+1)
 	})
 	if err == nil {
 		s.Wake(id)
@@ -176,19 +177,19 @@ func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, 
 	return c, err
 }
 
-// replaceKey gives a service point another registration key, without an end of what has enrolled. One that expires at 0 is none.
+// replaceKey replaces the registration key of a service point. Its certificates stay valid. A key with expires 0 is unusable.
 func (s *Service) replaceKey(tx *store.Tx, id, hash string, expires int64) error {
-	if err := s.spend(tx, id); err != nil {
+	if err := s.markSpent(tx, id); err != nil {
 		return err
 	}
 	return tx.Write("UPDATE service_point SET key_hash = ?, key_expires = ? WHERE id = ?", hash, expires, id)
 }
 
-// RemoveNode takes a node away from a service point, which may have one less then. Its certificate is refused from then on, and the
-// registration key is not good any more: the machine may have it still.
+// RemoveNode removes a node and lowers the number of nodes of the service point by one. The node's certificate is rejected from then on.
+// The registration key becomes unusable, because the machine may still have it.
 func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
-		if err := locked(tx, id); err != nil {
+		if err := lockPoint(tx, id); err != nil {
 			return err
 		}
 		all, err := nodes(tx, id)
@@ -197,7 +198,7 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 		}
 		names := make([]string, len(all))
 		for i, n := range all {
-			names[i] = seat{id, n.number}.String()
+			names[i] = nodeID{id, n.number}.String()
 		}
 		i := slices.Index(names, name)
 		switch {
@@ -211,12 +212,12 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 		if err := s.replaceKey(tx, id, "-"+uuid.NewString(), 0); err != nil {
 			return err
 		}
-		if err := notedOf(tx, id, "UPDATE_SERVICE_POINT", "Took from service point %s the node %s", name); err != nil {
+		if err := addPointHistory(tx, id, "UPDATE_SERVICE_POINT", "Took from service point %s the node %s", name); err != nil {
 			return err
 		}
-		return s.regroup(tx, id, func() error {
+		return s.updateNodes(tx, id, func() error {
 			tx.Touch(store.Detail(topic, id))
-			// Its place remembers which certificates are not good.
+			// The row stays, because it stores which certificates are invalid.
 			floor := max(all[i].generation+1, s.now().Add(endsBefore).UnixMilli())
 			return errors.Join(tx.Write("DELETE FROM lineage WHERE service_point = ? AND node = ?", id, all[i].number),
 				tx.Write("UPDATE node SET key_public = '', generation = ?, acknowledged = 0, last_seen = 0, connected = 0, "+
@@ -230,7 +231,7 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 	return err
 }
 
-// setCount changes how many nodes a service point may have.
+// setCount changes the number of nodes that a service point may have.
 func (s *Service) setCount(tx *store.Tx, id string, to func(int64) int64) error {
 	var before int64
 	if err := tx.QueryRow("SELECT node_count FROM service_point WHERE id = ?", id).Scan(&before); err != nil {
@@ -240,15 +241,15 @@ func (s *Service) setCount(tx *store.Tx, id string, to func(int64) int64) error 
 	if count == before {
 		return nil
 	}
-	if err := s.moved(tx, id, fieldNodeCount, strconv.FormatInt(before, 10), strconv.FormatInt(count, 10)); err != nil {
+	if err := s.recordMove(tx, id, fieldNodeCount, strconv.FormatInt(before, 10), strconv.FormatInt(count, 10)); err != nil {
 		return err
 	}
 	return tx.Write("UPDATE service_point SET node_count = ?, several = CASE WHEN several = 1 OR ? > 1 THEN 1 ELSE 0 END WHERE id = ?", count,
 		count, id)
 }
 
-// recount lets a service point have so many nodes.
-func (s *Service) recount(tx *store.Tx, id string, count int64) error {
+// changeNodeCount sets the number of nodes that a service point may have.
+func (s *Service) changeNodeCount(tx *store.Tx, id string, count int64) error {
 	if count < 1 || count > MaxNodeCount {
 		return problem.Invalid("nodeCount", "must be 1 to %d", MaxNodeCount)
 	}
@@ -267,14 +268,14 @@ func (s *Service) recount(tx *store.Tx, id string, count int64) error {
 	}
 	if n := len(all); int64(n) > count {
 		return problem.Conflict("NodesInUse", "nodeCount: there are %d nodes, such as %s: one has to be taken away first", n,
-			seat{id, all[n-1].number})
+			nodeID{id, all[n-1].number})
 	}
-	return s.regroup(tx, id, func() error {
+	return s.updateNodes(tx, id, func() error {
 		tx.Touch(store.Detail(topic, id))
 		if err := s.setCount(tx, id, func(int64) int64 { return count }); err != nil || several == 1 || count == 1 || public == "" {
 			return err
 		}
-		// What is known of the only one is of the first now; that it has come need not have been written yet.
+		// The state of the only node becomes that of node 1. Its presence may not be written yet.
 		return tx.Write("INSERT INTO node (service_point, number, key_public, generation, acknowledged, last_seen, connected, sequence, "+
 			"digest, body) SELECT s.id, 1, s.key_public, s.generation, s.acknowledged, coalesce(p.last_seen, ?), coalesce(p.connected, 1), "+
 			"coalesce(r.sequence, 0), coalesce(r.digest, ''), coalesce(r.body, '') FROM service_point s "+
@@ -283,14 +284,14 @@ func (s *Service) recount(tx *store.Tx, id string, count int64) error {
 	})
 }
 
-// seatFor finds the place of a machine that enrols with the key pair public, that of an enrolment whose answer was lost, or a free one, and
-// gives it with the generation of its certificate: no earlier one is good there.
-func (s *Service) seatFor(tx *store.Tx, known enrolled, public string) (at seat, generation int64, err error) {
+// assignNode returns the node for a machine that enrols with the public key public, and the generation of its certificate. This is the node
+// of an earlier enrolment with the same key whose answer was lost, or a free one. Earlier generations are invalid for the node.
+func (s *Service) assignNode(tx *store.Tx, known enrolment, public string) (at nodeID, generation int64, err error) {
 	all, err := nodes(tx, known.id)
 	if err != nil {
 		return at, 0, err
 	}
-	at = seat{known.id, 1}
+	at = nodeID{known.id, 1}
 	for _, n := range all {
 		if n.public == public {
 			if n.report != nil {
@@ -312,18 +313,17 @@ func (s *Service) seatFor(tx *store.Tx, known enrolled, public string) (at seat,
 	return at, s.nextGeneration(max(known.generation, floor)), err
 }
 
-// sit notes that a machine enrols as a node, with a certificate of a generation: no earlier one is good.
-func sit(tx *store.Tx, at seat, public string, generation int64) error {
+// writeEnrolledNode writes that a machine enrols as a node with a certificate of a generation. Earlier generations become invalid.
+func writeEnrolledNode(tx *store.Tx, at nodeID, public string, generation int64) error {
 	return tx.Write("INSERT INTO node (service_point, number, key_public, generation) VALUES (?,?,?,?) ON CONFLICT (service_point, number) "+
 		"DO UPDATE SET key_public = excluded.key_public, generation = excluded.generation", at.id, at.node, public, generation)
 }
 
-// writeNodes writes when some nodes were heard of: of those that are connected some in one transaction, and one by one of those that
-// come back.
-func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
-	due := slices.SortedFunc(maps.Keys(at), func(a, b seat) int { return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.node, b.node)) })
-	for part := range slices.Chunk(due, atOnce) {
-		var back []seat
+// writeNodes writes the last contacts of nodes: those of connected nodes in chunks, those of reconnecting nodes one by one.
+func (s *Service) writeNodes(ctx context.Context, at map[nodeID]time.Time) error {
+	due := slices.SortedFunc(maps.Keys(at), func(a, b nodeID) int { return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.node, b.node)) })
+	for part := range slices.Chunk(due, chunkSize) {
+		var back []nodeID
 		if err := s.change(ctx, func(tx *store.Tx) error {
 			back = back[:0]
 			for _, one := range part {
@@ -341,15 +341,15 @@ func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
 			return err
 		}
 		for _, one := range back {
-			if err := s.change(ctx, func(tx *store.Tx) error { return s.nodeBack(tx, one, at[one]) }); err != nil {
+			if err := s.change(ctx, func(tx *store.Tx) error { return s.markNodeConnected(tx, one, at[one]) }); err != nil {
 				return err
 			}
 		}
 		s.mu.Lock()
 		for _, one := range part {
-			if h, ok := s.heardNodes[one]; ok {
+			if h, ok := s.nodeContacts[one]; ok {
 				h.written = at[one]
-				s.heardNodes[one] = h
+				s.nodeContacts[one] = h
 			}
 		}
 		s.mu.Unlock()
@@ -357,10 +357,10 @@ func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
 	return nil
 }
 
-// nodeBack notes that a node is connected again, unless it was taken away.
-func (s *Service) nodeBack(tx *store.Tx, one seat, heard time.Time) error {
+// markNodeConnected marks a node as connected, unless it was removed.
+func (s *Service) markNodeConnected(tx *store.Tx, one nodeID, heard time.Time) error {
 	var connected int64
-	err := locked(tx, one.id)
+	err := lockPoint(tx, one.id)
 	if err == nil {
 		err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ? AND key_public <> ''", one.id, one.node).
 			Scan(&connected)
@@ -371,16 +371,16 @@ func (s *Service) nodeBack(tx *store.Tx, one seat, heard time.Time) error {
 	if err != nil {
 		return err
 	}
-	return s.regroup(tx, one.id, func() error {
+	return s.updateNodes(tx, one.id, func() error {
 		return errors.Join(tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
 			s.now().Add(-time.Since(heard)).UnixMilli(), one.id, one.node),
-			s.moved(tx, one.id, fieldNode, NotConnected, Connected, one.String()))
+			s.recordMove(tx, one.id, fieldNode, NotConnected, Connected, one.String()))
 	})
 }
 
-// nodeLeft notes that a node has ended; it reports whether another one is connected.
-func (s *Service) nodeLeft(tx *store.Tx, at seat) (others bool, err error) {
-	if err := locked(tx, at.id); err != nil {
+// markNodeStopped records that a node has stopped. It reports whether another node is connected.
+func (s *Service) markNodeStopped(tx *store.Tx, at nodeID) (others bool, err error) {
+	if err := lockPoint(tx, at.id); err != nil {
 		return false, err
 	}
 	all, err := nodes(tx, at.id)
@@ -398,20 +398,20 @@ func (s *Service) nodeLeft(tx *store.Tx, at seat) (others bool, err error) {
 	if !was {
 		return others, nil
 	}
-	return others, s.regroup(tx, at.id, func() error {
+	return others, s.updateNodes(tx, at.id, func() error {
 		return errors.Join(tx.Write("UPDATE node SET connected = 0, last_seen = ? WHERE service_point = ? AND number = ?", s.now().UnixMilli(),
-			at.id, at.node), s.moved(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node ended"))
+			at.id, at.node), s.recordMove(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node ended"))
 	})
 }
 
-// silentNodes finds the nodes that are NOT_CONNECTED: nothing was heard of them for three intervals, by any manager.
-func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
+// markSilentNodes sets nodes to NOT_CONNECTED that no manager has heard from for three intervals.
+func (s *Service) markSilentNodes(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-s.silence()).UnixMilli()
 	return s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE connected = 1 AND last_seen < ? "+
 		"ORDER BY service_point", []any{before},
 		func(tx *store.Tx, id string) error {
-			err := locked(tx, id)
-			if _, gone := problem.As(err); gone { // it was deleted meanwhile
+			err := lockPoint(tx, id)
+			if _, gone := problem.As(err); gone { // deleted in the meantime
 				return nil
 			}
 			if err != nil {
@@ -422,14 +422,14 @@ func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
 				return err
 			}
 			for _, n := range all {
-				at := seat{id, n.number}
-				if !n.connected || n.lastSeen >= before || s.nodeHeard(at) {
+				at := nodeID{id, n.number}
+				if !n.connected || n.lastSeen >= before || s.hasRecentNodeContact(at) {
 					continue
 				}
-				s.log.WarnContext(ctx, "a node is not connected", "node", at.String(), "silentFor", s.silence().String())
-				if err := s.regroup(tx, id, func() error {
+				s.log.WarnContext(ctx, "node disconnected", "node", at.String(), "silentFor", s.silence().String())
+				if err := s.updateNodes(tx, id, func() error {
 					return errors.Join(tx.Write("UPDATE node SET connected = 0 WHERE service_point = ? AND number = ?", id, n.number),
-						s.moved(tx, id, fieldNode, Connected, NotConnected, at.String()))
+						s.recordMove(tx, id, fieldNode, Connected, NotConnected, at.String()))
 				}); err != nil {
 					return err
 				}
@@ -438,10 +438,10 @@ func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
 		})
 }
 
-// nodeHeard reports whether this manager has heard of a node that is CONNECTED.
-func (s *Service) nodeHeard(at seat) bool {
+// hasRecentNodeContact reports whether this manager has heard from a node recently enough to be CONNECTED.
+func (s *Service) hasRecentNodeContact(at nodeID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok := s.heardNodes[at]
+	h, ok := s.nodeContacts[at]
 	return ok && time.Since(h.at) < s.silence()
 }

@@ -11,15 +11,15 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// nodeOf is a node that runs a release, with an application in a state.
+// nodeOf returns a node that runs a release, with an application in a state.
 func nodeOf(number int64, connected bool, version string, update *checkin.UpdateReport, status string) node {
 	return node{number: number, connected: connected, report: &checkin.Report{Version: version, Update: update, Applied: number,
 		Nodes:        []checkin.Node{{Name: fmt.Sprintf("n%d", number)}},
 		Applications: []checkin.Application{{ID: "a", Name: "x", Version: version, Status: status}}}}
 }
 
-// One node after the other is updated, and the service point has a release when all have it; a node that is away is not waited for.
-func TestTurns(t *testing.T) {
+// Nodes are updated one after another. A service point has a release when all nodes have it; disconnected nodes are not waited for.
+func TestUpdateTurn(t *testing.T) {
 	running := &checkin.UpdateReport{Update: checkin.Update{Version: "2"}, Status: checkin.UpdateRunning}
 	failed := &checkin.UpdateReport{Update: checkin.Update{Version: "2"}, Status: checkin.UpdateFailed, Reason: "it burns"}
 	for _, c := range []struct {
@@ -44,7 +44,7 @@ func TestTurns(t *testing.T) {
 		{"where the second is away", []node{nodeOf(1, true, "2", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "HEALTHY")}, 0, []bool{true, true},
 			"1", ""},
 	} {
-		if got := turn(c.all, "2"); got != c.turn {
+		if got := updateTurn(c.all, "2"); got != c.turn {
 			t.Errorf("%s it is the turn of %d, want %d", c.what, got, c.turn)
 		}
 		for i, may := range c.may {
@@ -52,7 +52,7 @@ func TestTurns(t *testing.T) {
 				t.Errorf("%s node %d may update: %t", c.what, i+1, got)
 			}
 		}
-		r := merged(c.all, 2, "2")
+		r := mergeReports(c.all, 2, "2")
 		update := ""
 		if r.Update != nil {
 			update = r.Update.Status
@@ -63,7 +63,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// An application is as well as where it is worst, and what is wrong names the node; that of a node that is away does not count.
+// An application has the worst state of the connected nodes, and its error conditions name the node.
 func TestApplicationsOfNodes(t *testing.T) {
 	for _, c := range []struct {
 		first, second string
@@ -75,7 +75,7 @@ func TestApplicationsOfNodes(t *testing.T) {
 			"DEPLOYING", 1},
 		{"DEPLOY_FAILED", "UNHEALTHY", false, "DEPLOY_FAILED", 1}, {"HEALTHY", "UNHEALTHY", true, "HEALTHY", 1},
 	} {
-		r := merged([]node{nodeOf(1, true, "1", nil, c.first), nodeOf(2, !c.away, "1", nil, c.second)}, 2, "")
+		r := mergeReports([]node{nodeOf(1, true, "1", nil, c.first), nodeOf(2, !c.away, "1", nil, c.second)}, 2, "")
 		if len(r.Applications) != 1 || r.Applications[0].Status != c.status || r.Applied != c.applied {
 			t.Errorf("%s and %s are %+v", c.first, c.second, r)
 		}
@@ -86,44 +86,44 @@ func TestApplicationsOfNodes(t *testing.T) {
 			t.Errorf("with one away: %v", r.ErrorConditions)
 		}
 	}
-	if r := merged([]node{nodeOf(1, false, "1", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "UNHEALTHY")}, 2,
+	if r := mergeReports([]node{nodeOf(1, false, "1", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "UNHEALTHY")}, 2,
 		""); len(r.ErrorConditions) > 0 ||
 		r.Applications[0].Status != "UNHEALTHY" {
 		t.Errorf("where all are away it is as it was: %+v", r)
 	}
-	if merged([]node{{number: 1}}, 2, "") != nil {
+	if mergeReports([]node{{number: 1}}, 2, "") != nil {
 		t.Error("who has not reported has a report")
 	}
 }
 
-// Where the node goes whose turn it is to be updated, the next one is told: whether it ended, fell silent, or was taken away.
-func TestTurnGoesOn(t *testing.T) {
-	for what, goes := range map[string]func(h *harbour, at seat) error{
-		"it ends": func(h *harbour, at seat) error {
-			return h.f.change(h.ctx, func(tx *store.Tx) error { _, err := h.f.nodeLeft(tx, at); return err })
+// The next node gets its turn to be updated when the node before it stops, falls silent or is removed.
+func TestUpdateTurnContinues(t *testing.T) {
+	for what, goes := range map[string]func(h *testFleet, at nodeID) error{
+		"it ends": func(h *testFleet, at nodeID) error {
+			return h.f.change(h.ctx, func(tx *store.Tx) error { _, err := h.f.markNodeStopped(tx, at); return err })
 		},
-		"it falls silent": func(h *harbour, _ seat) error {
+		"it falls silent": func(h *testFleet, _ nodeID) error {
 			h.now.pass(time.Hour)
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 				return tx.Write("UPDATE node SET last_seen = ? WHERE number = 2", h.now.time().UnixMilli())
 			}); err != nil {
 				return err
 			}
-			return h.f.silentNodes(h.ctx, h.f.store.Update)
+			return h.f.markSilentNodes(h.ctx, h.f.store.Update)
 		},
-		"it is taken away": func(h *harbour, at seat) error { return h.f.RemoveNode(h.ctx, at.id, at.String()) },
+		"it is taken away": func(h *testFleet, at nodeID) error { return h.f.RemoveNode(h.ctx, at.id, at.String()) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			h := newHarbour(t, "", 1)
+			h := newTestFleet(t, "", 1)
 			id := h.ids[0]
 			text, err := json.Marshal(nodeOf(1, true, "1", nil, "HEALTHY").report)
 			if err != nil {
 				t.Fatal(err)
 			}
 			told := func(number int64) (d *checkin.Desired) {
-				at := seat{id, number}
+				at := nodeID{id, number}
 				if err := h.f.store.View(h.ctx, func(tx *store.Tx) error {
-					states, err := h.f.desiredAt(tx, at)
+					states, err := h.f.desiredOfNode(tx, at)
 					d = states[at]
 					return err
 				}); err != nil {
@@ -144,7 +144,7 @@ func TestTurnGoesOn(t *testing.T) {
 			if told(1).Update == nil || before.Update != nil {
 				t.Errorf("the first is told %+v, the second %+v", told(1), before)
 			}
-			if err := goes(h, seat{id, 1}); err != nil {
+			if err := goes(h, nodeID{id, 1}); err != nil {
 				t.Fatal(err)
 			}
 			if now := told(2); now.Update == nil || now.Generation <= before.Generation {

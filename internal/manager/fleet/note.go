@@ -15,43 +15,46 @@ import (
 
 type authorKey struct{}
 
-// By gives a context of a request with who sends it: what it changes of the fleet stands in the history under that name.
+// By returns a context with the author of a request. Changes of the fleet made with this context appear in the history under that author.
 func By(ctx context.Context, author store.Author) context.Context {
 	return context.WithValue(ctx, authorKey{}, author)
 }
 
-// authorOf is who has sent the request of a context; of what the manager does by itself nobody.
+// authorOf returns the author of the request of a context. It is empty for the manager's own work.
 func authorOf(ctx context.Context) store.Author {
 	author, _ := ctx.Value(authorKey{}).(store.Author)
 	return author
 }
 
-// noted has a change that somebody has asked for stand in the history: an operation, and a sentence. Of what the manager, or a service
-// point, does by itself the events of the service point tell.
-func noted(tx *store.Tx, operation, format string, args ...any) error {
+// addHistory adds an entry with an operation and a sentence to the history if the transaction has an author. Changes by the manager or a
+// service point itself are recorded as events instead.
+func addHistory(tx *store.Tx, operation, format string, args ...any) error {
 	if tx.Author() == (store.Author{}) {
 		return nil
 	}
 	plain := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) { // of a description that somebody else has typed
+		if unicode.IsControl(r) { // the text may contain a description typed by a user
 			return ' '
 		}
 		return r
 	}, fmt.Sprintf(format, args...))
-	return tx.Note(operation, cut(plain, maxNote))
+	return tx.Note(operation, truncate(plain, maxNote))
 }
 
-// maxNote bounds a sentence of the history, maxNoted a value in it, in bytes.
+// maxNote is the length limit of a sentence of the history, maxNoted that of a value in it, both in bytes.
 const (
 	maxNote  = 1_000
 	maxNoted = 100
 )
 
-// cut is the beginning of a text, of so many bytes at most.
-func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
+// truncate returns at most the first limit bytes of a text, without a partial character at its end.
+func truncate(text string, limit int) string {
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+}
 
-// notedOf is noted of a service point that is there: args are its name, and those that are given.
-func notedOf(tx *store.Tx, id, operation, format string, args ...any) error {
+// addPointHistory is addHistory for a service point: its name is the first argument of format. It returns an error if the service point
+// does not exist.
+func addPointHistory(tx *store.Tx, id, operation, format string, args ...any) error {
 	if tx.Author() == (store.Author{}) {
 		return nil
 	}
@@ -62,13 +65,13 @@ func notedOf(tx *store.Tx, id, operation, format string, args ...any) error {
 		}
 		return err
 	}
-	return noted(tx, operation, format, append([]any{name}, args...)...)
+	return addHistory(tx, operation, format, append([]any{name}, args...)...)
 }
 
-// settings are what requests change of a service point, as the history tells of them, by their names.
+// settings are the settings of a service point that a request can change, by the names used in the history.
 type settings map[string]string
 
-// settingsOf reads those that a change is about.
+// settingsOf reads the settings that a change may affect.
 func settingsOf(tx *store.Tx, id string, c InstanceChange) (settings, error) {
 	var name, description, target, servers, anycast string
 	var count int64
@@ -91,8 +94,8 @@ func settingsOf(tx *store.Tx, id string, c InstanceChange) (settings, error) {
 	}, "SELECT name, value FROM label WHERE service_point = ?", id)
 }
 
-// different words what is not as it was: "label site: oslo -> bergen".
-func (s settings) different(now settings) string {
+// diff describes the settings that differ: "label site: oslo -> bergen".
+func (s settings) diff(now settings) string {
 	both := maps.Clone(s)
 	maps.Copy(both, now)
 	var all []string
@@ -100,12 +103,12 @@ func (s settings) different(now settings) string {
 		if from[name] == "" {
 			return "none"
 		}
-		return cut(from[name], maxNoted)
+		return truncate(from[name], maxNoted)
 	}
 	for _, name := range slices.Sorted(maps.Keys(both)) {
 		switch {
 		case s[name] == now[name]:
-		case name == "anycast": // passwords are in it
+		case name == "anycast": // it contains passwords
 			all = append(all, "how routers are told of anycast addresses")
 		default:
 			all = append(all, fmt.Sprintf("%s: %s -> %s", name, value(s, name), value(now, name)))
@@ -114,8 +117,8 @@ func (s settings) different(now settings) string {
 	return strings.Join(all, ", ")
 }
 
-// notedChange notes what a change of a service point came to: nothing where all is as it was.
-func notedChange(tx *store.Tx, id string, c InstanceChange, change func() error) error {
+// withHistory calls change and adds a history entry with the settings that it changed. It adds none if nothing changed.
+func withHistory(tx *store.Tx, id string, c InstanceChange, change func() error) error {
 	if tx.Author() == (store.Author{}) {
 		return change()
 	}
@@ -130,8 +133,8 @@ func notedChange(tx *store.Tx, id string, c InstanceChange, change func() error)
 	if err != nil {
 		return err
 	}
-	if says := before.different(now); says != "" {
-		return noted(tx, "UPDATE_SERVICE_POINT", "Changed service point %s: %s", before["name"], says)
+	if says := before.diff(now); says != "" {
+		return addHistory(tx, "UPDATE_SERVICE_POINT", "Changed service point %s: %s", before["name"], says)
 	}
 	return nil
 }

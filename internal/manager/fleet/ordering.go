@@ -6,39 +6,41 @@ import (
 	"time"
 )
 
-// ordering says whether orders are being given, or told, just now. What service points say to theirs would be in the way of the others'.
+// ordering tracks whether orders are being written or sent. Other work waits meanwhile, because the answers of service points to the first
+// orders would delay the next ones.
 type ordering struct {
 	mu sync.Mutex
-	// n counts who gives orders or tells of them, since when is since; none is closed when nobody does any more. All are guarded by mu.
+	// n counts the goroutines that write or send orders, and since is when n became positive. idle is closed when n becomes 0. All are
+	// guarded by mu.
 	n     int
 	since time.Time
-	none  chan struct{}
+	idle  chan struct{}
 }
 
-// begin notes that orders are given or told, until end.
-func (o *ordering) begin() {
+// start marks the beginning of work on orders. The caller must call done after it.
+func (o *ordering) start() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.n++; o.n == 1 {
-		o.since, o.none = time.Now(), make(chan struct{})
+		o.since, o.idle = time.Now(), make(chan struct{})
 	}
 }
 
-func (o *ordering) end() {
+func (o *ordering) done() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.n--; o.n == 0 {
-		close(o.none)
+		close(o.idle)
 	}
 }
 
-// mostBehind is how long something waits at the most for orders to be told.
-const mostBehind = 10 * time.Second
+// maxOrderingWait is the longest time that other work waits for orders.
+const maxOrderingWait = 10 * time.Second
 
-// behind waits until no orders are given or told, for mostBehind at the most, or until over is closed.
-func (o *ordering) behind(ctx context.Context, over <-chan struct{}) {
+// wait blocks until no orders are written or sent, over is closed or ctx ends, at most until maxOrderingWait after the orders began.
+func (o *ordering) wait(ctx context.Context, over <-chan struct{}) {
 	o.mu.Lock()
-	n, none, left := o.n, o.none, time.Until(o.since.Add(mostBehind))
+	n, none, left := o.n, o.idle, time.Until(o.since.Add(maxOrderingWait))
 	o.mu.Unlock()
 	if n == 0 || left <= 0 {
 		return
@@ -53,5 +55,6 @@ func (o *ordering) behind(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// BehindOrders waits until no orders are given or told here, for 10 seconds at the most, or the manager is about to end.
-func (s *Service) BehindOrders(ctx context.Context) { s.ordering.behind(ctx, s.closing) }
+// BehindOrders blocks until this manager writes and sends no orders. It returns after 10 seconds at most, and at once when the manager
+// shuts down.
+func (s *Service) BehindOrders(ctx context.Context) { s.ordering.wait(ctx, s.closing) }

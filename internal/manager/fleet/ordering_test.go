@@ -13,60 +13,61 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// What waits behind orders waits until the last one is told, but not for long.
+// BehindOrders waits until the last order is sent, but not for long.
 func TestBehindOrders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o ordering
 		waits := func() time.Duration {
 			began := time.Now()
-			o.behind(t.Context(), nil)
+			o.wait(t.Context(), nil)
 			return time.Since(began)
 		}
 		if d := waits(); d != 0 {
 			t.Errorf("without orders it waits %v", d)
 		}
-		o.begin()
-		o.begin()
-		time.AfterFunc(time.Second, o.end)
-		time.AfterFunc(2*time.Second, o.end)
+		o.start()
+		o.start()
+		time.AfterFunc(time.Second, o.done)
+		time.AfterFunc(2*time.Second, o.done)
 		if d := waits(); d != 2*time.Second {
 			t.Errorf("behind two it waits %v", d)
 		}
-		o.begin()
-		if d := waits(); d != mostBehind {
+		o.start()
+		if d := waits(); d != maxOrderingWait {
 			t.Errorf("behind one that does not end it waits %v", d)
 		}
 		if d := waits(); d != 0 {
 			t.Errorf("and once more %v", d)
 		}
-		o.end()
-		o.begin()
+		o.done()
+		o.start()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		o.behind(ctx, nil)
+		o.wait(ctx, nil)
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Error("it waits no longer than whoever asks")
 		}
-		o.end()
+		o.done()
 	})
 }
 
-// Orders are being told until the last answer is sent; who does not read its own holds the others up for a moment, and nobody at the end.
-func TestToldWhenSent(t *testing.T) {
+// Orders are in progress until the last answer is sent. A client that does not read its answer delays the others only for a moment, and no
+// one at shutdown.
+func TestOrdersDoneWhenSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{closing: make(chan struct{}), holds: map[string]*hold{}}
-		for reads, want := range map[time.Duration]time.Duration{300 * time.Millisecond: 300 * time.Millisecond, time.Minute: mostUntold} {
-			w := &waitingCheckIn{service: s, shown: &x509.Certificate{}, hold: s.hold(""), reply: Reply{Context: t.Context(),
+		s := &Service{closing: make(chan struct{}), waitersOf: map[string]*waiters{}}
+		for reads, want := range map[time.Duration]time.Duration{300 * time.Millisecond: 300 * time.Millisecond, time.Minute: maxWakeDelay} {
+			w := &waitingCheckIn{service: s, shown: &x509.Certificate{}, waiters: s.openWaiters(""), reply: Reply{Context: t.Context(),
 				Send: func(checkin.Answer, error) { time.Sleep(reads) }}}
 			began := time.Now()
-			w.tell(&found{})
+			w.sendAsync(&wakeResult{})
 			if s.BehindOrders(t.Context()); time.Since(began) != want {
 				t.Errorf("behind one who reads its answer in %v it waits %v", reads, time.Since(began))
 			}
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
-		s.ordering.begin()
+		s.ordering.start()
 		time.AfterFunc(time.Second, s.EndCheckins)
 		began := time.Now()
 		if s.BehindOrders(t.Context()); time.Since(began) != time.Second {
@@ -75,9 +76,9 @@ func TestToldWhenSent(t *testing.T) {
 	})
 }
 
-// A service point that comes back is CONNECTED once, however many write that down at the same time.
-func TestCameBackOnce(t *testing.T) {
-	h := newHarbour(t, pgtest.URL(t), 1)
+// A service point that reconnects gets one CONNECTED event, even if several managers write it at the same time.
+func TestConnectedOnce(t *testing.T) {
+	h := newTestFleet(t, pgtest.URL(t), 1)
 	id := h.ids[0]
 	if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 		return tx.Write("UPDATE presence SET connected = 0 WHERE service_point = ?", id)
@@ -87,15 +88,17 @@ func TestCameBackOnce(t *testing.T) {
 	now := h.f.now().UnixMilli()
 	written := make(chan error)
 	if err := h.f.change(h.ctx, func(tx *store.Tx) error {
-		back, err := h.f.back(tx, []string{id})
+		back, err := h.f.justConnected(tx, []string{id})
 		if err != nil || !back[id] {
 			t.Errorf("it is back: %v (%v)", back, err)
 		}
-		go func() { written <- h.f.change(h.ctx, func(tx *store.Tx) error { return h.f.cameBack(tx, id, now) }) }()
+		go func() {
+			written <- h.f.change(h.ctx, func(tx *store.Tx) error { return h.f.markConnected(tx, id, now) })
+		}()
 		if err := <-written; err != nil {
 			return err
 		}
-		return h.f.cameBack(tx, id, now)
+		return h.f.markConnected(tx, id, now)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// mostUntold is how long at the most somebody who has an order is not told while others get theirs.
-const mostUntold = time.Second
+// maxWakeDelay is the longest time that a service point with a new order waits until its check-in is woken, while others get theirs.
+const maxWakeDelay = time.Second
 
-// take takes a step, as long as the rollout is what it was, in as many transactions as that takes, and gives those that have got an order
-// to woken. The status of the rollout moves with the last of them, its wave with the first: they are of that wave.
-func (s *Service) take(ctx context.Context, update store.Updater, next step, woken func([]string)) error {
-	s.ordering.begin()
-	defer s.ordering.end()
+// applyStep applies a step of a rollout in as many transactions as needed, and calls woken with the service points that received an order.
+// It stops if the rollout's status has changed in the meantime. The first transaction sets the wave, since the members belong to it; the
+// last one sets the rollout's status.
+func (s *Service) applyStep(ctx context.Context, update store.Updater, next step, woken func([]string)) error {
+	s.ordering.start()
+	defer s.ordering.done()
 	r := &next.rollout
 	for left := next.members; ; {
 		some := left[:min(len(left), s.movedAtOnce)]
@@ -33,7 +34,7 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step, wok
 			if !same {
 				return err
 			}
-			if ordered, err = s.takeMembers(tx, r, some); err != nil {
+			if ordered, err = s.applyMembers(tx, r, some); err != nil {
 				return err
 			}
 			become, reason := r.Status, r.Reason
@@ -41,7 +42,7 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step, wok
 				become, reason = next.become, next.reason
 			}
 			if become != r.Status {
-				s.movedRollout(tx, r.ID, r.Status, become, reason)
+				s.recordRolloutMove(tx, r.ID, r.Status, become, reason)
 			}
 			return tx.Write("UPDATE rollout SET status = ?, reason = ?, wave = ? WHERE id = ?", become, reason, next.wave, r.ID)
 		}); err != nil {
@@ -56,10 +57,10 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step, wok
 	}
 }
 
-// takeMembers moves those that take part, and gives those that have got an order. What is the same for many is written at once: a rollout
-// is not to wait for as many round trips as there are service points.
-func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (woken []string, err error) {
-	orders := map[string][]string{} // ids by the version that they are ordered
+// applyMembers applies the steps of some members and returns the ids that received an order. It groups equal changes into one statement, so
+// that the number of round trips does not grow with the number of service points.
+func (s *Service) applyMembers(tx *store.Tx, r *Rollout, members []memberStep) (woken []string, err error) {
+	orders := map[string][]string{} // ids by the version ordered
 	for _, m := range members {
 		if m.order != "" {
 			orders[m.order] = append(orders[m.order], m.id)
@@ -76,7 +77,7 @@ func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (w
 			return nil, err
 		}
 	}
-	states := map[memberStep][]string{} // ids by what they move to, their own id left out
+	states := map[memberStep][]string{} // ids by their new state; the id of the key is empty
 	for _, m := range members {
 		one := memberStep{state: m.state, reason: m.reason, order: m.order}
 		p, wrong := problem.As(refused[m.id])
@@ -85,10 +86,10 @@ func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (w
 			woken = append(woken, m.id)
 		case refused[m.id] == nil:
 		case problem.Is(refused[m.id], "ResourceNotFound"):
-			one = memberStep{state: memberSkipped, reason: memberDeleted}
+			one = memberStep{state: memberSkipped, reason: reasonDeleted}
 		case wrong && p.Status < 500:
 			one = memberStep{state: memberFailed, reason: p.Message}
-			if err := s.orderMany(tx, []string{m.id}, "", refused); err != nil { // it stays with what it runs
+			if err := s.orderMany(tx, []string{m.id}, "", refused); err != nil { // it keeps the version that it runs
 				return nil, err
 			}
 		default:
@@ -99,13 +100,13 @@ func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (w
 	now := s.now().UnixMilli()
 	for to, ids := range states {
 		set, args := "state = ?", []any{to.state}
-		if to.reason != "" { // without a reason the one before stays
+		if to.reason != "" { // without a reason the previous one stays
 			set, args = set+", reason = ?", append(args, to.reason)
 		}
 		if to.order != "" {
 			set, args = set+", ordered = ?", append(args, now)
 		}
-		in, some := among(tx, ids)
+		in, some := idCondition(tx, ids)
 		if err := tx.Write("UPDATE rollout_member SET "+set+" WHERE rollout = ? AND service_point "+in,
 			append(append(args, r.ID), some...)...); err != nil {
 			return nil, err
@@ -114,24 +115,24 @@ func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (w
 	return woken, nil
 }
 
-// lockAll locks service points in the order of their ids, as all do: version by version it would be another one.
+// lockAll locks service points in the order of their ids, as all transactions do. Locking version by version would be in another order.
 func lockAll(tx *store.Tx, ids []string) error {
-	in, args := among(tx, ids)
+	in, args := idCondition(tx, ids)
 	return tx.Each(func(scan func(...any) error) error { return scan(new(string)) },
 		"SELECT id FROM service_point WHERE id "+in+" ORDER BY id"+tx.Locking(), args...)
 }
 
-// among gives a condition that names ids, and its arguments. On PostgreSQL they are one argument: thousands of them take longer to read
-// than what they are for.
-func among(tx *store.Tx, ids []string) (condition string, args []any) {
+// idCondition returns a condition on ids and its arguments. On PostgreSQL the ids are one array argument, because parsing thousands of
+// arguments takes longer than the statement itself.
+func idCondition(tx *store.Tx, ids []string) (condition string, args []any) {
 	if tx.RoundTrips() {
 		return "= ANY (?)", []any{ids}
 	}
-	return "IN (" + list(len(ids)) + ")", anys(ids)
+	return "IN (" + placeholders(len(ids)) + ")", toArgs(ids)
 }
 
-// anys gives texts as arguments.
-func anys(texts []string) []any {
+// toArgs converts texts to arguments.
+func toArgs(texts []string) []any {
 	all := make([]any, len(texts))
 	for i, text := range texts {
 		all[i] = text
@@ -139,11 +140,11 @@ func anys(texts []string) []any {
 	return all
 }
 
-// orderMany lets service points run a release; an empty version lets each run what it runs. Those that cannot, or are not there, are
-// noted as refused.
+// orderMany orders service points to run a release; an empty version cancels their updates. It adds the service points that cannot run it,
+// or do not exist, to refused.
 func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused map[string]error) error {
 	known := map[string]updatable{}
-	in, args := among(tx, ids)
+	in, args := idCondition(tx, ids)
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id string
 		var u updatable
@@ -176,13 +177,13 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 		tx.Touch(store.Detail(topic, id))
 	}
 	for to, some := range moves {
-		if err := s.movedMany(tx, some, fieldUpdate, to.before, to.after, to.reason); err != nil {
+		if err := s.recordMoves(tx, some, fieldUpdate, to.before, to.after, to.reason); err != nil {
 			return err
 		}
 	}
 	now := s.now().UnixMilli()
 	for to, some := range goals {
-		in, args := among(tx, some)
+		in, args := idCondition(tx, some)
 		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+later+
 			", desired = "+later+", revision = revision + 1 WHERE id "+in,
 			append([]any{to.target, to.status, now, now, now, now}, args...)...); err != nil {
@@ -192,5 +193,5 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 	return nil
 }
 
-// list gives so many placeholders for a list.
-func list(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
+// placeholders returns n placeholders of a list, separated by commas.
+func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }

@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An order on PostgreSQL writes no index of service_point: neither is there one of what it changes, nor is a page without room for its rows
-// once more.
+// An order on PostgreSQL writes no index of service_point: the changed columns have no index, and each page has space for the new row
+// versions.
 func TestOrdersWriteNoIndex(t *testing.T) {
 	url := pgtest.URL(t)
-	h := newHarbour(t, url, 60)
-	// The versions of rows that the reports before have left are removed: an update in place needs room in the page of the row.
+	h := newTestFleet(t, url, 60)
+	// Remove the row versions of earlier reports: an update in place needs space in the page of the row.
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

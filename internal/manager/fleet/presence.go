@@ -12,32 +12,32 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// heard is when this manager last heard of a service point. Its times are read from this process's monotonic clock, so that no
-// change of the machine's time moves them.
-type heard struct {
+// contact is this manager's last contact with a service point or node. Its times are readings of the process's monotonic clock, so that a
+// change of the machine's time does not affect them.
+type contact struct {
 	at time.Time
-	// written is the one that the database has; zero where it has none of this manager's.
+	// written is the contact time last written to the database; zero if this manager has written none.
 	written time.Time
 }
 
-// hear notes that something came from a service point, by one of its nodes.
-func (s *Service) hear(known row) {
+// recordContact records that a node of a service point has sent a request.
+func (s *Service) recordContact(known row) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.heard[known.at.id]
+	h := s.contacts[known.at.id]
 	h.at = now
-	s.heard[known.at.id] = h
+	s.contacts[known.at.id] = h
 	if known.several {
-		h := s.heardNodes[known.at]
+		h := s.nodeContacts[known.at]
 		h.at = now
-		s.heardNodes[known.at] = h
+		s.nodeContacts[known.at] = h
 	}
 }
 
-// due gives who was heard of since that was last written, as long ago as age says or longer, and forgets who has been silent for
-// long: so many.
-func due[K comparable](all map[K]heard, age, silence time.Duration) (due map[K]time.Time, forgotten int64) {
+// unwrittenContacts returns the contacts that are newer than the written ones by at least age. It deletes contacts that are written and
+// older than twice silence, and returns their number as forgotten.
+func unwrittenContacts[K comparable](all map[K]contact, age, silence time.Duration) (due map[K]time.Time, forgotten int64) {
 	now := time.Now()
 	due = map[K]time.Time{}
 	for key, h := range all {
@@ -52,11 +52,12 @@ func due[K comparable](all map[K]heard, age, silence time.Duration) (due map[K]t
 	return due, forgotten
 }
 
-// atOnce is how many service points' presence is written in one transaction: others get in between.
-const atOnce = 500
+// chunkSize is the number of service points handled in one transaction or page. Other transactions run in between.
+const chunkSize = 500
 
-// WritePresence writes down who was heard of here since it was last written, and forgets who has been silent for long. It is called
-// every few seconds and, with all, once at the end; then what is younger than three quarters of an interval is written, too.
+// WritePresence writes to the database when service points were last in contact with this manager, and forgets those that have been silent
+// for long. It is called every few seconds. With all it is called once at the end, and then also writes contacts younger than three
+// quarters of an interval.
 func (s *Service) WritePresence(ctx context.Context, all bool) error {
 	s.presence.Lock()
 	defer s.presence.Unlock()
@@ -66,13 +67,13 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 		age = 0
 	}
 	s.mu.Lock()
-	points, forgotten := due(s.heard, age, s.silence())
+	points, forgotten := unwrittenContacts(s.contacts, age, s.silence())
 	s.forgotten.Add(forgotten)
-	nodes, _ := due(s.heardNodes, age, s.silence())
+	nodes, _ := unwrittenContacts(s.nodeContacts, age, s.silence())
 	now := time.Now()
-	maps.DeleteFunc(s.paces, func(_ paced, next time.Time) bool { return next.Before(now) }) // as if there was none
+	maps.DeleteFunc(s.paces, func(_ reportSource, next time.Time) bool { return next.Before(now) }) // an expired pace has no effect
 	s.mu.Unlock()
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(points)), atOnce) { // in one order: managers do not wait for each other in a circle
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(points)), chunkSize) { // in one order, so that managers do not deadlock
 		if e := s.writePresence(ctx, part, points); e != nil {
 			return errors.Join(err, e)
 		}
@@ -80,23 +81,23 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 	return errors.Join(err, s.writeNodes(ctx, nodes))
 }
 
-// writePresence writes when some service points were heard of. On SQLite what lists have found stays: the manager knows that of these by
-// itself. Other managers are told, and all ask anew.
+// writePresence writes the contact times of some service points. On SQLite the cached lists stay valid, because this manager knows these
+// contacts itself. With several managers the list caches are invalidated.
 func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
 	if err := s.withEvents(s.ownRows)(ctx, authorOf(ctx), func(tx *store.Tx) error {
 		if !s.store.OneWriter() {
 			tx.Touch(rowsTopic)
 		}
-		back, err := s.back(tx, ids)
+		back, err := s.justConnected(tx, ids)
 		if err != nil {
 			return err
 		}
 		for _, id := range ids {
 			last := s.now().Add(-time.Since(at[id])).UnixMilli()
 			if back[id] {
-				err = s.cameBack(tx, id, last)
+				err = s.markConnected(tx, id, last)
 			} else {
-				err = s.present(tx, id, last)
+				err = s.writeLastSeen(tx, id, last)
 			}
 			if err != nil {
 				return err
@@ -109,78 +110,81 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		if h, ok := s.heard[id]; ok {
+		if h, ok := s.contacts[id]; ok {
 			h.written = at[id]
-			s.heard[id] = h
+			s.contacts[id] = h
 		}
 	}
 	return nil
 }
 
-// present writes that a service point is connected and, in Unix milliseconds, when it was heard of.
-func (s *Service) present(tx *store.Tx, id string, last int64) error {
-	// Not of one that was deleted meanwhile. What lies in the future was written by a clock that was wrong.
+// writeLastSeen marks a service point as connected and writes its last contact, in Unix milliseconds.
+func (s *Service) writeLastSeen(tx *store.Tx, id string, last int64) error {
+	// A service point deleted in the meantime is skipped. A stored time in the future was written by a wrong clock and is overwritten.
 	return tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
 		tx.Staying()+" ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
 		"presence.last_seen < excluded.last_seen THEN excluded.last_seen ELSE presence.last_seen END", last, id,
 		s.now().UnixMilli())
 }
 
-// cameBack is present of a service point that was not connected, with the event: nobody else may have written both meanwhile.
-func (s *Service) cameBack(tx *store.Tx, id string, last int64) error {
+// markConnected marks a disconnected service point as connected and records the move, once even if several managers do so at the same time.
+// It then writes the last contact.
+func (s *Service) markConnected(tx *store.Tx, id string, last int64) error {
 	n, err := tx.Exec("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
 		tx.Staying()+" ON CONFLICT (service_point) DO NOTHING", last, id)
 	if err == nil && n == 0 {
 		n, err = tx.Exec("UPDATE presence SET connected = 1 WHERE service_point = ? AND connected = 0", id)
 	}
 	if err == nil && n > 0 {
-		err = s.moved(tx, id, fieldConnection, NotConnected, Connected)
+		err = s.recordMove(tx, id, fieldConnection, NotConnected, Connected)
 	}
 	if err != nil {
 		return err
 	}
-	return s.present(tx, id, last)
+	return s.writeLastSeen(tx, id, last)
 }
 
-// left notes that a node, or the only one of a service point, has ended: it says so, and need not be missed for three intervals.
-func (s *Service) left(ctx context.Context, known row) error {
+// markStopped records that a node, or the only node of a service point, has announced its stop. The manager does not wait three intervals
+// for it.
+func (s *Service) markStopped(ctx context.Context, known row) error {
 	id := known.at.id
 	s.presence.Lock()
 	defer s.presence.Unlock()
 	s.mu.Lock()
-	delete(s.heardNodes, known.at)
+	delete(s.nodeContacts, known.at)
 	others := false
 	for n := range int64(MaxNodeCount) {
-		h, ok := s.heardNodes[seat{id, n + 1}]
+		h, ok := s.nodeContacts[nodeID{id, n + 1}]
 		others = others || ok && time.Since(h.at) < s.silence()
 	}
 	if !others {
-		delete(s.heard, id)
+		delete(s.contacts, id)
 	}
 	s.mu.Unlock()
 	return s.change(ctx, func(tx *store.Tx) error {
 		if known.several {
-			if stays, err := s.nodeLeft(tx, known.at); err != nil || stays {
+			if stays, err := s.markNodeStopped(tx, known.at); err != nil || stays {
 				return err
 			}
 		}
-		back, err := s.back(tx, []string{id})
+		back, err := s.justConnected(tx, []string{id})
 		if err != nil {
 			return err
 		}
-		// Also where that it came was never written.
+		// The row is also written if the connection was never written.
 		if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 0 FROM service_point "+
 			"WHERE id = ?"+tx.Staying()+
 			" ON CONFLICT (service_point) DO UPDATE SET connected = 0, last_seen = excluded.last_seen", s.now().UnixMilli(), id); err != nil ||
 			back[id] {
 			return err
 		}
-		return s.moved(tx, id, fieldConnection, Connected, NotConnected, "the service point ended")
+		return s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "the service point ended")
 	})
 }
 
-// back gives those of the service points that were not connected until now. The others are locked: none falls silent before this ends.
-func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err error) {
+// justConnected returns the service points of ids that are not connected in the database. The rows of the others are locked, so that none
+// is marked silent before this transaction ends.
+func (s *Service) justConnected(tx *store.Tx, ids []string) (back map[string]bool, err error) {
 	back = make(map[string]bool, len(ids))
 	args := make([]any, len(ids))
 	for i, id := range ids {
@@ -191,21 +195,20 @@ func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err er
 		err := scan(&id)
 		delete(back, id)
 		return err
-	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+list(len(ids))+") ORDER BY service_point"+tx.Locking(),
-		args...)
+	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+placeholders(len(ids))+") ORDER BY service_point"+
+		tx.Locking(), args...)
 }
 
-// Sweep writes down which registration keys have run out, and which service points have fallen silent, and removes
-// applications that are no more. One manager does it: update is
-// that of its lease.
+// Sweep expires registration keys, marks silent service points and nodes as disconnected, and deletes rows that are no longer needed. One
+// manager runs it: update is the updater of its lease.
 func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
-	return errors.Join(s.expire(ctx, update), s.correctClocks(ctx, update), s.silenced(ctx, update), s.silentNodes(ctx, update),
+	return errors.Join(s.expireKeys(ctx, update), s.correctClocks(ctx, update), s.markSilent(ctx, update), s.markSilentNodes(ctx, update),
 		s.removeDeleted(ctx, update),
 		s.forgetSpent(ctx, update),
 		s.forgetLogs(ctx, update))
 }
 
-func (s *Service) expire(ctx context.Context, update store.Updater) error {
+func (s *Service) expireKeys(ctx context.Context, update store.Updater) error {
 	return s.each(ctx, update, "SELECT id FROM service_point WHERE status = ? AND key_expires <= ? ORDER BY id",
 		[]any{Waiting, s.now().Unix()}, func(tx *store.Tx, id string) error {
 			n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting,
@@ -213,15 +216,15 @@ func (s *Service) expire(ctx context.Context, update store.Updater) error {
 			if err != nil || n == 0 {
 				return err
 			}
-			return s.moved(tx, id, fieldStatus, Waiting, Expired)
+			return s.recordMove(tx, id, fieldStatus, Waiting, Expired)
 		})
 }
 
-// wrongClock is how far ahead of the clock a time may be that managers have noted: they share the clock of the database.
+// wrongClock is the largest accepted lead of a stored contact time over the current time. Managers share the clock of the database.
 const wrongClock = 5 * time.Second
 
-// correctClocks sets times of presence that are in the future to the present: a manager whose clock was ahead has noted them, and a service
-// point would be CONNECTED until then.
+// correctClocks sets contact times in the future to the present. A manager with a wrong clock wrote them, and the service point would be
+// CONNECTED until then.
 func (s *Service) correctClocks(ctx context.Context, update store.Updater) error {
 	now := s.now()
 	latest := now.Add(wrongClock).UnixMilli()
@@ -232,8 +235,8 @@ func (s *Service) correctClocks(ctx context.Context, update store.Updater) error
 			}),
 		s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE last_seen > ? ORDER BY service_point", []any{latest},
 			func(tx *store.Tx, id string) error {
-				err := locked(tx, id)
-				if _, gone := problem.As(err); gone { // it was deleted meanwhile
+				err := lockPoint(tx, id)
+				if _, gone := problem.As(err); gone { // deleted in the meantime
 					return nil
 				}
 				if err != nil {
@@ -243,28 +246,29 @@ func (s *Service) correctClocks(ctx context.Context, update store.Updater) error
 			}))
 }
 
-// silenced finds who is NOT_CONNECTED: nothing was heard of it for three intervals, by any manager.
-func (s *Service) silenced(ctx context.Context, update store.Updater) error {
+// markSilent sets service points to NOT_CONNECTED that no manager has heard from for three intervals.
+func (s *Service) markSilent(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-s.silence()).UnixMilli()
 	return s.each(ctx, update, "SELECT service_point FROM presence WHERE connected = 1 AND last_seen < ? "+
 		"ORDER BY service_point", []any{before},
 		func(tx *store.Tx, id string) error {
 			s.mu.Lock()
-			h, ok := s.heard[id]
+			h, ok := s.contacts[id]
 			s.mu.Unlock()
-			if ok && time.Since(h.at) < s.silence() { // and is about to be written
+			if ok && time.Since(h.at) < s.silence() { // this contact is written soon
 				return nil
 			}
 			n, err := tx.Exec("UPDATE presence SET connected = 0 WHERE service_point = ? AND connected = 1 AND last_seen < ?", id, before)
 			if err != nil || n == 0 {
 				return err
 			}
-			s.log.WarnContext(ctx, "a service point is not connected", "id", id, "silentFor", s.silence().String())
-			return s.moved(tx, id, fieldConnection, Connected, NotConnected)
+			s.log.WarnContext(ctx, "service point disconnected", "id", id, "silentFor", s.silence().String())
+			return s.recordMove(tx, id, fieldConnection, Connected, NotConnected)
 		})
 }
 
-// each calls fn for what a query names, some in one transaction, in the order that the query has: that of service points, as all lock them.
+// each calls fn for the ids that a query returns, in chunks of one transaction each. The query's order must be the order in which all
+// transactions lock service points.
 func (s *Service) each(ctx context.Context, update store.Updater, query string, args []any, fn func(tx *store.Tx, id string) error) error {
 	var ids []string
 	if err := s.store.View(ctx, func(tx *store.Tx) error {
@@ -277,7 +281,7 @@ func (s *Service) each(ctx context.Context, update store.Updater, query string, 
 	}); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(ids, atOnce) {
+	for part := range slices.Chunk(ids, chunkSize) {
 		if err := s.changingRows(update)(ctx, store.Author{}, func(tx *store.Tx) error {
 			for _, id := range part {
 				if err := fn(tx, id); err != nil {
@@ -292,40 +296,40 @@ func (s *Service) each(ctx context.Context, update store.Updater, query string, 
 	return nil
 }
 
-// crowd is how long service points should take to come back together, for the work of so many handshakes.
-func (s *Service) crowd() time.Duration {
+// reconnectSpread returns the time over which service points should spread their reconnection, by the cost of their handshakes.
+func (s *Service) reconnectSpread() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return min(time.Duration(len(s.heard))*handshakeTime, mostSpread)
+	return min(time.Duration(len(s.contacts))*handshakeTime, maxSpread)
 }
 
-// handshakeTime is what a handshake with certificates costs a manager, twice over; mostSpread is the longest that service points wait.
+// handshakeTime is twice the cost of a handshake with certificates at a manager. maxSpread is the longest spread.
 const (
 	handshakeTime = 3 * time.Millisecond
-	mostSpread    = checkin.MissedIntervals * checkin.Interval
+	maxSpread     = checkin.MissedIntervals * checkin.Interval
 )
 
-// Figures are how many service points there are in each status, how many are connected, how many were not heard of for how long, and how
-// many rollouts and applications, by their names, there are in each status.
+// Figures are counts of the fleet: service points by status, connection, silence and update status, rollouts by status, and applications by
+// name and status.
 type Figures struct {
 	Statuses  map[string]int64 `json:"statuses"`
 	Connected int64            `json:"connected"`
-	// Away is how many were there once, and are NOT_CONNECTED.
+	// Away counts service points that were connected once and are NOT_CONNECTED.
 	Away   int64            `json:"away"`
 	Silent map[string]int64 `json:"silent"`
-	// Updates counts those of which an update is under way, or failed, by updateStatus.
+	// Updates counts service points whose update is running or failed, by updateStatus.
 	Updates      map[string]int64            `json:"updates"`
 	Rollouts     map[string]int64            `json:"rollouts"`
 	Applications map[string]map[string]int64 `json:"applications"`
 }
 
-// silences are how long service points were not heard of that are counted: those that are silent for a day are among those of an hour.
+// silences are the durations of silence that are counted. A service point that is silent for a day counts in the hour as well.
 var silences = []struct {
 	name  string
 	least time.Duration
 }{{"5m", 5 * time.Minute}, {"1h", time.Hour}, {"24h", 24 * time.Hour}}
 
-// Figures counts the fleet, as it was last written down.
+// Figures counts the fleet from the state in the database.
 func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 	f = Figures{Statuses: map[string]int64{}, Updates: map[string]int64{}, Rollouts: map[string]int64{}, Silent: map[string]int64{},
 		Applications: map[string]map[string]int64{}}
@@ -370,8 +374,8 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 	})
 }
 
-// Silent says, in a transaction, whether a service point is NOT_CONNECTED. One that has come for the first time is not, also before that is
-// written down.
+// Silent reports, in a transaction, whether a service point is NOT_CONNECTED. A service point that has just connected for the first time is
+// not, even before its presence is written.
 func (s *Service) Silent(tx *store.Tx, servicePoint string) (bool, error) {
 	connected := 0
 	err := tx.QueryRow("SELECT coalesce(max(connected), 1) FROM presence WHERE service_point = ?", servicePoint).Scan(&connected)

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// claims are the addresses and ports of an application.
+// claims returns the addresses and ports that an application listens at.
 func (s *Service) claims(name string, configuration json.RawMessage) []string {
 	if program := s.programs[name]; program.Claims != nil {
 		return program.Claims(configuration)
@@ -18,8 +18,8 @@ func (s *Service) claims(name string, configuration json.RawMessage) []string {
 	return nil
 }
 
-// clash reports whether two addresses with ports are the same, or one of them is every address.
-func clash(a, b string) bool {
+// conflicts reports whether two addresses with ports overlap: they are equal, or one is the unspecified address.
+func conflicts(a, b string) bool {
 	one, err := netip.ParseAddrPort(a)
 	other, e := netip.ParseAddrPort(b)
 	if err != nil || e != nil {
@@ -29,15 +29,16 @@ func clash(a, b string) bool {
 		(one.Addr() == other.Addr() || one.Addr().IsUnspecified() || other.Addr().IsUnspecified())
 }
 
-// Bounds of an application's configuration, of those of all applications of a service point together, and of their number.
+// Limits of the configuration of an application, of the configurations of all applications of a service point, both in bytes, and of the
+// number of applications.
 const (
 	maxConfiguration  = 128 << 10
 	maxConfigurations = 512 << 10
 	maxApplications   = 64
 )
 
-// fit refuses a configuration that is too long beside those of the other applications of the service point, or claims what is theirs.
-func (s *Service) fit(all []deployed, id, name string, configuration json.RawMessage) error {
+// checkFit returns an error if a configuration makes the sum of all configurations too large, or claims an address of another application.
+func (s *Service) checkFit(all []deployed, id, name string, configuration json.RawMessage) error {
 	size := len(configuration)
 	mine := s.claims(name, configuration)
 	for _, d := range all {
@@ -46,7 +47,7 @@ func (s *Service) fit(all []deployed, id, name string, configuration json.RawMes
 		}
 		size += len(d.Configuration)
 		for _, theirs := range s.claims(d.Name, d.Configuration) {
-			if i := slices.IndexFunc(mine, func(one string) bool { return clash(one, theirs) }); i >= 0 {
+			if i := slices.IndexFunc(mine, func(one string) bool { return conflicts(one, theirs) }); i >= 0 {
 				return problem.Invalid("configuration", "%s is taken by application %s, %s, at %s", mine[i], d.ID, d.Name, theirs)
 			}
 		}
@@ -58,8 +59,8 @@ func (s *Service) fit(all []deployed, id, name string, configuration json.RawMes
 	return nil
 }
 
-// check refuses a configuration of a program, and gives it as it is kept.
-func (s *Service) check(name string, configuration json.RawMessage) (json.RawMessage, error) {
+// checkConfiguration checks a configuration of a program and returns it in stored form.
+func (s *Service) checkConfiguration(name string, configuration json.RawMessage) (json.RawMessage, error) {
 	program, ok := s.programs[name]
 	if !ok {
 		var names []string
@@ -78,7 +79,7 @@ func (s *Service) check(name string, configuration json.RawMessage) (json.RawMes
 	return configuration, program.Check(configuration)
 }
 
-// checkVersion refuses what is no version.
+// checkVersion returns an error if a text is not a version.
 func checkVersion(field, version string) error {
 	if version == "" || len(version) > maxVersion || strings.ContainsFunc(version, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return problem.Invalid(field, "must have 1 to %d characters of ASCII, and no blanks", maxVersion)
@@ -86,8 +87,8 @@ func checkVersion(field, version string) error {
 	return nil
 }
 
-// checkNew refuses a version of an application that is deployed: another one than that of this manager comes with the release of its
-// service point alone, which is then the one that it has.
+// checkNew returns an error unless version is the manager's version of the application. Other versions are installed only with a release of
+// the service point.
 func (s *Service) checkNew(name, version string) error {
 	const field = "version"
 	if err := checkVersion(field, version); err != nil {
@@ -100,7 +101,7 @@ func (s *Service) checkNew(name, version string) error {
 	return nil
 }
 
-// checkTarget refuses a version that an application cannot come to have: it comes with the release of its service point.
+// checkTarget returns an error if an application cannot be updated to a version: applications come with the release of their service point.
 func (s *Service) checkTarget(d deployed, version string) error {
 	const field = "targetVersion"
 	if err := checkVersion(field, version); err != nil {

@@ -19,10 +19,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a list shows is what is there, whatever was shown before: of every table that it is made of each change is seen.
-func TestShownIsWhatIsThere(t *testing.T) {
+// Cached lists equal freshly read ones: a change of any table they are made of is visible.
+func TestCachedLists(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 5)
+		h := newTestFleet(t, database, 5)
 		rapid.Check(t, func(t *rapid.T) {
 			id := rapid.SampledFrom(h.ids).Draw(t, "service point")
 			word := rapid.SampledFrom([]string{"oslo", "bergen", `"lastSeen":5`, "x"}).Draw(t, "word")
@@ -63,10 +63,10 @@ func TestShownIsWhatIsThere(t *testing.T) {
 			case 9:
 				write("UPDATE presence SET last_seen = ?, connected = ? WHERE service_point = ?", h.f.now().UnixMilli()-int64(n), n-1, id)
 			case 10:
-				h.f.hear(row{at: seat{id, 1}})
+				h.f.recordContact(row{at: nodeID{id, 1}})
 			case 11:
 				h.now.pass(time.Duration(n) * time.Minute)
-			case 14: // by what users and service points ask for, too
+			case 14: // changes by requests
 				created, err := h.f.Create(h.ctx, Wanted{Name: fmt.Sprint("new-", word)})
 				if _, refused := problem.As(err); err != nil && !refused {
 					t.Fatal(err)
@@ -74,7 +74,7 @@ func TestShownIsWhatIsThere(t *testing.T) {
 					h.ids = append(h.ids, created.FleetInstanceID)
 				}
 			case 15:
-				_ = h.f.Delete(h.ctx, id) // it may be gone already
+				_ = h.f.Delete(h.ctx, id) // it may be deleted already
 			case 16:
 				if _, refused := problem.As(h.f.Modify(h.ctx, id, InstanceChange{Description: &word,
 					Labels: map[string]*string{"site1": &word}})); !refused {
@@ -86,7 +86,7 @@ func TestShownIsWhatIsThere(t *testing.T) {
 				if err := h.f.WritePresence(h.ctx, true); err != nil {
 					t.Fatalf("%v", err)
 				}
-			case 12: // what is undone was never there
+			case 12: // a rolled-back change is not visible
 				gone := errors.New("undone")
 				if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 					return errors.Join(tx.Write("UPDATE service_point SET description = 'undone' WHERE id = ?", id), gone)
@@ -94,19 +94,19 @@ func TestShownIsWhatIsThere(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// All of them come last: what is kept of them would hide what the others keep too long.
+			// Compare all lists last: their cached entries would hide entries of others that are kept too long.
 			for _, f := range []Filter{{Status: Healthy}, {Labels: map[string]string{"site1": ""}, Status: Unhealthy}, {Hostname: "oslo"},
 				{Address: "192.0.2.1"}, {ConnectionStatus: NotConnected}, {ErrorCondition: "oslo"}, {Application: "x", ApplicationVersion: "x"},
 				{LastSeenBefore: fmt.Sprint(h.f.now().UnixMilli() - 90_000)}, {}} {
-				h.shows(t, f)
+				h.compareLists(t, f)
 			}
 		})
 	})
 }
 
-// Of whom a manager has not heard for long it forgets that it has: lists show what it has written of that.
-func TestShownOfTheForgotten(t *testing.T) {
-	h := newHarbour(t, "", 1)
+// A manager forgets service points that were silent for long. Lists then show the presence from the database.
+func TestListsAfterForgetting(t *testing.T) {
+	h := newTestFleet(t, "", 1)
 	connected := func(want int) {
 		t.Helper()
 		n := 0
@@ -121,28 +121,28 @@ func TestShownOfTheForgotten(t *testing.T) {
 		}
 	}
 	connected(0)
-	h.f.hear(row{at: seat{h.ids[0], 1}})
+	h.f.recordContact(row{at: nodeID{h.ids[0], 1}})
 	connected(1)
 	write()
 	longAgo := time.Now().Add(-time.Hour)
-	h.f.heard[h.ids[0]] = heard{at: longAgo, written: longAgo}
+	h.f.contacts[h.ids[0]] = contact{at: longAgo, written: longAgo}
 	write()
-	if len(h.f.heard) != 0 {
+	if len(h.f.contacts) != 0 {
 		t.Fatal("nothing was forgotten")
 	}
 	connected(1)
 }
 
-// Whatever column of the table of service points becomes another one: lists show it, or do not depend on it.
+// For each column of service_point, a change is either visible in lists or lists do not depend on it.
 func TestRevisionOfEveryColumn(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 1)
+		h := newTestFleet(t, database, 1)
 		write := func(query string) {
 			t.Helper()
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write(query) }); err != nil {
 				t.Fatalf("%s: %v", query, err)
 			}
-			h.shows(t, Filter{})
+			h.compareLists(t, Filter{})
 		}
 		write("UPDATE service_point SET status = 'UNHEALTHY', update_status = 'UPDATE_FAILED', target_version = '3', update_reason = 'full'")
 		types := map[string]string{}
@@ -157,7 +157,8 @@ func TestRevisionOfEveryColumn(t *testing.T) {
 		}); err != nil || types["status"] != "TEXT" || len(types) < 20 {
 			t.Fatalf("%v %v", types, err)
 		}
-		others := map[string]string{"anycast": `'{"asn":1}'`, "ntp_servers": `'["x"]'`, "revision": "revision"} // the one that tells
+		// revision itself shows the change
+		others := map[string]string{"anycast": `'{"asn":1}'`, "ntp_servers": `'["x"]'`, "revision": "revision"}
 		for _, column := range slices.Sorted(maps.Keys(types)) {
 			other := cmp.Or(others[column], "coalesce("+column+", '') || 'x'")
 			if types[column] != "TEXT" && column != "revision" {
@@ -168,8 +169,8 @@ func TestRevisionOfEveryColumn(t *testing.T) {
 	})
 }
 
-// shows compares what is shown with what is there.
-func (h *harbour) shows(t fatal, f Filter) {
+// compareLists compares the cached list with a freshly read one.
+func (h *testFleet) compareLists(t fatal, f Filter) {
 	var there, shown []string
 	if err := errors.Join(h.f.List(h.ctx, f, func(i Instance) error {
 		text, err := json.Marshal(i)
@@ -181,13 +182,13 @@ func (h *harbour) shows(t fatal, f Filter) {
 	})); err != nil {
 		t.Fatalf("%v", err)
 	}
-	if a, b := strings.Join(there, "\n"), strings.Join(shown, "\n"); a != b && !h.justHeard(a, b) {
+	if a, b := strings.Join(there, "\n"), strings.Join(shown, "\n"); a != b && !h.differOnlyInContact(a, b) {
 		t.Fatalf("%+v: there is\n%s\nand shown is\n%s", f, a, b)
 	}
 }
 
-// justHeard reports whether two lists differ in moments alone, by a few milliseconds: those of whom this manager has heard by itself.
-func (h *harbour) justHeard(a, b string) bool {
+// differOnlyInContact reports whether two lists differ only in last contacts of this manager, by up to a second.
+func (h *testFleet) differOnlyInContact(a, b string) bool {
 	var one, other []Instance
 	if json.Unmarshal([]byte("["+strings.ReplaceAll(a, "\n", ",")+"]"), &one) != nil ||
 		json.Unmarshal([]byte("["+strings.ReplaceAll(b, "\n", ",")+"]"), &other) != nil || len(one) != len(other) {
@@ -204,11 +205,11 @@ func (h *harbour) justHeard(a, b string) bool {
 	return string(x) == string(y)
 }
 
-// What one manager hears of a service point lists of another one show, also where it keeps what it found.
-func TestShownOfAnotherManager(t *testing.T) {
+// Contacts at one manager appear in the lists of another one, even if that has cached its query.
+func TestListsOfAnotherManager(t *testing.T) {
 	database := pgtest.URL(t)
-	h := newHarbour(t, database, 2)
-	other := newHarbour(t, database, 0)
+	h := newTestFleet(t, database, 2)
+	other := newTestFleet(t, database, 0)
 	shows := func(want string) {
 		t.Helper()
 		got := ""
@@ -229,26 +230,26 @@ func TestShownOfAnotherManager(t *testing.T) {
 	}
 	shows("NOT_CONNECTED 1; NOT_CONNECTED 1; ")
 	for i := range 3 {
-		h.f.hear(row{at: seat{h.ids[0], 1}})
+		h.f.recordContact(row{at: nodeID{h.ids[0], 1}})
 		if err := h.f.WritePresence(h.ctx, true); err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 { // heard is told without a report
+		if i == 0 { // contacts are shared without a report
 			shows("CONNECTED 1; NOT_CONNECTED 1; ")
 		}
 		version := fmt.Sprint(i + 2)
-		if errs := h.says(t, h.said(h.ids[1], int64(i+1), version)); errs[0] != nil {
+		if errs := h.submit(t, h.newReport(h.ids[1], int64(i+1), version)); errs[0] != nil {
 			t.Fatal(errs[0])
 		}
-		shows("CONNECTED 1; NOT_CONNECTED " + version + "; ") // of the other one nothing was heard
+		shows("CONNECTED 1; NOT_CONNECTED " + version + "; ") // the other one had no contact
 	}
 }
 
-// What was changed at one manager, and acknowledged, is in the next list of another one.
+// A change acknowledged by one manager is in the next list of another one.
 func TestChangesAtAnotherManager(t *testing.T) {
 	database := pgtest.URL(t)
-	h := newHarbour(t, database, 3)
-	other := newHarbour(t, database, 0)
+	h := newTestFleet(t, database, 3)
+	other := newTestFleet(t, database, 0)
 	count := func(f Filter) (n int) {
 		t.Helper()
 		if err := other.f.Show(other.ctx, f, func([]byte) error { n++; return nil }); err != nil {
@@ -263,7 +264,7 @@ func TestChangesAtAnotherManager(t *testing.T) {
 			to   *string
 			want int
 		}{{&value, 1}, {nil, 0}} {
-			count(labelled) // it is kept
+			count(labelled) // the result is cached
 			if err := h.f.Modify(h.ctx, id, InstanceChange{Labels: map[string]*string{"k": c.to}}); err != nil {
 				t.Fatal(err)
 			}

@@ -13,24 +13,23 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// manyWriters are more than there may be.
+// manyWriters is more than the maximum number of writers.
 const manyWriters = 9
 
-// says lets service points say something at the same time: all that is given waits before the first one is written. It gives what became
-// of each.
-func (h *harbour) says(t *testing.T, all ...*pendingReport) []error {
+// submit submits reports at the same time: all are queued before the first one is written. It returns the errors.
+func (h *testFleet) submit(t *testing.T, all ...*pendingReport) []error {
 	t.Helper()
 	h.f.mu.Lock()
-	h.f.reports.writers = manyWriters // nobody else begins
+	h.f.reports.writers = manyWriters // no writer starts
 	h.f.mu.Unlock()
 	errs := make([]error, len(all))
 	ended := make(chan struct{})
 	for i, w := range all {
 		go func() {
-			errs[i] = h.f.write(h.ctx, w.generation, w.known, w.rq)
+			errs[i] = h.f.writeReport(h.ctx, w.generation, w.known, w.rq)
 			ended <- struct{}{}
 		}()
-		h.waits(t, i+1)
+		h.waitQueued(t, i+1)
 	}
 	h.f.mu.Lock()
 	h.f.reports.writers = 1
@@ -39,14 +38,14 @@ func (h *harbour) says(t *testing.T, all ...*pendingReport) []error {
 	for range all {
 		<-ended
 	}
-	h.until(t, func(r *reports) bool {
+	h.waitFor(t, func(r *reports) bool {
 		return len(r.busy) == 0 && len(r.waiting) == 0 && r.writers == 0 && r.alone == 0
 	})
 	return errs
 }
 
-// until waits until the reports are as they should be.
-func (h *harbour) until(t *testing.T, is func(*reports) bool) {
+// waitFor waits until a condition on the reports holds.
+func (h *testFleet) waitFor(t *testing.T, is func(*reports) bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		h.f.mu.Lock()
@@ -62,22 +61,22 @@ func (h *harbour) until(t *testing.T, is func(*reports) bool) {
 	}
 }
 
-// waits waits until so many reports wait.
-func (h *harbour) waits(t *testing.T, n int) {
+// waitQueued waits until n reports are queued.
+func (h *testFleet) waitQueued(t *testing.T, n int) {
 	t.Helper()
-	h.until(t, func(r *reports) bool { return len(r.waiting) == n })
+	h.waitFor(t, func(r *reports) bool { return len(r.waiting) == n })
 }
 
-// said is a report of a service point of a version.
-func (h *harbour) said(id string, sequence int64, version string) *pendingReport {
+// newReport returns a report of a service point with a version.
+func (h *testFleet) newReport(id string, sequence int64, version string) *pendingReport {
 	h.f.mu.Lock()
-	clear(h.f.paces) // one that comes soon need not wait here
+	clear(h.f.paces) // no report has to wait for its pace
 	h.f.mu.Unlock()
-	return &pendingReport{known: &row{at: seat{id, 1}}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
+	return &pendingReport{known: &row{at: nodeID{id, 1}}, rq: checkin.Request{Sequence: sequence, Desired: sequence, Digest: version,
 		Report: &checkin.Report{Variant: checkin.Fleet, Version: version}}}
 }
 
-func (h *harbour) stands(t *testing.T, id string) (is *pointState) {
+func (h *testFleet) state(t *testing.T, id string) (is *pointState) {
 	t.Helper()
 	if err := h.f.change(h.ctx, func(tx *store.Tx) (err error) {
 		is, err = h.f.lockState(tx, id)
@@ -88,22 +87,22 @@ func (h *harbour) stands(t *testing.T, id string) (is *pointState) {
 	return is
 }
 
-// What many say at the same time is written together: the last that each has said stays, and who is refused takes nobody along.
+// Simultaneous reports are written together: the last report of each service point stays, and a rejected one does not affect the others.
 func TestReportsTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 5)
+		h := newTestFleet(t, database, 5)
 		if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 			return errors.Join(tx.Write("UPDATE service_point SET desired = 5"),
 				tx.Write("UPDATE service_point SET generation = 7 WHERE id = ?", h.ids[3]))
 		}); err != nil {
 			t.Fatal(err)
 		}
-		last, late := h.said(h.ids[0], 2, "3"), h.said(h.ids[0], 1, "4")
+		last, late := h.newReport(h.ids[0], 2, "3"), h.newReport(h.ids[0], 1, "4")
 		last.generation, late.generation = 1, 1
-		acknowledged := h.said(h.ids[4], 3, "")
+		acknowledged := h.newReport(h.ids[4], 3, "")
 		acknowledged.rq.Report = nil
-		errs := h.says(t, h.said(h.ids[0], 1, "2"), h.said(h.ids[1], 1, "2"), last, late, h.said("gone", 1, "2"),
-			h.said(h.ids[3], 1, "2"), h.said(h.ids[2], 1, "2"), acknowledged)
+		errs := h.submit(t, h.newReport(h.ids[0], 1, "2"), h.newReport(h.ids[1], 1, "2"), last, late, h.newReport("gone", 1, "2"),
+			h.newReport(h.ids[3], 1, "2"), h.newReport(h.ids[2], 1, "2"), acknowledged)
 		want := []error{nil, nil, nil, nil, errUnknown, errUnknown, nil, nil}
 		for i := range errs {
 			if !errors.Is(errs[i], want[i]) {
@@ -111,7 +110,7 @@ func TestReportsTogether(t *testing.T) {
 			}
 		}
 		for i, want := range []string{"3 1 2 2 true", "2 0 1 1 true", "2 0 1 1 true", "1 7 0 0 true", "1 0 0 3 true"} {
-			is := h.stands(t, h.ids[i])
+			is := h.state(t, h.ids[i])
 			got := fmt.Sprint(is.update.version, " ", is.generation, " ", is.sequence, " ", is.acknowledged, " ", is.connected)
 			if got != want {
 				t.Errorf("%d: %s, want %s", i, got, want)
@@ -120,32 +119,32 @@ func TestReportsTogether(t *testing.T) {
 		if last.known.digest != "3" || last.known.sequence != 2 || !last.known.reported || last.known.generation != 1 {
 			t.Errorf("of the last one is known %+v", last.known)
 		}
-		h.shows(t, Filter{})
+		h.compareLists(t, Filter{})
 	})
 }
 
-// Of one service point one is written at a time, and never more than mostTogether; who gives up waiting is not written.
+// Reports of one service point are written one at a time, and never more than maxBatch together. A cancelled report is not written.
 func TestReportsTakeTurns(t *testing.T) {
-	h := newHarbour(t, "", 1)
+	h := newTestFleet(t, "", 1)
 	h.f.mu.Lock()
 	h.f.reports.writers = manyWriters
 	h.f.mu.Unlock()
 	ctx, cancel := context.WithCancel(h.ctx)
 	gaveUp := make(chan error)
-	given := h.said(h.ids[0], 9, "9")
-	go func() { gaveUp <- h.f.write(ctx, 0, given.known, given.rq) }()
-	h.waits(t, 1)
+	given := h.newReport(h.ids[0], 9, "9")
+	go func() { gaveUp <- h.f.writeReport(ctx, 0, given.known, given.rq) }()
+	h.waitQueued(t, 1)
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	h.waits(t, 0)
+	h.waitQueued(t, 0)
 	h.f.mu.Lock()
-	for i := range mostTogether + 2 {
-		h.f.reports.waiting = append(h.f.reports.waiting, h.saidUnpaced(fmt.Sprint("b", i)), h.saidUnpaced("a"))
+	for i := range maxBatch + 2 {
+		h.f.reports.waiting = append(h.f.reports.waiting, h.unpacedReport(fmt.Sprint("b", i)), h.unpacedReport("a"))
 	}
 	h.f.mu.Unlock()
-	for _, want := range []int{mostTogether, 3, 0} { // of a one alone, until that is written
+	for _, want := range []int{maxBatch, 3, 0} { // only one of a until it is written
 		some := h.f.nextReports()
 		if len(some) != want {
 			t.Errorf("%d are taken, want %d", len(some), want)
@@ -167,16 +166,16 @@ func TestReportsTakeTurns(t *testing.T) {
 	}
 }
 
-// saidUnpaced is one that is not paced.
-func (h *harbour) saidUnpaced(id string) *pendingReport {
-	return &pendingReport{known: &row{at: seat{id, 1}}}
+// unpacedReport returns a report that does not wait for its pace.
+func (h *testFleet) unpacedReport(id string) *pendingReport {
+	return &pendingReport{known: &row{at: nodeID{id, 1}}}
 }
 
-// What a node of several says is written with the others; who is none, was taken away or says what it may not is refused alone. The service
-// point is there with the first report.
+// Reports of nodes are written with those of others. Reports of unknown or removed nodes, and invalid ones, are rejected alone. The first
+// report connects the service point.
 func TestReportsOfNodes(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 2)
+		h := newTestFleet(t, database, 2)
 		id, two := h.ids[0], int64(2)
 		write := func(query string) {
 			t.Helper()
@@ -189,41 +188,41 @@ func TestReportsOfNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		write("DELETE FROM presence WHERE service_point = ?")
-		if h.stands(t, id).connected {
+		if h.state(t, id).connected {
 			t.Error("it is there before it has said anything")
 		}
-		stranger := h.said(id, 1, "2")
+		stranger := h.newReport(id, 1, "2")
 		stranger.known.at.node = 2
 		for i, c := range []struct {
 			w    *pendingReport
 			want error
-		}{{h.said(id, 1, "2"), nil}, {stranger, errUnknown}} {
-			if errs := h.says(t, c.w, h.said(h.ids[1], int64(i+1), "2")); !errors.Is(errs[0], c.want) || errs[1] != nil {
+		}{{h.newReport(id, 1, "2"), nil}, {stranger, errUnknown}} {
+			if errs := h.submit(t, c.w, h.newReport(h.ids[1], int64(i+1), "2")); !errors.Is(errs[0], c.want) || errs[1] != nil {
 				t.Errorf("%d: %v, want %v", i, errs, c.want)
 			}
 		}
 		write("UPDATE node SET generation = 5 WHERE service_point = ?")
-		other := h.said(id, 2, "2")
+		other := h.newReport(id, 2, "2")
 		other.generation, other.rq.Report.Variant = 5, checkin.V4
-		if errs := h.says(t, other, h.said(h.ids[1], 3, "3")); errs[0] == nil || errs[1] != nil {
+		if errs := h.submit(t, other, h.newReport(h.ids[1], 3, "3")); errs[0] == nil || errs[1] != nil {
 			t.Errorf("as a v4: %v", errs)
 		}
-		if errs := h.says(t, h.said(id, 2, "2"), h.said(h.ids[1], 4, "4")); !errors.Is(errs[0], errNodeRemoved) || errs[1] != nil {
+		if errs := h.submit(t, h.newReport(id, 2, "2"), h.newReport(h.ids[1], 4, "4")); !errors.Is(errs[0], errNodeRemoved) || errs[1] != nil {
 			t.Errorf("with a certificate from before: %v", errs)
 		}
-		if is := h.stands(t, id); !is.connected || is.update.version != "2" {
+		if is := h.state(t, id); !is.connected || is.update.version != "2" {
 			t.Errorf("it stands %+v", is)
 		}
-		if is := h.stands(t, h.ids[1]); is.update.version != "4" {
+		if is := h.state(t, h.ids[1]); is.update.version != "4" {
 			t.Errorf("the other one has %s", is.update.version)
 		}
 	})
 }
 
-// An error of one takes nobody along: then each is written alone.
+// An error of one report does not affect the others: each is then written alone.
 func TestReportsAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 3)
+		h := newTestFleet(t, database, 3)
 		broken := errors.New("broken")
 		h.f.Tell(func(_ *store.Tx, ids []string, _, _ string, _ []string) error {
 			if ids[0] == h.ids[1] {
@@ -233,58 +232,58 @@ func TestReportsAlone(t *testing.T) {
 		})
 		var all []*pendingReport
 		for _, id := range h.ids {
-			w := h.said(id, 1, "2")
+			w := h.newReport(id, 1, "2")
 			w.rq.Report.ErrorConditions = []string{"ill"}
 			all = append(all, w)
 		}
-		if errs := h.says(t, all...); errs[0] != nil || !errors.Is(errs[1], broken) || errs[2] != nil {
+		if errs := h.submit(t, all...); errs[0] != nil || !errors.Is(errs[1], broken) || errs[2] != nil {
 			t.Errorf("%v", errs)
 		}
 		for i, want := range []string{Unhealthy, Healthy, Unhealthy} {
-			if is := h.stands(t, h.ids[i]); is.status != want {
+			if is := h.state(t, h.ids[i]); is.status != want {
 				t.Errorf("%d is %s", i, is.status)
 			}
 		}
 	})
 }
 
-// Reports wait behind orders.
+// Reports wait while orders are in progress.
 func TestReportsBehindOrders(t *testing.T) {
-	h := newHarbour(t, "", 1)
-	h.f.ordering.begin()
-	w := h.said(h.ids[0], 1, "2")
+	h := newTestFleet(t, "", 1)
+	h.f.ordering.start()
+	w := h.newReport(h.ids[0], 1, "2")
 	ended := make(chan error)
-	go func() { ended <- h.f.write(h.ctx, 0, w.known, w.rq) }()
-	h.waits(t, 1)
+	go func() { ended <- h.f.writeReport(h.ctx, 0, w.known, w.rq) }()
+	h.waitQueued(t, 1)
 	select {
 	case <-ended:
 		t.Error("it was written before the order was told")
 	case <-time.After(50 * time.Millisecond):
 	}
-	h.f.ordering.end()
+	h.f.ordering.done()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Who shows a certificate that was replaced is slowed down alone, and what is remembered of that goes when it is over.
+// Only the sender with a replaced certificate is slowed down, and its pace is forgotten when it has expired.
 func TestPaces(t *testing.T) {
-	h := newHarbour(t, "", 1)
+	h := newTestFleet(t, "", 1)
 	h.f.interval = time.Hour
-	w := h.said(h.ids[0], 1, "2")
+	w := h.newReport(h.ids[0], 1, "2")
 	if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write("UPDATE service_point SET generation = 7") }); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, 20*time.Second) // the next report of either would wait for two minutes
 	defer cancel()
 	for generation, want := range map[int64]error{1: errUnknown, 7: nil} {
-		if err := h.f.write(ctx, generation, w.known, w.rq); !errors.Is(err, want) {
+		if err := h.f.writeReport(ctx, generation, w.known, w.rq); !errors.Is(err, want) {
 			t.Errorf("of generation %d: %v, want %v", generation, err, want)
 		}
 	}
 	given, giveUp := context.WithCancel(h.ctx)
 	giveUp()
-	if err := h.f.write(given, 1, w.known, w.rq); !errors.Is(err, context.Canceled) {
+	if err := h.f.writeReport(given, 1, w.known, w.rq); !errors.Is(err, context.Canceled) {
 		t.Errorf("who comes too soon does not wait: %v", err)
 	}
 	if err := h.f.WritePresence(h.ctx, false); err != nil || len(h.f.paces) != 2 {
@@ -298,45 +297,45 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-// What a report says of itself is compared without the generation that is in force: a question's answer stays then.
+// Reports are compared without the applied generation, so that it does not invalidate cached queries.
 func TestAppliedChangesNoList(t *testing.T) {
-	h := newHarbour(t, "", 2)
+	h := newTestFleet(t, "", 2)
 	f := Filter{Status: Healthy}
 	where, args := f.where()
 	kept := func() bool {
 		t.Helper()
-		_, ok := h.f.found.Now(fmt.Sprintf("%s %q", where, args))
+		_, ok := h.f.keyCache.Now(fmt.Sprintf("%s %q", where, args))
 		return ok
 	}
-	first := h.said(h.ids[0], 1, "2")
+	first := h.newReport(h.ids[0], 1, "2")
 	first.rq.Report.Applied = 5
-	if errs := h.says(t, first); errs[0] != nil {
+	if errs := h.submit(t, first); errs[0] != nil {
 		t.Fatal(errs)
 	}
-	h.shows(t, f)
-	again := h.said(h.ids[0], 2, "2")
+	h.compareLists(t, f)
+	again := h.newReport(h.ids[0], 2, "2")
 	again.rq.Report.Applied = 61
-	if errs := h.says(t, again); errs[0] != nil || !kept() {
+	if errs := h.submit(t, again); errs[0] != nil || !kept() {
 		t.Errorf("what was found is kept: %v (%v)", kept(), errs)
 	}
-	h.shows(t, Filter{})
-	h.shows(t, f)
-	if errs := h.says(t, h.said(h.ids[0], 3, "3")); errs[0] != nil || kept() {
+	h.compareLists(t, Filter{})
+	h.compareLists(t, f)
+	if errs := h.submit(t, h.newReport(h.ids[0], 3, "3")); errs[0] != nil || kept() {
 		t.Errorf("behind another version it is kept: %v (%v)", kept(), errs)
 	}
-	h.shows(t, f)
+	h.compareLists(t, f)
 }
 
-// Of each service point the last events are kept, however many come in one transaction.
+// The last events of each service point are kept, even if one transaction writes many.
 func TestKeptEvents(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 2)
+		h := newTestFleet(t, database, 2)
 		n := 0
 		for _, many := range []int{keptEvents - 1, 5, 1} {
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 				for range many {
 					n++
-					if err := h.f.movedMany(tx, h.ids, "status", fmt.Sprint(n-1), fmt.Sprint(n)); err != nil {
+					if err := h.f.recordMoves(tx, h.ids, "status", fmt.Sprint(n-1), fmt.Sprint(n)); err != nil {
 						return err
 					}
 				}
@@ -355,12 +354,12 @@ func TestKeptEvents(t *testing.T) {
 	})
 }
 
-// locks keeps a service point locked until what it gives is called.
-func (h *harbour) locks(t *testing.T, id string) (release func()) {
+// lockPoint locks a service point until the returned function is called.
+func (h *testFleet) lockPoint(t *testing.T, id string) (release func()) {
 	held, let, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
 		ended <- h.f.change(h.ctx, func(tx *store.Tx) error {
-			err := locked(tx, id)
+			err := lockPoint(tx, id)
 			close(held)
 			<-let
 			return err
@@ -375,26 +374,26 @@ func (h *harbour) locks(t *testing.T, id string) (release func()) {
 	}
 }
 
-// A service point that somebody else has locked holds up itself, and nobody who reports with it.
-func TestReportsBesideALock(t *testing.T) {
-	h := newHarbour(t, pgtest.URL(t), 6)
-	release := h.locks(t, h.ids[2])
+// A locked service point delays only its own reports.
+func TestReportsWithLockedPoint(t *testing.T) {
+	h := newTestFleet(t, pgtest.URL(t), 6)
+	release := h.lockPoint(t, h.ids[2])
 	type result struct {
 		id  string
 		err error
 	}
 	results := make(chan result)
 	for _, id := range h.ids {
-		w := h.said(id, 1, "2")
-		go func() { results <- result{id, h.f.write(h.ctx, 0, w.known, w.rq)} }()
+		w := h.newReport(id, 1, "2")
+		go func() { results <- result{id, h.f.writeReport(h.ctx, 0, w.known, w.rq)} }()
 	}
 	for range len(h.ids) - 1 {
 		if r := <-results; r.err != nil || r.id == h.ids[2] {
 			t.Errorf("%s: %v", r.id, r.err)
 		}
 	}
-	w := h.said(h.ids[0], 2, "3") // and also behind it
-	if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
+	w := h.newReport(h.ids[0], 2, "3") // also after it
+	if err := h.f.writeReport(h.ctx, 0, w.known, w.rq); err != nil {
 		t.Error(err)
 	}
 	release()
@@ -405,12 +404,12 @@ func TestReportsBesideALock(t *testing.T) {
 
 // Orders of several versions lock service points in the order of their ids, as reports do.
 func TestOrdersLockInOrder(t *testing.T) {
-	h := newHarbour(t, pgtest.URL(t), 2)
+	h := newTestFleet(t, pgtest.URL(t), 2)
 	slices.Sort(h.ids)
-	release, ended := h.locks(t, h.ids[0]), make(chan error)
+	release, ended := h.lockPoint(t, h.ids[0]), make(chan error)
 	go func() {
-		ended <- h.f.change(h.ctx, func(tx *store.Tx) error { // the later one has the version that comes first
-			_, err := h.f.takeMembers(tx, &Rollout{}, []memberStep{{id: h.ids[0], order: "2"}, {id: h.ids[1], order: "1"}})
+		ended <- h.f.change(h.ctx, func(tx *store.Tx) error { // the later service point has the earlier version
+			_, err := h.f.applyMembers(tx, &Rollout{}, []memberStep{{id: h.ids[0], order: "2"}, {id: h.ids[1], order: "1"}})
 			return err
 		})
 	}()
@@ -422,7 +421,7 @@ func TestOrdersLockInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if errs := h.says(t, h.said(h.ids[1], 1, "2")); errs[0] != nil { // which would wait for the orders, and they for the first
+	if errs := h.submit(t, h.newReport(h.ids[1], 1, "2")); errs[0] != nil { // otherwise it would deadlock with the orders
 		t.Error(errs)
 	}
 	release()
@@ -431,10 +430,10 @@ func TestOrdersLockInOrder(t *testing.T) {
 	}
 }
 
-// That a service point, or one of its nodes, does not have yet what it is to run is shown.
+// Pending is shown while a service point, or one of its nodes, has not stored its desired state.
 func TestPending(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 1)
+		h := newTestFleet(t, database, 1)
 		id := h.ids[0]
 		pending := func(want bool, when string) {
 			t.Helper()
@@ -444,16 +443,16 @@ func TestPending(t *testing.T) {
 		}
 		order := func() {
 			t.Helper()
-			if err := h.f.desire(h.ctx, id, func(*store.Tx, int64) error { return nil }); err != nil {
+			if err := h.f.changeDesired(h.ctx, id, func(*store.Tx, int64) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for sequence := range int64(2) {
 			order()
 			pending(true, "when it is ordered something")
-			w := h.said(id, sequence+1, "2")
-			w.rq.Desired = h.stands(t, id).desired
-			if err := h.f.write(h.ctx, 0, w.known, w.rq); err != nil {
+			w := h.newReport(id, sequence+1, "2")
+			w.rq.Desired = h.state(t, id).desired
+			if err := h.f.writeReport(h.ctx, 0, w.known, w.rq); err != nil {
 				t.Fatal(err)
 			}
 			pending(false, "when it has said that it has that")

@@ -13,51 +13,51 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// pendingReport is what a service point says in a check-in, as it is to be written.
+// pendingReport is a service point's report that waits to be written.
 type pendingReport struct {
 	rq checkin.Request
-	// generation is that of the certificate that was shown; text is the report in JSON, status what it makes of the service point. Without a
-	// report both are empty.
+	// generation is the generation of the client certificate. text is the report in JSON and status the status that follows from it; both
+	// are empty without a report.
 	generation   int64
 	text, status string
-	// known is what is kept of the service point from then on.
+	// known receives the state of the service point after the write.
 	known *row
-	// condition is what the manager itself has to say of the service point.
+	// condition is an error condition that the manager adds to the report.
 	condition string
-	// alone says that its service point was locked, or is not there: it is written by itself. Guarded by Service.mu.
+	// alone means that the row was locked or absent, so that the report is written in a transaction of its own. Guarded by Service.mu.
 	alone bool
-	// refused says why it is not written while others are, err why none is; done is closed behind that.
+	// refused is the reason why this report alone was rejected, err the error of the whole transaction. done is closed after both are set.
 	refused, err error
 	done         chan struct{}
 }
 
 func (w *pendingReport) id() string { return w.known.at.id }
 
-// reports are what service points say and is to be written. As many as wait are written together, and those of one service point one after
-// another.
+// reports is the queue of reports. The reports of several service points are written in one transaction, those of one service point one
+// after another.
 type reports struct {
-	// waiting are those that nobody writes yet, in the order in which they came; busy are the service points of which one is being
-	// written, writers how many goroutines write, and alone how many of them one by itself, which may wait for a lock. Guarded by
+	// waiting are the queued reports in the order of arrival. busy are the service points with a report being written. writers is the
+	// number of writing goroutines, and alone the number of those that write a single report and may wait for a lock. Guarded by
 	// Service.mu.
 	waiting        []*pendingReport
 	busy           map[string]bool
 	writers, alone int
 }
 
-// mostWriters is how many goroutines write reports where changes are made side by side.
-const mostWriters = 4
+// maxWriters is the number of goroutines that write reports where the database allows concurrent writers.
+const maxWriters = 4
 
-// writers is how many goroutines write reports at the most.
+// writers returns the maximum number of goroutines that write reports.
 func (s *Service) writers() int {
 	if s.store.OneWriter() {
 		return 1
 	}
-	return mostWriters
+	return maxWriters
 }
 
-// write writes a report through, with the move of the status it makes, and the generation of the certificate that was used. known is
-// what is kept from then on. A report that is no later than the one that is kept is left.
-func (s *Service) write(ctx context.Context, generation int64, known *row, rq checkin.Request) error {
+// writeReport writes a report, the status that follows from it and the generation of the certificate, and waits until this is committed.
+// known receives the state after the write. A report that is not later than the stored one is ignored.
+func (s *Service) writeReport(ctx context.Context, generation int64, known *row, rq checkin.Request) error {
 	w := &pendingReport{rq: rq, generation: generation, known: known, done: make(chan struct{})}
 	if r := rq.Report; r != nil {
 		text, err := json.Marshal(r)
@@ -68,7 +68,7 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 			return err
 		}
 		w.text, w.status = string(text), statusOf(r)
-		if err := s.pace(ctx, paced{known.at, generation}); err != nil {
+		if err := s.waitForPace(ctx, reportSource{known.at, generation}); err != nil {
 			return err
 		}
 	}
@@ -79,12 +79,12 @@ func (s *Service) write(ctx context.Context, generation int64, known *row, rq ch
 		if s.withdraw(w) {
 			return ctx.Err()
 		}
-		<-w.done // within lookTime: it is being written
+		<-w.done // within batchTimeout: it is being written
 	}
 	return w.err
 }
 
-// queue has it written.
+// queue enqueues a report.
 func (s *Service) queue(w *pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,16 +92,16 @@ func (s *Service) queue(w *pendingReport) {
 	s.moreWriters()
 }
 
-// moreWriters lets another goroutine write where those that do could all be waiting for a lock, or have much before them. mu is held.
+// moreWriters starts another writer if all writers may be waiting for locks or the queue is long. mu is held.
 func (s *Service) moreWriters() {
 	r := &s.reports
-	if len(r.waiting) > 0 && r.writers < s.writers() && (r.writers == r.alone || r.writers*mostTogether < len(r.waiting)) {
+	if len(r.waiting) > 0 && r.writers < s.writers() && (r.writers == r.alone || r.writers*maxBatch < len(r.waiting)) {
 		r.writers++
 		go s.writeWaiting()
 	}
 }
 
-// withdraw takes out of the queue what is not being written yet.
+// withdraw removes a report from the queue. It reports false if the report is being written already.
 func (s *Service) withdraw(w *pendingReport) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,10 +112,10 @@ func (s *Service) withdraw(w *pendingReport) bool {
 	return at >= 0
 }
 
-// writeWaiting writes what waits, until there is nothing that could be written.
+// writeWaiting writes queued reports until none can be written.
 func (s *Service) writeWaiting() {
 	for {
-		s.BehindOrders(context.Background()) // when a whole fleet reports at the same time, orders to it go first
+		s.BehindOrders(context.Background()) // orders go first when a whole fleet reports at the same time
 		some := s.nextReports()
 		if len(some) == 0 {
 			return
@@ -124,14 +124,14 @@ func (s *Service) writeWaiting() {
 	}
 }
 
-// nextReports takes up to mostTogether of those that wait, in the order of their service points: none of one of which another one is being
-// written, and one that is to be written alone by itself. Where there is none the writer that asks ends.
+// nextReports takes up to maxBatch queued reports and returns them sorted by service point. It skips service points with a report being
+// written, and returns a report marked alone by itself. If it returns none, the calling writer must end.
 func (s *Service) nextReports() (some []*pendingReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.reports
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *pendingReport) bool {
-		takes := !r.busy[w.id()] && (len(some) == 0 || len(some) < mostTogether && !w.alone && !some[0].alone)
+		takes := !r.busy[w.id()] && (len(some) == 0 || len(some) < maxBatch && !w.alone && !some[0].alone)
 		if takes {
 			r.busy[w.id()] = true
 			some = append(some, w)
@@ -149,17 +149,17 @@ func (s *Service) nextReports() (some []*pendingReport) {
 	return some
 }
 
-// writeTogether writes some in one transaction. What is wrong with one of them is not the others' fault: then each is written alone. Those
-// whose service points somebody else has locked wait again.
+// writeTogether writes reports in one transaction. If this fails because of one of them, it writes each in a transaction of its own.
+// Reports whose rows are locked by others are queued again.
 func (s *Service) writeTogether(some []*pendingReport) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	var left map[*pendingReport]bool
-	err := guarded(func() (err error) {
+	err := catchPanic(func() (err error) {
 		left, err = s.writeAll(ctx, some)
 		return err
 	})
-	if len(some) > 1 && ofOne(ctx, err) {
+	if len(some) > 1 && mayConcernOne(ctx, err) {
 		for _, w := range some {
 			s.writeTogether([]*pendingReport{w})
 		}
@@ -183,11 +183,11 @@ func (s *Service) writeTogether(some []*pendingReport) {
 		}
 		close(w.done)
 	}
-	s.reports.waiting = append(again, s.reports.waiting...) // before what the same service points have said since
+	s.reports.waiting = append(again, s.reports.waiting...) // before later reports of the same service points
 }
 
-// writeAll writes some in a transaction. left are those whose service points somebody else has locked, or that are not there; one that is
-// alone waits for that.
+// writeAll writes reports in a transaction. left are the reports whose rows are locked by others or do not exist. A single report marked
+// alone waits for the lock instead.
 func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map[*pendingReport]bool, err error) {
 	return left, s.withEvents(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
 		left = map[*pendingReport]bool{}
@@ -216,28 +216,28 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 				continue
 			}
 			if !is.several && (w.generation < is.generation || w.known.at.node != 1) {
-				w.refused = errUnknown // nothing was written for it, and the others go on
+				w.refused = errUnknown // nothing was written for it, and the others continue
 				continue
 			}
 			at := w.known.at
-			if w.refused, err = s.traces(tx, w, is, families[at]); err != nil || w.refused != nil {
+			if w.refused, err = s.updateLineage(tx, w, is, families[at]); err != nil || w.refused != nil {
 				if err != nil {
 					return err
 				}
 				continue
 			}
-			*w.known = is.known(at)
+			*w.known = is.rowFor(at)
 			if w.rq.Process != nil {
 				w.known.process = w.rq.Process.ID
 			}
 			if is.several {
 				w.refused, err = s.writeNode(tx, w, is)
 			} else {
-				err = s.writeOnly(tx, w, is)
+				err = s.writeSingleNode(tx, w, is)
 			}
-			if err == nil && w.refused == nil && !is.connected { // a rollout need not wait until WritePresence tells of it
+			if err == nil && w.refused == nil && !is.connected { // a rollout need not wait until WritePresence writes it
 				tx.Touch(rowsTopic)
-				err = s.cameBack(tx, w.id(), s.now().UnixMilli())
+				err = s.markConnected(tx, w.id(), s.now().UnixMilli())
 			}
 			if err != nil {
 				return err
@@ -247,9 +247,9 @@ func (s *Service) writeAll(ctx context.Context, some []*pendingReport) (left map
 	})
 }
 
-// says gives the report with what the manager itself has to say, its text, and the status that it makes of the service point; nil and
-// empty texts where there is no report.
-func (w *pendingReport) says() (r *checkin.Report, text, status string, err error) {
+// withCondition returns the report with the manager's condition added, its JSON text and the resulting status. Without a report it returns
+// nil and empty texts.
+func (w *pendingReport) withCondition() (r *checkin.Report, text, status string, err error) {
 	if r = w.rq.Report; r == nil || w.condition == "" {
 		return r, w.text, w.status, nil
 	}
@@ -259,16 +259,16 @@ func (w *pendingReport) says() (r *checkin.Report, text, status string, err erro
 	return &with, string(body), statusOf(&with), err
 }
 
-// isProblem reports whether an error is a refusal, and not one of the database.
+// isProblem reports whether an error is a refusal, as opposed to a failure of the database.
 func isProblem(err error) bool {
 	_, is := problem.As(err)
 	return is
 }
 
-// writeOnly writes what a service point with one node says.
-func (s *Service) writeOnly(tx *store.Tx, w *pendingReport, is *pointState) error {
+// writeSingleNode writes the report of a service point with one node.
+func (s *Service) writeSingleNode(tx *store.Tx, w *pendingReport, is *pointState) error {
 	known, now := w.known, *is
-	r, text, status, err := w.says()
+	r, text, status, err := w.withCondition()
 	if err != nil {
 		return err
 	}
@@ -292,24 +292,24 @@ func (s *Service) writeOnly(tx *store.Tx, w *pendingReport, is *pointState) erro
 	return s.writeState(tx, is, &now)
 }
 
-// applyReport takes over what a service point says of itself, of its applications and of its update; r is nil where it has only
+// applyReport applies a report to the applications, the status and the update of a service point. r is nil if the service point has only
 // acknowledged a generation.
 func (s *Service) applyReport(tx *store.Tx, now *pointState, r *checkin.Report) error {
-	if err := s.reported(tx, now, r); err != nil || r == nil {
+	if err := s.applyApplicationReports(tx, now, r); err != nil || r == nil {
 		return err
 	}
 	if before := now.status; before != statusOf(r) {
 		now.status = statusOf(r)
-		if err := s.moved(tx, now.id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
+		if err := s.recordMove(tx, now.id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
 			return err
 		}
 	}
 	now.variant = r.Variant
-	return s.updated(tx, now, r)
+	return s.applyUpdateReport(tx, now, r)
 }
 
-// writeNode writes what a node of several says, and makes the report of its service point anew. Where that is refused nothing is
-// written.
+// writeNode writes the report of one node of several and recomputes the report of its service point. If it refuses the report, it writes
+// nothing.
 func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (refused, err error) {
 	known, rq, at := w.known, w.rq, w.known.at
 	var goodFrom, connected int64
@@ -332,7 +332,7 @@ func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (ref
 	if acknowledges(rq, *known) {
 		known.acknowledged = rq.Desired
 	}
-	_, text, _, err := w.says()
+	_, text, _, err := w.withCondition()
 	if err != nil {
 		return nil, err
 	}
@@ -340,12 +340,12 @@ func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (ref
 		known.sequence, known.digest, body = max(known.sequence, rq.Sequence), rq.Digest, text
 	}
 	known.reported = body != ""
-	return nil, s.regroup(tx, at.id, func() error {
+	return nil, s.updateNodes(tx, at.id, func() error {
 		if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
 			"WHERE service_point = ? AND number = ?", w.generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(),
 			at.id, at.node); err != nil || connected == 1 {
 			return err
 		}
-		return s.moved(tx, at.id, fieldNode, NotConnected, Connected, at.String())
+		return s.recordMove(tx, at.id, fieldNode, NotConnected, Connected, at.String())
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// States of a rollout. One that is Halted has stopped by itself; both that and a Paused one can be resumed.
+// States of a rollout. A HALTED rollout has stopped by itself. PAUSED and HALTED rollouts can be resumed.
 const (
 	RolloutRunning    = "RUNNING"
 	RolloutPaused     = "PAUSED"
@@ -25,8 +25,8 @@ const (
 	RolloutTakenBack  = "TAKEN_BACK"
 )
 
-// States of a service point in a rollout. One that was not connected when its turn came is away: it gets its order when it is back, if the
-// rollout still runs then, and nobody waits for it.
+// States of a service point in a rollout. One that was not connected when its turn came is AWAY. It gets its order when it reconnects while
+// the rollout runs, and the rollout does not wait for it.
 const (
 	memberWaiting   = "WAITING"
 	memberUpdating  = "UPDATING"
@@ -38,37 +38,37 @@ const (
 	memberWentBack  = "WENT_BACK"
 )
 
-// Plan is what a rollout is to do.
+// Plan describes a rollout.
 type Plan struct {
 	Version     string `json:"version"`
 	Description string `json:"description,omitempty"`
-	// Filter names the service points that take part: those that there are when the rollout begins.
+	// Filter selects the service points that take part. It is evaluated when the rollout starts.
 	Filter Filter `json:"filter"`
-	// Waves are how many are to have the version when a wave is over, the ones before counted. What is left is the last wave.
+	// Waves are the cumulative numbers of service points to be updated at the end of each wave. The rest forms the last wave.
 	Waves []Amount `json:"waves"`
-	// MostAway is how many may be away at once: being updated, or lost since they were.
+	// MostAway is the maximum number of service points that are being updated, or were lost since their update, at a time.
 	MostAway Amount `json:"mostAway"`
-	// MostFailed is how many may fail before the rollout is halted.
+	// MostFailed is the number of failures allowed. One more halts the rollout.
 	MostFailed Amount `json:"mostFailed"`
-	// Windows are when service points may be updated; none is always. TimeZone is where the clock of the windows hangs, such as
-	// Europe/Oslo; empty is UTC.
+	// Windows are the maintenance windows; without any, updates are always allowed. TimeZone is the time zone of the windows, such as
+	// Europe/Oslo; empty means UTC.
 	Windows  []Window `json:"windows,omitempty"`
 	TimeZone string   `json:"timeZone,omitempty"`
-	// GiveUpSeconds is how long a service point that was connected may take before it counts as failed.
+	// GiveUpSeconds is the time after which a connected service point that was not updated counts as failed.
 	GiveUpSeconds int `json:"giveUpSeconds"`
 }
 
-// NewPlan is a plan with what holds where nothing else is said.
+// NewPlan returns a plan with the default values.
 func NewPlan() Plan {
 	return Plan{Waves: []Amount{{N: 1}, {N: 5, Percent: true}, {N: 25, Percent: true}}, MostAway: Amount{10, true}, GiveUpSeconds: 900}
 }
 
-// Bounds of a plan.
+// Limits of a plan.
 const (
-	maxWaves    = 50
-	maxWindows  = 50
-	leastGiveUp = 30
-	mostGiveUp  = 7 * 24 * 3600
+	maxWaves   = 50
+	maxWindows = 50
+	minGiveUp  = 30
+	maxGiveUp  = 7 * 24 * 3600
 )
 
 func (p *Plan) check() error {
@@ -86,8 +86,8 @@ func (p *Plan) check() error {
 		return problem.Invalid("windows", "there are more than %d", maxWindows)
 	case p.MostAway.N == 0:
 		return problem.Invalid("mostAway", "must be 1 or more, or nobody is ever updated")
-	case p.GiveUpSeconds < leastGiveUp || p.GiveUpSeconds > mostGiveUp:
-		return problem.Invalid("giveUpSeconds", "must be %d to %d", leastGiveUp, mostGiveUp)
+	case p.GiveUpSeconds < minGiveUp || p.GiveUpSeconds > maxGiveUp:
+		return problem.Invalid("giveUpSeconds", "must be %d to %d", minGiveUp, maxGiveUp)
 	}
 	for i, w := range p.Waves {
 		if w.N == 0 {
@@ -108,16 +108,16 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// open reports whether service points may be updated at a moment.
-func (p *Plan) open(now time.Time) bool {
+// isOpen reports whether updates are allowed at a time.
+func (p *Plan) isOpen(now time.Time) bool {
 	place, err := time.LoadLocation(p.TimeZone)
 	if err != nil { // it was checked
 		return false
 	}
-	return len(p.Windows) == 0 || slices.ContainsFunc(p.Windows, func(w Window) bool { return w.open(now.In(place)) })
+	return len(p.Windows) == 0 || slices.ContainsFunc(p.Windows, func(w Window) bool { return w.isOpen(now.In(place)) })
 }
 
-// wave is the wave, from 0 on, of the service point of a number among all.
+// wave returns the wave, from 0 on, of the service point with an index among all.
 func (p *Plan) wave(number, all int) (wave int) {
 	for _, w := range p.Waves {
 		if number < w.count(all) {
@@ -131,16 +131,16 @@ func (p *Plan) wave(number, all int) (wave int) {
 // Rollout is an update of many service points.
 type Rollout struct {
 	ID string `json:"id"`
-	// Created is when it was, in Unix milliseconds.
+	// Created is the time of creation, in Unix milliseconds.
 	Created int64 `json:"created"`
 	Plan
 	Status string `json:"status"`
-	// Reason says why it is what it is, where that is not plain.
+	// Reason is the reason of the status, if it is not obvious.
 	Reason string `json:"reason,omitempty"`
-	// Wave is the wave that is under way, from 1 on, of so many.
+	// Wave is the current wave, from 1 on. WaveCount is the number of waves.
 	Wave      int `json:"wave"`
 	WaveCount int `json:"waveCount"`
-	// Total is how many service points take part, Counts how many of them are in which state.
+	// Total is the number of service points that take part. Counts is their number in each state.
 	Total  int            `json:"total"`
 	Counts map[string]int `json:"counts"`
 
@@ -150,21 +150,21 @@ type Rollout struct {
 // Member is a service point in a rollout.
 type Member struct {
 	ServicePoint string `json:"servicePoint"`
-	// Name is empty where the service point was deleted.
+	// Name is empty if the service point was deleted.
 	Name string `json:"name"`
-	// Wave is the one that it belongs to, from 1 on.
+	// Wave is the wave of the service point, from 1 on.
 	Wave  int    `json:"wave"`
 	State string `json:"state"`
-	// Before is the version from before.
+	// Before is the version before the rollout.
 	Before string `json:"before"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// MemberStates are the states of a service point in a rollout, in the order in which it may come to them.
+// MemberStates are the states of a service point in a rollout, in the usual order.
 var MemberStates = []string{memberWaiting, memberUpdating, memberUpdated, memberGoingBack, memberWentBack, memberFailed, memberAway,
 	memberSkipped}
 
-// CheckMemberState refuses a state that there is not; an empty one is any.
+// CheckMemberState returns an error if a state does not exist. The empty state is accepted and means all.
 func CheckMemberState(state string) error {
 	if state != "" && !slices.Contains(MemberStates, state) {
 		return problem.Query("state", "%q is none of %s", state, strings.Join(MemberStates, ", "))
@@ -172,15 +172,15 @@ func CheckMemberState(state string) error {
 	return nil
 }
 
-// rolloutMembers is the table of who takes part.
+// rolloutMembers is the table of the members of rollouts.
 var rolloutMembers = store.Table{Name: "rollout_member", Columns: []string{"rollout", "service_point", "wave", "state", "before", "ordered",
 	"reason"}, Key: 2}
 
-// verifyRollouts lists what is wrong with rollouts and those that take part.
+// verifyRollouts reports invalid rollouts and members to fault.
 func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := tx.Each(func(scan func(...any) error) error {
 		r, err := scanRollout(scan)
-		if err == nil && !slices.Contains(append(slices.Clone(unended), RolloutDone, RolloutTakenBack), any(r.Status)) {
+		if err == nil && !slices.Contains(append(slices.Clone(activeStates), RolloutDone, RolloutTakenBack), any(r.Status)) {
 			fault("rollout %s has the status %q, which there is not", r.ID, r.Status)
 		}
 		return err
@@ -199,20 +199,20 @@ func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error 
 	}, "SELECT DISTINCT rollout, state FROM rollout_member")
 }
 
-// takingPart gives, of the service points that take part in a rollout that has not ended, which one that is.
-func takingPart(tx *store.Tx) (by map[string]string, err error) {
+// activeMembers returns the members of unfinished rollouts, with the id of the rollout of each.
+func activeMembers(tx *store.Tx) (by map[string]string, err error) {
 	by = map[string]string{}
 	return by, tx.Each(func(scan func(...any) error) error {
 		var id, rollout string
 		err := scan(&id, &rollout)
 		by[id] = rollout
 		return err
-	}, "SELECT m.service_point, m.rollout FROM rollout r JOIN rollout_member m ON m.rollout = r.id WHERE r.status IN ("+list(len(unended))+
-		") AND m.state <> ?", append(slices.Clone(unended), memberSkipped)...)
+	}, "SELECT m.service_point, m.rollout FROM rollout r JOIN rollout_member m ON m.rollout = r.id WHERE r.status IN ("+
+		placeholders(len(activeStates))+") AND m.state <> ?", append(slices.Clone(activeStates), memberSkipped)...)
 }
 
-// unended are the states of a rollout that goes on, or may.
-var unended = []any{RolloutRunning, RolloutPaused, RolloutHalted, RolloutTakingBack}
+// activeStates are the states of a rollout that has not ended.
+var activeStates = []any{RolloutRunning, RolloutPaused, RolloutHalted, RolloutTakingBack}
 
 const selectRollouts = "SELECT id, created, plan, status, reason, wave, excused FROM rollout "
 
@@ -225,7 +225,7 @@ func scanRollout(scan func(...any) error) (r Rollout, err error) {
 	return r, json.Unmarshal([]byte(plan), &r.Plan)
 }
 
-// count counts who takes part.
+// count fills in the numbers of members and waves.
 func (r *Rollout) count(tx *store.Tx) error {
 	r.Counts = map[string]int{}
 	r.WaveCount = 1
@@ -240,7 +240,7 @@ func (r *Rollout) count(tx *store.Tx) error {
 	}, "SELECT state, count(*), max(wave) FROM rollout_member WHERE rollout = ? GROUP BY state", r.ID)
 }
 
-// Rollouts gives all rollouts, the latest first.
+// Rollouts returns all rollouts, the latest first.
 func (s *Service) Rollouts(ctx context.Context) (all []Rollout, err error) {
 	all = []Rollout{}
 	return all, s.store.View(ctx, func(tx *store.Tx) error {
@@ -260,7 +260,7 @@ func (s *Service) Rollouts(ctx context.Context) (all []Rollout, err error) {
 	})
 }
 
-// Rollout gives one.
+// Rollout returns one rollout.
 func (s *Service) Rollout(ctx context.Context, id string) (r Rollout, err error) {
 	return r, s.store.View(ctx, func(tx *store.Tx) error {
 		if r, err = readRollout(tx, id, ""); err != nil {
@@ -278,7 +278,7 @@ func readRollout(tx *store.Tx, id, locking string) (Rollout, error) {
 	return r, err
 }
 
-// Members gives those that take part in a rollout, in the order in which they have their turns; state narrows it where it is not empty.
+// Members calls fn for the members of a rollout, in the order of their turns. state selects members by state; empty selects all.
 func (s *Service) Members(ctx context.Context, rollout, state string, fn func(Member) error) error {
 	return s.store.View(ctx, func(tx *store.Tx) error {
 		if _, err := readRollout(tx, rollout, ""); err != nil {
@@ -300,7 +300,8 @@ func (s *Service) Members(ctx context.Context, rollout, state string, fn func(Me
 	})
 }
 
-// Actions on a rollout: from which states, and what it then is. One that is done is resumed for those that were away.
+// actions are the actions on a rollout: the states that allow the action, and the state after it. A rollout that is DONE can be resumed for
+// the members that were away.
 var actions = map[string]struct {
 	from []string
 	to   string
@@ -310,13 +311,13 @@ var actions = map[string]struct {
 	"takeBack": {[]string{RolloutRunning, RolloutPaused, RolloutHalted, RolloutDone}, RolloutTakingBack},
 }
 
-// Act pauses, resumes or takes back a rollout.
+// Act pauses, resumes or rolls back a rollout.
 func (s *Service) Act(ctx context.Context, id, action string) error {
 	a, ok := actions[action]
 	if !ok {
 		return problem.NotFound("a rollout has no action %q", action)
 	}
-	defer s.begin()
+	defer s.triggerRollouts()
 	return s.change(ctx, func(tx *store.Tx) error {
 		r, err := readRollout(tx, id, tx.Locking())
 		if err != nil {
@@ -326,7 +327,7 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 			return problem.Conflict("RolloutState", "rollout %s is %s: that allows no %s", id, r.Status, action)
 		}
 		if a.to == RolloutTakingBack {
-			if err := s.turnBack(tx, r); err != nil {
+			if err := s.markGoingBack(tx, r); err != nil {
 				return err
 			}
 		}
@@ -334,18 +335,18 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 			return err
 		}
 		if a.to == RolloutRunning {
-			if err := s.orderable("version", r.Version, "", ""); err != nil {
+			if err := s.checkOrderable("version", r.Version, "", ""); err != nil {
 				return err
 			}
 		}
 		if r.Status == RolloutDone && a.to == RolloutRunning && r.Counts[memberAway] == 0 {
 			return problem.Conflict("RolloutState", "rollout %s is %s, and nobody was away: that allows no %s", id, r.Status, action)
 		}
-		s.movedRollout(tx, id, r.Status, a.to, "")
-		if err := noted(tx, "UPDATE_ROLLOUT", "Rollout %s of %s: %s, it was %s", id, r.Version, action, r.Status); err != nil {
+		s.recordRolloutMove(tx, id, r.Status, a.to, "")
+		if err := addHistory(tx, "UPDATE_ROLLOUT", "Rollout %s of %s: %s, it was %s", id, r.Version, action, r.Status); err != nil {
 			return err
 		}
-		if r.Status == RolloutHalted && a.to == RolloutRunning { // whoever resumes it has looked at the wave that is over
+		if r.Status == RolloutHalted && a.to == RolloutRunning { // the user who resumes has inspected the finished wave
 			if err := tx.Write("UPDATE rollout SET wave = coalesce((SELECT min(m.wave) FROM rollout_member m WHERE m.rollout = rollout.id "+
 				"AND m.state = ?), wave) WHERE id = ?", memberWaiting, id); err != nil {
 				return err
@@ -355,20 +356,20 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 	})
 }
 
-// beforeItsTurn is why somebody is SKIPPED whose turn had not come when its rollout was taken back.
-const beforeItsTurn = "the rollout was taken back before its turn"
+// reasonTakenBack is the reason for skipping a service point whose turn had not come when the rollout was rolled back.
+const reasonTakenBack = "the rollout was taken back before its turn"
 
-// turnBack lets everybody go back who has got the order of a rollout.
-func (s *Service) turnBack(tx *store.Tx, r Rollout) error {
+// markGoingBack sets the members that have received the order of a rollout to GOING_BACK, and skips the others.
+func (s *Service) markGoingBack(tx *store.Tx, r Rollout) error {
 	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN (?,?)", memberSkipped,
-		beforeItsTurn, r.ID, memberWaiting, memberAway); err != nil {
+		reasonTakenBack, r.ID, memberWaiting, memberAway); err != nil {
 		return err
 	}
 	ours := []any{memberUpdating, memberUpdated, memberFailed}
-	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN ("+list(len(ours))+") "+
+	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN ("+placeholders(len(ours))+") "+
 		"AND service_point IN (SELECT m.service_point FROM rollout o JOIN rollout_member m ON m.rollout = o.id WHERE o.status IN ("+
-		list(len(unended))+") AND o.id <> ? AND m.state <> ?)",
-		slices.Concat([]any{memberSkipped, "it takes part in another rollout by now", r.ID}, ours, unended,
+		placeholders(len(activeStates))+") AND o.id <> ? AND m.state <> ?)",
+		slices.Concat([]any{memberSkipped, "it takes part in another rollout by now", r.ID}, ours, activeStates,
 			[]any{r.ID, memberSkipped})...); err != nil {
 		return err
 	}
@@ -376,31 +377,31 @@ func (s *Service) turnBack(tx *store.Tx, r Rollout) error {
 		memberGoingBack, r.ID, memberUpdating, memberUpdated, memberFailed)
 }
 
-// DeleteRollout forgets a rollout that has ended.
+// DeleteRollout deletes a rollout that has ended.
 func (s *Service) DeleteRollout(ctx context.Context, id string) error {
 	return s.change(ctx, func(tx *store.Tx) error {
 		r, err := readRollout(tx, id, tx.Locking())
 		if err != nil {
 			return err
 		}
-		if slices.Contains(unended, any(r.Status)) {
+		if slices.Contains(activeStates, any(r.Status)) {
 			return problem.Conflict("RolloutState", "rollout %s is %s: it can be deleted once it has ended", id, r.Status)
 		}
 		if err := tx.Write("DELETE FROM rollout_member WHERE rollout = ?", id); err != nil {
 			return err
 		}
-		if err := noted(tx, "DELETE_ROLLOUT", "Deleted the rollout %s of %s", id, r.Version); err != nil {
+		if err := addHistory(tx, "DELETE_ROLLOUT", "Deleted the rollout %s of %s", id, r.Version); err != nil {
 			return err
 		}
 		return tx.Write("DELETE FROM rollout WHERE id = ?", id)
 	})
 }
 
-// movedRollout notes that a rollout moved.
-func (s *Service) movedRollout(tx *store.Tx, id, before, after, reason string) {
+// recordRolloutMove counts and logs the new status of a rollout after the commit.
+func (s *Service) recordRolloutMove(tx *store.Tx, id, before, after, reason string) {
 	all := s.movesIn(tx)
 	all.counted = append(all.counted, Move{"rollout status", after})
 	all.logged = append(all.logged, func() {
-		s.log.Info("a rollout moved", "rollout", id, "from", before, "to", after, "reason", reason)
+		s.log.Info("rollout status changed", "rollout", id, "from", before, "to", after, "reason", reason)
 	})
 }

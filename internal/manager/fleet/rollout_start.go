@@ -11,12 +11,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// StartRollout begins a rollout.
+// StartRollout starts a rollout and returns its id.
 func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err error) {
 	if err := p.check(); err != nil {
 		return "", err
 	}
-	if err := s.orderable("version", p.Version, "", ""); err != nil {
+	if err := s.checkOrderable("version", p.Version, "", ""); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(p)
@@ -31,15 +31,15 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 		return "", problem.Conflict("NoServicePoints", "filter: no service point is so")
 	}
 	id = uuid.NewString()
-	// Of all own tables: two rollouts that begin at the same time do not take the same service points.
+	// The transaction locks all own tables, so that two rollouts started at the same time do not take the same service points.
 	err = s.changingRows(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
-		if err := noted(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,
+		if err := addHistory(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,
 			len(candidates)); err != nil {
 			return err
 		}
-		rows, err := members(tx, candidates, id, &p)
+		rows, err := memberRows(tx, candidates, id, &p)
 		if err != nil {
 			return err
 		}
@@ -47,39 +47,40 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 			string(text), RolloutRunning); err != nil {
 			return err
 		}
-		s.movedRollout(tx, id, "", RolloutRunning, "")
+		s.recordRolloutMove(tx, id, "", RolloutRunning, "")
 		return tx.Bulk(&rolloutMembers, rows)
 	})
 	if err == nil {
-		s.begin()
+		s.triggerRollouts()
 	}
 	return id, err
 }
 
-// candidate is a service point that a filter names.
+// candidate is a service point that a filter selects.
 type candidate struct{ id, version, status, update string }
 
-// Begun is received from when a rollout is to go on at once: it has begun, or is to go on, by a request to this manager.
+// Begun returns a channel that receives a token when a request to this manager has started or resumed a rollout, or changed it otherwise.
+// The rollouts then have to be advanced at once.
 func (s *Service) Begun() <-chan struct{} { return s.begun }
 
-// Ended is received from when the updateStatus of a service point has become OK or UPDATE_FAILED by a change at this manager: a rollout may
-// be waiting for that.
+// Ended returns a channel that receives a token when a change at this manager has set the updateStatus of a service point to OK or
+// UPDATE_FAILED. A rollout may be waiting for that.
 func (s *Service) Ended() <-chan struct{} { return s.ended }
 
-// begin has rollouts go on at once.
-func (s *Service) begin() { notify(s.begun) }
+// triggerRollouts requests that rollouts are advanced at once.
+func (s *Service) triggerRollouts() { notify(s.begun) }
 
-// notify puts a token into a channel that has room for one.
+// notify puts a token into a channel with a buffer of one.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // whoever receives it has not looked yet
+	default: // the receiver has not taken the last token yet
 	}
 }
 
-// candidates gives those that a filter names, in the order of their names.
+// candidates returns the service points that a filter selects, in the order of their names.
 func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, err error) {
-	if f.byRow() {
+	if f.rowSuffices() {
 		return all, s.store.View(ctx, func(tx *store.Tx) error {
 			all = nil
 			now := s.now()
@@ -104,9 +105,9 @@ func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, e
 	})
 }
 
-// members gives the rows of those that take part. Waves count who is to be updated.
-func members(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]any, err error) {
-	elsewhere, err := takingPart(tx)
+// memberRows returns the rows of the members of a new rollout. Waves only count members that are to be updated.
+func memberRows(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]any, err error) {
+	elsewhere, err := activeMembers(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func members(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]a
 		if row[3] != memberWaiting {
 			continue
 		}
-		if now := p.wave(number, waiting); now != last { // those that nobody belongs to are not counted
+		if now := p.wave(number, waiting); now != last { // empty waves are not counted
 			wave, last = wave+1, now
 		}
 		row[2] = wave

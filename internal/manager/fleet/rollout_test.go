@@ -19,18 +19,18 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// harbour is a fleet whose service points are what a test says.
-type harbour struct {
+// testFleet is a fleet with simulated service points.
+type testFleet struct {
 	f   *Service
 	ctx context.Context
 	now *testClock
 	// points are the service points by their ids.
 	points map[string]*point
-	// ids are theirs, in the order in which they were made.
+	// ids are the ids of the service points in the order of creation.
 	ids []string
 }
 
-// testClock is the time of a fleet, which goes on as a test says: the store asks for it by itself, too.
+// testClock is the clock of a fleet, set by the test. The store reads it concurrently.
 type testClock struct{ at atomic.Int64 }
 
 func newClock(at time.Time) *testClock {
@@ -43,13 +43,13 @@ func (c *testClock) time() time.Time { return time.Unix(0, c.at.Load()).UTC() }
 
 func (c *testClock) pass(d time.Duration) { c.at.Add(int64(d)) }
 
-// point is a service point: what it would report.
+// point is a simulated service point with its next report.
 type point struct {
 	checkin.Report
 	connected bool
-	// seen says that the manager has it as connected.
+	// seen means that the manager has it as connected.
 	seen bool
-	// fails says that it takes no update, slow that it takes none for the time being.
+	// fails means that updates fail, slow that they do not finish for now.
 	fails, slow bool
 }
 
@@ -59,9 +59,9 @@ type fatal interface {
 	Errorf(format string, args ...any)
 }
 
-func newHarbour(t *testing.T, database string, n int) *harbour {
+func newTestFleet(t *testing.T, database string, n int) *testFleet {
 	t.Helper()
-	h := &harbour{ctx: t.Context(), now: newClock(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)), points: map[string]*point{}}
+	h := &testFleet{ctx: t.Context(), now: newClock(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)), points: map[string]*point{}}
 	o := store.Options{Database: database, Exclusive: true, Layout: &store.Layout{Scopes: "none", Extensions: []*store.Extension{Extension()}},
 		Now: h.now.time}
 	if database == "" {
@@ -86,8 +86,8 @@ func newHarbour(t *testing.T, database string, n int) *harbour {
 	return h
 }
 
-// populate makes service points of version 1.
-func (h *harbour) populate(t fatal, n int) {
+// populate creates service points of version 1.
+func (h *testFleet) populate(t fatal, n int) {
 	t.Helper()
 	for i := range n {
 		created, err := h.f.Create(h.ctx, Wanted{Name: fmt.Sprintf("sp-%03d-%d", i, len(h.points))})
@@ -101,8 +101,8 @@ func (h *harbour) populate(t fatal, n int) {
 	h.report(t)
 }
 
-// report lets every service point that is connected say how it is.
-func (h *harbour) report(t fatal) {
+// report writes the reports of all connected service points.
+func (h *testFleet) report(t fatal) {
 	t.Helper()
 	if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 		for id, p := range h.points {
@@ -117,17 +117,17 @@ func (h *harbour) report(t fatal) {
 			if err := tx.Write("UPDATE service_point SET status = ? WHERE id = ?", Healthy, id); err != nil {
 				return err
 			}
-			states, err := h.f.desiredAt(tx, seat{id, 1})
+			states, err := h.f.desiredOfNode(tx, nodeID{id, 1})
 			if err != nil {
 				return err
 			}
-			p.obey(states[seat{id, 1}].Update)
+			p.applyOrder(states[nodeID{id, 1}].Update)
 			is, err := h.f.lockState(tx, id)
 			if err != nil {
 				return err
 			}
 			now := *is
-			if err := errors.Join(h.f.updated(tx, &now, &p.Report), h.f.writeState(tx, is, &now)); err != nil {
+			if err := errors.Join(h.f.applyUpdateReport(tx, &now, &p.Report), h.f.writeState(tx, is, &now)); err != nil {
 				return err
 			}
 		}
@@ -144,8 +144,8 @@ func boolean(b bool) int {
 	return 0
 }
 
-// obey does what the service point is to do: first it is being updated, and then it is.
-func (p *point) obey(u *checkin.Update) {
+// applyOrder applies an update order: the first call starts the update, the next one finishes it.
+func (p *point) applyOrder(u *checkin.Update) {
 	running := p.Update
 	switch p.Update = nil; {
 	case u == nil || u.Version == p.Version:
@@ -158,14 +158,14 @@ func (p *point) obey(u *checkin.Update) {
 	}
 }
 
-func (h *harbour) advance(t fatal) {
+func (h *testFleet) advance(t fatal) {
 	t.Helper()
 	if err := h.f.AdvanceRollouts(h.ctx, h.f.store.Update); err != nil {
 		t.Fatalf("advancing: %v", err)
 	}
 }
 
-func (h *harbour) start(t fatal, change func(*Plan)) string {
+func (h *testFleet) start(t fatal, change func(*Plan)) string {
 	t.Helper()
 	p := NewPlan()
 	p.Version = "2"
@@ -179,7 +179,7 @@ func (h *harbour) start(t fatal, change func(*Plan)) string {
 	return id
 }
 
-func (h *harbour) rollout(t fatal, id string) Rollout {
+func (h *testFleet) rollout(t fatal, id string) Rollout {
 	t.Helper()
 	r, err := h.f.Rollout(h.ctx, id)
 	if err != nil {
@@ -188,8 +188,8 @@ func (h *harbour) rollout(t fatal, id string) Rollout {
 	return r
 }
 
-// becomes goes on until a rollout has a status.
-func (h *harbour) becomes(t fatal, id, status string) Rollout {
+// advanceUntil advances until a rollout has a status.
+func (h *testFleet) advanceUntil(t fatal, id, status string) Rollout {
 	t.Helper()
 	for range 100 {
 		h.advance(t)
@@ -202,15 +202,15 @@ func (h *harbour) becomes(t fatal, id, status string) Rollout {
 	return Rollout{}
 }
 
-func (h *harbour) act(t fatal, id, action string) {
+func (h *testFleet) act(t fatal, id, action string) {
 	t.Helper()
 	if err := h.f.Act(h.ctx, id, action); err != nil {
 		t.Fatalf("%s: %v", action, err)
 	}
 }
 
-// each gives the service points of a rollout in order of their turns.
-func (h *harbour) members(t fatal, id string) (all []Member) {
+// members returns the service points of a rollout in the order of their turns.
+func (h *testFleet) members(t fatal, id string) (all []Member) {
 	t.Helper()
 	if err := h.f.Members(h.ctx, id, "", func(m Member) error {
 		all = append(all, m)
@@ -228,9 +228,9 @@ func onBoth(t *testing.T, run func(t *testing.T, database string)) {
 
 func TestRolloutInWaves(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 20)
-		id := h.start(t, nil) // waves of 1, 5 %, 25 % and the rest: 1, 1 (which is one already), 5, 20
-		r := h.becomes(t, id, RolloutDone)
+		h := newTestFleet(t, database, 20)
+		id := h.start(t, nil) // waves of 1, 5 %, 25 % and the rest: 1, 1 (done already), 5, 20
+		r := h.advanceUntil(t, id, RolloutDone)
 		if r.Counts[memberUpdated] != 20 || r.Total != 20 || r.WaveCount != 3 {
 			t.Errorf("done: %+v", r)
 		}
@@ -240,7 +240,7 @@ func TestRolloutInWaves(t *testing.T) {
 			}
 		}
 		h.act(t, id, "takeBack")
-		r = h.becomes(t, id, RolloutTakenBack)
+		r = h.advanceUntil(t, id, RolloutTakenBack)
 		if r.Counts[memberWentBack] != 20 {
 			t.Errorf("taken back: %+v", r)
 		}
@@ -263,13 +263,13 @@ func TestRolloutInWaves(t *testing.T) {
 	})
 }
 
-// TestHaltedRolloutCountsOn has service points fail that were being updated when the rollout was halted: the reason counts them.
+// TestHaltedRolloutCountsOn fails service points that were being updated when the rollout was halted: the reason counts them.
 func TestHaltedRolloutCountsOn(t *testing.T) {
-	h := newHarbour(t, "", 12)
+	h := newTestFleet(t, "", 12)
 	id := h.start(t, func(p *Plan) { p.MostAway, p.Waves = Amount{N: 12}, nil })
 	first, second := h.points[h.ids[0]], h.points[h.ids[1]]
 	first.fails, second.slow = true, true
-	if r := h.becomes(t, id, RolloutHalted); !strings.Contains(r.Reason, "1 of 12 service points failed") {
+	if r := h.advanceUntil(t, id, RolloutHalted); !strings.Contains(r.Reason, "1 of 12 service points failed") {
 		t.Fatalf("halted: %+v", r)
 	}
 	second.fails = true
@@ -282,14 +282,14 @@ func TestHaltedRolloutCountsOn(t *testing.T) {
 	}
 }
 
-// The first failure beyond what is allowed halts it; nobody else gets an order until it is resumed.
+// The first failure beyond the limit halts a rollout, and no more orders are given until it is resumed.
 func TestRolloutHalts(t *testing.T) {
-	h := newHarbour(t, "", 12)
+	h := newTestFleet(t, "", 12)
 	first := h.members(t, h.startPaused(t))[0].ServicePoint
 	id := h.only(t)
 	h.points[first].fails = true
 	h.act(t, id, "resume")
-	r := h.becomes(t, id, RolloutHalted)
+	r := h.advanceUntil(t, id, RolloutHalted)
 	if r.Counts[memberFailed] != 1 || r.Counts[memberWaiting] != 11 || !strings.Contains(r.Reason, "1 of 12 service points failed") {
 		t.Errorf("halted: %+v", r)
 	}
@@ -301,7 +301,7 @@ func TestRolloutHalts(t *testing.T) {
 		t.Errorf("it went on: %+v", r)
 	}
 	h.act(t, id, "resume")
-	if r := h.becomes(t, id, RolloutDone); r.Counts[memberUpdated] != 11 || r.Counts[memberFailed] != 1 {
+	if r := h.advanceUntil(t, id, RolloutDone); r.Counts[memberUpdated] != 11 || r.Counts[memberFailed] != 1 {
 		t.Errorf("done: %+v", r)
 	}
 	i, err := h.f.Get(h.ctx, first)
@@ -311,14 +311,14 @@ func TestRolloutHalts(t *testing.T) {
 	}
 }
 
-func (h *harbour) startPaused(t fatal) string {
+func (h *testFleet) startPaused(t fatal) string {
 	t.Helper()
 	id := h.start(t, nil)
 	h.act(t, id, "pause")
 	return id
 }
 
-func (h *harbour) only(t fatal) string {
+func (h *testFleet) only(t fatal) string {
 	t.Helper()
 	all, err := h.f.Rollouts(h.ctx)
 	if err != nil || len(all) != 1 {
@@ -327,9 +327,9 @@ func (h *harbour) only(t fatal) string {
 	return all[0].ID
 }
 
-// Nobody waits for who is away, or slow for ever; who was deleted, or was given another order, is left out.
+// A rollout does not wait for disconnected or slow service points. Deleted ones, and those with another order, are skipped.
 func TestRolloutGoesOn(t *testing.T) {
-	h := newHarbour(t, "", 6)
+	h := newTestFleet(t, "", 6)
 	id := h.start(t, func(p *Plan) { p.MostFailed, p.MostAway = Amount{N: 6}, Amount{N: 6} })
 	all := h.members(t, id)
 	away, slow, deleted, other := all[1].ServicePoint, all[2].ServicePoint, all[3].ServicePoint, all[4].ServicePoint
@@ -349,19 +349,19 @@ func TestRolloutGoesOn(t *testing.T) {
 	if err := h.f.Modify(h.ctx, other, InstanceChange{TargetVersion: &none}); err != nil {
 		t.Fatal(err)
 	}
-	h.now.pass(16 * time.Minute) // later than anybody has time
-	r := h.becomes(t, id, RolloutDone)
+	h.now.pass(16 * time.Minute) // longer than GiveUpSeconds
+	r := h.advanceUntil(t, id, RolloutDone)
 	if r.Counts[memberUpdated] != 2 || r.Counts[memberAway] != 1 || r.Counts[memberFailed] != 1 || r.Counts[memberSkipped] != 2 {
 		t.Errorf("done: %+v; %+v", r.Counts, h.members(t, id))
 	}
 	if i, err := h.f.Get(h.ctx, away); err != nil || i.TargetVersion != "" || i.UpdateStatus != checkin.UpdateOK {
 		t.Errorf("who is away has an order: %+v, %v", i, err)
 	}
-	// It is resumed for who was away.
+	// Resume it for the service point that was away.
 	h.points[away].connected = true
 	h.report(t)
 	h.act(t, id, "resume")
-	if r := h.becomes(t, id, RolloutDone); r.Counts[memberUpdated] != 3 || r.Counts[memberAway] != 0 {
+	if r := h.advanceUntil(t, id, RolloutDone); r.Counts[memberUpdated] != 3 || r.Counts[memberAway] != 0 {
 		t.Errorf("resumed: %+v; %+v", r.Counts, h.members(t, id))
 	}
 	if err := h.f.Act(h.ctx, id, "resume"); !problem.Is(err, "RolloutState") {
@@ -369,24 +369,24 @@ func TestRolloutGoesOn(t *testing.T) {
 	}
 }
 
-// Where nobody of the first wave could be updated nothing is known of the version, and the next wave does not begin by itself.
-func TestRolloutOfWhomNothingIsKnown(t *testing.T) {
-	h := newHarbour(t, "", 5)
+// If no service point of the first wave was updated, the next wave does not start by itself.
+func TestFirstWaveWithoutUpdates(t *testing.T) {
+	h := newTestFleet(t, "", 5)
 	id := h.startPaused(t)
 	h.points[h.members(t, id)[0].ServicePoint].connected = false
 	h.report(t)
 	h.act(t, id, "resume")
-	if r := h.becomes(t, id, RolloutHalted); !strings.Contains(r.Reason, "nobody was updated by the end of wave 1") ||
+	if r := h.advanceUntil(t, id, RolloutHalted); !strings.Contains(r.Reason, "nobody was updated by the end of wave 1") ||
 		r.Counts[memberWaiting] != 4 {
 		t.Errorf("halted: %+v", r)
 	}
 	h.act(t, id, "resume")
-	h.becomes(t, id, RolloutDone)
+	h.advanceUntil(t, id, RolloutDone)
 }
 
-// Who has the version already is in no wave.
+// Service points that have the version already are in no wave.
 func TestRolloutBesideOthers(t *testing.T) {
-	h := newHarbour(t, "", 4)
+	h := newTestFleet(t, "", 4)
 	for _, p := range h.points {
 		p.Version = "2"
 		break
@@ -398,36 +398,36 @@ func TestRolloutBesideOthers(t *testing.T) {
 			t.Errorf("left out: %+v", m)
 		}
 	}
-	if r := h.becomes(t, id, RolloutDone); r.Counts[memberUpdated] != 3 || r.Counts[memberSkipped] != 1 {
+	if r := h.advanceUntil(t, id, RolloutDone); r.Counts[memberUpdated] != 3 || r.Counts[memberSkipped] != 1 {
 		t.Errorf("done: %+v", r)
 	}
 }
 
-// A rollout that nobody was updated by says so.
-func TestRolloutOfNobody(t *testing.T) {
-	h := newHarbour(t, "", 2)
+// A rollout without any update says so.
+func TestRolloutWithoutUpdates(t *testing.T) {
+	h := newTestFleet(t, "", 2)
 	for _, p := range h.points {
 		p.Version = "2"
 	}
 	h.report(t)
-	if r := h.becomes(t, h.start(t, nil), RolloutDone); r.Reason != "there was nothing to do: all of 2 service points were skipped" {
+	if r := h.advanceUntil(t, h.start(t, nil), RolloutDone); r.Reason != "there was nothing to do: all of 2 service points were skipped" {
 		t.Errorf("where all have the version it is %+v", r)
 	}
 	for _, p := range h.points {
 		p.Version, p.fails = "1", true
 	}
 	h.report(t)
-	r := h.becomes(t, h.start(t, func(p *Plan) { p.Waves, p.MostFailed = []Amount{{100, true}}, Amount{N: 2} }), RolloutDone)
+	r := h.advanceUntil(t, h.start(t, func(p *Plan) { p.Waves, p.MostFailed = []Amount{{100, true}}, Amount{N: 2} }), RolloutDone)
 	if r.Reason != "none of 2 service points was updated" {
 		t.Errorf("where all fail it is %+v", r)
 	}
 }
 
-// A rollout is taken back also where more are lost than may be away, and where the releases are gone: nobody keeps the order.
-func TestTakenBackFromWorse(t *testing.T) {
-	h := newHarbour(t, "", 8)
+// A rollout can be rolled back even if more service points are lost than may be away, and if the releases are missing.
+func TestRollbackWithManyLost(t *testing.T) {
+	h := newTestFleet(t, "", 8)
 	id := h.start(t, func(p *Plan) { p.MostAway = Amount{N: 2} })
-	h.becomes(t, id, RolloutDone)
+	h.advanceUntil(t, id, RolloutDone)
 	lost := 0
 	for _, p := range h.points {
 		if lost < 4 {
@@ -450,13 +450,13 @@ func TestTakenBackFromWorse(t *testing.T) {
 		}
 	}
 	h.now.pass(16 * time.Minute)
-	if r := h.becomes(t, id, RolloutTakenBack); r.Counts[memberFailed] != 4 {
+	if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberFailed] != 4 {
 		t.Errorf("taken back: %+v", r)
 	}
 }
 
 func TestTakenBackWithoutReleases(t *testing.T) {
-	h := newHarbour(t, "", 3)
+	h := newTestFleet(t, "", 3)
 	for _, p := range h.points {
 		p.slow = true
 	}
@@ -464,7 +464,7 @@ func TestTakenBackWithoutReleases(t *testing.T) {
 	h.advance(t)
 	h.f.releases = func() (release.State, error) { return release.State{}, release.ErrNone }
 	h.act(t, id, "takeBack")
-	if r := h.becomes(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 3 {
+	if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 3 {
 		t.Errorf("taken back: %+v; %+v", r, h.members(t, id))
 	}
 	for at := range h.points {
@@ -475,7 +475,7 @@ func TestTakenBackWithoutReleases(t *testing.T) {
 }
 
 func TestRolloutInWindows(t *testing.T) {
-	h := newHarbour(t, "", 3)
+	h := newTestFleet(t, "", 3)
 	id := h.start(t, func(p *Plan) { p.Windows = []Window{{From: "22:00", To: "23:00"}} })
 	for range 5 {
 		h.advance(t)
@@ -485,11 +485,11 @@ func TestRolloutInWindows(t *testing.T) {
 		t.Errorf("outside of its window it went on: %+v", r)
 	}
 	h.now.pass(13*time.Hour + 10*time.Minute)
-	h.becomes(t, id, RolloutDone)
+	h.advanceUntil(t, id, RolloutDone)
 }
 
 func TestRefusedRollouts(t *testing.T) {
-	h := newHarbour(t, "", 2)
+	h := newTestFleet(t, "", 2)
 	for why, change := range map[string]func(*Plan){
 		"there is no release":      func(p *Plan) { p.Version = "3" },
 		"version: is needed":       func(p *Plan) { p.Version = "" },
@@ -526,10 +526,10 @@ func TestRefusedRollouts(t *testing.T) {
 	}
 }
 
-// A rollout that begins, and one that is to go on, is looked at at once.
+// A new or resumed rollout is handled at once.
 func TestRolloutsBeginAtOnce(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "", 3)
+	h := newTestFleet(t, "", 3)
 	begun := func(want bool, what string) {
 		t.Helper()
 		select {
@@ -556,10 +556,10 @@ func TestRolloutsBeginAtOnce(t *testing.T) {
 	begun(false, "nothing more")
 }
 
-// Where an update has ended, well or not, a rollout may go on; what else moves it does not wait for.
+// A finished update, successful or not, triggers the rollouts; other moves do not.
 func TestUpdatesEnd(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "", 2)
+	h := newTestFleet(t, "", 2)
 	for _, one := range []struct {
 		field, after string
 		want         bool
@@ -569,7 +569,7 @@ func TestUpdatesEnd(t *testing.T) {
 	} {
 		for _, wrong := range []error{errors.New("it is taken back"), nil} {
 			err := h.f.change(h.ctx, func(tx *store.Tx) error {
-				return errors.Join(h.f.moved(tx, h.ids[0], one.field, "", one.after), wrong)
+				return errors.Join(h.f.recordMove(tx, h.ids[0], one.field, "", one.after), wrong)
 			})
 			if !errors.Is(err, wrong) {
 				t.Fatal(err)
@@ -585,11 +585,11 @@ func TestUpdatesEnd(t *testing.T) {
 	}
 }
 
-// Who has an order is told behind all others, and at the latest a while after the first.
-func TestOrdersAreTold(t *testing.T) {
+// Check-ins of service points with orders are woken after all orders are written, and at the latest a while after the first one.
+func TestPendingWakes(t *testing.T) {
 	t.Parallel()
 	told := make(chan string, 10)
-	u := untold{wake: func(id string) { told <- id }}
+	u := pendingWakes{wake: func(id string) { told <- id }}
 	u.add(nil)
 	u.add([]string{"a", "b"})
 	u.add([]string{"c"})
@@ -598,23 +598,23 @@ func TestOrdersAreTold(t *testing.T) {
 		t.Errorf("%s is told at once", id)
 	default:
 	}
-	for _, want := range []string{"a", "b", "c"} { // by its timer
+	for _, want := range []string{"a", "b", "c"} { // woken by the timer
 		if id := <-told; id != want {
 			t.Errorf("%s is told, and not %s", id, want)
 		}
 	}
 	u.add([]string{"d"})
-	u.tell()
-	u.tell()
+	u.wakeAll()
+	u.wakeAll()
 	if id := <-told; id != "d" || len(told) > 0 {
 		t.Errorf("%s is told, and %d more", id, len(told))
 	}
 }
 
-// Who takes part in a rollout is whom the list has, whatever the filter names.
-func TestCandidatesAreThoseOfTheList(t *testing.T) {
+// The members of a rollout are the service points in the list with the same filter.
+func TestCandidatesMatchList(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "", 6)
+	h := newTestFleet(t, "", 6)
 	h.points[h.ids[1]].connected = false
 	h.report(t)
 	if err := h.f.change(h.ctx, func(tx *store.Tx) error {
@@ -625,7 +625,7 @@ func TestCandidatesAreThoseOfTheList(t *testing.T) {
 	if _, err := h.f.Create(h.ctx, Wanted{Name: "waiting"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, later := range []time.Duration{0, 1000 * time.Hour} { // and behind that registration keys have expired
+	for _, later := range []time.Duration{0, 1000 * time.Hour} { // also after the registration keys have expired
 		h.now.pass(later)
 		for _, f := range []Filter{{}, {Status: Healthy}, {Status: Waiting}, {Status: Expired}, {Version: "1"}, {NameContains: "SP-00"},
 			{Labels: map[string]string{"site": "oslo"}}, {Labels: map[string]string{"site": ""}, Status: Healthy}, {Name: "waiting", Named: true},
@@ -645,10 +645,10 @@ func TestCandidatesAreThoseOfTheList(t *testing.T) {
 	}
 }
 
-// A percentage of those who may be away is of all that take part, also where most had not their turn when it was taken back.
-func TestAwayIsOfAllWhenTakenBack(t *testing.T) {
+// A percentage of mostAway is of all members, even if most had not had their turn before the rollback.
+func TestMostAwayInRollback(t *testing.T) {
 	t.Parallel()
-	h := newHarbour(t, "", 40)
+	h := newTestFleet(t, "", 40)
 	for _, p := range h.points {
 		p.slow = true
 	}
@@ -665,10 +665,10 @@ func TestAwayIsOfAllWhenTakenBack(t *testing.T) {
 	}
 }
 
-// A step is taken in several transactions, as long as the rollout is what it was; its status moves with the last of them.
-func TestStepInParts(t *testing.T) {
+// A step is applied in several transactions while the rollout is unchanged; the last one changes its status.
+func TestStepInSeveralTransactions(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 5)
+		h := newTestFleet(t, database, 5)
 		h.f.movedAtOnce = 2
 		id := h.start(t, func(p *Plan) { p.Waves, p.MostAway = []Amount{{100, true}}, Amount{100, true} })
 		var sizes []int
@@ -684,7 +684,7 @@ func TestStepInParts(t *testing.T) {
 		if err := h.f.AdvanceRollouts(h.ctx, counted); err != nil {
 			t.Fatal(err)
 		}
-		// The third transaction finds it paused, and changes nothing.
+		// The third transaction finds the rollout paused, and changes nothing.
 		if fmt.Sprint(sizes) != "[2 4 4]" || status != RolloutPaused {
 			t.Errorf("so many were moved: %v, and it is %s", sizes, status)
 		}

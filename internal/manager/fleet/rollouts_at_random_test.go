@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happens to service points and rollouts, never are more away than may be, and no wave begins before those before it are over.
-func TestRolloutsNeverDoTooMuch(t *testing.T) {
+// Whatever happens to service points and rollouts, at most mostAway are away, and no wave starts before the earlier ones are over.
+func TestRandomRollouts(t *testing.T) {
 	t.Parallel()
-	s := newHarbour(t, "", 0)
+	s := newTestFleet(t, "", 0)
 	rapid.Check(t, func(t *rapid.T) {
-		h := &harbour{f: s.f, ctx: s.ctx, now: s.now, points: map[string]*point{}}
-		defer func() { // as if there had been nothing
+		h := &testFleet{f: s.f, ctx: s.ctx, now: s.now, points: map[string]*point{}}
+		defer func() { // restore the initial state
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 				for _, table := range []string{"service_point", "presence", "rollout", "rollout_member", "fleet_event"} {
 					if err := tx.Write("DELETE FROM " + table); err != nil {
@@ -47,7 +47,7 @@ func TestRolloutsNeverDoTooMuch(t *testing.T) {
 			}
 			switch rapid.IntRange(0, 15).Draw(t, "somebody") {
 			case 0:
-				_ = h.f.Act(h.ctx, id, "pause") // refused where it does not run
+				_ = h.f.Act(h.ctx, id, "pause") // rejected if it is not running
 			case 1, 2:
 				_ = h.f.Act(h.ctx, id, "resume")
 			case 3:

@@ -6,22 +6,22 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// pointState is what is written of a service point when it reports.
+// pointState is the state of a service point that its reports change.
 type pointState struct {
 	id, status, variant               string
 	generation, acknowledged, desired int64
 	update                            updatable
 	nodeCount                         int64
-	// several says that it may have several nodes, connected that it is, logs that somebody waits for the end of a log.
+	// several means that it may have several nodes, connected that it is connected, logs that a log excerpt is requested.
 	several, connected, logs bool
-	// The report that is kept; sequence is 0 and the others are empty where there is none.
+	// sequence, digest and body are those of the stored report. Without a report sequence is 0 and the others are empty.
 	sequence     int64
 	digest, body string
 	applications []deployed
 }
 
-// lockStates reads how service points stand, by their ids, of which there are up to mostTogether in their order. They are locked, for
-// which it waits, or leaves those out that somebody else has locked.
+// lockStates reads and locks up to maxBatch service points by their ids. With waits it waits for rows that are locked by others; otherwise
+// it leaves them out.
 func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[string]*pointState, err error) {
 	all = make(map[string]*pointState, len(ids))
 	locking := tx.Locking()
@@ -39,7 +39,7 @@ func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[st
 		" FROM service_point WHERE id IN ", " ORDER BY id"+locking); err != nil {
 		return nil, err
 	}
-	// Not with the statement before: of what it does not lock it would see how that was before it waited for a lock.
+	// This is a second statement, because the first one would return values of unlocked tables from before it waited for a lock.
 	if err := eachOf(tx, ids, func(scan func(...any) error) error {
 		var id, digest, body string
 		var connected, sequence int64
@@ -59,13 +59,13 @@ func (s *Service) lockStates(tx *store.Tx, ids []string, waits bool) (all map[st
 	})
 }
 
-// known is what a check-in of one of its nodes needs to know.
-func (is *pointState) known(at seat) row {
+// rowFor returns the row that a check-in of a node needs.
+func (is *pointState) rowFor(at nodeID) row {
 	return row{status: is.status, desired: is.desired, acknowledged: is.acknowledged, generation: is.generation, sequence: is.sequence,
 		digest: is.digest, reported: is.body != "", logs: is.logs, several: is.several, at: at}
 }
 
-// lockState reads how one service point stands. It is locked.
+// lockState reads and locks one service point.
 func (s *Service) lockState(tx *store.Tx, id string) (*pointState, error) {
 	all, err := s.lockStates(tx, []string{id}, true)
 	if err == nil && all[id] == nil {
@@ -74,21 +74,21 @@ func (s *Service) lockState(tx *store.Tx, id string) (*pointState, error) {
 	return all[id], err
 }
 
-// appliedMember is the generation that a report says is in force. No text in a report has it, as quotation marks are escaped there.
+// appliedMember precedes the applied generation in a report. Texts in a report cannot contain it, as their quotation marks are escaped.
 const appliedMember = `"applied":`
 
-// withoutApplied is a report without the generation that is in force.
+// withoutApplied returns a report without the applied generation.
 func withoutApplied(body string) string {
 	head, tail, _ := strings.Cut(body, appliedMember)
 	return head + strings.TrimLeft(tail, "0123456789")
 }
 
-// writeState writes how a service point stands now, which it stood otherwise before.
+// writeState writes the values that differ between before and now.
 func (s *Service) writeState(tx *store.Tx, before, now *pointState) error {
-	// What lists show, or find it by; the rest moves with every order, and nobody looks for it.
+	// These are the values that lists show or filter by. The others change with every order, and lists do not use them.
 	shows := withoutApplied(now.body) != withoutApplied(before.body) || now.status != before.status || now.variant != before.variant ||
 		now.update != before.update
-	if shows { // of an update a report changes all but which order it is
+	if shows { // a report changes every column of an update except update_asked
 		tx.Touch(rowsTopic)
 		u := &now.update
 		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, desired = ?, status = ?, variant = ?, version = ?, "+
@@ -110,14 +110,14 @@ func (s *Service) writeState(tx *store.Tx, before, now *pointState) error {
 		"sequence = excluded.sequence, digest = excluded.digest, body = excluded.body", now.id, now.sequence, now.digest, now.body)
 }
 
-// redesire lets a service point ask again what it is to run.
-func (s *Service) redesire(tx *store.Tx, now *pointState) {
+// renewDesired assigns a new generation to the desired state, so that the service point asks for it again.
+func (s *Service) renewDesired(tx *store.Tx, now *pointState) {
 	tx.Touch(store.Detail(topic, now.id))
 	now.desired = s.nextGenerationOf(now.desired)
 }
 
-// eachApplication gives fn the applications of service points, of which there are up to mostTogether: those of one in the order in which
-// they came.
+// eachApplication calls fn for the applications of up to maxBatch service points, those of one service point in the order of their
+// creation.
 func eachApplication(tx *store.Tx, ids []string, fn func(deployed)) error {
 	return eachOf(tx, ids, func(scan func(...any) error) error {
 		d, err := scanApplication(scan)
@@ -128,7 +128,7 @@ func eachApplication(tx *store.Tx, ids []string, fn func(deployed)) error {
 	}, selectApplications+"WHERE service_point IN ", " ORDER BY created, id")
 }
 
-// applicationsOf reads the applications of a service point, in the order in which they came.
+// applicationsOf reads the applications of a service point in the order of their creation.
 func applicationsOf(tx *store.Tx, servicePoint string) (all []deployed, err error) {
 	return all, tx.Each(func(scan func(...any) error) error {
 		d, err := scanApplication(scan)

@@ -16,7 +16,7 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-// StreamSource is where the records of a batch come from. Application is the id of an application; empty for the agent itself.
+// StreamSource is the source of the records of a batch. Application is the id of an application; empty for the agent itself.
 type StreamSource struct {
 	ServicePoint string
 	Node         int64
@@ -25,36 +25,37 @@ type StreamSource struct {
 
 // StreamTaker applies the records of one kind.
 type StreamTaker struct {
-	// Decode reads a record, and refuses one that cannot be applied with a problem that names the field. It runs before any transaction.
+	// Decode parses a record. It returns a problem that names the field if the record cannot be applied. It runs before any transaction.
 	Decode func(record json.RawMessage) (any, error)
-	// Apply applies records, as Decode gave them, in a transaction that may be repeated. A record comes once, and those of a source in their
-	// order.
+	// Apply applies records, as returned by Decode, in a transaction that may be repeated. Each record arrives once, and those of a source
+	// in order.
 	Apply func(tx *store.Tx, from StreamSource, records []any) error
 }
 
-// TakeStream has the records of a kind applied by a taker. It is called before the first batch comes.
+// TakeStream registers the taker of a kind of records. It must be called before the first batch arrives.
 func (s *Service) TakeStream(kind string, t StreamTaker) { s.streams.takers[kind] = t }
 
-// ObserveStream has the records counted that are applied, and those that their sources gave up. It is called before the first batch comes.
+// ObserveStream sets the function that counts applied records and records dropped by their sources. It must be called before the first
+// batch arrives.
 func (s *Service) ObserveStream(observe func(kind string, applied int, lost int64)) {
 	s.streams.observe = observe
 }
 
-// streams are the batches that wait to be applied. As many as wait are applied in one transaction.
+// streams is the queue of batches. All waiting batches, up to maxBatch, are applied in one transaction.
 type streams struct {
 	takers  map[string]StreamTaker
 	observe func(kind string, applied int, lost int64)
-	// waiting are the batches in the order in which they came, writing says that a goroutine applies some. Guarded by Service.mu.
+	// waiting are the batches in the order of arrival. writing means that a goroutine applies some. Guarded by Service.mu.
 	waiting []*pendingBatch
 	writing bool
 }
 
-// pendingBatch is a batch that waits.
+// pendingBatch is a batch that waits to be applied.
 type pendingBatch struct {
 	stream.Batch
 	from    StreamSource
 	records []any
-	// next is the answer, applied and lost what was counted, err why it was not applied; done is closed behind that.
+	// next is the next expected record, applied and lost are the counts, err is the error. done is closed after they are set.
 	next    int64
 	applied int
 	lost    int64
@@ -62,17 +63,17 @@ type pendingBatch struct {
 	done    chan struct{}
 }
 
-// Bounds of the batches that wait, and for how long a source waits where there are more.
+// maxBatches is the number of waiting batches, overloadWait the delay asked of a source if there are more.
 const (
-	mostBatches = 1024
-	behindWait  = time.Second
+	maxBatches   = 1024
+	overloadWait = time.Second
 )
 
-// errStreamMoved is the refusal of a batch whose source has sent another one to another manager at the same time.
+// errStreamMoved rejects a batch whose source has sent another batch to another manager at the same time.
 var errStreamMoved = problem.Conflict("StreamMoved", "another batch of the same source was applied meanwhile: send it again")
 
-// TakeBatch applies a batch of records of the service point whose certificate is shown, and acknowledges it once that is committed. Records
-// that were applied before are passed over. A kind that this manager does not know is refused: its source keeps the records.
+// TakeBatch applies a batch of records from the service point of the certificate, and acknowledges it after the commit. Records applied
+// before are skipped. An unknown kind is rejected, so that its source keeps the records.
 func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stream.Batch) (a stream.Answer, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
@@ -84,7 +85,7 @@ func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stre
 	if err := s.Know(ctx, shown); err != nil {
 		return a, err
 	}
-	at := seatOf(shown)
+	at := nodeIDOf(shown)
 	w := &pendingBatch{Batch: b, from: StreamSource{at.id, at.node, b.Application}, done: make(chan struct{})}
 	for i, text := range b.Records {
 		record, err := taker.Decode(text)
@@ -94,20 +95,20 @@ func (s *Service) TakeBatch(ctx context.Context, shown *x509.Certificate, b stre
 		w.records = append(w.records, record)
 	}
 	if !s.queueBatch(w) {
-		return stream.Answer{Next: b.First, WaitMillis: behindWait.Milliseconds()}, nil
+		return stream.Answer{Next: b.First, WaitMillis: overloadWait.Milliseconds()}, nil
 	}
-	<-w.done // within lookTime
+	<-w.done // within batchTimeout
 	if w.err == nil && s.streams.observe != nil {
 		s.streams.observe(b.Kind, w.applied, w.lost)
 	}
 	return stream.Answer{Next: w.next}, w.err
 }
 
-// queueBatch has a batch applied; it reports false where too many wait.
+// queueBatch enqueues a batch. It reports false if too many are waiting.
 func (s *Service) queueBatch(w *pendingBatch) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.streams.waiting) >= mostBatches {
+	if len(s.streams.waiting) >= maxBatches {
 		return false
 	}
 	s.streams.waiting = append(s.streams.waiting, w)
@@ -118,11 +119,11 @@ func (s *Service) queueBatch(w *pendingBatch) bool {
 	return true
 }
 
-// applyWaiting applies what waits, until nothing does.
+// applyWaiting applies waiting batches until the queue is empty.
 func (s *Service) applyWaiting() {
 	for {
 		s.mu.Lock()
-		some := s.streams.waiting[:min(mostTogether, len(s.streams.waiting))]
+		some := s.streams.waiting[:min(maxBatch, len(s.streams.waiting))]
 		s.streams.waiting = slices.Clone(s.streams.waiting[len(some):])
 		s.streams.writing = len(some) > 0
 		s.mu.Unlock()
@@ -136,15 +137,15 @@ func (s *Service) applyWaiting() {
 	}
 }
 
-// applyTogether applies batches in one transaction or, where one of them cannot be applied, each in one of its own.
+// applyTogether applies batches in one transaction. If this fails because of one of them, it applies each in a transaction of its own.
 func (s *Service) applyTogether(some []*pendingBatch) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	slices.SortStableFunc(some, func(a, b *pendingBatch) int { // in one order everywhere: no two transactions wait for each other
+	slices.SortStableFunc(some, func(a, b *pendingBatch) int { // in the same order everywhere, so that transactions do not deadlock
 		return cmp.Or(cmp.Compare(a.from.ServicePoint, b.from.ServicePoint), cmp.Compare(a.from.Node, b.from.Node),
 			cmp.Compare(a.from.Application, b.from.Application), cmp.Compare(a.Kind, b.Kind))
 	})
-	err := guarded(func() error {
+	err := catchPanic(func() error {
 		return s.withEvents(s.ownRows)(ctx, store.Author{}, func(tx *store.Tx) error {
 			for _, w := range some {
 				if err := s.applyBatch(tx, w); err != nil {
@@ -154,7 +155,7 @@ func (s *Service) applyTogether(some []*pendingBatch) {
 			return nil
 		})
 	})
-	if len(some) > 1 && ofOne(ctx, err) {
+	if len(some) > 1 && mayConcernOne(ctx, err) {
 		for _, w := range some {
 			s.applyTogether([]*pendingBatch{w})
 		}
@@ -165,7 +166,7 @@ func (s *Service) applyTogether(some []*pendingBatch) {
 	}
 }
 
-// applyBatch applies what is new of a batch, and notes how far its source has come.
+// applyBatch applies the new records of a batch and writes the position of its source.
 func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 	key := []any{w.from.ServicePoint, w.from.Node, w.from.Application, w.Kind}
 	var spool string
@@ -177,7 +178,7 @@ func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 		return err
 	}
 	before := next
-	if !begins && spool != w.Spool { // its source numbers anew, from where it likes
+	if !begins && spool != w.Spool { // the source has started a new numbering
 		next = w.First
 	}
 	skip := min(max(0, next-w.First), int64(len(w.records)))
@@ -186,7 +187,7 @@ func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 	if w.applied == 0 {
 		return nil
 	}
-	if err := stays(tx, w.from); err != nil {
+	if err := checkSource(tx, w.from); err != nil {
 		return err
 	}
 	if err := s.streams.takers[w.Kind].Apply(tx, w.from, w.records[skip:]); err != nil {
@@ -206,9 +207,9 @@ func (s *Service) applyBatch(tx *store.Tx, w *pendingBatch) error {
 	return err
 }
 
-// stays refuses what comes from a service point, or from an application of one, that does not exist. The service point stays until the
+// checkSource returns an error if a service point or its application does not exist. The service point cannot be deleted until the
 // transaction ends.
-func stays(tx *store.Tx, from StreamSource) error {
+func checkSource(tx *store.Tx, from StreamSource) error {
 	var there int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Staying(), from.ServicePoint).Scan(&there)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -225,8 +226,8 @@ func stays(tx *store.Tx, from StreamSource) error {
 	return err
 }
 
-// takesEvents applies records of the kind stream.Events: they are listed with the moves of their service point.
-func (s *Service) takesEvents() StreamTaker {
+// eventTaker returns the taker of records of the kind stream.Events. They are listed with the moves of their service point.
+func (s *Service) eventTaker() StreamTaker {
 	return StreamTaker{
 		Decode: func(text json.RawMessage) (any, error) {
 			var e stream.Event
@@ -249,7 +250,7 @@ func (s *Service) takesEvents() StreamTaker {
 				if !ok {
 					return fmt.Errorf("%T is not an event", one)
 				}
-				if from.Application != "" { // it speaks for itself alone
+				if from.Application != "" { // an application reports only about itself
 					e.Application = cmp.Or(name, "unknown") + "/" + from.Application
 				}
 				if e.Application != "" {

@@ -6,11 +6,11 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Taken back, a rollout leaves those alone that somebody has given another order meanwhile, and those of which nothing is known from
-// before: neither holds it up.
-func TestTakenBackAreItsOwn(t *testing.T) {
+// A rollback skips service points that have received another order meanwhile, and those without a known previous version. It does not wait
+// for them.
+func TestRollbackKeepsOtherOrders(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
-		h := newHarbour(t, database, 4)
+		h := newTestFleet(t, database, 4)
 		write := func(query string, args ...any) {
 			t.Helper()
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error { return tx.Write(query, args...) }); err != nil {
@@ -18,7 +18,7 @@ func TestTakenBackAreItsOwn(t *testing.T) {
 			}
 		}
 		id := h.start(t, func(p *Plan) { p.Waves = nil })
-		h.becomes(t, id, RolloutDone)
+		h.advanceUntil(t, id, RolloutDone)
 		later, ordered, unknown := h.ids[0], h.ids[1], h.ids[2]
 		write("UPDATE service_point SET version = '9' WHERE id = ?", later)
 		h.points[later].Version = "9"
@@ -30,7 +30,7 @@ func TestTakenBackAreItsOwn(t *testing.T) {
 		for _, m := range h.members(t, id) {
 			states[m.ServicePoint] = m
 		}
-		for at, want := range map[string]string{later: anotherOrder, ordered: anotherOrder,
+		for at, want := range map[string]string{later: reasonOtherOrder, ordered: reasonOtherOrder,
 			unknown: "nothing is known of the version from before"} {
 			if m := states[at]; m.State != memberSkipped || m.Reason != want {
 				t.Errorf("%s is %+v, want %s", at, m, want)
@@ -39,7 +39,7 @@ func TestTakenBackAreItsOwn(t *testing.T) {
 		if m := states[h.ids[3]]; m.State != memberGoingBack {
 			t.Errorf("the one that is to go back is %+v", m)
 		}
-		if r := h.becomes(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 1 || r.Counts[memberSkipped] != 3 {
+		if r := h.advanceUntil(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 1 || r.Counts[memberSkipped] != 3 {
 			t.Errorf("it ends as %+v", r)
 		}
 	})

@@ -9,7 +9,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// nextStatuses are the moves of an application's status (spec.md section 3, and the design's transitions). Each of them is an event.
+// nextStatuses are the transitions of an application's status (spec.md section 3, and the design's transitions). Each transition is an
+// event.
 var nextStatuses = map[string][]string{
 	checkin.Deploying:    {checkin.Healthy, checkin.DeployFailed, checkin.Deleted},
 	checkin.Healthy:      {checkin.Unhealthy, checkin.Deleted},
@@ -18,9 +19,9 @@ var nextStatuses = map[string][]string{
 	checkin.Deleted:      {},
 }
 
-// way gives the moves that lead from one status to another, the shortest way; ok is false where there is none. What lies in between
-// has happened at the service point, and was not reported.
-func way(from, to string) (steps []string, ok bool) {
+// statusPath returns the shortest path of transitions from one status to another, without from; ok is false if there is none. The
+// transitions in between happened at the service point and were not reported.
+func statusPath(from, to string) (steps []string, ok bool) {
 	before := map[string]string{from: ""}
 	for next := []string{from}; len(next) > 0; next = next[1:] {
 		if next[0] == to {
@@ -40,22 +41,22 @@ func way(from, to string) (steps []string, ok bool) {
 	return nil, false
 }
 
-// fieldOf names a field of an application in events.
+// fieldOf returns the name of an application's field in events.
 func fieldOf(name, application, field string) string {
 	return "applications/" + name + "/" + application + "/" + field
 }
 
-// moves records how an application moves: from its status to another one, with the reasons for where it comes to, and from one
-// updateStatus to another one.
-func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore string, reasons ...string) error {
-	steps, _ := way(d.Status, status)
+// recordApplicationMoves records the transitions of an application to a new status, with the reasons for the last one, and the change of
+// its updateStatus.
+func (s *Service) recordApplicationMoves(tx *store.Tx, d deployed, status, update, updateBefore string, reasons ...string) error {
+	steps, _ := statusPath(d.Status, status)
 	before := d.Status
 	for _, next := range steps {
 		var why []string
 		if next == status {
 			why = reasons
 		}
-		if err := s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldStatus), before, next, why...); err != nil {
+		if err := s.recordMove(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldStatus), before, next, why...); err != nil {
 			return err
 		}
 		before = next
@@ -63,22 +64,23 @@ func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore s
 	if update == updateBefore {
 		return nil
 	}
-	return s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
+	return s.recordMove(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
 }
 
-// reported takes over what a service point says of its applications; r is nil where it has only acknowledged a generation.
-func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) error {
-	if err := s.anycastMoved(tx, is.id, is.applications, r); err != nil {
+// applyApplicationReports applies a report to the applications of a service point. r is nil if the service point has only acknowledged a
+// generation.
+func (s *Service) applyApplicationReports(tx *store.Tx, is *pointState, r *checkin.Report) error {
+	if err := s.recordAnycastMoves(tx, is.id, is.applications, r); err != nil {
 		return err
 	}
 	for _, d := range is.applications {
-		now := d.after(is.acknowledged, r)
+		now := d.afterReport(is.acknowledged, r)
 		if now.Status == d.Status && now.UpdateStatus == d.UpdateStatus && now.conditions == d.conditions && now.Version == d.Version &&
 			now.TargetVersion == d.TargetVersion {
 			continue
 		}
 		tx.Touch(rowsTopic)
-		if err := s.moves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
+		if err := s.recordApplicationMoves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
 			return err
 		}
 		deleted := int64(0)
@@ -90,12 +92,12 @@ func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) erro
 			return err
 		}
 		if now.Version != d.Version {
-			if s.desiredOf(now).Version != s.desiredOf(d).Version { // another one is not to be missed any more
-				s.redesire(tx, is)
+			if s.desiredOf(now).Version != s.desiredOf(d).Version { // the desired version has changed
+				s.renewDesired(tx, is)
 			}
 			all := s.movesIn(tx)
 			all.logged = append(all.logged, func() {
-				s.log.Info("an application has another version", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Version,
+				s.log.Info("application version changed", "servicePoint", is.id, "application", d.ID, "name", d.Name, "from", d.Version,
 					"to", now.Version)
 			})
 		}
@@ -103,8 +105,9 @@ func (s *Service) reported(tx *store.Tx, is *pointState, r *checkin.Report) erro
 	return nil
 }
 
-// after is what an application is when its service point has reported. r is nil where it has only acknowledged a generation.
-func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
+// afterReport returns the application after a report of its service point. r is nil if the service point has only acknowledged a
+// generation.
+func (d deployed) afterReport(acknowledged int64, r *checkin.Report) deployed {
 	if d.Status == checkin.Deleted {
 		return d
 	}
@@ -127,22 +130,22 @@ func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
 		return d
 	}
 	a := r.Applications[i]
-	if r.Applied < d.generation && d.Status == checkin.Deploying { // what it says is of what was asked for before
+	if r.Applied < d.generation && d.Status == checkin.Deploying { // the report is about the generation before
 		return d
 	}
-	_, ok := way(d.Status, a.Status)
+	_, ok := statusPath(d.Status, a.Status)
 	switch {
 	case ok && a.Status != checkin.Deleted:
 		d.Status = a.Status
-	case a.Status == checkin.Deploying || a.Status == checkin.DeployFailed: // anew, on a machine that has lost what it had
+	case a.Status == checkin.Deploying || a.Status == checkin.DeployFailed: // it is deployed anew on a machine that has lost its state
 		d.Status = checkin.Unhealthy
 	}
 	if text, err := json.Marshal(append([]string{}, a.ErrorConditions...)); err == nil {
 		d.conditions, d.ErrorConditions = string(text), a.ErrorConditions
 	}
-	if a.Version != d.Version && checkVersion("version", a.Version) == nil { // it came with a release of the service point
+	if a.Version != d.Version && checkVersion("version", a.Version) == nil { // it was installed with a release of the service point
 		d.Version = a.Version
-		if d.TargetVersion != "" { // whether that is it, or one that has been overtaken
+		if d.TargetVersion != "" { // the update has reached its target, or was superseded
 			d.TargetVersion, d.UpdateStatus = "", ""
 		}
 	}

@@ -18,14 +18,14 @@ func TestWays(t *testing.T) {
 		{checkin.Deleted, checkin.Healthy, "[] false"},
 		{checkin.Healthy, "ELSE", "[] false"},
 	} {
-		steps, ok := way(c.from, c.to)
+		steps, ok := statusPath(c.from, c.to)
 		if got := fmt.Sprint(steps, ok); got != c.want {
 			t.Errorf("from %s to %s: %s, want %s", c.from, c.to, got, c.want)
 		}
 	}
 }
 
-// What a service point says moves its applications along the transitions, once it speaks of what was asked for.
+// Reports move applications along the transitions, once they are about the requested generation.
 func TestAfterAReport(t *testing.T) {
 	report := func(applied int64, status, version string) *checkin.Report {
 		r := &checkin.Report{Applied: applied}
@@ -65,7 +65,7 @@ func TestAfterAReport(t *testing.T) {
 		d := deployed{generation: 7, conditions: "[]"}
 		d.ID, d.Status, d.UpdateStatus, d.Version, d.TargetVersion = "a", c.status, c.update, "1", c.target
 		d.conditions, d.ErrorConditions = `["old"]`, []string{"old"} // a deleted application has none
-		now := d.after(c.acknowledged, c.r)
+		now := d.afterReport(c.acknowledged, c.r)
 		if got := fmt.Sprint(now.Status, " ", now.UpdateStatus, " ", now.Version, " ", now.TargetVersion); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

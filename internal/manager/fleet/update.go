@@ -14,23 +14,23 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// Releases gives the releases that service points can be updated to; release.ErrNone where nothing was published.
+// Releases returns the releases that service points can be updated to; release.ErrNone if nothing was published.
 type Releases func() (release.State, error)
 
-// InstanceChange is what a request asks of a service point: what is nil stays as it is.
+// InstanceChange is a requested change of a service point. A nil field stays unchanged.
 type InstanceChange struct {
 	Name *string
-	// Description is taken away where it is an empty text.
+	// Description is the new description; an empty text deletes it.
 	Description *string
-	// TargetVersion is the release that it is to run; an empty text calls an update off.
+	// TargetVersion is the release to run; an empty text cancels an update.
 	TargetVersion *string
-	// Labels are changed one by one: nil takes one away.
+	// Labels are the labels to change; nil deletes a label.
 	Labels map[string]*string
-	// NTPServers are the servers that it asks for the time; nil leaves them.
+	// NTPServers are the time servers; nil leaves them unchanged.
 	NTPServers []string
-	// Anycast is another way to tell routers of anycast addresses; nil leaves it.
+	// Anycast replaces the anycast settings; nil leaves them unchanged.
 	Anycast *AnycastChange
-	// NodeCount is how many nodes it may have.
+	// NodeCount is the number of nodes that it may have.
 	NodeCount *int64
 }
 
@@ -56,7 +56,7 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 			}
 		}
 		if c.NodeCount != nil {
-			if err := s.recount(tx, id, *c.NodeCount); err != nil {
+			if err := s.changeNodeCount(tx, id, *c.NodeCount); err != nil {
 				return err
 			}
 		}
@@ -64,19 +64,19 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 	}
 	if c.TargetVersion == nil && c.NTPServers == nil && c.Anycast == nil {
 		return s.change(ctx, func(tx *store.Tx) error {
-			if err := locked(tx, id); err != nil {
+			if err := lockPoint(tx, id); err != nil {
 				return err
 			}
-			return notedChange(tx, id, c, func() error { return change(tx) })
+			return withHistory(tx, id, c, func() error { return change(tx) })
 		})
 	}
-	return s.desire(ctx, id, func(tx *store.Tx, generation int64) error {
-		return notedChange(tx, id, c, func() error { return s.reorder(tx, id, c, generation, change) })
+	return s.changeDesired(ctx, id, func(tx *store.Tx, generation int64) error {
+		return withHistory(tx, id, c, func() error { return s.applyDesiredChange(tx, id, c, generation, change) })
 	})
 }
 
-// reorder changes what a service point is to run, in the generation that it is given, beside what change does.
-func (s *Service) reorder(tx *store.Tx, id string, c InstanceChange, generation int64, change func(*store.Tx) error) error {
+// applyDesiredChange applies a change of the desired state of a service point, in a new generation. It first calls change.
+func (s *Service) applyDesiredChange(tx *store.Tx, id string, c InstanceChange, generation int64, change func(*store.Tx) error) error {
 	if err := change(tx); err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (s *Service) reorder(tx *store.Tx, id string, c InstanceChange, generation 
 	return s.order(tx, id, *c.TargetVersion, generation)
 }
 
-// locked refuses a service point that there is not, and keeps others from changing it.
-func locked(tx *store.Tx, id string) error {
+// lockPoint locks a service point. It returns an error if the service point does not exist.
+func lockPoint(tx *store.Tx, id string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -115,11 +115,12 @@ func rename(tx *store.Tx, id, name string) error {
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
-	_, err = tx.Exec("UPDATE service_point SET name = ? WHERE id = ?", name, id) // not Write: somebody may have taken it meanwhile
+	// not Write: another request may have taken the name meanwhile
+	_, err = tx.Exec("UPDATE service_point SET name = ? WHERE id = ?", name, id)
 	return err
 }
 
-// updatable is what an update needs to know of a service point.
+// updatable is the state of a service point that an update needs.
 type updatable struct {
 	version, target, status, reason, platform, base string
 	asked                                           int64
@@ -127,7 +128,7 @@ type updatable struct {
 
 const selectUpdatable = "version, target_version, update_status, update_reason, platform, base_version, update_asked"
 
-// into are where the columns of selectUpdatable go.
+// into returns the destinations of the columns of selectUpdatable.
 func (u *updatable) into() []any {
 	return []any{&u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked}
 }
@@ -140,13 +141,13 @@ func readUpdatable(tx *store.Tx, id string) (u updatable, err error) {
 	return u, err
 }
 
-// orderable refuses a version, by the field that has it, that a service point on a platform could not be updated to; base is the version
-// that was installed on its machine.
-func (s *Service) orderable(field, version, platform, base string) error {
+// checkOrderable returns an error, about a field, if a service point on a platform cannot be updated to a version. base is the version that
+// was installed on its machine first.
+func (s *Service) checkOrderable(field, version, platform, base string) error {
 	if err := checkVersion(field, version); err != nil {
 		return err
 	}
-	if version == base { // which it has
+	if version == base { // the machine has it
 		return nil
 	}
 	published, err := s.releases()
@@ -154,7 +155,7 @@ func (s *Service) orderable(field, version, platform, base string) error {
 	case errors.Is(err, release.ErrNone):
 		return problem.Conflict("NoReleases", field+": this manager has no releases: %v", err)
 	case err != nil:
-		s.log.Error("the releases cannot be read", "reason", err)
+		s.log.Error("releases not readable", "reason", err)
 		return problem.Conflict("ReleasesUnreadable", field+": %s", "the releases of this manager cannot be read; its log says why")
 	case !published.Has(version, platform):
 		there := "none"
@@ -180,8 +181,8 @@ func versionsOf(all []release.Release) (names []string) {
 	return names
 }
 
-// order lets a service point run a release; an empty version lets it run what it runs. It belongs to a transaction that changes the
-// desired state to a generation.
+// order orders a service point to run a release; an empty version cancels the update. The transaction changes the desired state to the
+// given generation.
 func (s *Service) order(tx *store.Tx, id, version string, generation int64) error {
 	u, err := readUpdatable(tx, id)
 	if err != nil {
@@ -192,7 +193,7 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 		return err
 	}
 	if now != u {
-		if err := s.moved(tx, id, fieldUpdate, u.status, now.status, orderReason(now.target, u.version)); err != nil {
+		if err := s.recordMove(tx, id, fieldUpdate, u.status, now.status, orderReason(now.target, u.version)); err != nil {
 			return err
 		}
 	}
@@ -200,16 +201,15 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 		now.target, now.status, generation, id)
 }
 
-// ordered is what an order of a version makes of a service point: with another target and status. An empty version lets it run what it
-// runs.
+// ordered returns the state of an update after an order: with another target and status. An empty version cancels the update.
 func (s *Service) ordered(u updatable, version string) (updatable, error) {
 	switch {
 	case version == "", version == u.version && u.status == checkin.UpdateOK:
 		u.target, u.status = "", checkin.UpdateOK
 		return u, nil
-	case version == u.version: // an update that goes on is to end where it began
+	case version == u.version: // a running update is to end with the version that it started from
 	default:
-		if err := s.orderable("targetVersion", version, u.platform, u.base); err != nil {
+		if err := s.checkOrderable("targetVersion", version, u.platform, u.base); err != nil {
 			return u, err
 		}
 	}
@@ -217,7 +217,7 @@ func (s *Service) ordered(u updatable, version string) (updatable, error) {
 	return u, nil
 }
 
-// orderReason says what was ordered, in an event.
+// orderReason describes an order, for an event.
 func orderReason(version, runs string) string {
 	if version == "" {
 		return "version " + runs + " is to go on"
@@ -225,14 +225,14 @@ func orderReason(version, runs string) string {
 	return "from version " + runs + " to " + version
 }
 
-// after gives how an update goes, behind a report.
-func (u updatable) after(r *checkin.Report) updatable {
+// afterReport returns the state of an update after a report.
+func (u updatable) afterReport(r *checkin.Report) updatable {
 	u.version, u.platform, u.base = r.Version, r.Platform, r.BaseVersion
 	switch {
 	case u.target == "":
 	case r.Update == nil && r.Version == u.target:
 		u.target, u.status, u.reason = "", checkin.UpdateOK, ""
-	case r.Update == nil || r.Update.Version != u.target || r.Update.Asked != u.asked: // of another order
+	case r.Update == nil || r.Update.Version != u.target || r.Update.Asked != u.asked: // the report is about another order
 	case r.Update.Status == checkin.UpdateRunning && u.status == checkin.UpdateQueued:
 		u.status = checkin.UpdateRunning
 	case r.Update.Status == checkin.UpdateFailed:
@@ -241,35 +241,35 @@ func (u updatable) after(r *checkin.Report) updatable {
 	return u
 }
 
-// updated takes over what a service point says of its update.
-func (s *Service) updated(tx *store.Tx, is *pointState, r *checkin.Report) error {
+// applyUpdateReport applies a report to the update of a service point.
+func (s *Service) applyUpdateReport(tx *store.Tx, is *pointState, r *checkin.Report) error {
 	before := is.update
-	now := before.after(r)
+	now := before.afterReport(r)
 	if now == before {
 		return nil
 	}
 	if now.status != before.status {
 		from := before.status
-		if from == checkin.UpdateQueued { // whatever it has become, it has been running
-			if err := s.moved(tx, is.id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
+		if from == checkin.UpdateQueued { // an update that has ended was running before
+			if err := s.recordMove(tx, is.id, fieldUpdate, from, checkin.UpdateRunning); err != nil {
 				return err
 			}
 			from = checkin.UpdateRunning
 		}
 		if now.status != from {
-			if err := s.moved(tx, is.id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
+			if err := s.recordMove(tx, is.id, fieldUpdate, from, now.status, now.reasons()...); err != nil {
 				return err
 			}
 		}
 	}
 	if is.update = now; now.target != before.target {
-		// The order is done with: it is not to come back when another version is installed by hand.
-		s.redesire(tx, is)
+		// The order is complete. It must not apply again when another version is installed by hand.
+		s.renewDesired(tx, is)
 	}
 	return nil
 }
 
-// reasons says what an update has come to, in an event.
+// reasons describes the result of an update, for an event.
 func (u updatable) reasons() []string {
 	if u.status == checkin.UpdateOK {
 		return []string{"version " + u.version + " runs"}

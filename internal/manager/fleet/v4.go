@@ -39,7 +39,7 @@ type ServicePoint struct {
 	IPv6CIDRAddress    string              `json:"ipv6CIDRAddress"`
 	IPv6GatewayAddress string              `json:"ipv6GatewayAddress"`
 	Addresses          []checkin.V4Address `json:"addresses"`
-	// HTTPProxySettings is null where no proxy is set.
+	// HTTPProxySettings is null if no proxy is set.
 	HTTPProxySettings *checkin.ProxySettings    `json:"httpProxySettings"`
 	DNSServers        []string                  `json:"dnsServers"`
 	ErrorConditions   []string                  `json:"errorConditions"`
@@ -47,13 +47,13 @@ type ServicePoint struct {
 	Resources         checkin.Resources         `json:"resources"`
 }
 
-// NTPConfiguration are the NTP servers that a service point asks, and the networks that it would serve time to: none.
+// NTPConfiguration are the NTP servers of a service point, and the networks that it serves time to, which are none.
 type NTPConfiguration struct {
 	Servers        []string `json:"servers"`
 	ClientNetworks []string `json:"clientNetworks"`
 }
 
-// servicePoint is the service point as the API of Service Points v4 shows it.
+// servicePoint returns the service point in the form of the API of Service Points v4.
 func (i *Instance) servicePoint() (v ServicePoint, err error) {
 	v = ServicePoint{ID: i.ID, Name: i.Name, Description: i.Description, Version: i.Version, TargetVersion: i.TargetVersion,
 		LastSeen: i.LastSeen,
@@ -77,7 +77,7 @@ func (i *Instance) servicePoint() (v ServicePoint, err error) {
 	return v, json.Unmarshal([]byte(i.ntpServers), &v.NTPConfiguration.Servers)
 }
 
-// ServicePoints gives fn those of the v4 kind that a filter names, in the order of their names.
+// ServicePoints calls fn for the service points of the v4 kind that match a filter, in the order of their names.
 func (s *Service) ServicePoints(ctx context.Context, f Filter, fn func(ServicePoint) error) error {
 	f.Variant = checkin.V4
 	return s.List(ctx, f, func(i Instance) error {
@@ -89,7 +89,7 @@ func (s *Service) ServicePoints(ctx context.Context, f Filter, fn func(ServicePo
 	})
 }
 
-// ServicePoint gives one of the v4 kind.
+// ServicePoint returns one service point of the v4 kind.
 func (s *Service) ServicePoint(ctx context.Context, id string) (v ServicePoint, err error) {
 	found := false
 	err = s.ServicePoints(ctx, Filter{ID: id}, func(one ServicePoint) error {
@@ -102,10 +102,10 @@ func (s *Service) ServicePoint(ctx context.Context, id string) (v ServicePoint, 
 	return v, err
 }
 
-// maxNTPServers is how many NTP servers a service point asks.
+// maxNTPServers is the maximum number of NTP servers of a service point.
 const maxNTPServers = 8
 
-// CheckNTPServers refuses what are no servers: names or addresses, with or without a port.
+// CheckNTPServers returns an error if a server is not a name or an address, with or without a port.
 func CheckNTPServers(servers []string) error {
 	if len(servers) > maxNTPServers {
 		return problem.Invalid("ntpConfiguration.servers", "there are %d, more than %d", len(servers), maxNTPServers)
@@ -125,7 +125,7 @@ func CheckNTPServers(servers []string) error {
 	return nil
 }
 
-// hostname reports whether a text is the name of a host: letters, digits, hyphens and dots.
+// hostname reports whether a text has the form of a host name: letters, digits, hyphens and dots.
 func hostname(text string) bool {
 	return text != "" && len(text) <= 253 && !strings.HasPrefix(text, "-") && !strings.Contains(text, "..") &&
 		!strings.ContainsFunc(text, func(r rune) bool {
@@ -133,7 +133,7 @@ func hostname(text string) bool {
 		})
 }
 
-// configureNTP lets a service point ask other NTP servers.
+// configureNTP changes the NTP servers of a service point.
 func configureNTP(tx *store.Tx, id string, servers []string) error {
 	text, err := json.Marshal(servers)
 	if err != nil {
@@ -142,7 +142,7 @@ func configureNTP(tx *store.Tx, id string, servers []string) error {
 	return tx.Write("UPDATE service_point SET ntp_servers = ? WHERE id = ?", string(text), id)
 }
 
-// Whose gives the service point that runs an application, which it also gives.
+// Whose returns an application and the id of the service point that runs it.
 func (s *Service) Whose(ctx context.Context, application string) (servicePoint string, d ApplicationDetail, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		found, err := scanApplication(tx.QueryRow(selectApplications+"WHERE id = ?", application).Scan)
@@ -155,7 +155,7 @@ func (s *Service) Whose(ctx context.Context, application string) (servicePoint s
 	return servicePoint, d, err
 }
 
-// Descriptor takes a descriptor of a service apart, NAME-VERSION: the application's name and its version.
+// Descriptor splits a service descriptor of the form NAME-VERSION into the application's name and version.
 func (s *Service) Descriptor(text string) (name, version string, err error) {
 	for known := range s.programs {
 		if rest, ok := strings.CutPrefix(text, known+"-"); ok {

@@ -15,16 +15,16 @@ import (
 // days are the names of the days of a window, in the order of time.Weekday.
 var days = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
 
-// Window is a maintenance window: a time of day, on some days or on all. One that ends before it begins ends on the next day.
+// Window is a maintenance window: a time of day on some or all days. A window that ends before its start time ends on the next day.
 type Window struct {
-	// Days are those on which it begins, such as MON; none is every day.
+	// Days are the days on which the window starts, such as MON; empty means every day.
 	Days []string `json:"days,omitempty"`
 	// From and To are times of day, such as 22:00.
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// UnmarshalJSON reads a window. A field that there is not would leave days or times out: it is refused.
+// UnmarshalJSON decodes a window. It rejects unknown fields, because a misspelt one would leave out days or times.
 func (w *Window) UnmarshalJSON(text []byte) error {
 	type plain Window
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -35,7 +35,7 @@ func (w *Window) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// clock reads a time of day, in minutes.
+// clock parses a time of day and returns it in minutes since midnight.
 func clock(text string) (int, error) {
 	t, err := time.Parse("15:04", text)
 	if err != nil {
@@ -64,8 +64,8 @@ func (w Window) check() error {
 	return nil
 }
 
-// open reports whether a moment, at the place of the window, lies in it.
-func (w Window) open(at time.Time) bool {
+// isOpen reports whether a time, in the time zone of the window, is in the window.
+func (w Window) isOpen(at time.Time) bool {
 	from, err := clock(w.From)
 	to, e := clock(w.To)
 	if err != nil || e != nil { // it was checked
@@ -79,13 +79,13 @@ func (w Window) open(at time.Time) bool {
 	return begins(at.Weekday()) && now >= from || begins((at.Weekday()+6)%7) && now < to
 }
 
-// Amount is a number of service points, or a share of them.
+// Amount is a number of service points, or a percentage of them.
 type Amount struct {
 	N       int
 	Percent bool
 }
 
-// UnmarshalJSON reads 5, "5" or "5%".
+// UnmarshalJSON decodes 5, "5" or "5%".
 func (a *Amount) UnmarshalJSON(text []byte) error {
 	var s string
 	if json.Unmarshal(text, &s) != nil {
@@ -100,7 +100,7 @@ func (a *Amount) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// String writes the amount as it is read.
+// String returns the amount in the form that UnmarshalJSON accepts.
 func (a Amount) String() string {
 	if a.Percent {
 		return strconv.Itoa(a.N) + "%"
@@ -108,10 +108,10 @@ func (a Amount) String() string {
 	return strconv.Itoa(a.N)
 }
 
-// MarshalJSON writes the amount as a text.
+// MarshalJSON encodes the amount as a string.
 func (a Amount) MarshalJSON() ([]byte, error) { return json.Marshal(a.String()) }
 
-// count gives how many that is of all of them: a share is rounded up.
+// count returns the number of service points of a total. A percentage is rounded up.
 func (a Amount) count(all int) int {
 	if a.Percent {
 		return (all*a.N + 99) / 100

@@ -14,20 +14,22 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
-// rules of imports (docs/import.md), and made where it is not there. It belongs below how.In or how.Base, paths by names or numbers, such
-// as configurations/main, servers/ns1, views/inside/zones/example.net or servers/ns1/deploymentRoles; names in how.In are of the
-// configuration of how.Base. Empty: it finds its place in its configuration. A reference may be a text: the key of what it refers to, or
-// its path, such as locations/NO OSL.
+// Apply returns a function that creates or changes a resource in the transaction of a change, so that it has the given members. It finds an
+// existing resource by the rules of imports (docs/import.md).
+//
+// The paths how.In and how.Base name the parent, by names or numbers, such as configurations/main, servers/ns1,
+// views/inside/zones/example.net or servers/ns1/deploymentRoles. Names in how.In belong to the configuration of how.Base. If both are
+// empty, the resource finds its parent in its configuration. A reference may be a text: the key of its target, or the path, such as
+// locations/NO OSL.
 func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.Applying) (resource.Applied, error) {
 	runner := &Runner{api: a, show: show}
 	return func(c *resource.Change, how resource.Applying) (done resource.Applied, err error) {
-		j := &job{Runner: runner, action: cmp.Or(how.Action, createOrUpdate), declared: true, taken: how.Taken,
+		j := &job{Runner: runner, action: cmp.Or(how.Action, createOrUpdate), declared: true, isTaken: how.Taken,
 			prepared: map[int64]any{0: c.Prepared}}
 		if all := []string{createOrUpdate, createOnly, updateOnly}; !slices.Contains(all, j.action) {
 			return done, problem.Field("InvalidEnumValue", "action", "%q: must be one of %s", how.Action, strings.Join(all, ", "))
 		}
-		p := &perform{job: j, Change: c}
+		p := &executor{job: j, Change: c}
 		if err := p.placeDocument(how); err != nil || how.Nothing {
 			done.Base = p.at.within.ID
 			return done, err
@@ -36,18 +38,18 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.App
 		if raw, ok := members["id"]; ok && j.action != updateOnly {
 			return done, problem.Invalid("id", "%s: what is applied is found by its name or place; leave the number out", raw)
 		}
-		o, err := p.one(&row{members: members})
-		done.Did = map[came]string{unchanged: "UNCHANGED", created: "CREATED", updated: "CHANGED"}[o.came]
+		o, err := p.applyRow(&row{members: members})
+		done.Did = map[result]string{unchanged: "UNCHANGED", created: "CREATED", updated: "CHANGED"}[o.result]
 		if err != nil {
 			return done, err
 		}
-		done.Row, done.Changes, done.Said, done.Once = o.row, o.fields, o.said, o.once
+		done.Row, done.Changes, done.Said, done.Once = o.row, o.fields, o.messages, o.once
 		return done, nil
 	}
 }
 
-// placeDocument finds what the resource belongs below.
-func (p *perform) placeDocument(how resource.Applying) (err error) {
+// placeDocument finds the parent of the resource.
+func (p *executor) placeDocument(how resource.Applying) (err error) {
 	if p.at, err = p.placeNamed("into", how.Base, 0); err != nil || how.In == nil {
 		return err
 	}
@@ -58,8 +60,8 @@ func (p *perform) placeDocument(how resource.Applying) (err error) {
 	return err
 }
 
-// placeNamed reads the path of what a resource belongs below, by names or numbers; configuration is that which names are of, 0: any.
-func (p *perform) placeNamed(field, path string, configuration int64) (at target, err error) {
+// placeNamed parses the path of a parent, by names or numbers. Names belong to configuration; 0 means any.
+func (p *executor) placeNamed(field, path string, configuration int64) (at target, err error) {
 	if path == "" {
 		return at, nil
 	}
@@ -69,7 +71,7 @@ func (p *perform) placeNamed(field, path string, configuration int64) (at target
 		return at, problem.Invalid(field, "%q is no path of a resource, such as configurations/main or servers/ns1", path)
 	}
 	key, sub := rest, ""
-	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
+	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range contains a slash as well
 		if of, _, _ := p.within(c, rest); of.Sub(rest[i+1:]) != nil {
 			key, sub = rest[:i], rest[i+1:]
 		}
@@ -89,9 +91,10 @@ func (p *perform) placeNamed(field, path string, configuration int64) (at target
 	return target{list: &t}, nil
 }
 
-// within splits a path below a collection, such as inside/zones/example.net of views. of is the collection of the resource (zones).
-// above is the key of the resource that contains it (inside); it is empty if the path is a key of c itself. key is that of the resource.
-func (p *perform) within(c *resource.Collection, path string) (of *resource.Collection, above, key string) {
+// within splits a path below a collection, such as inside/zones/example.net of views. The results are the collection of the resource
+// (zones), the key of the resource that contains it (inside), and the key of the resource. The second is empty if the path is a key of c
+// itself.
+func (p *executor) within(c *resource.Collection, path string) (of *resource.Collection, above, key string) {
 	for _, sub := range c.Subs {
 		above, key, found := strings.Cut(path, "/"+sub.Name+"/")
 		if of := p.API.Collection(sub.Name); found && of != nil && of.PlacedBy != "" && key != "" {
@@ -102,7 +105,7 @@ func (p *perform) within(c *resource.Collection, path string) (of *resource.Coll
 }
 
 // named finds the resource of a key of a collection, or of a path below the collection. of is the collection of the resource.
-func (p *perform) named(field string, c *resource.Collection, path string, configuration int64) (of *resource.Collection,
+func (p *executor) named(field string, c *resource.Collection, path string, configuration int64) (of *resource.Collection,
 	row *store.Resource, err error) {
 	of, above, key := p.within(c, path)
 	if above == "" {
@@ -116,8 +119,8 @@ func (p *perform) named(field string, c *resource.Collection, path string, confi
 	return of, row, err
 }
 
-// configuration is the number of the one that a resource belongs to, as far as its place says; 0 where it does not.
-func (p *perform) configuration() (int64, error) {
+// configuration returns the id of the configuration of the target; 0 if the target does not determine one.
+func (p *executor) configuration() (int64, error) {
 	t := p.at.within
 	if p.at.list != nil {
 		t = *p.at.list
@@ -132,8 +135,8 @@ func (p *perform) configuration() (int64, error) {
 	return row.Configuration, err
 }
 
-// nameReferences puts numbers, or what the API takes instead, for references that are texts.
-func (p *perform) nameReferences(t *schema.Type, members map[string]json.RawMessage) (err error) {
+// nameReferences replaces references that are texts with the form that the API accepts.
+func (p *executor) nameReferences(t *schema.Type, members map[string]json.RawMessage) (err error) {
 	for name, raw := range members {
 		f := t.ByName[name]
 		raw = bytes.TrimSpace(raw)
@@ -150,7 +153,7 @@ func (p *perform) nameReferences(t *schema.Type, members map[string]json.RawMess
 		case f.Kind == schema.References && raw[0] == '[':
 			var items []json.RawMessage
 			if json.Unmarshal(raw, &items) != nil {
-				continue // who decodes it will say what is wrong
+				continue // decoding reports the error later
 			}
 			for i, item := range items {
 				if item = bytes.TrimSpace(item); err == nil && len(item) > 0 && item[0] == '"' {
@@ -168,8 +171,8 @@ func (p *perform) nameReferences(t *schema.Type, members map[string]json.RawMess
 	return nil
 }
 
-// reference gives what a text names in a field of a resource, as the API takes it.
-func (p *perform) reference(f *schema.Field, raw json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
+// reference converts a text in a reference field of a resource to the form that the API accepts.
+func (p *executor) reference(f *schema.Field, raw json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return nil, problem.Invalid(f.Name, "is no text")
@@ -181,7 +184,7 @@ func (p *perform) reference(f *schema.Field, raw json.RawMessage, members map[st
 	c := p.API.Collection(collection)
 	path = path && c != nil
 	switch {
-	case f.Column != "" || f.ReadOnly: // where it lies, such as the configuration or the view
+	case f.Column != "" || f.ReadOnly: // the parent, such as the configuration or the view
 		return by("name", text)
 	case !path && f.Identify != "":
 		return by(f.Identify, p.API.AsShown(f, text))

@@ -12,112 +12,112 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// Imports of release 9.6 begin below the resource that their rows belong to: a table is sent as it is, and what it is an import of
-// follows from its first row, or the rows stand in the body of a request that says of what the import is. Each row is what a request that
-// makes it would be, with the headers of the one that sent them.
+// Imports of release 9.6 start below the parent of their resources. The client sends a table, whose first row determines the type of the
+// import, or a request with the rows in its body. Each row is treated as a request that creates a resource, with the headers of the
+// import's request.
 
-// registerImportsBelow declares them.
+// registerImportsBelow declares these imports.
 func registerImportsBelow(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: collectionName}, &IPv4BlockImport{}, &IPv4NetworkImport{}, &IPv4AddressImport{}, &IPv6BlockImport{},
 		&IPv6NetworkImport{}, &IPv6AddressImport{}, &ZoneImport{}, &ResourceRecordImport{})
 }
 
-// importsBelow are the types that there are below the resources of a collection.
+// importsBelow are the types of imports below the resources of a collection.
 var importsBelow = map[string][]string{"blocks": {"IPv4BlockImport", "IPv4NetworkImport", "IPv6BlockImport", "IPv6NetworkImport"},
 	"networks": {"IPv4AddressImport", "IPv6AddressImport"}, "views": {"ZoneImport"}, "zones": {recordImport}}
 
-// tablesBelow are the types of all of those.
+// tablesBelow returns all these types.
 func tablesBelow() []string { return slices.Concat(slices.Collect(maps.Values(importsBelow))...) }
 
-// recordImport is the type of imports of records, of whichever type they are.
+// recordImport is the type of imports of resource records of any type.
 const recordImport = "ResourceRecordImport"
 
-// typeColumn is the column of a table that says what its rows are.
+// typeColumn is the column of a table that has the type of a row.
 const typeColumn = "type"
 
-// ImportBelow is what imports have that begin below the resource that their rows belong to.
+// ImportBelow has the fields of imports that start below the parent of their resources.
 type ImportBelow struct {
 	ImportHead
-	// State is how far it is. CANCELLED ends it; with rows that were refused it is COMPLETED_WITH_ERRORS at its end.
+	// State is the progress of the import. Set CANCELLED to cancel it. An import with rejected rows ends as COMPLETED_WITH_ERRORS.
 	State string `api:"state,index" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_ERRORS|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
-	// Headers are those that hold for every row.
+	// Headers are request headers that apply to every row.
 	Headers map[string]string `api:"headers,createOnly"`
-	// Resources are the rows, where the body has them and no table is sent: each as the body of a request that makes it would be. One without
-	// a type is of the type that the import is of.
+	// Resources are the rows, if no table is sent. Each row is the body of a request that creates the resource. A row without a type has
+	// the type of the import.
 	Resources json.RawMessage `api:"resources,writeOnly,createOnly,list"`
 }
 
-// below gives it, whichever type it is.
+// below returns the common part of all these types.
 func (x *ImportBelow) below() *ImportBelow { return x }
 
 func (x *ImportBelow) progress() (*ImportHead, *string) { return &x.ImportHead, &x.State }
 
-// IPv4BlockImport makes blocks in a block.
+// IPv4BlockImport imports blocks into a block.
 type IPv4BlockImport struct {
 	ImportBelow `parents:"blocks"`
 }
 
-// IPv4NetworkImport makes networks in a block.
+// IPv4NetworkImport imports networks into a block.
 type IPv4NetworkImport struct {
 	ImportBelow `parents:"blocks"`
 }
 
-// IPv4AddressImport makes addresses in a network.
+// IPv4AddressImport imports addresses into a network.
 type IPv4AddressImport struct {
 	ImportBelow `parents:"networks"`
 }
 
-// IPv6BlockImport makes blocks in a block.
+// IPv6BlockImport imports blocks into a block.
 type IPv6BlockImport struct {
 	ImportBelow `parents:"blocks"`
 }
 
-// IPv6NetworkImport makes networks in a block.
+// IPv6NetworkImport imports networks into a block.
 type IPv6NetworkImport struct {
 	ImportBelow `parents:"blocks"`
 }
 
-// IPv6AddressImport makes addresses in a network.
+// IPv6AddressImport imports addresses into a network.
 type IPv6AddressImport struct {
 	ImportBelow `parents:"networks"`
 }
 
-// ZoneImport makes zones in a view.
+// ZoneImport imports zones into a view.
 type ZoneImport struct {
 	ImportBelow `parents:"views"`
 }
 
-// ResourceRecordImport makes records in a zone.
+// ResourceRecordImport imports resource records into a zone.
 type ResourceRecordImport struct {
 	ImportBelow `parents:"zones"`
 }
 
-// BeforeWrite takes the table, or does what the new state asks for.
+// BeforeWrite checks the table of a new import, or applies a change of the state.
 func (x *ImportBelow) BeforeWrite(c *resource.Change) error {
 	switch {
 	case !c.Requested():
 		return nil
 	case !c.Creates():
 		old, _ := c.Old.(interface{ below() *ImportBelow })
-		return x.move(c, &x.State, old.below().State)
+		return x.changeState(c, &x.State, old.below().State)
 	}
 	x.State = queued
 	kind := csvType
 	if c.Content == nil && x.Resources != nil {
 		kind = jsonType
-		if err := x.takeResources(); err != nil {
+		if err := x.readResources(); err != nil {
 			return err
 		}
 	}
-	if err := x.take(c, kind); err != nil {
+	if err := x.setFileInfo(c, kind); err != nil {
 		return err
 	}
 	_, err := readHeaders(c.API, x.Headers)
 	return err
 }
 
-// takeResources makes the rows of the body the file of the import.
-func (x *ImportBelow) takeResources() error {
+// readResources converts the rows in the body to the file of the import.
+func (x *ImportBelow) readResources() error {
 	var rows []map[string]json.RawMessage
 	if json.Unmarshal(x.Resources, &rows) != nil || slices.ContainsFunc(rows, func(r map[string]json.RawMessage) bool { return r == nil }) {
 		return problem.Field("JsonDeserializationError", "resources", "must be a list of objects")
@@ -136,10 +136,10 @@ func (x *ImportBelow) takeResources() error {
 	return err
 }
 
-// BeforeDelete takes the table and the log away, unless they are being used.
-func (x *ImportBelow) BeforeDelete(c *resource.Change) error { return x.drop(c, x.State) }
+// BeforeDelete deletes the table and the log. It returns an error if the import is running.
+func (x *ImportBelow) BeforeDelete(c *resource.Change) error { return x.deleteData(c, x.State) }
 
-// typeOfTable gives the type of the import of a table, by the type of its first row: one of those.
+// typeOfTable returns the type of the import of a table, one of those, by the type of its first row.
 func typeOfTable(file io.Reader, those []string) (string, error) {
 	rows, err := readRows(csvType, file)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// ownAlike reports whether a list says of the children that a resource makes itself, such as the interface of a server, what they are. One
-// that no request makes, such as the gateway of a template, need not be in it.
-func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage, there *store.Resource) (bool, error) {
+// sameOwnChildren reports whether a list describes the children that a resource creates itself, such as the interface of a server, as they
+// are. Children that cannot be created by a request, such as the gateway of a template, may be missing from the list.
+func (p *executor) sameOwnChildren(t *schema.Type, f *schema.Field, raw json.RawMessage, there *store.Resource) (bool, error) {
 	sub := p.API.CollectionOf(t).Sub(f.Name)
 	var items []json.RawMessage
 	if sub == nil || sub.Relation != resource.Children || !f.WriteOnly {
 		return false, nil
 	}
 	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
-		return false, nil //nolint:nilerr // who decodes it will say what is wrong
+		return false, nil // decoding reports the error later
 	}
 	rows, err := p.Tx.Some(store.All{store.InCollection(sub.Name), store.HasParent(there.ID)}, len(items)+2)
 	if err != nil || len(rows) < len(items) {
@@ -32,7 +32,7 @@ func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage,
 	}
 	left := slices.Clone(items)
 	for _, row := range rows {
-		members, err := p.shown(row)
+		members, err := p.shownMembers(row)
 		if err != nil {
 			return false, err
 		}
@@ -51,20 +51,20 @@ func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage,
 	return len(left) == 0, nil
 }
 
-// changedFields words what is to be changed; what is only written, such as a password, without its values. Of parts of a field those alone
-// that are sent.
-func (p *perform) changedFields(t *schema.Type, sent, shown map[string]json.RawMessage, there *store.Resource) (all []resource.FieldChange,
+// changedFields returns the fields to be changed. Fields that are only written, such as a password, have no values. Of a field with parts
+// it returns the parts that were sent.
+func (p *executor) changedFields(t *schema.Type, sent, shown map[string]json.RawMessage, there *store.Resource) (all []resource.FieldChange,
 	err error) {
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		one := resource.FieldChange{Field: name, Before: shown[name], After: sent[name]}
 		f := t.ByName[name]
 		switch {
 		case f != nil && f.Kind == schema.References && f.WriteOnly:
-			if one.Before, err = p.linked(there, name); err != nil {
+			if one.Before, err = p.linkedNames(there, name); err != nil {
 				return nil, err
 			}
 		case f != nil && f.Kind == schema.Reference && !f.WriteOnly:
-			if one.After, err = p.called(one.After); err != nil {
+			if one.After, err = p.withNames(one.After); err != nil {
 				return nil, err
 			}
 		case f == nil || f.Kind == schema.SecretText || f.WriteOnly:
@@ -88,8 +88,8 @@ func (p *perform) changedFields(t *schema.Type, sent, shown map[string]json.RawM
 	return all, nil
 }
 
-// called gives a reference by a number with what its target is called, as the value before it is shown.
-func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
+// withNames adds the names of its target to a reference by number, so that it looks like the value before.
+func (p *executor) withNames(raw json.RawMessage) (json.RawMessage, error) {
 	var ref *struct {
 		ID int64 `json:"id"`
 	}
@@ -97,13 +97,13 @@ func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
 		return raw, err
 	}
 	row, err := p.Tx.Get(ref.ID)
-	if errors.Is(err, store.ErrNotFound) { // which is refused behind this, with the field
+	if errors.Is(err, store.ErrNotFound) { // it is rejected later, with the field
 		return raw, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	members, err := p.shown(row)
+	members, err := p.shownMembers(row)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ func (p *perform) called(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(names)
 }
 
-// linked are the addresses or names of what a resource refers to by a field of many.
-func (p *perform) linked(there *store.Resource, name string) (json.RawMessage, error) {
+// linkedNames returns the addresses or names of the targets of a field with several references.
+func (p *executor) linkedNames(there *store.Resource, name string) (json.RawMessage, error) {
 	ids, err := p.linksOf(there, name)
 	if err != nil {
 		return nil, err
@@ -137,16 +137,16 @@ func (p *perform) linked(there *store.Resource, name string) (json.RawMessage, e
 	return json.Marshal(texts)
 }
 
-// linksOf gives what a resource refers to by a field of many, as far as who started it sees it; where the subcollection of that name is of
-// those that refer to it, such as the restricted ranges of a view, these.
-func (p *perform) linksOf(there *store.Resource, name string) (ids []int64, err error) {
+// linksOf returns the ids of the targets of a field with several references that the user can see. If a subcollection of that name holds
+// the referring resources, such as the restricted ranges of a view, it returns their ids.
+func (p *executor) linksOf(there *store.Resource, name string) (ids []int64, err error) {
 	c := p.API.Collection(there.Collection)
 	sub := c.Sub(name)
 	if sub == nil || sub.Relation != resource.Linking {
 		if ids, err = p.Tx.Links(there.ID, name); err != nil || !p.Caller.Limited() {
 			return ids, err
 		}
-		return p.seen(ids)
+		return p.visible(ids)
 	}
 	return ids, p.Tx.List(p.API.SubQuery(sub, there.ID, p.Caller), func(r *store.Resource) error {
 		ids = append(ids, r.ID)
@@ -154,8 +154,8 @@ func (p *perform) linksOf(there *store.Resource, name string) (ids []int64, err 
 	})
 }
 
-// seen gives those of the resources that who started it sees.
-func (p *perform) seen(ids []int64) ([]int64, error) {
+// visible returns the resources that the user who started the import can see.
+func (p *executor) visible(ids []int64) ([]int64, error) {
 	heads := map[int64]store.Head{}
 	if err := p.Tx.Heads(ids, heads); err != nil || len(heads) == 0 {
 		return nil, err
@@ -164,8 +164,9 @@ func (p *perform) seen(ids []int64) ([]int64, error) {
 	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return !seen[id] }), err
 }
 
-// dropSameLinks takes out of what is sent the fields of many that hold just what is sent, by number or by address: they are not shown.
-func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage, there *store.Resource) error {
+// dropSameLinks removes fields with several references that already have the values sent, by number or address. These fields are not part
+// of a shown resource.
+func (p *executor) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage, there *store.Resource) error {
 	for name, raw := range sent {
 		f := t.ByName[name]
 		if f == nil || f.Kind != schema.References && !(f.Kind == schema.Raw && f.List && f.WriteOnly) {
@@ -173,12 +174,12 @@ func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage,
 		}
 		var items []struct {
 			ID      int64   `json:"id"`
-			Address *string `json:"address"` // what else is said of one is not compared
+			Address *string `json:"address"` // other members are not compared
 		}
 		if json.Unmarshal(raw, &items) != nil {
 			continue
 		}
-		if own, err := p.ownAlike(t, f, raw, there); err != nil {
+		if own, err := p.sameOwnChildren(t, f, raw, there); err != nil {
 			return err
 		} else if own {
 			delete(sent, name)
@@ -199,7 +200,7 @@ func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage,
 				targets[store.KeyAddr(row.Low).String()] = id
 			}
 		}
-		met := map[int64]bool{} // each once: two that are the same are not two others
+		met := map[int64]bool{} // count each target once, as a list may name one twice
 		for _, one := range items {
 			key := strconv.FormatInt(one.ID, 10)
 			if one.Address != nil {
@@ -219,7 +220,7 @@ func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage,
 	return nil
 }
 
-// sameReference refuses a reference whose number is as it was, and whose name is another one: by its name nothing is found.
+// sameReference returns an error if a reference has the old number but a different name, as only the number counts.
 func sameReference(name string, sent, shown json.RawMessage) error {
 	var is, was struct {
 		ID   int64  `json:"id"`
@@ -232,8 +233,8 @@ func sameReference(name string, sent, shown json.RawMessage) error {
 	return nil
 }
 
-// says reports whether a row says of a member what is shown.
-func (r *row) says(name string, value json.RawMessage, shown map[string]json.RawMessage) bool {
+// matchesShown reports whether a row has the shown value for a member.
+func (r *row) matchesShown(name string, value json.RawMessage, shown map[string]json.RawMessage) bool {
 	if r.cells == nil {
 		return alike(value, shown[name])
 	}
@@ -243,19 +244,19 @@ func (r *row) says(name string, value json.RawMessage, shown map[string]json.Raw
 			same = false
 		}
 	}
-	return same || alike(value, shown[name]) // which may be written otherwise, such as TRUE
+	return same || alike(value, shown[name]) // the cell may use another notation, such as TRUE
 }
 
-// asShown gives what is sent for a field as it is shown, where both say the same in two notations, such as of an address or a DUID; of a
-// reference the member that names what it refers to in the notation of that. Else it gives what is sent.
-func (p *perform) asShown(f *schema.Field, sent, shown json.RawMessage) json.RawMessage {
+// asShown returns the shown value if the value sent means the same in another notation, for example of an address or a DUID. In a reference
+// it normalizes the identifying member. Otherwise it returns the value sent.
+func (p *executor) asShown(f *schema.Field, sent, shown json.RawMessage) json.RawMessage {
 	var text, is string
 	if json.Unmarshal(sent, &text) == nil && json.Unmarshal(shown, &is) == nil && f.Same(text, is) {
 		return shown
 	}
 	var members map[string]json.RawMessage
 	if f.Kind != schema.Reference || f.Identify == "" || json.Unmarshal(sent, &members) != nil ||
-		json.Unmarshal(members[f.Identify], &text) != nil { // who decodes it will say what is wrong
+		json.Unmarshal(members[f.Identify], &text) != nil { // decoding reports the error later
 		return sent
 	}
 	var now map[string]json.RawMessage
@@ -269,7 +270,7 @@ func (p *perform) asShown(f *schema.Field, sent, shown json.RawMessage) json.Raw
 	return sent
 }
 
-// alike reports whether what is sent says nothing else than what is shown: of objects, as far as it says something.
+// alike reports whether the value sent equals the shown one. Objects are compared only by the members sent.
 func alike(sent, shown json.RawMessage) bool {
 	var a, b any
 	if len(shown) == 0 {

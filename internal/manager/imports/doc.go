@@ -1,5 +1,5 @@
-// Package imports takes files of resources, CSV or JSON, and makes and changes what their rows say, in the background: what is kept of each
-// import, how a file is read, what a row means, and what works the rows off.
+// Package imports imports files of resources, CSV or JSON, in the background: each row creates or changes a resource. The package stores
+// the imports, parses the files, interprets the rows and runs the imports. It also applies declared resources (Apply).
 package imports
 
 //go:generate go run portolan/internal/engine/resource/gendoc

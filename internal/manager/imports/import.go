@@ -17,13 +17,13 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// collectionName is the name of the collection, and of the topic that is touched when something of an import changes.
+// collectionName is the name of the collection, and of the topic that is touched when an import changes.
 const collectionName = "imports"
 
-// logsName is the name of the collection of their logs.
+// logsName is the name of the collection of the logs of imports.
 const logsName = "logs"
 
-// registerImports declares imports and their logs, and what is kept of each beside its row.
+// registerImports declares imports and their logs, and the tables with the data of imports.
 func registerImports(r *resource.Registry) {
 	tables := tablesBelow()
 	r.Extension(&store.Extension{Name: collectionName, Migrations: migrations, Tables: []store.Table{
@@ -57,108 +57,109 @@ const (
 	failed     = "FAILED"
 )
 
-// The ways to import rows.
+// The values of mode.
 const (
 	rowByRow     = "ROW_BY_ROW"
 	allOrNothing = "ALL_OR_NOTHING"
 	dryRun       = "DRY_RUN"
 )
 
-// What is done with a row.
+// The values of action.
 const (
 	createOrUpdate = "CREATE_OR_UPDATE"
 	createOnly     = "CREATE"
 	updateOnly     = "UPDATE"
 )
 
-// ImportHead is what every import has.
+// ImportHead has the fields of every import.
 type ImportHead struct {
 	schema.Head `head:"createOnly"`
-	// ContentType is what the file is: text/csv, application/json or application/x-ndjson; of response policies text/plain.
+	// ContentType is the media type of the file: text/csv, application/json or application/x-ndjson; for response policies text/plain.
 	ContentType string `api:"contentType,createOnly" example:"text/csv"`
-	// Size is how long the file is, in bytes.
+	// Size is the size of the file, in bytes.
 	Size int64 `api:"size,readOnly"`
-	// CreationDateTime is when the file was sent.
+	// CreationDateTime is the time at which the file was uploaded.
 	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
-	// StartDateTime is when the import began.
+	// StartDateTime is the time at which the import started.
 	StartDateTime time.Time `api:"startDateTime,readOnly"`
-	// CompletionDateTime is when it ended.
+	// CompletionDateTime is the time at which it ended.
 	CompletionDateTime time.Time `api:"completionDateTime,readOnly"`
-	// Rows is how many rows were worked off so far.
+	// Rows is the number of rows processed so far.
 	Rows int64 `api:"rows,readOnly"`
-	// Created is how many rows made something.
+	// Created is the number of rows that created a resource.
 	Created int64 `api:"created,readOnly"`
-	// Updated is how many rows changed something.
+	// Updated is the number of rows that changed a resource.
 	Updated int64 `api:"updated,readOnly"`
-	// Unchanged is how many rows said what is there already.
+	// Unchanged is the number of rows that changed nothing.
 	Unchanged int64 `api:"unchanged,readOnly"`
-	// Refused is how many rows were refused: the log says why.
+	// Refused is the number of rejected rows. The log has the reasons.
 	Refused int64 `api:"refused,readOnly"`
-	// Message says why the import failed.
+	// Message is the reason why the import failed.
 	Message string `api:"message,readOnly" length:"4000"`
-	// Comment is what the history says of what the rows do.
+	// Comment is the comment of the import's changes in the history.
 	Comment string `api:"comment,createOnly" length:"2000"`
-	// User is who started it: what the rows say is done within that user's rights.
+	// User is the user who started the import. Its rows are applied with the rights of that user.
 	User schema.Ref `api:"user,readOnly" ref:"User"`
 
-	// rows are the file, as JSON, where the body of the request has it; nil elsewhere.
+	// rows is the file, as JSON, if the body of the request contains it; otherwise nil.
 	rows []byte
 }
 
-// tagPath begins the path of a tag.
+// tagPath is the prefix of the path of a tag.
 const tagPath = "tags/"
 
-// ResourceImport is a file of resources, which are made and changed as its rows say.
+// ResourceImport is an import of a file whose rows create and change resources.
 type ResourceImport struct {
 	ImportHead `parents:"imports"`
-	// State is how far it is. QUEUED starts it, CANCELLED ends it.
+	// State is the progress of the import. Set QUEUED to start it, or CANCELLED to cancel it.
 	State string `api:"state,index,notNull" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN" default:"PENDING"`
-	// Into is the path of what the rows belong below: a collection, such as networks/100123/addresses, or a resource in which each finds its
-	// own place, such as configurations/100007. Without it each row says its configuration.
+	// Into is the path of the parent of the resources: a collection, such as networks/100123/addresses, or a resource, such as
+	// configurations/100007. Below a resource, each row finds its own parent. If into is empty, each row names its configuration.
 	Into string `api:"into,createOnly" example:"configurations/100007"`
-	// Mode is how rows are imported: each by itself, all in one transaction or none, or none, to see what would come of them.
+	// Mode is ROW_BY_ROW to import each row by itself, ALL_OR_NOTHING to import all rows in one transaction or none, or DRY_RUN to change
+	// nothing.
 	Mode string `api:"mode,createOnly,notNull" enum:"ROW_BY_ROW|ALL_OR_NOTHING|DRY_RUN" default:"ROW_BY_ROW"`
-	// Action is what is done with a row: a row whose id is there changes that resource, any other makes one; or one of the two alone.
+	// Action is the action for a row. With CREATE_OR_UPDATE, a row whose resource exists changes it, and any other row creates one.
 	Action string `api:"action,createOnly,notNull" enum:"CREATE_OR_UPDATE|CREATE|UPDATE" default:"CREATE_OR_UPDATE"`
-	// Headers are those that hold for every row, as for a request of its own, such as x-bcn-create-reverse-record.
+	// Headers are request headers that apply to every row, such as x-bcn-create-reverse-record.
 	Headers map[string]string `api:"headers,createOnly"`
-	// Tag is the path of a tag that the resource of each row gets, such as tags/import. GET shows it by number. The log lists
-	// resources below into that have the tag and are in no row: an earlier file had them.
+	// Tag is the path of a tag that is set on the resource of each row, such as tags/import. GET returns it by number. The log lists the
+	// resources below into that have the tag but are not in the file: an earlier file contained them.
 	Tag string `api:"tag,createOnly" example:"tags/import"`
-	// Prune deletes these resources, with what lies in them, unless a row is refused.
+	// Prune deletes the resources that have the tag but are not in the file, with everything in them, unless a row is rejected.
 	Prune bool `api:"prune,createOnly"`
-	// Deleted is how many of them were deleted.
+	// Deleted is the number of resources deleted by prune.
 	Deleted int64 `api:"deleted,readOnly"`
 }
 
-// ResponsePolicyItemImport is a file of names for a response policy, one in each line. It starts at once.
+// ResponsePolicyItemImport is an import of a file of names into a response policy, one name in each line. It starts at once.
 type ResponsePolicyItemImport struct {
 	ImportHead `parents:"responsePolicies"`
-	// State is how far it is.
+	// State is the progress of the import.
 	State string `api:"state,index,readOnly" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
 }
 
-// ImportLog is what is to be said of an import: what was wrong with which row.
+// ImportLog is the log of an import: messages about its rows.
 type ImportLog struct {
 	schema.Head `head:"readOnly"`
-	// Size is how long it is, in bytes.
+	// Size is the size of the log, in bytes.
 	Size int64 `api:"size,readOnly,computed"`
-	// ModificationDateTime is when the import ended.
+	// ModificationDateTime is the time at which the import ended.
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
-	// Contents are its lines.
+	// Contents are the lines of the log.
 	Contents string `api:"contents,readOnly,computed" length:"8000000"`
 }
 
-// kinds are the media types of files that are read, by how the rows are written.
+// kinds are the supported media types of files of resources.
 var kinds = []string{csvType, jsonType, linesType}
 
-// BeforeWrite takes the file, and does what the new state asks for.
+// BeforeWrite checks the file of a new import, and applies a change of the state.
 func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() { // what works it off
+	if !c.Requested() { // a change by the runner
 		return nil
 	}
 	if c.Creates() {
-		if err := x.take(c, kinds...); err != nil {
+		if err := x.setFileInfo(c, kinds...); err != nil {
 			return err
 		}
 		if x.State != pending && x.State != queued {
@@ -177,25 +178,25 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 		if err != nil {
 			return err
 		}
-		if tag != nil { // which may get another name meanwhile
+		if tag != nil { // the tag may be renamed meanwhile
 			x.Tag = tagPath + strconv.FormatInt(tag.ID, 10)
 		}
 		at, err := placeOf(c.API, x.Into)
 		if err != nil {
 			return err
 		}
-		return at.there(c)
+		return at.checkExists(c)
 	}
 	old, _ := c.Old.(*ResourceImport)
-	return x.move(c, &x.State, old.State)
+	return x.changeState(c, &x.State, old.State)
 }
 
 func (x *ResourceImport) progress() (*ImportHead, *string) { return &x.ImportHead, &x.State }
 
 func (x *ResponsePolicyItemImport) progress() (*ImportHead, *string) { return &x.ImportHead, &x.State }
 
-// move does what a new state asks for.
-func (x *ImportHead) move(c *resource.Change, state *string, from string) error {
+// changeState applies a requested change of the state.
+func (x *ImportHead) changeState(c *resource.Change, state *string, from string) error {
 	switch to := *state; {
 	case to == from:
 	case to == queued && from == pending:
@@ -214,7 +215,7 @@ func (x *ImportHead) move(c *resource.Change, state *string, from string) error 
 	return nil
 }
 
-// BeforeWrite takes the file.
+// BeforeWrite checks the file.
 func (x *ResponsePolicyItemImport) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() || !c.Creates() {
 		return nil
@@ -223,11 +224,11 @@ func (x *ResponsePolicyItemImport) BeforeWrite(c *resource.Change) error {
 	if x.ContentType == "" {
 		x.ContentType = textType
 	}
-	return x.take(c, textType)
+	return x.setFileInfo(c, textType)
 }
 
-// take notes what the file is.
-func (x *ImportHead) take(c *resource.Change, kinds ...string) error {
+// setFileInfo sets the fields that describe the file.
+func (x *ImportHead) setFileInfo(c *resource.Change, kinds ...string) error {
 	name, sentAs, size := "", jsonType, int64(len(x.rows))
 	switch {
 	case c.Content != nil:
@@ -264,15 +265,15 @@ func (x *ImportHead) take(c *resource.Change, kinds ...string) error {
 	return nil
 }
 
-// filePart is how many bytes of a file are in one row.
+// filePart is the number of bytes of a file in one row of the database.
 const filePart = 1 << 20
 
-// AfterWrite keeps the file, and who starts the import.
+// AfterWrite stores the file, and the user who starts the import.
 func (x *ImportHead) AfterWrite(c *resource.Change) error {
-	_, state := parts(c.New)
+	_, state := headAndState(c.New)
 	starts := c.Requested() && c.Creates()
 	if c.Requested() && !c.Creates() {
-		_, was := parts(c.Old)
+		_, was := headAndState(c.Old)
 		starts = *state == queued && *was != queued
 	}
 	if starts {
@@ -298,13 +299,15 @@ func (x *ImportHead) AfterWrite(c *resource.Change) error {
 	return nil
 }
 
-// BeforeDelete takes the file and the log away, unless they are being used.
-func (x *ResourceImport) BeforeDelete(c *resource.Change) error { return x.drop(c, x.State) }
+// BeforeDelete deletes the file and the log. It returns an error if the import is running.
+func (x *ResourceImport) BeforeDelete(c *resource.Change) error { return x.deleteData(c, x.State) }
 
-// BeforeDelete takes the file and the log away, unless they are being used.
-func (x *ResponsePolicyItemImport) BeforeDelete(c *resource.Change) error { return x.drop(c, x.State) }
+// BeforeDelete deletes the file and the log. It returns an error if the import is running.
+func (x *ResponsePolicyItemImport) BeforeDelete(c *resource.Change) error {
+	return x.deleteData(c, x.State)
+}
 
-func (x *ImportHead) drop(c *resource.Change, state string) error {
+func (x *ImportHead) deleteData(c *resource.Change, state string) error {
 	if (state == running || state == cancelling) && !c.GoesAlong() {
 		return problem.BadRequest("ImportInProgress", "%s is being imported: cancel it first", x.Name)
 	}
@@ -316,7 +319,7 @@ func (x *ImportHead) drop(c *resource.Change, state string) error {
 	return nil
 }
 
-// completeLogs puts the lines into logs.
+// completeLogs adds the lines and the size to logs.
 func completeLogs(tx *store.Tx, rows []*store.Resource) error {
 	for _, r := range rows {
 		if r.Type != "ImportLog" {

@@ -9,7 +9,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// logLines adds lines to the log of an import, up to a number of lines that it has then.
+// logLines appends lines to the log of an import until it has limit lines.
 func logLines(tx *store.Tx, id int64, limit int, lines []string) error {
 	if len(lines) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func logLines(tx *store.Tx, id int64, limit int, lines []string) error {
 	return nil
 }
 
-// printable is a line without control characters, and no longer than one may be: it may quote what was sent.
+// printable removes control characters from a line and shortens it, as it may quote the file.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

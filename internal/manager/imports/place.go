@@ -15,20 +15,20 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// target is what rows belong below.
+// target is the parent of the resources of rows.
 type target struct {
-	// list is the collection that they are made in; nil where each finds its own place: within a resource, or within its configuration where
-	// within is empty.
+	// list is the collection of the new resources. If it is nil, each row finds its own parent: within a resource, or within its
+	// configuration if within is empty.
 	list   *resource.Target
 	within resource.Target
 }
 
-// badPlace refuses a path.
+// badPlace returns the error for an invalid path.
 func badPlace(path, format string, args ...any) error {
 	return problem.Invalid("into", strconv.Quote(path)+" "+format, args...)
 }
 
-// placeOf reads the path of what rows belong below; empty where each says it itself.
+// placeOf parses the path of the parent; an empty path means that each row names it.
 func placeOf(a *resource.API, path string) (at target, err error) {
 	if path == "" {
 		return at, nil
@@ -58,8 +58,8 @@ func placeOf(a *resource.API, path string) (at target, err error) {
 	return target{list: &t}, nil
 }
 
-// there refuses a place that is not there.
-func (at target) there(c *resource.Change) error {
+// checkExists returns an error if a parent does not exist.
+func (at target) checkExists(c *resource.Change) error {
 	t := at.within
 	if at.list != nil {
 		t = *at.list
@@ -74,8 +74,8 @@ func (at target) there(c *resource.Change) error {
 	return err
 }
 
-// find gives the resource that a row is about, where it is there, and where it is to be made, where it is not.
-func (p *perform) find(t *schema.Type, members map[string]json.RawMessage) (there *store.Resource, at resource.Target, err error) {
+// find returns the resource of a row if it exists, and otherwise the parent of the new resource.
+func (p *executor) find(t *schema.Type, members map[string]json.RawMessage) (there *store.Resource, at resource.Target, err error) {
 	c := p.API.CollectionOf(t)
 	var id int64
 	if raw, ok := members["id"]; ok && string(raw) != "null" && p.action != createOnly {
@@ -85,7 +85,7 @@ func (p *perform) find(t *schema.Type, members map[string]json.RawMessage) (ther
 		row, err := p.API.Locate(p.Tx, resource.Target{Collection: c, ID: id}, p.Caller)
 		inside := err == nil && row.Type == t.Name
 		if inside {
-			inside, err = p.lies(row)
+			inside, err = p.isInTarget(row)
 		}
 		if inside || err != nil && !problem.IsNotFound(err) {
 			return row, at, err
@@ -97,8 +97,8 @@ func (p *perform) find(t *schema.Type, members map[string]json.RawMessage) (ther
 	if at, err = p.placeIn(t, c, members); err != nil {
 		return nil, at, err
 	}
-	there, err = p.known(t, c, at, members)
-	if there != nil && err == nil { // as far as whoever started it sees it
+	there, err = p.findExisting(t, c, at, members)
+	if there != nil && err == nil { // if the user who started it can see it
 		there, err = p.API.Locate(p.Tx, resource.Target{Collection: c, ID: there.ID}, p.Caller)
 		if problem.IsNotFound(err) {
 			there, err = nil, nil
@@ -107,8 +107,8 @@ func (p *perform) find(t *schema.Type, members map[string]json.RawMessage) (ther
 	return there, at, err
 }
 
-// lies reports whether a resource lies in what the rows belong below: another one is none of theirs.
-func (p *perform) lies(row *store.Resource) (bool, error) {
+// isInTarget reports whether a resource is inside the target of the import. Other resources must not be changed.
+func (p *executor) isInTarget(row *store.Resource) (bool, error) {
 	within := p.at.within.ID
 	if p.at.list != nil {
 		if p.at.list.Sub != nil {
@@ -119,11 +119,11 @@ func (p *perform) lies(row *store.Resource) (bool, error) {
 	if within == 0 || row.Configuration == within || row.ID == within {
 		return true, nil
 	}
-	return p.liesBelow(row, within)
+	return p.isBelow(row, within)
 }
 
-// liesBelow reports whether a resource lies below another one, however deep.
-func (p *perform) liesBelow(row *store.Resource, other int64) (bool, error) {
+// isBelow reports whether a resource is below another one, at any depth.
+func (p *executor) isBelow(row *store.Resource, other int64) (bool, error) {
 	for at := row.Parent; at != 0 && at != resource.RootID; {
 		if at == other {
 			return true, nil
@@ -137,8 +137,8 @@ func (p *perform) liesBelow(row *store.Resource, other int64) (bool, error) {
 	return false, nil
 }
 
-// placeIn finds where a row is to be made.
-func (p *perform) placeIn(t *schema.Type, c *resource.Collection, members map[string]json.RawMessage) (at resource.Target,
+// placeIn finds the parent of the new resource of a row.
+func (p *executor) placeIn(t *schema.Type, c *resource.Collection, members map[string]json.RawMessage) (at resource.Target,
 	err error) {
 	if p.at.list != nil {
 		return *p.at.list, nil
@@ -153,10 +153,10 @@ func (p *perform) placeIn(t *schema.Type, c *resource.Collection, members map[st
 	case c.Post && slices.Contains(p.API.TypesMadeIn(resource.Target{Collection: c, List: true}), t):
 		return resource.Target{Collection: c, List: true}, nil
 	default:
-		if within, err = p.above(members); within == nil && err == nil {
+		if within, err = p.parentFromLink(members); within == nil && err == nil {
 			if c.Place == nil && len(p.API.ParentsOf(t)) > 1 {
 				return at, problem.Field("ConflictingResourceFieldValues", "type", "a %s may lie below resources of several kinds: say by %s what it "+
-					"belongs below", t.Name, p.placer())
+					"belongs below", t.Name, p.placeHint())
 			}
 			within, err = p.configurationOf(members)
 		}
@@ -178,19 +178,19 @@ func (p *perform) placeIn(t *schema.Type, c *resource.Collection, members map[st
 		}
 	}
 	return at, problem.Field("InvalidResourceType", "type",
-		"a %s cannot be made in a %s: say by %s what it belongs below", t.Name, within.Type, p.placer())
+		"a %s cannot be made in a %s: say by %s what it belongs below", t.Name, within.Type, p.placeHint())
 }
 
-// placer is what says where a resource belongs.
-func (j *job) placer() string {
+// placeHint describes, for an error message, how to name the parent.
+func (j *job) placeHint() string {
 	if j.declared {
 		return "its member in (portolan create --in), such as servers/ns1,"
 	}
 	return "the field into of the import"
 }
 
-// above gives the resource that the row's link up leads to, as the API shows it; nil where it has none.
-func (p *perform) above(members map[string]json.RawMessage) (*store.Resource, error) {
+// parentFromLink returns the resource of the link "up" of a row, as the API shows it; nil if there is none.
+func (p *executor) parentFromLink(members map[string]json.RawMessage) (*store.Resource, error) {
 	var links struct {
 		Up struct {
 			Href string `json:"href"`
@@ -218,8 +218,8 @@ func (p *perform) above(members map[string]json.RawMessage) (*store.Resource, er
 	return row, err
 }
 
-// configurationOf gives the configuration that a row says, by number or by name, or the only one that there is.
-func (p *perform) configurationOf(members map[string]json.RawMessage) (*store.Resource, error) {
+// configurationOf returns the configuration that a row names by number or name, or the only one that exists.
+func (p *executor) configurationOf(members map[string]json.RawMessage) (*store.Resource, error) {
 	scope := p.API.Scope
 	var one struct {
 		ID   int64  `json:"id"`
@@ -241,7 +241,7 @@ func (p *perform) configurationOf(members map[string]json.RawMessage) (*store.Re
 		}
 		if len(found) == 1 {
 			row, err := p.API.Locate(p.Tx, resource.Target{Collection: scope, ID: found[0].ID}, p.Caller)
-			if !problem.IsNotFound(err) { // one that is hidden is not there
+			if !problem.IsNotFound(err) { // a hidden configuration is treated as missing
 				return row, err
 			}
 		}
@@ -265,10 +265,10 @@ func (p *perform) configurationOf(members map[string]json.RawMessage) (*store.Re
 	return all[0], nil
 }
 
-// known gives the resource below a place that has the name or the span of a row, where those tell resources apart, or that is found by its
-// whole name, as DNS has it; nil where there is none.
-func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Target, members map[string]json.RawMessage) (*store.Resource,
-	error) {
+// findExisting returns the resource below a parent that has the name, the range or the absolute name of a row, if the type identifies
+// resources by it. Otherwise it compares all members. It returns nil if there is none.
+func (p *executor) findExisting(t *schema.Type, c *resource.Collection, at resource.Target,
+	members map[string]json.RawMessage) (*store.Resource, error) {
 	parent := at.ID
 	if at.Sub == nil && !slices.Contains(p.API.ParentsOf(t), "") {
 		parent = resource.RootID
@@ -279,11 +279,11 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 	var err error
 	switch {
 	case ok:
-		if _, problems := t.Decode(o, members, true); len(problems) > 0 { // who makes it will say what is wrong
+		if _, problems := t.Decode(o, members, true); len(problems) > 0 { // creating it reports the error
 			return nil, nil
 		}
 		low, high := spanned.Span()
-		if !low.IsValid() || !high.IsValid() { // a size, for which room is found
+		if !low.IsValid() || !high.IsValid() { // a size; the manager finds free space for it
 			return nil, nil
 		}
 		from, to := store.AddrKey(low), store.AddrKey(high)
@@ -292,7 +292,7 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 	case t.Unique == "siblings", t.Unique == "all":
 		var name string
 		if json.Unmarshal(members["name"], &name) != nil || name == "" {
-			return nil, nil //nolint:nilerr // as above
+			return nil, nil // as above
 		}
 		if t.Unique == "all" {
 			parent = 0
@@ -317,9 +317,9 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 		}
 		found, err = p.Tx.ByKey(configuration, t.KeyOf(o))
 	case p.action == createOrUpdate && (t.ByName["absoluteName"] == nil || p.declared && members["absoluteName"] == nil):
-		return p.nameless(t, c, at, members)
+		return p.findNameless(t, c, at, members)
 	default:
-		return p.namedAlike(t, at, members)
+		return p.findByWholeName(t, at, members)
 	}
 	if err != nil || len(found) != 1 || found[0].Type != t.Name {
 		return nil, err
@@ -327,19 +327,19 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 	return found[0], nil
 }
 
-// namelessSiblings is how many resources of a type without names of their own are looked at below one.
+// namelessSiblings is the number of resources without names that are compared below one parent.
 const namelessSiblings = 1000
 
-// nameless gives the resource below a place that a row without a name of its own is about, such as a role or an option: one of which all
-// is so already, or else the only one with its name, and the kinds that it says; nil where there is none.
-func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.Target, members map[string]json.RawMessage) (*store.Resource,
-	error) {
+// findNameless returns the resource of a row without a name of its own, such as a role or an option. This is one that equals the row, or
+// else the only one with the same name and the same enumeration values. It returns nil if there is none.
+func (p *executor) findNameless(t *schema.Type, c *resource.Collection, at resource.Target,
+	members map[string]json.RawMessage) (*store.Resource, error) {
 	rows, err := p.Tx.Some(store.All{store.InCollection(c.Name), store.HasParent(at.ID),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name}}, namelessSiblings)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(rows); n == namelessSiblings && !p.declared { // a row of a table makes another one
+	if n := len(rows); n == namelessSiblings && !p.declared { // a row of a table creates another one
 		return nil, nil
 	} else if n == namelessSiblings {
 		return nil, problem.BadRequest("RequestTooLarge", "there are %d %s there or more: such resources are found again among fewer", n,
@@ -347,10 +347,10 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 	}
 	var named []*store.Resource
 	for _, row := range rows {
-		if p.taken != nil && p.taken(row.ID) {
+		if p.isTaken != nil && p.isTaken(row.ID) {
 			continue
 		}
-		shown, err := p.shown(row)
+		shown, err := p.shownMembers(row)
 		if err != nil {
 			return nil, err
 		}
@@ -381,13 +381,13 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 	return named[0], nil
 }
 
-// withWholeName adds the whole name to the members of a resource that say its name in a zone, or in a view; it gives nil where there is
-// none.
+// withWholeName adds the absolute name to the members of a resource whose row gives its name in a zone or view. It returns nil if the row
+// has no usable name.
 func withWholeName(t *schema.Type, above *store.Resource, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	var name string
 	if raw := members["name"]; t.ByName["absoluteName"] == nil || len(raw) > 0 && json.Unmarshal(raw, &name) != nil ||
-		name == "" && (above.Key == "" || t.Unique != "") { // a record at the apex is found by all that it says
-		return nil, nil //nolint:nilerr // who makes it will say what is wrong
+		name == "" && (above.Key == "" || t.Unique != "") { // a record at the apex is identified by all its members
+		return nil, nil // creating it reports the error
 	}
 	switch {
 	case name == "":
@@ -401,8 +401,9 @@ func withWholeName(t *schema.Type, above *store.Resource, members map[string]jso
 	return named, err
 }
 
-// namedAlike gives the resource below a place that has the whole name of a row: where several may have it, one that says nothing else.
-func (p *perform) namedAlike(t *schema.Type, at resource.Target, members map[string]json.RawMessage) (*store.Resource, error) {
+// findByWholeName returns the resource below a parent that has the absolute name of a row. If several may have it, all other members must
+// match, except for the TTL.
+func (p *executor) findByWholeName(t *schema.Type, at resource.Target, members map[string]json.RawMessage) (*store.Resource, error) {
 	if t.ByName["absoluteName"] == nil || at.ID == 0 {
 		return nil, nil
 	}
@@ -425,8 +426,8 @@ func (p *perform) namedAlike(t *schema.Type, at resource.Target, members map[str
 	}
 	all := found
 	found = nil
-	for _, row := range all { // a zone may lie in another one that was made along with it
-		below, err := p.liesBelow(row, at.ID)
+	for _, row := range all { // a zone may be inside another one that was created with it
+		below, err := p.isBelow(row, at.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -437,9 +438,9 @@ func (p *perform) namedAlike(t *schema.Type, at resource.Target, members map[str
 	if t.Unique == "wholeName" && len(found) == 1 {
 		return found[0], nil
 	}
-	var other *store.Resource // another TTL is all that it says otherwise
+	var other *store.Resource // differs only in the TTL
 	for _, row := range found {
-		shown, err := p.shown(row)
+		shown, err := p.shownMembers(row)
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// maxPrior is the number of rows of a dry run that later rows are tried with, and samePrior the number of them that one prefix or name
-// finds.
+// maxPrior is the number of prior rows kept in a dry run. samePrior is the number of prior rows kept for one prefix or name.
 const (
 	maxPrior  = 100_000
 	samePrior = 4
@@ -58,8 +57,8 @@ func (w *priorRows) add(one *row, made *store.Resource) {
 	}
 }
 
-// neededBy returns, in the order of the file, the prior rows that create what the given rows are in or refer to: a prefix that contains one
-// of their addresses, or a name, or a parent domain of a name, in one of their texts.
+// neededBy returns the prior rows that create the parents and references of the given rows, in the order of the file. These rows have a
+// prefix that contains an address of a given row, or the name, or a parent domain of the name, in one of its texts.
 func (w *priorRows) neededBy(rows []*row) []*row {
 	if len(w.needs) == 0 {
 		return nil

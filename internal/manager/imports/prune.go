@@ -14,8 +14,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// An import with a tag gives the tag to the resource of each row. An absent resource has the tag, lies below the target of the import, and
-// is the resource of no row: an earlier version of the file had it.
+// An import with a tag sets the tag on the resource of each row. An absent resource has the tag and is below the target of the import, but
+// is not the resource of a row. An earlier version of the file contained it.
 
 // absentAtOnce is the number of absent resources that one transaction handles, and pruneTime the time after which it handles no more.
 const (
@@ -29,27 +29,27 @@ const metAtOnce = 50
 // untagged is the member of a row of JSON that is false if its resource does not get the tag of the import.
 const untagged = "tag"
 
-// mark gives the tag of the import to the resource of a row, unless the row says otherwise.
-func (p *perform) mark(r *row, o *outcome) error {
+// mark sets the tag of the import on the resource of a row, unless the row says otherwise.
+func (p *executor) mark(r *row, o *outcome) error {
 	if p.tag == nil || o.row == nil || string(r.members[untagged]) == "false" {
 		return nil
 	}
 	marked, err := p.API.Mark(p.Change, o.row, p.tag)
-	if marked && o.came == unchanged {
-		o.came = updated
+	if marked && o.result == unchanged {
+		o.result = updated
 	}
 	return err
 }
 
-// remember stores the resources of rows in import_met, in the transaction that imports the rows. A dry run stores no resource that it would
+// saveMet stores the resources of rows in import_met, in the transaction that imports the rows. A dry run stores no resource that it would
 // create.
-func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
+func (j *job) saveMet(tx *store.Tx, rows []*row, outcomes []outcome) error {
 	if !j.keys {
 		return nil
 	}
 	var values []any
 	for i, o := range outcomes {
-		if o.row != nil && !o.provisional && o.came != refused && o.came != undone && (o.came != created || j.mode != dryRun) {
+		if o.row != nil && !o.provisional && o.result != refused && o.result != undone && (o.result != created || j.mode != dryRun) {
 			values = append(values, j.id, o.row.ID, rows[i].at)
 		}
 	}
@@ -67,8 +67,8 @@ func (j *job) remember(tx *store.Tx, rows []*row, outcomes []outcome) error {
 	return nil
 }
 
-// recall reads the resources that an interrupted run of the import has stored. It deletes those of imports before it, which have ended.
-func (j *job) recall(ctx context.Context) error {
+// loadMet reads the resources that an interrupted run of the import has stored. It deletes those of imports before it, which have ended.
+func (j *job) loadMet(ctx context.Context) error {
 	for ended := int64(1); ended != 0; {
 		if err := j.api.Store.View(ctx, func(tx *store.Tx) error {
 			ended = 0
@@ -78,7 +78,7 @@ func (j *job) recall(ctx context.Context) error {
 			return err
 		}
 		if ended != 0 {
-			if err := j.forget(ctx, ended); err != nil {
+			if err := j.deleteMet(ctx, ended); err != nil {
 				return err
 			}
 		}
@@ -98,8 +98,8 @@ func (j *job) recall(ctx context.Context) error {
 	})
 }
 
-// forget deletes the stored resources of an import that has ended, in steps of mostRows.
-func (r *Runner) forget(ctx context.Context, id int64) error {
+// deleteMet deletes the stored resources of an import that has ended, in steps of maxStepRows.
+func (r *Runner) deleteMet(ctx context.Context, id int64) error {
 	for {
 		n := 0
 		if err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -107,7 +107,7 @@ func (r *Runner) forget(ctx context.Context, id int64) error {
 			if err := tx.Each(func(scan func(...any) error) error {
 				met = append(met, 0)
 				return scan(&met[len(met)-1])
-			}, "SELECT resource FROM import_met WHERE import = ? LIMIT ?", id, mostRows); err != nil {
+			}, "SELECT resource FROM import_met WHERE import = ? LIMIT ?", id, maxStepRows); err != nil {
 				return err
 			}
 			for _, one := range met {
@@ -117,14 +117,15 @@ func (r *Runner) forget(ctx context.Context, id int64) error {
 			}
 			n = len(met)
 			return nil
-		}); err != nil || n < mostRows {
+		}); err != nil || n < maxStepRows {
 			return err
 		}
 	}
 }
 
-// absent gives the first absent resources with an id higher than after that the caller may see. last is the id to go on with, 0 at the end.
-func (p *perform) absent(after int64) (all []*store.Resource, last int64, err error) {
+// absentResources returns the next absent resources with an id higher than after that the user can see. last is the id to continue after; 0
+// at the end.
+func (p *executor) absentResources(after int64) (all []*store.Resource, last int64, err error) {
 	var ids []int64
 	if err := p.Tx.Each(func(scan func(...any) error) error {
 		ids = append(ids, 0)
@@ -140,7 +141,7 @@ func (p *perform) absent(after int64) (all []*store.Resource, last int64, err er
 		}
 		inside := false
 		if err == nil {
-			inside, err = p.holds(row)
+			inside, err = p.isBelowTarget(row)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -155,24 +156,24 @@ func (p *perform) absent(after int64) (all []*store.Resource, last int64, err er
 	return all, last, nil
 }
 
-// holds reports whether a resource lies below the target of the import. The target itself does not.
-func (p *perform) holds(row *store.Resource) (bool, error) {
+// isBelowTarget reports whether a resource is below the target of the import. The target itself is not.
+func (p *executor) isBelowTarget(row *store.Resource) (bool, error) {
 	switch at := p.at.list; {
 	case at == nil && row.ID == p.at.within.ID:
 		return false, nil
 	case at == nil:
-		return p.lies(row)
+		return p.isInTarget(row)
 	case at.Sub == nil:
 		return row.Collection == at.Collection.Name, nil
 	case !slices.Contains(p.API.PostTypes(at.Sub), p.API.TypeNamed(row.Type)):
 		return false, nil
 	default:
-		return p.liesBelow(row, at.ID)
+		return p.isBelow(row, at.ID)
 	}
 }
 
-// ancestors gives the ids of all resources above those of the rows.
-func (p *perform) ancestors() (map[int64]bool, error) {
+// ancestors returns the ids of all resources above those of the rows.
+func (p *executor) ancestors() (map[int64]bool, error) {
 	all := map[int64]bool{}
 	var parents []int64
 	if err := p.Tx.Each(func(scan func(...any) error) error {
@@ -200,19 +201,19 @@ func (p *perform) ancestors() (map[int64]bool, error) {
 	return all, nil
 }
 
-// worded words a resource for the log.
-func (p *perform) worded(row *store.Resource) string {
+// describe returns the type and key of a resource for the log.
+func (p *executor) describe(row *store.Resource) string {
 	return row.Type + " " + p.API.Collection(row.Collection).KeyOf(row)
 }
 
-// inTx gives a change with the rights of the user who started the import.
-func (j *job) inTx(tx *store.Tx) (*perform, error) {
+// inTx returns an executor with the rights of the user who started the import.
+func (j *job) inTx(tx *store.Tx) (*executor, error) {
 	caller, err := j.caller(tx)
-	return &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Extra: map[string]string{}}}, err
+	return &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Extra: map[string]string{}}}, err
 }
 
-// tryPrune returns the lines that prune would log, and the number of deletions. If a trial of it takes too long, the lines do not say which
-// deletions would be refused.
+// tryPrune returns the lines that prune would log, and the number of deletions. If a trial takes too long, the lines do not tell which
+// deletions would be rejected.
 func (j *job) tryPrune(ctx context.Context) (lines []string, deleted int64, err error) {
 	author, err := j.author(ctx)
 	if err != nil {
@@ -233,7 +234,7 @@ func (j *job) tryPrune(ctx context.Context) (lines []string, deleted int64, err 
 		})
 	}
 	if errors.Is(err, store.ErrTrialEnded) {
-		return j.listAbsent(ctx, absentGoes)
+		return j.listAbsent(ctx, absentDeleted)
 	}
 	return lines, deleted, err
 }
@@ -253,16 +254,17 @@ func (j *job) setDeleted(ctx context.Context, n int64) error {
 	})
 }
 
-// absentKept and absentGoes begin the line about an absent resource that is kept, or that a dry run would delete; absentUnknown the line if
-// rows were refused, one of which may be about the resource.
+// Prefixes of log lines about absent resources: one that is kept, one that a dry run would delete, and one that a rejected row may
+// describe, so that it is kept.
 const (
 	absentKept    = "not in the file, kept (prune deletes it): "
-	absentGoes    = "not in the file, would be deleted: "
+	absentDeleted = "not in the file, would be deleted: "
 	absentUnknown = "in no row that was imported, kept: "
 )
 
-// listAbsent returns a line for each absent resource, up to maxLines and a page more. begin begins the line of one that holds no resources
-// of rows. With absentGoes, resources inside of absent ones have no line, as they go with these; n counts the others.
+// listAbsent returns a line for each absent resource, up to maxLines and one page more. begin is the beginning of the line of a resource
+// that contains no resources of rows. With absentDeleted, resources inside absent ones have no line, as they are deleted with these; n
+// counts the others.
 func (j *job) listAbsent(ctx context.Context, begin string) (lines []string, n int64, err error) {
 	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
 		lines, n = nil, 0
@@ -273,21 +275,21 @@ func (j *job) listAbsent(ctx context.Context, begin string) (lines []string, n i
 		}
 		for after := int64(0); err == nil; {
 			var all []*store.Resource
-			if all, after, err = p.absent(after); err != nil {
+			if all, after, err = p.absentResources(after); err != nil {
 				return err
 			}
 			for _, row := range all {
 				if above[row.ID] {
-					lines = append(lines, "not in the file, kept because rows of the file lie in it: "+p.worded(row))
+					lines = append(lines, "not in the file, kept because rows of the file lie in it: "+p.describe(row))
 					continue
 				}
-				if inside, err := p.insideAbsent(row, above); err != nil || inside && begin == absentGoes {
+				if inside, err := p.insideAbsent(row, above); err != nil || inside && begin == absentDeleted {
 					if err != nil {
 						return err
 					}
 					continue
 				}
-				lines, n = append(lines, begin+p.worded(row)), n+1
+				lines, n = append(lines, begin+p.describe(row)), n+1
 			}
 			if after == 0 || len(lines) > maxLines {
 				return nil
@@ -298,10 +300,10 @@ func (j *job) listAbsent(ctx context.Context, begin string) (lines []string, n i
 	return lines, n, err
 }
 
-// insideAbsent reports whether a resource lies in an absent one that holds no resources of rows.
-func (p *perform) insideAbsent(row *store.Resource, above map[int64]bool) (inside bool, err error) {
+// insideAbsent reports whether a resource is inside an absent one that contains no resources of rows.
+func (p *executor) insideAbsent(row *store.Resource, above map[int64]bool) (inside bool, err error) {
 	for id := row.Parent; id != 0 && id != resource.RootID && !inside; {
-		if above[id] { // and so are all above it
+		if above[id] { // the resources above contain it as well
 			return false, nil
 		}
 		if err := p.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM reference f WHERE f.source = ? AND f.target = ? AND f.field = 'tags' AND "+
@@ -318,14 +320,14 @@ func (p *perform) insideAbsent(row *store.Resource, above map[int64]bool) (insid
 	return inside, nil
 }
 
-// prune deletes the absent resources, absentAtOnce in each transaction, and logs each. A deletion that is refused counts as a refused row.
+// prune deletes the absent resources, absentAtOnce in each transaction, and logs each. A rejected deletion counts as a rejected row.
 func (j *job) prune(ctx context.Context) error {
 	author, err := j.author(ctx)
 	if err != nil {
 		return err
 	}
 	for after, more := int64(0), true; more; {
-		if err := j.hold(ctx); err != nil || !j.held {
+		if err := j.holdLease(ctx); err != nil || !j.hasLease {
 			return err
 		}
 		last, how := int64(0), pruning{limit: pruneTime, wrong: map[int64]*problem.Problem{}, kept: map[int64]bool{}}

@@ -12,41 +12,42 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// pruning says how absent resources are deleted.
+// pruning controls how absent resources are deleted.
 type pruning struct {
-	// limit is the time after which a transaction deletes no more; 0 is no limit.
+	// limit is the time after which a transaction deletes no more; 0 means no limit.
 	limit time.Duration
-	// wrong are refusals, by the ids of the resources, of attempts that were rolled back because they had written something.
+	// wrong are the errors of deletions that had written something before they were rejected, by the ids of the resources. The deletions
+	// were rolled back.
 	wrong map[int64]*problem.Problem
 	// kept are the resources whose deletion would change those of rows, such as the gateway of a network.
 	kept map[int64]bool
-	// tried says that the transaction is rolled back.
+	// tried means that the transaction is rolled back.
 	tried bool
-	// careful says that each deletion is checked for resources of rows that it deletes or changes, too.
+	// careful means that each deletion is checked for resources of rows that it deletes or changes.
 	careful bool
 }
 
-// pruned is the result of a transaction that deletes absent resources. last is the id to go on with, 0 at the end.
+// pruned is the result of a transaction that deletes absent resources. last is the id to continue after; 0 at the end.
 type pruned struct {
 	lines         []string
 	deleted, stay int64
 	last          int64
-	// refusal is the first refusal.
+	// refusal is the first error.
 	refusal error
 }
 
-// errRowGoes refuses a deletion that would delete resources of rows, such as a host with its last address.
-var errRowGoes = problem.Conflict("ResourceConflictsWithOther", "resources of rows of the file would be deleted with it")
+// errRowDeleted rejects a deletion that would delete resources of rows, such as a host with its last address.
+var errRowDeleted = problem.Conflict("ResourceConflictsWithOther", "resources of rows of the file would be deleted with it")
 
-// missing is the number of resources of rows that do not exist.
-func (p *perform) missing() (n int64, err error) {
+// countMissing returns the number of resources of rows that do not exist.
+func (p *executor) countMissing() (n int64, err error) {
 	err = p.Tx.QueryRow("SELECT count(*) FROM import_met m WHERE m.import = ? AND NOT EXISTS "+
 		"(SELECT 1 FROM resource r WHERE r.id = m.resource)", p.id).Scan(&n)
 	return n, err
 }
 
 // lastChange returns the number of the last change in the transaction.
-func (p *perform) lastChange() (seq int64, err error) {
+func (p *executor) lastChange() (seq int64, err error) {
 	number, err := p.Tx.Number()
 	if err == nil {
 		err = p.Tx.QueryRow("SELECT coalesce(max(seq), 0) FROM change WHERE txn = ?", number).Scan(&seq)
@@ -55,7 +56,7 @@ func (p *perform) lastChange() (seq int64, err error) {
 }
 
 // changesRows reports whether changes of the transaction after seq changed resources of rows.
-func (p *perform) changesRows(seq int64) (changed bool, err error) {
+func (p *executor) changesRows(seq int64) (changed bool, err error) {
 	number, err := p.Tx.Number()
 	if err == nil {
 		err = p.Tx.QueryRow("SELECT EXISTS (SELECT 1 FROM change c WHERE c.txn = ? AND c.seq > ? AND c.operation = 'UPDATE' AND EXISTS "+
@@ -64,24 +65,24 @@ func (p *perform) changesRows(seq int64) (changed bool, err error) {
 	return changed, err
 }
 
-// errKeptMore rolls the transaction back, to repeat it without the deletions in kept.
+// errKeptMore rolls the transaction back. It is repeated without the deletions in kept.
 var errKeptMore = errors.New("a resource more is kept")
 
-// errRowChanges ends a deletion that would change resources of rows.
+// errRowChanges reports a deletion that would change resources of rows.
 var errRowChanges = errors.New("resources of rows would be changed")
 
-// pruneSome deletes up to absentAtOnce absent resources. The error is errAgain when a deletion that must not be has written something: the
-// caller rolls back and calls again.
-func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) {
+// pruneSome deletes up to absentAtOnce absent resources. It returns errAgain if a forbidden deletion has written something: the caller
+// rolls back and calls it again.
+func (p *executor) pruneSome(after int64, how *pruning) (done pruned, err error) {
 	above, err := p.ancestors()
 	if err != nil {
 		return done, err
 	}
 	var all []*store.Resource
-	if all, done.last, err = p.absent(after); err != nil {
+	if all, done.last, err = p.absentResources(after); err != nil {
 		return done, err
 	}
-	gone, err := p.missing()
+	gone, err := p.countMissing()
 	if err != nil {
 		return done, err
 	}
@@ -91,7 +92,7 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 			done.last = row.ID - 1
 			break
 		}
-		text := p.worded(row)
+		text := p.describe(row)
 		if above[row.ID] {
 			done.lines = append(done.lines, "not in the file, kept because rows of the file lie in it: "+text)
 			continue
@@ -115,8 +116,8 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 		n, others, err := p.prune(row, how.careful)
 		if err == nil && n > 1 && how.careful {
 			var now int64
-			if now, err = p.missing(); err == nil && now > gone {
-				err = errRowGoes
+			if now, err = p.countMissing(); err == nil && now > gone {
+				err = errRowDeleted
 			}
 		}
 		along = along || others
@@ -136,7 +137,7 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 			}
 			begin := "not in the file, deleted: "
 			if how.tried {
-				begin = absentGoes
+				begin = absentDeleted
 			}
 			done.lines = append(done.lines, begin+text)
 		case !ok || refusal.Status >= 500:
@@ -153,7 +154,7 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 		return done, errAgain
 	}
 	if along && !how.careful {
-		now, err := p.missing()
+		now, err := p.countMissing()
 		changed := false
 		if err == nil {
 			changed, err = p.changesRows(0)
@@ -166,10 +167,10 @@ func (p *perform) pruneSome(after int64, how *pruning) (done pruned, err error) 
 	return done, nil
 }
 
-// prune deletes a resource, and gives the number of resources that are deleted with it, itself included. others reports that it changes
-// other resources. A careful one ends with errRowChanges if these are resources of rows.
-func (p *perform) prune(row *store.Resource, careful bool) (n int64, others bool, err error) {
-	if err := p.may(resource.ActionDelete, resource.Subject{Collection: p.API.Collection(row.Collection), ID: row.ID}); err != nil {
+// prune deletes a resource and returns the number of deleted resources, including those deleted with it. others means that other resources
+// were changed. If careful, it returns errRowChanges if these are resources of rows.
+func (p *executor) prune(row *store.Resource, careful bool) (n int64, others bool, err error) {
+	if err := p.checkAccess(resource.ActionDelete, resource.Subject{Collection: p.API.Collection(row.Collection), ID: row.ID}); err != nil {
 		return 0, false, err
 	}
 	seq := int64(0)
@@ -193,7 +194,7 @@ func (p *perform) prune(row *store.Resource, careful bool) (n int64, others bool
 	return int64(after.Deleted - before.Deleted), others, err
 }
 
-// refuse notes that a resource cannot be deleted.
+// refuse records that a resource cannot be deleted.
 func (d *pruned) refuse(text string, refusal *problem.Problem) {
 	d.stay++
 	d.lines = append(d.lines, fmt.Sprintf("not in the file, and cannot be deleted: %s: %s: %s", text, refusal.Code, refusal.Message))
@@ -202,9 +203,9 @@ func (d *pruned) refuse(text string, refusal *problem.Problem) {
 	}
 }
 
-// notePruned adds the numbers of deleted and refused resources to the import, and lines to its log. The error is errOver when the import
-// was cancelled.
-func (j *job) notePruned(p *perform, done pruned) error {
+// notePruned adds the numbers of deleted resources and rejected deletions to the import, and lines to its log. It returns errOver if the
+// import is being cancelled.
+func (j *job) notePruned(p *executor, done pruned) error {
 	row, o, err := j.read(p.Tx)
 	if err != nil {
 		return err
@@ -227,9 +228,9 @@ func (j *job) notePruned(p *perform, done pruned) error {
 	return err
 }
 
-// pruneAll deletes all absent resources in the transaction of the rows. The error is the first refusal, or errKeptMore if kept has one
-// resource more.
-func (p *perform) pruneAll(kept map[int64]bool) error {
+// pruneAll deletes all absent resources in the transaction of the rows. It returns the first error, or errKeptMore if it has added a
+// resource to kept.
+func (p *executor) pruneAll(kept map[int64]bool) error {
 	how := pruning{wrong: map[int64]*problem.Problem{}, kept: kept, careful: true}
 	var all pruned
 	for after, more := int64(0), true; more; {

@@ -17,7 +17,7 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// The media types of the files that are read.
+// The supported media types.
 const (
 	csvType   = "text/csv"
 	jsonType  = "application/json"
@@ -27,68 +27,68 @@ const (
 
 // row is one row of a file.
 type row struct {
-	// number is its place among the rows, from 1. at is where it stands, for a person: a line of the file, or that number.
+	// number is the number of the row, from 1. at describes its position to users: a line of the file, or the number.
 	number int64
 	at     string
-	// members are what it says, as the body of a request would. cells are its columns where the file is a table: which of them are members of
-	// what depends on the row's type.
+	// members are the members of the row, as in the body of a request. cells are its columns if the file is a table; the type of the row
+	// determines which members they are.
 	members map[string]json.RawMessage
 	cells   []cell
-	// wrong is why the row cannot be read; nil where it can.
+	// wrong is the error of a row that cannot be read; otherwise nil.
 	wrong *problem.Problem
 }
 
-// wrongRow is a row that cannot be read; those behind it can.
+// wrongRow returns a row that cannot be read. The rows after it can.
 func wrongRow(number int64, at, format string, args ...any) *row {
 	return &row{number: number, at: at, wrong: problem.BadRequest("InvalidFileDataValue", format, args...)}
 }
 
-// cell is a column of a row and what it says.
+// cell is a column of a row and its text.
 type cell struct {
 	column *schema.Column
 	text   string
 }
 
-// rowReader gives the rows of a file; io.EOF behind the last. What else it gives ends the import.
+// rowReader returns the rows of a file, and io.EOF at the end. Any other error ends the import.
 type rowReader interface{ next() (*row, error) }
 
-// Bounds of a row.
+// Limits of a row.
 const (
 	maxRow     = 1 << 20
 	maxColumns = 1000
 )
 
-// badFile is a file that cannot be read from some place on.
+// badFile returns the error of a file that cannot be read any further.
 func badFile(format string, args ...any) error {
 	return problem.BadRequest("InvalidFileDataValue", format, args...)
 }
 
-// budget lets no more be read for one row than it may have, and what is read ahead.
+// budget limits the bytes read for one row, including those read ahead.
 type budget struct {
 	in   io.Reader
 	left int
 }
 
-// errLong is a row that is longer than one may be.
-var errLong = fmt.Errorf("a row has more than %d bytes, or does not end", maxRow)
+// errTooLong reports a row that exceeds the limit.
+var errTooLong = fmt.Errorf("a row has more than %d bytes, or does not end", maxRow)
 
-// Read reads, within the budget.
+// Read reads within the budget.
 func (b *budget) Read(into []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errLong
+		return 0, errTooLong
 	}
 	n, err := b.in.Read(into)
 	b.left -= n
 	return n, err
 }
 
-// renew begins another row.
-func (b *budget) renew() { b.left = 4 * maxRow }
+// reset sets the budget for another row.
+func (b *budget) reset() { b.left = 4 * maxRow }
 
-// readRows reads a file of a kind.
+// readRows opens a file of a media type.
 func readRows(kind string, from io.Reader) (rowReader, error) {
 	file := &budget{in: from}
-	file.renew()
+	file.reset()
 	in := bufio.NewReaderSize(file, 64<<10)
 	mark, err := in.Peek(3)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -99,7 +99,7 @@ func readRows(kind string, from io.Reader) (rowReader, error) {
 	}
 	switch kind {
 	case csvType:
-		file.left = math.MaxInt // rows are bounded by csvrows
+		file.left = math.MaxInt // csvrows limits the rows
 		return newCSV(in)
 	case jsonType:
 		return newJSON(in, file)
@@ -112,19 +112,19 @@ func readRows(kind string, from io.Reader) (rowReader, error) {
 	return &names{lines{scanner: scanner, file: file}}, nil
 }
 
-// csvReader reads a table (RFC 4180) with the names of its columns in the first line.
+// csvReader reads a table (RFC 4180) whose first line has the names of the columns.
 type csvReader struct {
 	in      *csvrows.Rows
 	columns []*schema.Column
 	count   int64
-	// above is how many lines are above the names of the columns.
+	// above is the number of lines above the line with the column names.
 	above int
 }
 
-// separators are what stands between the cells of a line, as programs write it.
+// separators are the supported separators of cells.
 const separators = ",;\t"
 
-// newCSV reads the names of the columns.
+// newCSV reads the column names.
 func newCSV(in *bufio.Reader) (rowReader, error) {
 	head, err := in.Peek(in.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -132,7 +132,7 @@ func newCSV(in *bufio.Reader) (rowReader, error) {
 	}
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	r := &csvReader{}
-	if bytes.HasPrefix(line, []byte("sep=")) { // as a spreadsheet writes it
+	if bytes.HasPrefix(line, []byte("sep=")) { // written by spreadsheets
 		if _, err := in.Discard(min(len(line)+1, len(head))); err != nil {
 			return nil, err
 		}
@@ -172,7 +172,7 @@ func newCSV(in *bufio.Reader) (rowReader, error) {
 func (r *csvReader) next() (*row, error) {
 	var record []string
 	var line int
-	for strings.Join(record, "") == "" { // rows of empty cells are no rows
+	for strings.Join(record, "") == "" { // skip rows of empty cells
 		var err error
 		record, line, err = r.in.Next()
 		switch {
@@ -201,7 +201,7 @@ func (r *csvReader) next() (*row, error) {
 	return one, nil
 }
 
-// jsonReader reads an array of resources, or a list of them as the API gives it, in its member data.
+// jsonReader reads an array of resources, or an object of the API with such an array in its member data.
 type jsonReader struct {
 	in    *json.Decoder
 	file  *budget
@@ -219,7 +219,7 @@ func newJSON(in io.Reader, file *budget) (rowReader, error) {
 		case token == json.Delim('['):
 			return r, nil
 		case token == json.Delim('{') && first || token == "data" && !first:
-		default: // a member of another name, and its value
+		default: // another member and its value
 			var other json.RawMessage
 			if err := r.in.Decode(&other); err != nil {
 				return nil, badFile("the file is neither an array of resources nor an object with such an array as its member data")
@@ -229,12 +229,12 @@ func newJSON(in io.Reader, file *budget) (rowReader, error) {
 }
 
 func (r *jsonReader) next() (*row, error) {
-	r.file.renew()
+	r.file.reset()
 	if !r.in.More() {
 		if _, err := r.in.Token(); err != nil {
 			return nil, badFile("the file ends within its list, behind resource %d", r.count)
 		}
-		for { // what else there is, of the list as the API gives it
+		for { // the members after the array
 			if _, err := r.in.Token(); errors.Is(err, io.EOF) {
 				return nil, io.EOF
 			} else if err != nil {
@@ -253,7 +253,7 @@ func (r *jsonReader) next() (*row, error) {
 	return objectRow(r.count, fmt.Sprintf("resource %d", r.count), raw)
 }
 
-// objectRow is a row that is a JSON object, or is wrong.
+// objectRow returns the row of a JSON object.
 func objectRow(number int64, at string, raw json.RawMessage) (*row, error) {
 	if len(raw) > maxRow {
 		return wrongRow(number, at, "it has more than %d bytes", maxRow), nil
@@ -265,7 +265,7 @@ func objectRow(number int64, at string, raw json.RawMessage) (*row, error) {
 	return &row{number: number, at: at, members: members}, err
 }
 
-// lines reads a file line by line, and passes over blank ones.
+// lines reads a file line by line and skips blank lines.
 type lines struct {
 	scanner     *bufio.Scanner
 	file        *budget
@@ -273,7 +273,7 @@ type lines struct {
 }
 
 func (l *lines) text() (string, error) {
-	for l.file.renew(); l.scanner.Scan(); l.file.renew() {
+	for l.file.reset(); l.scanner.Scan(); l.file.reset() {
 		l.line++
 		if text := strings.TrimSpace(l.scanner.Text()); text != "" {
 			l.count++
@@ -301,7 +301,7 @@ func (r *jsonLines) next() (*row, error) {
 	return objectRow(r.count, fmt.Sprintf("line %d", r.line), json.RawMessage(text))
 }
 
-// names reads a name from each line; what begins with # is a remark.
+// names reads a name from each line. # starts a comment.
 type names struct{ lines }
 
 func (r *names) next() (*row, error) {
@@ -312,7 +312,7 @@ func (r *names) next() (*row, error) {
 		}
 		text, _, _ = strings.Cut(text, "#")
 		parts := strings.Fields(text)
-		if len(parts) == 2 { // a line of a file of hosts
+		if len(parts) == 2 { // a line of a hosts file
 			if _, err := netip.ParseAddr(parts[0]); err == nil {
 				parts = parts[1:]
 			}
@@ -324,7 +324,7 @@ func (r *names) next() (*row, error) {
 		text = strings.ToLower(strings.TrimSuffix(strings.Join(parts, " "), "."))
 		at := fmt.Sprintf("line %d", r.line)
 		if !utf8.ValidString(text) {
-			text = strings.ToValidUTF8(text, "\ufffd") // which no name has: it is refused
+			text = strings.ToValidUTF8(text, "\ufffd") // a character that is invalid in names, so the row is rejected
 		}
 		return &row{number: r.count, at: at, members: map[string]json.RawMessage{"name": schema.AppendString(nil, text)}}, nil
 	}

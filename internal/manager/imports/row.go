@@ -14,7 +14,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// readHeaders reads the headers that hold for every row.
+// readHeaders parses the request headers that apply to every row.
 func readHeaders(a *resource.API, headers map[string]string) (o resource.Options, err error) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		i := slices.IndexFunc(a.Headers, func(h resource.RequestHeader) bool { return strings.EqualFold(h.Name, name) })
@@ -28,39 +28,39 @@ func readHeaders(a *resource.API, headers map[string]string) (o resource.Options
 	return o, nil
 }
 
-// came is what came of a row.
-type came int
+// result is the result of a row.
+type result int
 
 const (
-	unchanged came = iota
+	unchanged result = iota
 	created
 	updated
 	refused
-	// undone is a row of which nothing stays, because others are refused.
+	// undone is the result of a row that was rolled back because other rows were rejected.
 	undone
 )
 
-// outcome is what came of a row, and what is to be said of it.
+// outcome is the result of a row, with its messages for the log.
 type outcome struct {
-	came came
-	said []string
-	// row is the resource that it is about, where that is there; fields are those of it that were changed.
+	result   result
+	messages []string
+	// row is the resource of the row; nil if there is none. fields are its changed fields.
 	row    *store.Resource
 	fields []resource.FieldChange
-	// provisional says that a dry run would create the resource by an earlier row.
+	// provisional means that the resource exists only within the dry run, created by an earlier row.
 	provisional bool
-	// once are secrets of it that are shown this once, by their fields.
+	// once are secrets that are shown only in this response, by field.
 	once map[string]string
 }
 
-// perform does what rows say, in one transaction.
-type perform struct {
+// executor applies rows in one transaction.
+type executor struct {
 	*job
 	*resource.Change
 }
 
-// one does what a row says.
-func (p *perform) one(r *row) (o outcome, err error) {
+// applyRow applies a row.
+func (p *executor) applyRow(r *row) (o outcome, err error) {
 	if r.wrong != nil {
 		return o, r.wrong
 	}
@@ -82,12 +82,12 @@ func (p *perform) one(r *row) (o outcome, err error) {
 	if !p.declared && t.ByName[untagged] == nil {
 		delete(members, untagged)
 	}
-	unknown := takeUnknown(t, members)
+	unknown := removeUnknown(t, members)
 	if unknown != nil && p.declared {
 		return o, problem.Invalid(unknown[0], "a %s has no such field", t.Name)
 	}
-	if unknown != nil && p.firstOf(t.Name, unknown) {
-		o.said = append(o.said, "passed over, as a "+t.Name+" has no such field: "+strings.Join(unknown, ", "))
+	if unknown != nil && p.isFirstMention(t.Name, unknown) {
+		o.messages = append(o.messages, "passed over, as a "+t.Name+" has no such field: "+strings.Join(unknown, ", "))
 	}
 	if err != nil {
 		return o, err
@@ -102,20 +102,20 @@ func (p *perform) one(r *row) (o outcome, err error) {
 	case p.action == updateOnly:
 		return o, problem.NotFound("it is not there")
 	}
-	if err := p.may(resource.ActionMake, resource.Subject{Collection: at.Collection, Sub: at.Sub, ID: at.ID}); err != nil {
+	if err := p.checkAccess(resource.ActionMake, resource.Subject{Collection: at.Collection, Sub: at.Sub, ID: at.ID}); err != nil {
 		return o, err
 	}
-	leaveInherited(t, c.Sent)
-	o.came = created
+	removeInherited(t, c.Sent)
+	o.result = created
 	o.row, err = p.API.MakeIn(&c, at)
 	if o.once = shownOnce(t, c.Extra); o.once != nil && !p.declared {
-		o.said = append(o.said, "a secret was made, which no import shows: "+strings.Join(slices.Sorted(maps.Keys(o.once)), ", "))
+		o.messages = append(o.messages, "a secret was made, which no import shows: "+strings.Join(slices.Sorted(maps.Keys(o.once)), ", "))
 	}
 	return o, err
 }
 
-// may asks whether who started the import may do something.
-func (p *perform) may(action resource.Action, on resource.Subject) error {
+// checkAccess returns an error if the user who started the import may not perform an action.
+func (p *executor) checkAccess(action resource.Action, on resource.Subject) error {
 	if p.API.May == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (p *perform) may(action resource.Action, on resource.Subject) error {
 	return err
 }
 
-// id is the number that a row gives; 0 where it gives none.
+// id returns the id given by a row; 0 if there is none.
 func (r *row) id() (id int64) {
 	for _, c := range r.cells {
 		if c.column.Name == "id" {
@@ -136,11 +136,13 @@ func (r *row) id() (id int64) {
 	return id
 }
 
-// own reports whether a collection is of imports themselves, which no row is about.
-func own(c *resource.Collection) bool { return c.Name == collectionName || c.Name == logsName }
+// isImportCollection reports whether a collection contains imports or their logs, which cannot be imported.
+func isImportCollection(c *resource.Collection) bool {
+	return c.Name == collectionName || c.Name == logsName
+}
 
-// typeOf gives the type of a row: what it says, or the only one that there can be.
-func (p *perform) typeOf(r *row) (*schema.Type, error) {
+// typeOf returns the type of a row: the one it names, or the only possible one.
+func (p *executor) typeOf(r *row) (*schema.Type, error) {
 	name := ""
 	for _, c := range r.cells {
 		if c.column.Name == typeColumn {
@@ -170,22 +172,22 @@ func (p *perform) typeOf(r *row) (*schema.Type, error) {
 		return nil, missing
 	}
 	t := p.API.TypeNamed(name)
-	if t == nil || p.API.CollectionOf(t).From != store.Resources || own(p.API.CollectionOf(t)) {
+	if t == nil || p.API.CollectionOf(t).From != store.Resources || isImportCollection(p.API.CollectionOf(t)) {
 		return nil, problem.Field("InvalidResourceType", typeColumn, "%q is no type of resources that can be imported", name)
 	}
 	return t, nil
 }
 
-// body gives what a row says as the members of a resource of a type.
+// body returns the members of a row as a resource of a type.
 func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err error) {
 	if r.cells == nil {
 		return maps.Clone(r.members), nil
 	}
 	row := schema.NewTableRow(t)
-	for _, whole := range []bool{true, false} { // parts hold before it
+	for _, whole := range []bool{true, false} { // whole fields first, so that their parts can follow
 		for _, c := range r.cells {
 			f := t.ByName[c.column.Member()]
-			if c.column.Whole() != whole || c.text == "" && (f == nil || !f.OnPost || !f.Nullable) { // an empty cell says nothing
+			if c.column.Whole() != whole || c.text == "" && (f == nil || !f.OnPost || !f.Nullable) { // an empty cell has no meaning
 				continue
 			}
 			if !utf8.ValidString(c.text) {
@@ -199,8 +201,8 @@ func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err erro
 	return row.Members()
 }
 
-// firstOf reports whether nothing was said yet of these unknown members of a type.
-func (j *job) firstOf(typeName string, unknown []string) bool {
+// isFirstMention reports whether these unknown members of a type have not been reported yet.
+func (j *job) isFirstMention(typeName string, unknown []string) bool {
 	key := typeName + ":" + strings.Join(unknown, ",")
 	if j.passed[key] {
 		return false
@@ -212,8 +214,8 @@ func (j *job) firstOf(typeName string, unknown []string) bool {
 	return true
 }
 
-// takeUnknown takes out what a type has no field for, and gives the names.
-func takeUnknown(t *schema.Type, members map[string]json.RawMessage) (names []string) {
+// removeUnknown removes the members without a field in a type, and returns their names.
+func removeUnknown(t *schema.Type, members map[string]json.RawMessage) (names []string) {
 	for name := range members {
 		if t.ByName[name] == nil && !strings.HasPrefix(name, "_") {
 			delete(members, name)
@@ -224,9 +226,9 @@ func takeUnknown(t *schema.Type, members map[string]json.RawMessage) (names []st
 	return names
 }
 
-// leaveInherited takes out of the members of a new resource what was shown of another one because it came down to it, and what is empty
-// and need not be said.
-func leaveInherited(t *schema.Type, members map[string]json.RawMessage) {
+// removeInherited removes the inherited values, and the empty values that need not be given, from the members of a new resource. An
+// exported resource has both.
+func removeInherited(t *schema.Type, members map[string]json.RawMessage) {
 	var names []string
 	if raw, ok := members["_inheritedFields"]; ok && json.Unmarshal(raw, &names) == nil {
 		for _, name := range names {
@@ -240,8 +242,8 @@ func leaveInherited(t *schema.Type, members map[string]json.RawMessage) {
 	}
 }
 
-// shown gives the members of a resource as they are shown to who started the import.
-func (p *perform) shown(row *store.Resource) (members map[string]json.RawMessage, err error) {
+// shownMembers returns the members of a resource as the user who started the import sees them.
+func (p *executor) shownMembers(row *store.Resource) (members map[string]json.RawMessage, err error) {
 	raw, err := p.show(p.Tx, row, p.Caller)
 	if err == nil {
 		err = json.Unmarshal(raw, &members)
@@ -249,11 +251,11 @@ func (p *perform) shown(row *store.Resource) (members map[string]json.RawMessage
 	return members, err
 }
 
-// update changes what a row says otherwise than it is shown.
-func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o outcome) (outcome, error) {
+// update changes a resource where the row differs from it.
+func (p *executor) update(c *resource.Change, r *row, there *store.Resource, o outcome) (outcome, error) {
 	t := p.API.TypeNamed(there.Type)
 	o.row = there
-	shown, err := p.shown(there)
+	shown, err := p.shownMembers(there)
 	if err != nil {
 		return o, err
 	}
@@ -270,7 +272,7 @@ func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o ou
 		}
 		switch {
 		case f == nil || name == "id" || name == "type" || f.Column != "" ||
-			r.says(name, p.asShown(f, value, shown[name]), shown):
+			r.matchesShown(name, p.asShown(f, value, shown[name]), shown):
 			delete(c.Sent, name)
 		case f.ReadOnly || f.CreateOnly:
 			if delete(c.Sent, name); !f.Computed && !f.Transient {
@@ -283,15 +285,16 @@ func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o ou
 		if p.declared {
 			return o, problem.Invalid(fixed[0], "cannot be changed: it is %s", shown[fixed[0]])
 		}
-		o.said = append(o.said, "left as it is, because it cannot be changed: "+strings.Join(fixed, ", "))
+		o.messages = append(o.messages, "left as it is, because it cannot be changed: "+strings.Join(fixed, ", "))
 	}
 	if len(c.Sent) == 0 {
 		return o, nil
 	}
-	if err := p.may(resource.ActionChange, resource.Subject{Collection: p.API.Collection(there.Collection), ID: there.ID}); err != nil {
+	on := resource.Subject{Collection: p.API.Collection(there.Collection), ID: there.ID}
+	if err := p.checkAccess(resource.ActionChange, on); err != nil {
 		return o, err
 	}
-	o.came = updated
+	o.result = updated
 	if o.fields, err = p.changedFields(t, c.Sent, shown, there); err != nil {
 		return o, err
 	}
@@ -300,7 +303,7 @@ func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o ou
 	return o, err
 }
 
-// shownOnce are the secrets among what is extra in an answer; nil where there are none.
+// shownOnce returns the secrets that are shown once among the extra members of an answer; nil if there are none.
 func shownOnce(t *schema.Type, extra map[string]string) (once map[string]string) {
 	for _, f := range t.Fields {
 		if text, ok := extra[f.Name]; ok && f.Once {

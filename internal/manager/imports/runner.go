@@ -20,34 +20,35 @@ import (
 
 // Times of the work of a manager.
 const (
-	// lookEvery is how often it looks whether an import is to be worked off: what it knows is remembered until one changes.
-	lookEvery = 50 * time.Millisecond
-	// leaseLength is for how long one manager works at a time; whatever it writes behind that is refused once another one works.
-	leaseLength = time.Minute
-	takeEvery   = 5 * time.Second
+	// pollInterval is the time between two checks for pending imports. The answer is cached until an import changes.
+	pollInterval = 50 * time.Millisecond
+	// leaseLength is the lifetime of the lease. Writes of a manager whose lease has expired are rejected once another manager has it.
+	leaseLength  = time.Minute
+	leaseRenewal = 5 * time.Second
 )
 
-// Steps of rows, each of which is one transaction: as many as take stepTime, about, while others wait.
+// Steps of rows. Each step is one transaction of about stepTime, as other transactions wait for it.
 const (
-	firstStep = 50
-	mostRows  = 2_000
-	stepTime  = 50 * time.Millisecond
-	// maxAtOnce is how many rows are imported all or not at all, maxProbes how many addresses are asked for one step whether they answer,
-	// maxPrepared how many rows of one may need work before, such as hashing a password.
+	firstStep   = 50
+	maxStepRows = 2_000
+	stepTime    = 50 * time.Millisecond
+	// maxAtOnce is the maximum number of rows imported in one transaction.
 	maxAtOnce = 10_000
-	// maxBytesAtOnce is how long a file that is imported all or not at all may be, in bytes: its rows are in memory.
+	// maxBytesAtOnce is the maximum size of a file imported in one transaction, in bytes, as its rows are in memory.
 	maxBytesAtOnce = 16 << 20
-	maxProbes      = 64
-	maxPrepared    = 16
+	// maxProbes is the number of addresses probed for one step.
+	maxProbes = 64
+	// maxPrepared is the number of rows of a step that need preparation, such as hashing a password.
+	maxPrepared = 16
 )
 
-// Show words a resource as the caller is shown it, as JSON.
+// Show returns a resource as JSON, as the caller sees it.
 type Show func(tx *store.Tx, row *store.Resource, caller resource.Caller) ([]byte, error)
 
-// Acting gives who works in the background for a user, or for a token by its id, as they are now.
+// Acting returns a caller with the current rights of a user, or of a token by its id, for work in the background.
 type Acting func(tx *store.Tx, user int64, token string) (resource.Caller, error)
 
-// Runner works imports off: of all managers of a database one at a time, one import behind the other.
+// Runner runs the imports of a database, one after another. One manager at a time does so.
 type Runner struct {
 	api    *resource.API
 	show   Show
@@ -55,47 +56,47 @@ type Runner struct {
 	log    *slog.Logger
 	lease  *store.Lease
 	known  *store.Cache[struct{}, int64]
-	// Ended is told of each import that has ended, Worked of rows that were worked off.
+	// Ended is called for each import that has ended, Worked for processed rows.
 	Ended  func(state string)
 	Worked func(rows int, result string)
 
-	// What follows is Run's own: when the lease was last taken, and whether it is held.
-	taken time.Time
-	held  bool
+	// leaseTaken is the time of the last renewal of the lease. Only Run uses the fields below.
+	leaseTaken time.Time
+	hasLease   bool
 }
 
-// NewRunner makes what works imports off. Run runs it.
+// NewRunner returns a Runner. Run starts it.
 func NewRunner(a *resource.API, show Show, acting Acting, log *slog.Logger) *Runner {
 	return &Runner{api: a, show: show, acting: acting, log: log, lease: a.Store.NewLease(collectionName, leaseLength),
 		known: store.NewCache[struct{}](a.Store, store.CacheOptions[int64]{Topics: []string{collectionName}}),
 		Ended: func(string) {}, Worked: func(int, string) {}}
 }
 
-// Run works until ctx ends.
+// Run runs imports until ctx ends.
 func (r *Runner) Run(ctx context.Context) {
-	r.api.Store.Work(ctx, lookEvery, r.log, "imports", r.look, r.lease)
+	r.api.Store.Work(ctx, pollInterval, r.log, "imports", r.runPending, r.lease)
 }
 
-// look works off what there is to do.
-func (r *Runner) look(ctx context.Context) error {
+// runPending runs all pending imports.
+func (r *Runner) runPending(ctx context.Context) error {
 	for ctx.Err() == nil {
-		id, err := r.next(ctx)
+		id, err := r.nextImport(ctx)
 		if err != nil {
 			return err
 		}
-		if id == 0 && r.held {
-			r.held, r.taken = false, time.Time{}
+		if id == 0 && r.hasLease {
+			r.hasLease, r.leaseTaken = false, time.Time{}
 			return r.lease.Release(ctx)
 		}
 		if id == 0 {
 			return nil
 		}
-		if err := r.hold(ctx); err != nil || !r.held {
+		if err := r.holdLease(ctx); err != nil || !r.hasLease {
 			return err
 		}
-		err = r.work(ctx, id)
-		if err != nil && !passes(ctx, err) { // whatever it is, it would be there at the next try, too, and be in the way of others
-			r.log.Error("an import cannot go on", "import", id, "error", err)
+		err = r.run(ctx, id)
+		if err != nil && !isTemporary(ctx, err) { // a permanent error would also block the imports after this one
+			r.log.Error("import failed", "import", id, "error", err)
 			err = r.end(ctx, id, failed, "a fault of the manager: its log has more")
 		}
 		if err != nil {
@@ -105,30 +106,31 @@ func (r *Runner) look(ctx context.Context) error {
 	return nil
 }
 
-// passes reports whether a failure may be over at the next try: the database was away or busy, another manager works, or this one ends.
-func passes(ctx context.Context, err error) bool {
+// isTemporary reports whether an error may be gone at the next try: the database was unavailable or busy, another manager has the lease, or
+// this manager shuts down.
+func isTemporary(ctx context.Context, err error) bool {
 	if p, ok := problem.As(err); ok && p.Status >= 500 || errors.Is(err, store.ErrLeaseLost) || ctx.Err() != nil {
 		return true
 	}
-	return errors.As(err, &unread{})
+	return errors.As(err, &readError{})
 }
 
-// hold takes the lease, or takes it for longer.
-func (r *Runner) hold(ctx context.Context) (err error) {
-	every := takeEvery
-	if !r.held { // another manager works
+// holdLease takes or renews the lease when needed.
+func (r *Runner) holdLease(ctx context.Context) (err error) {
+	every := leaseRenewal
+	if !r.hasLease { // another manager has the lease
 		every = time.Second
 	}
-	if time.Since(r.taken) < every {
+	if time.Since(r.leaseTaken) < every {
 		return nil
 	}
-	r.taken = time.Now()
-	r.held, err = r.lease.Take(ctx)
+	r.leaseTaken = time.Now()
+	r.hasLease, err = r.lease.Take(ctx)
 	return err
 }
 
-// next gives the import to work on: one that was begun, or else the one that was sent first; 0 where there is none.
-func (r *Runner) next(ctx context.Context) (id int64, err error) {
+// nextImport returns the id of the next import: a started one, or else the oldest queued one. It returns 0 if there is none.
+func (r *Runner) nextImport(ctx context.Context) (id int64, err error) {
 	if id, ok := r.known.Now(struct{}{}); ok && id == 0 {
 		return 0, nil
 	}
@@ -154,81 +156,81 @@ func (r *Runner) next(ctx context.Context) (id int64, err error) {
 	return id, err
 }
 
-// job is an import that is being worked off.
+// job is a running import.
 type job struct {
 	*Runner
 	id int64
-	// What the import says: of ResourceImport and ResponsePolicyItemImport alike.
+	// The settings of the import, for all types of imports.
 	name, comment, kind, mode, action string
 	at                                target
 	options                           resource.Options
 	rows                              int64
-	// file is the file that is read.
+	// file is the file being read.
 	file *file
-	// passed are those unknown members that something was said of: once for a file.
+	// passed are the unknown members that were reported already. Each is reported once for a file.
 	passed map[string]bool
-	// tag is the tag that the resources of rows get, nil where there is none; prunes deletes what has it and is in no row.
+	// tag is the tag set on the resources of rows; nil if there is none. prunes deletes resources that have the tag but are not in the
+	// file.
 	tag    *store.Resource
 	prunes bool
-	// keys says that a resource may be in one row alone. met are the resources of the rows that were worked off, each with where its row
-	// stands.
+	// keys means that a resource may be in one row only. met are the resources of the rows processed so far, with the position of the row.
 	keys bool
 	met  map[int64]string
-	// createdParents are the parents of resources that a dry run would create, prior the rows that would create them.
+	// createdParents are the parents of resources that a dry run would create. prior are the rows that would create them.
 	createdParents map[int64]bool
 	prior          priorRows
-	// prepared is what Collection.Beforehand gave for rows, by their numbers.
+	// prepared are the results of Collection.Beforehand for rows, by row number.
 	prepared map[int64]any
-	// declared: the rows are resources as they are to be, and those without a name of their own are found again, too.
+	// declared means that the rows are declared resources (Apply): resources without a name of their own are matched as well.
 	declared bool
-	// taken reports whether another resource of the document is about one already.
-	taken func(id int64) bool
+	// isTaken reports whether another row of the file or document is about a resource.
+	isTaken func(id int64) bool
 }
 
-// work works an import off, from where it is.
-func (r *Runner) work(ctx context.Context, id int64) (err error) {
+// run runs an import from its current position.
+func (r *Runner) run(ctx context.Context, id int64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	j := &job{Runner: r, id: id}
-	over, err := j.begin(ctx)
+	over, err := j.start(ctx)
 	if err != nil {
-		return j.failing(ctx, err)
+		return j.handleFailure(ctx, err)
 	}
 	if over {
 		return j.end(ctx, id, cancelled, "")
 	}
-	if err := j.recall(ctx); err != nil {
+	if err := j.loadMet(ctx); err != nil {
 		return err
 	}
 	j.file = &file{ctx: ctx, store: r.api.Store, id: id}
 	in, err := readRows(j.kind, j.file)
-	for skip := j.rows; err == nil && skip > 0; skip-- { // which were worked off before
+	for skip := j.rows; err == nil && skip > 0; skip-- { // processed before a restart
 		_, err = in.next()
 	}
-	if errors.Is(err, io.EOF) && j.file.err == nil { // all were worked off, and the manager was killed before it said so
-		return j.failing(ctx, j.finish(ctx))
+	if errors.Is(err, io.EOF) && j.file.err == nil { // the manager was killed after the last row, before the end was written
+		return j.handleFailure(ctx, j.finish(ctx))
 	}
 	if err != nil {
-		return j.failing(ctx, err)
+		return j.handleFailure(ctx, err)
 	}
 	if j.mode == allOrNothing {
-		return j.failing(ctx, j.atOnce(ctx, in))
+		return j.handleFailure(ctx, j.importAtOnce(ctx, in))
 	}
-	return j.failing(ctx, j.inSteps(ctx, in))
+	return j.handleFailure(ctx, j.importInSteps(ctx, in))
 }
 
-// errOver ends the work on an import that was cancelled or deleted.
+// errOver reports that the import was cancelled or deleted.
 var errOver = errors.New("the import is over")
 
-// failing ends an import that cannot go on because of what it is; other errors are given back, and it is tried again.
-func (j *job) failing(ctx context.Context, err error) error {
+// handleFailure ends an import that failed permanently. It returns other errors, after which the import is tried again.
+func (j *job) handleFailure(ctx context.Context, err error) error {
 	if errors.Is(err, errOver) {
 		return nil
 	}
-	if err != nil && j.file != nil && j.file.err != nil { // whatever it was taken for
+	if err != nil && j.file != nil && j.file.err != nil { // the read error is the cause
 		return j.file.err
 	}
 	if p, ok := problem.As(err); ok && p.Status < 500 {
@@ -237,15 +239,15 @@ func (j *job) failing(ctx context.Context, err error) error {
 	return err
 }
 
-// begin reads the import, and begins it where it has not begun. over says that somebody has cancelled it.
-func (j *job) begin(ctx context.Context) (over bool, err error) {
+// start reads the import, and starts it if it is queued. over means that it was cancelled.
+func (j *job) start(ctx context.Context) (over bool, err error) {
 	err = j.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		c := &resource.Change{Tx: tx, API: j.api}
 		row, o, err := j.read(tx)
 		if err != nil {
 			return err
 		}
-		head, state := parts(o)
+		head, state := headAndState(o)
 		switch x := o.(type) {
 		case *ResourceImport:
 			j.mode, j.action, j.keys, j.prunes = x.Mode, x.Action, true, x.Prune
@@ -287,14 +289,14 @@ func (j *job) begin(ctx context.Context) (over bool, err error) {
 			if _, err := c.Create(j.api.TypeNamed("ImportLog"), log); err != nil {
 				return err
 			}
-			return j.note(c, row, running, "", nil)
+			return j.saveProgress(c, row, running, "", nil)
 		}
 		return nil
 	})
 	return over, err
 }
 
-// tagOf returns the tag of an import by its path, which has its number. The error is a problem if the user who started the import does not
+// tagOf returns the tag of an import by its path, which contains the number. It returns a problem if the user who started the import cannot
 // see it.
 func (j *job) tagOf(tx *store.Tx, path string) (*store.Resource, error) {
 	id, err := strconv.ParseInt(strings.TrimPrefix(path, tagPath), 10, 64)
@@ -324,14 +326,14 @@ func (j *job) read(tx *store.Tx) (row *store.Resource, o schema.Object, err erro
 	return row, o, err
 }
 
-// note writes down how an import is: its state, where that is not empty, and what came of rows.
-func (r *Runner) note(c *resource.Change, row *store.Resource, state, message string, outcomes []outcome) error {
+// saveProgress writes the state of an import, if not empty, and adds up the results of rows.
+func (r *Runner) saveProgress(c *resource.Change, row *store.Resource, state, message string, outcomes []outcome) error {
 	var counts [undone + 1]int64
 	for _, o := range outcomes {
-		counts[o.came]++
+		counts[o.result]++
 	}
 	_, err := c.Following().Change(row, func(o schema.Object) {
-		head, at := parts(o)
+		head, at := headAndState(o)
 		head.Rows += int64(len(outcomes))
 		head.Created += counts[created]
 		head.Updated += counts[updated]
@@ -356,15 +358,15 @@ func (r *Runner) note(c *resource.Change, row *store.Resource, state, message st
 	return err
 }
 
-// parts gives what imports have in common, and their state.
-func parts(o schema.Object) (head *ImportHead, state *string) {
+// headAndState returns the common fields of an import, and its state.
+func headAndState(o schema.Object) (head *ImportHead, state *string) {
 	if x, ok := o.(interface{ progress() (*ImportHead, *string) }); ok {
 		return x.progress()
 	}
 	return &ImportHead{}, new(string)
 }
 
-// kindsOfEvents are the kinds of the events of imports that have ended, by state.
+// kindsOfEvents are the types of the events of imports that have ended, by state.
 var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", erred: "ERROR", failed: "FAILED", cancelled: "INFO"}
 
 // end ends an import.
@@ -372,7 +374,7 @@ func (r *Runner) end(ctx context.Context, id int64, state, message string) error
 	return r.endWith(ctx, id, state, message, nil, nil)
 }
 
-// endWith ends an import, and writes down what came of its last rows, with what is to be said of them.
+// endWith ends an import, and writes the results and log lines of its last rows.
 func (r *Runner) endWith(ctx context.Context, id int64, state, message string, outcomes []outcome, lines []string) error {
 	if message != "" {
 		lines = append(lines, message)
@@ -388,7 +390,7 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 			return err
 		}
 		kind, text := kindsOfEvents[state], fmt.Sprintf("The import of %s has ended: %s", row.Name, state)
-		if x, ok := o.(*ResourceImport); ok && x.Mode == dryRun { // which was to show what is wrong: nothing is
+		if x, ok := o.(*ResourceImport); ok && x.Mode == dryRun { // a trial reports errors in the file, which is not a failure
 			kind, text = "INFO", fmt.Sprintf("The trial of the import of %s has ended: %s", row.Name, state)
 		}
 		if message != "" {
@@ -401,23 +403,23 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 			Message: text}, id); err != nil {
 			return err
 		}
-		return r.note(c, row, state, message, outcomes)
+		return r.saveProgress(c, row, state, message, outcomes)
 	})
 	if errors.Is(err, errOver) {
 		return nil
 	}
 	if err == nil {
-		if err := r.forget(ctx, id); err != nil { // the next import deletes them
-			r.log.Warn("the stored resources of an import were not deleted", "import", id, "error", err)
+		if err := r.deleteMet(ctx, id); err != nil { // the next import deletes them
+			r.log.Warn("stored resources of import not deleted", "import", id, "error", err)
 		}
 		r.Ended(state)
-		r.log.Log(ctx, level, "an import has ended", "import", id, "said", said)
+		r.log.Log(ctx, level, "import ended", "import", id, "said", said)
 	}
 	return err
 }
 
-// maxLines is how many lines a log has, maxRowLines how many of them are about rows, maxChangedLines how many lines it has when it takes no
-// more lines of changed rows, maxLine how many bytes each line has.
+// maxLines is the maximum number of lines of a log. A log with maxRowLines lines accepts no more lines about rejected rows. A log with
+// maxChangedLines lines accepts no more lines about changed rows. maxLine is the length limit of a line, in bytes.
 const (
 	maxLines        = 10_000
 	maxRowLines     = 8_000
@@ -428,24 +430,24 @@ const (
 // logIsFull is the last line of a log, or of its lines about rows, if there are more.
 const logIsFull = "the log has no room for more lines of this kind: they are counted, and not listed"
 
-// file reads the file of an import, part by part.
+// file reads the stored file of an import, part by part.
 type file struct {
 	ctx    context.Context //nolint:containedctx // io.Reader has no room for it
 	store  *store.Store
 	id     int64
 	number int
 	rest   []byte
-	// err is why it could not be read any further: not the end.
+	// err is the read error; nil at the end of the file.
 	err error
 }
 
-// unread is a file that could not be read for now.
-type unread struct{ error }
+// readError is a temporary error of reading a file.
+type readError struct{ error }
 
-// Unwrap gives why.
-func (u unread) Unwrap() error { return u.error }
+// Unwrap returns the cause.
+func (u readError) Unwrap() error { return u.error }
 
-// Read gives the next bytes.
+// Read returns the next bytes.
 func (f *file) Read(into []byte) (int, error) {
 	if f.err != nil {
 		return 0, f.err
@@ -456,7 +458,7 @@ func (f *file) Read(into []byte) (int, error) {
 			return tx.Each(func(scan func(...any) error) error { return scan(&f.rest) },
 				"SELECT data FROM import_part WHERE import = ? AND number = ?", f.id, f.number+1)
 		}); err != nil {
-			f.err = unread{fmt.Errorf("reading the file: %w", err)}
+			f.err = readError{fmt.Errorf("reading the file: %w", err)}
 			return 0, f.err
 		}
 		if f.rest == nil {

@@ -17,18 +17,18 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// tooManyAsked words that too many addresses would have to be asked for a step.
+// tooManyAsked is the message if a step needs too many probes.
 const tooManyAsked = "%d addresses were asked whether they answer, and more would have to be"
 
-// results are the names of what came of rows, for who counts.
-var results = [...]string{unchanged: "unchanged", created: "created", updated: "updated", refused: "refused", undone: "undone"}
+// resultNames are the names of results in metrics.
+var resultNames = [...]string{unchanged: "unchanged", created: "created", updated: "updated", refused: "refused", undone: "undone"}
 
-// inSteps works off row after row, some in each transaction. How far it is stands in the same transaction as what the rows did.
-func (j *job) inSteps(ctx context.Context, in rowReader) error {
-	var rows []*row // those that were read, and are to be done
-	var ended error // why no more are read: io.EOF, or what is wrong with the file
+// importInSteps imports the rows in steps, one transaction each. The progress is written in the same transaction as the rows.
+func (j *job) importInSteps(ctx context.Context, in rowReader) error {
+	var rows []*row // rows read but not processed
+	var ended error // why reading stopped: io.EOF or an error of the file
 	for size := firstStep; ; {
-		if err := j.hold(ctx); err != nil || !j.held {
+		if err := j.holdLease(ctx); err != nil || !j.hasLease {
 			return err
 		}
 		for len(rows) < size && ended == nil {
@@ -57,17 +57,17 @@ func (j *job) inSteps(ctx context.Context, in rowReader) error {
 		case j.mode == dryRun:
 			size = min(size*2, firstStep)
 		case took < stepTime/2:
-			size = min(size*2, mostRows)
+			size = min(size*2, maxStepRows)
 		case took > stepTime*2:
 			size = max(size/2, 1)
 		}
 	}
 }
 
-// finish ends an import whose rows were all worked off.
+// finish ends an import whose rows have all been processed.
 func (j *job) finish(ctx context.Context) error {
-	lines, err := j.beside(ctx)
-	if err != nil || !j.held {
+	lines, err := j.pruneOrList(ctx)
+	if err != nil || !j.hasLease {
 		return err
 	}
 	state := completed
@@ -79,7 +79,7 @@ func (j *job) finish(ctx context.Context) error {
 		var logged bool
 		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM import_line WHERE import = ? AND line NOT LIKE ? AND line <> ?)", j.id,
 			"%"+changedText+"%", logIsFull).Scan(&logged)
-		head, _ := parts(o)
+		head, _ := headAndState(o)
 		_, below := o.(interface{ below() *ImportBelow })
 		switch {
 		case below && head.Refused > 0:
@@ -94,16 +94,16 @@ func (j *job) finish(ctx context.Context) error {
 	return j.endWith(ctx, j.id, state, "", nil, lines)
 }
 
-// beside prunes absent resources, or gives a line for each if it may not prune.
-func (j *job) beside(ctx context.Context) (lines []string, err error) {
-	if j.tag == nil || j.prunes && j.mode == allOrNothing { // which prunes in the transaction of its rows
+// pruneOrList prunes absent resources. If it may not prune, it returns a log line for each.
+func (j *job) pruneOrList(ctx context.Context) (lines []string, err error) {
+	if j.tag == nil || j.prunes && j.mode == allOrNothing { // this mode prunes in the transaction of the rows
 		return nil, nil
 	}
 	var wrong, rows int64
 	if err := j.api.Store.View(ctx, func(tx *store.Tx) error {
 		_, o, err := j.read(tx)
 		if err == nil {
-			head, _ := parts(o)
+			head, _ := headAndState(o)
 			rows, wrong = head.Rows, head.Rows-head.Created-head.Updated-head.Unchanged
 		}
 		return err
@@ -136,20 +136,20 @@ func (j *job) beside(ctx context.Context) (lines []string, err error) {
 	return lines, err
 }
 
-// step works rows off, in one transaction: each by itself.
+// step applies rows one by one in one transaction.
 func (j *job) step(ctx context.Context, rows []*row) error {
 	var earlier []*row
 	if j.mode == dryRun {
 		earlier = j.prior.neededBy(rows)
 	}
-	outcomes, err := j.perform(ctx, slices.Concat(earlier, rows), j.mode == dryRun, func(p *perform, outcomes []outcome) error {
-		return j.keep(p, rows, outcomes)
+	outcomes, err := j.execute(ctx, slices.Concat(earlier, rows), j.mode == dryRun, func(p *executor, outcomes []outcome) error {
+		return j.saveOutcomes(p, rows, outcomes)
 	})
 	switch tooMuch := errors.Is(err, store.ErrTrialEnded) || j.mode == dryRun && errors.Is(err, errFewer); {
 	case tooMuch && len(rows) > 1:
 		err = errFewer
 	case tooMuch:
-		earlier, outcomes, err = nil, []outcome{{came: refused, said: []string{"it would change more than is tried"}}}, nil
+		earlier, outcomes, err = nil, []outcome{{result: refused, messages: []string{"it would change more than is tried"}}}, nil
 	}
 	if err == nil {
 		outcomes = outcomes[len(earlier):]
@@ -157,7 +157,7 @@ func (j *job) step(ctx context.Context, rows []*row) error {
 	if err == nil && j.mode == dryRun {
 		err = j.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			for i := range outcomes {
-				if o := &outcomes[i]; o.row != nil && o.came != created {
+				if o := &outcomes[i]; o.row != nil && o.result != created {
 					head, err := tx.Head(o.row.ID)
 					if err != nil && !store.IsNotFound(err) {
 						return err
@@ -165,36 +165,36 @@ func (j *job) step(ctx context.Context, rows []*row) error {
 					o.provisional = err != nil || head.Collection != o.row.Collection
 				}
 			}
-			return j.keep(&perform{job: j, Change: &resource.Change{Tx: tx, API: j.api}}, rows, outcomes)
+			return j.saveOutcomes(&executor{job: j, Change: &resource.Change{Tx: tx, API: j.api}}, rows, outcomes)
 		})
 	}
 	if err == nil {
-		j.meet(rows, outcomes)
+		j.recordMet(rows, outcomes)
 	}
-	j.count(outcomes, err)
+	j.countRows(outcomes, err)
 	return err
 }
 
-// keep writes down what came of rows, and ends an import that somebody has cancelled.
-func (j *job) keep(p *perform, rows []*row, outcomes []outcome) error {
+// saveOutcomes writes the results of rows. It returns errOver if the import is being cancelled.
+func (j *job) saveOutcomes(p *executor, rows []*row, outcomes []outcome) error {
 	row, o, err := j.read(p.Tx)
 	if err != nil {
 		return err
 	}
-	if err := logRows(p.Tx, j.id, linesOf(rows, outcomes)); err != nil {
+	if err := logRows(p.Tx, j.id, messageLines(rows, outcomes)); err != nil {
 		return err
 	}
-	if _, state := parts(o); *state == cancelling {
+	if _, state := headAndState(o); *state == cancelling {
 		return errOver
 	}
-	if err := j.remember(p.Tx, rows, outcomes); err != nil {
+	if err := j.saveMet(p.Tx, rows, outcomes); err != nil {
 		return err
 	}
-	return j.note(p.Change, row, "", "", outcomes)
+	return j.saveProgress(p.Change, row, "", "", outcomes)
 }
 
-// logRows adds lines about rows to the log of an import: those of refused rows as long as there is room for lines about rows, those of
-// changed rows as long as there is room for these.
+// logRows appends lines about rows to the log of an import. Lines of rejected rows and of changed rows have separate limits (maxRowLines,
+// maxChangedLines).
 func logRows(tx *store.Tx, id int64, lines []string) error {
 	changed := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, changedText) })
 	if err := logLines(tx, id, maxChangedLines, changed); err != nil {
@@ -203,11 +203,11 @@ func logRows(tx *store.Tx, id int64, lines []string) error {
 	return logLines(tx, id, maxRowLines, slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, changedText) }))
 }
 
-// changedText is in the line of a row that has changed its resource.
+// changedText is a part of the line about a row that has changed its resource.
 const changedText = ": changed: "
 
-// atOnce imports all rows, or none.
-func (j *job) atOnce(ctx context.Context, in rowReader) error {
+// importAtOnce imports all rows in one transaction, or none.
+func (j *job) importAtOnce(ctx context.Context, in rowReader) error {
 	var rows []*row
 	for {
 		one, err := in.next()
@@ -225,13 +225,13 @@ func (j *job) atOnce(ctx context.Context, in rowReader) error {
 		return j.finish(ctx)
 	}
 	kept := map[int64]bool{}
-	outcomes, err := j.perform(ctx, rows, false, func(p *perform, outcomes []outcome) error {
+	outcomes, err := j.execute(ctx, rows, false, func(p *executor, outcomes []outcome) error {
 		for _, o := range outcomes {
-			if o.came == refused {
+			if o.result == refused {
 				return errRefused
 			}
 		}
-		if err := j.keep(p, rows, outcomes); err != nil || !j.prunes {
+		if err := j.saveOutcomes(p, rows, outcomes); err != nil || !j.prunes {
 			return err
 		}
 		deleting, err := j.inTx(p.Tx)
@@ -245,34 +245,34 @@ func (j *job) atOnce(ctx context.Context, in rowReader) error {
 			maxPrepared)
 	}
 	if !errors.Is(err, errRefused) {
-		j.count(outcomes, err)
+		j.countRows(outcomes, err)
 		if err == nil {
 			err = j.finish(ctx)
 		}
 		return err
 	}
-	n := 0                    // of which there may be more behind the last one that was tried
-	for i := range outcomes { // of the others nothing stays
-		if outcomes[i].came != refused {
-			outcomes[i].came = undone
+	n := 0                    // rows after the last one tried may be wrong as well
+	for i := range outcomes { // the other rows are rolled back
+		if outcomes[i].result != refused {
+			outcomes[i].result = undone
 		} else {
 			n++
 		}
 	}
-	// In one transaction with the end: behind a kill in between it would be taken for one that was imported.
+	// One transaction writes the results and the end. A manager killed in between would otherwise treat the import as successful.
 	err = j.endWith(ctx, j.id, failed, fmt.Sprintf("at least %d of %d rows are refused, and nothing was imported", n, len(rows)), outcomes,
-		linesOf(rows, outcomes))
-	j.count(outcomes, err)
+		messageLines(rows, outcomes))
+	j.countRows(outcomes, err)
 	return err
 }
 
-// linesOf gives what is to be said of rows in the log.
-func linesOf(rows []*row, outcomes []outcome) (lines []string) {
+// messageLines returns the log lines about rows.
+func messageLines(rows []*row, outcomes []outcome) (lines []string) {
 	for i, one := range outcomes {
-		for _, said := range one.said {
+		for _, said := range one.messages {
 			lines = append(lines, rows[i].at+": "+said)
 		}
-		if one.came == updated && len(one.fields) > 0 {
+		if one.result == updated && len(one.fields) > 0 {
 			var texts []string
 			for _, f := range one.fields {
 				if f.Before == nil && f.After == nil { // a secret
@@ -287,42 +287,42 @@ func linesOf(rows []*row, outcomes []outcome) (lines []string) {
 	return lines
 }
 
-// count tells who counts of rows that were worked off, unless that failed.
-func (j *job) count(outcomes []outcome, err error) {
+// countRows counts processed rows in the metrics, unless the transaction failed.
+func (j *job) countRows(outcomes []outcome, err error) {
 	if err != nil {
 		return
 	}
 	for _, o := range outcomes {
-		j.Worked(1, results[o.came])
+		j.Worked(1, resultNames[o.result])
 	}
 }
 
-// maxAgain is how many rows of a step may take it back before fewer are done at once.
-const maxAgain = 2
+// maxRetriedRows is the number of rows of a step that may roll it back before the step is made smaller.
+const maxRetriedRows = 2
 
-// errFewer asks for fewer rows at once.
+// errFewer requests a step with fewer rows.
 var errFewer = errors.New("fewer rows at once")
 
-// errRefused takes a transaction back because of rows that are refused; errAgain because one of them has left something behind.
+// errRefused rolls a transaction back because rows are rejected. errAgain rolls it back because a rejected row has written something.
 var (
 	errRefused = errors.New("rows are refused")
 	errAgain   = errors.New("a row that is refused has written something")
 )
 
-// perform does what rows say, in one transaction, and gives what came of each. keep is called at its end.
-func (j *job) perform(ctx context.Context, rows []*row, trial bool, keep func(*perform, []outcome) error) (outcomes []outcome, err error) {
+// execute applies rows in one transaction and returns the outcome of each. At its end it calls keep, unless it is a trial.
+func (j *job) execute(ctx context.Context, rows []*row, trial bool, keep func(*executor, []outcome) error) (outcomes []outcome, err error) {
 	if err := j.prepare(ctx, rows); err != nil {
 		return nil, err
 	}
-	wrong := map[int]*problem.Problem{} // those that are passed over, because they wrote something before they were refused
+	wrong := map[int]*problem.Problem{} // rows that are skipped, because they had written something before they were rejected
 	for {
 		err = j.api.WithOutside(ctx, maxProbes, tooManyAsked, func(o resource.Outside) error {
 			do := func(tx *store.Tx) (err error) {
-				outcomes, err = j.each(tx, o, rows, wrong)
+				outcomes, err = j.applyRows(tx, o, rows, wrong)
 				if err != nil || trial {
 					return err
 				}
-				return keep(&perform{job: j, Change: &resource.Change{Tx: tx, API: j.api}}, outcomes)
+				return keep(&executor{job: j, Change: &resource.Change{Tx: tx, API: j.api}}, outcomes)
 			}
 			author, err := j.author(ctx)
 			if err != nil {
@@ -337,15 +337,15 @@ func (j *job) perform(ctx context.Context, rows []*row, trial bool, keep func(*p
 		case errors.Is(err, errKeptMore):
 		case !errors.Is(err, errAgain):
 			return outcomes, err
-		case j.mode == allOrNothing: // which is enough to refuse all
+		case j.mode == allOrNothing: // one rejected row is enough to reject all
 			return outcomes, errRefused
-		case len(wrong) > maxAgain && len(rows) > 1:
+		case len(wrong) > maxRetriedRows && len(rows) > 1:
 			return nil, errFewer
 		}
 	}
 }
 
-// author is whose changes these are.
+// author returns the author of the changes of the import.
 func (j *job) author(ctx context.Context) (author store.Author, err error) {
 	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT user_id, name FROM import_starter WHERE import = ?", j.id).Scan(&author.User, &author.Name)
@@ -355,7 +355,7 @@ func (j *job) author(ctx context.Context) (author store.Author, err error) {
 	return author, err
 }
 
-// caller is within whose rights rows are done.
+// caller returns the caller with the rights of the user who started the import.
 func (j *job) caller(tx *store.Tx) (resource.Caller, error) {
 	var user int64
 	var token string
@@ -365,11 +365,12 @@ func (j *job) caller(tx *store.Tx) (resource.Caller, error) {
 	return j.acting(tx, user, token)
 }
 
-// each does what each row says. A row that is refused, and has written something by then, takes all back, and is passed over (wrong).
-func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]*problem.Problem) (outcomes []outcome, err error) {
+// applyRows applies each row. If a row is rejected after it has written something, applyRows adds it to wrong and returns errAgain. Rows in
+// wrong are skipped.
+func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]*problem.Problem) (outcomes []outcome, err error) {
 	passed := maps.Clone(j.passed)
 	defer func() {
-		if err != nil { // what was said is taken back, too
+		if err != nil { // the messages are rolled back as well
 			j.passed = passed
 		}
 	}()
@@ -383,18 +384,18 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 		}
 	}
 	tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
-	p := &perform{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
+	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
 	outcomes = make([]outcome, len(rows))
 	met := map[int64]string{}
-	j.taken = func(id int64) bool { return met[id] != "" || j.met[id] != "" }
+	j.isTaken = func(id int64) bool { return met[id] != "" || j.met[id] != "" }
 	for i, one := range rows {
 		if refusal := wrong[i]; refusal != nil {
-			outcomes[i] = outcome{came: refused, said: []string{refusal.Code + ": " + refusal.Message}}
+			outcomes[i] = outcome{result: refused, messages: []string{refusal.Code + ": " + refusal.Message}}
 			continue
 		}
 		before := tx.Writes()
-		if outcomes[i], err = p.one(one); err == nil {
-			err = j.meets(met, one, &outcomes[i])
+		if outcomes[i], err = p.applyRow(one); err == nil {
+			err = j.checkNotMet(met, one, &outcomes[i])
 		}
 		if err == nil {
 			err = p.mark(one, &outcomes[i])
@@ -409,59 +410,59 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 			return nil, err
 		case tx.Writes() != before:
 			wrong[i] = refusal
-			outcomes[i] = outcome{came: refused, said: append(outcomes[i].said, refusal.Code+": "+refusal.Message)}
+			outcomes[i] = outcome{result: refused, messages: append(outcomes[i].messages, refusal.Code+": "+refusal.Message)}
 			return outcomes, errAgain
 		default:
-			outcomes[i] = outcome{came: refused, said: append(outcomes[i].said, refusal.Code+": "+refusal.Message)}
+			outcomes[i] = outcome{result: refused, messages: append(outcomes[i].messages, refusal.Code+": "+refusal.Message)}
 		}
 	}
 	return outcomes, nil
 }
 
-// maxMet is how many resources of rows are remembered.
+// maxMet is the number of resources of rows kept in memory.
 const maxMet = 2_000_000
 
-// meets refuses a row that is about the same resource as an earlier one: met are those of this transaction, each with where its row stands.
-func (j *job) meets(met map[int64]string, one *row, came *outcome) error {
-	if !j.keys || came.row == nil {
+// checkNotMet returns an error if an earlier row is about the same resource. met are the resources of this transaction, with the position
+// of the row.
+func (j *job) checkNotMet(met map[int64]string, one *row, o *outcome) error {
+	if !j.keys || o.row == nil {
 		return nil
 	}
-	first, twice := met[came.row.ID]
+	first, twice := met[o.row.ID]
 	if !twice {
-		first, twice = j.met[came.row.ID]
+		first, twice = j.met[o.row.ID]
 	}
 	if twice {
-		return problem.Conflict("ResourceConflictsWithOther", "%s is about the same %s %d: remove one of the two", first, came.row.Type,
-			came.row.ID)
+		return problem.Conflict("ResourceConflictsWithOther", "%s is about the same %s %d: remove one of the two", first, o.row.Type,
+			o.row.ID)
 	}
 	if len(j.met)+len(met) < maxMet {
-		met[came.row.ID] = one.at
+		met[o.row.ID] = one.at
 	}
 	return nil
 }
 
-// meet records the resources of rows in memory. Of a resource that a dry run would create it records the parent and the
-// row.
-func (j *job) meet(rows []*row, outcomes []outcome) {
+// recordMet records the resources of rows in memory. Of a resource that a dry run would create it records the parent and the row.
+func (j *job) recordMet(rows []*row, outcomes []outcome) {
 	for i, o := range outcomes {
-		if o.row != nil && o.came == created && j.mode == dryRun {
+		if o.row != nil && o.result == created && j.mode == dryRun {
 			if j.createdParents == nil {
 				j.createdParents = map[int64]bool{}
 			}
 			j.createdParents[o.row.Parent] = true
 			j.prior.add(rows[i], o.row)
 		}
-		if j.keys && o.row != nil && !o.provisional && len(j.met) < maxMet && (o.came != created || j.mode != dryRun) {
+		if j.keys && o.row != nil && !o.provisional && len(j.met) < maxMet && (o.result != created || j.mode != dryRun) {
 			j.met[o.row.ID] = rows[i].at
 		}
 	}
 }
 
-// prepare does for rows what takes too long for a transaction.
+// prepare runs the preparations of rows that take too long for a transaction.
 func (j *job) prepare(ctx context.Context, rows []*row) error {
 	j.prepared = nil
 	for _, one := range rows {
-		p := &perform{job: j, Change: &resource.Change{API: j.api}}
+		p := &executor{job: j, Change: &resource.Change{API: j.api}}
 		t, wrong := p.typeOf(one)
 		if wrong != nil || j.api.CollectionOf(t).Beforehand == nil {
 			continue
@@ -474,7 +475,7 @@ func (j *job) prepare(ctx context.Context, rows []*row) error {
 			j.prepared = map[int64]any{}
 		}
 		made, err := j.api.CollectionOf(t).Beforehand(ctx, j.api, members)
-		if _, ok := problem.As(err); ok { // which its row is refused for
+		if _, ok := problem.As(err); ok { // its row will be rejected with this error
 			continue
 		}
 		if err != nil {

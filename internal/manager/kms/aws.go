@@ -24,11 +24,11 @@ type awsKey struct {
 	about map[string]string
 }
 
-// contextPrefix begins the parameters that are the encryption context.
+// contextPrefix is the prefix of the parameters with the encryption context.
 const contextPrefix = "context_"
 
-// newAWS reads the parameters region, profile and context_NAME. Without region it is that of the key's ARN, AWS_REGION or
-// AWS_DEFAULT_REGION. AWS_ENDPOINT_URL_KMS and AWS_ENDPOINT_URL are other endpoints.
+// newAWS reads the parameters region, profile and context_NAME. The default region is that of the key's ARN, AWS_REGION or
+// AWS_DEFAULT_REGION. AWS_ENDPOINT_URL_KMS and AWS_ENDPOINT_URL change the endpoint.
 func newAWS(key string, parameters url.Values) (*awsKey, error) {
 	k := &awsKey{key: key, region: parameters.Get("region"), profile: parameters.Get("profile"), about: map[string]string{}}
 	for name := range parameters {
@@ -93,8 +93,8 @@ func (k *awsKey) ask(ctx context.Context, action string, body map[string]any, in
 	return post(http.DefaultClient, rq, into)
 }
 
-// credentials finds the credentials in the environment, in the file of credentials, or at the machine's role: a web identity, a container
-// or an instance.
+// credentials returns the credentials from the environment, from the credentials file or from the machine's role: a web identity, a
+// container or an instance.
 func (k *awsKey) credentials(ctx context.Context) (credentials.Value, error) {
 	all := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: k.profile}}
 	if k.profile != "" {
@@ -116,7 +116,7 @@ func (k *awsKey) credentials(ctx context.Context) (credentials.Value, error) {
 	return who, nil
 }
 
-// withContext sends requests until a context ends.
+// withContext is a transport that cancels requests when a context ends.
 type withContext struct{ ctx context.Context } //nolint:containedctx // a Transport has no other way to get one
 
 // RoundTrip sends a request.

@@ -1,5 +1,5 @@
-// Package kms wraps and unwraps keys by key management services: a wrapped key is useless without the service. A URL names the service and
-// the key: hashivault://KEY is the transit engine of Vault or OpenBao, awskms://KEY?region=REGION is AWS KMS.
+// Package kms wraps and unwraps keys with key management services: a wrapped key is useless without the service. A URL names the service
+// and the key: hashivault://KEY is the transit engine of Vault or OpenBao, awskms://KEY?region=REGION is AWS KMS.
 package kms
 
 import (
@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// AskTime is the time after which a request to a service fails.
+// AskTime is the timeout of a request to a service.
 const AskTime = 30 * time.Second
 
-// Wrap returns a key as the service at a URL wraps it. The error names the URL.
+// Wrap returns a key as wrapped by the service at a URL. The error names the URL.
 func Wrap(ctx context.Context, at string, key []byte) (wrapped []byte, err error) {
 	return ask(ctx, at, key, keeper.wrap)
 }
@@ -48,7 +48,7 @@ func ask(ctx context.Context, at string, data []byte, do func(keeper, context.Co
 	return result, nil
 }
 
-// open reads a URL.
+// open parses a URL.
 func open(at string) (keeper, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "hashivault" && u.Scheme != "awskms" {
@@ -70,16 +70,17 @@ func open(at string) (keeper, error) {
 	return k, nil
 }
 
-// maxAnswer is the length of the longest answer that is read, in bytes.
+// maxAnswer is the limit of the length of an answer, in bytes.
 const maxAnswer = 1 << 20
 
-// post sends a request with a body of JSON and reads the answer into a value. The error of a refusal has the beginning of the answer.
+// post sends a request with a JSON body and decodes the answer. If the service rejects the request, the error contains the beginning of the
+// answer.
 func post(client *http.Client, rq *http.Request, into any) error {
 	rs, err := client.Do(rq)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rs.Body.Close() }() // it was read
+	defer func() { _ = rs.Body.Close() }() // the body was read
 	text, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// crossed is how the services of these tests wrap: who has the outcome alone does not read it, and they unwrap nothing else.
+// crossed simulates the wrapping of the services in these tests: the wrapped key is not readable, and other data does not unwrap.
 func crossed(data []byte) []byte {
 	out := bytes.Clone(data)
 	for i := range out {
@@ -21,7 +21,7 @@ func crossed(data []byte) []byte {
 	return out
 }
 
-// vault answers as the transit engine of Vault does (its API documentation, transit: encrypt data, decrypt data).
+// vault simulates the transit engine of Vault (API documentation, transit: encrypt data, decrypt data).
 func vault(t *testing.T) (token *atomic.Value) {
 	token = &atomic.Value{}
 	token.Store("hush")
@@ -60,7 +60,7 @@ func vault(t *testing.T) (token *atomic.Value) {
 	return token
 }
 
-// aws answers as AWS KMS does (API reference: Encrypt, Decrypt).
+// aws simulates AWS KMS (API reference: Encrypt, Decrypt).
 func aws(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
@@ -90,7 +90,7 @@ func aws(t *testing.T) {
 	}
 }
 
-// A key that a service wraps comes back from it, and from nobody else.
+// A service returns a key that it has wrapped, and another service does not.
 func TestServices(t *testing.T) {
 	token := vault(t)
 	aws(t)

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// signer signs requests by AWS Signature Version 4 (IAM user guide: create a signed AWS API request).
+// signer signs requests with AWS Signature Version 4 (IAM user guide: create a signed AWS API request).
 type signer struct{ access, secret, session, region, service string }
 
-// sign adds the headers X-Amz-Date, X-Amz-Security-Token and Authorization to a request, which has no query, for a time. All headers of the
-// request are signed.
+// sign adds the headers X-Amz-Date, X-Amz-Security-Token and Authorization to a request without a query. It signs all headers of the
+// request.
 func (s signer) sign(rq *http.Request, body []byte, now time.Time) {
 	stamp := now.UTC().Format("20060102T150405Z")
 	rq.Header.Set("X-Amz-Date", stamp)
@@ -48,13 +48,13 @@ func (s signer) sign(rq *http.Request, body []byte, now time.Time) {
 		hex.EncodeToString(signature))
 }
 
-// hashed is the SHA-256 of bytes, as hexadecimal digits.
+// hashed returns the SHA-256 of a text in hexadecimal.
 func hashed(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// keyed is the HMAC-SHA-256 of a text.
+// keyed returns the HMAC-SHA-256 of a text.
 func keyed(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(text))

@@ -23,9 +23,9 @@ type vaultKey struct {
 	base, key, token, namespace string
 }
 
-// newVault reads the settings from the environment, by the names that the vault command reads: VAULT_ADDR, VAULT_TOKEN, VAULT_NAMESPACE,
-// VAULT_CACERT, VAULT_CLIENT_CERT, VAULT_CLIENT_KEY, VAULT_TLS_SERVER_NAME and VAULT_SKIP_VERIFY. The parameter engine is the path of the
-// engine, transit by default.
+// newVault reads the settings from the environment variables of the vault command: VAULT_ADDR, VAULT_TOKEN, VAULT_NAMESPACE, VAULT_CACERT,
+// VAULT_CLIENT_CERT, VAULT_CLIENT_KEY, VAULT_TLS_SERVER_NAME and VAULT_SKIP_VERIFY. The parameter engine is the path of the engine, by
+// default transit.
 func newVault(key string, parameters url.Values) (*vaultKey, error) {
 	for name := range parameters {
 		if name != "engine" {
@@ -50,7 +50,7 @@ func newVault(key string, parameters url.Values) (*vaultKey, error) {
 		base: at.JoinPath("v1", strings.Trim(cmp.Or(parameters.Get("engine"), "transit"), "/")).String()}, nil
 }
 
-// vaultTLS returns the TLS settings of the environment.
+// vaultTLS returns the TLS settings from the environment.
 func vaultTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: os.Getenv("VAULT_TLS_SERVER_NAME")}
 	if text := os.Getenv("VAULT_SKIP_VERIFY"); text != "" {

@@ -1,5 +1,5 @@
-// Package notify tells notification groups of what happens: their members by mail, or receivers of SNMP traps. What happens is known by
-// event; where mail and traps go is said when the manager is started.
+// Package notify sends events to notification groups: by mail to their members, or as SNMP traps to receivers. Package event provides the
+// events. The command line of the manager sets the mail server and the receivers.
 package notify
 
 //go:generate go run portolan/internal/engine/resource/gendoc

@@ -25,29 +25,29 @@ const (
 	byTrap = "SNMP_TRAP_SERVICE"
 )
 
-// registerGroups declares the collection of notification groups, and what each is still to be told.
+// registerGroups declares the collection of notification groups, and the table of their pending notices.
 func registerGroups(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: groups, Migrations: migrations, Tables: []store.Table{
 		{Name: "notice", Columns: []string{"receiver", "event"}, Key: 2, Derived: "what happened before a backup is no news behind it"}}})
 	r.Collection(resource.Collection{Name: groups, Parents: []string{""}, Guard: resource.Administration}, &NotificationGroup{})
 }
 
-// NotificationGroup is who is told of events: users and the members of groups, by mail; or the receivers of SNMP traps.
+// NotificationGroup receives notifications of events: its users and the members of its groups by mail, or the receivers of SNMP traps.
 type NotificationGroup struct {
 	schema.Head `unique:"all"`
-	// NotificationType is how they are told.
+	// NotificationType is the way of notification.
 	NotificationType string `api:"notificationType,required" enum:"SMTP_SERVICE|SNMP_TRAP_SERVICE"`
-	// EventSubscriptions are the events that they are told of; without any they are told of all.
+	// EventSubscriptions select the events to notify of; an empty list selects all.
 	EventSubscriptions []EventSubscription `api:"eventSubscriptions,notNull"`
-	// Subjects are the users and groups that are told by mail.
+	// Subjects are the users and groups to notify by mail.
 	Subjects schema.RefList `api:"subjects,writeOnly" ref:"User|UserGroup" onDelete:"clear"`
 }
 
-// EventSubscription are events of one category.
+// EventSubscription selects events of one category.
 type EventSubscription struct {
 	// Category is the category of an Event.
 	Category string `api:"category,required"`
-	// EventTypes are the types of an Event; all where the list is empty.
+	// EventTypes are the types of an Event; an empty list means all.
 	EventTypes []string `api:"eventTypes,required"`
 }
 
@@ -77,11 +77,10 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 	return nil
 }
 
-// AfterWrite notes an event where the manager cannot tell the group yet: its mail server and its receivers of traps are settings that may
-// come later.
+// AfterWrite adds an event if the manager cannot notify the group yet. The mail server and the receivers of traps may be configured later.
 func (x *NotificationGroup) AfterWrite(c *resource.Change) error {
 	var lacks string
-	if old, ok := c.Old.(*NotificationGroup); ok && old.NotificationType == x.NotificationType { // it was said when it was made
+	if old, ok := c.Old.(*NotificationGroup); ok && old.NotificationType == x.NotificationType { // reported when it was created
 		return nil
 	}
 	switch can := resource.Provided[Options](c.API.Provisions); {
@@ -96,8 +95,8 @@ func (x *NotificationGroup) AfterWrite(c *resource.Change) error {
 		Message: "The notification group receives no notifications: the manager has " + lacks + "."}, x.ID)
 }
 
-// wants reports whether the group is told of events of a category and a type.
-func (x *NotificationGroup) wants(category, kind string) bool {
+// isSubscribed reports whether the group receives events of a category and a type.
+func (x *NotificationGroup) isSubscribed(category, kind string) bool {
 	return len(x.EventSubscriptions) == 0 || slices.ContainsFunc(x.EventSubscriptions, func(s EventSubscription) bool {
 		return s.Category == category && (len(s.EventTypes) == 0 || slices.Contains(s.EventTypes, kind))
 	})

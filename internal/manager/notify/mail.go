@@ -18,23 +18,24 @@ import (
 	"time"
 )
 
-// Mail is a mail server that takes messages (RFC 5321).
+// Mail is a mail server that accepts messages (RFC 5321).
 type Mail struct {
 	host, port, user, password string
-	// secure says that the connection is encrypted from its beginning; otherwise it becomes so where the server can (RFC 3207).
+	// secure means TLS from the start of the connection. Otherwise STARTTLS is used if the server supports it (RFC 3207).
 	secure bool
 	from   mail.Address
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// mailTime is how long a message may take to be handed over.
+// mailTime is the timeout of sending a message.
 const mailTime = 20 * time.Second
 
-// ParseMail reads the URL of a mail server: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. User and password may be left out.
+// ParseMail parses the URL of a mail server: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. User and password may be omitted.
 func ParseMail(text string) (*Mail, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, errors.New("the mail server is no URL such as smtp://mail.example.net?from=portolan@example.net") // it may hold a password
+		// the URL may contain a password
+		return nil, errors.New("the mail server is no URL such as smtp://mail.example.net?from=portolan@example.net")
 	}
 	m := &Mail{host: u.Hostname(), port: u.Port(), secure: u.Scheme == "smtps", dial: (&net.Dialer{Timeout: mailTime}).DialContext}
 	switch {
@@ -55,16 +56,16 @@ func ParseMail(text string) (*Mail, error) {
 	return m, nil
 }
 
-// mostHeard is how much a mail server may say for one message, in bytes.
-const mostHeard = 1 << 20
+// maxReplies is the size limit of all replies of a mail server to one message, in bytes.
+const maxReplies = 1 << 20
 
-// bounded is a connection of which no more than so much is read.
-type bounded struct {
+// limitedConn is a connection with a limit of bytes that can be read.
+type limitedConn struct {
 	net.Conn
 	left int
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedConn) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errors.New("the mail server says too much")
 	}
@@ -73,14 +74,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// temporary reports whether a mail server may take later what it does not take now (RFC 5321 section 4.2.1).
-func temporary(err error) bool {
+// isTemporary reports whether a mail server may accept later what it rejects now (RFC 5321 section 4.2.1).
+func isTemporary(err error) bool {
 	var reply *textproto.Error
 	return errors.As(err, &reply) && reply.Code >= 400 && reply.Code < 500
 }
 
-// send hands a message over for some addresses. refused are those that the server does not take; where it takes none, that is an error.
-// patient says that nobody is sent to as long as it may take one of them later.
+// send sends a message to some addresses. refused are the addresses that the server rejects; if it rejects all, send returns an error.
+// patient means that a temporary rejection of one address fails the whole message, so that it is retried.
 func (m *Mail) send(ctx context.Context, to []string, name, subject, text string, patient bool) (refused []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mailTime)
 	defer cancel()
@@ -91,7 +92,7 @@ func (m *Mail) send(ctx context.Context, to []string, name, subject, text string
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	conn = &bounded{conn, mostHeard}
+	conn = &limitedConn{conn, maxReplies}
 	if m.secure {
 		conn = tls.Client(conn, &tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12})
 	}
@@ -114,7 +115,7 @@ func (m *Mail) send(ctx context.Context, to []string, name, subject, text string
 	}
 	for _, address := range to {
 		e := c.Rcpt(address)
-		if e != nil && patient && temporary(e) {
+		if e != nil && patient && isTemporary(e) {
 			return nil, fmt.Errorf("%s: %w", address, e)
 		}
 		if e != nil {
@@ -138,11 +139,11 @@ func (m *Mail) send(ctx context.Context, to []string, name, subject, text string
 	if err := w.Close(); err != nil {
 		return refused, err
 	}
-	_ = c.Quit() // it has the message
+	_ = c.Quit() // the server has accepted the message
 	return refused, nil
 }
 
-// message writes a message (RFC 5322). name is what its receivers are called together.
+// message returns the text of a message (RFC 5322). name is the display name of the receivers.
 func (m *Mail) message(name, subject, text string) ([]byte, error) {
 	var id [12]byte
 	_, _ = rand.Read(id[:]) // it never fails

@@ -1,7 +1,7 @@
 package notify
 
-// Options are the ways in which the manager can send notifications.
+// Options report how the manager can send notifications.
 type Options struct {
-	// Mail reports a mail server, Traps a receiver of SNMP traps.
+	// Mail means that there is a mail server, Traps that there is a receiver of SNMP traps.
 	Mail, Traps bool
 }

@@ -15,58 +15,59 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Times of the work on notifications.
+// Intervals of the Sender.
 const (
-	lookEvery   = 2 * time.Second
-	leaseLength = time.Minute
-	// firstPause is how long a group waits whose message could not be sent, and twice as long each time, up to longestPause.
-	firstPause   = 15 * time.Second
-	longestPause = 15 * time.Minute
-	// stale is how old an event is that nobody is told of any more.
-	stale = 24 * time.Hour
+	pollInterval = 2 * time.Second
+	leaseLength  = time.Minute
+	// firstPause is the pause of a group after a failure. The pause doubles with each failure, up to maxPause.
+	firstPause = 15 * time.Second
+	maxPause   = 15 * time.Minute
+	// maxEventAge is the age at which events are no longer sent.
+	maxEventAge = 24 * time.Hour
 )
 
-// atOnce is how many events are looked at, or told, at a time.
-const atOnce = 200
+// batchSize is the number of events that are enqueued or sent at a time.
+const batchSize = 200
 
-// Sender tells notification groups of events: of all managers of a database one at a time by mail, and one by traps. What could not be sent
-// is sent again.
+// Sender sends events to notification groups. One manager of a database at a time sends mail, and one sends traps. Failed messages are sent
+// again.
 type Sender struct {
 	api *resource.API
 	log *slog.Logger
-	// spreading is held by who notes which groups are to be told, telling by who tells those of a type.
-	spreading *store.Lease
-	telling   map[string]*store.Lease
-	mail      *Mail
-	traps     []*Traps
-	// Sent is told of each attempt, by the type of the group.
+	// enqueueLease is the lease to enqueue events for groups. sendLeases are the leases to send to the groups of each type.
+	enqueueLease *store.Lease
+	sendLeases   map[string]*store.Lease
+	mail         *Mail
+	traps        []*Traps
+	// Sent is called after each attempt, with the type of the group.
 	Sent func(kind string, sent bool)
 
-	// What follows is Run's own: how long groups wait, and until when, by their ids.
-	pause map[int64]time.Duration
-	until map[int64]time.Time
+	// pause and pausedUntil are the length and the end of the pauses of groups, by id. Only Run uses them.
+	pause       map[int64]time.Duration
+	pausedUntil map[int64]time.Time
 }
 
-// NewSender makes what tells groups: by mail where m is not nil, and by traps to all of traps. Run runs it.
+// NewSender returns a Sender: by mail if m is not nil, and by traps to all receivers in traps. Run starts it.
 func NewSender(a *resource.API, m *Mail, traps []*Traps, log *slog.Logger) *Sender {
-	s := &Sender{api: a, log: log, spreading: a.Store.NewLease("notifications", leaseLength), mail: m, traps: traps,
-		telling: map[string]*store.Lease{}, Sent: func(string, bool) {}, pause: map[int64]time.Duration{}, until: map[int64]time.Time{}}
+	s := &Sender{api: a, log: log, enqueueLease: a.Store.NewLease("notifications", leaseLength), mail: m, traps: traps,
+		sendLeases: map[string]*store.Lease{}, Sent: func(string, bool) {}, pause: map[int64]time.Duration{}, pausedUntil: map[int64]time.Time{}}
 	if m != nil {
-		s.telling[byMail] = a.Store.NewLease("notifications by mail", leaseLength)
+		s.sendLeases[byMail] = a.Store.NewLease("notifications by mail", leaseLength)
 	}
 	if len(traps) > 0 {
-		s.telling[byTrap] = a.Store.NewLease("notifications by traps", leaseLength)
+		s.sendLeases[byTrap] = a.Store.NewLease("notifications by traps", leaseLength)
 	}
 	return s
 }
 
 // Run works until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
-	s.api.Store.Work(ctx, lookEvery, s.log, "notifications", s.look, slices.AppendSeq([]*store.Lease{s.spreading}, maps.Values(s.telling))...)
+	leases := slices.AppendSeq([]*store.Lease{s.enqueueLease}, maps.Values(s.sendLeases))
+	s.api.Store.Work(ctx, pollInterval, s.log, "notifications", s.runOnce, leases...)
 }
 
-// look does what there is to do.
-func (s *Sender) look(ctx context.Context) error {
+// runOnce does all pending work.
+func (s *Sender) runOnce(ctx context.Context) error {
 	news, waiting := false, map[int64]string{}
 	if err := s.api.Store.View(ctx, func(tx *store.Tx) error {
 		clear(waiting)
@@ -87,9 +88,9 @@ func (s *Sender) look(ctx context.Context) error {
 		return err
 	}
 	if news {
-		held, err := s.spreading.Take(ctx)
+		held, err := s.enqueueLease.Take(ctx)
 		if err == nil && held {
-			err = s.spreading.Update(ctx, store.Author{}, s.spread)
+			err = s.enqueueLease.Update(ctx, store.Author{}, s.enqueue)
 		}
 		if err != nil {
 			return err
@@ -97,34 +98,34 @@ func (s *Sender) look(ctx context.Context) error {
 	}
 	var failures error
 	for _, id := range slices.Sorted(maps.Keys(waiting)) {
-		l := s.telling[waiting[id]]
-		if waiting[id] == "" { // the group is gone
-			l = s.spreading
+		l := s.sendLeases[waiting[id]]
+		if waiting[id] == "" { // the group was deleted
+			l = s.enqueueLease
 		}
-		if l == nil && news { // another manager tells them, or none can
+		if l == nil && news { // another manager notifies them, or no manager can
 			failures = errors.Join(failures, s.dropStale(ctx, id))
 		}
-		if l == nil || s.api.Store.Now().Before(s.until[id]) {
+		if l == nil || s.api.Store.Now().Before(s.pausedUntil[id]) {
 			continue
 		}
 		if held, err := l.Take(ctx); err != nil || !held {
 			failures = errors.Join(failures, err)
 			continue
 		}
-		if err := s.tell(ctx, l, id); err != nil {
+		if err := s.notifyGroup(ctx, l, id); err != nil {
 			failures = errors.Join(failures, err)
-			s.pause[id] = min(max(s.api.Store.Paced(firstPause), 2*s.pause[id]), longestPause)
-			s.until[id] = s.api.Store.Now().Add(s.pause[id])
+			s.pause[id] = min(max(s.api.Store.Paced(firstPause), 2*s.pause[id]), maxPause)
+			s.pausedUntil[id] = s.api.Store.Now().Add(s.pause[id])
 			continue
 		}
 		delete(s.pause, id)
-		delete(s.until, id)
+		delete(s.pausedUntil, id)
 	}
 	return failures
 }
 
-// spread notes which groups are to be told of events that have just happened.
-func (s *Sender) spread(tx *store.Tx) error {
+// enqueue adds new events to the notices of the groups that subscribe to them.
+func (s *Sender) enqueue(tx *store.Tx) error {
 	var all []*NotificationGroup
 	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(groups)}, func(r *store.Resource) error {
 		o, err := s.api.Object(r)
@@ -135,13 +136,13 @@ func (s *Sender) spread(tx *store.Tx) error {
 	}); err != nil {
 		return err
 	}
-	due, err := event.Due(tx, atOnce)
+	due, err := event.Due(tx, batchSize)
 	if err != nil {
 		return err
 	}
 	for _, one := range due {
 		for _, g := range all {
-			if !g.wants(one.Category, one.EventType) || tx.Now().Sub(one.DateTime) > stale {
+			if !g.isSubscribed(one.Category, one.EventType) || tx.Now().Sub(one.DateTime) > maxEventAge {
 				continue
 			}
 			if err := tx.Write("INSERT INTO notice (receiver, event) VALUES (?, ?) ON CONFLICT DO NOTHING", g.ID, one.ID); err != nil {
@@ -158,7 +159,7 @@ func (s *Sender) dropStale(ctx context.Context, group int64) error {
 	if err != nil || len(m.ids) == len(m.events) {
 		return err
 	}
-	held, err := s.spreading.Take(ctx)
+	held, err := s.enqueueLease.Take(ctx)
 	if err != nil || !held {
 		return err
 	}
@@ -166,13 +167,13 @@ func (s *Sender) dropStale(ctx context.Context, group int64) error {
 	for i := range m.events {
 		fresh[m.events[i].ID] = true
 	}
-	return s.spreading.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		return forget(tx, group, slices.DeleteFunc(m.ids, func(id int64) bool { return fresh[id] }))
+	return s.enqueueLease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		return deleteNotices(tx, group, slices.DeleteFunc(m.ids, func(id int64) bool { return fresh[id] }))
 	})
 }
 
-// forget takes events off what a group is still to be told.
-func forget(tx *store.Tx, group int64, events []int64) error {
+// deleteNotices deletes notices of a group.
+func deleteNotices(tx *store.Tx, group int64, events []int64) error {
 	for _, id := range events {
 		if err := tx.Write("DELETE FROM notice WHERE receiver = ? AND event = ?", group, id); err != nil {
 			return err
@@ -181,17 +182,17 @@ func forget(tx *store.Tx, group int64, events []int64) error {
 	return nil
 }
 
-// message is what a group is to be told.
+// message is a message to a group.
 type message struct {
 	group  *NotificationGroup
 	to     []string
 	events []event.Event
-	// ids are those of the events, also of those that are too old, or gone.
+	// ids are the ids of all its notices, including those of expired or deleted events.
 	ids []int64
 }
 
-// tell tells a group what it is still to be told.
-func (s *Sender) tell(ctx context.Context, l *store.Lease, group int64) error {
+// notifyGroup sends the pending notices of a group and deletes them.
+func (s *Sender) notifyGroup(ctx context.Context, l *store.Lease, group int64) error {
 	m, err := s.message(ctx, group)
 	if err != nil {
 		return err
@@ -203,10 +204,10 @@ func (s *Sender) tell(ctx context.Context, l *store.Lease, group int64) error {
 			return fmt.Errorf("telling the notification group %d: %w", group, err)
 		}
 	}
-	return l.Update(ctx, store.Author{}, func(tx *store.Tx) error { return forget(tx, group, m.ids) })
+	return l.Update(ctx, store.Author{}, func(tx *store.Tx) error { return deleteNotices(tx, group, m.ids) })
 }
 
-// message reads what a group is to be told, and to whom.
+// message reads the pending notices of a group and its receivers.
 func (s *Sender) message(ctx context.Context, group int64) (m message, err error) {
 	err = s.api.Store.View(ctx, func(tx *store.Tx) error {
 		m = message{}
@@ -215,7 +216,7 @@ func (s *Sender) message(ctx context.Context, group int64) (m message, err error
 			err := scan(&id)
 			m.ids = append(m.ids, id)
 			return err
-		}, "SELECT event FROM notice WHERE receiver = ? ORDER BY event LIMIT ?", group, atOnce); err != nil {
+		}, "SELECT event FROM notice WHERE receiver = ? ORDER BY event LIMIT ?", group, batchSize); err != nil {
 			return err
 		}
 		row, err := tx.Get(group)
@@ -235,7 +236,7 @@ func (s *Sender) message(ctx context.Context, group int64) (m message, err error
 			if err != nil {
 				return err
 			}
-			if there && tx.Now().Sub(e.DateTime) <= stale {
+			if there && tx.Now().Sub(e.DateTime) <= maxEventAge {
 				m.events = append(m.events, e)
 			}
 		}
@@ -245,7 +246,7 @@ func (s *Sender) message(ctx context.Context, group int64) (m message, err error
 	return m, err
 }
 
-// addresses gives the mail addresses of who is in a group, each once.
+// addresses returns the mail addresses of the members of a group, each once.
 func (s *Sender) addresses(tx *store.Tx, group int64) (all []string, err error) {
 	subjects, err := tx.Links(group, "subjects")
 	if err != nil {
@@ -287,19 +288,19 @@ func (s *Sender) send(ctx context.Context, m message) error {
 	case s.mail == nil:
 		return errors.New("the manager knows no mail server (--smtp)")
 	case len(m.to) == 0:
-		s.log.Warn("a notification group has nobody in it", "group", m.group.Name)
+		s.log.Warn("notification group has no members", "group", m.group.Name)
 		return nil
 	}
 	refused, err := s.mail.send(ctx, m.to, m.group.Name, m.subject(), m.text(s.api.Manager.Address),
-		s.pause[m.group.ID] < longestPause)
+		s.pause[m.group.ID] < maxPause)
 	if len(refused) > 0 {
-		s.log.Warn("the mail server does not take some addresses", "group", m.group.Name, "addresses", strings.Join(refused, " "))
+		s.log.Warn("mail addresses rejected by server", "group", m.group.Name, "addresses", strings.Join(refused, " "))
 	}
 	return err
 }
 
-// sendTraps sends each event to each receiver. Nobody says whether a trap has come; where one receiver cannot be sent to, the others have
-// theirs, and it goes without.
+// sendTraps sends each event to each receiver. Traps are not acknowledged. If some receivers cannot be reached, the events are not sent to
+// them again.
 func (s *Sender) sendTraps(ctx context.Context, m message) error {
 	var failures error
 	reached := false
@@ -315,13 +316,13 @@ func (s *Sender) sendTraps(ctx context.Context, m message) error {
 		}
 	}
 	if failures != nil && reached {
-		s.log.Warn("a receiver of traps cannot be sent to", "error", failures)
+		s.log.Warn("traps not sent to some receivers", "error", failures)
 		return nil
 	}
 	return failures
 }
 
-// subject is a line that says what the message is about.
+// subject returns the subject line.
 func (m *message) subject() string {
 	first := m.events[0]
 	text := fmt.Sprintf("Portolan: %s %s", first.Category, first.EventType)
@@ -331,7 +332,7 @@ func (m *message) subject() string {
 	return text
 }
 
-// text is the message, for people.
+// text returns the message text.
 func (m *message) text(manager string) string {
 	var b strings.Builder
 	for _, e := range m.events {

@@ -12,16 +12,16 @@ import (
 	"github.com/gosnmp/gosnmp"
 )
 
-// Traps is a receiver of SNMP traps, of version 2c (RFC 3416 section 4.2.6).
+// Traps is a receiver of SNMP traps, version 2c (RFC 3416 section 4.2.6).
 type Traps struct {
 	host, community string
 	port            uint16
 }
 
-// trapTime is how long sending a trap may take.
+// trapTime is the timeout of sending a trap.
 const trapTime = 5 * time.Second
 
-// ParseTraps reads the URL of a receiver of traps: snmp://COMMUNITY@HOST:PORT; the port is 162 where it is left out.
+// ParseTraps parses the URL of a receiver of traps: snmp://COMMUNITY@HOST:PORT. The default port is 162.
 func ParseTraps(text string) (*Traps, error) {
 	u, err := url.Parse(text)
 	bad := errors.New("the receiver of traps is no URL such as snmp://public@192.0.2.1:162")
@@ -39,14 +39,14 @@ func ParseTraps(text string) (*Traps, error) {
 	return t, nil
 }
 
-// The objects of a trap. They lie where everybody may experiment (netSnmpPlaypen): there is no number of an enterprise of ours.
+// The objects of a trap. They are in the subtree for experiments (netSnmpPlaypen), as Portolan has no enterprise number.
 const (
 	trapOID    = ".1.3.6.1.6.3.1.1.4.1.0"
 	eventTrap  = ".1.3.6.1.4.1.8072.9999.9999.1"
 	eventField = ".1.3.6.1.4.1.8072.9999.9999.1."
 )
 
-// send sends an event. Nobody answers a trap.
+// send sends an event. Traps are not acknowledged.
 func (t *Traps) send(ctx context.Context, e *event.Event) error {
 	g := &gosnmp.GoSNMP{Context: ctx, Target: t.host, Port: t.port, Community: t.community, Version: gosnmp.Version2c, Timeout: trapTime,
 		MaxOids: gosnmp.MaxOids}

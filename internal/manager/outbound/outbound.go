@@ -1,6 +1,6 @@
-// Package outbound says where the manager connects to for what is stored in it: webhooks, authenticators. Whoever may store a URL or the
-// name of a host cannot have the manager ask where it must not. What the command line says, such as mail servers, is the operator's
-// affair.
+// Package outbound limits the addresses that the manager connects to because of stored settings, such as webhooks and authenticators. A
+// user who may store a URL or a host name must not reach forbidden addresses with the help of the manager. Addresses from the command line,
+// such as mail servers, are not limited.
 package outbound
 
 import (
@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// never are the addresses that nothing stored leads to, whatever is allowed: those of one link, where machines in clouds are told their
-// secrets (RFC 3927, RFC 4291 section 2.5.6), and those that are no host's.
-var never = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("0.0.0.0/8"),
+// denied are the addresses that stored settings can never reach, even if they are allowed. These are link-local addresses, at which cloud
+// providers serve secrets to machines (RFC 3927, RFC 4291 section 2.5.6), and addresses that do not belong to a host.
+var denied = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("ff00::/8"), netip.MustParsePrefix("::/128"),
-	// Where clouds tell machines their secrets, elsewhere than on the link.
+	// Addresses at which cloud providers serve secrets to machines, outside of the link-local ranges.
 	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32")}
 
-// embeddings are prefixes of IPv6 addresses that lead to an IPv4 address in them, with where its 4 bytes are: NAT64 (RFC 6052 section 2.1),
-// 6to4 (RFC 3056 section 2), IPv4-compatible (RFC 4291 section 2.5.5.1), SIIT (RFC 2765 section 2.1) and Teredo servers (RFC 4380 section
-// 4).
+// embeddings are prefixes of IPv6 addresses that contain an IPv4 address, with the positions of its 4 bytes. They are NAT64 (RFC 6052
+// section 2.1), 6to4 (RFC 3056 section 2), IPv4-compatible (RFC 4291 section 2.5.5.1), SIIT (RFC 2765 section 2.1) and Teredo servers (RFC
+// 4380 section 4).
 var embeddings = []struct {
 	prefix netip.Prefix
 	at     [4]int
@@ -31,14 +31,14 @@ var embeddings = []struct {
 	{netip.MustParsePrefix("2001::/32"), [4]int{4, 5, 6, 7}},
 }
 
-// localNAT64 is the prefix of NAT64 within a network (RFC 8215), whose addresses have the IPv4 address in one of the places of RFC 6052
-// section 2.2: octet 8 is always zero, and so is everything behind.
+// localNAT64 is the prefix of NAT64 within a network (RFC 8215). Its addresses have the IPv4 address at one of the positions of RFC 6052
+// section 2.2. Octet 8 and everything after the address are zero.
 var localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
 
-// localPlaces are those places, for prefixes of 48, 56, 64 and 96 bits.
+// localPlaces are these positions, for prefixes of 48, 56, 64 and 96 bits.
 var localPlaces = [][4]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}}
 
-// embedded gives the IPv4 addresses that an IPv6 address may lead to.
+// embedded returns the IPv4 addresses that an IPv6 address may lead to.
 func embedded(a netip.Addr) (all []netip.Addr) {
 	if !a.Is6() || a == netip.IPv6Loopback() || a == netip.IPv6Unspecified() {
 		return nil
@@ -59,7 +59,7 @@ func embedded(a netip.Addr) (all []netip.Addr) {
 			rest[at[i]] = 0
 		}
 		last := at[3] == 15
-		if b[8] != 0 && !last || !last && !zero(rest[at[0]:]) || b[at[0]]|b[at[1]]|b[at[2]]|b[at[3]] == 0 {
+		if b[8] != 0 && !last || !last && !isZero(rest[at[0]:]) || b[at[0]]|b[at[1]]|b[at[2]]|b[at[3]] == 0 {
 			continue
 		}
 		take(at)
@@ -67,7 +67,7 @@ func embedded(a netip.Addr) (all []netip.Addr) {
 	return all
 }
 
-func zero(b []byte) bool {
+func isZero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
 			return false
@@ -76,10 +76,10 @@ func zero(b []byte) bool {
 	return true
 }
 
-// allowed is where connections go; nil: anywhere. It is one of the process, set once before it connects to anything.
+// allowed has the prefixes of permitted connections; nil permits all. It is set once for the process, before the first connection.
 var allowed atomic.Pointer[[]netip.Prefix]
 
-// Allow lets connections go to some prefixes alone; none lets them go anywhere.
+// Allow restricts connections to some prefixes; without prefixes it allows all.
 func Allow(prefixes []netip.Prefix) {
 	if len(prefixes) == 0 {
 		allowed.Store(nil)
@@ -88,7 +88,7 @@ func Allow(prefixes []netip.Prefix) {
 	allowed.Store(&prefixes)
 }
 
-// Parse reads prefixes, and addresses, which are prefixes of one.
+// Parse parses prefixes and single addresses.
 func Parse(texts []string) (prefixes []netip.Prefix, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
@@ -104,10 +104,10 @@ func Parse(texts []string) (prefixes []netip.Prefix, err error) {
 	return prefixes, nil
 }
 
-// ErrDenied is a connection that is not made.
+// ErrDenied reports a connection that is not allowed.
 var ErrDenied = errors.New("the manager does not connect there (--outbound)")
 
-// Check refuses an address that no connection goes to.
+// Check returns an error if connections to an address are not allowed.
 func Check(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	for _, inner := range embedded(a) {
@@ -115,7 +115,7 @@ func Check(a netip.Addr) error {
 			return err
 		}
 	}
-	for _, p := range never {
+	for _, p := range denied {
 		if p.Contains(a) {
 			return fmt.Errorf("%s: %w", a, ErrDenied)
 		}
@@ -132,7 +132,7 @@ func Check(a netip.Addr) error {
 	return fmt.Errorf("%s: %w", a, ErrDenied)
 }
 
-// Dialer makes connections, and looks at each address that a name has led to before.
+// Dialer returns a dialer that checks each address after a name was resolved.
 func Dialer() *net.Dialer {
 	return &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)

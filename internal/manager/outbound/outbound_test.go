@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// What is stored leads nowhere that is not allowed, by whatever name, and never to where a cloud tells its secrets.
+// Stored settings reach only allowed addresses, in any notation, and never the addresses of cloud metadata services.
 func TestOutbound(t *testing.T) {
 	defer Allow(nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func TestOutbound(t *testing.T) {
 	}
 }
 
-// What connects by itself, and why that is no affair of what is stored; all else in the manager goes by Dialer.
+// Files that connect without Dialer, and why these connections do not depend on stored settings.
 var byItself = map[string]string{
 	"internal/manager/kms/aws.go":                  "the service that the operator names when the program starts",
 	"internal/manager/kms/vault.go":                "as above",
@@ -80,7 +80,7 @@ var byItself = map[string]string{
 	"internal/manager/dns/transfer/transfer_in.go": "the command line asks, on its own machine",
 }
 
-// No file of the manager connects to anything but by Dialer, or stands in the list of those that may: a new one is looked at.
+// Every file of the manager that connects uses Dialer or is in the list above, so that a new one is reviewed.
 func TestNobodyConnectsByItself(t *testing.T) {
 	found := map[string]bool{}
 	var files []string
@@ -96,7 +96,7 @@ func TestNobodyConnectsByItself(t *testing.T) {
 		`\bhttp\.(Get|Post|Head|PostForm|DefaultClient|DefaultTransport)\b|\bhttp\.(Client|Transport)\{`)
 	for _, file := range files {
 		name := "internal/" + filepath.ToSlash(strings.TrimPrefix(file, "../../"))
-		// Service points and what runs there go where their own machine lets them.
+		// Service points and their applications may connect wherever their own machine allows.
 		others := []string{"servicepoint", "manager/outbound", "testkit"}
 		if strings.HasSuffix(name, "_test.go") ||
 			slices.ContainsFunc(others, func(room string) bool { return strings.HasPrefix(name, "internal/"+room+"/") }) {
@@ -107,8 +107,8 @@ func TestNobodyConnectsByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		guarded := strings.Contains(string(text), "outbound.Dialer()") ||
-			strings.Contains(string(text), "guarded(&http.Transport{") || // by Dialer, in authn
-			strings.Contains(string(text), "DialContext: connect,") // by Dialer, in remote
+			strings.Contains(string(text), "guarded(&http.Transport{") || // with Dialer, in authn
+			strings.Contains(string(text), "DialContext: connect,") // with Dialer, in remote
 		if connects.Match(text) && !guarded {
 			found[name] = true
 			if byItself[name] == "" {

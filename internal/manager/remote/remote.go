@@ -1,4 +1,4 @@
-// Package remote sends files to directories of other machines, by SFTP and by S3.
+// Package remote uploads files to directories of other machines, by SFTP or S3.
 package remote
 
 import (
@@ -19,37 +19,36 @@ const (
 	S3   = "S3"
 )
 
-// Part ends the name of a file that Put of an SFTP directory has not sent wholly.
+// Part is the suffix of the name of an incomplete file on an SFTP server.
 const Part = ".part"
 
-// quiet is how long another machine may be silent before the connection is given up.
-const quiet = time.Minute
+// idleTimeout is the time without data after which a connection is closed.
+const idleTimeout = time.Minute
 
-// mostListed is how many files a directory may have.
-const mostListed = 100_000
+// maxListed is the maximum number of files in an S3 directory.
+const maxListed = 100_000
 
-// Dir is a directory of another machine. Its methods end with an error when their context ends, or when nothing was read or written for a
-// minute.
+// Dir is a directory of another machine. Its methods return an error when their context ends, or when no data was transferred for a minute.
 type Dir interface {
-	// List gives the size of each file, in bytes, by name. It creates the directory of an SFTP server where it is missing.
+	// List returns the size of each file, in bytes, by name. On an SFTP server it creates the directory if it is missing.
 	List(ctx context.Context) (map[string]int64, error)
-	// Put sends a file of size bytes. The name has the whole file or, after an error, what it had before; on an SFTP server without
-	// posix-rename@openssh.com it may have nothing.
+	// Put uploads a file of size bytes. Afterwards the name has the complete file or, after an error, its previous content. On an SFTP
+	// server without posix-rename@openssh.com the name may not exist after an error.
 	Put(ctx context.Context, name string, f *os.File, size int64) error
 	// Remove deletes a file.
 	Remove(ctx context.Context, name string) error
-	// Close ends the connection.
+	// Close closes the connection.
 	Close() error
 }
 
 // Target is a directory of another machine, with an account. Host is HOST or HOST:PORT, for S3 also a URL. Directory is a path, for S3 a
-// bucket with a prefix after a slash. User and Password are an account, for S3 an access key. HostKey is the key that an SFTP server has to
-// show; empty takes any.
+// bucket with an optional prefix after a slash. User and Password are an account, for S3 an access key. HostKey is the required key of an
+// SFTP server; empty accepts any.
 type Target struct {
 	Host, Directory, User, Password, HostKey string
 }
 
-// Dial connects by a protocol. It gives the key that an SFTP server has shown, as HostKey gives it; S3 has none.
+// Dial connects by a protocol. It returns the key that an SFTP server has shown, in the form of HostKey; for S3 the key is empty.
 func Dial(ctx context.Context, protocol string, to Target) (d Dir, hostKey string, err error) {
 	switch protocol {
 	case SFTP:
@@ -61,21 +60,21 @@ func Dial(ctx context.Context, protocol string, to Target) (d Dir, hostKey strin
 	return nil, "", fmt.Errorf("%q is neither %s nor %s", protocol, SFTP, S3)
 }
 
-// lively is a connection that ends when nothing is read or written for a while.
-type lively struct {
+// idleConn is a connection that fails when no data is transferred for a while.
+type idleConn struct {
 	net.Conn
 	limit time.Duration
 }
 
-func (c lively) Read(b []byte) (int, error) {
+func (c idleConn) Read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
-func (c lively) Write(b []byte) (int, error) {
-	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil { // what is sent is answered, too
+func (c idleConn) Write(b []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil { // the response gets the full time as well
 		return 0, err
 	}
 	return c.Conn.Write(b)
@@ -84,15 +83,15 @@ func (c lively) Write(b []byte) (int, error) {
 // connect connects to an address.
 func connect(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := outbound.Dialer()
-	dialer.Timeout = quiet
+	dialer.Timeout = idleTimeout
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return lively{conn, quiet}, nil
+	return idleConn{conn, idleTimeout}, nil
 }
 
-// CheckHost refuses a host that a protocol cannot connect to.
+// CheckHost returns an error if a protocol cannot connect to a host.
 func CheckHost(protocol, host string) error {
 	var err error
 	if protocol == S3 {
@@ -103,11 +102,11 @@ func CheckHost(protocol, host string) error {
 	return err
 }
 
-// CheckDirectory refuses a directory that a protocol cannot have.
+// CheckDirectory returns an error if a directory is invalid for a protocol.
 func CheckDirectory(protocol, directory string) error {
 	if protocol != S3 {
 		return nil
 	}
-	bucket, _ := s3Place(directory)
+	bucket, _ := splitDirectory(directory)
 	return s3utils.CheckValidBucketName(bucket)
 }

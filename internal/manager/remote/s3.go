@@ -14,14 +14,14 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// s3Dir is a bucket of an object store, or what is below a prefix in it.
+// s3Dir is a bucket of an object store, or the objects with a prefix in it.
 type s3Dir struct {
 	client         *minio.Client
 	bucket, prefix string
 	end            func()
 }
 
-// s3Endpoint gives the address of an object store, and whether it is asked over TLS. Without TLS it is asked on loopback alone.
+// s3Endpoint returns the address of an object store, and whether it uses TLS. Without TLS only loopback addresses are allowed.
 func s3Endpoint(host string) (address string, secure bool, err error) {
 	if !strings.Contains(host, "://") {
 		host = "https://" + host
@@ -37,8 +37,8 @@ func s3Endpoint(host string) (address string, secure bool, err error) {
 	return u.Host, u.Scheme == "https", nil
 }
 
-// s3Place gives the bucket of a directory, and what the names of objects begin with.
-func s3Place(directory string) (bucket, prefix string) {
+// splitDirectory returns the bucket of a directory, and the prefix of its object names.
+func splitDirectory(directory string) (bucket, prefix string) {
 	bucket, prefix, _ = strings.Cut(strings.Trim(directory, "/"), "/")
 	if prefix != "" {
 		prefix += "/"
@@ -46,35 +46,35 @@ func s3Place(directory string) (bucket, prefix string) {
 	return bucket, prefix
 }
 
-// newS3 makes a client of an object store.
+// newS3 returns a client of an object store.
 func newS3(to Target) (*s3Dir, error) {
 	address, secure, err := s3Endpoint(to.Host)
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: connect, TLSHandshakeTimeout: quiet,
-		ResponseHeaderTimeout: quiet, ForceAttemptHTTP2: true}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: connect, TLSHandshakeTimeout: idleTimeout,
+		ResponseHeaderTimeout: idleTimeout, ForceAttemptHTTP2: true}
 	client, err := minio.New(address, &minio.Options{Creds: credentials.NewStaticV4(to.User, to.Password, ""), Secure: secure,
 		Transport: transport, MaxRetries: 2})
 	if err != nil {
 		return nil, err
 	}
-	bucket, prefix := s3Place(to.Directory)
+	bucket, prefix := splitDirectory(to.Directory)
 	return &s3Dir{client: client, bucket: bucket, prefix: prefix, end: transport.CloseIdleConnections}, nil
 }
 
 func (r *s3Dir) Close() error { r.end(); return nil }
 
 func (r *s3Dir) List(ctx context.Context) (map[string]int64, error) {
-	ctx, end := context.WithCancel(ctx) // which ends the listing where it is left
+	ctx, end := context.WithCancel(ctx) // ends the listing on an early return
 	defer end()
 	sizes := map[string]int64{}
 	for object := range r.client.ListObjects(ctx, r.bucket, minio.ListObjectsOptions{Prefix: r.prefix}) {
 		if object.Err != nil {
 			return nil, fmt.Errorf("bucket %s: %w", r.bucket, object.Err)
 		}
-		if sizes[strings.TrimPrefix(object.Key, r.prefix)] = object.Size; len(sizes) > mostListed {
-			return nil, fmt.Errorf("bucket %s has more than %d objects there: use a directory for the backups alone", r.bucket, mostListed)
+		if sizes[strings.TrimPrefix(object.Key, r.prefix)] = object.Size; len(sizes) > maxListed {
+			return nil, fmt.Errorf("bucket %s has more than %d objects there: use a directory for the backups alone", r.bucket, maxListed)
 		}
 	}
 	return sizes, ctx.Err()

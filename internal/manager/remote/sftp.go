@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sftpAddress gives the address of a machine, with the port of SSH where it has none.
+// sftpAddress returns the address of a machine, with the port of SSH if it has none.
 func sftpAddress(host string) (string, error) {
 	if strings.ContainsAny(host, "/@ ") {
 		return "", fmt.Errorf("%q is neither HOST nor HOST:PORT", host)
@@ -30,7 +30,7 @@ func sftpAddress(host string) (string, error) {
 	return net.JoinHostPort(bare, "22"), nil
 }
 
-// HostKey reads the public key of an SSH server, a line of ssh-keyscan or what follows the name in one, and gives its type and the key.
+// HostKey parses the public key of an SSH server, a line of ssh-keyscan with or without the name, and returns its type and the key.
 func HostKey(text string) (string, error) {
 	key, err := readHostKey(text)
 	if err != nil {
@@ -39,7 +39,7 @@ func HostKey(text string) (string, error) {
 	return hostKeyText(key), nil
 }
 
-// readHostKey reads the type and the key of a machine; a name before them, as ssh-keyscan writes it, is left out.
+// readHostKey parses the type and the key of a machine. It ignores a name before them, as written by ssh-keyscan.
 func readHostKey(text string) (ssh.PublicKey, error) {
 	if fields := strings.Fields(text); len(fields) == 3 {
 		if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(strings.Join(fields[1:], " "))); err == nil {
@@ -53,12 +53,12 @@ func readHostKey(text string) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// hostKeyText gives the type and the key of a machine.
+// hostKeyText returns the type and the key of a machine.
 func hostKeyText(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// hostKeyAlgorithms gives the algorithms by which a machine proves that it has a key.
+// hostKeyAlgorithms returns the signature algorithms for a host key.
 func hostKeyAlgorithms(key ssh.PublicKey) []string {
 	if key.Type() == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -71,11 +71,11 @@ type sftpDir struct {
 	files     *sftp.Client
 	ssh       *ssh.Client
 	directory string
-	watch     func() bool // ends the watch over the context
+	stopWatch func() bool // stops closing the connection at the end of the context
 }
 
-// dialSFTP connects to an SFTP server, and gives the key that it has shown. A server with another key than to.HostKey is refused before the
-// password is sent.
+// dialSFTP connects to an SFTP server, and returns the host key that it has shown. It rejects a server with a key other than to.HostKey
+// before it sends the password.
 func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
 	address, err := sftpAddress(to.Host)
 	if err != nil {
@@ -108,7 +108,7 @@ func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
 		return nil, "", err
 	}
 	watch := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	r := &sftpDir{directory: to.Directory, watch: watch}
+	r := &sftpDir{directory: to.Directory, stopWatch: watch}
 	over, channels, requests, err := ssh.NewClientConn(conn, address, config)
 	if err != nil {
 		watch()
@@ -121,7 +121,7 @@ func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
 	return r, shown, nil
 }
 
-// ignoreClosed leaves out that a connection is closed already.
+// ignoreClosed returns nil for the error that a connection is closed already.
 func ignoreClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
 		return nil
@@ -130,7 +130,7 @@ func ignoreClosed(err error) error {
 }
 
 func (r *sftpDir) Close() error {
-	defer r.watch()
+	defer r.stopWatch()
 	var err error
 	if r.files != nil {
 		err = ignoreClosed(r.files.Close())
@@ -138,8 +138,8 @@ func (r *sftpDir) Close() error {
 	return errors.Join(err, ignoreClosed(r.ssh.Close()))
 }
 
-// at gives the path of a file of the directory.
-func (r *sftpDir) at(name string) string { return path.Join(r.directory, name) }
+// filePath returns the path of a file of the directory.
+func (r *sftpDir) filePath(name string) string { return path.Join(r.directory, name) }
 
 func (r *sftpDir) List(ctx context.Context) (map[string]int64, error) {
 	if r.directory != "" {
@@ -161,7 +161,7 @@ func (r *sftpDir) List(ctx context.Context) (map[string]int64, error) {
 }
 
 func (r *sftpDir) Put(_ context.Context, name string, f *os.File, size int64) error {
-	begun := r.at(name + Part)
+	begun := r.filePath(name + Part)
 	to, err := r.files.OpenFile(begun, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
@@ -177,15 +177,15 @@ func (r *sftpDir) Put(_ context.Context, name string, f *os.File, size int64) er
 		return err
 	}
 	if _, has := r.files.HasExtension("posix-rename@openssh.com"); has {
-		return r.files.PosixRename(begun, r.at(name))
+		return r.files.PosixRename(begun, r.filePath(name))
 	}
-	if err := r.files.Remove(r.at(name)); err != nil && !errors.Is(err, os.ErrNotExist) { // one of another size
+	if err := r.files.Remove(r.filePath(name)); err != nil && !errors.Is(err, os.ErrNotExist) { // a file of another size
 		return err
 	}
-	return r.files.Rename(begun, r.at(name))
+	return r.files.Rename(begun, r.filePath(name))
 }
 
-// isWhole compares the size of a file that was sent with that of the file here.
+// isWhole returns an error if the uploaded file does not have the expected size.
 func (r *sftpDir) isWhole(at string, size int64) error {
 	info, err := r.files.Stat(at)
 	if err == nil && info.Size() != size {
@@ -194,10 +194,12 @@ func (r *sftpDir) isWhole(at string, size int64) error {
 	return err
 }
 
-// unsupported reports whether a server refuses a request that it does not know.
+// unsupported reports whether the server does not support a request.
 func unsupported(err error) bool {
 	var status *sftp.StatusError
 	return errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxOpUnsupported
 }
 
-func (r *sftpDir) Remove(_ context.Context, name string) error { return r.files.Remove(r.at(name)) }
+func (r *sftpDir) Remove(_ context.Context, name string) error {
+	return r.files.Remove(r.filePath(name))
+}

@@ -1,5 +1,5 @@
-// Package webhook tells other programs of changes: webhooks, what is kept of each, and how what changes is sent, signed, in order, until it
-// was taken.
+// Package webhook reports changes to other programs. It declares webhooks, and sends signed messages about changes to them in order, until
+// each message is accepted.
 package webhook
 
 //go:generate go run portolan/internal/engine/resource/gendoc

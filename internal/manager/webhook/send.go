@@ -19,8 +19,8 @@ import (
 	"portolan/internal/manager/outbound"
 )
 
-// sending is how messages are sent: by no other way than the one that was given, and no further than there.
-var sending = &http.Client{
+// client sends the messages. It follows no redirects, and connects only where package outbound allows.
+var client = &http.Client{
 	Timeout: sendTime,
 	Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: outbound.Dialer().DialContext,
 		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12},
@@ -28,11 +28,11 @@ var sending = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// answerMax is how much of an answer is read, so that the connection can be used again.
-const answerMax = 64 << 10
+// maxAnswer is the number of bytes of a response body that are read. Reading it allows the connection to be reused.
+const maxAnswer = 64 << 10
 
-// post sends a message once, signed as Standard Webhooks has it: HMAC-SHA256 over its id, the time and the body. It was taken
-// where the answer is of the 200s.
+// post sends a message once, signed according to Standard Webhooks: HMAC-SHA256 over the id, the time and the body. A response with a 2xx
+// status accepts the message.
 func (w *worker) post(ctx context.Context, m *message) error {
 	body := append([]byte(`{"webhook":{"id":`), strconv.FormatInt(w.id, 10)...)
 	body = append(schema.AppendString(append(body, `,"name":`...), w.name), `},"transactions":[`...)
@@ -46,16 +46,16 @@ func (w *worker) post(ctx context.Context, m *message) error {
 		"Webhook-Timestamp": now, "Webhook-Signature": "v1," + signature(w.key, id, now, body)} {
 		rq.Header.Set(name, value)
 	}
-	rs, err := sending.Do(rq)
+	rs, err := client.Do(rq)
 	if err != nil {
 		var about *url.Error
-		if errors.As(err, &about) { // which says the URL again
+		if errors.As(err, &about) { // the outer error repeats the URL
 			return about.Err
 		}
 		return err
 	}
 	defer func() { _ = rs.Body.Close() }()
-	if _, err := io.Copy(io.Discard, io.LimitReader(rs.Body, answerMax)); err != nil {
+	if _, err := io.Copy(io.Discard, io.LimitReader(rs.Body, maxAnswer)); err != nil {
 		return fmt.Errorf("reading the answer: %w", err)
 	}
 	if rs.StatusCode < 200 || rs.StatusCode > 299 {
@@ -64,7 +64,7 @@ func (w *worker) post(ctx context.Context, m *message) error {
 	return nil
 }
 
-// signature signs a message.
+// signature returns the signature of a message in base64.
 func signature(key []byte, id, timestamp string, body []byte) string {
 	sum := hmac.New(sha256.New, key)
 	sum.Write([]byte(id + "." + timestamp + "."))

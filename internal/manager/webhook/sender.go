@@ -15,104 +15,104 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Times of the work of a manager.
+// Intervals of the Sender.
 const (
-	// lookEvery is how often it looks whether webhooks have changed: what it knows of them is remembered until then.
-	lookEvery = 250 * time.Millisecond
-	// leaseLength is for how long one manager sends at a time. holdsFor is how long it goes on where the lease cannot be taken for longer:
-	// what it sends then is taken or given up before another manager sends.
-	leaseLength = 20 * time.Second
-	takeEvery   = 4 * time.Second
-	holdsFor    = leaseLength - sendTime - graceTime
-	// noteEvery is how often it is written down how far the webhooks have come: what they were sent since is sent again after a kill. Of those
-	// that were sent nothing, because nothing was wanted, it is written down more rarely.
-	noteEvery     = time.Second
-	noteSkipEvery = 30 * time.Second
+	// pollInterval is the time between two checks for changed webhooks. The webhooks are cached until one changes.
+	pollInterval = 250 * time.Millisecond
+	// leaseLength is the lifetime of the lease. A manager that cannot renew the lease continues to send for maxLeaseUse. Its last messages
+	// are then accepted or given up before another manager sends.
+	leaseLength  = 20 * time.Second
+	leaseRenewal = 4 * time.Second
+	maxLeaseUse  = leaseLength - sendTime - graceTime
+	// saveInterval is the time between writes of the progress of webhooks. After a kill, the messages since the last write are sent again.
+	// idleSaveInterval is the time between writes if only unwanted changes were skipped.
+	saveInterval     = time.Second
+	idleSaveInterval = 30 * time.Second
 )
 
-// Tell words a transaction with those of its changes that lie in the collections and right below the parent, at most some; empty and 0
-// stand for all. nil where there are none.
-type Tell func(ctx context.Context, e store.Entry, collections []string, parent int64, most int) ([]byte, error)
+// Tell encodes a transaction with its changes in the collections and directly below the parent, up to limit changes. Empty collections and
+// parent 0 mean all. It returns nil if there are no such changes.
+type Tell func(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error)
 
-// Sender sends what changes to webhooks: of all managers of a database one at a time.
+// Sender sends changes to webhooks. One manager of a database at a time does so.
 type Sender struct {
-	store *store.Store
-	tell  Tell
-	log   *slog.Logger
-	// sealer opens the secrets of webhooks.
+	store  *store.Store
+	render Tell
+	log    *slog.Logger
+	// sealer decrypts the secrets of webhooks.
 	sealer resource.Sealer
 	lease  *store.Lease
 	known  *store.Cache[struct{}, []hook]
-	// agent is what it calls itself.
+	// agent is the User-Agent header.
 	agent string
-	// Sent is told of each attempt; nil where nobody counts.
+	// Sent is called after each attempt; nil disables it.
 	Sent func(taken bool)
 
-	// until is up to when messages may be sent, in Unix milliseconds: a manager that was stopped in between sends nothing old behind what
-	// another one has sent meanwhile.
-	until atomic.Int64
+	// sendUntil is the time until which messages may be sent, in Unix milliseconds. A manager that was suspended must not send old messages
+	// after another manager has sent later ones.
+	sendUntil atomic.Int64
 
-	// What follows is Run's own. taken is when the lease was last taken, held whether it is held, noted when it was last written down how
-	// far the webhooks have come.
-	taken time.Time
-	held  bool
-	noted time.Time
-	// working are the webhooks that are worked for, by id. One that is to end is among them until it has ended.
-	working map[int64]*worker
+	// leaseTaken is the time of the last renewal of the lease, hasLease whether the lease is held, and progressSaved the time of the last
+	// write of progress. Only Run uses the fields from here on.
+	leaseTaken    time.Time
+	hasLease      bool
+	progressSaved time.Time
+	// workers are the running workers, by webhook id, including those that are stopping.
+	workers map[int64]*worker
 }
 
-// NewSender makes what sends, and calls itself agent. Run runs it.
+// NewSender returns a Sender with a User-Agent. Run starts it.
 func NewSender(a *resource.API, tell Tell, log *slog.Logger, agent string) *Sender {
 	s := a.Store
-	return &Sender{store: s, sealer: a.Sealer, tell: tell, log: log, agent: agent, lease: s.NewLease("webhooks", leaseLength),
-		working: map[int64]*worker{},
+	return &Sender{store: s, sealer: a.Sealer, render: tell, log: log, agent: agent, lease: s.NewLease("webhooks", leaseLength),
+		workers: map[int64]*worker{},
 		known:   store.NewCache[struct{}](s, store.CacheOptions[[]hook]{Topics: []string{collectionName}})}
 }
 
 // Run sends until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
-	s.store.Work(ctx, lookEvery, s.log, "webhooks", s.look)
-	for _, w := range s.working {
+	s.store.Work(ctx, pollInterval, s.log, "webhooks", s.runOnce)
+	for _, w := range s.workers {
 		w.end()
 	}
 	var running sync.WaitGroup
-	for _, w := range s.working {
+	for _, w := range s.workers {
 		running.Go(func() { <-w.done })
 	}
 	running.Wait()
-	ending, end := context.WithTimeout(context.WithoutCancel(ctx), takeEvery)
+	ending, end := context.WithTimeout(context.WithoutCancel(ctx), leaseRenewal)
 	defer end()
-	if err := errors.Join(s.note(ending, true), s.lease.Release(ending)); err != nil {
-		s.log.Error("ending the work for webhooks", "error", err)
+	if err := errors.Join(s.saveProgress(ending, true), s.lease.Release(ending)); err != nil {
+		s.log.Error("webhook sender not stopped cleanly", "error", err)
 	}
 }
 
-// look begins and ends the work for webhooks as they are now, and writes down how far they have come.
-func (s *Sender) look(ctx context.Context) error {
-	within, end := context.WithTimeout(ctx, takeEvery)
+// runOnce starts and stops workers to match the current webhooks, and writes their progress.
+func (s *Sender) runOnce(ctx context.Context) error {
+	within, end := context.WithTimeout(ctx, leaseRenewal)
 	defer end()
 	all, err := s.hooks(within)
-	if err == nil && time.Since(s.taken) >= takeEvery && (len(all) > 0 || s.held) {
-		err = s.hold(within, len(all) > 0)
+	if err == nil && time.Since(s.leaseTaken) >= leaseRenewal && (len(all) > 0 || s.hasLease) {
+		err = s.holdLease(within, len(all) > 0)
 	}
 	if err != nil {
-		if time.Since(s.taken) > holdsFor { // which somebody else may take soon
-			s.held = false
-			s.keepTo(ctx, nil)
+		if time.Since(s.leaseTaken) > maxLeaseUse { // another manager may take the lease soon
+			s.hasLease = false
+			s.setWorkers(ctx, nil)
 		}
 		return err
 	}
-	if !s.held {
+	if !s.hasLease {
 		all = nil
 	}
-	ended := s.keepTo(ctx, all)
-	if ended || time.Since(s.noted) >= noteEvery {
-		return s.note(within, ended)
+	ended := s.setWorkers(ctx, all)
+	if ended || time.Since(s.progressSaved) >= saveInterval {
+		return s.saveProgress(within, ended)
 	}
 	return nil
 }
 
-// hooks gives the webhooks that something is to be sent to.
+// hooks returns the active webhooks.
 func (s *Sender) hooks(ctx context.Context) ([]hook, error) {
 	if all, ok := s.known.Now(struct{}{}); ok {
 		return all, nil
@@ -127,33 +127,33 @@ func (s *Sender) hooks(ctx context.Context) ([]hook, error) {
 	return all, err
 }
 
-// hold takes the lease, takes it for longer or, where it is not wanted any more, gives it back.
-func (s *Sender) hold(ctx context.Context, wanted bool) error {
+// holdLease takes or renews the lease, or releases it if it is no longer wanted.
+func (s *Sender) holdLease(ctx context.Context, wanted bool) error {
 	if !wanted {
-		if len(s.working) > 0 { // they end first
+		if len(s.workers) > 0 { // the workers must stop first
 			return nil
 		}
-		s.held = false
+		s.hasLease = false
 		return s.lease.Release(ctx)
 	}
-	began := time.Now() // the lease counts from then on, not from when it is had
+	began := time.Now() // the lease counts from the request, not from the answer
 	held, err := s.lease.Take(ctx)
 	if err == nil {
-		if s.taken, s.held = began, held; held {
-			s.until.Store(began.Add(holdsFor).UnixMilli())
+		if s.leaseTaken, s.hasLease = began, held; held {
+			s.sendUntil.Store(began.Add(maxLeaseUse).UnixMilli())
 		}
 	}
 	return err
 }
 
-// keepTo works for these webhooks and no others. It waits for none: ended says that one has ended, whose work may begin again once it
-// is written down how far it came.
-func (s *Sender) keepTo(ctx context.Context, all []hook) (ended bool) {
+// setWorkers starts and stops workers, so that exactly these webhooks have one. It does not wait: ended means that a worker has stopped.
+// Its webhook may start again after its progress is written.
+func (s *Sender) setWorkers(ctx context.Context, all []hook) (ended bool) {
 	wanted := map[int64]hook{}
 	for _, h := range all {
 		wanted[h.id] = h
 	}
-	for id, w := range s.working {
+	for id, w := range s.workers {
 		if h, ok := wanted[id]; !ok || h.version != w.version {
 			w.end()
 		}
@@ -164,89 +164,89 @@ func (s *Sender) keepTo(ctx context.Context, all []hook) (ended bool) {
 		}
 	}
 	for id, h := range wanted {
-		if s.working[id] == nil {
-			s.begin(ctx, h)
+		if s.workers[id] == nil {
+			s.startWorker(ctx, h)
 		}
 	}
 	return ended
 }
 
-func (s *Sender) begin(ctx context.Context, h hook) {
+func (s *Sender) startWorker(ctx context.Context, h hook) {
 	ctx, end := context.WithCancel(ctx)
 	w := &worker{Sender: s, hook: h, end: end, done: make(chan struct{})}
-	s.working[h.id] = w
+	s.workers[h.id] = w
 	go func() {
 		defer close(w.done)
 		defer end()
 		defer func() {
-			if p := recover(); p != nil { // it begins again
+			if p := recover(); p != nil { // it starts again
 				s.log.Error("panic", "webhook", w.name, "error", p, "stack", string(debug.Stack()))
 				store.Pause(ctx, firstPause)
 			}
 		}()
-		w.work(ctx)
+		w.run(ctx)
 	}()
 }
 
-// note writes down how the webhooks are, and lets go of those whose work has ended. urgent says that somebody waits for it.
-func (s *Sender) note(ctx context.Context, urgent bool) error {
+// saveProgress writes the progress of the webhooks and removes workers that have stopped. urgent means that a worker waits for it.
+func (s *Sender) saveProgress(ctx context.Context, urgent bool) error {
 	var over []int64
-	var marks []marked
-	for id, w := range s.working {
+	var marks []progressUpdate
+	for id, w := range s.workers {
 		select {
-		case <-w.done: // before it is asked how it is
+		case <-w.done: // checked before its progress is read
 			over = append(over, id)
 		default:
 		}
-		if m, events, due := w.due(urgent); due {
-			marks = append(marks, marked{w, m, events, true})
+		if m, events, due := w.unsaved(urgent); due {
+			marks = append(marks, progressUpdate{w, m, events, true})
 		}
 	}
-	s.noted = time.Now()
+	s.progressSaved = time.Now()
 	if len(marks) > 0 {
 		if err := s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error { return write(tx, marks) }); err != nil {
 			return err
 		}
 	}
 	for _, m := range marks {
-		m.worker.written(m.mark, len(m.events))
-		if !m.there {
-			m.worker.end() // it begins again from where it is written down
+		m.worker.setSaved(m.progress, len(m.events))
+		if !m.isSaved {
+			m.worker.end() // it starts again from the stored position
 		}
 	}
 	for _, id := range over {
-		delete(s.working, id)
+		delete(s.workers, id)
 	}
 	return nil
 }
 
-// marked is what is written down of a webhook; there says that it was.
-type marked struct {
-	worker *worker
-	mark   mark
-	events []event.Event
-	there  bool
+// progressUpdate is a write of the progress of a webhook. isSaved means that it succeeded.
+type progressUpdate struct {
+	worker   *worker
+	progress progress
+	events   []event.Event
+	isSaved  bool
 }
 
-// write writes down how webhooks are. Whatever else of one has changed: what it was sent it has, unless it is to go on elsewhere, or
-// another manager has written down more.
-func write(tx *store.Tx, marks []marked) error {
+// write writes the progress of webhooks. It updates a webhook even if its settings have changed, since the messages were delivered. It
+// skips a webhook whose stored position has changed, by a restart elsewhere or by another manager.
+func write(tx *store.Tx, marks []progressUpdate) error {
 	for i := range marks {
 		m := &marks[i]
 		halted := 0
-		if m.mark.stopped {
+		if m.progress.stopped {
 			halted = 1
 		}
 		n, err := tx.Exec("UPDATE webhook SET position = ?, delivered = ?, failures = ?, message = ?, stopped = ?, version = version + ?"+
-			" WHERE id = ? AND position = ?", m.mark.at.String(), m.mark.delivered, m.mark.failures, m.mark.message, halted, halted, m.worker.id,
-			m.worker.noted.at.String())
+			" WHERE id = ? AND position = ?", m.progress.at.String(), m.progress.delivered, m.progress.failures, m.progress.message, halted, halted,
+			m.worker.id, m.worker.saved.at.String())
 		if err != nil {
 			return fmt.Errorf("writing down how a webhook is: %w", err)
 		}
-		if m.there = n > 0; !m.there {
+		if m.isSaved = n > 0; !m.isSaved {
 			continue
 		}
-		if m.mark.stopped {
+		if m.progress.stopped {
 			tx.Touch(collectionName)
 		}
 		for _, e := range m.events {

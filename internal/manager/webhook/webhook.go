@@ -19,10 +19,10 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// collectionName is the name of the collection, and of the topic that is touched when something is kept of one.
+// collectionName is the name of the collection, and of the topic that is touched when a webhook or its state changes.
 const collectionName = "webhooks"
 
-// registerWebhooks declares the collection of webhooks, which is ours, and what is kept of each beside its row.
+// registerWebhooks declares the collection of webhooks, a Portolan extension, and the table of their states.
 func registerWebhooks(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: collectionName, Migrations: migrations, Verify: verify, Tables: []store.Table{{Name: "webhook",
 		Columns: []string{"id", "version", "secret", "position", "delivered", "failures", "stopped", "message"}, Key: 1}}})
@@ -39,33 +39,33 @@ const (
 	disabled = "DISABLED"
 )
 
-// Webhook sends what changes to a program that listens at a URL.
+// Webhook sends changes to a program that listens at a URL.
 type Webhook struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// URL is where it is sent to: https or http, without a user and a password.
+	// URL is the address of the program: https or http, without a user and a password.
 	URL string `api:"url,required,nonblank" length:"2000" example:"https://hooks.example.net/portolan"`
-	// Secret signs what is sent: whsec_ and 24 to 64 bytes in base64 (Standard Webhooks). It is written and never shown.
+	// Secret signs the messages: whsec_ and 24 to 64 bytes in base64 (Standard Webhooks). It can be written but not read.
 	Secret string `api:"secret,writeOnly,post,nonblank" example:"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="`
-	// Collections are those whose changes are sent; empty means all.
+	// Collections are the collections whose changes are sent; empty means all.
 	Collections []string `api:"collections,notNull" example:"addresses"`
-	// Parent is the id of the resource whose children's changes alone are sent; null means all.
+	// Parent is the id of a resource. Only changes of its children are sent; null means all changes.
 	Parent *int64 `api:"parent" min:"1"`
-	// Enabled says whether anything is sent. What changes meanwhile is sent when it is true again.
+	// Enabled turns sending on. Changes made while it is false are sent when it is true again.
 	Enabled bool `api:"enabled,notNull" default:"true"`
-	// State is RUNNING; FAILING while what is sent is not taken, and is sent again; STOPPED where changes would be left out, so that
-	// somebody has to set enabled again; or DISABLED.
+	// State is RUNNING, FAILING, STOPPED or DISABLED. FAILING means that a message is not accepted and is sent again. STOPPED means that
+	// changes would be lost, so that enabled has to be set again.
 	State string `api:"state,computed" enum:"RUNNING|FAILING|STOPPED|DISABLED"`
-	// Failures is how many times in a row what is sent was not taken.
+	// Failures is the number of consecutive failed attempts.
 	Failures int64 `api:"failures,computed"`
-	// Message says why it fails or was stopped.
+	// Message is the reason why it fails or was stopped.
 	Message string `api:"message,computed"`
-	// DeliveredDateTime is when something was last taken; null where nothing ever was.
+	// DeliveredDateTime is the time of the last accepted message; null if there is none.
 	DeliveredDateTime time.Time `api:"deliveredDateTime,computed"`
 
 	secret string
 }
 
-// BeforeWrite refuses an address, a secret or a choice that could not be acted upon, and keeps the secret out of the row.
+// BeforeWrite rejects a URL, a secret or settings that cannot work, and moves the secret out of the row.
 func (x *Webhook) BeforeWrite(c *resource.Change) error {
 	u, err := url.Parse(x.URL)
 	switch {
@@ -100,15 +100,15 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 	if x.secret, x.Secret = x.Secret, ""; x.secret == "" {
 		return nil
 	}
-	_, err = key(x.secret)
+	_, err = decodeSecret(x.secret)
 	return err
 }
 
-// secretPrefix begins secrets (Standard Webhooks, "Signature scheme").
+// secretPrefix is the prefix of secrets (Standard Webhooks, "Signature scheme").
 const secretPrefix = "whsec_"
 
-// key gives the bytes of a secret.
-func key(secret string) ([]byte, error) {
+// decodeSecret returns the bytes of a secret.
+func decodeSecret(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	bytes, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil || len(bytes) < 24 || len(bytes) > 64 {
@@ -117,7 +117,7 @@ func key(secret string) ([]byte, error) {
 	return bytes, nil
 }
 
-// AfterWrite keeps the secret. A new webhook, and one that is enabled after it was stopped, begins with what changes now.
+// AfterWrite stores the secret. A new webhook, and one that is enabled after it was stopped, starts with the changes made from now on.
 func (x *Webhook) AfterWrite(c *resource.Change) error {
 	c.Tx.Touch(collectionName)
 	now, err := c.Tx.End()
@@ -125,7 +125,7 @@ func (x *Webhook) AfterWrite(c *resource.Change) error {
 		return err
 	}
 	if x.secret != "" {
-		if x.secret, err = c.API.Sealer.Seal(c.Tx, secretOf(x.ID), x.secret); err != nil {
+		if x.secret, err = c.API.Sealer.Seal(c.Tx, sealPurpose(x.ID), x.secret); err != nil {
 			return err
 		}
 	}
@@ -147,10 +147,10 @@ func (x *Webhook) AfterWrite(c *resource.Change) error {
 	return nil
 }
 
-// secretOf is what the secret of a webhook is sealed for.
-func secretOf(id int64) string { return fmt.Sprintf("webhook %d", id) }
+// sealPurpose returns the purpose that the secret of a webhook is encrypted with.
+func sealPurpose(id int64) string { return fmt.Sprintf("webhook %d", id) }
 
-// sealSecrets seals secrets that an earlier release has kept as they are.
+// sealSecrets encrypts secrets that an earlier release has stored in plain form.
 func sealSecrets(c *resource.Change) error {
 	plain := map[int64]string{}
 	if err := c.Tx.Each(func(scan func(...any) error) error {
@@ -165,7 +165,7 @@ func sealSecrets(c *resource.Change) error {
 		return err
 	}
 	for id, secret := range plain {
-		sealed, err := c.API.Sealer.Seal(c.Tx, secretOf(id), secret)
+		sealed, err := c.API.Sealer.Seal(c.Tx, sealPurpose(id), secret)
 		if err != nil {
 			return err
 		}
@@ -176,14 +176,14 @@ func sealSecrets(c *resource.Change) error {
 	return nil
 }
 
-// BeforeDelete takes what is kept of it away.
+// BeforeDelete deletes the stored state of the webhook.
 func (x *Webhook) BeforeDelete(c *resource.Change) error {
 	c.Tx.Touch(collectionName)
 	return c.Tx.Write("DELETE FROM webhook WHERE id = ?", x.ID)
 }
 
-// kept is what is kept of a webhook beside its row.
-type kept struct {
+// record is the stored state of a webhook.
+type record struct {
 	version   int64
 	secret    string
 	position  string
@@ -193,12 +193,12 @@ type kept struct {
 	message   string
 }
 
-// keptOf reads what is kept of one webhook or, for 0, of all of them.
-func keptOf(tx *store.Tx, id int64) (map[int64]kept, error) {
-	all := map[int64]kept{}
+// readRecords reads the stored state of one webhook or, for 0, of all of them.
+func readRecords(tx *store.Tx, id int64) (map[int64]record, error) {
+	all := map[int64]record{}
 	err := tx.Each(func(scan func(...any) error) error {
 		var id, halted int64
-		var k kept
+		var k record
 		if err := scan(&id, &k.version, &k.secret, &k.position, &k.delivered, &k.failures, &halted, &k.message); err != nil {
 			return err
 		}
@@ -209,9 +209,9 @@ func keptOf(tx *store.Tx, id int64) (map[int64]kept, error) {
 	return all, err
 }
 
-// complete shows the state of webhooks.
+// complete adds the state to webhooks.
 func complete(tx *store.Tx, rows []*store.Resource) error {
-	all, err := keptOf(tx, 0)
+	all, err := readRecords(tx, 0)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func complete(tx *store.Tx, rows []*store.Resource) error {
 
 var webhookType = schema.Declare(&Webhook{})
 
-// verify lists webhooks of which nothing is kept, and what is kept of others.
+// verify reports webhooks without a stored state, and stored states without a webhook.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := tx.Faulty(fault, "nothing is kept of webhook %d%s",
 		"SELECT r.id, '' FROM resource r LEFT JOIN webhook w ON w.id = r.id WHERE r.collection = '"+collectionName+
@@ -262,10 +262,10 @@ func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 		"SELECT w.id, '' FROM webhook w LEFT JOIN resource r ON r.id = w.id AND r.collection = '"+collectionName+"' WHERE r.id IS NULL")
 }
 
-// maxWebhooks is how many webhooks there may be: each has a connection and a goroutine of its own.
+// maxWebhooks is the number of webhooks. Each has a connection and a goroutine of its own.
 const maxWebhooks = 1000
 
-// hook is a webhook as it is worked for.
+// hook is an active webhook with its settings.
 type hook struct {
 	id          int64
 	name        string
@@ -276,9 +276,9 @@ type hook struct {
 	version     int64
 }
 
-// hooks gives the webhooks that something is to be sent to.
+// hooks returns the active webhooks.
 func hooks(tx *store.Tx, sealer resource.Sealer) (all []hook, err error) {
-	keeps, err := keptOf(tx, 0)
+	keeps, err := readRecords(tx, 0)
 	if err != nil || len(keeps) == 0 {
 		return nil, err
 	}
@@ -295,11 +295,11 @@ func hooks(tx *store.Tx, sealer resource.Sealer) (all []hook, err error) {
 		if k.stopped || !x.Enabled {
 			continue
 		}
-		plain, err := sealer.Open(tx, secretOf(r.ID), k.secret)
+		plain, err := sealer.Open(tx, sealPurpose(r.ID), k.secret)
 		if err != nil {
 			return nil, err
 		}
-		secret, err := key(plain)
+		secret, err := decodeSecret(plain)
 		if err != nil {
 			return nil, err
 		}

@@ -15,23 +15,23 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Times and bounds of sending.
+// Times and limits of sending.
 const (
-	// sendTime is how long a receiver may take, graceTime how long when a message is on its way and the work ends.
+	// sendTime is the timeout of a request. graceTime is the timeout of a request in progress when the worker stops.
 	sendTime  = 10 * time.Second
 	graceTime = 2 * time.Second
-	// firstPause and lastPause bound the time between two attempts, which doubles, give or take a half.
+	// firstPause and lastPause are the minimum and maximum time between two attempts. It doubles each time and varies at random by half.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
-	// textMax is how long the transactions of a message are, in bytes, before no further one is added.
-	textMax = 256 << 10
-	// changesMax is how many changes of one transaction are sent.
-	changesMax = 1000
-	// reasonMax is how much of what a receiver says is kept, in bytes.
-	reasonMax = 300
+	// maxText is the size of the transactions of a message, in bytes, at which no more are added.
+	maxText = 256 << 10
+	// maxChanges is the number of changes of one transaction that are sent.
+	maxChanges = 1000
+	// maxReason is the length limit of a stored error, in bytes.
+	maxReason = 300
 )
 
-// worker sends to one webhook.
+// worker sends messages to one webhook.
 type worker struct {
 	*Sender
 	hook
@@ -39,49 +39,50 @@ type worker struct {
 	done chan struct{}
 
 	mu sync.Mutex
-	// now is how it is, and events are those to be raised; begun says that it is known. Guarded by mu.
-	now    mark
-	events []event.Event
-	begun  bool
+	// now is the current progress, and events are the events to add. isStarted means that now is valid. Guarded by mu.
+	now       progress
+	events    []event.Event
+	isStarted bool
 
-	// noted is what is written down of it, and notedAt when that was: the Sender's own once it has begun.
-	noted   mark
-	notedAt time.Time
+	// saved is the stored progress, and savedAt the time at which it was written. After the start only the Sender uses them.
+	saved   progress
+	savedAt time.Time
 }
 
-// mark is how far a webhook has come, and how it is.
-type mark struct {
-	// at is up to where everything was taken, or not wanted; delivered is when something was last taken, in Unix milliseconds.
+// progress is the position and the state of a webhook.
+type progress struct {
+	// at is the position of the last change that was accepted or not wanted. delivered is the time of the last accepted message, in Unix
+	// milliseconds.
 	at        store.Position
 	delivered int64
-	// failures is how many times in a row what is sent was not taken, and message why, or why it is stopped.
+	// failures is the number of consecutive failed attempts, and message the reason of the last failure or of the stop.
 	failures int64
 	message  string
 	stopped  bool
 }
 
-// due reports whether something is to be written down of the webhook, and gives it.
-func (w *worker) due(urgent bool) (now mark, events []event.Event, yes bool) {
+// unsaved returns the progress and the events to be written; yes is false if there is nothing to write.
+func (w *worker) unsaved(urgent bool) (now progress, events []event.Event, yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	far := w.now
-	far.at = w.noted.at // how far it came without being sent anything is nothing new
-	if !w.begun || w.now == w.noted && len(w.events) == 0 ||
-		!urgent && far == w.noted && len(w.events) == 0 && time.Since(w.notedAt) < noteSkipEvery {
+	far.at = w.saved.at // a new position alone is written rarely
+	if !w.isStarted || w.now == w.saved && len(w.events) == 0 ||
+		!urgent && far == w.saved && len(w.events) == 0 && time.Since(w.savedAt) < idleSaveInterval {
 		return now, nil, false
 	}
 	return w.now, slices.Clone(w.events), true
 }
 
-// written notes what was written down.
-func (w *worker) written(m mark, events int) {
+// setSaved records what was written.
+func (w *worker) setSaved(m progress, events int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.noted, w.notedAt, w.events = m, time.Now(), w.events[events:]
+	w.saved, w.savedAt, w.events = m, time.Now(), w.events[events:]
 }
 
-// become changes how the webhook is.
-func (w *worker) become(change func(m *mark), events ...event.Event) {
+// update changes the progress and adds events.
+func (w *worker) update(change func(m *progress), events ...event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change(&w.now)
@@ -91,32 +92,32 @@ func (w *worker) become(change func(m *mark), events ...event.Event) {
 	}
 }
 
-// errChanged ends the work for a webhook that is not any more what it was, or that another manager may send to.
+// errChanged stops a worker whose webhook has changed, or may be served by another manager.
 var errChanged = errors.New("the webhook has changed")
 
-// work sends what changes until the context ends or the webhook is stopped.
-func (w *worker) work(ctx context.Context) {
+// run sends messages until the context ends or the webhook is stopped.
+func (w *worker) run(ctx context.Context) {
 	at, err := w.start(ctx)
 	if err == nil {
-		err = w.store.FollowTogether(ctx, at, noteSkipEvery, func(entries []store.Entry) error { return w.take(ctx, entries) })
+		err = w.store.FollowTogether(ctx, at, idleSaveInterval, func(entries []store.Entry) error { return w.deliver(ctx, entries) })
 	}
 	switch {
-	case errors.Is(err, store.ErrPruned), errors.Is(err, store.ErrForeignPosition): // it would be left out of something
+	case errors.Is(err, store.ErrPruned), errors.Is(err, store.ErrForeignPosition): // changes would be lost
 		text := err.Error() + ": set enabled, and it goes on with what changes then"
-		w.log.Error("a webhook is stopped", "webhook", w.name, "error", err)
-		w.become(func(m *mark) { m.stopped, m.message = true, text },
+		w.log.Error("webhook stopped", "webhook", w.name, "error", err)
+		w.update(func(m *progress) { m.stopped, m.message = true, text },
 			event.Event{EventType: "ERROR", Message: "Webhook " + w.name + " is stopped: " + text})
 	case err != nil && ctx.Err() == nil && !errors.Is(err, errChanged):
-		w.log.Error("sending to a webhook; it goes on", "webhook", w.name, "error", err)
+		w.log.Error("webhook worker failed, restarting", "webhook", w.name, "error", err)
 		store.Pause(ctx, firstPause)
 	}
 }
 
-// start finds where to go on: what is remembered may be of before it was last written down.
+// start reads the position to continue from. The cached webhook may be older than the last write.
 func (w *worker) start(ctx context.Context) (at store.Position, err error) {
-	var now kept
+	var now record
 	err = w.store.View(ctx, func(tx *store.Tx) error {
-		all, err := keptOf(tx, w.id)
+		all, err := readRecords(tx, w.id)
 		now = all[w.id]
 		return err
 	})
@@ -131,16 +132,16 @@ func (w *worker) start(ctx context.Context) (at store.Position, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now, w.begun = mark{at: at, delivered: now.delivered, failures: now.failures, message: now.message}, true
-	w.noted, w.notedAt = w.now, time.Now()
+	w.now, w.isStarted = progress{at: at, delivered: now.delivered, failures: now.failures, message: now.message}, true
+	w.saved, w.savedAt = w.now, time.Now()
 	return at, nil
 }
 
-// take sends what is wanted of some transactions, several in one message.
-func (w *worker) take(ctx context.Context, entries []store.Entry) error {
+// deliver sends the wanted changes of transactions, several transactions in one message.
+func (w *worker) deliver(ctx context.Context, entries []store.Entry) error {
 	var m message
 	for i, e := range entries {
-		text, err := w.tell(ctx, e, w.collections, w.parent, changesMax)
+		text, err := w.render(ctx, e, w.collections, w.parent, maxChanges)
 		if err != nil {
 			return err
 		}
@@ -149,29 +150,29 @@ func (w *worker) take(ctx context.Context, entries []store.Entry) error {
 		}
 		switch {
 		case m.size() == 0:
-			w.become(func(m *mark) { m.at = e.Position })
-		case m.size() >= textMax || i == len(entries)-1:
+			w.update(func(m *progress) { m.at = e.Position })
+		case m.size() >= maxText || i == len(entries)-1:
 			if err := w.send(ctx, &m); err != nil {
 				return err
 			}
-			w.taken(e.Position)
+			w.delivered(e.Position)
 			m = message{}
 		}
 	}
 	return nil
 }
 
-// send sends a message until it is taken. One that is on its way when the context ends is waited for a moment, so that it need not be
-// sent again.
+// send sends a message until it is accepted. When the context ends, it waits graceTime for a request in progress, so that the message need
+// not be sent again.
 func (w *worker) send(ctx context.Context, m *message) error {
 	within, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(graceTime, end) })()
 	for wait := firstPause; ctx.Err() == nil; wait = min(2*wait, lastPause) {
-		if time.Now().UnixMilli() > w.until.Load() {
+		if time.Now().UnixMilli() > w.sendUntil.Load() {
 			return errChanged
 		}
-		if err := w.asItWas(ctx); err != nil {
+		if err := w.checkUnchanged(ctx); err != nil {
 			return err
 		}
 		err := w.post(within, m)
@@ -184,14 +185,15 @@ func (w *worker) send(ctx context.Context, m *message) error {
 		if ctx.Err() != nil {
 			break
 		}
-		w.refused(printable(err.Error()))
-		store.Pause(ctx, wait/2+rand.N(wait)) //nolint:gosec // nobody gains by foreseeing it
+		w.deliveryFailed(printable(err.Error()))
+		store.Pause(ctx, wait/2+rand.N(wait)) // the jitter need not be unpredictable
 	}
 	return ctx.Err()
 }
 
-// asItWas refuses to send to a webhook that was changed since its work began: what is acknowledged counts for the next message.
-func (w *worker) asItWas(ctx context.Context) error {
+// checkUnchanged returns errChanged if the webhook has changed since the worker started. A change that was acknowledged applies to the next
+// message.
+func (w *worker) checkUnchanged(ctx context.Context) error {
 	all, err := w.hooks(ctx)
 	if err == nil && !slices.ContainsFunc(all, func(h hook) bool { return h.id == w.id && h.version == w.version }) {
 		err = errChanged
@@ -199,26 +201,26 @@ func (w *worker) asItWas(ctx context.Context) error {
 	return err
 }
 
-// refused notes that a message was not taken.
-func (w *worker) refused(reason string) {
+// deliveryFailed records a failed attempt.
+func (w *worker) deliveryFailed(reason string) {
 	var events []event.Event
-	if w.now.failures == 0 { // nobody else changes it
+	if w.now.failures == 0 { // only this goroutine changes it
 		events = []event.Event{{EventType: "WARNING", Message: "Webhook " + w.name + " does not take what it is sent: " + reason}}
-		w.log.Warn("a webhook does not take what it is sent", "webhook", w.name, "error", reason)
+		w.log.Warn("webhook delivery failed", "webhook", w.name, "error", reason)
 	}
-	w.become(func(m *mark) { m.failures, m.message = m.failures+1, reason }, events...)
+	w.update(func(m *progress) { m.failures, m.message = m.failures+1, reason }, events...)
 }
 
-// taken notes that what there was up to a position was taken.
-func (w *worker) taken(at store.Position) {
+// delivered records that all changes up to a position were accepted.
+func (w *worker) delivered(at store.Position) {
 	var events []event.Event
 	if w.now.failures > 0 {
 		events = []event.Event{{EventType: "SUCCESS", Message: "Webhook " + w.name + " takes what it is sent again."}}
 	}
-	w.become(func(m *mark) { *m = mark{at: at, delivered: w.store.Now().UnixMilli()} }, events...)
+	w.update(func(m *progress) { *m = progress{at: at, delivered: w.store.Now().UnixMilli()} }, events...)
 }
 
-// printable gives the beginning of a text that somebody else wrote, in signs that can be kept and shown.
+// printable returns the beginning of a received text, with unprintable characters replaced.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
@@ -226,13 +228,13 @@ func printable(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > reasonMax {
-		text = strings.ToValidUTF8(text[:reasonMax], "") + " ..."
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + " ..."
 	}
 	return text
 }
 
-// message is what is sent at once: transactions, as JSON.
+// message is the body of a request: transactions as JSON.
 type message struct {
 	text bytes.Buffer
 	last store.Position

@@ -15,18 +15,18 @@ import (
 	"portolan/internal/manager/audit"
 )
 
-// mostPending is how many requests of a user may be pending: each holds what it asks for.
-const mostPending = 100
+// maxPending is the number of pending requests of a user. It is limited, because each request reserves names or addresses.
+const maxPending = 100
 
-// fewPending refuses one more request of a user who has mostPending.
-func fewPending(c *resource.Change) error {
+// checkPendingCount returns an error if a user has maxPending pending requests.
+func checkPendingCount(c *resource.Change) error {
 	if c.Caller.User == 0 {
 		return nil
 	}
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("workflowRequests"),
 		store.LinksTo{Targets: []int64{c.Caller.User}, Field: "creator"},
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: pending}}})
-	if err == nil && n >= mostPending {
+	if err == nil && n >= maxPending {
 		err = problem.Conflict("ResourceConflictsWithOther",
 			"%d requests of %s are pending: wait until some of them are decided, or withdraw some", n,
 			c.Caller.Name)
@@ -34,21 +34,22 @@ func fewPending(c *resource.Change) error {
 	return err
 }
 
-// Ask is resource.Workflow: it keeps a change as a request that is pending, and holds what it would make.
-func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Outcome, depends int64) (*store.Resource, error) {
-	x := &WorkflowRequest{State: pending, Creator: schema.Ref{ID: c.Caller.User}, CreationDateTime: c.Tx.Now(), ResourceType: came.Row.Type,
-		Description: came.Summary, Comment: c.Tx.Author().Comment, Principal: c.Caller.Name, DependentRequest: schema.Ref{ID: depends}}
-	if err := fewPending(c); err != nil {
+// Ask implements resource.Workflow: it stores a change as a pending request, and reserves the names and addresses of the resources that the
+// change would create.
+func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, outcome resource.Outcome, depends int64) (*store.Resource, error) {
+	x := &WorkflowRequest{State: pending, Creator: schema.Ref{ID: c.Caller.User}, CreationDateTime: c.Tx.Now(), ResourceType: outcome.Row.Type,
+		Description: outcome.Summary, Comment: c.Tx.Author().Comment, Principal: c.Caller.Name, DependentRequest: schema.Ref{ID: depends}}
+	if err := checkPendingCount(c); err != nil {
 		return nil, err
 	}
 	t := c.API.TypeNamed("WorkflowRequest")
-	x.Type, x.Config, x.Parent = t.Name, came.Row.Configuration, resource.RootID
+	x.Type, x.Config, x.Parent = t.Name, outcome.Row.Configuration, resource.RootID
 	token := ""
 	if c.Caller.User == 0 {
 		token = c.Caller.Token
 	}
 	if asked.Method == http.MethodDelete {
-		with, err := withIt(came)
+		with, err := describeDeleted(outcome)
 		if err != nil {
 			return nil, err
 		}
@@ -65,26 +66,26 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 		}
 	} else {
 		x.ResourceID = &about
-		if err := onlyOne(c, about); err != nil {
+		if err := checkNoOtherPending(c, about); err != nil {
 			return nil, err
 		}
 	}
 	x.Place, x.Resource = schema.Ref{ID: about}, schema.Ref{ID: about}
-	before, after := ends(came)
+	before, after := beforeAndAfter(outcome)
 	updates, err := audit.FieldUpdates(before, after)
 	if err != nil {
 		return nil, err
 	}
-	updates = append(updates, onlyWritten(c.API.TypeNamed(came.Row.Type), asked.Members)...)
-	if err := nameReferences(c, came, updates); err != nil {
+	updates = append(updates, writeOnlyUpdates(c.API.TypeNamed(outcome.Row.Type), asked.Members)...)
+	if err := nameReferences(c, outcome, updates); err != nil {
 		return nil, err
 	}
 	if x.FieldUpdates, err = json.Marshal(updates); err != nil {
 		return nil, err
 	}
-	x.RequestType = requestType(asked.Method, c.API.Collection(came.Row.Collection).Workflow(came.Row.Type), x.changed)
+	x.RequestType = requestType(asked.Method, c.API.Collection(outcome.Row.Collection).Workflow(outcome.Row.Type), x.changed)
 	x.Operation = x.RequestType
-	if err := x.pin(c, &asked, came, before); err != nil {
+	if err := x.pin(c, &asked, outcome, before); err != nil {
 		return nil, err
 	}
 	c.Tx.Describe(transactionOf("REQUEST", x.RequestType), "Asked for: "+x.Description)
@@ -92,21 +93,21 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 	if err != nil {
 		return nil, err
 	}
-	if err := keep(c.Tx, row.ID, asked, token); err != nil {
+	if err := saveAsked(c.Tx, row.ID, asked, token); err != nil {
 		return nil, err
 	}
-	if err := hold(c, row.ID, came); err != nil {
+	if err := holdResources(c, row.ID, outcome); err != nil {
 		return nil, err
 	}
-	return row, x.tell(c.Tx, "INFO", "asked for by %s", x.Principal)
+	return row, x.addEvent(c.Tx, "INFO", "asked for by %s", x.Principal)
 }
 
-// pin lets what was shown be what is done: the address and the range that were found, and of a resource that is changed those fields
-// alone that would be different.
-func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, came resource.Outcome, before []byte) error {
+// pin replaces choices by the values that were shown to the user. A new address or range gets the value found, and a changed resource keeps
+// only the fields that differ.
+func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, outcome resource.Outcome, before []byte) error {
 	if asked.Method == http.MethodPost {
-		if came.Row.Collection == "addresses" {
-			text, err := json.Marshal(store.KeyAddr(came.Row.Low).String())
+		if outcome.Row.Collection == "addresses" {
+			text, err := json.Marshal(store.KeyAddr(outcome.Row.Low).String())
 			asked.Members["address"] = text
 			return err
 		}
@@ -130,7 +131,7 @@ func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, came re
 	if err != nil {
 		return err
 	}
-	if asked.Method == http.MethodPut { // what it leaves out becomes null
+	if asked.Method == http.MethodPut { // fields left out become null
 		for _, f := range t.Fields {
 			if _, given := asked.Members[f.Name]; !given && x.changed(f.Name) && !f.ReadOnly && !f.CreateOnly {
 				asked.Members[f.Name] = json.RawMessage("null")
@@ -146,9 +147,9 @@ func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, came re
 	return nil
 }
 
-// onlyWritten gives the lists that a request has and its resource does not show, such as the restricted ranges of a view: what they lead to
-// is changed elsewhere.
-func onlyWritten(t *schema.Type, members map[string]json.RawMessage) (updates []audit.FieldUpdate) {
+// writeOnlyUpdates returns the lists of a request that its resource does not show, such as the restricted ranges of a view. Other resources
+// store them.
+func writeOnlyUpdates(t *schema.Type, members map[string]json.RawMessage) (updates []audit.FieldUpdate) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		f := t.ByName[name]
 		if f != nil && f.WriteOnly && f.Column == "" && (f.Kind == schema.References && len(f.Refs) == 0 || f.Kind == schema.Raw && f.List) {
@@ -158,8 +159,8 @@ func onlyWritten(t *schema.Type, members map[string]json.RawMessage) (updates []
 	return updates
 }
 
-// onlyOne refuses a second request about a resource while there is one that is pending.
-func onlyOne(c *resource.Change, about int64) error {
+// checkNoOtherPending returns an error if another request about a resource is pending.
+func checkNoOtherPending(c *resource.Change, about int64) error {
 	return eachPending(c, about, "resource", func(x *WorkflowRequest) error {
 		if x.ResourceID == nil || *x.ResourceID != about {
 			return nil
@@ -169,11 +170,11 @@ func onlyOne(c *resource.Change, about int64) error {
 	})
 }
 
-// withIt words how many resources of which types a deletion takes along.
-func withIt(came resource.Outcome) (string, error) {
+// describeDeleted lists how many resources of each type a deletion also deletes; empty if there are none.
+func describeDeleted(outcome resource.Outcome) (string, error) {
 	n := map[string]int{}
-	for _, one := range came.Changes {
-		if one.After != nil || one.Resource == came.Row.ID {
+	for _, one := range outcome.Changes {
+		if one.After != nil || one.Resource == outcome.Row.ID {
 			continue
 		}
 		was, err := store.DecodeImage(one.Before)
@@ -192,11 +193,11 @@ func withIt(came resource.Outcome) (string, error) {
 	return ", and with it " + strings.Join(all, ", "), nil
 }
 
-// ends gives a resource before all that a change did to it, and after it; nil where it was not there.
-func ends(came resource.Outcome) (before, after []byte) {
+// beforeAndAfter returns the images of a resource before the first and after the last change to it; nil if it did not exist.
+func beforeAndAfter(outcome resource.Outcome) (before, after []byte) {
 	first := true
-	for _, one := range came.Changes {
-		if one.Resource != came.Row.ID {
+	for _, one := range outcome.Changes {
+		if one.Resource != outcome.Row.ID {
 			continue
 		}
 		if first {
@@ -207,13 +208,13 @@ func ends(came resource.Outcome) (before, after []byte) {
 	return before, after
 }
 
-// updates gives the fields that would be different.
+// updates returns the fields that would change.
 func (x *WorkflowRequest) updates() (all []audit.FieldUpdate, err error) {
 	err = json.Unmarshal(x.FieldUpdates, &all)
 	return all, err
 }
 
-// changed reports whether a field would be different.
+// changed reports whether a field would change.
 func (x *WorkflowRequest) changed(name string) bool {
 	all, err := x.updates()
 	for _, one := range all {
@@ -224,7 +225,7 @@ func (x *WorkflowRequest) changed(name string) bool {
 	return false
 }
 
-// requestType says what is asked for, as it is published; word is what changes of the type are called.
+// requestType returns the published type of a request. word is the name of the resource type in these types.
 func requestType(method, word string, changed func(field string) bool) string {
 	record := strings.HasSuffix(word, "_RECORD")
 	switch {
@@ -242,12 +243,13 @@ func requestType(method, word string, changed func(field string) bool) string {
 	return "UPDATE_" + word
 }
 
-// transactionOf is what the history calls what is done with a request.
+// transactionOf returns the operation of a decision or request in the history.
 func transactionOf(what, requestType string) string {
 	return what + "_" + strings.Replace(requestType, "CHANGE_IPV4_ADDRESS_STATE", "CHANGE_IPV4_STATE", 1)
 }
 
-// Foresee is resource.Workflow.
+// Foresee implements resource.Workflow. It performs the change of a pending request in a transaction that is rolled back, and returns the
+// new resource.
 func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, error) {
 	row, err := c.API.Visible(c.Tx, request, c.Caller)
 	if err != nil {
@@ -267,7 +269,7 @@ func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, er
 	case x.RequestType != "ADD_ZONE":
 		return nil, problem.BadRequest("WrongResourceType", "workflow request %d asks for no zone: nothing is asked for below it", x.ID)
 	}
-	asked, _, err := x.asked(c.Tx)
+	asked, _, err := x.readAsked(c.Tx)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +280,7 @@ func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, er
 		}
 		asked.ID = above.ID
 	}
-	if err := release(c.Tx, x.ID); err != nil { // in this transaction, which is only tried
+	if err := releaseHolds(c.Tx, x.ID); err != nil { // only in this transaction, which is rolled back
 		return nil, err
 	}
 	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: c.Caller, Probed: c.Probed, Made: c.Made, Extra: map[string]string{}}

@@ -13,10 +13,10 @@ import (
 	"portolan/internal/manager/audit"
 )
 
-// notAllowed is the code of who may not decide.
+// notAllowed is the error code if a user may not decide.
 const notAllowed = "WorkflowRequestApproveDenyNotAllowed"
 
-// BeforeWrite decides: who approves a request has it done, who denies it gives back what was held for it.
+// BeforeWrite decides a request: an approval performs the change, a denial releases its reservations.
 func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
 	if c.Creates() || !c.Requested() {
 		return nil
@@ -31,13 +31,13 @@ func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
 		return problem.BadRequest("WorkflowRequestNotPending", "state: workflow request %d was %s on %s", x.ID, old.State,
 			schema.FormatTime(old.ModificationDateTime))
 	}
-	switch own, err := x.own(c); {
+	switch own, err := x.isOwn(c); {
 	case err != nil:
 		return err
 	case own:
 		return problem.FieldForbidden(notAllowed, "state", "%s asked for it, and somebody else decides", x.Principal)
 	}
-	if err := x.mayDecide(c); err != nil {
+	if err := x.checkMayDecide(c); err != nil {
 		return err
 	}
 	if x.State == denied {
@@ -48,8 +48,8 @@ func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
 	return x.approve(c)
 }
 
-// mayDecide refuses who approves nothing there.
-func (x *WorkflowRequest) mayDecide(c *resource.Change) error {
+// checkMayDecide returns an error if the caller may not approve changes there.
+func (x *WorkflowRequest) checkMayDecide(c *resource.Change) error {
 	if c.Caller.Administrator {
 		return nil
 	}
@@ -66,19 +66,20 @@ func (x *WorkflowRequest) mayDecide(c *resource.Change) error {
 	return problem.FieldForbidden(notAllowed, "state", "%s decides about nothing there: that takes the workflow level APPROVE", c.Caller.Name)
 }
 
-// decided notes who decided.
-func (x *WorkflowRequest) decided(c *resource.Change) error {
+// setDecision sets the user and the time of a decision, and releases the reservations.
+func (x *WorkflowRequest) setDecision(c *resource.Change) error {
 	x.Modifier, x.Decider, x.ModificationDateTime = schema.Ref{ID: c.Caller.User}, c.Caller.Name, c.Tx.Now()
 	x.DecisionComment = c.Tx.Author().Comment
-	return release(c.Tx, x.ID)
+	return releaseHolds(c.Tx, x.ID)
 }
 
-// deny denies a request, and those that wait for it; because says why, where nobody has decided that of this one.
+// deny denies a request and those that depend on it. because is the reason if the request is denied as a consequence; empty if the caller
+// has denied it.
 func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
-	if err := x.decided(c); err != nil {
+	if err := x.setDecision(c); err != nil {
 		return err
 	}
-	if because != "" { // it is not what the request is about
+	if because != "" { // the caller's change is about another request
 		row, err := c.Tx.Get(x.ID)
 		if err != nil {
 			return err
@@ -97,12 +98,12 @@ func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
 	if because == "" {
 		because = "denied by " + c.Caller.Name
 	}
-	return x.tell(c.Tx, "WARNING", "%s", because)
+	return x.addEvent(c.Tx, "WARNING", "%s", because)
 }
 
-// approve does what was asked for, with the data as it is now.
+// approve performs the requested change on the current data.
 func (x *WorkflowRequest) approve(c *resource.Change) error {
-	asked, token, err := x.asked(c.Tx)
+	asked, token, err := x.readAsked(c.Tx)
 	if err != nil {
 		return err
 	}
@@ -113,26 +114,26 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	if err := x.fits(c, asked); err != nil {
+	if err := x.checkFits(c, asked); err != nil {
 		return err
 	}
-	if err := x.decided(c); err != nil {
+	if err := x.setDecision(c); err != nil {
 		return err
 	}
 	end := c.Tx.Approve(x.Creator.ID)
 	defer end()
-	if asked.Method == http.MethodDelete { // where it lay decides from now on who sees the request
+	if asked.Method == http.MethodDelete { // afterwards the parent decides who can see the request
 		was, err := c.Tx.Get(asked.ID)
 		if err != nil {
 			return err
 		}
 		x.Place = schema.Ref{ID: was.Parent}
 	}
-	creator.Remote = c.Caller.Remote // which says that a request asks
+	creator.Remote = c.Caller.Remote // marks the change as made by a request
 	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: creator, Probed: c.Probed, Made: c.Made, Extra: map[string]string{}}
 	row, err := c.API.Perform(n, asked)
 	if err != nil {
-		return noFit(x.ID, err)
+		return wrapNoFit(x.ID, err)
 	}
 	if row != nil {
 		x.Resource, x.ResourceID = schema.Ref{ID: row.ID}, &row.ID
@@ -142,17 +143,17 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	} else {
 		x.Resource = schema.Ref{}
 	}
-	return x.tell(c.Tx, "SUCCESS", "approved by %s", c.Caller.Name)
+	return x.addEvent(c.Tx, "SUCCESS", "approved by %s", c.Caller.Name)
 }
 
-// proceed lets a request that waited for another one be about what that has made.
+// proceed sets the parent of a request that depended on another one to the resource created by that one.
 func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
-	asked, token, err := x.asked(c.Tx)
+	asked, token, err := x.readAsked(c.Tx)
 	if err != nil {
 		return err
 	}
 	asked.ID = above
-	if err := keep(c.Tx, x.ID, asked, token); err != nil {
+	if err := saveAsked(c.Tx, x.ID, asked, token); err != nil {
 		return err
 	}
 	row, err := c.Tx.Get(x.ID)
@@ -166,7 +167,7 @@ func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
 	return err
 }
 
-// creator gives who asked, as they are now, and refuses where they may not do it any more.
+// creator returns the user who asked, with current rights. It returns an error if these no longer permit the change.
 func (x *WorkflowRequest) creator(c *resource.Change, token string) (resource.Caller, error) {
 	gone := problem.Conflict("StaleResourceState", "state: %s, who asked for it, may not do that any more: deny it", x.Principal)
 	creator, err := keeperOf(c).acting(c.Tx, x.Creator.ID, token)
@@ -192,8 +193,8 @@ func (x *WorkflowRequest) creator(c *resource.Change, token string) (resource.Ca
 	return creator, nil
 }
 
-// fits refuses what was asked for of a resource that somebody else has changed in the same fields since, and says who.
-func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
+// checkFits returns an error if the same fields of the resource were changed since the request. The error names the later change.
+func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.Asked) error {
 	if asked.Method == http.MethodPost {
 		return nil
 	}
@@ -205,7 +206,7 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 	if err != nil || row.Version == asked.Version {
 		return err
 	}
-	by, err := whoChanged(c.Tx, row.Version)
+	by, err := describeTransaction(c.Tx, row.Version)
 	if err != nil {
 		return err
 	}
@@ -233,11 +234,11 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 		if !there {
 			value = json.RawMessage("null")
 		}
-		is, err := numbers(value)
+		is, err := idsOnly(value)
 		if err != nil {
 			return err
 		}
-		was, err := numbers(one.PreviousValue)
+		was, err := idsOnly(one.PreviousValue)
 		if err != nil {
 			return err
 		}
@@ -249,8 +250,8 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 	return nil
 }
 
-// whoChanged words a transaction of the history.
-func whoChanged(tx *store.Tx, transaction int64) (string, error) {
+// describeTransaction describes a transaction of the history.
+func describeTransaction(tx *store.Tx, transaction int64) (string, error) {
 	text := fmt.Sprintf("transaction %d", transaction)
 	var body string
 	err := tx.QueryRow("SELECT coalesce((SELECT body FROM txn WHERE id = ?), '{}')", transaction).Scan(&body)
@@ -267,8 +268,9 @@ func whoChanged(tx *store.Tx, transaction int64) (string, error) {
 	return fmt.Sprintf("%s of %s on %s, %s", text, said.Principal, said.CreationDateTime, said.Description), nil
 }
 
-// noFit words why what was asked for cannot be done any more. What has to be done outside of the transaction first goes through.
-func noFit(request int64, err error) error {
+// wrapNoFit adds to an error why a request can no longer be performed. It leaves errors of the server unchanged, and those that ask for
+// work outside of the transaction.
+func wrapNoFit(request int64, err error) error {
 	p, ok := problem.As(err)
 	if !ok || p.Status >= http.StatusInternalServerError {
 		return err

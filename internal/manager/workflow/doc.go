@@ -1,5 +1,5 @@
-// Package workflow keeps changes that are asked for, until others approve or deny them: what a user changes whose access rights have the
-// workflow level RECOMMEND, and what anybody changes of types that a configuration has four eyes look at.
+// Package workflow stores requested changes until other users approve or deny them. A change becomes a request if the access right of the
+// user has the workflow level RECOMMEND, or if the configuration requires four eyes for the type.
 package workflow
 
 //go:generate go run portolan/internal/engine/resource/gendoc

@@ -15,17 +15,17 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// What pending requests ask for is held: nobody else is given it meanwhile.
+// Pending requests reserve the names and addresses of the resources that they would create. Other changes cannot take them meanwhile.
 
-// holdsTopic is touched by whatever holds something, or gives it back.
+// holdsTopic is touched when reservations are made or released.
 const holdsTopic = "workflow holds"
 
 // extensionName is the name of the extension.
 const extensionName = resource.WorkflowExtension
 
-// holds sees to it that nobody is given what is held.
+// holds enforces the reservations of a database.
 type holds struct {
-	// any remembers whether anything is held.
+	// any caches whether there are reservations.
 	any *store.Cache[int64, bool]
 }
 
@@ -41,14 +41,14 @@ func newExtension() *store.Extension {
 	return e
 }
 
-// verify lists what is held for requests that are not there.
+// verify reports reservations of missing or decided requests.
 func verify(tx *store.Tx, fault func(string, ...any)) error {
 	return tx.Faulty(fault, "something is held for workflow request %d, which is not there or decided%s",
 		"SELECT h.request, '' FROM workflow_hold h LEFT JOIN resource r ON r.id = h.request AND r.collection = 'workflowRequests'"+
 			" AND json_extract(r.body, '$.state') = 'PENDING' WHERE r.id IS NULL")
 }
 
-// isAny reports whether anything is held.
+// isAny reports whether there are reservations.
 func (h *holds) isAny(tx *store.Tx) (held bool, err error) {
 	if known, ok := h.any.Get(tx, 0); ok {
 		return known, nil
@@ -59,32 +59,32 @@ func (h *holds) isAny(tx *store.Tx) (held bool, err error) {
 	return held, err
 }
 
-// held is what is held: space in a configuration, whose ends are key and high (store.AddrKey), or a name right below a resource, where high
-// is empty.
-type held struct {
+// claim is a reservation. It is a range of addresses in a configuration, with the ends key and high (store.AddrKey), or a name below a
+// resource with an empty high.
+type claim struct {
 	collection string
 	scope      int64
 	key, high  string
 }
 
-// heldOf is by what a resource is held; false where it cannot be.
-func heldOf(r *store.Resource) (h held, ok bool) {
+// claimOf returns the claim on a resource's range or name; false if it has neither.
+func claimOf(r *store.Resource) (h claim, ok bool) {
 	if r.Low != nil {
-		return held{r.Collection, r.Configuration, string(r.Low), string(r.High)}, true
+		return claim{r.Collection, r.Configuration, string(r.Low), string(r.High)}, true
 	}
-	return held{r.Collection, r.Parent, r.Key, ""}, r.Key != ""
+	return claim{r.Collection, r.Parent, r.Key, ""}, r.Key != ""
 }
 
-// stored gives the ends, or the name and nothing, as they are kept: spans as texts.
-func (h held) stored() (key, high string) {
+// stored returns key and high in stored form: addresses as hexadecimal text.
+func (h claim) stored() (key, high string) {
 	if h.high == "" {
 		return h.key, ""
 	}
 	return hex.EncodeToString([]byte(h.key)), hex.EncodeToString([]byte(h.high))
 }
 
-// by gives the request for which something is held that meets this, another one than except; 0 where there is none.
-func (h held) by(tx *store.Tx, except int64) (request int64, err error) {
+// holder returns the request with a reservation that overlaps this claim, except for one request; 0 if there is none.
+func (h claim) holder(tx *store.Tx, except int64) (request int64, err error) {
 	key, high := h.stored()
 	query, args := "SELECT request FROM workflow_hold WHERE collection = ? AND scope = ? AND key = ? AND high = '' AND request <> ? LIMIT 1",
 		[]any{h.collection, h.scope, key, except}
@@ -99,31 +99,32 @@ func (h held) by(tx *store.Tx, except int64) (request int64, err error) {
 	return request, err
 }
 
-// askedFor words that a pending request asks for something.
-func (h held) askedFor(request int64) error {
+// conflict returns the error that a pending request asks for the same name or address.
+func (h claim) conflict(request int64) error {
 	return problem.Conflict("ResourceConflictsWithOther", "workflow request %d asks for %s, in %s, and is not decided yet", request, h,
 		h.collection)
 }
 
-// String gives the name, the address or the range that is held.
-func (h held) String() string {
+// String returns the name, the address or the range.
+func (h claim) String() string {
 	if h.high == "" {
 		return h.key
 	}
 	return space.Range{Low: store.KeyAddr([]byte(h.key)), High: store.KeyAddr([]byte(h.high))}.String()
 }
 
-// hold holds what a request would make, or give another name or place, right below what is there: the resource that it is about, and
-// addresses. A name that others have already is nobody's to hold. It refuses what another request holds.
-func hold(c *resource.Change, request int64, came resource.Outcome) error {
+// holdResources reserves the names and addresses that a request would create or change to below existing resources. This includes the name
+// of its resource and all ranges and addresses. Names that already exist are not reserved. It returns an error if another request has a
+// reservation.
+func holdResources(c *resource.Change, request int64, outcome resource.Outcome) error {
 	c.Tx.Touch(holdsTopic)
 	made := map[int64]bool{}
-	for i, one := range came.Changes {
+	for i, one := range outcome.Changes {
 		if one.After == nil {
 			continue
 		}
 		made[one.Resource] = made[one.Resource] || one.Before == nil
-		if i < came.Foreseen { // which the other request holds
+		if i < outcome.Foreseen { // the other request has reserved it
 			continue
 		}
 		r, err := store.DecodeImage(one.After)
@@ -134,28 +135,28 @@ func hold(c *resource.Change, request int64, came resource.Outcome) error {
 		if err != nil {
 			return err
 		}
-		h, ok := heldOf(r)
+		h, ok := claimOf(r)
 		on := c.API.Collection(r.Collection)
-		if !ok || on == nil || on.Workflow == nil || made[r.Parent] || one.Resource != came.Row.ID && r.Low == nil {
+		if !ok || on == nil || on.Workflow == nil || made[r.Parent] || one.Resource != outcome.Row.ID && r.Low == nil {
 			continue
 		}
 		if before != nil {
-			if was, _ := heldOf(before); was == h {
+			if was, _ := claimOf(before); was == h {
 				continue
 			}
 		}
-		if err := h.keep(c, request); err != nil {
+		if err := h.save(c, request); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keep holds it for a request.
-func (h held) keep(c *resource.Change, request int64) error {
-	other, err := h.by(c.Tx, request)
+// save stores the reservation for a request.
+func (h claim) save(c *resource.Change, request int64) error {
+	other, err := h.holder(c.Tx, request)
 	if err == nil && other != 0 {
-		err = h.askedFor(other)
+		err = h.conflict(other)
 	}
 	if err != nil {
 		return err
@@ -172,46 +173,46 @@ func (h held) keep(c *resource.Change, request int64) error {
 		request, h.collection, h.scope, key, high)
 }
 
-// release gives back what is held for a request.
-func release(tx *store.Tx, request int64) error {
+// releaseHolds deletes the reservations of a request.
+func releaseHolds(tx *store.Tx, request int64) error {
 	tx.Touch(holdsTopic)
 	return tx.Write("DELETE FROM workflow_hold WHERE request = ?", request)
 }
 
-// follower refuses what is held.
+// follower rejects changes that conflict with reservations.
 type follower struct {
 	holds *holds
 	tx    *store.Tx
 }
 
-// Changed refuses a resource that comes where something is held.
+// Changed returns an error if a changed resource takes a reserved name or address.
 func (f *follower) Changed(before, after *store.Resource) error {
 	if after == nil {
 		return nil
 	}
-	h, ok := heldOf(after)
+	h, ok := claimOf(after)
 	if !ok {
 		return nil
 	}
 	if before != nil {
-		if was, _ := heldOf(before); was == h {
+		if was, _ := claimOf(before); was == h {
 			return nil
 		}
 	}
 	if some, err := f.holds.isAny(f.tx); err != nil || !some {
 		return err
 	}
-	request, err := h.by(f.tx, 0)
+	request, err := h.holder(f.tx, 0)
 	if err == nil && request != 0 {
-		err = h.askedFor(request)
+		err = h.conflict(request)
 	}
 	return err
 }
 
-// BeforeCommit keeps nothing.
+// BeforeCommit does nothing.
 func (f *follower) BeforeCommit() error { return nil }
 
-// HeldSpace gives the space of a collection that pending requests ask for in a configuration (resource.HeldSpace).
+// HeldSpace returns the ranges of a collection that are reserved in a configuration (resource.HeldSpace).
 func (h *holds) HeldSpace(tx *store.Tx, collection string, configuration int64) (all []space.Range, err error) {
 	if some, err := h.isAny(tx); err != nil || !some {
 		return nil, err
@@ -232,16 +233,16 @@ func (h *holds) HeldSpace(tx *store.Tx, collection string, configuration int64) 
 	return all, err
 }
 
-// Keeper keeps changes that are asked for: resource.Workflow.
+// Keeper implements resource.Workflow.
 type Keeper struct {
 	holds  *holds
 	acting Acting
 }
 
-// Acting gives who works for a user, or for a token by its id, as they are now.
+// Acting returns a caller with the current rights of a user, or of a token by its id.
 type Acting func(tx *store.Tx, user int64, token string) (resource.Caller, error)
 
-// Open lets an API keep what is asked for. Its store must have been opened with the extension.
+// Open sets the workflow of an API. Its store must have been opened with the extension.
 func Open(a *resource.API, acting Acting) {
 	h, ok := a.Store.Layout().Extension(extensionName).State.(*holds)
 	if !ok {
@@ -250,7 +251,7 @@ func Open(a *resource.API, acting Acting) {
 	a.Workflow = &Keeper{h, acting}
 }
 
-// keeperOf gives the keeper of a change's API.
+// keeperOf returns the keeper of a change's API.
 func keeperOf(c *resource.Change) *Keeper {
 	k, _ := c.API.Workflow.(*Keeper)
 	return k

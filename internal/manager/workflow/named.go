@@ -10,27 +10,26 @@ import (
 	"portolan/internal/manager/audit"
 )
 
-// named is what a field of fieldUpdates leads to. ID is nil where the request would make it.
-type named struct {
+// reference is a target of a field in fieldUpdates. ID is nil if the request would create the target.
+type reference struct {
 	ID      *int64 `json:"id"`
 	Type    string `json:"type,omitempty"`
 	Name    string `json:"name,omitempty"`
 	Address string `json:"address,omitempty"`
 }
 
-// nameReferences words what the fields lead to that are different: by type, name and address. Their numbers alone tell little, and what
-// would be made has none. What who asks does not see is left out; where the resource is changed meanwhile, such a request does not fit any
-// more (fits).
-func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.FieldUpdate) error {
-	made, leading, err := foreseen(came)
+// nameReferences adds type, name and address to the targets of changed fields: ids alone mean little to users, and new resources have none.
+// Targets that the requester cannot see are left out. If the resource changes later, such a request no longer fits (checkFits).
+func nameReferences(c *resource.Change, outcome resource.Outcome, fields []audit.FieldUpdate) error {
+	made, leading, err := plannedResources(outcome)
 	if err != nil {
 		return err
 	}
 	name := func(value *json.RawMessage) (err error) {
-		all, single := references(*value)
+		all, single := readReferences(*value)
 		seen := all[:0]
 		for _, one := range all {
-			known, err := one.named(c, made)
+			known, err := one.fillIn(c, made)
 			if err != nil {
 				return err
 			}
@@ -39,7 +38,7 @@ func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.Fi
 			}
 		}
 		switch {
-		case len(all) == 0: // it leads nowhere
+		case len(all) == 0: // not a reference
 		case !single:
 			*value, err = json.Marshal(seen)
 		case len(seen) == 0:
@@ -59,10 +58,11 @@ func nameReferences(c *resource.Change, came resource.Outcome, fields []audit.Fi
 	return nil
 }
 
-// foreseen gives what a change would make, by the numbers that it had when it was tried, and which fields of its resource lead to others.
-func foreseen(came resource.Outcome) (made map[int64]*store.Resource, leading map[string]bool, err error) {
+// plannedResources returns the resources that a change would create, by their ids in the trial, and the names of its resource's reference
+// fields.
+func plannedResources(outcome resource.Outcome) (made map[int64]*store.Resource, leading map[string]bool, err error) {
 	made, leading = map[int64]*store.Resource{}, map[string]bool{"up": true}
-	for _, one := range came.Changes {
+	for _, one := range outcome.Changes {
 		for _, image := range [][]byte{one.Before, one.After} {
 			r, err := store.DecodeImage(image)
 			if err != nil {
@@ -75,15 +75,15 @@ func foreseen(came resource.Outcome) (made map[int64]*store.Resource, leading ma
 				made[one.Resource] = r
 			}
 			for _, ref := range append(r.Refs, r.Links...) {
-				leading[ref.Field] = leading[ref.Field] || one.Resource == came.Row.ID
+				leading[ref.Field] = leading[ref.Field] || one.Resource == outcome.Row.ID
 			}
 		}
 	}
 	return made, leading, nil
 }
 
-// named fills in what a number leads to; false where the caller does not see it, or it is not there.
-func (n *named) named(c *resource.Change, made map[int64]*store.Resource) (known bool, err error) {
+// fillIn sets the type, name and address of a target. It returns false if the target does not exist or the caller cannot see it.
+func (n *reference) fillIn(c *resource.Change, made map[int64]*store.Resource) (known bool, err error) {
 	row := made[*n.ID]
 	if row != nil {
 		n.ID = nil
@@ -106,16 +106,16 @@ func (n *named) named(c *resource.Change, made map[int64]*store.Resource) (known
 	return true, nil
 }
 
-// references reads a value that leads to resources: one, or a list of them. Of any other value it gives nothing.
-func references(value json.RawMessage) (all []named, single bool) {
+// readReferences parses a value with references: a single one or a list. For any other value it returns nil.
+func readReferences(value json.RawMessage) (all []reference, single bool) {
 	strict := func(into any) bool {
 		d := json.NewDecoder(bytes.NewReader(value))
 		d.DisallowUnknownFields()
 		return d.Decode(into) == nil
 	}
-	var one named
+	var one reference
 	if strict(&one) {
-		all, single = []named{one}, true
+		all, single = []reference{one}, true
 	} else if !strict(&all) {
 		return nil, false
 	}
@@ -127,14 +127,14 @@ func references(value json.RawMessage) (all []named, single bool) {
 	return all, single
 }
 
-// numbers gives a value with the numbers alone of what it leads to.
-func numbers(value json.RawMessage) (string, error) {
-	all, single := references(value)
+// idsOnly returns a value with only the ids of its references.
+func idsOnly(value json.RawMessage) (string, error) {
+	all, single := readReferences(value)
 	if len(all) == 0 {
 		return string(value), nil
 	}
 	for i := range all {
-		all[i] = named{ID: all[i].ID}
+		all[i] = reference{ID: all[i].ID}
 	}
 	if single {
 		text, err := json.Marshal(all[0])

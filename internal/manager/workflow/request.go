@@ -13,13 +13,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// requests is the collection of what is asked for.
+// requests is the name of the collection.
 const requests = "workflowRequests"
 
 // registerRequests declares the collection of workflow requests.
 func registerRequests(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: requests, Parents: []string{""}, Guard: resource.Asking, NoSearch: true}, &WorkflowRequest{})
-	for _, name := range []string{"resourceRecords", "zones"} { // what else is asked for below what a request would add
+	for _, name := range []string{"resourceRecords", "zones"} { // requests for resources below a requested one
 		r.Computed(resource.ComputedSub{Below: requests, Name: name, Asks: true,
 			Find: func(*store.Tx, *resource.API, *store.Resource) ([]int64, error) { return nil, nil }})
 	}
@@ -30,12 +30,12 @@ func registerRequests(r *resource.Registry) {
 	r.Extension(newExtension())
 }
 
-// inConfiguration is the condition that a resource lies in a configuration.
+// inConfiguration returns the condition that a resource is in a configuration.
 func inConfiguration(id int64) store.Expr {
 	return store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: id}
 }
 
-// requestsOf gives the numbers of requests.
+// requestsOf returns the ids of requests.
 func requestsOf(tx *store.Tx, where store.Expr) (ids []int64, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: where}, func(r *store.Resource) error {
 		ids = append(ids, r.ID)
@@ -51,49 +51,51 @@ const (
 	denied   = "DENIED"
 )
 
-// WorkflowRequest is a change that somebody asked for, and others approve.
+// WorkflowRequest is a requested change that other users approve or deny.
 type WorkflowRequest struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// State is what became of it.
+	// State is PENDING, or the decision.
 	State string `api:"state,notNull,index" enum:"PENDING|APPROVED|DENIED"`
-	// RequestType is what was asked for.
+	// RequestType is the type of the change.
 	RequestType string `api:"requestType,readOnly" enum:"ADD_ZONE|ADD_IPV4_NETWORK|ASSIGN_IPV4_ADDRESS|ADD_HOST_RECORD|ADD_ALIAS_RECORD|ADD_RESOURCE_RECORD|UPDATE_ZONE|UPDATE_IPV4_NETWORK|UPDATE_READONLY_IPV4_NETWORK|UPDATE_IPV4_ADDRESS|CHANGE_IPV4_ADDRESS_STATE|UPDATE_HOST_RECORD|UPDATE_RESOURCE_RECORD|UPDATE_ALIAS_RECORD|RENAME_RESOURCE_RECORD|DELETE_RESOURCE"`
-	// Creator is who asked; null for a token that belongs to no user.
+	// Creator is the user who asked; null for a token without a user.
 	Creator schema.Ref `api:"creator,readOnly" ref:"User" onDelete:"clear"`
-	// Resource is what it is about: while something is to be added, what that is to lie in.
+	// Resource is the resource to change; for a new resource, its parent until it is created.
 	Resource schema.Ref `api:"resource,readOnly" back:"workflowRequests" onDelete:"clear"`
-	// DependentResource is what has to be approved first.
+	// DependentResource is the resource that dependentRequest has created; null until then.
 	DependentResource schema.Ref `api:"dependentResource,readOnly" onDelete:"clear"`
-	// Modifier is who decided.
+	// Modifier is the user who decided.
 	Modifier schema.Ref `api:"modifier,readOnly" ref:"User" onDelete:"clear"`
-	// CreationDateTime is when it was asked.
+	// CreationDateTime is the time of the request.
 	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
-	// ModificationDateTime is when it was decided.
+	// ModificationDateTime is the time of the decision.
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
-	// Operation is what was asked for, as release 9.6 calls it.
+	// Operation is the type of the change, by the name of release 9.6.
 	Operation string `api:"operation,readOnly"`
-	// ResourceID is the id of what it is about; null while it is to be added.
+	// ResourceID is the id of the resource; null until a new resource is created.
 	ResourceID *int64 `api:"resourceId,readOnly"`
-	// ResourceType is its type.
+	// ResourceType is the type of the resource.
 	ResourceType string `api:"resourceType,readOnly"`
-	// FieldUpdates are the fields that would be different.
+	// FieldUpdates are the fields that would change.
 	FieldUpdates json.RawMessage `api:"fieldUpdates,readOnly,list"`
 	// DependentRequest is the request that has to be approved first.
 	DependentRequest schema.Ref `api:"dependentRequest,readOnly" ref:"WorkflowRequest" onDelete:"clear"`
-	// Comment is what was said with it.
+	// Comment is the comment of the request.
 	Comment string `api:"comment,readOnly"`
-	// Description says in a sentence what was asked for, DecisionComment is what was said with the decision, Principal who asked and
-	// Decider who decided, as they were called then. They are ours.
-	Description     string `api:"description,readOnly"`
+	// Description describes the change in a sentence (a Portolan extension).
+	Description string `api:"description,readOnly"`
+	// DecisionComment is the comment of the decision (a Portolan extension).
 	DecisionComment string `api:"decisionComment,readOnly"`
-	Principal       string `api:"principal,readOnly"`
-	Decider         string `api:"decider,readOnly"`
-	// Place is what decides who approves it: the resource, or what it is to lie in.
+	// Principal is the name of the user who asked, at the time of the request (a Portolan extension).
+	Principal string `api:"principal,readOnly"`
+	// Decider is the name of the user who decided, at the time of the decision (a Portolan extension).
+	Decider string `api:"decider,readOnly"`
+	// Place determines which users may approve the request: the resource, or the parent of a new one.
 	Place schema.Ref `api:"place,hidden" onDelete:"clear"`
 }
 
-// asked gives the change that was asked for, and the token or key set that it was asked with; empty where that belongs to a user.
-func (x *WorkflowRequest) asked(tx *store.Tx) (k resource.Asked, token string, err error) {
+// readAsked returns the requested change and the token or key set of the request; the token is empty if it belongs to a user.
+func (x *WorkflowRequest) readAsked(tx *store.Tx) (k resource.Asked, token string, err error) {
 	var text string
 	err = tx.QueryRow("SELECT asked, token FROM workflow_asked WHERE request = ?", x.ID).Scan(&text, &token)
 	if err == nil {
@@ -105,8 +107,8 @@ func (x *WorkflowRequest) asked(tx *store.Tx) (k resource.Asked, token string, e
 	return k, token, err
 }
 
-// keep notes the change that a request asks for, and by which token.
-func keep(tx *store.Tx, request int64, k resource.Asked, token string) error {
+// saveAsked stores the change of a request and its token.
+func saveAsked(tx *store.Tx, request int64, k resource.Asked, token string) error {
 	text, err := json.Marshal(k)
 	if err != nil {
 		return err
@@ -115,15 +117,15 @@ func keep(tx *store.Tx, request int64, k resource.Asked, token string) error {
 		" excluded.asked", request, token, string(text))
 }
 
-// tell keeps an event about the request.
-func (x *WorkflowRequest) tell(tx *store.Tx, kind, format string, args ...any) error {
+// addEvent adds an event about the request.
+func (x *WorkflowRequest) addEvent(tx *store.Tx, kind, format string, args ...any) error {
 	return event.Add(tx, event.Event{EventType: kind, Category: "WORKFLOW_REQUEST", SourceName: x.Description,
 		Message: fmt.Sprintf("workflow request %d, %s: ", x.ID, x.Description) + fmt.Sprintf(format, args...)}, x.Place.ID)
 }
 
-// BeforeDelete lets those who asked withdraw a request, and others clear what was decided.
+// BeforeDelete allows the requester to withdraw a pending request, and users who may decide to delete a decided one.
 func (x *WorkflowRequest) BeforeDelete(c *resource.Change) error {
-	own, err := x.own(c)
+	own, err := x.isOwn(c)
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func (x *WorkflowRequest) BeforeDelete(c *resource.Change) error {
 			"APPROVED or DENIED decides", x.ID, x.Principal)
 	}
 	if x.State != pending && !own {
-		if err := x.mayDecide(c); err != nil {
+		if err := x.checkMayDecide(c); err != nil {
 			return err
 		}
 	}
@@ -144,24 +146,24 @@ func (x *WorkflowRequest) BeforeDelete(c *resource.Change) error {
 	if err := c.Tx.Write("DELETE FROM workflow_asked WHERE request = ?", x.ID); err != nil {
 		return err
 	}
-	return release(c.Tx, x.ID)
+	return releaseHolds(c.Tx, x.ID)
 }
 
-// own reports whether the caller is who asked.
-func (x *WorkflowRequest) own(c *resource.Change) (bool, error) {
+// isOwn reports whether the caller has made the request.
+func (x *WorkflowRequest) isOwn(c *resource.Change) (bool, error) {
 	if x.Creator.ID != 0 || c.Caller.Token == "" {
 		return x.Creator.ID != 0 && x.Creator.ID == c.Caller.User, nil
 	}
-	_, token, err := x.asked(c.Tx)
+	_, token, err := x.readAsked(c.Tx)
 	return token == c.Caller.Token, err
 }
 
-// dependents calls fn for the pending requests that wait for one.
+// dependents calls fn for the pending requests that depend on a request.
 func dependents(c *resource.Change, x *WorkflowRequest, fn func(other *WorkflowRequest) error) error {
 	return eachPending(c, x.ID, "dependentRequest", fn)
 }
 
-// eachPending calls fn for the pending requests that lead to a resource by a field, the oldest first.
+// eachPending calls fn for the pending requests that refer to a resource by a field, the oldest first.
 func eachPending(c *resource.Change, target int64, field string, fn func(*WorkflowRequest) error) error {
 	ids, err := requestsOf(c.Tx, store.All{store.InCollection(requests), store.LinksTo{Targets: []int64{target}, Field: field}})
 	if err != nil {
