@@ -1,7 +1,7 @@
 // Made from the schema of the API by go generate ./console. Do not edit.
 import type { Links, Ref } from "./api"
 
-/** ACL is an access control list of name servers: who may ask, transfer, notify or update. The first element that matches decides. */
+/** ACL is an access control list of name servers for queries, transfers, notifies or updates. The first matching element decides. */
 export type ACL = {
   id: number
   type: "ACL"
@@ -64,7 +64,7 @@ export type AddressManagerDatabase = {
   userDefinedFields: any
 }
 
-/** AddressManagerServer is a machine that the database is copied to. */
+/** AddressManagerServer is a machine to replicate the database to. */
 export type AddressManagerServer = {
   id: number
   type: "AddressManagerServer"
@@ -89,7 +89,7 @@ export type AdministrativeAccessRight = {
   userScope: Ref
 }
 
-/** AliasRecord is another name for a record: a CNAME. */
+/** AliasRecord is an alias for another record (CNAME). */
 export type AliasRecord = {
   id: number
   type: "AliasRecord"
@@ -119,7 +119,7 @@ export type AnycastService = {
   routerId: string
 }
 
-/** AuditDataSettings says how long what happened is kept. */
+/** AuditDataSettings sets how long the history and events are kept. */
 export type AuditDataSettings = {
   id: number
   type: "AuditDataSettings"
@@ -134,7 +134,7 @@ export type AuditDataSettings = {
   userDefinedFields: any
 }
 
-/** Configuration is the top of a network's data: address space and names of two configurations never meet. */
+/** Configuration is the top of the address and name hierarchy. Configurations are independent of each other: their address space and names do not conflict. */
 export type Configuration = {
   id: number
   type: "Configuration"
@@ -164,7 +164,7 @@ export type Configuration = {
   userDefinedFields: any
 }
 
-/** DHCPActivityService sends what DHCP servers do. */
+/** DHCPActivityService sends the activity of DHCP servers. */
 export type DHCPActivityService = {
   id: number
   type: "DHCPActivityService"
@@ -180,7 +180,7 @@ export type DHCPActivityService = {
   userDefinedFields: any
 }
 
-/** DHCPAlertSettings says when the usage of DHCP ranges is an event; DHCP is not served yet. */
+/** DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet, because DHCP is not served. */
 export type DHCPAlertSettings = {
   id: number
   type: "DHCPAlertSettings"
@@ -192,7 +192,7 @@ export type DHCPAlertSettings = {
   userDefinedFields: any
 }
 
-/** DHCPClientIdentifier is what a DHCPv4 client calls itself (RFC 2132 section 9.14). */
+/** DHCPClientIdentifier is the identifier that a DHCPv4 client sends (RFC 2132 section 9.14). */
 export type DHCPClientIdentifier = {
   id: number
   type: "DHCPClientIdentifier"
@@ -203,7 +203,7 @@ export type DHCPClientIdentifier = {
   userDefinedFields: any
 }
 
-/** DHCPDeploymentRole says which interface gives out the addresses of a block or network, and which one takes over from it. */
+/** DHCPDeploymentRole assigns the interfaces that serve the addresses of a block or network: a primary one and an optional failover peer. */
 export type DHCPDeploymentRole = {
   id: number
   type: "DHCPDeploymentRole"
@@ -217,7 +217,7 @@ export type DHCPDeploymentRole = {
   userDefinedFields: any
 }
 
-/** DHCPForwardZone says where the names of clients in a zone are updated. */
+/** DHCPForwardZone defines the servers for updates of client names in a zone. */
 export type DHCPForwardZone = {
   id: number
   type: "DHCPForwardZone"
@@ -234,7 +234,7 @@ export type DHCPForwardZone = {
   zoneAbsoluteName: string | null
 }
 
-/** DHCPReverseZone says where the names of addresses in a prefix are updated. */
+/** DHCPReverseZone defines the servers for updates of the names of addresses in a prefix. */
 export type DHCPReverseZone = {
   id: number
   type: "DHCPReverseZone"
@@ -251,7 +251,7 @@ export type DHCPReverseZone = {
   userDefinedFields: any
 }
 
-/** DHCPStatisticsService sends figures of DHCP servers. */
+/** DHCPStatisticsService sends statistics of DHCP servers. */
 export type DHCPStatisticsService = {
   id: number
   type: "DHCPStatisticsService"
@@ -267,7 +267,7 @@ export type DHCPStatisticsService = {
   userDefinedFields: any
 }
 
-/** DHCPUniqueIdentifier is what a DHCPv6 client calls itself: its DUID (RFC 8415 section 11). */
+/** DHCPUniqueIdentifier is the DUID that a DHCPv6 client sends (RFC 8415 section 11). */
 export type DHCPUniqueIdentifier = {
   id: number
   type: "DHCPUniqueIdentifier"
@@ -278,7 +278,7 @@ export type DHCPUniqueIdentifier = {
   userDefinedFields: any
 }
 
-/** DHCPVendorOption is an option of a vendor's own, which the vendor's clients are sent within option 43. */
+/** DHCPVendorOption is an option of a vendor, which is sent to the vendor's clients within option 43. */
 export type DHCPVendorOption = {
   id: number
   type: "DHCPVendorOption"
@@ -293,7 +293,7 @@ export type DHCPVendorOption = {
   value: any
 }
 
-/** DHCPVendorOptionDefinition is an option of a vendor's own, a part of option 43. */
+/** DHCPVendorOptionDefinition defines an option of a vendor, which is a part of option 43. */
 export type DHCPVendorOptionDefinition = {
   id: number
   type: "DHCPVendorOptionDefinition"
@@ -307,7 +307,7 @@ export type DHCPVendorOptionDefinition = {
   valueFormat: any
 }
 
-/** DHCPZoneGroup says to a group of DHCP servers where the names of their clients go, and how that is signed. */
+/** DHCPZoneGroup defines for a group of DHCP servers where the names of clients are updated in DNS, and how the updates are signed. */
 export type DHCPZoneGroup = {
   id: number
   type: "DHCPZoneGroup"
@@ -317,7 +317,7 @@ export type DHCPZoneGroup = {
   userDefinedFields: any
 }
 
-/** DHCPv4ClientClass is a class of DHCPv4 clients: those of whom a part of what they send, or an expression, is alike. */
+/** DHCPv4ClientClass is a class of DHCPv4 clients. Clients belong to it by a part of an option that they send, or by an expression. */
 export type DHCPv4ClientClass = {
   id: number
   type: "DHCPv4ClientClass"
@@ -332,7 +332,7 @@ export type DHCPv4ClientClass = {
   userDefinedFields: any
 }
 
-/** DHCPv4ClientOption is an option that DHCPv4 clients are sent. */
+/** DHCPv4ClientOption is an option that is sent to DHCPv4 clients. */
 export type DHCPv4ClientOption = {
   id: number
   type: "DHCPv4ClientOption"
@@ -347,7 +347,7 @@ export type DHCPv4ClientOption = {
   value: any
 }
 
-/** DHCPv4ClientOptionDefinition is an option that a DHCPv4 server sends to clients. */
+/** DHCPv4ClientOptionDefinition defines an option that a DHCPv4 server sends to clients. */
 export type DHCPv4ClientOptionDefinition = {
   id: number
   type: "DHCPv4ClientOptionDefinition"
@@ -362,7 +362,7 @@ export type DHCPv4ClientOptionDefinition = {
   valueFormat: any
 }
 
-/** DHCPv4CustomClientOptionDefinition is an option of one's own that a DHCPv4 server sends to clients. */
+/** DHCPv4CustomClientOptionDefinition defines a custom option that a DHCPv4 server sends to clients. */
 export type DHCPv4CustomClientOptionDefinition = {
   id: number
   type: "DHCPv4CustomClientOptionDefinition"
@@ -376,7 +376,7 @@ export type DHCPv4CustomClientOptionDefinition = {
   valueFormat: any
 }
 
-/** DHCPv4Lease is an IPv4 address that a server gave to a client for a time. */
+/** DHCPv4Lease is the lease of an IPv4 address to a client. */
 export type DHCPv4Lease = {
   id: number
   type: "DHCPv4Lease"
@@ -418,7 +418,7 @@ export type DHCPv4ServiceOption = {
   value: any
 }
 
-/** DHCPv4ServiceOptionDefinition is a setting of a DHCPv4 server. */
+/** DHCPv4ServiceOptionDefinition defines a setting of a DHCPv4 server. */
 export type DHCPv4ServiceOptionDefinition = {
   id: number
   type: "DHCPv4ServiceOptionDefinition"
@@ -433,7 +433,7 @@ export type DHCPv4ServiceOptionDefinition = {
   valueFormat: any
 }
 
-/** DHCPv4Subclass is the clients of a class that sent one value. */
+/** DHCPv4Subclass contains the clients of a class that send a specific value. */
 export type DHCPv4Subclass = {
   id: number
   type: "DHCPv4Subclass"
@@ -445,7 +445,7 @@ export type DHCPv4Subclass = {
   value: string
 }
 
-/** DHCPv6ClientOption is an option that DHCPv6 clients are sent. */
+/** DHCPv6ClientOption is an option that is sent to DHCPv6 clients. */
 export type DHCPv6ClientOption = {
   id: number
   type: "DHCPv6ClientOption"
@@ -460,7 +460,7 @@ export type DHCPv6ClientOption = {
   value: any
 }
 
-/** DHCPv6ClientOptionDefinition is an option that a DHCPv6 server sends to clients. */
+/** DHCPv6ClientOptionDefinition defines an option that a DHCPv6 server sends to clients. */
 export type DHCPv6ClientOptionDefinition = {
   id: number
   type: "DHCPv6ClientOptionDefinition"
@@ -475,7 +475,7 @@ export type DHCPv6ClientOptionDefinition = {
   valueFormat: any
 }
 
-/** DHCPv6Lease is an IPv6 address that a server gave to a client for a time. */
+/** DHCPv6Lease is the lease of an IPv6 address to a client. */
 export type DHCPv6Lease = {
   id: number
   type: "DHCPv6Lease"
@@ -517,7 +517,7 @@ export type DHCPv6ServiceOption = {
   value: any
 }
 
-/** DHCPv6ServiceOptionDefinition is a setting of a DHCPv6 server. */
+/** DHCPv6ServiceOptionDefinition defines a setting of a DHCPv6 server. */
 export type DHCPv6ServiceOptionDefinition = {
   id: number
   type: "DHCPv6ServiceOptionDefinition"
@@ -532,7 +532,7 @@ export type DHCPv6ServiceOptionDefinition = {
   valueFormat: any
 }
 
-/** DNSActivityService sends what name servers are asked, and answer. */
+/** DNSActivityService sends the queries and responses of name servers. */
 export type DNSActivityService = {
   id: number
   type: "DNSActivityService"
@@ -547,7 +547,7 @@ export type DNSActivityService = {
   userDefinedFields: any
 }
 
-/** DNSDeploymentRole says which interfaces answer for a view, a zone, or the reverse zones of a block or network, and as what. */
+/** DNSDeploymentRole assigns interfaces to a view, a zone, or the reverse zones of a block or network, with the role of their servers. */
 export type DNSDeploymentRole = {
   id: number
   type: "DNSDeploymentRole"
@@ -563,7 +563,7 @@ export type DNSDeploymentRole = {
   view: Ref | null
 }
 
-/** DNSMove is the moving of a zone or record to another name, and the record of it. */
+/** DNSMove moves a zone or record to another name. It is kept as a record of the operation. */
 export type DNSMove = {
   id: number
   type: "DNSMove"
@@ -588,7 +588,7 @@ export type DNSOption = {
   value: any
 }
 
-/** DNSOptionDefinition is a setting of a name server. */
+/** DNSOptionDefinition defines a setting of a name server. */
 export type DNSOptionDefinition = {
   id: number
   type: "DNSOptionDefinition"
@@ -616,7 +616,7 @@ export type DNSRawOption = {
   value: string
 }
 
-/** DNSResolverService says whom the machine itself asks for names. */
+/** DNSResolverService sets the name servers that the machine itself queries. */
 export type DNSResolverService = {
   id: number
   type: "DNSResolverService"
@@ -627,7 +627,7 @@ export type DNSResolverService = {
   userDefinedFields: any
 }
 
-/** DNSSECSigningPolicy says how zones are signed: with which keys, for how long, and how keys follow each other. */
+/** DNSSECSigningPolicy defines the keys and signatures of signed zones: algorithms, validity periods and key rollover. */
 export type DNSSECSigningPolicy = {
   id: number
   type: "DNSSECSigningPolicy"
@@ -656,7 +656,7 @@ export type DNSSECSigningPolicy = {
   zoneSigningKeyValidityPeriod: string
 }
 
-/** DNSStatisticsService sends figures of name servers. */
+/** DNSStatisticsService sends statistics of name servers. */
 export type DNSStatisticsService = {
   id: number
   type: "DNSStatisticsService"
@@ -671,7 +671,7 @@ export type DNSStatisticsService = {
   userDefinedFields: any
 }
 
-/** DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, or that it was sent to, which portolan restore takes. It is sent and fetched as it is (multipart/form-data, application/octet-stream). */
+/** DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it or received it. portolan restore reads it. It is uploaded and downloaded unchanged (multipart/form-data, application/octet-stream). */
 export type DatabaseBackupFile = {
   id: number
   type: "DatabaseBackupFile"
@@ -710,7 +710,7 @@ export type DatabaseBackupSchedule = {
   userDefinedFields: any
 }
 
-/** DatabaseLog is a log of the database; it has none of its own: the manager's log has what is to be said. */
+/** DatabaseLog is a log of the database. There are none: all messages are in the manager's log. */
 export type DatabaseLog = {
   id: number
   type: "DatabaseLog"
@@ -721,7 +721,7 @@ export type DatabaseLog = {
   userDefinedFields: any
 }
 
-/** DenyMACPool is the set of hardware addresses that get no address anywhere. Every configuration has one. */
+/** DenyMACPool is the set of hardware addresses that no range serves. Every configuration has one. */
 export type DenyMACPool = {
   id: number
   type: "DenyMACPool"
@@ -732,7 +732,7 @@ export type DenyMACPool = {
   userDefinedFields: any
 }
 
-/** DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it. */
+/** DeploymentRoleMove moves the roles of a server to another interface, and is the record of the move. */
 export type DeploymentRoleMove = {
   id: number
   type: "DeploymentRoleMove"
@@ -763,7 +763,7 @@ export type DeploymentSchedule = {
   userDefinedFields: any
 }
 
-/** Device is a box that addresses belong to. */
+/** Device is a machine that has addresses. */
 export type Device = {
   id: number
   type: "Device"
@@ -776,7 +776,7 @@ export type Device = {
   userDefinedFields: any
 }
 
-/** DeviceSubtype is a kind of devices within another one, such as a model of a maker. */
+/** DeviceSubtype is a more specific kind of device, such as a model of a manufacturer. */
 export type DeviceSubtype = {
   id: number
   type: "DeviceSubtype"
@@ -785,7 +785,7 @@ export type DeviceSubtype = {
   userDefinedFields: any
 }
 
-/** DeviceType is a maker or a kind of devices. */
+/** DeviceType is a manufacturer or a kind of device. */
 export type DeviceType = {
   id: number
   type: "DeviceType"
@@ -794,7 +794,7 @@ export type DeviceType = {
   userDefinedFields: any
 }
 
-/** DifferentialDeployment carries what has changed of the records of a server's zones since the deployment before. */
+/** DifferentialDeployment deploys the changes of the records in a server's zones since the last deployment. */
 export type DifferentialDeployment = {
   id: number
   type: "DifferentialDeployment"
@@ -813,7 +813,7 @@ export type DifferentialDeployment = {
   userDefinedFields: any
 }
 
-/** DiscoveredARPEntry is who a router says has an address. */
+/** DiscoveredARPEntry is an entry in the ARP table of a router. */
 export type DiscoveredARPEntry = {
   id: number
   type: "DiscoveredARPEntry"
@@ -826,7 +826,7 @@ export type DiscoveredARPEntry = {
   userDefinedFields: any
 }
 
-/** DiscoveredHost is a host that answers. */
+/** DiscoveredHost is a host that answered. */
 export type DiscoveredHost = {
   id: number
   type: "DiscoveredHost"
@@ -855,7 +855,7 @@ export type DiscoveredInterface = {
   userDefinedFields: any
 }
 
-/** DiscoveredMACAddress is a hardware address that a switch has seen. */
+/** DiscoveredMACAddress is a hardware address that a switch has learned. */
 export type DiscoveredMACAddress = {
   id: number
   type: "DiscoveredMACAddress"
@@ -868,7 +868,7 @@ export type DiscoveredMACAddress = {
   userDefinedFields: any
 }
 
-/** DiscoveredNetwork is a network that a router has. */
+/** DiscoveredNetwork is a network that is attached to a router. */
 export type DiscoveredNetwork = {
   id: number
   type: "DiscoveredNetwork"
@@ -880,7 +880,7 @@ export type DiscoveredNetwork = {
   userDefinedFields: any
 }
 
-/** DiscoveredRouter is a router. */
+/** DiscoveredRouter is a router that answered. */
 export type DiscoveredRouter = {
   id: number
   type: "DiscoveredRouter"
@@ -892,7 +892,7 @@ export type DiscoveredRouter = {
   userDefinedFields: any
 }
 
-/** DiscoveredSwitch is a switch. */
+/** DiscoveredSwitch is a switch that answered. */
 export type DiscoveredSwitch = {
   id: number
   type: "DiscoveredSwitch"
@@ -916,7 +916,7 @@ export type DiscoveredVLAN = {
   vlanId: number | null
 }
 
-/** ENUMNumberZone is a telephone number, or the beginning of some, below an ENUM zone: its digits, the last one first, as names have them. */
+/** ENUMNumberZone is a telephone number, or a prefix of numbers, below an ENUM zone. The name consists of its digits in reverse order. */
 export type ENUMNumberZone = {
   id: number
   type: "ENUMNumberZone"
@@ -929,7 +929,7 @@ export type ENUMNumberZone = {
   view: Ref | null
 }
 
-/** ENUMZone holds telephone numbers as names (RFC 6116), such as e164.arpa. */
+/** ENUMZone is a zone for telephone numbers as names (RFC 6116), such as e164.arpa. */
 export type ENUMZone = {
   id: number
   type: "ENUMZone"
@@ -962,7 +962,7 @@ export type Event = {
   userDefinedFields: any
 }
 
-/** ExternalHostRecord is the name of a host that is somebody else's, for records to link to. It is not served. */
+/** ExternalHostRecord is the name of a host of another organization. Other records can link to it. It is not served. */
 export type ExternalHostRecord = {
   id: number
   type: "ExternalHostRecord"
@@ -977,7 +977,7 @@ export type ExternalHostRecord = {
   view?: Ref | null
 }
 
-/** ExternalHostsZone holds the names of hosts of other organisations. Every view has one. */
+/** ExternalHostsZone contains the names of hosts of other organizations. Every view has one. */
 export type ExternalHostsZone = {
   id: number
   type: "ExternalHostsZone"
@@ -988,7 +988,7 @@ export type ExternalHostsZone = {
   view: Ref | null
 }
 
-/** FailoverAPIService lets another manager take over; there is none. */
+/** FailoverAPIService lets another manager take over; servers do not have it. */
 export type FailoverAPIService = {
   id: number
   type: "FailoverAPIService"
@@ -1003,7 +1003,7 @@ export type FailoverAPIService = {
   userDefinedFields: any
 }
 
-/** FirewallService says what the machine lets in. */
+/** FirewallService sets the traffic that the machine accepts. */
 export type FirewallService = {
   id: number
   type: "FirewallService"
@@ -1027,7 +1027,7 @@ export type FleetRight = {
   userScope: Ref
 }
 
-/** FullDeployment carries all that a server is to have of a service. */
+/** FullDeployment deploys the complete content of a server. */
 export type FullDeployment = {
   id: number
   type: "FullDeployment"
@@ -1063,7 +1063,7 @@ export type GatewayService = {
   userDefinedFields: any
 }
 
-/** GenericRecord is a record of any other type, its data in zone-file syntax. */
+/** GenericRecord is a record of any other DNS type, with its data in zone-file syntax. */
 export type GenericRecord = {
   id: number
   type: "GenericRecord"
@@ -1094,7 +1094,7 @@ export type GlobalSettings = {
   userDefinedFields: any
 }
 
-/** HAServer is a pair of servers of which one answers, and the other stands by. */
+/** HAServer is a pair of servers: an active one that serves, and a passive one as its standby. */
 export type HAServer = {
   id: number
   type: "HAServer"
@@ -1140,7 +1140,7 @@ export type HAServer = {
   username: string | null
 }
 
-/** HINFORecord says what a host is (RFC 1035 section 3.3.2). */
+/** HINFORecord describes a host (RFC 1035 section 3.3.2). */
 export type HINFORecord = {
   id: number
   type: "HINFORecord"
@@ -1157,7 +1157,7 @@ export type HINFORecord = {
   userDefinedFields: any
 }
 
-/** HTTPSRecord binds a name of the web to where its service is given. */
+/** HTTPSRecord is the binding of an HTTP service. */
 export type HTTPSRecord = {
   id: number
   type: "HTTPSRecord"
@@ -1175,7 +1175,7 @@ export type HTTPSRecord = {
   userDefinedFields: any
 }
 
-/** HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord. */
+/** HostRecord contains the addresses of a host. It is served as A and AAAA records, and as PTR records if reverseRecord is set. */
 export type HostRecord = {
   id: number
   type: "HostRecord"
@@ -1193,7 +1193,7 @@ export type HostRecord = {
   views?: any[] | null
 }
 
-/** IPMove is the moving of an address, or of a block or network with all in it, and the record of it. */
+/** IPMove moves an address, or a block or network with its content. It is kept as a record of the operation. */
 export type IPMove = {
   id: number
   type: "IPMove"
@@ -1233,7 +1233,7 @@ export type IPv4Address = {
   vlanInfo: string | null
 }
 
-/** IPv4AddressImport makes addresses in a network. */
+/** IPv4AddressImport imports addresses into a network. */
 export type IPv4AddressImport = {
   id: number
   type: "IPv4AddressImport"
@@ -1258,7 +1258,7 @@ export type IPv4AddressImport = {
   userDefinedFields: any
 }
 
-/** IPv4AddressMove is the moving of an IPv4 address, and the record of it. */
+/** IPv4AddressMove moves an IPv4 address. It is kept as a record of the operation. */
 export type IPv4AddressMove = {
   id: number
   type: "IPv4AddressMove"
@@ -1270,7 +1270,7 @@ export type IPv4AddressMove = {
   userDefinedFields: any
 }
 
-/** IPv4Block is a piece of IPv4 address space that holds blocks and networks. */
+/** IPv4Block is a range of IPv4 address space that contains blocks and networks. */
 export type IPv4Block = {
   id: number
   type: "IPv4Block"
@@ -1296,7 +1296,7 @@ export type IPv4Block = {
   userDefinedFields: any
 }
 
-/** IPv4BlockImport makes blocks in a block. */
+/** IPv4BlockImport imports blocks into a block. */
 export type IPv4BlockImport = {
   id: number
   type: "IPv4BlockImport"
@@ -1321,7 +1321,7 @@ export type IPv4BlockImport = {
   userDefinedFields: any
 }
 
-/** IPv4BlockMerge is the merging of blocks into one, and the record of it. */
+/** IPv4BlockMerge merges blocks into one. It is kept as a record of the operation. */
 export type IPv4BlockMerge = {
   id: number
   type: "IPv4BlockMerge"
@@ -1333,7 +1333,7 @@ export type IPv4BlockMerge = {
   userDefinedFields: any
 }
 
-/** IPv4BlockMove is the moving of an IPv4 block with all in it, and the record of it. */
+/** IPv4BlockMove moves an IPv4 block with its content. It is kept as a record of the operation. */
 export type IPv4BlockMove = {
   id: number
   type: "IPv4BlockMove"
@@ -1345,7 +1345,7 @@ export type IPv4BlockMove = {
   userDefinedFields: any
 }
 
-/** IPv4BlockSplit is the splitting of a block in two, and the record of it. */
+/** IPv4BlockSplit splits a block in two. It is kept as a record of the operation. */
 export type IPv4BlockSplit = {
   id: number
   type: "IPv4BlockSplit"
@@ -1357,7 +1357,7 @@ export type IPv4BlockSplit = {
   userDefinedFields: any
 }
 
-/** IPv4DHCPRange is a part of a network that a DHCP server gives out. */
+/** IPv4DHCPRange is a range of addresses that a DHCP server assigns. */
 export type IPv4DHCPRange = {
   id: number
   type: "IPv4DHCPRange"
@@ -1374,7 +1374,7 @@ export type IPv4DHCPRange = {
   userDefinedFields: any
 }
 
-/** IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it. */
+/** IPv4DHCPRangeMerge merges DHCP ranges into one. It is kept as a record of the operation. */
 export type IPv4DHCPRangeMerge = {
   id: number
   type: "IPv4DHCPRangeMerge"
@@ -1386,7 +1386,7 @@ export type IPv4DHCPRangeMerge = {
   userDefinedFields: any
 }
 
-/** IPv4DHCPRangeTemplateItem says where a DHCP range lies. */
+/** IPv4DHCPRangeTemplateItem is the position of a DHCP range. */
 export type IPv4DHCPRangeTemplateItem = {
   id: number
   type: "IPv4DHCPRangeTemplateItem"
@@ -1400,7 +1400,7 @@ export type IPv4DHCPRangeTemplateItem = {
   userDefinedFields: any
 }
 
-/** IPv4GatewayTemplateItem says where the gateway is. */
+/** IPv4GatewayTemplateItem is the position of the gateway. */
 export type IPv4GatewayTemplateItem = {
   id: number
   type: "IPv4GatewayTemplateItem"
@@ -1411,7 +1411,7 @@ export type IPv4GatewayTemplateItem = {
   userDefinedFields: any
 }
 
-/** IPv4Group is a part of a network under a name. */
+/** IPv4Group is a named part of a network. */
 export type IPv4Group = {
   id: number
   type: "IPv4Group"
@@ -1422,7 +1422,7 @@ export type IPv4Group = {
   userDefinedFields: any
 }
 
-/** IPv4GroupTemplateItem says where an IP group lies. */
+/** IPv4GroupTemplateItem is the position of an IP group. */
 export type IPv4GroupTemplateItem = {
   id: number
   type: "IPv4GroupTemplateItem"
@@ -1464,7 +1464,7 @@ export type IPv4Network = {
   userDefinedFields: any
 }
 
-/** IPv4NetworkImport makes networks in a block. */
+/** IPv4NetworkImport imports networks into a block. */
 export type IPv4NetworkImport = {
   id: number
   type: "IPv4NetworkImport"
@@ -1489,7 +1489,7 @@ export type IPv4NetworkImport = {
   userDefinedFields: any
 }
 
-/** IPv4NetworkMerge is the merging of networks into one, and the record of it. */
+/** IPv4NetworkMerge merges networks into one. It is kept as a record of the operation. */
 export type IPv4NetworkMerge = {
   id: number
   type: "IPv4NetworkMerge"
@@ -1501,7 +1501,7 @@ export type IPv4NetworkMerge = {
   userDefinedFields: any
 }
 
-/** IPv4NetworkMove is the moving of an IPv4 network with all in it, and the record of it. */
+/** IPv4NetworkMove moves an IPv4 network with its content. It is kept as a record of the operation. */
 export type IPv4NetworkMove = {
   id: number
   type: "IPv4NetworkMove"
@@ -1513,7 +1513,7 @@ export type IPv4NetworkMove = {
   userDefinedFields: any
 }
 
-/** IPv4NetworkSplit is the splitting of a network into equal parts, and the record of it. */
+/** IPv4NetworkSplit splits a network into equal parts. It is kept as a record of the operation. */
 export type IPv4NetworkSplit = {
   id: number
   type: "IPv4NetworkSplit"
@@ -1529,7 +1529,7 @@ export type IPv4NetworkSplit = {
   userDefinedFields: any
 }
 
-/** IPv4ReconciliationPolicy says how what is in the network is compared with what is known here. */
+/** IPv4ReconciliationPolicy sets how hosts on the network are discovered and reconciled with the addresses of the database. */
 export type IPv4ReconciliationPolicy = {
   id: number
   type: "IPv4ReconciliationPolicy"
@@ -1558,7 +1558,7 @@ export type IPv4ReconciliationPolicy = {
   view: Ref | null
 }
 
-/** IPv4ReservedRangeTemplateItem says which addresses are reserved. */
+/** IPv4ReservedRangeTemplateItem is a range of reserved addresses. */
 export type IPv4ReservedRangeTemplateItem = {
   id: number
   type: "IPv4ReservedRangeTemplateItem"
@@ -1570,7 +1570,7 @@ export type IPv4ReservedRangeTemplateItem = {
   userDefinedFields: any
 }
 
-/** IPv4Template says how networks are laid out: gateway, reserved addresses, DHCP ranges and IP groups, by their places in a network. */
+/** IPv4Template is a layout for networks. Its items place the gateway, reserved addresses, DHCP ranges and IP groups at offsets within a network. */
 export type IPv4Template = {
   id: number
   type: "IPv4Template"
@@ -1581,7 +1581,7 @@ export type IPv4Template = {
   userDefinedFields: any
 }
 
-/** IPv4TemplateApplication is the applying of IPv4 templates to networks, and the record of it. */
+/** IPv4TemplateApplication applies IPv4 templates to networks. It is kept as a record of the operation. */
 export type IPv4TemplateApplication = {
   id: number
   type: "IPv4TemplateApplication"
@@ -1623,7 +1623,7 @@ export type IPv6Address = {
   userDefinedFields: any
 }
 
-/** IPv6AddressImport makes addresses in a network. */
+/** IPv6AddressImport imports addresses into a network. */
 export type IPv6AddressImport = {
   id: number
   type: "IPv6AddressImport"
@@ -1648,7 +1648,7 @@ export type IPv6AddressImport = {
   userDefinedFields: any
 }
 
-/** IPv6AddressMove is the moving of an IPv6 address, and the record of it. */
+/** IPv6AddressMove moves an IPv6 address. It is kept as a record of the operation. */
 export type IPv6AddressMove = {
   id: number
   type: "IPv6AddressMove"
@@ -1660,7 +1660,7 @@ export type IPv6AddressMove = {
   userDefinedFields: any
 }
 
-/** IPv6Block is a piece of IPv6 address space that holds blocks and networks. */
+/** IPv6Block is a range of IPv6 address space that contains blocks and networks. */
 export type IPv6Block = {
   id: number
   type: "IPv6Block"
@@ -1674,7 +1674,7 @@ export type IPv6Block = {
   userDefinedFields: any
 }
 
-/** IPv6BlockImport makes blocks in a block. */
+/** IPv6BlockImport imports blocks into a block. */
 export type IPv6BlockImport = {
   id: number
   type: "IPv6BlockImport"
@@ -1699,7 +1699,7 @@ export type IPv6BlockImport = {
   userDefinedFields: any
 }
 
-/** IPv6BlockMove is the moving of an IPv6 block with all in it, and the record of it. */
+/** IPv6BlockMove moves an IPv6 block with its content. It is kept as a record of the operation. */
 export type IPv6BlockMove = {
   id: number
   type: "IPv6BlockMove"
@@ -1711,7 +1711,7 @@ export type IPv6BlockMove = {
   userDefinedFields: any
 }
 
-/** IPv6DHCPRange is a part of a network that a DHCPv6 server gives out. */
+/** IPv6DHCPRange is a range of addresses that a DHCPv6 server assigns. */
 export type IPv6DHCPRange = {
   id: number
   type: "IPv6DHCPRange"
@@ -1737,7 +1737,7 @@ export type IPv6Network = {
   userDefinedFields: any
 }
 
-/** IPv6NetworkImport makes networks in a block. */
+/** IPv6NetworkImport imports networks into a block. */
 export type IPv6NetworkImport = {
   id: number
   type: "IPv6NetworkImport"
@@ -1762,7 +1762,7 @@ export type IPv6NetworkImport = {
   userDefinedFields: any
 }
 
-/** IPv6NetworkMove is the moving of an IPv6 network with all in it, and the record of it. */
+/** IPv6NetworkMove moves an IPv6 network with its content. It is kept as a record of the operation. */
 export type IPv6NetworkMove = {
   id: number
   type: "IPv6NetworkMove"
@@ -1774,7 +1774,7 @@ export type IPv6NetworkMove = {
   userDefinedFields: any
 }
 
-/** IPv6ReconciliationPolicy says how what is in the network is compared with what is known here. */
+/** IPv6ReconciliationPolicy sets how hosts on the network are discovered and reconciled with the addresses of the database. */
 export type IPv6ReconciliationPolicy = {
   id: number
   type: "IPv6ReconciliationPolicy"
@@ -1796,7 +1796,7 @@ export type IPv6ReconciliationPolicy = {
   userDefinedFields: any
 }
 
-/** ImportLog is what is to be said of an import: what was wrong with which row. */
+/** ImportLog is the log of an import: messages about its rows. */
 export type ImportLog = {
   id: number
   type: "ImportLog"
@@ -1808,7 +1808,7 @@ export type ImportLog = {
   userDefinedFields: any
 }
 
-/** InterfacesService says which addresses and routes the machine has. */
+/** InterfacesService sets the addresses and routes of the machine. */
 export type InterfacesService = {
   id: number
   type: "InterfacesService"
@@ -1821,7 +1821,7 @@ export type InterfacesService = {
   userDefinedFields: any
 }
 
-/** InternalRootZone is a view's own root of the names: one in a view. */
+/** InternalRootZone is the internal root zone of a view. A view has at most one. */
 export type InternalRootZone = {
   id: number
   type: "InternalRootZone"
@@ -1846,7 +1846,7 @@ export type KerberosAuthenticator = {
   userDefinedFields: any
 }
 
-/** KerberosRealm is the realm of Kerberos that servers and DHCP updates sign in with. */
+/** KerberosRealm is a Kerberos realm for the authentication of servers and DHCP updates. */
 export type KerberosRealm = {
   id: number
   type: "KerberosRealm"
@@ -1857,7 +1857,7 @@ export type KerberosRealm = {
   userDefinedFields: any
 }
 
-/** KerberosServicePrincipal is what a service is called in a realm. */
+/** KerberosServicePrincipal is the name of a service in a realm. */
 export type KerberosServicePrincipal = {
   id: number
   type: "KerberosServicePrincipal"
@@ -1868,7 +1868,7 @@ export type KerberosServicePrincipal = {
   userDefinedFields: any
 }
 
-/** KeyDistributionCenter is a server that gives out the tickets of a realm. */
+/** KeyDistributionCenter is a server that issues the tickets of a realm. */
 export type KeyDistributionCenter = {
   id: number
   type: "KeyDistributionCenter"
@@ -1880,7 +1880,7 @@ export type KeyDistributionCenter = {
   userDefinedFields: any
 }
 
-/** KeySigningKey is the key that the keys of a signed zone are signed with (RFC 6781). */
+/** KeySigningKey is a key that signs the keys of a zone (RFC 6781). */
 export type KeySigningKey = {
   id: number
   type: "KeySigningKey"
@@ -1947,7 +1947,7 @@ export type LicenseService = {
   userDefinedFields: any
 }
 
-/** Location is a place: a country, made with the data, or a place below another one. */
+/** Location is a country, which is created with the database, or a place below a country or another place. */
 export type Location = {
   id: number
   type: "Location"
@@ -1964,7 +1964,7 @@ export type Location = {
   userDefinedFields: any
 }
 
-/** LogLevelSettings says what the parts of the manager log, as soon as they are written. Where the command line says it (--log-level) they cannot be changed. */
+/** LogLevelSettings sets the log level of each part of the manager. A change takes effect at once. It is rejected where the command line sets the level (--log-level). */
 export type LogLevelSettings = {
   id: number
   type: "LogLevelSettings"
@@ -2006,7 +2006,7 @@ export type MACAddress = {
   userDefinedFields: any
 }
 
-/** MACPool is a set of hardware addresses, which ranges allow or deny by their options. A hardware address is in one pool at most. */
+/** MACPool is a set of hardware addresses that DHCP ranges allow or deny by their options. A hardware address is in at most one pool. */
 export type MACPool = {
   id: number
   type: "MACPool"
@@ -2017,7 +2017,7 @@ export type MACPool = {
   userDefinedFields: any
 }
 
-/** MXRecord names a mail exchange of a name (RFC 5321). */
+/** MXRecord is a mail exchanger of a name (RFC 5321). */
 export type MXRecord = {
   id: number
   type: "MXRecord"
@@ -2034,7 +2034,7 @@ export type MXRecord = {
   userDefinedFields: any
 }
 
-/** MonitoringSettings says what is watched, and how often. */
+/** MonitoringSettings sets what is monitored, and how often. */
 export type MonitoringSettings = {
   id: number
   type: "MonitoringSettings"
@@ -2046,7 +2046,7 @@ export type MonitoringSettings = {
   userDefinedFields: any
 }
 
-/** NAPTRRecord is a rule that makes one name of another (RFC 3403). */
+/** NAPTRRecord is a rule that rewrites a name (RFC 3403). */
 export type NAPTRRecord = {
   id: number
   type: "NAPTRRecord"
@@ -2067,7 +2067,7 @@ export type NAPTRRecord = {
   userDefinedFields: any
 }
 
-/** NTPService says whom the machine asks for the time. */
+/** NTPService sets the time servers of the machine. */
 export type NTPService = {
   id: number
   type: "NTPService"
@@ -2080,7 +2080,7 @@ export type NTPService = {
   userDefinedFields: any
 }
 
-/** NamingPolicy says how names in views and zones are composed: of its values, one behind the other, and of nothing that its restrictions name. */
+/** NamingPolicy defines the names allowed in views and zones. A name is the concatenation of the policy's values, and must not match its restrictions. */
 export type NamingPolicy = {
   id: number
   type: "NamingPolicy"
@@ -2093,7 +2093,7 @@ export type NamingPolicy = {
   userDefinedFields: any
 }
 
-/** NamingPolicyConnectorValue is text between other parts. */
+/** NamingPolicyConnectorValue is a fixed text between other parts. */
 export type NamingPolicyConnectorValue = {
   id: number
   type: "NamingPolicyConnectorValue"
@@ -2103,7 +2103,7 @@ export type NamingPolicyConnectorValue = {
   userDefinedFields: any
 }
 
-/** NamingPolicyIncrementalValue is a number that counts. A new name with a "#" in its place is given the next one. */
+/** NamingPolicyIncrementalValue is a running number. A new name with "#" in this position gets the next number. */
 export type NamingPolicyIncrementalValue = {
   id: number
   type: "NamingPolicyIncrementalValue"
@@ -2119,7 +2119,7 @@ export type NamingPolicyIncrementalValue = {
   userDefinedFields: any
 }
 
-/** NamingPolicyIntegerValue is a number within bounds. */
+/** NamingPolicyIntegerValue is a number in a range. */
 export type NamingPolicyIntegerValue = {
   id: number
   type: "NamingPolicyIntegerValue"
@@ -2130,7 +2130,7 @@ export type NamingPolicyIntegerValue = {
   userDefinedFields: any
 }
 
-/** NamingPolicyRequiredValue is one of a list of texts. */
+/** NamingPolicyRequiredValue is one of several texts. */
 export type NamingPolicyRequiredValue = {
   id: number
   type: "NamingPolicyRequiredValue"
@@ -2140,7 +2140,7 @@ export type NamingPolicyRequiredValue = {
   userDefinedFields: any
 }
 
-/** NamingPolicyRestriction lists what no name may be or hold. */
+/** NamingPolicyRestriction lists texts that names must not be or contain. */
 export type NamingPolicyRestriction = {
   id: number
   type: "NamingPolicyRestriction"
@@ -2150,7 +2150,7 @@ export type NamingPolicyRestriction = {
   userDefinedFields: any
 }
 
-/** NamingPolicyTextValue is text of some length, or that matches an expression. */
+/** NamingPolicyTextValue is a text with a limited length, or a text that matches a regular expression. */
 export type NamingPolicyTextValue = {
   id: number
   type: "NamingPolicyTextValue"
@@ -2163,7 +2163,7 @@ export type NamingPolicyTextValue = {
   userDefinedFields: any
 }
 
-/** NetworkInterface is the interface of a server. It comes with the server, and is changed through it. */
+/** NetworkInterface is the network interface of a server. It is created, changed and deleted with the server. */
 export type NetworkInterface = {
   id: number
   type: "NetworkInterface"
@@ -2185,7 +2185,7 @@ export type NetworkInterface = {
   userDefinedFields: any
 }
 
-/** NotificationGroup is who is told of events: users and the members of groups, by mail; or the receivers of SNMP traps. */
+/** NotificationGroup receives notifications of events: its users and the members of its groups by mail, or the receivers of SNMP traps. */
 export type NotificationGroup = {
   id: number
   type: "NotificationGroup"
@@ -2222,7 +2222,7 @@ export type OAuthAuthorizationServer = {
   validationMethod: "AUTHORIZATION_SERVER" | "LOCAL"
 }
 
-/** Operation is one change of a transaction. Its name is what the resource is called, behind the change or, where it is gone, before it. */
+/** Operation is the change of one resource in a transaction. Its name is that of the resource after the change or, for a deletion, before it. */
 export type Operation = {
   id: number
   type: "Operation"
@@ -2250,7 +2250,7 @@ export type PasswordPolicySettings = {
   userDefinedFields: any
 }
 
-/** PublishedInterface is how others see a server behind NAT: the name and the addresses that lead to it. */
+/** PublishedInterface is the name and the addresses of a server as seen from the other side of NAT. */
 export type PublishedInterface = {
   id: number
   type: "PublishedInterface"
@@ -2263,7 +2263,7 @@ export type PublishedInterface = {
   userDefinedFields: any
 }
 
-/** QuickDeployment carries what the user who asks for it has changed of the records of a zone, and of the others that its primary server writes. */
+/** QuickDeployment deploys the changes that its user has made to the records of a zone, and of the other zones of the same primary server. */
 export type QuickDeployment = {
   id: number
   type: "QuickDeployment"
@@ -2298,7 +2298,7 @@ export type RADIUSAuthenticator = {
   userDefinedFields: any
 }
 
-/** ResourceImport is a file of resources, which are made and changed as its rows say. */
+/** ResourceImport is an import of a file whose rows create and change resources. */
 export type ResourceImport = {
   id: number
   type: "ResourceImport"
@@ -2328,7 +2328,7 @@ export type ResourceImport = {
   userDefinedFields: any
 }
 
-/** ResourceRecordImport makes records in a zone. */
+/** ResourceRecordImport imports resource records into a zone. */
 export type ResourceRecordImport = {
   id: number
   type: "ResourceRecordImport"
@@ -2353,7 +2353,7 @@ export type ResourceRecordImport = {
   userDefinedFields: any
 }
 
-/** ResourceRecordMove is the moving of a record to another name, and the record of it, as release 9.6 has it. */
+/** ResourceRecordMove moves a record to another name, as in release 9.6. It is kept as a record of the operation. */
 export type ResourceRecordMove = {
   id: number
   type: "ResourceRecordMove"
@@ -2365,7 +2365,7 @@ export type ResourceRecordMove = {
   userDefinedFields: any
 }
 
-/** ResponsePolicy is a list of names and what is answered for them. */
+/** ResponsePolicy is a list of names with a common response. */
 export type ResponsePolicy = {
   id: number
   type: "ResponsePolicy"
@@ -2378,7 +2378,7 @@ export type ResponsePolicy = {
   userDefinedFields: any
 }
 
-/** ResponsePolicyItem is one name of a response policy. */
+/** ResponsePolicyItem is a name in a response policy. */
 export type ResponsePolicyItem = {
   id: number
   type: "ResponsePolicyItem"
@@ -2387,7 +2387,7 @@ export type ResponsePolicyItem = {
   userDefinedFields: any
 }
 
-/** ResponsePolicyItemImport is a file of names for a response policy, one in each line. It starts at once. */
+/** ResponsePolicyItemImport is an import of a file of names into a response policy, one name in each line. It starts at once. */
 export type ResponsePolicyItemImport = {
   id: number
   type: "ResponsePolicyItemImport"
@@ -2410,7 +2410,7 @@ export type ResponsePolicyItemImport = {
   userDefinedFields: any
 }
 
-/** ResponsePolicyZone tells resolvers to answer otherwise for some names. */
+/** ResponsePolicyZone changes the responses of resolvers for some names. */
 export type ResponsePolicyZone = {
   id: number
   type: "ResponsePolicyZone"
@@ -2471,7 +2471,7 @@ export type SAMLServiceProviderSettings = {
   userDefinedFields: any
 }
 
-/** SNMPService answers SNMP, and sends traps. */
+/** SNMPService answers SNMP queries, and sends traps. */
 export type SNMPService = {
   id: number
   type: "SNMPService"
@@ -2493,7 +2493,7 @@ export type SNMPService = {
   userDefinedFields: any
 }
 
-/** SRVRecord names a server of a service (RFC 2782). */
+/** SRVRecord is a server of a service (RFC 2782). */
 export type SRVRecord = {
   id: number
   type: "SRVRecord"
@@ -2512,7 +2512,7 @@ export type SRVRecord = {
   weight: number
 }
 
-/** SSHService lets people in. */
+/** SSHService allows sign-in over SSH. */
 export type SSHService = {
   id: number
   type: "SSHService"
@@ -2539,7 +2539,7 @@ export type SSOEnforcementSettings = {
   userDefinedFields: any
 }
 
-/** SVCBRecord binds a name of any service to where it is given. */
+/** SVCBRecord is the binding of a service of any kind. */
 export type SVCBRecord = {
   id: number
   type: "SVCBRecord"
@@ -2557,7 +2557,7 @@ export type SVCBRecord = {
   userDefinedFields: any
 }
 
-/** SelectiveDeployment carries some records. */
+/** SelectiveDeployment deploys selected records. */
 export type SelectiveDeployment = {
   id: number
   type: "SelectiveDeployment"
@@ -2580,7 +2580,7 @@ export type SelectiveDeployment = {
   userDefinedFields: any
 }
 
-/** Server is a machine that answers for names, or gives out addresses. */
+/** Server is a machine that serves DNS or DHCP. */
 export type Server = {
   id: number
   type: "Server"
@@ -2631,7 +2631,7 @@ export type Server = {
   username: string | null
 }
 
-/** ServerFile is a file of a server; none is shown. */
+/** ServerFile is a file of a server; the collection is always empty. */
 export type ServerFile = {
   id: number
   type: "ServerFile"
@@ -2645,7 +2645,7 @@ export type ServerFile = {
   userDefinedFields: any
 }
 
-/** ServerGroup is a label of servers that carries their options, and that is deployed to as one. */
+/** ServerGroup is a group of servers that share options and are deployed together. */
 export type ServerGroup = {
   id: number
   type: "ServerGroup"
@@ -2657,7 +2657,7 @@ export type ServerGroup = {
   userDefinedFields: any
 }
 
-/** ServerGroupInterface is the interface of a group whose servers write the same zones; there are no such groups. */
+/** ServerGroupInterface is the interface of a group whose servers write the same zones; such groups do not exist. */
 export type ServerGroupInterface = {
   id: number
   type: "ServerGroupInterface"
@@ -2667,7 +2667,7 @@ export type ServerGroupInterface = {
   userDefinedFields: any
 }
 
-/** ServerLog is a log of a server; those of service points are shown by the fleet. */
+/** ServerLog is a log of a server. The collection is always empty; the fleet shows the logs of service points. */
 export type ServerLog = {
   id: number
   type: "ServerLog"
@@ -2678,7 +2678,7 @@ export type ServerLog = {
   userDefinedFields: any
 }
 
-/** ServerPatch is a patch for servers; none is taken. */
+/** ServerPatch is a patch for servers; every patch is rejected. */
 export type ServerPatch = {
   id: number
   type: "ServerPatch"
@@ -2688,7 +2688,7 @@ export type ServerPatch = {
   userDefinedFields: any
 }
 
-/** ServerPatchApplication is the patching of a server. */
+/** ServerPatchApplication is the application of a patch to a server; every one is rejected. */
 export type ServerPatchApplication = {
   id: number
   type: "ServerPatchApplication"
@@ -2700,7 +2700,7 @@ export type ServerPatchApplication = {
   version: string | null
 }
 
-/** StartOfAuthority is what the SOA records of zones say: a list of time to live, primary server, mail address, serial (auto, date or a number), refresh, retry, expire and minimum; null in it is the default. */
+/** StartOfAuthority sets the contents of the SOA records of zones. Its value is a list of eight: time to live, primary server, mail address, serial (auto, date or a number), refresh, retry, expire and minimum. A null entry means the default. */
 export type StartOfAuthority = {
   id: number
   type: "StartOfAuthority"
@@ -2715,7 +2715,7 @@ export type StartOfAuthority = {
   value: any
 }
 
-/** StartOfAuthorityDefinition is what is said of the start of authority of zones. */
+/** StartOfAuthorityDefinition defines the start of authority of zones. */
 export type StartOfAuthorityDefinition = {
   id: number
   type: "StartOfAuthorityDefinition"
@@ -2754,7 +2754,7 @@ export type Status = {
   version: string
 }
 
-/** SyslogService sends what the machine logs. */
+/** SyslogService sends the log of the machine to syslog servers. */
 export type SyslogService = {
   id: number
   type: "SyslogService"
@@ -2767,7 +2767,7 @@ export type SyslogService = {
   userDefinedFields: any
 }
 
-/** SystemLog is a log of the manager that answers: what it logs, and the access log and the audit log where it keeps them. It is fetched as it is (application/octet-stream). */
+/** SystemLog is a log of the manager that answers the request: its own log, or the access log or audit log if these are written to files. Its content is downloaded as application/octet-stream. */
 export type SystemLog = {
   id: number
   type: "SystemLog"
@@ -2778,7 +2778,7 @@ export type SystemLog = {
   userDefinedFields: any
 }
 
-/** SystemSettings says what the manager is. */
+/** SystemSettings describes the manager itself. */
 export type SystemSettings = {
   id: number
   type: "SystemSettings"
@@ -2810,7 +2810,7 @@ export type TACACSPlusAuthenticator = {
   userDefinedFields: any
 }
 
-/** TFTPDeploymentRole says which server gives out the files of a TFTP group. */
+/** TFTPDeploymentRole assigns the server that serves the files of a TFTP group. */
 export type TFTPDeploymentRole = {
   id: number
   type: "TFTPDeploymentRole"
@@ -2822,7 +2822,7 @@ export type TFTPDeploymentRole = {
   userDefinedFields: any
 }
 
-/** TFTPFile is a file, which is sent and fetched as it is (multipart/form-data, application/octet-stream). */
+/** TFTPFile is a file. It is uploaded as multipart/form-data and downloaded as application/octet-stream. */
 export type TFTPFile = {
   id: number
   type: "TFTPFile"
@@ -2837,7 +2837,7 @@ export type TFTPFile = {
   version: string | null
 }
 
-/** TFTPFolder holds files and folders. */
+/** TFTPFolder is a folder of files and folders. */
 export type TFTPFolder = {
   id: number
   type: "TFTPFolder"
@@ -2847,7 +2847,7 @@ export type TFTPFolder = {
   userDefinedFields: any
 }
 
-/** TFTPGroup holds the files that machines load when they start. */
+/** TFTPGroup is a group of files that machines download when they start. */
 export type TFTPGroup = {
   id: number
   type: "TFTPGroup"
@@ -2857,7 +2857,7 @@ export type TFTPGroup = {
   userDefinedFields: any
 }
 
-/** TSIGKey is a key that servers and clients sign messages with (RFC 8945). Its secret is shown once: in the answer to who made it. */
+/** TSIGKey is a key that servers and clients use to sign messages (RFC 8945). Only the response to the request that created the secret contains it. */
 export type TSIGKey = {
   id: number
   type: "TSIGKey"
@@ -2873,7 +2873,7 @@ export type TSIGKey = {
   userDefinedFields: any
 }
 
-/** TXTRecord holds text (RFC 1035 section 3.3.14). */
+/** TXTRecord is a text (RFC 1035 section 3.3.14). */
 export type TXTRecord = {
   id: number
   type: "TXTRecord"
@@ -2889,7 +2889,7 @@ export type TXTRecord = {
   userDefinedFields: any
 }
 
-/** Tag is a label for anything: below a group, or below another tag. */
+/** Tag is a label for any resource. It is in a tag group or below another tag. */
 export type Tag = {
   id: number
   type: "Tag"
@@ -2898,7 +2898,7 @@ export type Tag = {
   userDefinedFields: any
 }
 
-/** TagGroup holds tags of one kind, such as sites or owners. */
+/** TagGroup is a group of tags of one kind, such as sites or owners. */
 export type TagGroup = {
   id: number
   type: "TagGroup"
@@ -2907,7 +2907,7 @@ export type TagGroup = {
   userDefinedFields: any
 }
 
-/** Task is something that a user has to do. */
+/** Task is an entry in a user's to-do list. */
 export type Task = {
   id: number
   type: "Task"
@@ -2938,7 +2938,7 @@ export type Token = {
   user: string
 }
 
-/** Transaction is one change, as the history keeps it: all of it happened, at one moment. */
+/** Transaction is one change in the history. All of its operations were committed together. */
 export type Transaction = {
   id: number
   type: "Transaction"
@@ -2961,7 +2961,7 @@ export type Transaction = {
   userDefinedFields: any
 }
 
-/** TrustRelationship is the trust in another manager, which a database is copied to. */
+/** TrustRelationship is the trust in another manager that the database is replicated to. */
 export type TrustRelationship = {
   id: number
   type: "TrustRelationship"
@@ -2975,7 +2975,7 @@ export type TrustRelationship = {
   username?: string
 }
 
-/** URIRecord is an address of the web for a name (RFC 7553). */
+/** URIRecord is a URI for a name (RFC 7553). */
 export type URIRecord = {
   id: number
   type: "URIRecord"
@@ -3014,7 +3014,7 @@ export type User = {
   x509Required: boolean
 }
 
-/** UserDefinedFieldDefinition defines a field of one's own that resources of a type have. */
+/** UserDefinedFieldDefinition defines a user-defined field of the resources of a type. */
 export type UserDefinedFieldDefinition = {
   id: number
   type: "UserDefinedFieldDefinition"
@@ -3032,7 +3032,7 @@ export type UserDefinedFieldDefinition = {
   validationProperties: any
 }
 
-/** UserDefinedLink is a link between two resources. It is shown as the resource at its other end. */
+/** UserDefinedLink is a link between two resources. The API shows it as the resource at its other end. */
 export type UserDefinedLink = {
   id: number
   type: "UserDefinedLink"
@@ -3045,7 +3045,7 @@ export type UserDefinedLink = {
   userDefinedFields: any
 }
 
-/** UserDefinedLinkDefinition defines a link of one's own between resources. */
+/** UserDefinedLinkDefinition defines a kind of link between resources. */
 export type UserDefinedLinkDefinition = {
   id: number
   type: "UserDefinedLinkDefinition"
@@ -3058,7 +3058,7 @@ export type UserDefinedLinkDefinition = {
   userDefinedFields: any
 }
 
-/** UserDefinedLinkedResource is the resource at the other end of a link, and what is said of the link. */
+/** UserDefinedLinkedResource is the resource at the other end of a link, with the description and definition of the link. */
 export type UserDefinedLinkedResource = {
   id: number
   type: "UserDefinedLinkedResource"
@@ -3106,7 +3106,7 @@ export type UserSession = {
   username?: string
 }
 
-/** ValidationDeployment checks what a server is to have, and carries nothing. */
+/** ValidationDeployment checks the content of a server, and deploys nothing. */
 export type ValidationDeployment = {
   id: number
   type: "ValidationDeployment"
@@ -3125,7 +3125,7 @@ export type ValidationDeployment = {
   userDefinedFields: any
 }
 
-/** VendorProfile is a maker of DHCP clients: what they call themselves in option 60, and which options are theirs. */
+/** VendorProfile is a vendor of DHCP clients: the identifier that its clients send in option 60, and its options. */
 export type VendorProfile = {
   id: number
   type: "VendorProfile"
@@ -3136,7 +3136,7 @@ export type VendorProfile = {
   userDefinedFields: any
 }
 
-/** View is a namespace of DNS within a configuration: the same name may mean another thing in another view. */
+/** View is a DNS namespace within a configuration. The same name may have different records in different views. */
 export type View = {
   id: number
   type: "View"
@@ -3151,7 +3151,7 @@ export type View = {
   userDefinedFields: any
 }
 
-/** WebAccessSettings says how the manager's APIs are reached, which is said when it is started. */
+/** WebAccessSettings describes how the manager serves its APIs. The command line sets this when the manager starts. */
 export type WebAccessSettings = {
   id: number
   type: "WebAccessSettings"
@@ -3169,7 +3169,7 @@ export type WebAccessSettings = {
   userDefinedFields: any
 }
 
-/** Webhook sends what changes to a program that listens at a URL. */
+/** Webhook sends changes to a program that listens at a URL. */
 export type Webhook = {
   id: number
   type: "Webhook"
@@ -3187,7 +3187,7 @@ export type Webhook = {
   userDefinedFields: any
 }
 
-/** WorkflowRequest is a change that somebody asked for, and others approve. */
+/** WorkflowRequest is a requested change that other users approve or deny. */
 export type WorkflowRequest = {
   id: number
   type: "WorkflowRequest"
@@ -3228,7 +3228,7 @@ export type X509Authenticator = {
   userDefinedFields: any
 }
 
-/** Zone is a DNS zone within a view, below the view or below another zone. */
+/** Zone is a DNS zone in a view or below another zone. */
 export type Zone = {
   id: number
   type: "Zone"
@@ -3246,7 +3246,7 @@ export type Zone = {
   view: Ref | null
 }
 
-/** ZoneImport makes zones in a view. */
+/** ZoneImport imports zones into a view. */
 export type ZoneImport = {
   id: number
   type: "ZoneImport"
@@ -3271,7 +3271,7 @@ export type ZoneImport = {
   userDefinedFields: any
 }
 
-/** ZoneMove is the moving of a zone to another name, and the record of it, as release 9.6 has it. */
+/** ZoneMove moves a zone to another name, as in release 9.6. It is kept as a record of the operation. */
 export type ZoneMove = {
   id: number
   type: "ZoneMove"
@@ -3283,7 +3283,7 @@ export type ZoneMove = {
   userDefinedFields: any
 }
 
-/** ZoneSigningKey is a key that the records of a signed zone are signed with (RFC 6781). */
+/** ZoneSigningKey is a key that signs the records of a zone (RFC 6781). */
 export type ZoneSigningKey = {
   id: number
   type: "ZoneSigningKey"
@@ -3308,7 +3308,7 @@ export type ZoneSigningKey = {
   userDefinedFields: any
 }
 
-/** ZoneTemplate holds records that zones are to have. */
+/** ZoneTemplate contains records for zones. */
 export type ZoneTemplate = {
   id: number
   type: "ZoneTemplate"
@@ -3318,7 +3318,7 @@ export type ZoneTemplate = {
   userDefinedFields: any
 }
 
-/** ZoneTemplateApplication is the applying of zone templates to zones, and the record of it. */
+/** ZoneTemplateApplication applies zone templates to zones. It is kept as a record of the operation. */
 export type ZoneTemplateApplication = {
   id: number
   type: "ZoneTemplateApplication"

@@ -14,7 +14,7 @@ ACL = TypedDict("ACL", {
     "predefined": bool,
     "matchElements": List[str],
 }, total=False)
-ACL.__doc__ = "ACL is an access control list of name servers: who may ask, transfer, notify or update. The first element that matches decides."
+ACL.__doc__ = "ACL is an access control list of name servers for queries, transfers, notifies or updates. The first matching element decides."
 
 
 AccessRight = TypedDict("AccessRight", {
@@ -79,7 +79,7 @@ AddressManagerServer = TypedDict("AddressManagerServer", {
     "enrollmentPercentComplete": Optional[int],
     "replicationLatency": Optional[str],
 }, total=False)
-AddressManagerServer.__doc__ = "AddressManagerServer is a machine that the database is copied to."
+AddressManagerServer.__doc__ = "AddressManagerServer is a machine to replicate the database to."
 
 
 AdministrativeAccessRight = TypedDict("AdministrativeAccessRight", {
@@ -106,7 +106,7 @@ AliasRecord = TypedDict("AliasRecord", {
     "recordType": Optional[str],
     "linkedRecord": Dict[str, Any],
 }, total=False)
-AliasRecord.__doc__ = "AliasRecord is another name for a record: a CNAME."
+AliasRecord.__doc__ = "AliasRecord is an alias for another record (CNAME)."
 
 
 AnycastService = TypedDict("AnycastService", {
@@ -120,7 +120,7 @@ AnycastService = TypedDict("AnycastService", {
     "addresses": List[str],
     "routing": Optional[Dict[str, Any]],
 }, total=False)
-AnycastService.__doc__ = "AnycastService tells routers of addresses that the server answers at."
+AnycastService.__doc__ = "AnycastService announces addresses of the server to routers."
 
 
 AuditDataSettings = TypedDict("AuditDataSettings", {
@@ -135,7 +135,7 @@ AuditDataSettings = TypedDict("AuditDataSettings", {
     "exportEnabled": bool,
     "destination": Optional[Dict[str, Any]],
 }, total=False)
-AuditDataSettings.__doc__ = "AuditDataSettings says how long what happened is kept."
+AuditDataSettings.__doc__ = "AuditDataSettings sets how long the history and events are kept."
 
 
 Configuration = TypedDict("Configuration", {
@@ -165,7 +165,7 @@ Configuration = TypedDict("Configuration", {
     "fourEyesTypes": List[str],
     "keyAutoRegenerationEnabled": bool,
 }, total=False)
-Configuration.__doc__ = "Configuration is the top of a network's data: address space and names of two configurations never meet."
+Configuration.__doc__ = "Configuration is the top of the address and name hierarchy. Configurations are independent of each other: their address space and names do not conflict."
 
 
 DHCPActivityService = TypedDict("DHCPActivityService", {
@@ -181,7 +181,7 @@ DHCPActivityService = TypedDict("DHCPActivityService", {
     "dhcpv4Enabled": bool,
     "dhcpv6Enabled": bool,
 }, total=False)
-DHCPActivityService.__doc__ = "DHCPActivityService sends what DHCP servers do."
+DHCPActivityService.__doc__ = "DHCPActivityService sends the activity of DHCP servers."
 
 
 DHCPAlertSettings = TypedDict("DHCPAlertSettings", {
@@ -193,7 +193,7 @@ DHCPAlertSettings = TypedDict("DHCPAlertSettings", {
     "highWaterMark": Optional[int],
     "pollingInterval": Optional[str],
 }, total=False)
-DHCPAlertSettings.__doc__ = "DHCPAlertSettings says when the usage of DHCP ranges is an event; DHCP is not served yet."
+DHCPAlertSettings.__doc__ = "DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet, because DHCP is not served."
 
 
 DHCPClientIdentifier = TypedDict("DHCPClientIdentifier", {
@@ -204,7 +204,7 @@ DHCPClientIdentifier = TypedDict("DHCPClientIdentifier", {
     "configuration": Optional[Dict[str, Any]],
     "uid": Any,
 }, total=False)
-DHCPClientIdentifier.__doc__ = "DHCPClientIdentifier is what a DHCPv4 client calls itself (RFC 2132 section 9.14)."
+DHCPClientIdentifier.__doc__ = "DHCPClientIdentifier is the identifier that a DHCPv4 client sends (RFC 2132 section 9.14)."
 
 
 DHCPDeploymentRole = TypedDict("DHCPDeploymentRole", {
@@ -218,7 +218,7 @@ DHCPDeploymentRole = TypedDict("DHCPDeploymentRole", {
     "resource": Optional[Dict[str, Any]],
     "roleInterfaces": Optional[List[Dict[str, Any]]],
 }, total=False)
-DHCPDeploymentRole.__doc__ = "DHCPDeploymentRole says which interface gives out the addresses of a block or network, and which one takes over from it."
+DHCPDeploymentRole.__doc__ = "DHCPDeploymentRole assigns the interfaces that serve the addresses of a block or network: a primary one and an optional failover peer."
 
 
 DHCPForwardZone = TypedDict("DHCPForwardZone", {
@@ -235,7 +235,7 @@ DHCPForwardZone = TypedDict("DHCPForwardZone", {
     "zone": Optional[Dict[str, Any]],
     "zoneAbsoluteName": Optional[str],
 }, total=False)
-DHCPForwardZone.__doc__ = "DHCPForwardZone says where the names of clients in a zone are updated."
+DHCPForwardZone.__doc__ = "DHCPForwardZone defines the servers for updates of client names in a zone."
 
 
 DHCPReverseZone = TypedDict("DHCPReverseZone", {
@@ -252,7 +252,7 @@ DHCPReverseZone = TypedDict("DHCPReverseZone", {
     "prefix": Optional[Dict[str, Any]],
     "prefixRange": Optional[str],
 }, total=False)
-DHCPReverseZone.__doc__ = "DHCPReverseZone says where the names of addresses in a prefix are updated."
+DHCPReverseZone.__doc__ = "DHCPReverseZone defines the servers for updates of the names of addresses in a prefix."
 
 
 DHCPStatisticsService = TypedDict("DHCPStatisticsService", {
@@ -268,7 +268,7 @@ DHCPStatisticsService = TypedDict("DHCPStatisticsService", {
     "dhcpv4Enabled": bool,
     "dhcpv6Enabled": bool,
 }, total=False)
-DHCPStatisticsService.__doc__ = "DHCPStatisticsService sends figures of DHCP servers."
+DHCPStatisticsService.__doc__ = "DHCPStatisticsService sends statistics of DHCP servers."
 
 
 DHCPUniqueIdentifier = TypedDict("DHCPUniqueIdentifier", {
@@ -279,7 +279,7 @@ DHCPUniqueIdentifier = TypedDict("DHCPUniqueIdentifier", {
     "configuration": Optional[Dict[str, Any]],
     "duid": str,
 }, total=False)
-DHCPUniqueIdentifier.__doc__ = "DHCPUniqueIdentifier is what a DHCPv6 client calls itself: its DUID (RFC 8415 section 11)."
+DHCPUniqueIdentifier.__doc__ = "DHCPUniqueIdentifier is the DUID that a DHCPv6 client sends (RFC 8415 section 11)."
 
 
 DHCPVendorOption = TypedDict("DHCPVendorOption", {
@@ -294,7 +294,7 @@ DHCPVendorOption = TypedDict("DHCPVendorOption", {
     "resource": Optional[Dict[str, Any]],
     "definition": Dict[str, Any],
 }, total=False)
-DHCPVendorOption.__doc__ = "DHCPVendorOption is an option of a vendor's own, which the vendor's clients are sent within option 43."
+DHCPVendorOption.__doc__ = "DHCPVendorOption is an option of a vendor, which is sent to the vendor's clients within option 43."
 
 
 DHCPVendorOptionDefinition = TypedDict("DHCPVendorOptionDefinition", {
@@ -308,7 +308,7 @@ DHCPVendorOptionDefinition = TypedDict("DHCPVendorOptionDefinition", {
     "description": str,
     "valueFormat": Any,
 }, total=False)
-DHCPVendorOptionDefinition.__doc__ = "DHCPVendorOptionDefinition is an option of a vendor's own, a part of option 43."
+DHCPVendorOptionDefinition.__doc__ = "DHCPVendorOptionDefinition defines an option of a vendor, which is a part of option 43."
 
 
 DHCPZoneGroup = TypedDict("DHCPZoneGroup", {
@@ -318,7 +318,7 @@ DHCPZoneGroup = TypedDict("DHCPZoneGroup", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "configuration": Optional[Dict[str, Any]],
 }, total=False)
-DHCPZoneGroup.__doc__ = "DHCPZoneGroup says to a group of DHCP servers where the names of their clients go, and how that is signed."
+DHCPZoneGroup.__doc__ = "DHCPZoneGroup defines for a group of DHCP servers where the names of clients are updated in DNS, and how the updates are signed."
 
 
 DHCPv4ClientClass = TypedDict("DHCPv4ClientClass", {
@@ -333,7 +333,7 @@ DHCPv4ClientClass = TypedDict("DHCPv4ClientClass", {
     "matchLength": Optional[int],
     "matchExpression": Optional[str],
 }, total=False)
-DHCPv4ClientClass.__doc__ = "DHCPv4ClientClass is a class of DHCPv4 clients: those of whom a part of what they send, or an expression, is alike."
+DHCPv4ClientClass.__doc__ = "DHCPv4ClientClass is a class of DHCPv4 clients. Clients belong to it by a part of an option that they send, or by an expression."
 
 
 DHCPv4ClientOption = TypedDict("DHCPv4ClientOption", {
@@ -348,7 +348,7 @@ DHCPv4ClientOption = TypedDict("DHCPv4ClientOption", {
     "resource": Optional[Dict[str, Any]],
     "definition": Optional[Dict[str, Any]],
 }, total=False)
-DHCPv4ClientOption.__doc__ = "DHCPv4ClientOption is an option that DHCPv4 clients are sent."
+DHCPv4ClientOption.__doc__ = "DHCPv4ClientOption is an option that is sent to DHCPv4 clients."
 
 
 DHCPv4ClientOptionDefinition = TypedDict("DHCPv4ClientOptionDefinition", {
@@ -363,7 +363,7 @@ DHCPv4ClientOptionDefinition = TypedDict("DHCPv4ClientOptionDefinition", {
     "valueFormat": Any,
     "otherNames": Optional[List[str]],
 }, total=False)
-DHCPv4ClientOptionDefinition.__doc__ = "DHCPv4ClientOptionDefinition is an option that a DHCPv4 server sends to clients."
+DHCPv4ClientOptionDefinition.__doc__ = "DHCPv4ClientOptionDefinition defines an option that a DHCPv4 server sends to clients."
 
 
 DHCPv4CustomClientOptionDefinition = TypedDict("DHCPv4CustomClientOptionDefinition", {
@@ -377,7 +377,7 @@ DHCPv4CustomClientOptionDefinition = TypedDict("DHCPv4CustomClientOptionDefiniti
     "description": str,
     "valueFormat": Any,
 }, total=False)
-DHCPv4CustomClientOptionDefinition.__doc__ = "DHCPv4CustomClientOptionDefinition is an option of one's own that a DHCPv4 server sends to clients."
+DHCPv4CustomClientOptionDefinition.__doc__ = "DHCPv4CustomClientOptionDefinition defines a custom option that a DHCPv4 server sends to clients."
 
 
 DHCPv4Lease = TypedDict("DHCPv4Lease", {
@@ -391,7 +391,7 @@ DHCPv4Lease = TypedDict("DHCPv4Lease", {
     "leaseDateTime": Optional[str],
     "leaseExpirationDateTime": Optional[str],
 }, total=False)
-DHCPv4Lease.__doc__ = "DHCPv4Lease is an IPv4 address that a server gave to a client for a time."
+DHCPv4Lease.__doc__ = "DHCPv4Lease is the lease of an IPv4 address to a client."
 
 
 DHCPv4RawOption = TypedDict("DHCPv4RawOption", {
@@ -434,7 +434,7 @@ DHCPv4ServiceOptionDefinition = TypedDict("DHCPv4ServiceOptionDefinition", {
     "valueFormat": Any,
     "otherNames": Optional[List[str]],
 }, total=False)
-DHCPv4ServiceOptionDefinition.__doc__ = "DHCPv4ServiceOptionDefinition is a setting of a DHCPv4 server."
+DHCPv4ServiceOptionDefinition.__doc__ = "DHCPv4ServiceOptionDefinition defines a setting of a DHCPv4 server."
 
 
 DHCPv4Subclass = TypedDict("DHCPv4Subclass", {
@@ -446,7 +446,7 @@ DHCPv4Subclass = TypedDict("DHCPv4Subclass", {
     "description": Optional[str],
     "value": str,
 }, total=False)
-DHCPv4Subclass.__doc__ = "DHCPv4Subclass is the clients of a class that sent one value."
+DHCPv4Subclass.__doc__ = "DHCPv4Subclass contains the clients of a class that send a specific value."
 
 
 DHCPv6ClientOption = TypedDict("DHCPv6ClientOption", {
@@ -461,7 +461,7 @@ DHCPv6ClientOption = TypedDict("DHCPv6ClientOption", {
     "resource": Optional[Dict[str, Any]],
     "definition": Optional[Dict[str, Any]],
 }, total=False)
-DHCPv6ClientOption.__doc__ = "DHCPv6ClientOption is an option that DHCPv6 clients are sent."
+DHCPv6ClientOption.__doc__ = "DHCPv6ClientOption is an option that is sent to DHCPv6 clients."
 
 
 DHCPv6ClientOptionDefinition = TypedDict("DHCPv6ClientOptionDefinition", {
@@ -476,7 +476,7 @@ DHCPv6ClientOptionDefinition = TypedDict("DHCPv6ClientOptionDefinition", {
     "valueFormat": Any,
     "otherNames": Optional[List[str]],
 }, total=False)
-DHCPv6ClientOptionDefinition.__doc__ = "DHCPv6ClientOptionDefinition is an option that a DHCPv6 server sends to clients."
+DHCPv6ClientOptionDefinition.__doc__ = "DHCPv6ClientOptionDefinition defines an option that a DHCPv6 server sends to clients."
 
 
 DHCPv6Lease = TypedDict("DHCPv6Lease", {
@@ -490,7 +490,7 @@ DHCPv6Lease = TypedDict("DHCPv6Lease", {
     "leaseDateTime": Optional[str],
     "leaseExpirationDateTime": Optional[str],
 }, total=False)
-DHCPv6Lease.__doc__ = "DHCPv6Lease is an IPv6 address that a server gave to a client for a time."
+DHCPv6Lease.__doc__ = "DHCPv6Lease is the lease of an IPv6 address to a client."
 
 
 DHCPv6RawOption = TypedDict("DHCPv6RawOption", {
@@ -533,7 +533,7 @@ DHCPv6ServiceOptionDefinition = TypedDict("DHCPv6ServiceOptionDefinition", {
     "valueFormat": Any,
     "otherNames": Optional[List[str]],
 }, total=False)
-DHCPv6ServiceOptionDefinition.__doc__ = "DHCPv6ServiceOptionDefinition is a setting of a DHCPv6 server."
+DHCPv6ServiceOptionDefinition.__doc__ = "DHCPv6ServiceOptionDefinition defines a setting of a DHCPv6 server."
 
 
 DNSActivityService = TypedDict("DNSActivityService", {
@@ -548,7 +548,7 @@ DNSActivityService = TypedDict("DNSActivityService", {
     "maxBufferedEvents": int,
     "filters": List[Dict[str, Any]],
 }, total=False)
-DNSActivityService.__doc__ = "DNSActivityService sends what name servers are asked, and answer."
+DNSActivityService.__doc__ = "DNSActivityService sends the queries and responses of name servers."
 
 
 DNSDeploymentRole = TypedDict("DNSDeploymentRole", {
@@ -564,7 +564,7 @@ DNSDeploymentRole = TypedDict("DNSDeploymentRole", {
     "resource": Optional[Dict[str, Any]],
     "roleInterfaces": Optional[List[Dict[str, Any]]],
 }, total=False)
-DNSDeploymentRole.__doc__ = "DNSDeploymentRole says which interfaces answer for a view, a zone, or the reverse zones of a block or network, and as what."
+DNSDeploymentRole.__doc__ = "DNSDeploymentRole assigns interfaces to a view, a zone, or the reverse zones of a block or network, with the role of their servers."
 
 
 DNSMove = TypedDict("DNSMove", {
@@ -574,7 +574,7 @@ DNSMove = TypedDict("DNSMove", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "absoluteName": str,
 }, total=False)
-DNSMove.__doc__ = "DNSMove is the moving of a zone or record to another name, and the record of it."
+DNSMove.__doc__ = "DNSMove moves a zone or record to another name. It is kept as a record of the operation."
 
 
 DNSOption = TypedDict("DNSOption", {
@@ -604,7 +604,7 @@ DNSOptionDefinition = TypedDict("DNSOptionDefinition", {
     "valueFormat": Any,
     "otherNames": Optional[List[str]],
 }, total=False)
-DNSOptionDefinition.__doc__ = "DNSOptionDefinition is a setting of a name server."
+DNSOptionDefinition.__doc__ = "DNSOptionDefinition defines a setting of a name server."
 
 
 DNSRawOption = TypedDict("DNSRawOption", {
@@ -628,7 +628,7 @@ DNSResolverService = TypedDict("DNSResolverService", {
     "serverVersion": Optional[str],
     "servers": List[str],
 }, total=False)
-DNSResolverService.__doc__ = "DNSResolverService says whom the machine itself asks for names."
+DNSResolverService.__doc__ = "DNSResolverService sets the name servers that the machine itself queries."
 
 
 DNSSECSigningPolicy = TypedDict("DNSSECSigningPolicy", {
@@ -657,7 +657,7 @@ DNSSECSigningPolicy = TypedDict("DNSSECSigningPolicy", {
     "keySigningKeySigningPeriod": Optional[str],
     "keySigningKeyProtectionType": Optional[Literal["MODULE"]],
 }, total=False)
-DNSSECSigningPolicy.__doc__ = "DNSSECSigningPolicy says how zones are signed: with which keys, for how long, and how keys follow each other."
+DNSSECSigningPolicy.__doc__ = "DNSSECSigningPolicy defines the keys and signatures of signed zones: algorithms, validity periods and key rollover."
 
 
 DNSStatisticsService = TypedDict("DNSStatisticsService", {
@@ -672,7 +672,7 @@ DNSStatisticsService = TypedDict("DNSStatisticsService", {
     "maxBufferedEvents": int,
     "pollingInterval": str,
 }, total=False)
-DNSStatisticsService.__doc__ = "DNSStatisticsService sends figures of name servers."
+DNSStatisticsService.__doc__ = "DNSStatisticsService sends statistics of name servers."
 
 
 DatabaseBackupFile = TypedDict("DatabaseBackupFile", {
@@ -686,7 +686,7 @@ DatabaseBackupFile = TypedDict("DatabaseBackupFile", {
     "place": Optional[str],
     "sent": bool,
 }, total=False)
-DatabaseBackupFile.__doc__ = "DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, or that it was sent to, which portolan restore takes. It is sent and fetched as it is (multipart/form-data, application/octet-stream)."
+DatabaseBackupFile.__doc__ = "DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it or received it. portolan restore reads it. It is uploaded and downloaded unchanged (multipart/form-data, application/octet-stream)."
 
 
 DatabaseBackupSchedule = TypedDict("DatabaseBackupSchedule", {
@@ -722,7 +722,7 @@ DatabaseLog = TypedDict("DatabaseLog", {
     "size": Optional[int],
     "modificationDateTime": Optional[str],
 }, total=False)
-DatabaseLog.__doc__ = "DatabaseLog is a log of the database; it has none of its own: the manager's log has what is to be said."
+DatabaseLog.__doc__ = "DatabaseLog is a log of the database. There are none: all messages are in the manager's log."
 
 
 DenyMACPool = TypedDict("DenyMACPool", {
@@ -733,7 +733,7 @@ DenyMACPool = TypedDict("DenyMACPool", {
     "configuration": Optional[Dict[str, Any]],
     "instantDeploymentEnabled": bool,
 }, total=False)
-DenyMACPool.__doc__ = "DenyMACPool is the set of hardware addresses that get no address anywhere. Every configuration has one."
+DenyMACPool.__doc__ = "DenyMACPool is the set of hardware addresses that no range serves. Every configuration has one."
 
 
 DeploymentRoleMove = TypedDict("DeploymentRoleMove", {
@@ -746,7 +746,7 @@ DeploymentRoleMove = TypedDict("DeploymentRoleMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-DeploymentRoleMove.__doc__ = "DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it."
+DeploymentRoleMove.__doc__ = "DeploymentRoleMove moves the roles of a server to another interface, and is the record of the move."
 
 
 DeploymentSchedule = TypedDict("DeploymentSchedule", {
@@ -777,7 +777,7 @@ Device = TypedDict("Device", {
     "deviceType": Optional[Dict[str, Any]],
     "deviceSubtype": Optional[Dict[str, Any]],
 }, total=False)
-Device.__doc__ = "Device is a box that addresses belong to."
+Device.__doc__ = "Device is a machine that has addresses."
 
 
 DeviceSubtype = TypedDict("DeviceSubtype", {
@@ -786,7 +786,7 @@ DeviceSubtype = TypedDict("DeviceSubtype", {
     "name": str,
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
 }, total=False)
-DeviceSubtype.__doc__ = "DeviceSubtype is a kind of devices within another one, such as a model of a maker."
+DeviceSubtype.__doc__ = "DeviceSubtype is a more specific kind of device, such as a model of a manufacturer."
 
 
 DeviceType = TypedDict("DeviceType", {
@@ -795,7 +795,7 @@ DeviceType = TypedDict("DeviceType", {
     "name": str,
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
 }, total=False)
-DeviceType.__doc__ = "DeviceType is a maker or a kind of devices."
+DeviceType.__doc__ = "DeviceType is a manufacturer or a kind of device."
 
 
 DifferentialDeployment = TypedDict("DifferentialDeployment", {
@@ -814,7 +814,7 @@ DifferentialDeployment = TypedDict("DifferentialDeployment", {
     "creationDateTime": Optional[str],
     "service": Literal["DHCPv4", "DHCPv6", "DNS", "TFTP"],
 }, total=False)
-DifferentialDeployment.__doc__ = "DifferentialDeployment carries what has changed of the records of a server's zones since the deployment before."
+DifferentialDeployment.__doc__ = "DifferentialDeployment deploys the changes of the records in a server's zones since the last deployment."
 
 
 DiscoveredARPEntry = TypedDict("DiscoveredARPEntry", {
@@ -827,7 +827,7 @@ DiscoveredARPEntry = TypedDict("DiscoveredARPEntry", {
     "macAddress": Optional[str],
     "interface": Optional[Dict[str, Any]],
 }, total=False)
-DiscoveredARPEntry.__doc__ = "DiscoveredARPEntry is who a router says has an address."
+DiscoveredARPEntry.__doc__ = "DiscoveredARPEntry is an entry in the ARP table of a router."
 
 
 DiscoveredHost = TypedDict("DiscoveredHost", {
@@ -840,7 +840,7 @@ DiscoveredHost = TypedDict("DiscoveredHost", {
     "macAddress": Optional[str],
     "interface": Optional[Dict[str, Any]],
 }, total=False)
-DiscoveredHost.__doc__ = "DiscoveredHost is a host that answers."
+DiscoveredHost.__doc__ = "DiscoveredHost is a host that answered."
 
 
 DiscoveredInterface = TypedDict("DiscoveredInterface", {
@@ -869,7 +869,7 @@ DiscoveredMACAddress = TypedDict("DiscoveredMACAddress", {
     "portMode": Optional[Literal["TRUNK", "ACCESS"]],
     "interface": Optional[Dict[str, Any]],
 }, total=False)
-DiscoveredMACAddress.__doc__ = "DiscoveredMACAddress is a hardware address that a switch has seen."
+DiscoveredMACAddress.__doc__ = "DiscoveredMACAddress is a hardware address that a switch has learned."
 
 
 DiscoveredNetwork = TypedDict("DiscoveredNetwork", {
@@ -881,7 +881,7 @@ DiscoveredNetwork = TypedDict("DiscoveredNetwork", {
     "range": Optional[str],
     "interface": Optional[Dict[str, Any]],
 }, total=False)
-DiscoveredNetwork.__doc__ = "DiscoveredNetwork is a network that a router has."
+DiscoveredNetwork.__doc__ = "DiscoveredNetwork is a network that is attached to a router."
 
 
 DiscoveredRouter = TypedDict("DiscoveredRouter", {
@@ -893,7 +893,7 @@ DiscoveredRouter = TypedDict("DiscoveredRouter", {
     "address": Optional[str],
     "location": Optional[str],
 }, total=False)
-DiscoveredRouter.__doc__ = "DiscoveredRouter is a router."
+DiscoveredRouter.__doc__ = "DiscoveredRouter is a router that answered."
 
 
 DiscoveredSwitch = TypedDict("DiscoveredSwitch", {
@@ -905,7 +905,7 @@ DiscoveredSwitch = TypedDict("DiscoveredSwitch", {
     "address": Optional[str],
     "location": Optional[str],
 }, total=False)
-DiscoveredSwitch.__doc__ = "DiscoveredSwitch is a switch."
+DiscoveredSwitch.__doc__ = "DiscoveredSwitch is a switch that answered."
 
 
 DiscoveredVLAN = TypedDict("DiscoveredVLAN", {
@@ -930,7 +930,7 @@ ENUMNumberZone = TypedDict("ENUMNumberZone", {
     "numberName": Optional[str],
     "absoluteName": Optional[str],
 }, total=False)
-ENUMNumberZone.__doc__ = "ENUMNumberZone is a telephone number, or the beginning of some, below an ENUM zone: its digits, the last one first, as names have them."
+ENUMNumberZone.__doc__ = "ENUMNumberZone is a telephone number, or a prefix of numbers, below an ENUM zone. The name consists of its digits in reverse order."
 
 
 ENUMZone = TypedDict("ENUMZone", {
@@ -943,7 +943,7 @@ ENUMZone = TypedDict("ENUMZone", {
     "deploymentEnabled": bool,
     "absoluteName": Optional[str],
 }, total=False)
-ENUMZone.__doc__ = "ENUMZone holds telephone numbers as names (RFC 6116), such as e164.arpa."
+ENUMZone.__doc__ = "ENUMZone is a zone for telephone numbers as names (RFC 6116), such as e164.arpa."
 
 
 ExternalHostRecord = TypedDict("ExternalHostRecord", {
@@ -958,7 +958,7 @@ ExternalHostRecord = TypedDict("ExternalHostRecord", {
     "dynamic": bool,
     "view": Optional[Dict[str, Any]],
 }, total=False)
-ExternalHostRecord.__doc__ = "ExternalHostRecord is the name of a host that is somebody else's, for records to link to. It is not served."
+ExternalHostRecord.__doc__ = "ExternalHostRecord is the name of a host of another organization. Other records can link to it. It is not served."
 
 
 ExternalHostsZone = TypedDict("ExternalHostsZone", {
@@ -969,7 +969,7 @@ ExternalHostsZone = TypedDict("ExternalHostsZone", {
     "configuration": Optional[Dict[str, Any]],
     "view": Optional[Dict[str, Any]],
 }, total=False)
-ExternalHostsZone.__doc__ = "ExternalHostsZone holds the names of hosts of other organisations. Every view has one."
+ExternalHostsZone.__doc__ = "ExternalHostsZone contains the names of hosts of other organizations. Every view has one."
 
 
 FailoverAPIService = TypedDict("FailoverAPIService", {
@@ -984,7 +984,7 @@ FailoverAPIService = TypedDict("FailoverAPIService", {
     "trustStore": Optional[List[str]],
     "trustStorePassword": Optional[str],
 }, total=False)
-FailoverAPIService.__doc__ = "FailoverAPIService lets another manager take over; there is none."
+FailoverAPIService.__doc__ = "FailoverAPIService lets another manager take over; servers do not have it."
 
 
 FirewallService = TypedDict("FirewallService", {
@@ -996,7 +996,7 @@ FirewallService = TypedDict("FirewallService", {
     "enabled": bool,
     "pingAllowed": bool,
 }, total=False)
-FirewallService.__doc__ = "FirewallService says what the machine lets in."
+FirewallService.__doc__ = "FirewallService sets the traffic that the machine accepts."
 
 
 FleetRight = TypedDict("FleetRight", {
@@ -1027,7 +1027,7 @@ FullDeployment = TypedDict("FullDeployment", {
     "creationDateTime": Optional[str],
     "service": Literal["DHCPv4", "DHCPv6", "DNS", "TFTP"],
 }, total=False)
-FullDeployment.__doc__ = "FullDeployment carries all that a server is to have of a service."
+FullDeployment.__doc__ = "FullDeployment deploys the complete content of a server."
 
 
 GatewayService = TypedDict("GatewayService", {
@@ -1060,7 +1060,7 @@ GenericRecord = TypedDict("GenericRecord", {
     "recordType": str,
     "rdata": str,
 }, total=False)
-GenericRecord.__doc__ = "GenericRecord is a record of any other type, its data in zone-file syntax."
+GenericRecord.__doc__ = "GenericRecord is a record of any other DNS type, with its data in zone-file syntax."
 
 
 GlobalSettings = TypedDict("GlobalSettings", {
@@ -1122,7 +1122,7 @@ HAServer = TypedDict("HAServer", {
     "activeServer": Dict[str, Any],
     "passiveServer": Dict[str, Any],
 }, total=False)
-HAServer.__doc__ = "HAServer is a pair of servers of which one answers, and the other stands by."
+HAServer.__doc__ = "HAServer is a pair of servers: an active one that serves, and a passive one as its standby."
 
 
 HINFORecord = TypedDict("HINFORecord", {
@@ -1139,7 +1139,7 @@ HINFORecord = TypedDict("HINFORecord", {
     "os": Optional[str],
     "cpu": Optional[str],
 }, total=False)
-HINFORecord.__doc__ = "HINFORecord says what a host is (RFC 1035 section 3.3.2)."
+HINFORecord.__doc__ = "HINFORecord describes a host (RFC 1035 section 3.3.2)."
 
 
 HTTPSRecord = TypedDict("HTTPSRecord", {
@@ -1157,7 +1157,7 @@ HTTPSRecord = TypedDict("HTTPSRecord", {
     "serviceParameters": Optional[Dict[str, Any]],
     "recordType": Optional[str],
 }, total=False)
-HTTPSRecord.__doc__ = "HTTPSRecord binds a name of the web to where its service is given."
+HTTPSRecord.__doc__ = "HTTPSRecord is the binding of an HTTP service."
 
 
 HostRecord = TypedDict("HostRecord", {
@@ -1175,7 +1175,7 @@ HostRecord = TypedDict("HostRecord", {
     "views": Optional[List[Dict[str, Any]]],
     "dependentRecords": Any,
 }, total=False)
-HostRecord.__doc__ = "HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord."
+HostRecord.__doc__ = "HostRecord contains the addresses of a host. It is served as A and AAAA records, and as PTR records if reverseRecord is set."
 
 
 IPMove = TypedDict("IPMove", {
@@ -1187,7 +1187,7 @@ IPMove = TypedDict("IPMove", {
     "macAddress": Optional[Dict[str, Any]],
     "serversUpdated": Optional[bool],
 }, total=False)
-IPMove.__doc__ = "IPMove is the moving of an address, or of a block or network with all in it, and the record of it."
+IPMove.__doc__ = "IPMove moves an address, or a block or network with its content. It is kept as a record of the operation."
 
 
 IPv4Address = TypedDict("IPv4Address", {
@@ -1240,7 +1240,7 @@ IPv4AddressImport = TypedDict("IPv4AddressImport", {
     "headers": Optional[Dict[str, Optional[str]]],
     "resources": Any,
 }, total=False)
-IPv4AddressImport.__doc__ = "IPv4AddressImport makes addresses in a network."
+IPv4AddressImport.__doc__ = "IPv4AddressImport imports addresses into a network."
 
 
 IPv4AddressMove = TypedDict("IPv4AddressMove", {
@@ -1252,7 +1252,7 @@ IPv4AddressMove = TypedDict("IPv4AddressMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-IPv4AddressMove.__doc__ = "IPv4AddressMove is the moving of an IPv4 address, and the record of it."
+IPv4AddressMove.__doc__ = "IPv4AddressMove moves an IPv4 address. It is kept as a record of the operation."
 
 
 IPv4Block = TypedDict("IPv4Block", {
@@ -1279,7 +1279,7 @@ IPv4Block = TypedDict("IPv4Block", {
     "reverseZoneSigningPolicy": Optional[Dict[str, Any]],
     "usagePercentage": Any,
 }, total=False)
-IPv4Block.__doc__ = "IPv4Block is a piece of IPv4 address space that holds blocks and networks."
+IPv4Block.__doc__ = "IPv4Block is a range of IPv4 address space that contains blocks and networks."
 
 
 IPv4BlockImport = TypedDict("IPv4BlockImport", {
@@ -1304,7 +1304,7 @@ IPv4BlockImport = TypedDict("IPv4BlockImport", {
     "headers": Optional[Dict[str, Optional[str]]],
     "resources": Any,
 }, total=False)
-IPv4BlockImport.__doc__ = "IPv4BlockImport makes blocks in a block."
+IPv4BlockImport.__doc__ = "IPv4BlockImport imports blocks into a block."
 
 
 IPv4BlockMerge = TypedDict("IPv4BlockMerge", {
@@ -1316,7 +1316,7 @@ IPv4BlockMerge = TypedDict("IPv4BlockMerge", {
     "blocks": List[Dict[str, Any]],
     "destination": Dict[str, Any],
 }, total=False)
-IPv4BlockMerge.__doc__ = "IPv4BlockMerge is the merging of blocks into one, and the record of it."
+IPv4BlockMerge.__doc__ = "IPv4BlockMerge merges blocks into one. It is kept as a record of the operation."
 
 
 IPv4BlockMove = TypedDict("IPv4BlockMove", {
@@ -1328,7 +1328,7 @@ IPv4BlockMove = TypedDict("IPv4BlockMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-IPv4BlockMove.__doc__ = "IPv4BlockMove is the moving of an IPv4 block with all in it, and the record of it."
+IPv4BlockMove.__doc__ = "IPv4BlockMove moves an IPv4 block with its content. It is kept as a record of the operation."
 
 
 IPv4BlockSplit = TypedDict("IPv4BlockSplit", {
@@ -1340,7 +1340,7 @@ IPv4BlockSplit = TypedDict("IPv4BlockSplit", {
     "block": Dict[str, Any],
     "splitPointAddress": Optional[str],
 }, total=False)
-IPv4BlockSplit.__doc__ = "IPv4BlockSplit is the splitting of a block in two, and the record of it."
+IPv4BlockSplit.__doc__ = "IPv4BlockSplit splits a block in two. It is kept as a record of the operation."
 
 
 IPv4DHCPRange = TypedDict("IPv4DHCPRange", {
@@ -1358,7 +1358,7 @@ IPv4DHCPRange = TypedDict("IPv4DHCPRange", {
     "lowWaterMark": Optional[int],
     "highWaterMark": Optional[int],
 }, total=False)
-IPv4DHCPRange.__doc__ = "IPv4DHCPRange is a part of a network that a DHCP server gives out."
+IPv4DHCPRange.__doc__ = "IPv4DHCPRange is a range of addresses that a DHCP server assigns."
 
 
 IPv4DHCPRangeMerge = TypedDict("IPv4DHCPRangeMerge", {
@@ -1370,7 +1370,7 @@ IPv4DHCPRangeMerge = TypedDict("IPv4DHCPRangeMerge", {
     "ranges": List[Dict[str, Any]],
     "destination": Dict[str, Any],
 }, total=False)
-IPv4DHCPRangeMerge.__doc__ = "IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it."
+IPv4DHCPRangeMerge.__doc__ = "IPv4DHCPRangeMerge merges DHCP ranges into one. It is kept as a record of the operation."
 
 
 IPv4DHCPRangeTemplateItem = TypedDict("IPv4DHCPRangeTemplateItem", {
@@ -1384,7 +1384,7 @@ IPv4DHCPRangeTemplateItem = TypedDict("IPv4DHCPRangeTemplateItem", {
     "size": Optional[int],
     "splitAroundStaticAddresses": bool,
 }, total=False)
-IPv4DHCPRangeTemplateItem.__doc__ = "IPv4DHCPRangeTemplateItem says where a DHCP range lies."
+IPv4DHCPRangeTemplateItem.__doc__ = "IPv4DHCPRangeTemplateItem is the position of a DHCP range."
 
 
 IPv4GatewayTemplateItem = TypedDict("IPv4GatewayTemplateItem", {
@@ -1395,7 +1395,7 @@ IPv4GatewayTemplateItem = TypedDict("IPv4GatewayTemplateItem", {
     "startOffset": int,
     "rangeDefinitionFormat": Literal["OFFSET_SIZE_FROM_START", "OFFSET_SIZE_FROM_END"],
 }, total=False)
-IPv4GatewayTemplateItem.__doc__ = "IPv4GatewayTemplateItem says where the gateway is."
+IPv4GatewayTemplateItem.__doc__ = "IPv4GatewayTemplateItem is the position of the gateway."
 
 
 IPv4Group = TypedDict("IPv4Group", {
@@ -1406,7 +1406,7 @@ IPv4Group = TypedDict("IPv4Group", {
     "configuration": Optional[Dict[str, Any]],
     "range": str,
 }, total=False)
-IPv4Group.__doc__ = "IPv4Group is a part of a network under a name."
+IPv4Group.__doc__ = "IPv4Group is a named part of a network."
 
 
 IPv4GroupTemplateItem = TypedDict("IPv4GroupTemplateItem", {
@@ -1418,7 +1418,7 @@ IPv4GroupTemplateItem = TypedDict("IPv4GroupTemplateItem", {
     "rangeDefinitionFormat": Literal["OFFSET_SIZE_FROM_START", "OFFSET_SIZE_FROM_END"],
     "size": int,
 }, total=False)
-IPv4GroupTemplateItem.__doc__ = "IPv4GroupTemplateItem says where an IP group lies."
+IPv4GroupTemplateItem.__doc__ = "IPv4GroupTemplateItem is the position of an IP group."
 
 
 IPv4Network = TypedDict("IPv4Network", {
@@ -1474,7 +1474,7 @@ IPv4NetworkImport = TypedDict("IPv4NetworkImport", {
     "headers": Optional[Dict[str, Optional[str]]],
     "resources": Any,
 }, total=False)
-IPv4NetworkImport.__doc__ = "IPv4NetworkImport makes networks in a block."
+IPv4NetworkImport.__doc__ = "IPv4NetworkImport imports networks into a block."
 
 
 IPv4NetworkMerge = TypedDict("IPv4NetworkMerge", {
@@ -1486,7 +1486,7 @@ IPv4NetworkMerge = TypedDict("IPv4NetworkMerge", {
     "networks": List[Dict[str, Any]],
     "destination": Dict[str, Any],
 }, total=False)
-IPv4NetworkMerge.__doc__ = "IPv4NetworkMerge is the merging of networks into one, and the record of it."
+IPv4NetworkMerge.__doc__ = "IPv4NetworkMerge merges networks into one. It is kept as a record of the operation."
 
 
 IPv4NetworkMove = TypedDict("IPv4NetworkMove", {
@@ -1498,7 +1498,7 @@ IPv4NetworkMove = TypedDict("IPv4NetworkMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-IPv4NetworkMove.__doc__ = "IPv4NetworkMove is the moving of an IPv4 network with all in it, and the record of it."
+IPv4NetworkMove.__doc__ = "IPv4NetworkMove moves an IPv4 network with its content. It is kept as a record of the operation."
 
 
 IPv4NetworkSplit = TypedDict("IPv4NetworkSplit", {
@@ -1514,7 +1514,7 @@ IPv4NetworkSplit = TypedDict("IPv4NetworkSplit", {
     "conflictResolutionStrategy": Optional[Literal["USE_EXISTING", "OVERWRITE"]],
     "template": Optional[Dict[str, Any]],
 }, total=False)
-IPv4NetworkSplit.__doc__ = "IPv4NetworkSplit is the splitting of a network into equal parts, and the record of it."
+IPv4NetworkSplit.__doc__ = "IPv4NetworkSplit splits a network into equal parts. It is kept as a record of the operation."
 
 
 IPv4ReconciliationPolicy = TypedDict("IPv4ReconciliationPolicy", {
@@ -1543,7 +1543,7 @@ IPv4ReconciliationPolicy = TypedDict("IPv4ReconciliationPolicy", {
     "mismatchAcceptanceAge": Optional[str],
     "view": Optional[Dict[str, Any]],
 }, total=False)
-IPv4ReconciliationPolicy.__doc__ = "IPv4ReconciliationPolicy says how what is in the network is compared with what is known here."
+IPv4ReconciliationPolicy.__doc__ = "IPv4ReconciliationPolicy sets how hosts on the network are discovered and reconciled with the addresses of the database."
 
 
 IPv4ReservedRangeTemplateItem = TypedDict("IPv4ReservedRangeTemplateItem", {
@@ -1555,7 +1555,7 @@ IPv4ReservedRangeTemplateItem = TypedDict("IPv4ReservedRangeTemplateItem", {
     "rangeDefinitionFormat": Literal["OFFSET_SIZE_FROM_START", "OFFSET_SIZE_FROM_END"],
     "size": int,
 }, total=False)
-IPv4ReservedRangeTemplateItem.__doc__ = "IPv4ReservedRangeTemplateItem says which addresses are reserved."
+IPv4ReservedRangeTemplateItem.__doc__ = "IPv4ReservedRangeTemplateItem is a range of reserved addresses."
 
 
 IPv4Template = TypedDict("IPv4Template", {
@@ -1566,7 +1566,7 @@ IPv4Template = TypedDict("IPv4Template", {
     "configuration": Optional[Dict[str, Any]],
     "templateItems": Any,
 }, total=False)
-IPv4Template.__doc__ = "IPv4Template says how networks are laid out: gateway, reserved addresses, DHCP ranges and IP groups, by their places in a network."
+IPv4Template.__doc__ = "IPv4Template is a layout for networks. Its items place the gateway, reserved addresses, DHCP ranges and IP groups at offsets within a network."
 
 
 IPv4TemplateApplication = TypedDict("IPv4TemplateApplication", {
@@ -1585,7 +1585,7 @@ IPv4TemplateApplication = TypedDict("IPv4TemplateApplication", {
     "ipGroupItemsApplied": Optional[bool],
     "orphanedAddressConversionStrategy": Optional[Literal["STATIC", "DHCP_RESERVED", "UNASSIGNED"]],
 }, total=False)
-IPv4TemplateApplication.__doc__ = "IPv4TemplateApplication is the applying of IPv4 templates to networks, and the record of it."
+IPv4TemplateApplication.__doc__ = "IPv4TemplateApplication applies IPv4 templates to networks. It is kept as a record of the operation."
 
 
 IPv6Address = TypedDict("IPv6Address", {
@@ -1633,7 +1633,7 @@ IPv6AddressImport = TypedDict("IPv6AddressImport", {
     "headers": Optional[Dict[str, Optional[str]]],
     "resources": Any,
 }, total=False)
-IPv6AddressImport.__doc__ = "IPv6AddressImport makes addresses in a network."
+IPv6AddressImport.__doc__ = "IPv6AddressImport imports addresses into a network."
 
 
 IPv6AddressMove = TypedDict("IPv6AddressMove", {
@@ -1645,7 +1645,7 @@ IPv6AddressMove = TypedDict("IPv6AddressMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-IPv6AddressMove.__doc__ = "IPv6AddressMove is the moving of an IPv6 address, and the record of it."
+IPv6AddressMove.__doc__ = "IPv6AddressMove moves an IPv6 address. It is kept as a record of the operation."
 
 
 IPv6Block = TypedDict("IPv6Block", {
@@ -1660,7 +1660,7 @@ IPv6Block = TypedDict("IPv6Block", {
     "defaultZones": Optional[List[Dict[str, Any]]],
     "restrictedZones": Optional[List[Dict[str, Any]]],
 }, total=False)
-IPv6Block.__doc__ = "IPv6Block is a piece of IPv6 address space that holds blocks and networks."
+IPv6Block.__doc__ = "IPv6Block is a range of IPv6 address space that contains blocks and networks."
 
 
 IPv6BlockImport = TypedDict("IPv6BlockImport", {
@@ -1685,7 +1685,7 @@ IPv6BlockImport = TypedDict("IPv6BlockImport", {
     "headers": Optional[Dict[str, Optional[str]]],
     "resources": Any,
 }, total=False)
-IPv6BlockImport.__doc__ = "IPv6BlockImport makes blocks in a block."
+IPv6BlockImport.__doc__ = "IPv6BlockImport imports blocks into a block."
 
 
 IPv6BlockMove = TypedDict("IPv6BlockMove", {
@@ -1697,7 +1697,7 @@ IPv6BlockMove = TypedDict("IPv6BlockMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-IPv6BlockMove.__doc__ = "IPv6BlockMove is the moving of an IPv6 block with all in it, and the record of it."
+IPv6BlockMove.__doc__ = "IPv6BlockMove moves an IPv6 block with its content. It is kept as a record of the operation."
 
 
 IPv6DHCPRange = TypedDict("IPv6DHCPRange", {
@@ -1710,7 +1710,7 @@ IPv6DHCPRange = TypedDict("IPv6DHCPRange", {
     "usage": Any,
     "_inheritedFields": Optional[List[str]],
 }, total=False)
-IPv6DHCPRange.__doc__ = "IPv6DHCPRange is a part of a network that a DHCPv6 server gives out."
+IPv6DHCPRange.__doc__ = "IPv6DHCPRange is a range of addresses that a DHCPv6 server assigns."
 
 
 IPv6Network = TypedDict("IPv6Network", {
@@ -1750,7 +1750,7 @@ IPv6NetworkImport = TypedDict("IPv6NetworkImport", {
     "headers": Optional[Dict[str, Optional[str]]],
     "resources": Any,
 }, total=False)
-IPv6NetworkImport.__doc__ = "IPv6NetworkImport makes networks in a block."
+IPv6NetworkImport.__doc__ = "IPv6NetworkImport imports networks into a block."
 
 
 IPv6NetworkMove = TypedDict("IPv6NetworkMove", {
@@ -1762,7 +1762,7 @@ IPv6NetworkMove = TypedDict("IPv6NetworkMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-IPv6NetworkMove.__doc__ = "IPv6NetworkMove is the moving of an IPv6 network with all in it, and the record of it."
+IPv6NetworkMove.__doc__ = "IPv6NetworkMove moves an IPv6 network with its content. It is kept as a record of the operation."
 
 
 IPv6ReconciliationPolicy = TypedDict("IPv6ReconciliationPolicy", {
@@ -1784,7 +1784,7 @@ IPv6ReconciliationPolicy = TypedDict("IPv6ReconciliationPolicy", {
     "lastDateTime": Optional[str],
     "discoveryMethod": Literal["SNMP", "NO_DISCOVERY"],
 }, total=False)
-IPv6ReconciliationPolicy.__doc__ = "IPv6ReconciliationPolicy says how what is in the network is compared with what is known here."
+IPv6ReconciliationPolicy.__doc__ = "IPv6ReconciliationPolicy sets how hosts on the network are discovered and reconciled with the addresses of the database."
 
 
 ImportLog = TypedDict("ImportLog", {
@@ -1796,7 +1796,7 @@ ImportLog = TypedDict("ImportLog", {
     "modificationDateTime": Optional[str],
     "contents": Optional[str],
 }, total=False)
-ImportLog.__doc__ = "ImportLog is what is to be said of an import: what was wrong with which row."
+ImportLog.__doc__ = "ImportLog is the log of an import: messages about its rows."
 
 
 InterfacesService = TypedDict("InterfacesService", {
@@ -1809,7 +1809,7 @@ InterfacesService = TypedDict("InterfacesService", {
     "interfaces": List[Dict[str, Any]],
     "routes": List[Dict[str, Any]],
 }, total=False)
-InterfacesService.__doc__ = "InterfacesService says which addresses and routes the machine has."
+InterfacesService.__doc__ = "InterfacesService sets the addresses and routes of the machine."
 
 
 InternalRootZone = TypedDict("InternalRootZone", {
@@ -1821,7 +1821,7 @@ InternalRootZone = TypedDict("InternalRootZone", {
     "view": Optional[Dict[str, Any]],
     "deploymentEnabled": bool,
 }, total=False)
-InternalRootZone.__doc__ = "InternalRootZone is a view's own root of the names: one in a view."
+InternalRootZone.__doc__ = "InternalRootZone is the internal root zone of a view. A view has at most one."
 
 
 KerberosAuthenticator = TypedDict("KerberosAuthenticator", {
@@ -1845,7 +1845,7 @@ KerberosRealm = TypedDict("KerberosRealm", {
     "configuration": Optional[Dict[str, Any]],
     "domain": str,
 }, total=False)
-KerberosRealm.__doc__ = "KerberosRealm is the realm of Kerberos that servers and DHCP updates sign in with."
+KerberosRealm.__doc__ = "KerberosRealm is a Kerberos realm for the authentication of servers and DHCP updates."
 
 
 KerberosServicePrincipal = TypedDict("KerberosServicePrincipal", {
@@ -1856,7 +1856,7 @@ KerberosServicePrincipal = TypedDict("KerberosServicePrincipal", {
     "keyVersionNumber": int,
     "password": str,
 }, total=False)
-KerberosServicePrincipal.__doc__ = "KerberosServicePrincipal is what a service is called in a realm."
+KerberosServicePrincipal.__doc__ = "KerberosServicePrincipal is the name of a service in a realm."
 
 
 KeyDistributionCenter = TypedDict("KeyDistributionCenter", {
@@ -1868,7 +1868,7 @@ KeyDistributionCenter = TypedDict("KeyDistributionCenter", {
     "host": str,
     "port": int,
 }, total=False)
-KeyDistributionCenter.__doc__ = "KeyDistributionCenter is a server that gives out the tickets of a realm."
+KeyDistributionCenter.__doc__ = "KeyDistributionCenter is a server that issues the tickets of a realm."
 
 
 KeySigningKey = TypedDict("KeySigningKey", {
@@ -1897,7 +1897,7 @@ KeySigningKey = TypedDict("KeySigningKey", {
     "dsConfirmedDateTime": Optional[str],
     "dsWithdrawn": bool,
 }, total=False)
-KeySigningKey.__doc__ = "KeySigningKey is the key that the keys of a signed zone are signed with (RFC 6781)."
+KeySigningKey.__doc__ = "KeySigningKey is a key that signs the keys of a zone (RFC 6781)."
 
 
 LDAPAuthenticator = TypedDict("LDAPAuthenticator", {
@@ -1952,7 +1952,7 @@ Location = TypedDict("Location", {
     "longitude": Optional[float],
     "latitude": Optional[float],
 }, total=False)
-Location.__doc__ = "Location is a place: a country, made with the data, or a place below another one."
+Location.__doc__ = "Location is a country, which is created with the database, or a place below a country or another place."
 
 
 LogLevelSettings = TypedDict("LogLevelSettings", {
@@ -1969,7 +1969,7 @@ LogLevelSettings = TypedDict("LogLevelSettings", {
     "monitoringService": Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL"],
     "rrdTool": Literal["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL"],
 }, total=False)
-LogLevelSettings.__doc__ = "LogLevelSettings says what the parts of the manager log, as soon as they are written. Where the command line says it (--log-level) they cannot be changed."
+LogLevelSettings.__doc__ = "LogLevelSettings sets the log level of each part of the manager. A change takes effect at once. It is rejected where the command line sets the level (--log-level)."
 
 
 LoginPolicySettings = TypedDict("LoginPolicySettings", {
@@ -2005,7 +2005,7 @@ MACPool = TypedDict("MACPool", {
     "configuration": Optional[Dict[str, Any]],
     "instantDeploymentEnabled": bool,
 }, total=False)
-MACPool.__doc__ = "MACPool is a set of hardware addresses, which ranges allow or deny by their options. A hardware address is in one pool at most."
+MACPool.__doc__ = "MACPool is a set of hardware addresses that DHCP ranges allow or deny by their options. A hardware address is in at most one pool."
 
 
 MXRecord = TypedDict("MXRecord", {
@@ -2022,7 +2022,7 @@ MXRecord = TypedDict("MXRecord", {
     "linkedRecord": Dict[str, Any],
     "priority": int,
 }, total=False)
-MXRecord.__doc__ = "MXRecord names a mail exchange of a name (RFC 5321)."
+MXRecord.__doc__ = "MXRecord is a mail exchanger of a name (RFC 5321)."
 
 
 MonitoringSettings = TypedDict("MonitoringSettings", {
@@ -2034,7 +2034,7 @@ MonitoringSettings = TypedDict("MonitoringSettings", {
     "serverMonitoring": Optional[Dict[str, Any]],
     "f5ServerMonitoring": Optional[Dict[str, Any]],
 }, total=False)
-MonitoringSettings.__doc__ = "MonitoringSettings says what is watched, and how often."
+MonitoringSettings.__doc__ = "MonitoringSettings sets what is monitored, and how often."
 
 
 NAPTRRecord = TypedDict("NAPTRRecord", {
@@ -2055,7 +2055,7 @@ NAPTRRecord = TypedDict("NAPTRRecord", {
     "replacement": Optional[str],
     "flags": Optional[str],
 }, total=False)
-NAPTRRecord.__doc__ = "NAPTRRecord is a rule that makes one name of another (RFC 3403)."
+NAPTRRecord.__doc__ = "NAPTRRecord is a rule that rewrites a name (RFC 3403)."
 
 
 NTPService = TypedDict("NTPService", {
@@ -2068,7 +2068,7 @@ NTPService = TypedDict("NTPService", {
     "enabled": bool,
     "servers": List[Dict[str, Any]],
 }, total=False)
-NTPService.__doc__ = "NTPService says whom the machine asks for the time."
+NTPService.__doc__ = "NTPService sets the time servers of the machine."
 
 
 NamingPolicy = TypedDict("NamingPolicy", {
@@ -2081,7 +2081,7 @@ NamingPolicy = TypedDict("NamingPolicy", {
     "inheritanceEnabled": Optional[bool],
     "appliedTypes": Optional[List[str]],
 }, total=False)
-NamingPolicy.__doc__ = "NamingPolicy says how names in views and zones are composed: of its values, one behind the other, and of nothing that its restrictions name."
+NamingPolicy.__doc__ = "NamingPolicy defines the names allowed in views and zones. A name is the concatenation of the policy's values, and must not match its restrictions."
 
 
 NamingPolicyConnectorValue = TypedDict("NamingPolicyConnectorValue", {
@@ -2091,7 +2091,7 @@ NamingPolicyConnectorValue = TypedDict("NamingPolicyConnectorValue", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "connector": str,
 }, total=False)
-NamingPolicyConnectorValue.__doc__ = "NamingPolicyConnectorValue is text between other parts."
+NamingPolicyConnectorValue.__doc__ = "NamingPolicyConnectorValue is a fixed text between other parts."
 
 
 NamingPolicyIncrementalValue = TypedDict("NamingPolicyIncrementalValue", {
@@ -2107,7 +2107,7 @@ NamingPolicyIncrementalValue = TypedDict("NamingPolicyIncrementalValue", {
     "paddingLength": Optional[int],
     "missingValueReuseEnabled": Optional[bool],
 }, total=False)
-NamingPolicyIncrementalValue.__doc__ = "NamingPolicyIncrementalValue is a number that counts. A new name with a \"#\" in its place is given the next one."
+NamingPolicyIncrementalValue.__doc__ = "NamingPolicyIncrementalValue is a running number. A new name with \"#\" in this position gets the next number."
 
 
 NamingPolicyIntegerValue = TypedDict("NamingPolicyIntegerValue", {
@@ -2118,7 +2118,7 @@ NamingPolicyIntegerValue = TypedDict("NamingPolicyIntegerValue", {
     "min": Optional[int],
     "max": Optional[int],
 }, total=False)
-NamingPolicyIntegerValue.__doc__ = "NamingPolicyIntegerValue is a number within bounds."
+NamingPolicyIntegerValue.__doc__ = "NamingPolicyIntegerValue is a number in a range."
 
 
 NamingPolicyRequiredValue = TypedDict("NamingPolicyRequiredValue", {
@@ -2128,7 +2128,7 @@ NamingPolicyRequiredValue = TypedDict("NamingPolicyRequiredValue", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "elements": Any,
 }, total=False)
-NamingPolicyRequiredValue.__doc__ = "NamingPolicyRequiredValue is one of a list of texts."
+NamingPolicyRequiredValue.__doc__ = "NamingPolicyRequiredValue is one of several texts."
 
 
 NamingPolicyRestriction = TypedDict("NamingPolicyRestriction", {
@@ -2138,7 +2138,7 @@ NamingPolicyRestriction = TypedDict("NamingPolicyRestriction", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "restrictions": Any,
 }, total=False)
-NamingPolicyRestriction.__doc__ = "NamingPolicyRestriction lists what no name may be or hold."
+NamingPolicyRestriction.__doc__ = "NamingPolicyRestriction lists texts that names must not be or contain."
 
 
 NamingPolicyTextValue = TypedDict("NamingPolicyTextValue", {
@@ -2151,7 +2151,7 @@ NamingPolicyTextValue = TypedDict("NamingPolicyTextValue", {
     "maxLength": Optional[int],
     "regularExpression": Optional[str],
 }, total=False)
-NamingPolicyTextValue.__doc__ = "NamingPolicyTextValue is text of some length, or that matches an expression."
+NamingPolicyTextValue.__doc__ = "NamingPolicyTextValue is a text with a limited length, or a text that matches a regular expression."
 
 
 NetworkInterface = TypedDict("NetworkInterface", {
@@ -2173,7 +2173,7 @@ NetworkInterface = TypedDict("NetworkInterface", {
     "redundancyEnabled": bool,
     "redundancyScenario": Optional[Literal["ACTIVE_BACKUP", "ACTIVE_ACTIVE"]],
 }, total=False)
-NetworkInterface.__doc__ = "NetworkInterface is the interface of a server. It comes with the server, and is changed through it."
+NetworkInterface.__doc__ = "NetworkInterface is the network interface of a server. It is created, changed and deleted with the server."
 
 
 NotificationGroup = TypedDict("NotificationGroup", {
@@ -2185,7 +2185,7 @@ NotificationGroup = TypedDict("NotificationGroup", {
     "eventSubscriptions": List[Dict[str, Any]],
     "subjects": Optional[List[Dict[str, Any]]],
 }, total=False)
-NotificationGroup.__doc__ = "NotificationGroup is who is told of events: users and the members of groups, by mail; or the receivers of SNMP traps."
+NotificationGroup.__doc__ = "NotificationGroup receives notifications of events: its users and the members of its groups by mail, or the receivers of SNMP traps."
 
 
 OAuthAuthorizationServer = TypedDict("OAuthAuthorizationServer", {
@@ -2238,7 +2238,7 @@ PublishedInterface = TypedDict("PublishedInterface", {
     "primaryAddress": str,
     "secondaryAddress": Optional[str],
 }, total=False)
-PublishedInterface.__doc__ = "PublishedInterface is how others see a server behind NAT: the name and the addresses that lead to it."
+PublishedInterface.__doc__ = "PublishedInterface is the name and the addresses of a server as seen from the other side of NAT."
 
 
 QuickDeployment = TypedDict("QuickDeployment", {
@@ -2256,7 +2256,7 @@ QuickDeployment = TypedDict("QuickDeployment", {
     "method": Optional[str],
     "creationDateTime": Optional[str],
 }, total=False)
-QuickDeployment.__doc__ = "QuickDeployment carries what the user who asks for it has changed of the records of a zone, and of the others that its primary server writes."
+QuickDeployment.__doc__ = "QuickDeployment deploys the changes that its user has made to the records of a zone, and of the other zones of the same primary server."
 
 
 RADIUSAuthenticator = TypedDict("RADIUSAuthenticator", {
@@ -2303,7 +2303,7 @@ ResourceImport = TypedDict("ResourceImport", {
     "prune": bool,
     "deleted": int,
 }, total=False)
-ResourceImport.__doc__ = "ResourceImport is a file of resources, which are made and changed as its rows say."
+ResourceImport.__doc__ = "ResourceImport is an import of a file whose rows create and change resources."
 
 
 ResourceRecordImport = TypedDict("ResourceRecordImport", {
@@ -2328,7 +2328,7 @@ ResourceRecordImport = TypedDict("ResourceRecordImport", {
     "headers": Optional[Dict[str, Optional[str]]],
     "resources": Any,
 }, total=False)
-ResourceRecordImport.__doc__ = "ResourceRecordImport makes records in a zone."
+ResourceRecordImport.__doc__ = "ResourceRecordImport imports resource records into a zone."
 
 
 ResourceRecordMove = TypedDict("ResourceRecordMove", {
@@ -2340,7 +2340,7 @@ ResourceRecordMove = TypedDict("ResourceRecordMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-ResourceRecordMove.__doc__ = "ResourceRecordMove is the moving of a record to another name, and the record of it, as release 9.6 has it."
+ResourceRecordMove.__doc__ = "ResourceRecordMove moves a record to another name, as in release 9.6. It is kept as a record of the operation."
 
 
 ResponsePolicy = TypedDict("ResponsePolicy", {
@@ -2353,7 +2353,7 @@ ResponsePolicy = TypedDict("ResponsePolicy", {
     "ttl": Optional[int],
     "redirectTarget": Optional[str],
 }, total=False)
-ResponsePolicy.__doc__ = "ResponsePolicy is a list of names and what is answered for them."
+ResponsePolicy.__doc__ = "ResponsePolicy is a list of names with a common response."
 
 
 ResponsePolicyItem = TypedDict("ResponsePolicyItem", {
@@ -2362,7 +2362,7 @@ ResponsePolicyItem = TypedDict("ResponsePolicyItem", {
     "name": str,
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
 }, total=False)
-ResponsePolicyItem.__doc__ = "ResponsePolicyItem is one name of a response policy."
+ResponsePolicyItem.__doc__ = "ResponsePolicyItem is a name in a response policy."
 
 
 ResponsePolicyItemImport = TypedDict("ResponsePolicyItemImport", {
@@ -2385,7 +2385,7 @@ ResponsePolicyItemImport = TypedDict("ResponsePolicyItemImport", {
     "user": Optional[Dict[str, Any]],
     "state": Optional[Literal["PENDING", "QUEUED", "RUNNING", "CANCELLED", "CANCELLING", "COMPLETED", "COMPLETED_WITH_WARNINGS", "FAILED", "UNKNOWN"]],
 }, total=False)
-ResponsePolicyItemImport.__doc__ = "ResponsePolicyItemImport is a file of names for a response policy, one in each line. It starts at once."
+ResponsePolicyItemImport.__doc__ = "ResponsePolicyItemImport is an import of a file of names into a response policy, one name in each line. It starts at once."
 
 
 ResponsePolicyZone = TypedDict("ResponsePolicyZone", {
@@ -2402,7 +2402,7 @@ ResponsePolicyZone = TypedDict("ResponsePolicyZone", {
     "redirectTarget": Optional[str],
     "feedCategories": Optional[List[str]],
 }, total=False)
-ResponsePolicyZone.__doc__ = "ResponsePolicyZone tells resolvers to answer otherwise for some names."
+ResponsePolicyZone.__doc__ = "ResponsePolicyZone changes the responses of resolvers for some names."
 
 
 SAMLIdentityProvider = TypedDict("SAMLIdentityProvider", {
@@ -2468,7 +2468,7 @@ SNMPService = TypedDict("SNMPService", {
     "snmpv3": Optional[Dict[str, Any]],
     "trapServers": List[Dict[str, Any]],
 }, total=False)
-SNMPService.__doc__ = "SNMPService answers SNMP, and sends traps."
+SNMPService.__doc__ = "SNMPService answers SNMP queries, and sends traps."
 
 
 SRVRecord = TypedDict("SRVRecord", {
@@ -2487,7 +2487,7 @@ SRVRecord = TypedDict("SRVRecord", {
     "weight": int,
     "port": int,
 }, total=False)
-SRVRecord.__doc__ = "SRVRecord names a server of a service (RFC 2782)."
+SRVRecord.__doc__ = "SRVRecord is a server of a service (RFC 2782)."
 
 
 SSHService = TypedDict("SSHService", {
@@ -2499,7 +2499,7 @@ SSHService = TypedDict("SSHService", {
     "enabled": bool,
     "tacacsPlusAuthentication": Optional[Dict[str, Any]],
 }, total=False)
-SSHService.__doc__ = "SSHService lets people in."
+SSHService.__doc__ = "SSHService allows sign-in over SSH."
 
 
 SSOEnforcementSettings = TypedDict("SSOEnforcementSettings", {
@@ -2532,7 +2532,7 @@ SVCBRecord = TypedDict("SVCBRecord", {
     "serviceParameters": Optional[Dict[str, Any]],
     "recordType": Optional[str],
 }, total=False)
-SVCBRecord.__doc__ = "SVCBRecord binds a name of any service to where it is given."
+SVCBRecord.__doc__ = "SVCBRecord is the binding of a service of any kind."
 
 
 SelectiveDeployment = TypedDict("SelectiveDeployment", {
@@ -2555,7 +2555,7 @@ SelectiveDeployment = TypedDict("SelectiveDeployment", {
     "continueOnFailureEnabled": Optional[bool],
     "dynamicRecordDeploymentStrategy": Literal["ABORT", "SKIP", "MAKE_STATIC"],
 }, total=False)
-SelectiveDeployment.__doc__ = "SelectiveDeployment carries some records."
+SelectiveDeployment.__doc__ = "SelectiveDeployment deploys selected records."
 
 
 Server = TypedDict("Server", {
@@ -2607,7 +2607,7 @@ Server = TypedDict("Server", {
     "interfaceRedundancyEnabled": bool,
     "transferKey": Optional[Dict[str, Any]],
 }, total=False)
-Server.__doc__ = "Server is a machine that answers for names, or gives out addresses."
+Server.__doc__ = "Server is a machine that serves DNS or DHCP."
 
 
 ServerFile = TypedDict("ServerFile", {
@@ -2621,7 +2621,7 @@ ServerFile = TypedDict("ServerFile", {
     "group": Optional[str],
     "modificationDateTime": Optional[str],
 }, total=False)
-ServerFile.__doc__ = "ServerFile is a file of a server; none is shown."
+ServerFile.__doc__ = "ServerFile is a file of a server; the collection is always empty."
 
 
 ServerGroup = TypedDict("ServerGroup", {
@@ -2633,7 +2633,7 @@ ServerGroup = TypedDict("ServerGroup", {
     "multiPrimary": Optional[bool],
     "servers": Optional[List[Dict[str, Any]]],
 }, total=False)
-ServerGroup.__doc__ = "ServerGroup is a label of servers that carries their options, and that is deployed to as one."
+ServerGroup.__doc__ = "ServerGroup is a group of servers that share options and are deployed together."
 
 
 ServerGroupInterface = TypedDict("ServerGroupInterface", {
@@ -2643,7 +2643,7 @@ ServerGroupInterface = TypedDict("ServerGroupInterface", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "configuration": Optional[Dict[str, Any]],
 }, total=False)
-ServerGroupInterface.__doc__ = "ServerGroupInterface is the interface of a group whose servers write the same zones; there are no such groups."
+ServerGroupInterface.__doc__ = "ServerGroupInterface is the interface of a group whose servers write the same zones; such groups do not exist."
 
 
 ServerLog = TypedDict("ServerLog", {
@@ -2654,7 +2654,7 @@ ServerLog = TypedDict("ServerLog", {
     "size": Optional[int],
     "modificationDateTime": Optional[str],
 }, total=False)
-ServerLog.__doc__ = "ServerLog is a log of a server; those of service points are shown by the fleet."
+ServerLog.__doc__ = "ServerLog is a log of a server. The collection is always empty; the fleet shows the logs of service points."
 
 
 ServerPatch = TypedDict("ServerPatch", {
@@ -2664,7 +2664,7 @@ ServerPatch = TypedDict("ServerPatch", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "publicKey": Optional[str],
 }, total=False)
-ServerPatch.__doc__ = "ServerPatch is a patch for servers; none is taken."
+ServerPatch.__doc__ = "ServerPatch is a patch for servers; every patch is rejected."
 
 
 ServerPatchApplication = TypedDict("ServerPatchApplication", {
@@ -2676,7 +2676,7 @@ ServerPatchApplication = TypedDict("ServerPatchApplication", {
     "dateTime": Optional[str],
     "version": Optional[str],
 }, total=False)
-ServerPatchApplication.__doc__ = "ServerPatchApplication is the patching of a server."
+ServerPatchApplication.__doc__ = "ServerPatchApplication is the application of a patch to a server; every one is rejected."
 
 
 StartOfAuthority = TypedDict("StartOfAuthority", {
@@ -2691,7 +2691,7 @@ StartOfAuthority = TypedDict("StartOfAuthority", {
     "resource": Optional[Dict[str, Any]],
     "definition": Optional[Dict[str, Any]],
 }, total=False)
-StartOfAuthority.__doc__ = "StartOfAuthority is what the SOA records of zones say: a list of time to live, primary server, mail address, serial (auto, date or a number), refresh, retry, expire and minimum; null in it is the default."
+StartOfAuthority.__doc__ = "StartOfAuthority sets the contents of the SOA records of zones. Its value is a list of eight: time to live, primary server, mail address, serial (auto, date or a number), refresh, retry, expire and minimum. A null entry means the default."
 
 
 StartOfAuthorityDefinition = TypedDict("StartOfAuthorityDefinition", {
@@ -2706,7 +2706,7 @@ StartOfAuthorityDefinition = TypedDict("StartOfAuthorityDefinition", {
     "valueFormat": Any,
     "otherNames": Optional[List[str]],
 }, total=False)
-StartOfAuthorityDefinition.__doc__ = "StartOfAuthorityDefinition is what is said of the start of authority of zones."
+StartOfAuthorityDefinition.__doc__ = "StartOfAuthorityDefinition defines the start of authority of zones."
 
 
 SyslogService = TypedDict("SyslogService", {
@@ -2719,7 +2719,7 @@ SyslogService = TypedDict("SyslogService", {
     "iso8601TimestampsEnabled": Optional[bool],
     "servers": List[Dict[str, Any]],
 }, total=False)
-SyslogService.__doc__ = "SyslogService sends what the machine logs."
+SyslogService.__doc__ = "SyslogService sends the log of the machine to syslog servers."
 
 
 SystemLog = TypedDict("SystemLog", {
@@ -2730,7 +2730,7 @@ SystemLog = TypedDict("SystemLog", {
     "size": Optional[int],
     "modificationDateTime": Optional[str],
 }, total=False)
-SystemLog.__doc__ = "SystemLog is a log of the manager that answers: what it logs, and the access log and the audit log where it keeps them. It is fetched as it is (application/octet-stream)."
+SystemLog.__doc__ = "SystemLog is a log of the manager that answers the request: its own log, or the access log or audit log if these are written to files. Its content is downloaded as application/octet-stream."
 
 
 SystemSettings = TypedDict("SystemSettings", {
@@ -2745,7 +2745,7 @@ SystemSettings = TypedDict("SystemSettings", {
     "activeSessions": Optional[int],
     "activeSessionCount": Optional[int],
 }, total=False)
-SystemSettings.__doc__ = "SystemSettings says what the manager is."
+SystemSettings.__doc__ = "SystemSettings describes the manager itself."
 
 
 TACACSPlusAuthenticator = TypedDict("TACACSPlusAuthenticator", {
@@ -2774,7 +2774,7 @@ TFTPDeploymentRole = TypedDict("TFTPDeploymentRole", {
     "roleType": Optional[Literal["TFTP"]],
     "server": Dict[str, Any],
 }, total=False)
-TFTPDeploymentRole.__doc__ = "TFTPDeploymentRole says which server gives out the files of a TFTP group."
+TFTPDeploymentRole.__doc__ = "TFTPDeploymentRole assigns the server that serves the files of a TFTP group."
 
 
 TFTPFile = TypedDict("TFTPFile", {
@@ -2789,7 +2789,7 @@ TFTPFile = TypedDict("TFTPFile", {
     "md5Checksum": Optional[str],
     "sha256Checksum": Optional[str],
 }, total=False)
-TFTPFile.__doc__ = "TFTPFile is a file, which is sent and fetched as it is (multipart/form-data, application/octet-stream)."
+TFTPFile.__doc__ = "TFTPFile is a file. It is uploaded as multipart/form-data and downloaded as application/octet-stream."
 
 
 TFTPFolder = TypedDict("TFTPFolder", {
@@ -2799,7 +2799,7 @@ TFTPFolder = TypedDict("TFTPFolder", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "configuration": Optional[Dict[str, Any]],
 }, total=False)
-TFTPFolder.__doc__ = "TFTPFolder holds files and folders."
+TFTPFolder.__doc__ = "TFTPFolder is a folder of files and folders."
 
 
 TFTPGroup = TypedDict("TFTPGroup", {
@@ -2809,7 +2809,7 @@ TFTPGroup = TypedDict("TFTPGroup", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "configuration": Optional[Dict[str, Any]],
 }, total=False)
-TFTPGroup.__doc__ = "TFTPGroup holds the files that machines load when they start."
+TFTPGroup.__doc__ = "TFTPGroup is a group of files that machines download when they start."
 
 
 TSIGKey = TypedDict("TSIGKey", {
@@ -2825,7 +2825,7 @@ TSIGKey = TypedDict("TSIGKey", {
     "privateKey": Optional[str],
     "sharedSecret": Optional[str],
 }, total=False)
-TSIGKey.__doc__ = "TSIGKey is a key that servers and clients sign messages with (RFC 8945). Its secret is shown once: in the answer to who made it."
+TSIGKey.__doc__ = "TSIGKey is a key that servers and clients use to sign messages (RFC 8945). Only the response to the request that created the secret contains it."
 
 
 TXTRecord = TypedDict("TXTRecord", {
@@ -2841,7 +2841,7 @@ TXTRecord = TypedDict("TXTRecord", {
     "recordType": Optional[str],
     "text": Optional[str],
 }, total=False)
-TXTRecord.__doc__ = "TXTRecord holds text (RFC 1035 section 3.3.14)."
+TXTRecord.__doc__ = "TXTRecord is a text (RFC 1035 section 3.3.14)."
 
 
 Tag = TypedDict("Tag", {
@@ -2850,7 +2850,7 @@ Tag = TypedDict("Tag", {
     "name": str,
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
 }, total=False)
-Tag.__doc__ = "Tag is a label for anything: below a group, or below another tag."
+Tag.__doc__ = "Tag is a label for any resource. It is in a tag group or below another tag."
 
 
 TagGroup = TypedDict("TagGroup", {
@@ -2859,7 +2859,7 @@ TagGroup = TypedDict("TagGroup", {
     "name": str,
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
 }, total=False)
-TagGroup.__doc__ = "TagGroup holds tags of one kind, such as sites or owners."
+TagGroup.__doc__ = "TagGroup is a group of tags of one kind, such as sites or owners."
 
 
 Task = TypedDict("Task", {
@@ -2874,7 +2874,7 @@ Task = TypedDict("Task", {
     "dueDateTime": Optional[str],
     "comment": Optional[str],
 }, total=False)
-Task.__doc__ = "Task is something that a user has to do."
+Task.__doc__ = "Task is an entry in a user's to-do list."
 
 
 TrustRelationship = TypedDict("TrustRelationship", {
@@ -2888,7 +2888,7 @@ TrustRelationship = TypedDict("TrustRelationship", {
     "keyGenerationDateTime": Optional[str],
     "state": Optional[Literal["TRUSTED", "UNTRUSTED", "REFRESH_KEYS"]],
 }, total=False)
-TrustRelationship.__doc__ = "TrustRelationship is the trust in another manager, which a database is copied to."
+TrustRelationship.__doc__ = "TrustRelationship is the trust in another manager that the database is replicated to."
 
 
 URIRecord = TypedDict("URIRecord", {
@@ -2906,7 +2906,7 @@ URIRecord = TypedDict("URIRecord", {
     "weight": int,
     "target": str,
 }, total=False)
-URIRecord.__doc__ = "URIRecord is an address of the web for a name (RFC 7553)."
+URIRecord.__doc__ = "URIRecord is a URI for a name (RFC 7553)."
 
 
 User = TypedDict("User", {
@@ -2945,7 +2945,7 @@ UserDefinedFieldDefinition = TypedDict("UserDefinedFieldDefinition", {
     "indexed": Optional[bool],
     "validationProperties": Optional[Dict[str, Any]],
 }, total=False)
-UserDefinedFieldDefinition.__doc__ = "UserDefinedFieldDefinition defines a field of one's own that resources of a type have."
+UserDefinedFieldDefinition.__doc__ = "UserDefinedFieldDefinition defines a user-defined field of the resources of a type."
 
 
 UserDefinedLink = TypedDict("UserDefinedLink", {
@@ -2958,7 +2958,7 @@ UserDefinedLink = TypedDict("UserDefinedLink", {
     "source": Dict[str, Any],
     "destination": Dict[str, Any],
 }, total=False)
-UserDefinedLink.__doc__ = "UserDefinedLink is a link between two resources. It is shown as the resource at its other end."
+UserDefinedLink.__doc__ = "UserDefinedLink is a link between two resources. The API shows it as the resource at its other end."
 
 
 UserDefinedLinkDefinition = TypedDict("UserDefinedLinkDefinition", {
@@ -2971,7 +2971,7 @@ UserDefinedLinkDefinition = TypedDict("UserDefinedLinkDefinition", {
     "sourceTypes": List[str],
     "destinationTypes": List[str],
 }, total=False)
-UserDefinedLinkDefinition.__doc__ = "UserDefinedLinkDefinition defines a link of one's own between resources."
+UserDefinedLinkDefinition.__doc__ = "UserDefinedLinkDefinition defines a kind of link between resources."
 
 
 UserGroup = TypedDict("UserGroup", {
@@ -3027,7 +3027,7 @@ ValidationDeployment = TypedDict("ValidationDeployment", {
     "creationDateTime": Optional[str],
     "service": Literal["DNS", "DHCPv4", "DHCPv6"],
 }, total=False)
-ValidationDeployment.__doc__ = "ValidationDeployment checks what a server is to have, and carries nothing."
+ValidationDeployment.__doc__ = "ValidationDeployment checks the content of a server, and deploys nothing."
 
 
 VendorProfile = TypedDict("VendorProfile", {
@@ -3038,7 +3038,7 @@ VendorProfile = TypedDict("VendorProfile", {
     "identifier": str,
     "description": str,
 }, total=False)
-VendorProfile.__doc__ = "VendorProfile is a maker of DHCP clients: what they call themselves in option 60, and which options are theirs."
+VendorProfile.__doc__ = "VendorProfile is a vendor of DHCP clients: the identifier that its clients send in option 60, and its options."
 
 
 View = TypedDict("View", {
@@ -3053,7 +3053,7 @@ View = TypedDict("View", {
     "followedServer": Optional[Dict[str, Any]],
     "restrictedRanges": Optional[List[Dict[str, Any]]],
 }, total=False)
-View.__doc__ = "View is a namespace of DNS within a configuration: the same name may mean another thing in another view."
+View.__doc__ = "View is a DNS namespace within a configuration. The same name may have different records in different views."
 
 
 WebAccessSettings = TypedDict("WebAccessSettings", {
@@ -3071,7 +3071,7 @@ WebAccessSettings = TypedDict("WebAccessSettings", {
     "certificate": Optional[str],
     "caCertificates": Optional[List[str]],
 }, total=False)
-WebAccessSettings.__doc__ = "WebAccessSettings says how the manager's APIs are reached, which is said when it is started."
+WebAccessSettings.__doc__ = "WebAccessSettings describes how the manager serves its APIs. The command line sets this when the manager starts."
 
 
 Webhook = TypedDict("Webhook", {
@@ -3089,7 +3089,7 @@ Webhook = TypedDict("Webhook", {
     "message": Optional[str],
     "deliveredDateTime": Optional[str],
 }, total=False)
-Webhook.__doc__ = "Webhook sends what changes to a program that listens at a URL."
+Webhook.__doc__ = "Webhook sends changes to a program that listens at a URL."
 
 
 WorkflowRequest = TypedDict("WorkflowRequest", {
@@ -3116,7 +3116,7 @@ WorkflowRequest = TypedDict("WorkflowRequest", {
     "principal": Optional[str],
     "decider": Optional[str],
 }, total=False)
-WorkflowRequest.__doc__ = "WorkflowRequest is a change that somebody asked for, and others approve."
+WorkflowRequest.__doc__ = "WorkflowRequest is a requested change that other users approve or deny."
 
 
 X509Authenticator = TypedDict("X509Authenticator", {
@@ -3148,7 +3148,7 @@ Zone = TypedDict("Zone", {
     "absoluteName": Optional[str],
     "restrictedRanges": Optional[List[Dict[str, Any]]],
 }, total=False)
-Zone.__doc__ = "Zone is a DNS zone within a view, below the view or below another zone."
+Zone.__doc__ = "Zone is a DNS zone in a view or below another zone."
 
 
 ZoneImport = TypedDict("ZoneImport", {
@@ -3173,7 +3173,7 @@ ZoneImport = TypedDict("ZoneImport", {
     "headers": Optional[Dict[str, Optional[str]]],
     "resources": Any,
 }, total=False)
-ZoneImport.__doc__ = "ZoneImport makes zones in a view."
+ZoneImport.__doc__ = "ZoneImport imports zones into a view."
 
 
 ZoneMove = TypedDict("ZoneMove", {
@@ -3185,7 +3185,7 @@ ZoneMove = TypedDict("ZoneMove", {
     "destination": Dict[str, Any],
     "source": Optional[Dict[str, Any]],
 }, total=False)
-ZoneMove.__doc__ = "ZoneMove is the moving of a zone to another name, and the record of it, as release 9.6 has it."
+ZoneMove.__doc__ = "ZoneMove moves a zone to another name, as in release 9.6. It is kept as a record of the operation."
 
 
 ZoneSigningKey = TypedDict("ZoneSigningKey", {
@@ -3210,7 +3210,7 @@ ZoneSigningKey = TypedDict("ZoneSigningKey", {
     "privateKeyEncoding": Optional[Literal["PKCS8", "X509"]],
     "publicKeyEncoding": Optional[Literal["PKCS8", "X509"]],
 }, total=False)
-ZoneSigningKey.__doc__ = "ZoneSigningKey is a key that the records of a signed zone are signed with (RFC 6781)."
+ZoneSigningKey.__doc__ = "ZoneSigningKey is a key that signs the records of a zone (RFC 6781)."
 
 
 ZoneTemplate = TypedDict("ZoneTemplate", {
@@ -3220,7 +3220,7 @@ ZoneTemplate = TypedDict("ZoneTemplate", {
     "userDefinedFields": Optional[Dict[str, Optional[str]]],
     "configuration": Optional[Dict[str, Any]],
 }, total=False)
-ZoneTemplate.__doc__ = "ZoneTemplate holds records that zones are to have."
+ZoneTemplate.__doc__ = "ZoneTemplate contains records for zones."
 
 
 ZoneTemplateApplication = TypedDict("ZoneTemplateApplication", {
@@ -3233,4 +3233,4 @@ ZoneTemplateApplication = TypedDict("ZoneTemplateApplication", {
     "completionDateTime": Optional[str],
     "conflictResolutionStrategy": Optional[Literal["USE_EXISTING", "OVERWRITE", "ABORT"]],
 }, total=False)
-ZoneTemplateApplication.__doc__ = "ZoneTemplateApplication is the applying of zone templates to zones, and the record of it."
+ZoneTemplateApplication.__doc__ = "ZoneTemplateApplication applies zone templates to zones. It is kept as a record of the operation."

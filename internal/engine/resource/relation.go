@@ -189,7 +189,9 @@ type Demand interface {
 func (r *Registry) Demand(d Demand) { r.demand = d }
 
 // Respan declares the function that updates free space when an undo creates, deletes or moves rows (API.Respan).
-func (r *Registry) Respan(fn func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)) { r.respan = fn }
+func (r *Registry) Respan(fn func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)) {
+	r.respan = fn
+}
 
 // Seed declares what every manager has from its first start on: seed makes what of it is missing, and is run at each start.
 func (r *Registry) Seed(seed func(c *Change) error) { r.seeds = append(r.seeds, seed) }

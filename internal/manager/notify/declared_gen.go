@@ -12,11 +12,11 @@ func Register(r *resource.Registry) {
 
 // descriptions are the doc comments of the declared types, by Type and Type.field.
 var descriptions = map[string]string{
-	"EventSubscription":                    "EventSubscription are events of one category.",
+	"EventSubscription":                    "EventSubscription selects events of one category.",
 	"EventSubscription.category":           "category is the category of an Event.",
-	"EventSubscription.eventTypes":         "eventTypes are the types of an Event; all where the list is empty.",
-	"NotificationGroup":                    "NotificationGroup is who is told of events: users and the members of groups, by mail; or the receivers of SNMP traps.",
-	"NotificationGroup.eventSubscriptions": "eventSubscriptions are the events that they are told of; without any they are told of all.",
-	"NotificationGroup.notificationType":   "notificationType is how they are told.",
-	"NotificationGroup.subjects":           "subjects are the users and groups that are told by mail.",
+	"EventSubscription.eventTypes":         "eventTypes are the types of an Event; an empty list means all.",
+	"NotificationGroup":                    "NotificationGroup receives notifications of events: its users and the members of its groups by mail, or the receivers of SNMP traps.",
+	"NotificationGroup.eventSubscriptions": "eventSubscriptions select the events to notify of; an empty list selects all.",
+	"NotificationGroup.notificationType":   "notificationType is the way of notification.",
+	"NotificationGroup.subjects":           "subjects are the users and groups to notify by mail.",
 }

@@ -12,14 +12,14 @@ func Register(r *resource.Registry) {
 
 // descriptions are the doc comments of the declared types, by Type and Type.field.
 var descriptions = map[string]string{
-	"Webhook":                   "Webhook sends what changes to a program that listens at a URL.",
-	"Webhook.collections":       "collections are those whose changes are sent; empty means all.",
-	"Webhook.deliveredDateTime": "deliveredDateTime is when something was last taken; null where nothing ever was.",
-	"Webhook.enabled":           "enabled says whether anything is sent. What changes meanwhile is sent when it is true again.",
-	"Webhook.failures":          "failures is how many times in a row what is sent was not taken.",
-	"Webhook.message":           "message says why it fails or was stopped.",
-	"Webhook.parent":            "parent is the id of the resource whose children's changes alone are sent; null means all.",
-	"Webhook.secret":            "secret signs what is sent: whsec_ and 24 to 64 bytes in base64 (Standard Webhooks). It is written and never shown.",
-	"Webhook.state":             "state is RUNNING; FAILING while what is sent is not taken, and is sent again; STOPPED where changes would be left out, so that somebody has to set enabled again; or DISABLED.",
-	"Webhook.url":               "url is where it is sent to: https or http, without a user and a password.",
+	"Webhook":                   "Webhook sends changes to a program that listens at a URL.",
+	"Webhook.collections":       "collections are the collections whose changes are sent; empty means all.",
+	"Webhook.deliveredDateTime": "deliveredDateTime is the time of the last accepted message; null if there is none.",
+	"Webhook.enabled":           "enabled turns sending on. Changes made while it is false are sent when it is true again.",
+	"Webhook.failures":          "failures is the number of consecutive failed attempts.",
+	"Webhook.message":           "message is the reason why it fails or was stopped.",
+	"Webhook.parent":            "parent is the id of a resource. Only changes of its children are sent; null means all changes.",
+	"Webhook.secret":            "secret signs the messages: whsec_ and 24 to 64 bytes in base64 (Standard Webhooks). It can be written but not read.",
+	"Webhook.state":             "state is RUNNING, FAILING, STOPPED or DISABLED. FAILING means that a message is not accepted and is sent again. STOPPED means that changes would be lost, so that enabled has to be set again.",
+	"Webhook.url":               "url is the address of the program: https or http, without a user and a password.",
 }
