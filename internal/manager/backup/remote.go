@@ -152,7 +152,7 @@ func requestUpload(tx *store.Tx, schedule int64, place string) error {
 func (r *Runner) uploadPending(ctx context.Context) error {
 	place, err := optionsOf(r.api).readPlace()
 	if err != nil {
-		return nil // as in removeDeleted
+		return nil //nolint:nilerr // as in removeDeleted
 	}
 	var due []int64
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {

@@ -136,7 +136,7 @@ const sentRetryInterval = time.Minute
 func (r *Runner) saveSentFiles(ctx context.Context) error {
 	place, err := optionsOf(r.api).readPlace()
 	if err != nil || time.Now().Before(r.retrySentAt) {
-		return nil // as in removeDeleted
+		return nil //nolint:nilerr // as in removeDeleted
 	}
 	var ids []int64
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) (err error) {

@@ -24,7 +24,7 @@ func (p *executor) sameOwnChildren(t *schema.Type, f *schema.Field, raw json.Raw
 		return false, nil
 	}
 	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
-		return false, nil // decoding reports the error later
+		return false, nil //nolint:nilerr // decoding reports the error later
 	}
 	rows, err := p.Tx.Some(store.All{store.InCollection(sub.Name), store.HasParent(there.ID)}, len(items)+2)
 	if err != nil || len(rows) < len(items) {

@@ -292,7 +292,7 @@ func (p *executor) findExisting(t *schema.Type, c *resource.Collection, at resou
 	case t.Unique == "siblings", t.Unique == "all":
 		var name string
 		if json.Unmarshal(members["name"], &name) != nil || name == "" {
-			return nil, nil // as above
+			return nil, nil //nolint:nilerr // as above
 		}
 		if t.Unique == "all" {
 			parent = 0
@@ -387,7 +387,7 @@ func withWholeName(t *schema.Type, above *store.Resource, members map[string]jso
 	var name string
 	if raw := members["name"]; t.ByName["absoluteName"] == nil || len(raw) > 0 && json.Unmarshal(raw, &name) != nil ||
 		name == "" && (above.Key == "" || t.Unique != "") { // a record at the apex is identified by all its members
-		return nil, nil // creating it reports the error
+		return nil, nil //nolint:nilerr // creating it reports the error
 	}
 	switch {
 	case name == "":

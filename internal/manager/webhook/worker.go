@@ -186,7 +186,7 @@ func (w *worker) send(ctx context.Context, m *message) error {
 			break
 		}
 		w.deliveryFailed(printable(err.Error()))
-		store.Pause(ctx, wait/2+rand.N(wait)) // the jitter need not be unpredictable
+		store.Pause(ctx, wait/2+rand.N(wait)) //nolint:gosec // the jitter need not be unpredictable
 	}
 	return ctx.Err()
 }

@@ -220,7 +220,7 @@ func CopyTemplate(to, key string, fill func(dir string) error) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, f.Name()), text, 0o600); err != nil { // as a manager makes them
+		if err := os.WriteFile(filepath.Join(to, f.Name()), text, 0o600); err != nil { //nolint:gosec // of a test
 			return err
 		}
 	}
@@ -264,9 +264,9 @@ func AgainOnPostgreSQL(t *testing.T) {
 		t.Skip("the store differs, whose own tests run on both under the race detector, too")
 	}
 	t.Parallel()
-	pgtest.URL(t) // skips, or fails, where no server can be started
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1")
-	if os.Getenv(LongTests) != "" { // those alone that were asked for: make test runs the others
+	pgtest.URL(t)                                                      // skips, or fails, where no server can be started
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1") //nolint:gosec // this program
+	if os.Getenv(LongTests) != "" {                                    // those alone that were asked for: make test runs the others
 		c.Args = append(c.Args, "-test.run="+flag.Lookup("test.run").Value.String())
 	}
 	c.Env = append(os.Environ(), OnPostgres+"=yes")

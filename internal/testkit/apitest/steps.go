@@ -74,14 +74,14 @@ func (c *Client) Undoable(configuration, before string) {
 	c.T.Helper()
 	c.Verify()
 	after, done := c.Tree(configuration), c.LastTransaction()
-	if r := c.Undo(done); r.StatusCode != 201 {
+	if r := c.Undo(done); r.StatusCode != http.StatusCreated {
 		c.T.Fatalf("undoing: %d %s", r.StatusCode, r.Body)
 	}
 	if got := c.Tree(configuration); got != before {
 		c.T.Errorf("undone it is\n%s\nnot\n%s", got, before)
 	}
 	c.Verify()
-	if r := c.Undo(c.LastTransaction()); r.StatusCode != 201 {
+	if r := c.Undo(c.LastTransaction()); r.StatusCode != http.StatusCreated {
 		c.T.Fatalf("undoing the undo: %d %s", r.StatusCode, r.Body)
 	}
 	if got := c.Tree(configuration); got != after {
