@@ -48,6 +48,10 @@ type API struct {
 	Address  *resource.API
 	REST     *rest.Server
 	Identity *identity.Service
+
+	// ctx ends with the test, and workers are waited for then.
+	ctx     context.Context
+	workers sync.WaitGroup
 }
 
 // AdminPassword is the password of the user admin.
@@ -56,8 +60,8 @@ const AdminPassword = "correct horse battery"
 // maxPage is the largest page.
 const maxPage = 100_000
 
-// New returns the address API over an empty database, with these trades beside users, rights, settings and catalogues. The test runs beside
-// others.
+// New returns the address API over an empty database, with these trades beside users, rights, settings, logs and catalogues. The test runs
+// beside others, with one client. On PostgreSQL it runs where all tests are wanted, and under the race detector it is skipped.
 func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
 	if UnderRace {
@@ -66,6 +70,12 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	if os.Getenv(OnPostgres) != "" && os.Getenv(AllTests) == "" {
 		t.Skip("one client, which SQLite has answered: make test-all and CI ask PostgreSQL, too")
 	}
+	return NewConcurrent(t, register...)
+}
+
+// NewConcurrent is New for a test with several clients, or with workers: it runs on both databases, and under the race detector.
+func NewConcurrent(t *testing.T, register ...func(*resource.Registry)) *API {
+	t.Helper()
 	Beside(t)
 	a := &API{Client: Client{T: t}}
 	options := store.Options{Hurry: 10}
@@ -82,11 +92,15 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var stop context.CancelFunc
+	a.ctx, stop = context.WithCancel(context.Background())
 	t.Cleanup(func() {
+		stop()
+		a.workers.Wait()
 		if err := a.Store.Close(); err != nil {
 			t.Errorf("closing: %v", err)
 		}
-		*a = API{} // testing keeps what a test that has ended gave to Cleanup: with all of them, gigabytes
+		a.Store, a.Address, a.REST, a.Identity, a.Client = nil, nil, nil, nil, Client{} // testing keeps what a test that has ended gave to Cleanup: with all of them, gigabytes
 	})
 	if a.Token, err = a.Identity.CreateToken(t.Context(),
 		identity.Grant{Name: "test", Role: authz.Administrator, User: "admin"}); err != nil {
@@ -100,6 +114,11 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 		return w.Result(), nil
 	}
 	return a
+}
+
+// Work runs a worker, such as one that performs imports, until the test ends.
+func (a *API) Work(run func(ctx context.Context)) {
+	a.workers.Go(func() { run(a.ctx) })
 }
 
 // registry returns the declarations of the trades.

@@ -3,6 +3,7 @@ package apitest
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 )
