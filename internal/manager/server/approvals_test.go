@@ -194,7 +194,7 @@ func (w *approvalWalk) below(path string, typ *schema.Type, c *resource.Collecti
 // undo. None of it may change a protected resource.
 func TestNothingChangesAroundAnApproval(t *testing.T) {
 	apitest.Slow(t)
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	m.oneOfEach()
 	w, protected := &approvalWalk{m: m, ids: map[string]string{}}, map[string]bool{}
@@ -281,7 +281,7 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 		}
 	}
 	// A file, whose rows are worked off later.
-	made, log := m.imported(`"name":"rows.csv","contentType":"text/csv"`, "type,id,name\r\nIPv4Network,"+w.of("IPv4Network")+",renamed\r\n")
+	made, log := m.Imported(`"name":"rows.csv","contentType":"text/csv"`, "type,id,name\r\nIPv4Network,"+w.of("IPv4Network")+",renamed\r\n")
 	if made.Text("updated")+made.Text("refused") != "01" || !strings.Contains(log, "four eyes") {
 		t.Errorf("the import is %s\n%s", made.Body, log)
 	}
@@ -295,7 +295,7 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/networks/"+w.of("IPv4Network")+"/tags", `{"id":`+tag+`}`)
 	eyes(`"` + strings.Join(types, `","`) + `"`)
 	for mode, want := range map[string]string{"ROW_BY_ROW": "01", "ALL_OR_NOTHING": "00"} {
-		made, log = m.imported(`"contentType":"text/csv","into":"configurations/`+configuration+`","tag":"tags/pruned","prune":true,"mode":"`+mode+`"`,
+		made, log = m.Imported(`"contentType":"text/csv","into":"configurations/`+configuration+`","tag":"tags/pruned","prune":true,"mode":"`+mode+`"`,
 			"type,name\r\nMACPool,of a file\r\n")
 		if made.Text("deleted")+made.Text("refused") != want || !strings.Contains(log+made.Text("message"), "four eyes") {
 			t.Errorf("%s: the import is %s\n%s", mode, made.Body, log)

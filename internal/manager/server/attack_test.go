@@ -166,7 +166,7 @@ func TestAttackGuessing(t *testing.T) {
 	// A right password is no way around it, and tells nothing.
 	m.Refused(429, "TooManyRequests", "wrong sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
 		"Authorization:", "Content-Type: application/json")
-	eventually(t, "the event is there", func() bool {
+	apitest.Eventually(t, "the event is there", func() bool {
 		return strings.Contains(string(m.Want(200, "GET", "/api/v2/events?fields=message", "").Body),
 			"5 wrong sign-ins in a row as \\\"admin\\\" from 127.0.0.1")
 	})
@@ -260,14 +260,14 @@ func TestAttackTokens(t *testing.T) {
 	free := "Authorization: Bearer " + grant(identity.Grant{Name: "pipeline", Role: authz.Administrator})
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by bound"}`, bound)
 	m.Want(200, "PATCH", "/api/v2/users/"+second, `{"securityPrivilege":"VIEW_MY_ACCESS_RIGHTS"}`)
-	eventually(t, "the token is an administrator's no more", func() bool {
+	apitest.Eventually(t, "the token is an administrator's no more", func() bool {
 		return m.Do("POST", "/api/v2/configurations", `{"name":"again"}`, bound).StatusCode == http.StatusForbidden
 	})
 	m.Want(403, "PATCH", "/api/v2/users/"+second, `{"securityPrivilege":"ADMINISTRATOR"}`, bound)
 	m.ID("/api/v2/users", `{"type":"User","name":"third","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
 	m.Want(204, "DELETE", "/api/v2/users/100000", "", free) // the first administrator
 	m.Want(204, "DELETE", "/api/v2/users/"+second, "", free)
-	eventually(t, "the token went with its user", func() bool {
+	apitest.Eventually(t, "the token went with its user", func() bool {
 		return m.Do("GET", "/api/v2/configurations", "", bound).StatusCode == http.StatusUnauthorized
 	})
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"by the pipeline"}`, free)

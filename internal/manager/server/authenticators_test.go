@@ -127,7 +127,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/sessions/"+session.Text("id"), ""); r.Get("authenticator") != nil {
 		t.Errorf("the session is %s", r.Body)
 	}
-	m.sound()
+	m.Verify()
 }
 
 // Tokens of an OpenID provider are taken; they are whose the provider says, and give what its groups give here.
@@ -168,7 +168,7 @@ func TestSigningInByTokens(t *testing.T) {
 	m.Want(401, "GET", "/api/v2/configurations", "", apitest.BasicAuth("carol", "carol"))
 	m.Want(200, "PATCH", post+"/"+sso, `{"enabled":false}`)
 	m.Want(401, "GET", "/api/v2/configurations", "", token("carol", "netops"))
-	m.sound()
+	m.Verify()
 }
 
 // What is remembered, stored or counted of those who sign in by others goes no further than it was meant.
@@ -245,7 +245,7 @@ func TestSigningInByOthersGoesNoFurther(t *testing.T) {
 	if waits < 8 {
 		t.Errorf("who guesses had to wait %d times of 12", waits)
 	}
-	m.sound()
+	m.Verify()
 }
 
 // A RADIUS server behind a directory knows no groups: those of its users stay as they were.

@@ -139,7 +139,7 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	another := func() {
 		t.Helper()
 		m.Want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
-		eventually(t, "a backup is sent", func() bool {
+		apitest.Eventually(t, "a backup is sent", func() bool {
 			at := m.Want(200, "GET", schedule, "").Text("lastRemoteDateTime")
 			newest := m.Want(200, "GET", database+"/backups?orderBy=desc(id)", "").Text("data.0.name")
 			if newest == last || at == "" {
@@ -155,7 +155,7 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 	for range 3 {
 		another()
 	}
-	eventually(t, "the oldest file is gone", func() bool { return len(files(t, there, "away-2")) == 2 })
+	apitest.Eventually(t, "the oldest file is gone", func() bool { return len(files(t, there, "away-2")) == 2 })
 	here, err := os.ReadFile(filepath.Join(m.options.Data, "backups", last))
 	if err != nil {
 		t.Fatal(err)
@@ -184,17 +184,17 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 			return strings.Contains(newest.Text("data.0.message"), text)
 		}
 	}
-	eventually(t, "another key is refused", failed("shows the host key SHA256:"))
+	apitest.Eventually(t, "another key is refused", failed("shows the host key SHA256:"))
 	s.mu.Lock()
 	if s.passwords != before {
 		t.Error("a server with another key was sent the password")
 	}
 	s.mu.Unlock()
-	eventually(t, "there is an alarm", func() bool {
+	apitest.Eventually(t, "there is an alarm", func() bool {
 		return strings.Contains(string(m.Want(200, "GET", "/api/v2/status", "").Body), "backups could not be uploaded")
 	})
 	m.Want(200, "PATCH", schedule, `{"remoteHostKey":null}`) // a changed schedule is tried at once
-	eventually(t, "the new key is kept", func() bool {
+	apitest.Eventually(t, "the new key is kept", func() bool {
 		key := m.Want(200, "GET", schedule, "").Text("remoteHostKey")
 		return key != "" && key != shown.Text("remoteHostKey")
 	})
@@ -214,13 +214,13 @@ func TestBackupsAreSentByS3(t *testing.T) {
 	schedule := database + "/schedules/" + m.ID(database+"/schedules", `{"name":"away","localBackupsEnabled":false,"remoteBackupsEnabled":true,
 		"transferProtocol":"S3","remoteHost":"`+s.URL+`","remoteDirectory":"backups/of/portolan","remoteUser":"KEY","remotePassword":"SECRET"}`)
 	m.Want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
-	eventually(t, "a backup is sent", func() bool { return m.Want(200, "GET", schedule, "").Text("lastRemoteDateTime") != "" })
+	apitest.Eventually(t, "a backup is sent", func() bool { return m.Want(200, "GET", schedule, "").Text("lastRemoteDateTime") != "" })
 	prefix := gofakes3.NewPrefix(new("of/portolan/away-2"), nil)
 	list, err := backend.ListBucket("backups", &prefix, gofakes3.ListBucketPage{})
 	if err != nil || len(list.Contents) != 1 || list.Contents[0].Size < 1000 {
 		t.Errorf("there are %v: %v", list, err)
 	}
-	eventually(t, "it is not kept here", func() bool {
+	apitest.Eventually(t, "it is not kept here", func() bool {
 		return m.Want(200, "GET", database+"/backups", "").Count() == 0 && len(files(t, filepath.Join(m.options.Data, "backups"), "away")) == 0
 	})
 	if m.Want(200, "GET", database, "").Text("lastBackupDateTime") == "" {

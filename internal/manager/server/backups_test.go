@@ -25,7 +25,7 @@ func TestBackupSchedules(t *testing.T) {
 	var newest string
 	for n := 1; n <= 3; n++ {
 		m.Want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
-		eventually(t, "a backup is made", func() bool {
+		apitest.Eventually(t, "a backup is made", func() bool {
 			r := m.Want(200, "GET", database+"/backups?orderBy=desc(id)", "")
 			newest = r.Text("data.0.id")
 			if newest == "" || ids[newest] {
@@ -38,7 +38,7 @@ func TestBackupSchedules(t *testing.T) {
 	if r := m.Want(200, "GET", database+"/backups", ""); r.Count() != 2 {
 		t.Errorf("there are %s", r.Body)
 	}
-	eventually(t, "the file of the oldest is gone", func() bool {
+	apitest.Eventually(t, "the file of the oldest is gone", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "mine-*.portolan"))
 		return err == nil && len(files) == 2
 	})
@@ -52,7 +52,7 @@ func TestBackupSchedules(t *testing.T) {
 		t.Error("the database does not say when it was backed up")
 	}
 	m.Want(204, "DELETE", database+"/backups/"+newest, "")
-	eventually(t, "its file is gone", func() bool {
+	apitest.Eventually(t, "its file is gone", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "mine-*"))
 		return err == nil && len(files) == 1
 	})
@@ -83,7 +83,7 @@ func TestBackupsAreSent(t *testing.T) {
 	}
 	whole := b.String()
 	send := func(name, content string, headers ...string) reply {
-		body, kind := formNamed(nil, name, content)
+		body, kind := apitest.FormNamed(nil, name, content)
 		return m.Do("POST", database+"/backups", body, append(headers, kind)...)
 	}
 	for name, content := range map[string]string{"cut": whole[:len(whole)-9], "none": "what is this",
@@ -110,7 +110,7 @@ func TestBackupsAreSent(t *testing.T) {
 		t.Fatalf("it is %d %s", made.StatusCode, made.Body)
 	}
 	self := made.Text("_links.self.href")
-	eventually(t, "it is a file", func() bool {
+	apitest.Eventually(t, "it is a file", func() bool {
 		text, err := os.ReadFile(filepath.Join(dir, "sent", "from-afar.portolan"))
 		return err == nil && string(text) == whole
 	})
@@ -123,11 +123,11 @@ func TestBackupsAreSent(t *testing.T) {
 	if at := m.Want(200, "GET", database, "").Get("lastBackupDateTime"); at != nil {
 		t.Errorf("it counts as a backup of this database, of %v", at)
 	}
-	eventually(t, "there is an event", func() bool {
+	apitest.Eventually(t, "there is an event", func() bool {
 		return strings.Contains(m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'SUCCESS'"), "").Text("data.0.message"), "was sent to")
 	})
 	m.Want(204, "DELETE", self, "")
-	eventually(t, "its file is gone", func() bool {
+	apitest.Eventually(t, "its file is gone", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "sent", "*"))
 		hidden, other := filepath.Glob(filepath.Join(dir, "sent", ".*"))
 		return err == nil && other == nil && len(files)+len(hidden) == 0
@@ -144,10 +144,10 @@ func TestBackupsAreSentAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 5 {
-		body, kind := formNamed(nil, fmt.Sprintf("short-%d", n), b.String())
+		body, kind := apitest.FormNamed(nil, fmt.Sprintf("short-%d", n), b.String())
 		m.Want(204, "DELETE", m.Want(201, "POST", database+"/backups", body, kind).Text("_links.self.href"), "")
 	}
-	eventually(t, "nothing is left", func() bool {
+	apitest.Eventually(t, "nothing is left", func() bool {
 		files, err := filepath.Glob(filepath.Join(m.options.Data, "backups", "sent", "*"))
 		left := -1
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
@@ -175,14 +175,14 @@ func TestSentBackupsHoldUpNothing(t *testing.T) {
 	if _, err := archive.Write(t.Context(), m.Store, &b, "test", func(int64) {}); err != nil {
 		t.Fatal(err)
 	}
-	body, kind := formNamed(nil, "afar", b.String())
+	body, kind := apitest.FormNamed(nil, "afar", b.String())
 	self := m.Want(201, "POST", database+"/backups", body, kind).Text("_links.self.href")
-	eventually(t, "it is said", func() bool {
+	apitest.Eventually(t, "it is said", func() bool {
 		r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
 		return r.Count() == 1 && strings.Contains(r.Text("data.0.message"), "tried again")
 	})
 	m.ID(database+"/schedules", `{"name":"mine","state":"QUEUED"}`)
-	eventually(t, "another one is made", func() bool {
+	apitest.Eventually(t, "another one is made", func() bool {
 		files, err := filepath.Glob(filepath.Join(dir, "*.portolan"))
 		return err == nil && len(files) == 1
 	})
@@ -199,7 +199,7 @@ func TestBackupFails(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.Backups = blocked })
 	database := "/api/v2/databases/" + m.Want(200, "GET", "/api/v2/databases", "").Text("data.0.id")
 	m.ID(database+"/schedules", `{"name":"blocked","state":"QUEUED"}`)
-	eventually(t, "it is said that there is no backup", func() bool {
+	apitest.Eventually(t, "it is said that there is no backup", func() bool {
 		r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "blocked")
 	})

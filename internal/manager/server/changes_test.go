@@ -18,6 +18,7 @@ import (
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 // errEnough ends a feed.
@@ -25,7 +26,7 @@ var errEnough = errors.New("enough")
 
 // feed follows until fn says that it is enough.
 func (m *manager) feed(q client.ChangesQuery, token string, fn func(client.FeedTransaction) bool) error {
-	ctx, cancel := context.WithTimeout(m.T.Context(), patience)
+	ctx, cancel := context.WithTimeout(m.T.Context(), apitest.Patience)
 	defer cancel()
 	c := &client.Client{Base: m.URL(), Token: token}
 	return c.Changes(ctx, q, func(t client.FeedTransaction) error {
@@ -249,7 +250,7 @@ func TestChangeFeedOverTLS(t *testing.T) {
 // forget takes all of the history away. On PostgreSQL it waits for what other databases of its server are doing: the feed does, too.
 func (m *manager) forget() {
 	m.T.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(apitest.Patience); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := m.Store.PruneHistory(m.T.Context(), m.Store.Update, time.Now().Add(time.Hour),
 			history.Begins(m.Address.Sealer)); err != nil {
 			m.T.Fatal(err)

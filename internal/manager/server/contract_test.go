@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,14 +17,6 @@ import (
 
 // posting is a POST of JSON that made a resource.
 type posting struct{ path, body string }
-
-// once skips a test that asks one thing after the other, of what is the same on both databases, where it has been run already.
-func once(t *testing.T) {
-	t.Helper()
-	if apitest.UnderRace || os.Getenv(apitest.OnPostgres) != "" {
-		t.Skip("it is run once, on SQLite and without the race detector")
-	}
-}
 
 // postings makes one of each type, and gives a POST that made one, by type.
 func (m *manager) postings() map[string]posting {
@@ -45,7 +36,7 @@ func (m *manager) postings() map[string]posting {
 // Every link that a resource of any type shows leads somewhere, and every page of every collection does.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	apitest.Slow(t)
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	m.oneOfEach()
 	seen, types := map[string]bool{}, map[string]int{}
@@ -168,7 +159,7 @@ func named(r reply, field string) bool {
 // nothing; what is required is missed.
 func TestEveryTypeRefusesBadBodies(t *testing.T) {
 	apitest.Slow(t)
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	posts := m.postings()
 	count := 0
@@ -287,7 +278,7 @@ func kept(t *testing.T, typ *schema.Type, r reply) string {
 // What GET gives of a resource of any type, PUT takes: it says the same then. Each field that it has can be filtered by, and finds it.
 func TestEveryTypeComesBack(t *testing.T) {
 	apitest.Slow(t)
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	m.oneOfEach()
 	types, filters := 0, 0

@@ -33,9 +33,9 @@ func TestChecksOfLiveViews(t *testing.T) {
 	}
 	before := records()
 	bad := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"under_score","recordType":"A","rdata":"192.0.2.2"}`)
-	eventually(t, "it is told", told("under_score.wire.example. is no host name"))
+	apitest.Eventually(t, "it is told", told("under_score.wire.example. is no host name"))
 	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
-	eventually(t, "what is good goes out", func() bool { return records() == before+1 })
+	apitest.Eventually(t, "what is good goes out", func() bool { return records() == before+1 })
 	for _, one := range []struct{ at, body string }{{d.zone + "/deployments", `{"type":"QuickDeployment"}`},
 		{"/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":` + bad + `}]}`}} {
 		if message := m.deploymentIs(m.ID(one.at, one.body), "FAILED"); !strings.Contains(message, "is no host name") {
@@ -46,25 +46,25 @@ func TestChecksOfLiveViews(t *testing.T) {
 		t.Errorf("there are %d records, want %d", n, before+1)
 	}
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"name":"mended"}`)
-	eventually(t, "it goes out once it is mended", func() bool { return records() == before+2 })
+	apitest.Eventually(t, "it goes out once it is mended", func() bool { return records() == before+2 })
 	alias := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"alias","linkedRecord":{"id":`+bad+`}}`)
-	eventually(t, "the alias goes out", func() bool { return records() == before+3 })
+	apitest.Eventually(t, "the alias goes out", func() bool { return records() == before+3 })
 	mx := m.ID(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"mail","priority":10,"linkedRecord":{"id":`+alias+`}}`)
-	eventually(t, "that is told, too", told("leads to an alias"))
+	apitest.Eventually(t, "that is told, too", told("leads to an alias"))
 	if n := records(); n != before+3 {
 		t.Errorf("there are %d records, want %d", n, before+3)
 	}
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+mx, "")
 	// An alias stays where it is where what would take its place is withheld.
 	under := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"under_alias","linkedRecord":{"id":`+bad+`}}`)
-	eventually(t, "another alias goes out", func() bool { return records() == before+4 })
+	apitest.Eventually(t, "another alias goes out", func() bool { return records() == before+4 })
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+under+`"},{"method":"POST","path":"`+
 		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"under_alias","recordType":"A","rdata":"192.0.2.3"}}]}`)
-	eventually(t, "what takes its place is withheld", told("under_alias.wire.example. is no host name"))
+	apitest.Eventually(t, "what takes its place is withheld", told("under_alias.wire.example. is no host name"))
 	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
-	eventually(t, "what comes behind goes out", func() bool { return records() == before+5 })
+	apitest.Eventually(t, "what comes behind goes out", func() bool { return records() == before+5 })
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
-	eventually(t, "the alias goes", func() bool { return records() == before+4 })
+	apitest.Eventually(t, "the alias goes", func() bool { return records() == before+4 })
 }
 
 // What is withheld is told once, however often it is looked at, and goes out once a change of another name has mended it.
@@ -79,7 +79,7 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	before := m.deployedRecords(view + "/wire.example")
 	out := func(what string, more int) {
 		t.Helper()
-		eventually(t, what, func() bool { return m.deployedRecords(view+"/wire.example") == before+more })
+		apitest.Eventually(t, what, func() bool { return m.deployedRecords(view+"/wire.example") == before+more })
 	}
 	told := func(what string) string {
 		return m.Want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('"+what+"')"), "").Text("totalCount")
@@ -91,7 +91,7 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	out("the alias goes out", 1)
 	record("GenericRecord", "sub", `"recordType":"NS","rdata":"ns1.wire.example."`)
 	record("GenericRecord", "under_score", `"recordType":"A","rdata":"192.0.2.2"`)
-	eventually(t, "both are told", func() bool { return told("leads to an alias") == "1" && told("under_score") == "1" })
+	apitest.Eventually(t, "both are told", func() bool { return told("leads to an alias") == "1" && told("under_score") == "1" })
 	for i := range 3 { // which has nothing to do with it, and has all looked at
 		m.Want(200, "PATCH", d.server, fmt.Sprintf(`{"name":"wire-%d"}`, i))
 		record("TXTRecord", fmt.Sprintf("text-%d", i), `"text":"x"`)
@@ -105,7 +105,7 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	out("what leads to a host now goes out", 5)
 	// Another fault at the same name is told, too.
 	record("MXRecord", "under_score", `"priority":10,"linkedRecord":{"absoluteName":"192.0.2.9"}`)
-	eventually(t, "that is told", func() bool { return told("the MX record of under_score") == "1" })
+	apitest.Eventually(t, "that is told", func() bool { return told("the MX record of under_score") == "1" })
 	// What leads to an alias that stays, because what would take its place is withheld, is withheld, too.
 	stays := record("AliasRecord", "al_ias", `"linkedRecord":{"absoluteName":"other.example.net"}`)
 	out("another alias goes out", 6)
@@ -113,7 +113,7 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"al_ias","recordType":"A","rdata":"192.0.2.3"}},`+
 		`{"method":"POST","path":"`+strings.TrimPrefix(d.zone, "/api/v2/")+
 		`/resourceRecords","body":{"type":"GenericRecord","name":"below","recordType":"NS","rdata":"al_ias.wire.example."}}]}`)
-	eventually(t, "both are told", func() bool {
+	apitest.Eventually(t, "both are told", func() bool {
 		return told("al_ias.wire.example. is no host name") == "1" && told("below.wire.example. leads to an alias") == "1"
 	})
 	record("TXTRecord", "behind", `"text":"x"`)

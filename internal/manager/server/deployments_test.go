@@ -55,7 +55,7 @@ func (m *manager) deployment(at string) *deploying {
 // deploymentIs waits until a deployment is in a state, and gives its message.
 func (m *manager) deploymentIs(id, state string) (message string) {
 	m.T.Helper()
-	eventually(m.T, "the deployment is "+state, func() bool {
+	apitest.Eventually(m.T, "the deployment is "+state, func() bool {
 		r := m.Want(200, "GET", "/api/v2/deployments/"+id, "")
 		message = r.Text("message")
 		return r.Text("state") == state
@@ -74,7 +74,7 @@ func (d *deploying) ends(body, state string) (message string) {
 func (d *deploying) carries(path, body string) (message string) {
 	d.T.Helper()
 	d.last = d.ID(path, body)
-	eventually(d.T, "the deployment is carried", func() bool {
+	apitest.Eventually(d.T, "the deployment is carried", func() bool {
 		r := d.Want(200, "GET", "/api/v2/deployments/"+d.last, "")
 		message = r.Text("message")
 		return r.Text("state") == "RUNNING" && r.Text("percentComplete") == "90"
@@ -170,7 +170,7 @@ func TestLiveFaults(t *testing.T) {
 		m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+other+`/resourceRecords","body":{"type":"TXTRecord","name":"`+name+`","text":"x"}},`+
 			`{"method":"POST","path":"`+d.zone+`/resourceRecords","body":{"type":"TXTRecord","name":"bad","text":"`+name+`"}}]}`)
 	}
-	eventually(t, "the other zone is deployed", func() bool { return records("other.example") == before+2 })
+	apitest.Eventually(t, "the other zone is deployed", func() bool { return records("other.example") == before+2 })
 	if n := records("wire.example"); n != first {
 		t.Errorf("a zone that cannot be deployed has %d records, and had %d", n, first)
 	}
@@ -179,7 +179,7 @@ func TestLiveFaults(t *testing.T) {
 		t.Errorf("the events are %s", r.Body)
 	}
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
-	eventually(t, "the zone is deployed again", func() bool { return records("wire.example") == first+2 })
+	apitest.Eventually(t, "the zone is deployed again", func() bool { return records("wire.example") == first+2 })
 
 	// One that was never deployed keeps no other from it either, and is served once it can be.
 	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":false}`)
@@ -200,16 +200,16 @@ func TestLiveFaults(t *testing.T) {
 		return n
 	}
 	m.Want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
-	eventually(t, "the good zone is served", func() bool { return served("good.example") == 1 })
+	apitest.Eventually(t, "the good zone is served", func() bool { return served("good.example") == 1 })
 	if served("third.example") != 0 {
 		t.Error("a zone is served that cannot be deployed")
 	}
-	eventually(t, "it is told", func() bool {
+	apitest.Eventually(t, "it is told", func() bool {
 		told := "/api/v2/events?" + filter("message:contains('zone third.example could not be deployed')")
 		return m.Want(200, "GET", told, "").Text("count") == "1"
 	})
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
-	eventually(t, "the zone is served", func() bool { return served("third.example") == 1 && records("third.example") > 2 })
+	apitest.Eventually(t, "the zone is served", func() bool { return served("third.example") == 1 && records("third.example") > 2 })
 }
 
 // A name of a response policy that has no room in a zone of it is refused, whichever comes first.
@@ -300,7 +300,7 @@ func TestRolesMove(t *testing.T) {
 		wanted := strings.TrimPrefix([]string{second, d.server}[i%2], "/api/v2/servers/")
 		var server string
 		var records int
-		eventually(t, "the other server serves the zone", func() bool {
+		apitest.Eventually(t, "the other server serves the zone", func() bool {
 			server, records = "", 0
 			if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 				return tx.Each(func(scan func(...any) error) error { return scan(&server, &records) },
@@ -315,7 +315,7 @@ func TestRolesMove(t *testing.T) {
 		}
 	}
 	m.Want(204, "DELETE", role, "")
-	eventually(t, "nobody serves the zone", func() bool {
+	apitest.Eventually(t, "nobody serves the zone", func() bool {
 		records := 1
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/wire.example").Scan(&records)
@@ -325,7 +325,7 @@ func TestRolesMove(t *testing.T) {
 		return records == 0
 	})
 	m.ID("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+interfaces[0]+`}]}`)
-	eventually(t, "it is served again, with its records", func() bool {
+	apitest.Eventually(t, "it is served again, with its records", func() bool {
 		records := 0
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/wire.example").Scan(&records)

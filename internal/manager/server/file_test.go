@@ -1,12 +1,12 @@
 package server
 
 import (
-	"bytes"
 	"crypto/md5" //nolint:gosec // the published sum
 	"encoding/hex"
-	"mime/multipart"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
@@ -14,29 +14,9 @@ func init() {
 		group := m.Want(200, "GET", "/api/v2/tftpGroups", "").Text("data.0.id")
 		at := "/api/v2/tftpGroups/" + group + "/files"
 		m.ID(at, `{"type":"TFTPFolder","name":"images"}`)
-		body, kind := form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "boot")
+		body, kind := apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "boot")
 		m.ID(at, body, kind)
 	})
-}
-
-// form is a body of several parts, with a file, and the header that says so.
-func form(parts map[string]string, file string) (body, header string) {
-	return formNamed(parts, "x", file)
-}
-
-// formNamed is form with what the file is called.
-func formNamed(parts map[string]string, name, file string) (body, header string) {
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	for name, text := range parts {
-		_ = w.WriteField(name, text)
-	}
-	if file != "" {
-		part, _ := w.CreateFormFile("fileData", name)
-		_, _ = part.Write([]byte(file))
-	}
-	_ = w.Close()
-	return b.String(), "Content-Type: " + w.FormDataContentType()
 }
 
 // Files are sent in parts, fetched as they are, and have their sums.
@@ -46,7 +26,7 @@ func TestFiles(t *testing.T) {
 	group := m.ID("/api/v2/configurations/"+configuration+"/tftpGroups", `{"name":"boot"}`)
 	at := "/api/v2/tftpGroups/" + group + "/files"
 	content := strings.Repeat("0123456789abcdef", 200_000) // three parts and a bit
-	body, kind := form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0","description":"for old machines"}`}, content)
+	body, kind := apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0","description":"for old machines"}`}, content)
 	made := m.Want(201, "POST", at, body, kind)
 	sum := md5.Sum([]byte(content)) //nolint:gosec // as above
 	if made.Text("size") != "3200000" || made.Text("md5Checksum") != strings.ToUpper(hex.EncodeToString(sum[:])) ||
@@ -62,9 +42,9 @@ func TestFiles(t *testing.T) {
 		t.Errorf("what is said of it: %s", r.Body)
 	}
 	// A field for each part, as older clients have it; a PUT with other content, and one without.
-	body, kind = form(map[string]string{"type": "TFTPFile", "name": "second", "version": "2"}, "two")
+	body, kind = apitest.Form(map[string]string{"type": "TFTPFile", "name": "second", "version": "2"}, "two")
 	second := "/api/v2/files/" + m.Want(201, "POST", at, body, kind).Text("id")
-	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"second"}`}, "three")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"second"}`}, "three")
 	m.Want(200, "PUT", second, body, kind)
 	if r := m.Want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.Body) != "three" {
 		t.Errorf("its content is %s", r.Body)
@@ -78,23 +58,23 @@ func TestFiles(t *testing.T) {
 		t.Errorf("after another name its content is %s", r.Body)
 	}
 	folder := m.ID(at, `{"type":"TFTPFolder","name":"images"}`)
-	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"empty"}`}, "")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"empty"}`}, "")
 	m.Refused(400, "MissingRequiredField", "fileData", "POST", "/api/v2/files/"+folder+"/files", body, kind)
 	m.Refused(400, "MissingRequiredField", "fileData", "POST", at, `{"type":"TFTPFile","name":"x"}`)
 	m.Want(406, "GET", "/api/v2/files/"+folder, "", "Accept: application/octet-stream")
-	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"../x"}`}, "x")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"../x"}`}, "x")
 	m.Refused(400, "InvalidResourceFieldValue", "name", "POST", at, body, kind)
-	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "x")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "x")
 	m.Refused(409, "ResourceAlreadyExists", "pxe.0", "POST", at, body, kind)
-	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"below"}`}, "x")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"below"}`}, "x")
 	m.Refused(409, "ResourceConflictsWithOther", "holds none", "POST", file+"/files", body, kind)
-	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFolder","name":"f"}`}, "x")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFolder","name":"f"}`}, "x")
 	m.Refused(400, "UnsupportedResourceFieldValue", "fileData", "POST", at, body, kind)
 	m.Refused(400, "InvalidRequestBody", "", "POST", at, "x", "Content-Type: multipart/form-data")
-	body, kind = form(map[string]string{"fileInfo": `[]`}, "x")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `[]`}, "x")
 	m.Refused(400, "JsonDeserializationError", "", "POST", at, body, kind)
 	m.Refused(415, "UnsupportedMediaType", "", "POST", "/api/v2/configurations", body, kind)
-	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"tried"}`}, "x")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"tried"}`}, "x")
 	m.Want(200, "POST", at, body, kind, "x-portolan-dry-run: true")
 	m.Want(204, "DELETE", "/api/v2/tftpGroups/"+group, "")
 	m.Want(404, "GET", file, "")

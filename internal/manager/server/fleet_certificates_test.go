@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"portolan/internal/servicepoint"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 )
 
@@ -73,14 +74,14 @@ func TestServicePointRenewsAnExpiredCertificate(t *testing.T) {
 		return i.Text("connectionStatus") == "CONNECTED" && last >= began.UnixMilli()
 	}
 	_, stop := m.service(options)
-	eventually(t, "CONNECTED", connected)
+	apitest.Eventually(t, "CONNECTED", connected)
 	stop()
 	before := identityOf(t, state)
 	c.advance(60 * 24 * time.Hour)
 	began = c.now()
 	m.service(options)
-	eventually(t, "CONNECTED again", connected)
-	eventually(t, "it has let go of the one that has expired", func() bool { return identityOf(t, state)["previous"] == nil })
+	apitest.Eventually(t, "CONNECTED again", connected)
+	apitest.Eventually(t, "it has let go of the one that has expired", func() bool { return identityOf(t, state)["previous"] == nil })
 	after := identityOf(t, state)
 	if after["certificate"] == before["certificate"] || after["key"] == before["key"] || after["id"] != before["id"] {
 		t.Errorf("behind the end of its certificate it has %v, and had %v", after, before)

@@ -166,7 +166,7 @@ func TestSilence(t *testing.T) {
 		t.Errorf("behind its first report it moved %v", got)
 	}
 	write()
-	eventually(t, "silence for three intervals of a second", func() bool {
+	apitest.Eventually(t, "silence for three intervals of a second", func() bool {
 		write()
 		return len(m.moves(id)) > 3
 	})
@@ -295,7 +295,7 @@ func TestForgottenServicePointComesBack(t *testing.T) {
 		DiagnosticsListen: taken.Addr().String()}
 	_, stop := m.service(options)
 	connected := func() bool { return m.instance(id).Text("connectionStatus") == "CONNECTED" }
-	eventually(t, "CONNECTED", connected)
+	apitest.Eventually(t, "CONNECTED", connected)
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -309,27 +309,27 @@ func TestForgottenServicePointComesBack(t *testing.T) {
 		text, _ := io.ReadAll(conn)
 		return string(text)
 	}
-	eventually(t, "the diagnostics are shown", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) })
+	apitest.Eventually(t, "the diagnostics are shown", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) })
 	if _, err := servicepoint.New(servicepoint.Options{State: state}); err == nil || !strings.Contains(err.Error(), "another service point") {
 		t.Errorf("a second one in the same state directory: %v", err)
 	}
 
 	m.onTables("CREATE TABLE kept AS SELECT * FROM service_point", "DELETE FROM service_point")
-	eventually(t, "DEREGISTERED", func() bool { return strings.Contains(registration(), `"state":"DEREGISTERED"`) })
+	apitest.Eventually(t, "DEREGISTERED", func() bool { return strings.Contains(registration(), `"state":"DEREGISTERED"`) })
 	m.onTables("INSERT INTO service_point SELECT * FROM kept", "DROP TABLE kept")
-	eventually(t, "REGISTERED again", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) && connected() })
+	apitest.Eventually(t, "REGISTERED again", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) && connected() })
 	stop()
 
 	// Without any option it is what it was; with another key it enrols anew.
 	_, stop = m.service(servicepoint.Options{State: state, DiagnosticsListen: options.DiagnosticsListen})
-	eventually(t, "REGISTERED after a restart", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) })
+	apitest.Eventually(t, "REGISTERED after a restart", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) })
 	if got := identityOf(t, state); got["variant"] != checkin.V4 || got["id"] != id {
 		t.Errorf("after a restart it is %v", got)
 	}
 	stop()
 	other, key := m.create("two")
 	m.service(servicepoint.Options{State: state, Endpoint: m.RegistrationEndpoint(), Key: key, DiagnosticsListen: options.DiagnosticsListen})
-	eventually(t, "enrolled anew", func() bool { return m.instance(other).Text("connectionStatus") == "CONNECTED" })
+	apitest.Eventually(t, "enrolled anew", func() bool { return m.instance(other).Text("connectionStatus") == "CONNECTED" })
 	if got := identityOf(t, state); got["id"] != other {
 		t.Errorf("with another key it is %v", got)
 	}

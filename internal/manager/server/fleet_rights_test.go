@@ -97,5 +97,5 @@ func TestRightsOnLabels(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/fleetRights", ""); r.Text("count") != "1" {
 		t.Errorf("rights are left: %s", r.Body)
 	}
-	m.sound()
+	m.Verify()
 }

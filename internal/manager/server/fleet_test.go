@@ -28,27 +28,6 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// patience is how long is waited for what must come. It is long, since it takes time alone where something is wrong: machines are slow,
-// other tests run, and PostgreSQL's feed waits for what other databases of its server do.
-const patience = 3 * time.Minute
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	eventuallyWithin(t, patience, what, condition)
-}
-
-func eventuallyWithin(t *testing.T, long time.Duration, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(long)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks at the condition
-	}
-}
-
 // members gives the names of an object's members, sorted.
 func members(v any) (names []string) {
 	object, _ := v.(map[string]any)
@@ -358,7 +337,7 @@ func TestCheckInDoor(t *testing.T) {
 	}
 	// An interval of a test is a second; three of them without a word, and the connection is gone,
 	// while the status stays.
-	eventually(t, "NOT_CONNECTED", func() bool {
+	apitest.Eventually(t, "NOT_CONNECTED", func() bool {
 		return m.Want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").Text("connectionStatus") == "NOT_CONNECTED"
 	})
 	report.ErrorConditions = []string{"the quay is on fire"}
@@ -483,11 +462,11 @@ func TestRestartOfBothEnds(t *testing.T) {
 		var key string
 		id, key = m.create("one")
 		diagnostics, stop := m.agent(state, checkin.V4, m.RegistrationEndpoint(), key)
-		eventually(t, "HEALTHY and CONNECTED", func() bool {
+		apitest.Eventually(t, "HEALTHY and CONNECTED", func() bool {
 			i := m.instance(id)
 			return i.Text("status") == "HEALTHY" && i.Text("connectionStatus") == "CONNECTED"
 		})
-		eventually(t, "diagnostics of a registered v4", func() bool {
+		apitest.Eventually(t, "diagnostics of a registered v4", func() bool {
 			d := diagnostics()
 			return d["connectionStatus"] == "CONNECTED" && fmt.Sprint(d["registrationStatus"]) == "map[details: state:REGISTERED]" && d["id"] == id
 		})
@@ -506,7 +485,7 @@ func TestRestartOfBothEnds(t *testing.T) {
 			t.Errorf("lastSeen went back from %s to %s", lastSeen, got)
 		}
 		m.agent(state, checkin.V4, "", "") // neither key nor endpoint
-		eventually(t, "CONNECTED again", func() bool { return m.instance(id).Text("lastSeen") > lastSeen })
+		apitest.Eventually(t, "CONNECTED again", func() bool { return m.instance(id).Text("lastSeen") > lastSeen })
 		m.Verify()
 	})
 }
@@ -533,14 +512,14 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	status := func() int {
 		return int(diagnostics()["networkConnectivity"].(map[string]any)["fleetMgmtEndpointStatus"].(float64))
 	}
-	eventually(t, "the manager's door answers 200", func() bool { return status() == 200 })
+	apitest.Eventually(t, "the manager's door answers 200", func() bool { return status() == 200 })
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the manager's door answers nothing", func() bool { return status() == 0 })
+	apitest.Eventually(t, "the manager's door answers nothing", func() bool { return status() == 0 })
 	m := startManager(t, func(o *Options) { *o = options })
 	was := m.instance(created.FleetInstanceID).Text("lastSeen")
-	eventually(t, "CONNECTED again", func() bool { return m.instance(created.FleetInstanceID).Text("lastSeen") > was })
+	apitest.Eventually(t, "CONNECTED again", func() bool { return m.instance(created.FleetInstanceID).Text("lastSeen") > was })
 	if got := members(diagnostics()); !slices.Equal(got, []string{"corporateHttpProxy", "networkConnectivity", "registrationStatus"}) {
 		t.Errorf("diagnostics of a fleet service point have %v", got)
 	}
@@ -555,14 +534,14 @@ func TestDeletedAndForeign(t *testing.T) {
 	state := func(d func() map[string]any) string {
 		return fmt.Sprint(d()["registrationStatus"].(map[string]any)["state"])
 	}
-	eventually(t, "CONNECTED", func() bool { return m.instance(id).Text("connectionStatus") == "CONNECTED" })
+	apitest.Eventually(t, "CONNECTED", func() bool { return m.instance(id).Text("connectionStatus") == "CONNECTED" })
 	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
-	eventually(t, "DEREGISTERED", func() bool { return state(diagnostics) == "DEREGISTERED" })
+	apitest.Eventually(t, "DEREGISTERED", func() bool { return state(diagnostics) == "DEREGISTERED" })
 
 	_, foreign := other.create("two")
 	dir := t.TempDir()
 	diagnostics, _ = m.agent(dir, checkin.Fleet, m.RegistrationEndpoint(), foreign)
-	eventually(t, "REFUSED", func() bool { return state(diagnostics) == "REFUSED" })
+	apitest.Eventually(t, "REFUSED", func() bool { return state(diagnostics) == "REFUSED" })
 	if details := fmt.Sprint(diagnostics()["registrationStatus"]); !strings.Contains(details, "not the one that made the registration key") {
 		t.Errorf("the reason is %s", details)
 	}

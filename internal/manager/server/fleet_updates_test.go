@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
 )
@@ -310,7 +311,7 @@ func TestWavesFollowUpdates(t *testing.T) {
 	report()
 	const path = "/user/api/v1/rollouts"
 	id := m.Want(201, "POST", path, `{"version":"8","waves":[1,2,3],"mostAway":3}`).Text("id")
-	eventually(t, "the rollout is done", func() bool {
+	apitest.Eventually(t, "the rollout is done", func() bool {
 		report()
 		return m.Want(200, "GET", path+"/"+id, "").Text("status") == "DONE"
 	})
@@ -345,10 +346,10 @@ func TestRolloutsOverHTTP(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing", "")
 	m.Refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/members", "")
 	m.Refused(404, "ResourceNotFound", "dance", "POST", path+"/"+id+"/dance", "")
-	eventually(t, "the rollout is done", func() bool { return m.Want(200, "GET", path+"/"+id, "").Text("status") == "DONE" })
+	apitest.Eventually(t, "the rollout is done", func() bool { return m.Want(200, "GET", path+"/"+id, "").Text("status") == "DONE" })
 	m.Refused(409, "RolloutState", "DONE", "POST", path+"/"+id+"/pause", "")
 	figures := ""
-	eventually(t, "the move of the rollout is counted", func() bool { // which happens behind its commit
+	apitest.Eventually(t, "the move of the rollout is counted", func() bool { // which happens behind its commit
 		figures = string(m.Want(200, "GET", "/metrics", "").Body)
 		return strings.Contains(figures, `portolan_fleet_moves_total{field="rollout status",to="DONE"} 1`)
 	})

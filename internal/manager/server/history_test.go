@@ -92,7 +92,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.HistoryHeads, o.HistorySyslog = heads, collector })
 	m.Want(201, "POST", "/api/v2/configurations", `{"name":"elsewhere"}`)
 	seen, head := 0, false
-	for deadline := time.After(patience); seen == 0 || !head; { // PostgreSQL's feed waits for what other databases of the server do
+	for deadline := time.After(apitest.Patience); seen == 0 || !head; { // PostgreSQL's feed waits for what other databases of the server do
 		select {
 		case text := <-messages:
 			if !strings.HasPrefix(text, "<109>1 20") {
@@ -159,7 +159,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 	if faults := compare(); len(faults) == 0 {
 		t.Error("nobody sees that the history was changed and chained anew")
 	}
-	eventually(t, "the figures say that this is not signed", func() bool {
+	apitest.Eventually(t, "the figures say that this is not signed", func() bool {
 		return figure("portolan_history_failures_total ") && !figure("portolan_history_failures_total 0\n")
 	})
 }

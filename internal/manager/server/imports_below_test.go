@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 func init() {
@@ -17,7 +19,7 @@ func init() {
 			"IPv6Address": of("networks", "IPv6Network"), "Zone": of("views", "View"), "TXTRecord": of("zones", "Zone")}
 		for _, kind := range slices.Sorted(maps.Keys(below)) {
 			table := "type\n" + kind + "\n" // whose row is refused
-			m.ended(m.Want(201, "POST", "/api/v2/"+below[kind]+"/imports", table, "Content-Type: text/csv").Text("id"))
+			m.EndedImport(m.Want(201, "POST", "/api/v2/"+below[kind]+"/imports", table, "Content-Type: text/csv").Text("id"))
 		}
 	})
 }
@@ -34,9 +36,9 @@ func TestImportsBelow(t *testing.T) {
 		if r.Text("type") != kind || r.Text("state") != "QUEUED" || r.Header.Get("Location") == "" {
 			t.Fatalf("%s: %s", path, r.Body)
 		}
-		made, log := m.ended(r.Text("id"))
-		if counts(made) != want {
-			t.Errorf("%s: %s, want %s\n%s", path, counts(made), want, log)
+		made, log := m.EndedImport(r.Text("id"))
+		if apitest.ImportCounts(made) != want {
+			t.Errorf("%s: %s, want %s\n%s", path, apitest.ImportCounts(made), want, log)
 		}
 		if r := m.Want(200, "GET", "/api/v2/"+path+"/imports/"+r.Text("id"), ""); r.Text("type") != kind {
 			t.Errorf("below %s it is %s", path, r.Body)
@@ -77,12 +79,12 @@ func TestImportsBelow(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/blocks/"+block+"/imports", ""); r.Text("count") != "4" {
 		t.Errorf("below the block are %s", r.Body)
 	}
-	made, log := m.ended(m.Want(201, "POST", "/api/v2/blocks/"+block+"/imports", `{"type":"IPv4NetworkImport","name":"from a script","resources":[
+	made, log := m.EndedImport(m.Want(201, "POST", "/api/v2/blocks/"+block+"/imports", `{"type":"IPv4NetworkImport","name":"from a script","resources":[
 		{"range":"10.9.0.0/24","name":"x","userDefinedFields":{"owner":"lab"}},{"type":"IPv4Network","range":"10.9.1.0/24"},
 		{"range":"10.9.0.0/24"},{"type":"IPv4Network"}]}`, "x-bcn-no-gateway: true").Text("id"))
-	if counts(made) != "COMPLETED_WITH_ERRORS: 4 rows, 2 created, 0 updated, 0 unchanged, 2 refused" ||
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_ERRORS: 4 rows, 2 created, 0 updated, 0 unchanged, 2 refused" ||
 		!strings.Contains(log, "required and missing: range") {
-		t.Errorf("%s\n%s", counts(made), log)
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'x' and userDefinedFields.owner:'lab'"), ""); r.Text("data.0.gateway") != "" ||
 		r.Text("data.0.range") != "10.9.0.0/24" {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
@@ -20,46 +19,19 @@ import (
 
 func init() {
 	alsoMade = append(alsoMade, func(m *manager) {
-		body, kind := form(map[string]string{"fileInfo": `{"name":"kept.csv","contentType":"text/csv"}`}, "type,name\r\n")
+		body, kind := apitest.Form(map[string]string{"fileInfo": `{"name":"kept.csv","contentType":"text/csv"}`}, "type,name\r\n")
 		m.ID("/api/v2/imports", body, kind)
 		policy := m.Want(200, "GET", "/api/v2/responsePolicies", "").Text("data.0.id")
-		body, kind = form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "ads.example\n")
-		m.ended(m.Want(201, "POST", "/api/v2/responsePolicies/"+policy+"/imports", body, kind).Text("id"))
+		body, kind = apitest.Form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "ads.example\n")
+		m.EndedImport(m.Want(201, "POST", "/api/v2/responsePolicies/"+policy+"/imports", body, kind).Text("id"))
 	})
-}
-
-// imported sends a file, waits until it is worked off, and gives how it is, with its log.
-func (m *manager) imported(info, file string) (made reply, log string) {
-	m.T.Helper()
-	body, kind := form(map[string]string{"fileInfo": `{"state":"QUEUED",` + info + `}`}, file)
-	return m.ended(m.Want(201, "POST", "/api/v2/imports", body, kind).Text("id"))
-}
-
-// ended waits until an import is worked off.
-func (m *manager) ended(id string) (made reply, log string) {
-	m.T.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		made = m.Want(200, "GET", "/api/v2/imports/"+id, "")
-		if state := made.Text("state"); state != "QUEUED" && state != "RUNNING" && state != "CANCELLING" {
-			return made, m.Want(200, "GET", "/api/v2/imports/"+id+"/logs", "").Text("data.0.contents")
-		}
-		if time.Now().After(deadline) {
-			m.T.Fatalf("the import is still %s", made.Body)
-		}
-	}
-}
-
-// counts words how an import ended.
-func counts(r reply) string {
-	return fmt.Sprintf("%s: %s rows, %s created, %s updated, %s unchanged, %s refused", r.Text("state"), r.Text("rows"), r.Text("created"),
-		r.Text("updated"), r.Text("unchanged"), r.Text("refused"))
 }
 
 // What GET gives of a collection, as CSV and as JSON, can be imported again: it changes nothing, and no version. A cell that is another one
 // changes what it says, and nothing else.
 func TestImportOfWhatIsThere(t *testing.T) {
 	apitest.Slow(t)
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	m.oneOfEach()
 	network := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'office'"), "").Text("data.0.id")
@@ -77,11 +49,11 @@ func TestImportOfWhatIsThere(t *testing.T) {
 			continue
 		}
 		want := "COMPLETED: " + rows + " rows, 0 created, 0 updated, " + rows + " unchanged, 0 refused"
-		if made, log := m.imported(`"contentType":"text/csv"`, string(table)); counts(made) != want {
-			t.Errorf("%s as CSV: %s, want %s\n%s", c.Name, counts(made), want, log)
+		if made, log := m.Imported(`"contentType":"text/csv"`, string(table)); apitest.ImportCounts(made) != want {
+			t.Errorf("%s as CSV: %s, want %s\n%s", c.Name, apitest.ImportCounts(made), want, log)
 		}
-		if made, log := m.imported(`"contentType":"application/json"`, string(before)); counts(made) != want {
-			t.Errorf("%s as JSON: %s, want %s\n%s", c.Name, counts(made), want, log)
+		if made, log := m.Imported(`"contentType":"application/json"`, string(before)); apitest.ImportCounts(made) != want {
+			t.Errorf("%s as JSON: %s, want %s\n%s", c.Name, apitest.ImportCounts(made), want, log)
 		}
 		if c.Name == "databases" { // which counts what it holds
 			continue
@@ -91,9 +63,9 @@ func TestImportOfWhatIsThere(t *testing.T) {
 		}
 	}
 	table := string(m.Want(200, "GET", "/api/v2/networks", "", "Accept: text/csv").Body)
-	made, log := m.imported(`"contentType":"text/csv","comment":"renamed"`, strings.Replace(table, ",office,", ",Büro,", 1))
-	if counts(made) != "COMPLETED: 7 rows, 0 created, 1 updated, 6 unchanged, 0 refused" {
-		t.Errorf("a changed cell: %s\n%s", counts(made), log)
+	made, log := m.Imported(`"contentType":"text/csv","comment":"renamed"`, strings.Replace(table, ",office,", ",Büro,", 1))
+	if apitest.ImportCounts(made) != "COMPLETED: 7 rows, 0 created, 1 updated, 6 unchanged, 0 refused" {
+		t.Errorf("a changed cell: %s\n%s", apitest.ImportCounts(made), log)
 	}
 	if r := m.Want(200, "GET", "/api/v2/networks/"+network, ""); r.Text("name") != "Büro" {
 		t.Errorf("the network is %s", r.Body)
@@ -113,9 +85,9 @@ func TestImportFindsPlaces(t *testing.T) {
 		"IPv4Block,10.0.0.0/12,small,main,,\nIPv4Network,10.1.0.0/24,lab,main,,\nIPv4Address,,probe,main,10.1.0.7,STATIC\n" +
 		"IPv4Network,192.0.2.0/24,,main,,\nIPv4Address,,,main,192.0.2.7,STATIC\nIPv4Network,10.1.0.0/24,again,main,,\n" +
 		"IPv4Network,10.2.0.0/24,,other,,\n"
-	made, log := m.imported(`"contentType":"text/csv"`, space)
-	if counts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 3 created, 0 updated, 0 unchanged, 4 refused" {
-		t.Fatalf("%s\n%s", counts(made), log)
+	made, log := m.Imported(`"contentType":"text/csv"`, space)
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 3 created, 0 updated, 0 unchanged, 4 refused" {
+		t.Fatalf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	for _, want := range []string{"line 5: IpRangeOutsideParent: range: 192.0.2.0/24 lies in no block of main",
 		"line 6: IpRangeOutsideParent: address: ", "line 7: ResourceConflictsWithOther: line 3 is about the same IPv4Network",
@@ -131,21 +103,21 @@ func TestImportFindsPlaces(t *testing.T) {
 	}
 	names := "type;absoluteName;view.name;text\nZone;eu.example.com;internal;\nTXTRecord;a.b.eu.example.com;internal;hello\n" +
 		"TXTRecord;nowhere.example;internal;\nTXTRecord;x.eu.example.com;external;x\nZone;b.c.example.net;internal;\n"
-	made, log = m.imported(`"contentType":"text/csv","into":"/api/v2/configurations/`+configuration+`"`, names)
-	if counts(made) != "COMPLETED_WITH_WARNINGS: 5 rows, 3 created, 0 updated, 0 unchanged, 2 refused" {
-		t.Fatalf("%s\n%s", counts(made), log)
+	made, log = m.Imported(`"contentType":"text/csv","into":"/api/v2/configurations/`+configuration+`"`, names)
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 5 rows, 3 created, 0 updated, 0 unchanged, 2 refused" {
+		t.Fatalf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	// The same again changes nothing; what has a name of its own is changed by it.
 	again := `"contentType":"text/csv","into":"/api/v2/configurations/` + configuration + `"`
-	if made, log = m.imported(again, names); counts(made) != "COMPLETED_WITH_WARNINGS: 5 rows, 0 created, 0 updated, 3 unchanged, 2 refused" {
-		t.Errorf("%s\n%s", counts(made), log)
+	if made, log = m.Imported(again, names); apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 5 rows, 0 created, 0 updated, 3 unchanged, 2 refused" {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	hosts := "type,absoluteName,ttl,addresses[0].address\nHostRecord,h.eu.example.com,60,\n"
 	eu := m.Want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'eu.example.com'"), "").Text("data.0.id")
 	m.ID("/api/v2/zones/"+eu+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.1.0.7"}]}`)
-	if made, log = m.imported(again, hosts); counts(made) != "COMPLETED: 1 rows, 0 created, 1 updated, 0 unchanged, 0 refused" {
-		t.Errorf("%s\n%s", counts(made), log)
+	if made, log = m.Imported(again, hosts); apitest.ImportCounts(made) != "COMPLETED: 1 rows, 0 created, 1 updated, 0 unchanged, 0 refused" {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'a.b.eu.example.com'"), ""); r.Text("data.0.name") != "a.b" ||
 		r.Text("data.0.text") != "hello" {
@@ -157,23 +129,23 @@ func TestImportFindsPlaces(t *testing.T) {
 	// An empty cell says nothing, however often; null takes a value away.
 	gateways := "type,range,name,gateway,configuration.name\nIPv4Network,10.5.0.0/24,gw,,main\n"
 	for _, want := range []string{"1 created, 0 updated, 0 unchanged", "0 created, 0 updated, 1 unchanged"} {
-		if made, log := m.imported(`"contentType":"text/csv"`, gateways); !strings.Contains(counts(made), want) {
-			t.Errorf("%s, want %s\n%s", counts(made), want, log)
+		if made, log := m.Imported(`"contentType":"text/csv"`, gateways); !strings.Contains(apitest.ImportCounts(made), want) {
+			t.Errorf("%s, want %s\n%s", apitest.ImportCounts(made), want, log)
 		}
 	}
 	gw := "/api/v2/networks?" + filter("range:'10.5.0.0/24'")
 	if r := m.Want(200, "GET", gw, ""); r.Text("data.0.gateway") != "10.5.0.1" {
 		t.Errorf("the gateway is %s", r.Body)
 	}
-	m.imported(`"contentType":"text/csv"`, strings.Replace(gateways, "gw,,", "null,null,", 1))
+	m.Imported(`"contentType":"text/csv"`, strings.Replace(gateways, "gw,,", "null,null,", 1))
 	if r := m.Want(200, "GET", gw, ""); r.Text("data.0.gateway") != "" || r.Text("data.0.name") != "" {
 		t.Errorf("the gateway is still there: %s", r.Body)
 	}
 	// What may lie below several kinds of resources is not put anywhere.
-	made, log = m.imported(`"contentType":"application/x-ndjson"`, `{"type":"DHCPv4ClientOption","code":6,"value":["10.0.0.5"]}`+"\n"+
+	made, log = m.Imported(`"contentType":"application/x-ndjson"`, `{"type":"DHCPv4ClientOption","code":6,"value":["10.0.0.5"]}`+"\n"+
 		`{"type":"Tag","name":"lost","_links":{"up":{"href":"/api/v2/tagGroups/99999999"}}}`)
 	if made.Text("refused") != "2" || !strings.Contains(log, "into") {
-		t.Errorf("%s\n%s", counts(made), log)
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	// References are changed and taken away by their ids.
 	country := m.Want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").Text("data.0.id")
@@ -185,10 +157,10 @@ func TestImportFindsPlaces(t *testing.T) {
 		{",", "0 updated, 1 unchanged, 0 refused", country},
 		{"null,Switzerland", "1 updated, 0 unchanged, 0 refused", ""},
 	} {
-		made, log := m.imported(`"contentType":"text/csv"`, "id,location.id,location.name\n"+lab2+","+step.cells+"\n")
+		made, log := m.Imported(`"contentType":"text/csv"`, "id,location.id,location.name\n"+lab2+","+step.cells+"\n")
 		r := m.Want(200, "GET", "/api/v2/networks/"+lab2, "")
-		if !strings.Contains(counts(made), step.want) || r.Text("location.id") != step.location {
-			t.Errorf("%s: %s, %s\n%s", step.cells, counts(made), r.Text("location"), log)
+		if !strings.Contains(apitest.ImportCounts(made), step.want) || r.Text("location.id") != step.location {
+			t.Errorf("%s: %s, %s\n%s", step.cells, apitest.ImportCounts(made), r.Text("location"), log)
 		}
 	}
 	// Or by texts: their keys, or their paths.
@@ -197,28 +169,28 @@ func TestImportFindsPlaces(t *testing.T) {
 		{"locations/CH", "0 updated, 1 unchanged, 0 refused", country}, {"XX", "0 updated, 0 unchanged, 1 refused", country},
 		{"locations/XX", "0 updated, 0 unchanged, 1 refused", country}, {"null", "1 updated, 0 unchanged, 0 refused", ""},
 	} {
-		made, log := m.imported(`"contentType":"text/csv"`, "type,range,configuration,location\nIPv4Network,10.1.0.0/24,main,"+step.cell+"\n")
+		made, log := m.Imported(`"contentType":"text/csv"`, "type,range,configuration,location\nIPv4Network,10.1.0.0/24,main,"+step.cell+"\n")
 		r := m.Want(200, "GET", "/api/v2/networks/"+lab2, "")
-		if !strings.Contains(counts(made), step.want) || r.Text("location.id") != step.location ||
+		if !strings.Contains(apitest.ImportCounts(made), step.want) || r.Text("location.id") != step.location ||
 			made.Text("refused") == "1" && !strings.Contains(log, "location") {
-			t.Errorf("%s: %s, %s\n%s", step.cell, counts(made), r.Text("location"), log)
+			t.Errorf("%s: %s, %s\n%s", step.cell, apitest.ImportCounts(made), r.Text("location"), log)
 		}
 	}
 	// A secret that is made is not shown, and that is said.
-	if made, log := m.imported(`"contentType":"text/csv"`, "type,configuration,name,algorithm,length\nTSIGKey,main,dhcp,SHA256,256\n"); !strings.Contains(
-		counts(made), "1 created") || !strings.Contains(log, "a secret was made, which no import shows: privateKey") {
-		t.Errorf("%s\n%s", counts(made), log)
+	if made, log := m.Imported(`"contentType":"text/csv"`, "type,configuration,name,algorithm,length\nTSIGKey,main,dhcp,SHA256,256\n"); !strings.Contains(
+		apitest.ImportCounts(made), "1 created") || !strings.Contains(log, "a secret was made, which no import shows: privateKey") {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	// Where a resource says where it lies, as the API shows it, that is its place; one that is made in the same file is found.
 	group := m.ID("/api/v2/tagGroups", `{"type":"TagGroup","name":"sites"}`)
-	made, log = m.imported(`"contentType":"application/x-ndjson"`, `{"type":"Tag","name":"north","_links":{"up":{"href":"/api/v2/tagGroups/`+group+`"}}}`+"\n\n"+
+	made, log = m.Imported(`"contentType":"application/x-ndjson"`, `{"type":"Tag","name":"north","_links":{"up":{"href":"/api/v2/tagGroups/`+group+`"}}}`+"\n\n"+
 		`{"type":"TagGroup","name":"floors"}`+"\n")
-	if counts(made) != "COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused" {
-		t.Errorf("%s\n%s", counts(made), log)
+	if apitest.ImportCounts(made) != "COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused" {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	made, log = m.imported(`"contentType":"text/csv","into":"tagGroups/`+group+`/tags"`, "name\nsouth\nnorth\n")
-	if counts(made) != "COMPLETED: 2 rows, 1 created, 0 updated, 1 unchanged, 0 refused" {
-		t.Errorf("%s\n%s", counts(made), log)
+	made, log = m.Imported(`"contentType":"text/csv","into":"tagGroups/`+group+`/tags"`, "name\nsouth\nnorth\n")
+	if apitest.ImportCounts(made) != "COMPLETED: 2 rows, 1 created, 0 updated, 1 unchanged, 0 refused" {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 }
 
@@ -234,44 +206,44 @@ func TestImportModes(t *testing.T) {
 	}
 	const two, three = "type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.0.0.21,STATIC\n",
 		"type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.9.0.21,STATIC\nIPv4Address,10.0.0.22,STATIC\n"
-	made, log := m.imported(at(`"mode":"ALL_OR_NOTHING"`), three)
-	if counts(made) != "FAILED: 3 rows, 0 created, 0 updated, 0 unchanged, 1 refused" || total() != "0" ||
+	made, log := m.Imported(at(`"mode":"ALL_OR_NOTHING"`), three)
+	if apitest.ImportCounts(made) != "FAILED: 3 rows, 0 created, 0 updated, 0 unchanged, 1 refused" || total() != "0" ||
 		!strings.Contains(made.Text("message"), "nothing was imported") || !strings.Contains(log, "line 3: ") {
-		t.Errorf("%s, %s addresses, %s\n%s", counts(made), total(), made.Text("message"), log)
+		t.Errorf("%s, %s addresses, %s\n%s", apitest.ImportCounts(made), total(), made.Text("message"), log)
 	}
-	if made, log = m.imported(at(`"mode":"DRY_RUN"`), three); counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" ||
+	if made, log = m.Imported(at(`"mode":"DRY_RUN"`), three); apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" ||
 		total() != "0" {
-		t.Errorf("%s, %s addresses\n%s", counts(made), total(), log)
+		t.Errorf("%s, %s addresses\n%s", apitest.ImportCounts(made), total(), log)
 	}
-	if made, log = m.imported(at(`"action":"UPDATE"`), two); counts(made) != "COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 0 unchanged, 2 refused" {
-		t.Errorf("%s\n%s", counts(made), log)
+	if made, log = m.Imported(at(`"action":"UPDATE"`), two); apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 0 unchanged, 2 refused" {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	if made, log = m.imported(at(`"mode":"ALL_OR_NOTHING"`), two); counts(made) != "COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused" ||
+	if made, log = m.Imported(at(`"mode":"ALL_OR_NOTHING"`), two); apitest.ImportCounts(made) != "COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused" ||
 		total() != "2" {
-		t.Errorf("%s, %s addresses\n%s", counts(made), total(), log)
+		t.Errorf("%s, %s addresses\n%s", apitest.ImportCounts(made), total(), log)
 	}
-	if made, log = m.imported(at(`"action":"CREATE"`), two); counts(made) != "COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 0 unchanged, 2 refused" ||
+	if made, log = m.Imported(at(`"action":"CREATE"`), two); apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 0 unchanged, 2 refused" ||
 		!strings.Contains(log, "ResourceAlreadyExists") {
-		t.Errorf("%s\n%s", counts(made), log)
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	made, log = m.imported(`"contentType":"text/csv","into":"zones/`+zone+`/resourceRecords","headers":{"x-bcn-same-as-zone":"true"}`,
+	made, log = m.Imported(`"contentType":"text/csv","into":"zones/`+zone+`/resourceRecords","headers":{"x-bcn-same-as-zone":"true"}`,
 		"type,name,text\nTXTRecord,,v=spf1 -all\n")
-	if counts(made) != "COMPLETED: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused" {
-		t.Errorf("%s\n%s", counts(made), log)
+	if apitest.ImportCounts(made) != "COMPLETED: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused" {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	// A row that has written something before it is refused leaves nothing behind.
-	made, log = m.imported(`"contentType":"text/csv","into":"zones/`+zone+`/resourceRecords"`,
+	made, log = m.Imported(`"contentType":"text/csv","into":"zones/`+zone+`/resourceRecords"`,
 		"type,name,addresses[0].address,addresses[1].address,reverseRecord\nHostRecord,one,10.0.0.30,10.0.0.31,TRUE\n"+
 			"HostRecord,two,10.0.0.32,203.0.113.1,true\nHostRecord,three,10.0.0.33,,false\n")
-	if counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" || !strings.Contains(log, "line 3: ") {
-		t.Errorf("%s\n%s", counts(made), log)
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" || !strings.Contains(log, "line 3: ") {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	if r := m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.32' and state:ne('UNALLOCATED')"), ""); r.Text("count") != "0" {
 		t.Errorf("a refused row has left %s", r.Body)
 	}
-	made, _ = m.imported(at(`"name":"many"`)+`,"comment":"c"`, "type,address,state\n"+strings.Repeat("IPv4Address,10.0.0.40,STATIC\n", 3))
-	if counts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 1 created, 0 updated, 0 unchanged, 2 refused" {
-		t.Errorf("the same three times: %s", counts(made))
+	made, _ = m.Imported(at(`"name":"many"`)+`,"comment":"c"`, "type,address,state\n"+strings.Repeat("IPv4Address,10.0.0.40,STATIC\n", 3))
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 1 created, 0 updated, 0 unchanged, 2 refused" {
+		t.Errorf("the same three times: %s", apitest.ImportCounts(made))
 	}
 }
 
@@ -293,7 +265,7 @@ func TestImportOfBadFiles(t *testing.T) {
 		{"text/csv", "type,name\nTag,\"" + strings.Repeat("x", 5<<20), "a line has more than"},
 		{"application/json", `[{"type":"TagGroup","name":"c"}`, "ends within its list"},
 	} {
-		if made, _ := m.imported(`"contentType":"`+c.kind+`"`, c.file); made.Text("state") != "FAILED" ||
+		if made, _ := m.Imported(`"contentType":"`+c.kind+`"`, c.file); made.Text("state") != "FAILED" ||
 			!strings.Contains(made.Text("message"), c.message) {
 			t.Errorf("%s %q: %s", c.kind, c.file, made.Body)
 		}
@@ -306,16 +278,16 @@ func TestImportOfBadFiles(t *testing.T) {
 		{"application/json", `[{"type":"TagGroup","name":"k"},17,{"type":"TagGroup","name":"l"}]`, "resource 2: InvalidFileDataValue"},
 		{"application/x-ndjson", `{"type":"TagGroup","name":"m"}` + "\n[]\n" + `{"type":"TagGroup","name":"n"}`, "line 2: InvalidFileDataValue"},
 	} {
-		if made, log := m.imported(`"contentType":"`+c.kind+`"`, c.file); counts(made) !=
+		if made, log := m.Imported(`"contentType":"`+c.kind+`"`, c.file); apitest.ImportCounts(made) !=
 			"COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" || !strings.Contains(log, c.log) {
-			t.Errorf("%.60q: %s\n%.300s", c.file, counts(made), log)
+			t.Errorf("%.60q: %s\n%.300s", c.file, apitest.ImportCounts(made), log)
 		}
 	}
 	// Rows of empty cells are no rows, however many there are.
-	if made, _ := m.imported(`"contentType":"text/csv"`, "type,name\n"+strings.Repeat(",\n", 2_000_000)+"TagGroup,behind\n"); made.Text("created") != "1" {
-		t.Errorf("behind empty rows: %s", counts(made))
+	if made, _ := m.Imported(`"contentType":"text/csv"`, "type,name\n"+strings.Repeat(",\n", 2_000_000)+"TagGroup,behind\n"); made.Text("created") != "1" {
+		t.Errorf("behind empty rows: %s", apitest.ImportCounts(made))
 	}
-	made, log := m.imported(`"contentType":"text/csv"`, "type,name,color,configuration.name\nTagGroup,\xff,,\nNothing,x,,\nTagGroup,a[b,red,\n,x,,\nDevice,d,,main\n"+
+	made, log := m.Imported(`"contentType":"text/csv"`, "type,name,color,configuration.name\nTagGroup,\xff,,\nNothing,x,,\nTagGroup,a[b,red,\n,x,,\nDevice,d,,main\n"+
 		"UserSession,s,,\nTransaction,,,\n")
 	for _, want := range []string{"line 2: InvalidFileCharacterEncoding: name: ", "line 3: InvalidResourceType: type: ",
 		"line 4: passed over, as a TagGroup has no such field: color", "line 5: MissingRequiredField: ", "line 7: ", "line 8: "} {
@@ -329,27 +301,27 @@ func TestImportOfBadFiles(t *testing.T) {
 			kind = "application/json"
 		}
 		for _, mode := range []string{"ALL_OR_NOTHING", "DRY_RUN", "ROW_BY_ROW"} {
-			if made, _ := m.imported(`"contentType":"`+kind+`","mode":"`+mode+`"`, file); counts(made) != "COMPLETED: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused" {
-				t.Errorf("an empty file, %s: %s", mode, counts(made))
+			if made, _ := m.Imported(`"contentType":"`+kind+`","mode":"`+mode+`"`, file); apitest.ImportCounts(made) != "COMPLETED: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused" {
+				t.Errorf("an empty file, %s: %s", mode, apitest.ImportCounts(made))
 			}
 		}
 	}
-	if made, log := m.imported(`"contentType":"text/csv"`, "type,id,state\nResourceImport,1,CANCELLED\n"); made.Text("refused") != "1" {
-		t.Errorf("an import of imports: %s\n%s", counts(made), log)
+	if made, log := m.Imported(`"contentType":"text/csv"`, "type,id,state\nResourceImport,1,CANCELLED\n"); made.Text("refused") != "1" {
+		t.Errorf("an import of imports: %s\n%s", apitest.ImportCounts(made), log)
 	}
-	if made, log := m.imported(`"contentType":"text/csv"`, "type,name,location,location.id\nTagGroup,parts,,5\n"); made.Text("created") != "1" {
-		t.Errorf("a whole and a part: %s\n%s", counts(made), log)
+	if made, log := m.Imported(`"contentType":"text/csv"`, "type,name,location,location.id\nTagGroup,parts,,5\n"); made.Text("created") != "1" {
+		t.Errorf("a whole and a part: %s\n%s", apitest.ImportCounts(made), log)
 	}
 	var users strings.Builder
 	users.WriteString("type,name,password,email,securityPrivilege,accessType\n")
 	for i := range 17 {
 		fmt.Fprintf(&users, "User,u%d,a long password %d,u%d@example.com,NO_ACCESS,API\n", i, i, i)
 	}
-	if made, log := m.imported(`"contentType":"text/csv"`, users.String()); made.Text("created") != "17" {
-		t.Errorf("users: %s\n%s", counts(made), log)
+	if made, log := m.Imported(`"contentType":"text/csv"`, users.String()); made.Text("created") != "17" {
+		t.Errorf("users: %s\n%s", apitest.ImportCounts(made), log)
 	}
-	if counts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 2 created, 0 updated, 0 unchanged, 5 refused" {
-		t.Errorf("%s\n%s", counts(made), log)
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 2 created, 0 updated, 0 unchanged, 5 refused" {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 }
 
@@ -359,7 +331,7 @@ func TestImportRefusals(t *testing.T) {
 	_, _, _, _, network := m.Basics()
 	send := func(status int, code, naming, info, file string) {
 		t.Helper()
-		body, kind := form(map[string]string{"fileInfo": info}, file)
+		body, kind := apitest.Form(map[string]string{"fileInfo": info}, file)
 		m.Refused(status, code, naming, "POST", "/api/v2/imports", body, kind)
 	}
 	send(400, "MissingRequiredField", "fileData", `{"contentType":"text/csv"}`, "")
@@ -373,7 +345,7 @@ func TestImportRefusals(t *testing.T) {
 	send(400, "InvalidResourceFieldValue", "headers", `{"contentType":"text/csv","headers":{"x-nothing":"1"}}`, "x")
 	send(400, "InvalidHeaderValue", "x-bcn-same-as-zone", `{"contentType":"text/csv","headers":{"x-bcn-same-as-zone":"perhaps"}}`, "x")
 	send(400, "InvalidEnumValue", "state", `{"contentType":"text/csv","state":"RUNNING"}`, "x")
-	body, kind := form(map[string]string{"fileInfo": `{"contentType":"text/csv","into":"tagGroups"}`}, "name\nx\n")
+	body, kind := apitest.Form(map[string]string{"fileInfo": `{"contentType":"text/csv","into":"tagGroups"}`}, "name\nx\n")
 	id := m.ID("/api/v2/imports", body, kind)
 	at := "/api/v2/imports/" + id
 	m.Refused(400, "InvalidEnumValue", "state", "PATCH", at, `{"state":"RUNNING"}`, apitest.MergePatch)
@@ -401,14 +373,14 @@ func TestImportOfPolicyItems(t *testing.T) {
 	configuration, _, _, _, _ := m.Basics()
 	policy := m.ID("/api/v2/configurations/"+configuration+"/responsePolicies", `{"type":"ResponsePolicy","name":"bad","policyType":"BLOCKLIST"}`)
 	at := "/api/v2/responsePolicies/" + policy
-	body, kind := form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "\ufeff# remarks\nads.example\n\nTrackers.Example\nads.example\nno good\n")
+	body, kind := apitest.Form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "\ufeff# remarks\nads.example\n\nTrackers.Example\nads.example\nno good\n")
 	r := m.Want(201, "POST", at+"/imports", body, kind)
 	if r.Text("type") != "ResponsePolicyItemImport" || r.Text("contentType") != "text/plain" || r.Text("name") != "names.txt" {
 		t.Errorf("it is %s", r.Body)
 	}
-	made, log := m.ended(r.Text("id"))
-	if counts(made) != "COMPLETED_WITH_WARNINGS: 4 rows, 2 created, 0 updated, 1 unchanged, 1 refused" || !strings.Contains(log, "line 6: ") {
-		t.Errorf("%s\n%s", counts(made), log)
+	made, log := m.EndedImport(r.Text("id"))
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 4 rows, 2 created, 0 updated, 1 unchanged, 1 refused" || !strings.Contains(log, "line 6: ") {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	if r := m.Want(200, "GET", at+"/policyItems?orderBy=name&fields=name", ""); r.Text("data.0.name") != "ads.example" ||
 		r.Text("data.1.name") != "trackers.example" {
@@ -417,11 +389,11 @@ func TestImportOfPolicyItems(t *testing.T) {
 	if r := m.Want(200, "GET", at+"/imports", ""); r.Text("count") != "1" {
 		t.Errorf("the policy's imports are %s", r.Body)
 	}
-	body, kind = form(map[string]string{"fileInfo": `{"contentType":"text/csv"}`}, "x")
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"contentType":"text/csv"}`}, "x")
 	m.Refused(400, "UnsupportedImportFileType", "contentType", "POST", at+"/imports", body, kind)
 	m.Want(204, "DELETE", at+"/imports/"+made.Text("id"), "")
-	body, kind = form(map[string]string{"fileInfo": `{"name":"more"}`}, "more.example")
-	m.ended(m.Want(201, "POST", at+"/imports", body, kind).Text("id"))
+	body, kind = apitest.Form(map[string]string{"fileInfo": `{"name":"more"}`}, "more.example")
+	m.EndedImport(m.Want(201, "POST", at+"/imports", body, kind).Text("id"))
 	m.Want(204, "DELETE", at, "") // with its imports
 	if n := m.rows("SELECT count(*) FROM import_part") + m.rows("SELECT count(*) FROM import_line"); n != 0 {
 		t.Errorf("%d rows of imports stay", n)
@@ -451,30 +423,30 @@ func TestImportGoesOn(t *testing.T) {
 	}
 	whole := file.String() + "TXTRecord,n0,t\n" // which the first row is about, also behind the restart
 	info := `{"contentType":"text/csv","state":"QUEUED","into":"zones/` + zone + `/resourceRecords"}`
-	body, kind := form(map[string]string{"fileInfo": info}, whole)
+	body, kind := apitest.Form(map[string]string{"fileInfo": info}, whole)
 	id := m.ID("/api/v2/imports", body, kind)
-	eventually(t, "rows are worked off", func() bool { return m.Want(200, "GET", "/api/v2/imports/"+id, "").Text("rows") != "0" })
+	apitest.Eventually(t, "rows are worked off", func() bool { return m.Want(200, "GET", "/api/v2/imports/"+id, "").Text("rows") != "0" })
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	m = startManager(t, func(o *Options) { *o = options })
-	made, log := m.ended(id)
+	made, log := m.EndedImport(id)
 	want := fmt.Sprintf("COMPLETED_WITH_WARNINGS: %d rows, %d created, 0 updated, 0 unchanged, 1 refused", rows+1, rows)
-	if counts(made) != want || !strings.Contains(log, fmt.Sprintf("line %d: ResourceConflictsWithOther: line 2 is about the same", rows+2)) {
-		t.Errorf("%s\n%s", counts(made), log)
+	if apitest.ImportCounts(made) != want || !strings.Contains(log, fmt.Sprintf("line %d: ResourceConflictsWithOther: line 2 is about the same", rows+2)) {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	body, kind = form(map[string]string{"fileInfo": info}, file.String())
+	body, kind = apitest.Form(map[string]string{"fileInfo": info}, file.String())
 	second := m.ID("/api/v2/imports", body, kind)
-	body, kind = form(map[string]string{"fileInfo": info}, "type,name,text\n"+strings.Repeat(file.String()[len("type,name,text\n"):], 10))
+	body, kind = apitest.Form(map[string]string{"fileInfo": info}, "type,name,text\n"+strings.Repeat(file.String()[len("type,name,text\n"):], 10))
 	id = m.ID("/api/v2/imports", body, kind)
-	eventually(t, "it runs", func() bool { return m.Want(200, "GET", "/api/v2/imports/"+id, "").Text("state") == "RUNNING" })
+	apitest.Eventually(t, "it runs", func() bool { return m.Want(200, "GET", "/api/v2/imports/"+id, "").Text("state") == "RUNNING" })
 	m.Refused(400, "ImportInProgress", "", "DELETE", "/api/v2/imports/"+id, "")
 	m.Want(200, "PATCH", "/api/v2/imports/"+id, `{"state":"CANCELLED"}`, apitest.MergePatch)
-	if made, _ := m.ended(id); made.Text("state") != "CANCELLED" {
+	if made, _ := m.EndedImport(id); made.Text("state") != "CANCELLED" {
 		t.Errorf("it is %s", made.Body)
 	}
-	if made, _ := m.ended(second); made.Text("unchanged") != fmt.Sprint(rows) { // all of them are there
-		t.Errorf("the same again: %s", counts(made))
+	if made, _ := m.EndedImport(second); made.Text("unchanged") != fmt.Sprint(rows) { // all of them are there
+		t.Errorf("the same again: %s", apitest.ImportCounts(made))
 	}
 	events := m.Want(200, "GET", "/api/v2/events?"+filter("category:'MIGRATION'"), "")
 	var kinds []string
@@ -502,7 +474,7 @@ func (m *manager) rows(query string) (n int) {
 
 // A file that is imported twice changes nothing the second time, whatever its rows are named by.
 func TestImportTwice(t *testing.T) {
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	_, view, zone, _, network := m.Basics()
 	for into, file := range map[string]string{
@@ -518,10 +490,10 @@ func TestImportTwice(t *testing.T) {
 			"DHCPv4ClientOption,time-offset,60,2\n",
 	} {
 		for n := range 2 {
-			made, log := m.imported(`"contentType":"text/csv","into":"`+into+`"`, file)
+			made, log := m.Imported(`"contentType":"text/csv","into":"`+into+`"`, file)
 			field := []string{"created", "unchanged"}[n]
 			if made.Text(field) != made.Text("rows") {
-				t.Errorf("%s, time %d: %s\n%s", into, n+1, counts(made), log)
+				t.Errorf("%s, time %d: %s\n%s", into, n+1, apitest.ImportCounts(made), log)
 			}
 		}
 	}
@@ -529,7 +501,7 @@ func TestImportTwice(t *testing.T) {
 
 // A row that says another TTL of a record without a name of its own changes that record.
 func TestImportChangesTTL(t *testing.T) {
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	_, _, zone, _, _ := m.Basics()
 	at := `"contentType":"application/json","into":"zones/` + zone + `/resourceRecords"`
@@ -540,9 +512,9 @@ func TestImportChangesTTL(t *testing.T) {
 		{`[{"type":"TXTRecord","absoluteName":"a.example.com","text":"t","ttl":61}]`, "0 created, 1 updated, 0 unchanged"},
 		{`[{"type":"TXTRecord","name":"a","text":"t","ttl":61}]`, "0 created, 0 updated, 1 unchanged"},
 	} {
-		made, log := m.imported(at, one[0])
-		if !strings.Contains(counts(made), one[1]) {
-			t.Errorf("%s: %s\n%s", one[0], counts(made), log)
+		made, log := m.Imported(at, one[0])
+		if !strings.Contains(apitest.ImportCounts(made), one[1]) {
+			t.Errorf("%s: %s\n%s", one[0], apitest.ImportCounts(made), log)
 		}
 	}
 }
@@ -551,7 +523,7 @@ func TestImportChangesTTL(t *testing.T) {
 // below, and nothing where a row is refused. What holds resources of rows stays.
 func TestImportPrunes(t *testing.T) {
 	apitest.Slow(t)
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	configuration, _, _, _, network := m.Basics()
 	group := m.ID("/api/v2/tagGroups", `{"name":"prunes"}`)
@@ -562,8 +534,8 @@ func TestImportPrunes(t *testing.T) {
 	inside := "IPv4Address,,10.7.0.9,STATIC,in\nIPv4Address,,10.7.1.9,STATIC,in\n"
 	expect := func(step, info, file, want, said string) {
 		t.Helper()
-		made, log := m.imported(at+info, file)
-		if got := counts(made) + ", " + made.Text("deleted") + " deleted"; !strings.HasPrefix(got, want) || !strings.Contains(log, said) {
+		made, log := m.Imported(at+info, file)
+		if got := apitest.ImportCounts(made) + ", " + made.Text("deleted") + " deleted"; !strings.HasPrefix(got, want) || !strings.Contains(log, said) {
 			t.Errorf("%s: %s, want %s\n%s\nwithout %q", step, got, want, log, said)
 		}
 	}
@@ -572,7 +544,7 @@ func TestImportPrunes(t *testing.T) {
 	}
 	for info, code := range map[string]string{`{"contentType":"text/csv","prune":true}`: "InvalidResourceFieldValue",
 		`{"contentType":"text/csv","tag":"tags/none"}`: "InlinedResourceNotFound"} {
-		body, kind := form(map[string]string{"fileInfo": info}, head)
+		body, kind := apitest.Form(map[string]string{"fileInfo": info}, head)
 		status := map[string]int{"InvalidResourceFieldValue": 400, "InlinedResourceNotFound": 404}[code]
 		m.Refused(status, code, "", "POST", "/api/v2/imports", body, kind)
 	}
@@ -594,10 +566,10 @@ func TestImportPrunes(t *testing.T) {
 		"COMPLETED_WITH_WARNINGS: 1 rows, 0 created, 0 updated, 1 unchanged, 0 refused, 1 deleted",
 		"kept because rows of the file lie in it: IPv4Network 10.7.1.0/24")
 	// Below another resource nothing of these is looked at.
-	made, log := m.imported(`"contentType":"text/csv","into":"networks/`+network+`/addresses","prune":true,"tag":"tags/plan"`,
+	made, log := m.Imported(`"contentType":"text/csv","into":"networks/`+network+`/addresses","prune":true,"tag":"tags/plan"`,
 		"type,address,state\nIPv4Address,10.0.0.99,STATIC\n")
 	if made.Text("deleted") != "0" || made.Text("created") != "1" {
-		t.Errorf("elsewhere: %s\n%s", counts(made), log)
+		t.Errorf("elsewhere: %s\n%s", apitest.ImportCounts(made), log)
 	}
 	elsewhere := m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").Text("data.0.id")
 	m.Want(204, "DELETE", "/api/v2/addresses/"+elsewhere, "")
@@ -610,7 +582,7 @@ func TestImportPrunes(t *testing.T) {
 	expect("at once", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.0.0/24")
-	eventually(t, "what an import stored is deleted behind its end", func() bool { return m.rows("SELECT count(*) FROM import_met") == 0 })
+	apitest.Eventually(t, "what an import stored is deleted behind its end", func() bool { return m.rows("SELECT count(*) FROM import_met") == 0 })
 	// A file without rows deletes nothing, and no file the resource that it is imported into.
 	m.Want(201, "POST", "/api/v2/configurations/"+configuration+"/tags", `{"id":`+tag+`}`)
 	expect("empty", `,"prune":true`, head, "COMPLETED_WITH_WARNINGS: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
@@ -657,7 +629,7 @@ func TestImportPrunes(t *testing.T) {
 
 // A trial of more rows than one transaction has finds the same as the import.
 func TestImportTriesLongFiles(t *testing.T) {
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	_, _, zone, _, _ := m.Basics()
 	file := strings.Builder{}
@@ -666,45 +638,45 @@ func TestImportTriesLongFiles(t *testing.T) {
 	for i := range rows {
 		fmt.Fprintf(&file, "TXTRecord,n%d,t\n", i)
 	}
-	made, log := m.imported(`"contentType":"text/csv","mode":"DRY_RUN","into":"zones/`+zone+`/resourceRecords"`, file.String())
-	if want := fmt.Sprintf("COMPLETED: %d rows, %d created, 0 updated, 0 unchanged, 0 refused", rows, rows); counts(made) != want {
-		t.Errorf("%s, want %s\n%.500s", counts(made), want, log)
+	made, log := m.Imported(`"contentType":"text/csv","mode":"DRY_RUN","into":"zones/`+zone+`/resourceRecords"`, file.String())
+	if want := fmt.Sprintf("COMPLETED: %d rows, %d created, 0 updated, 0 unchanged, 0 refused", rows, rows); apitest.ImportCounts(made) != want {
+		t.Errorf("%s, want %s\n%.500s", apitest.ImportCounts(made), want, log)
 	}
 }
 
 // Rows of types that have no names in DNS, and lie below no resource, are imported, too.
 func TestImportAtTheTop(t *testing.T) {
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	configuration, _, _, _, _ := m.Basics()
-	made, log := m.imported(`"contentType":"application/json"`, `[{"type":"UserDefinedFieldDefinition","name":"shelf","displayName":"Shelf",`+
+	made, log := m.Imported(`"contentType":"application/json"`, `[{"type":"UserDefinedFieldDefinition","name":"shelf","displayName":"Shelf",`+
 		`"resourceTypes":["IPv4Network"],"dataType":"TEXT"},{"type":"AccessRight","userScope":{"name":"admin","type":"User","id":`+
 		m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")+`},"resource":{"id":`+configuration+
 		`,"type":"Configuration"},"defaultAccessLevel":"FULL"}]`)
 	if made.Text("state") == "FAILED" || strings.Contains(log, "fault of the manager") {
-		t.Errorf("%s\n%s", counts(made), log)
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 }
 
 // TestImportOfLongLines imports more than 4 MiB of lines, and TestDryRunOfChangedRows tries rows that change what earlier rows would
 // create.
 func TestImportOfLongLines(t *testing.T) {
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	m.Basics()
 	var file strings.Builder
 	for i := range 600 {
 		fmt.Fprintf(&file, `{"type":"MACPool","name":"pool %d","description":"%s"}`+"\n", i, strings.Repeat("x", 8<<10))
 	}
-	made, log := m.imported(`"contentType":"application/x-ndjson","into":"configurations/`+
+	made, log := m.Imported(`"contentType":"application/x-ndjson","into":"configurations/`+
 		m.Want(200, "GET", "/api/v2/configurations", "").Text("data.0.id")+`","mode":"DRY_RUN"`, file.String())
 	if made.Text("state") == "FAILED" || made.Text("rows") != "600" {
-		t.Errorf("%s\n%.500s", counts(made), log)
+		t.Errorf("%s\n%.500s", apitest.ImportCounts(made), log)
 	}
 }
 
 func TestDryRunOfChangedRows(t *testing.T) {
-	once(t)
+	apitest.OnSQLite(t)
 	m := startManager(t)
 	m.Basics()
 	var file strings.Builder
@@ -720,9 +692,9 @@ func TestDryRunOfChangedRows(t *testing.T) {
 		fmt.Fprintf(&file, "IPv4Address,,10.90.%d.%d,STATIC,h%d\n", i/addresses, 10+i%addresses, i)
 	}
 	into := `"contentType":"text/csv","into":"configurations/` + m.Want(200, "GET", "/api/v2/configurations", "").Text("data.0.id") + `"`
-	tried, log := m.imported(into+`,"mode":"DRY_RUN"`, file.String())
-	made, _ := m.imported(into, file.String())
-	if counts(tried) != counts(made) {
-		t.Errorf("tried: %s\nmade:  %s\n%.500s", counts(tried), counts(made), log)
+	tried, log := m.Imported(into+`,"mode":"DRY_RUN"`, file.String())
+	made, _ := m.Imported(into, file.String())
+	if apitest.ImportCounts(tried) != apitest.ImportCounts(made) {
+		t.Errorf("tried: %s\nmade:  %s\n%.500s", apitest.ImportCounts(tried), apitest.ImportCounts(made), log)
 	}
 }

@@ -342,9 +342,9 @@ func TestOtherNotationsAreTheSame(t *testing.T) {
 		{"type":"GenericRecord","absoluteName":"txt.example.org","recordType":"TXT","rdata":"\"x\""}]}`)
 	m.Refused(400, "InvalidFilterValue", "duid", "GET", "/api/v2/clientIdentifiers?"+filter("duid:'00:01'"), "")
 	want := "COMPLETED: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused"
-	if made, log := m.imported(`"contentType":"text/csv","into":"configurations/`+configuration+`"`, "type,address,macAddress.address,clientIdentifier.duid\n"+
-		"IPv4Address,10.0.0.77,00:00:5e:00:53:08,\nIPv6Address,2001:db8::7,,00:01:00:01:2A:CC\n"); counts(made) != want {
-		t.Errorf("%s\n%s", counts(made), log)
+	if made, log := m.Imported(`"contentType":"text/csv","into":"configurations/`+configuration+`"`, "type,address,macAddress.address,clientIdentifier.duid\n"+
+		"IPv4Address,10.0.0.77,00:00:5e:00:53:08,\nIPv6Address,2001:db8::7,,00:01:00:01:2A:CC\n"); apitest.ImportCounts(made) != want {
+		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	m.Verify()
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"portolan/internal/servicepoint"
+	"portolan/internal/testkit/apitest"
 	"portolan/internal/wire/checkin"
 )
 
@@ -192,18 +193,18 @@ func TestRealNodes(t *testing.T) {
 			Variant: checkin.Fleet, DiagnosticsListen: "127.0.0.1:0"})
 		stops = append(stops, stop)
 	}
-	eventually(t, "both are there", func() bool {
+	apitest.Eventually(t, "both are there", func() bool {
 		r := m.instance(id)
 		return r.Text("status") == "HEALTHY" && r.Text("nodes.1.id") != ""
 	})
 	stops[0]()
-	eventually(t, "one is missed", func() bool {
+	apitest.Eventually(t, "one is missed", func() bool {
 		r := m.instance(id)
 		return r.Text("status") == "UNHEALTHY" && r.Text("connectionStatus") == "CONNECTED" &&
 			strings.Contains(r.Text("errorConditions.0"), "is not connected")
 	})
 	stops[1]()
-	eventually(t, "none is there", func() bool { return m.instance(id).Text("connectionStatus") == "NOT_CONNECTED" })
+	apitest.Eventually(t, "none is there", func() bool { return m.instance(id).Text("connectionStatus") == "NOT_CONNECTED" })
 }
 
 // Behind a new registration key certificates have the same generation for a minute: that of a node that was taken away is not good for

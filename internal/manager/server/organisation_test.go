@@ -73,10 +73,10 @@ func TestOrganisation(t *testing.T) {
 
 	// Afternoon: the labs ask, the approver approves one and denies another.
 	labs := teams["labs"]
-	request, _ := m.requested("POST", "/api/v2/blocks/"+labs.block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24","name":"bench"}`, labs.as)
+	request, _ := m.Requested("POST", "/api/v2/blocks/"+labs.block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24","name":"bench"}`, labs.as)
 	m.Refused(404, "ResourceNotFound", "", "GET", request, "", teams["campus"].as)
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asApprover)
-	second, _ := m.requested("POST", "/api/v2/zones/"+labs.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"x"}`, labs.as)
+	second, _ := m.Requested("POST", "/api/v2/zones/"+labs.zone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"x"}`, labs.as)
 	m.Want(200, "PATCH", second, `{"state":"DENIED"}`, asApprover, "x-bcn-change-control-comment: the name is taken outside")
 	if r := m.Want(200, "GET", "/api/v2/networks", "", labs.as); r.Count() != 1 || r.Text("data.0.name") != "bench" {
 		t.Errorf("the labs see %s", r.Body)
@@ -106,5 +106,5 @@ func TestOrganisation(t *testing.T) {
 	// And somebody leaves: what the account did stays, and it does nothing more.
 	m.Want(200, "PATCH", "/api/v2/users/"+teams["campus"].member, `{"accountLocked":true}`)
 	m.Want(401, "GET", "/api/v2/networks", "", teams["campus"].as)
-	m.sound()
+	m.Verify()
 }

@@ -43,7 +43,7 @@ func TestDatabaseHangs(t *testing.T) {
 		t.Errorf("the status is %+v, %v", s, err)
 	}
 	resume()
-	eventually(t, "the database is there again", func() bool {
+	apitest.Eventually(t, "the database is there again", func() bool {
 		r := m.Do("GET", "/readyz", "", "Authorization:")
 		return r.StatusCode == http.StatusOK && r.Text("database") == "READY"
 	})
@@ -71,7 +71,7 @@ func TestDamagedPostgreSQL(t *testing.T) {
 	if err := errors.Join(database.Kill(), database.Spoil(path), database.Revive()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the database is there again", func() bool { return m.Do("GET", "/api/v2/configurations", "").StatusCode == http.StatusOK })
+	apitest.Eventually(t, "the database is there again", func() bool { return m.Do("GET", "/api/v2/configurations", "").StatusCode == http.StatusOK })
 	if r := m.Do("GET", "/api/v2/transactions", ""); r.StatusCode != http.StatusServiceUnavailable || r.Text("code") != "DatabaseDamaged" {
 		t.Errorf("the history, which is damaged: %d %s", r.StatusCode, r.Body)
 	}

@@ -144,9 +144,9 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 		for _, w := range all {
 			w.send("HTTP/1.1", "")
 		}
-		eventually(t, "all wait", func() bool { return m.waiting() == many })
+		apitest.Eventually(t, "all wait", func() bool { return m.waiting() == many })
 		stacks := make([]byte, 1<<20)
-		eventually(t, "nobody waits for them", func() bool {
+		apitest.Eventually(t, "nobody waits for them", func() bool {
 			of := string(stacks[:runtime.Stack(stacks, true)])
 			return !strings.Contains(of, "fleet.(*Service).CheckIn") && strings.Count(of, "net/http.(*conn).serve") < many/2
 		})
@@ -156,13 +156,13 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 				t.Fatalf("round %d: the answer is %+v", round, w.seen)
 			}
 		}
-		eventually(t, "nobody waits", func() bool { return m.waiting() == 0 })
+		apitest.Eventually(t, "nobody waits", func() bool { return m.waiting() == 0 })
 	}
 	// All are told at once, and looked for together: each gets its own.
 	for _, w := range all {
 		w.send("HTTP/1.1", "")
 	}
-	eventually(t, "all wait", func() bool { return m.waiting() == many })
+	apitest.Eventually(t, "all wait", func() bool { return m.waiting() == many })
 	if err := m.Store.UpdateIn(t.Context(), store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
 		for i, id := range ids {
 			if err := tx.Write("UPDATE service_point SET desired = desired + ? WHERE id = ?", 1000+i, id); err != nil {
@@ -194,11 +194,11 @@ func TestParkedConnections(t *testing.T) {
 	first.send("HTTP/1.1", "") // it has not seen what it is to run
 	first.answer(200)
 	waits := func(proto, behind string, headers ...string) *waiter {
-		eventually(t, "nobody waits from before", func() bool { return m.waiting() == 0 }) // which may be counted until behind its answer
+		apitest.Eventually(t, "nobody waits from before", func() bool { return m.waiting() == 0 }) // which may be counted until behind its answer
 		w := m.waiter(certificate)
 		w.seen = first.seen
 		w.send(proto, behind, headers...)
-		eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+		apitest.Eventually(t, "it waits", func() bool { return m.waiting() == 1 })
 		return w
 	}
 	for i, c := range []struct {
@@ -221,7 +221,7 @@ func TestParkedConnections(t *testing.T) {
 			t.Errorf("its name is %q", rs.Header.Get("X-Request-Id"))
 		}
 	}
-	eventually(t, "the access log has a line for each answer, which may be written behind it", func() bool {
+	apitest.Eventually(t, "the access log has a line for each answer, which may be written behind it", func() bool {
 		text, err := os.ReadFile(log)
 		return err == nil && bytes.Count(text, []byte(`"POST /checkin/v1 HTTP/1.1" 200 `)) >= 5 &&
 			bytes.Contains(text, []byte(`HTTP/1.0" 200 `)) && bytes.Contains(text, []byte(" mine\n"))
@@ -233,7 +233,7 @@ func TestParkedConnections(t *testing.T) {
 	again.seen = first.seen
 	again.send("HTTP/1.1", "")
 	given.answer(200)
-	eventually(t, "the other one waits alone, or was answered", func() bool { return m.waiting() <= 1 })
+	apitest.Eventually(t, "the other one waits alone, or was answered", func() bool { return m.waiting() <= 1 })
 	m.order(id)
 	again.answer(200)
 	for again.seen.Desired < m.desiredOf(id) { // it was answered before there was news, as it may be at any time
@@ -245,13 +245,13 @@ func TestParkedConnections(t *testing.T) {
 	gone := waits("HTTP/1.1", "")
 	_ = gone.conn.Close()
 	m.order(id)
-	eventually(t, "it is let go of", func() bool { return m.waiting() == 0 })
+	apitest.Eventually(t, "it is let go of", func() bool { return m.waiting() == 0 })
 
 	gone = m.waiter(certificate)
 	gone.send("HTTP/1.1", "")
 	gone.answer(200)
 	gone.send("HTTP/1.1", "")
-	eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+	apitest.Eventually(t, "it waits", func() bool { return m.waiting() == 1 })
 	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
 	gone.answer(410)
 	// The connection is as good as any.
@@ -271,7 +271,7 @@ func TestContentWaits(t *testing.T) {
 			checkin.ContentPath, len(body), body); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+		apitest.Eventually(t, "it waits", func() bool { return m.waiting() == 1 })
 		rs, err := http.ReadResponse(w.in, nil)
 		if err != nil || rs.StatusCode != http.StatusNoContent || rs.Close {
 			t.Fatalf("the answer is %+v, %v", rs, err)
@@ -300,16 +300,16 @@ func TestContentOfTwoApplications(t *testing.T) {
 	server, resolver := m.waiter(certificate), m.waiter(certificate)
 	ask(server, "server")
 	ask(resolver, "resolver")
-	eventually(t, "both wait", func() bool { return m.waiting() == 2 })
+	apitest.Eventually(t, "both wait", func() bool { return m.waiting() == 2 })
 	again := m.waiter(certificate)
 	ask(again, "resolver")
 	answered(resolver)
-	eventually(t, "the other one still waits", func() bool { return m.waiting() == 2 })
+	apitest.Eventually(t, "the other one still waits", func() bool { return m.waiting() == 2 })
 	for i := range 70 { // more than it can have applications: those that have waited longest go
 		ask(m.waiter(certificate), fmt.Sprint("other-", i))
 	}
 	answered(server)
-	eventually(t, "there are as many as it can have", func() bool { return m.waiting() == 65 || m.waiting() == 64 })
+	apitest.Eventually(t, "there are as many as it can have", func() bool { return m.waiting() == 65 || m.waiting() == 64 })
 }
 
 // TestCheckInsEndWithTheManager: what is held open is answered when the manager ends.
@@ -324,7 +324,7 @@ func TestCheckInsEndWithTheManager(t *testing.T) {
 		w.send("HTTP/1.1", "")
 		w.answer(200) // what it is to run
 		w.send("HTTP/1.1", "")
-		eventually(t, "it waits", func() bool { return m.waiting() == 1 })
+		apitest.Eventually(t, "it waits", func() bool { return m.waiting() == 1 })
 	})
 	if rs := w.answer(200); !rs.Close || !w.ends() {
 		t.Error("the connection goes on")

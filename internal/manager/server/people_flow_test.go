@@ -147,7 +147,7 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 		t.Errorf("a provider that is away: %s", r.Header.Get("Location"))
 	}
 	m.Refused(400, "MissingRequiredField", "clientSecret", "PATCH", "/api/v2/authenticators/"+sso, `{"issuer":"https://192.0.2.2"}`)
-	m.sound()
+	m.Verify()
 }
 
 // visit asks for a page as a browser does, and gives where it is sent on to.

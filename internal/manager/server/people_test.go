@@ -386,7 +386,7 @@ func TestPingSweeps(t *testing.T) {
 	id := m.ID("/api/v2/networks/"+network+"/reconciliationPolicies", body)
 	event := func(n int) string {
 		var text string
-		eventually(t, "the policy is worked off", func() bool {
+		apitest.Eventually(t, "the policy is worked off", func() bool {
 			r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'IP_RECONCILIATION'")+"&orderBy=desc(id)", "")
 			text = r.Text("data.0.message")
 			return r.Count() == n

@@ -33,7 +33,7 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 	list("zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t-#","text":"x"}`, 1000)
 	m.ID("/api/v2/userDefinedFieldDefinitions",
 		`{"name":"asset","displayName":"Asset","resourceType":"IPv4Address","dataType":"TEXT","indexed":true}`)
-	eventually(m.T, "the field has its index", func() bool { return m.Address.UserFields.Indexed("addresses", "asset") })
+	apitest.Eventually(m.T, "the field has its index", func() bool { return m.Address.UserFields.Indexed("addresses", "asset") })
 	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
 		for i := range 3000 { // transactions of which nobody asks for the changes
 			if err := tx.Write("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?, 0, ?, 'X', 1, 1, ?)", 1_000_000+i, 1+i,
@@ -202,7 +202,7 @@ func (m *manager) fault(asked []store.Statement, ordered bool) string {
 // indexedTexts waits until SQLite's index of trigrams has all texts.
 func (m *manager) indexedTexts() {
 	m.T.Helper()
-	eventually(m.T, "all texts are in the index of trigrams", func() bool {
+	apitest.Eventually(m.T, "all texts are in the index of trigrams", func() bool {
 		due := int64(0)
 		if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
 			if tx.RoundTrips() {

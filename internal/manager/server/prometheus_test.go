@@ -101,7 +101,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	program := prometheusProgram(t, "prometheus")
 	m := startAlone(t)
 	m.provisioned("gone")
-	eventually(t, "its silence is counted", func() bool { // which is looked for more seldom than a test waits
+	apitest.Eventually(t, "its silence is counted", func() bool { // which is looked for more seldom than a test waits
 		if err := errors.Join(m.Fleet.WritePresence(t.Context(), true), m.Fleet.Sweep(t.Context(), m.Store.Update)); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	}
 	for _, want := range []string{"PortolanNoBackupSchedule", "PortolanServicePointsAway"} { // what the machine is short of may be told, too
 		var last []string
-		eventually(t, "it says "+want, func() bool {
+		apitest.Eventually(t, "it says "+want, func() bool {
 			last = firing()
 			return slices.Contains(last, want)
 		})

@@ -45,7 +45,7 @@ func TestSmallPagesAreUpToDate(t *testing.T) {
 		m.Store.Observe(see)
 		for _, headers := range [][]string{nil, {as}} {
 			for _, of := range []string{"blocks", "networks", "ranges", "addresses"} {
-				eventually(t, of+" are remembered", func() bool {
+				apitest.Eventually(t, of+" are remembered", func() bool {
 					before := completing.Load()
 					m.Want(200, "GET", "/api/v2/"+of+"?limit=100", "", headers...)
 					return completing.Load() == before || !m.Store.OneWriter()

@@ -325,7 +325,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", `there is no record "x.dark.test"`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"a","linkedRecord":{"absoluteName":"x.dark.test"}}`, sam)
 	// Who may delete a zone deletes it with what administrators have made below it.
-	m.ended(m.Want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n",
+	m.EndedImport(m.Want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n",
 		"Content-Type: text/csv", "x-bcn-type: ResourceRecordImport").Text("id"))
 	m.Refused(403, "AccessDenied", "may not change groups", "DELETE", "/api/v2/groups/"+group, "", sam)
 	m.Want(204, "DELETE", "/api/v2/zones/"+zone, "", sam)

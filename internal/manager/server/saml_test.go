@@ -143,7 +143,7 @@ func TestPeopleSignInBySAML(t *testing.T) {
 	if r := s.visit("/sign-in/" + s.sso); r.Header.Get("Location") != "/#refused=ResourceNotFound" {
 		t.Errorf("one that is disabled leads to %s", r.Header.Get("Location"))
 	}
-	s.sound()
+	s.Verify()
 }
 
 // Nothing that is forged, wrapped, replayed, for another site or another's lets anybody in.
@@ -303,7 +303,7 @@ func TestHostileSAML(t *testing.T) {
 	}
 	s.Want(405, "DELETE", "/saml/consume", "")
 	s.Want(405, "POST", "/saml/metadata", "")
-	s.sound()
+	s.Verify()
 }
 
 // What is set is kept to: names, keys, encryption; what cannot be is refused.
@@ -364,5 +364,5 @@ func TestSettingsOfSAML(t *testing.T) {
 	s.Refused(400, "InvalidUrlValue", "logoutUrl", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"https://idp.example/sso","logoutUrl":"x","signingCertificate":"`+s.p.Signer()+`"`))
 	s.Refused(400, "InvalidX509CertificateValue", "signingCertificate", "POST", "/api/v2/authenticators", other(`,"signOnUrl":"https://idp.example/sso","signingCertificate":"x"`))
 	s.Refused(400, "AuthenticatorMismatch", "authenticator", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP","authenticator":{"id":`+s.sso+`}}`)
-	s.sound()
+	s.Verify()
 }

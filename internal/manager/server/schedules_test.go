@@ -58,7 +58,7 @@ func TestDeploymentSchedules(t *testing.T) {
 	start := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	daily := m.ID(at+"/schedules", d.scheduled("daily", `"startDateTime":"`+start+`","interval":"P1D","deploymentType":"ValidationDeployment"`))
 	path := "/api/v2/schedules/" + daily
-	eventually(t, "it is known when it is due", func() bool { return m.Want(200, "GET", path, "").Text("nextDateTime") == start })
+	apitest.Eventually(t, "it is known when it is due", func() bool { return m.Want(200, "GET", path, "").Text("nextDateTime") == start })
 	once := m.ID(at+"/schedules", d.scheduled("once", `"startDateTime":"`+start+`"`))
 	deployments := func(kind string) int {
 		return m.Want(200, "GET", d.server+"/deployments?"+filter("type:'"+kind+"' and method:'SCHEDULED'"), "").Count()
@@ -69,7 +69,7 @@ func TestDeploymentSchedules(t *testing.T) {
 	mu.Lock()
 	ahead = 61 * time.Minute
 	mu.Unlock()
-	eventually(t, "both are deployed", func() bool { return deployments("ValidationDeployment") == 1 && deployments("FullDeployment") == 1 })
+	apitest.Eventually(t, "both are deployed", func() bool { return deployments("ValidationDeployment") == 1 && deployments("FullDeployment") == 1 })
 	r := m.Want(200, "GET", path, "")
 	if next, err := time.Parse(time.RFC3339, r.Text("nextDateTime")); err != nil ||
 		time.Until(next) < 24*time.Hour || r.Text("lastDateTime") == "" {
@@ -80,7 +80,7 @@ func TestDeploymentSchedules(t *testing.T) {
 	}
 	// A day later it is due again; a server that is no service point any more is told of.
 	m.Want(200, "PATCH", d.server, `{"servicePoint":null}`)
-	eventually(t, "what was deployed to it has ended", func() bool {
+	apitest.Eventually(t, "what was deployed to it has ended", func() bool {
 		return m.Want(200, "GET", d.server+"/deployments?"+filter("state:in('QUEUED','RUNNING')"), "").Count() == 0
 	})
 	m.ID(at+"/schedules", d.scheduled("late", `"deploymentType":"FullDeployment","startDateTime":"`+
@@ -88,10 +88,10 @@ func TestDeploymentSchedules(t *testing.T) {
 	mu.Lock()
 	ahead += 24 * time.Hour
 	mu.Unlock()
-	eventually(t, "it is deployed again", func() bool {
+	apitest.Eventually(t, "it is deployed again", func() bool {
 		return deployments("ValidationDeployment") == 2
 	})
-	eventually(t, "it is said that nothing was deployed", func() bool {
+	apitest.Eventually(t, "it is said that nothing was deployed", func() bool {
 		r := m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
 		return strings.Contains(r.Text("data.0.message"), "late did not deploy")
 	})
@@ -120,7 +120,7 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/schedules/"+off, `{"enabled":true}`, apitest.MergePatch)
 	once := m.ID(at+"/schedules", d.scheduled("once", `"deploymentType":"ValidationDeployment","startDateTime":"`+now.Format(time.RFC3339)+`"`))
 	for _, id := range []string{old, off} {
-		eventually(t, "it is due tomorrow", func() bool {
+		apitest.Eventually(t, "it is due tomorrow", func() bool {
 			r := m.Want(200, "GET", "/api/v2/schedules/"+id, "")
 			next, err := time.Parse(time.RFC3339, r.Text("nextDateTime"))
 			return err == nil && next.After(now) && next.Before(now.Add(25*time.Hour)) && r.Get("lastDateTime") == nil
@@ -129,14 +129,14 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	ran := func() int {
 		return m.Want(200, "GET", d.server+"/deployments?"+filter("method:'SCHEDULED'"), "").Count()
 	}
-	eventually(t, "it runs once", func() bool { return ran() == 1 })
+	apitest.Eventually(t, "it runs once", func() bool { return ran() == 1 })
 	m.Want(204, "DELETE", "/api/v2/schedules/"+once, "")
 	deleted := m.LastTransaction()
 	m.Want(204, "DELETE", "/api/v2/schedules/"+old, "")
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
-	eventually(t, "it has run", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+once, "").Text("lastDateTime") != "" })
+	apitest.Eventually(t, "it has run", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+once, "").Text("lastDateTime") != "" })
 	other := m.ID(at+"/schedules", d.scheduled("other", `"startDateTime":"`+now.Add(time.Hour).Format(time.RFC3339)+`"`))
-	eventually(t, "another one is seen", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+other, "").Text("nextDateTime") != "" })
+	apitest.Eventually(t, "another one is seen", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+other, "").Text("nextDateTime") != "" })
 	if n := ran(); n != 1 {
 		t.Errorf("it ran %d times", n)
 	}
@@ -160,7 +160,7 @@ func TestServersGo(t *testing.T) {
 		`","interfaces":[{"managementAddress":"10.0.0.98"}]}`)
 	group := "/api/v2/serverGroups/" + m.ID(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
 	id := m.ID(group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
-	eventually(t, "the server is deployed to", func() bool {
+	apitest.Eventually(t, "the server is deployed to", func() bool {
 		states := filter("state:in('RUNNING','COMPLETED','COMPLETED_WITH_WARNINGS')")
 		return m.Want(200, "GET", "/api/v2/servers/"+other+"/deployments?"+states, "").Count() == 1
 	})
@@ -387,7 +387,7 @@ func TestNotificationGroups(t *testing.T) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("nobody is told by mail")
 	}
-	eventually(t, "nobody is told again", func() bool {
+	apitest.Eventually(t, "nobody is told again", func() bool {
 		left := 1
 		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT count(*) FROM notice").Scan(&left)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // ntpServer is an NTP server of stratum 3 (RFC 5905, section 7.3) that is so far ahead.
@@ -67,7 +69,7 @@ func TestServicePointsV4(t *testing.T) {
 	_, stop := m.agent(filepath.Join(t.TempDir(), "state"), "v4", m.RegistrationEndpoint(), created.Text("registrationKey"))
 	defer stop()
 	var r reply
-	eventually(t, "it is healthy and has reported", func() bool {
+	apitest.Eventually(t, "it is healthy and has reported", func() bool {
 		r = m.Want(200, "GET", path+"/"+id, "")
 		return r.Text("status") == "HEALTHY" && r.Text("resources.cpu.cores") != "0"
 	})
@@ -85,12 +87,12 @@ func TestServicePointsV4(t *testing.T) {
 	m.Refused(400, "InvalidResourceFieldValue", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":"x"}}`)
 	good, wrong := ntpServer(t, 0), ntpServer(t, time.Hour)
 	m.Want(200, "PATCH", settings, fmt.Sprintf(`{"name":"vier","ntpConfiguration":{"servers":[%q]}}`, good))
-	eventually(t, "the NTP server is asked", func() bool {
+	apitest.Eventually(t, "the NTP server is asked", func() bool {
 		r := m.Want(200, "GET", path+"/"+id, "")
 		return r.Text("ntpStatus.stratum") == "3" && r.Get("ntpStatus.synchronized") == true && r.Text("name") == "vier"
 	})
 	m.Want(200, "PATCH", settings, fmt.Sprintf(`{"ntpConfiguration":{"servers":[%q]}}`, wrong))
-	eventually(t, "the clock is off", func() bool {
+	apitest.Eventually(t, "the clock is off", func() bool {
 		r := m.Want(200, "GET", path+"/"+id, "")
 		ahead, _ := strconv.ParseFloat(r.Text("ntpStatus.offsetMillis"), 64)
 		return r.Text("ntpStatus.stratum") == "3" && r.Get("ntpStatus.synchronized") == false && ahead > 3_599_000 && ahead < 3_601_000

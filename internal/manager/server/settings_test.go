@@ -129,7 +129,7 @@ func TestLogLevels(t *testing.T) {
 		t.Error("requests are logged at INFO")
 	}
 	m.Want(200, "PATCH", settings, `{"restV2":"DEBUG"}`, apitest.MergePatch)
-	eventually(t, "requests are logged", func() bool {
+	apitest.Eventually(t, "requests are logged", func() bool {
 		m.Want(200, "GET", "/api/v2/configurations?limit=8", "")
 		return log.has("msg=request")
 	})

@@ -32,7 +32,7 @@ func TestRightsFollowAnotherManager(t *testing.T) {
 	two.ID("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.200.0.0/24"}`)
 	other := two.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 	two.ID("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24"}`)
-	eventually(t, "the first manager sees what the second has made, but for what is hidden", func() bool {
+	apitest.Eventually(t, "the first manager sees what the second has made, but for what is hidden", func() bool {
 		return one.Want(200, "GET", "/api/v2/tags", "", as).Count() == tags &&
 			one.Want(200, "GET", "/api/v2/networks", "", as).Count() == networks+1
 	})
@@ -64,7 +64,7 @@ func TestHeadsFollowAnotherManager(t *testing.T) {
 		if got := name(one); got != next {
 			t.Errorf("behind the acknowledgement the configuration is %q, and not %q", got, next)
 		}
-		eventually(t, "the other manager has heard of it", func() bool { return name(two) == next })
+		apitest.Eventually(t, "the other manager has heard of it", func() bool { return name(two) == next })
 		called = next
 	}
 }
@@ -85,7 +85,7 @@ func TestManagersShareADatabase(t *testing.T) {
 	credentials := "Authorization: Basic " + session.Text("basicAuthenticationCredentials")
 	two.Want(200, "GET", "/api/v2/networks", "", credentials)
 	one.Want(200, "PATCH", "/api/v2/sessions/"+session.Text("id"), `{"state":"LOGGED_OUT"}`, "Content-Type: application/merge-patch+json")
-	eventually(t, "the session has ended at the other manager", func() bool {
+	apitest.Eventually(t, "the session has ended at the other manager", func() bool {
 		return two.Do("GET", "/api/v2/networks", "", credentials).StatusCode == http.StatusUnauthorized
 	})
 

@@ -73,7 +73,7 @@ func TestNothingIsStale(t *testing.T) {
 	})
 	<-begun
 	ends := time.Now().Add(3 * time.Second)
-	for n := int64(1); time.Now().Before(ends) || asked.Load() < 50 && time.Now().Before(ends.Add(patience)); n++ {
+	for n := int64(1); time.Now().Before(ends) || asked.Load() < 50 && time.Now().Before(ends.Add(apitest.Patience)); n++ {
 		m.Want(200, "PATCH", "/api/v2/locations/"+location, fmt.Sprintf(`{"name":"n%d"}`, n))
 		acknowledged.Store(n)
 		if n%10 != 5 {

@@ -143,7 +143,7 @@ func TestJournals(t *testing.T) {
 		}
 		return string(text)
 	}
-	eventually(t, "the journals have it", func() bool { return strings.Count(read(audit), "\n") >= 3 })
+	apitest.Eventually(t, "the journals have it", func() bool { return strings.Count(read(audit), "\n") >= 3 })
 	if lines := read(access); !strings.Contains(lines, `127.0.0.1 - admin [`) ||
 		!strings.Contains(lines, `"POST /api/v2/configurations HTTP/1.1" 201 `) || !strings.Contains(lines, `"a \"client\""`) ||
 		!strings.Contains(lines, " trace-7\n") {
@@ -179,7 +179,7 @@ func TestJournals(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Want(200, "GET", "/api/v2/configurations", "", "X-Request-Id: after")
-	eventually(t, "the new file has it", func() bool { return strings.Contains(read(access), " after\n") })
+	apitest.Eventually(t, "the new file has it", func() bool { return strings.Contains(read(access), " after\n") })
 }
 
 // Who asks is who a trusted proxy says; over plain HTTP nobody else comes in.

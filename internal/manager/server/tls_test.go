@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"portolan/internal/testkit/apitest"
 )
 
 // get asks a manager's /healthz over TLS and gives the certificate it showed.
@@ -72,5 +74,5 @@ func TestGivenCertificate(t *testing.T) {
 		t.Error("another certificate is shown")
 	}
 	second := write()
-	eventually(t, "the renewed certificate", func() bool { return shown() == string(second) })
+	apitest.Eventually(t, "the renewed certificate", func() bool { return shown() == string(second) })
 }

@@ -6,6 +6,7 @@ import (
 
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/identity"
+	"portolan/internal/testkit/apitest"
 )
 
 // It is noted when a token was used last, to the hour.
@@ -32,7 +33,7 @@ func TestLastUseOfTokens(t *testing.T) {
 	// used lets the token be used until that was noted behind a moment: a request that would wait for long leaves it to the next one.
 	used := func(behind time.Time) (at time.Time) {
 		t.Helper()
-		eventually(t, "it is noted that the token is used", func() bool {
+		apitest.Eventually(t, "it is noted that the token is used", func() bool {
 			m.Want(200, "GET", "/api/v2/configurations", "")
 			at = last("test")
 			return at.After(behind)

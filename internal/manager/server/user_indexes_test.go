@@ -33,7 +33,7 @@ func TestIndexesOfUserFields(t *testing.T) {
 	indexed := func() bool { return m.Address.UserFields.Indexed("addresses", "asset") }
 	finds("without a definition")
 	one := m.ID(definitions, field("asset", `,"indexed":true`))
-	eventually(t, "the index is there", indexed)
+	apitest.Eventually(t, "the index is there", indexed)
 	finds("with an index")
 	m.ID("/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.99","userDefinedFields":{"asset":"A-77"}}`)
@@ -46,22 +46,22 @@ func TestIndexesOfUserFields(t *testing.T) {
 	m.Verify()
 
 	undone := m.Want(200, "PATCH", definitions+"/"+one, `{"indexed":false}`, apitest.MergePatch).Header.Get("x-portolan-transaction")
-	eventually(t, "the index is gone", func() bool { return !indexed() })
+	apitest.Eventually(t, "the index is gone", func() bool { return !indexed() })
 	finds("without it any more")
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+undone+`}`)
-	eventually(t, "the index is there again", indexed)
+	apitest.Eventually(t, "the index is there again", indexed)
 	m.Want(204, "DELETE", definitions+"/"+one, "")
-	eventually(t, "it went with its definition", func() bool {
+	apitest.Eventually(t, "it went with its definition", func() bool {
 		there, err := m.Store.HasIndexes(t.Context(), []store.Index{{Collection: "addresses", Field: "userDefinedFields.asset"}})
 		return err == nil && len(there) == 0 && !indexed()
 	})
 
 	// One comes as another one goes.
 	x, y := m.ID(definitions, field("x", `,"indexed":true`)), m.ID(definitions, field("y", ""))
-	eventually(t, "x has an index", func() bool { return m.Address.UserFields.Indexed("addresses", "x") })
+	apitest.Eventually(t, "x has an index", func() bool { return m.Address.UserFields.Indexed("addresses", "x") })
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"userDefinedFieldDefinitions/`+x+`","body":{"indexed":false}},`+
 		`{"method":"PATCH","path":"userDefinedFieldDefinitions/`+y+`","body":{"indexed":true}}]}`)
-	eventually(t, "y has one, and x has none", func() bool {
+	apitest.Eventually(t, "y has one, and x has none", func() bool {
 		return m.Address.UserFields.Indexed("addresses", "y") && !m.Address.UserFields.Indexed("addresses", "x")
 	})
 	m.Want(200, "PATCH", definitions+"/"+y, `{"indexed":false}`, apitest.MergePatch)

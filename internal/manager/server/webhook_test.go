@@ -88,7 +88,7 @@ func (r *receiver) until(what string, is func() bool) {
 		defer r.mu.Unlock()
 		return is()
 	}
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(apitest.Patience); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -221,7 +221,7 @@ func TestWebhookStops(t *testing.T) {
 // until waits until a member of an answer has a value.
 func (m *manager) until(path, member, value string) {
 	m.T.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(apitest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		r := m.Want(200, "GET", path, "")
 		if r.Text(member) == value {
 			return
@@ -321,7 +321,7 @@ func TestStoredURLsLeadNowhereInside(t *testing.T) {
 	}
 	m.ID("/api/v2/configurations", `{"name":"news"}`)
 	for name, says := range map[string]string{"clouds": "169.254.169.254", "on": "307"} {
-		eventually(t, "the webhook "+name+" fails", func() bool {
+		apitest.Eventually(t, "the webhook "+name+" fails", func() bool {
 			r := m.Want(200, "GET", "/api/v2/webhooks?"+filter("name:'"+name+"'"), "")
 			return r.Text("data.0.state") == "FAILING" && strings.Contains(r.Text("data.0.message"), says)
 		})

@@ -133,7 +133,7 @@ func TestWire(t *testing.T) {
 	apitest.Slow(t)
 	m := startAlone(t)
 	m.oneOfEach()
-	eventually(t, "it is known when the schedule is due", func() bool {
+	apitest.Eventually(t, "it is known when the schedule is due", func() bool {
 		return m.Want(200, "GET", "/api/v2/schedules", "").Text("data.0.nextDateTime") != ""
 	})
 	var b bytes.Buffer

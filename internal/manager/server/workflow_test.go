@@ -1,20 +1,11 @@
 package server
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
-	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
 )
-
-// requested sends a change that is asked for, and gives the path of the request and what the answer shows.
-func (m *manager) requested(method, path, body string, headers ...string) (request string, r reply) {
-	m.T.Helper()
-	r = m.Want(http.StatusAccepted, method, path, body, headers...)
-	return r.Header.Get("Location"), r
-}
 
 // What a user with the workflow level RECOMMEND changes is asked for, and done when somebody else approves it.
 func TestWorkflow(t *testing.T) {
@@ -38,7 +29,7 @@ func TestWorkflow(t *testing.T) {
 	}
 
 	// Adding: nothing is there before the approval, and nobody else is given it.
-	request, would := m.requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24","name":"lab"}`, asCarol,
+	request, would := m.Requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24","name":"lab"}`, asCarol,
 		"x-bcn-change-control-comment: ticket 12")
 	if would.Text("range") != "10.7.0.0/24" || would.Get("id") != nil || would.Text("_links.workflowRequest.href") != request {
 		t.Errorf("it would be %s", would.Body)
@@ -102,7 +93,7 @@ func TestWorkflow(t *testing.T) {
 	}
 
 	// The next free address that is asked for is nobody else's; when it is denied it is free again.
-	request, would = m.requested("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, asCarol)
+	request, would = m.Requested("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, asCarol)
 	first := would.Text("address")
 	m.Refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","address":"`+first+`"}`)
@@ -120,14 +111,14 @@ func TestWorkflow(t *testing.T) {
 
 	// Changing: it fits while nobody else has changed the same.
 	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one"}`)
-	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"two"}`, asCarol)
+	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"two"}`, asCarol)
 	m.Refused(409, "WorkflowRequestAlreadyPending", "carol", "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"three"}`, asCarol)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
 	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.Text("text") != "two" || r.Text("comment") != "by somebody else" {
 		t.Errorf("after the approval the record is %s", r.Body)
 	}
-	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"three"}`, asCarol)
+	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"three"}`, asCarol)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"four"}`)
 	m.Refused(409, "StaleResourceState", "text of TXTRecord", "PATCH", request, `{"state":"APPROVED"}`, asDave)
 	if r := m.Want(200, "GET", request, "", asDave); r.Text("state") != "PENDING" {
@@ -137,7 +128,7 @@ func TestWorkflow(t *testing.T) {
 	m.Want(204, "DELETE", request, "", asCarol)
 
 	// Deleting.
-	request, r := m.requested("DELETE", "/api/v2/resourceRecords/"+record, "", asCarol)
+	request, r := m.Requested("DELETE", "/api/v2/resourceRecords/"+record, "", asCarol)
 	if r.Text("type") != "WorkflowRequest" || r.Text("requestType") != "DELETE_RESOURCE" || r.Text("resource.id") != record {
 		t.Errorf("a deletion that is asked for answers %s", r.Body)
 	}
@@ -146,7 +137,7 @@ func TestWorkflow(t *testing.T) {
 	m.Want(204, "DELETE", request, "", asDave)
 
 	// Who decides sees which addresses a host is to get, and has, and how much goes with a deletion.
-	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	request, _ = m.Requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"cam","addresses":[{"address":"10.0.0.77"}]}`, asCarol)
 	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(string(r.Body),
 		`{"name":"addresses","value":[{"id":null,"type":"IPv4Address","address":"10.0.0.77"}],"previousValue":null}`) {
@@ -156,7 +147,7 @@ func TestWorkflow(t *testing.T) {
 		`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
 	host := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("name:'cam'"), "").Text("data.0.id")
-	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"address":"10.0.0.78"}]}`, asCarol)
+	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"address":"10.0.0.78"}]}`, asCarol)
 	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(string(r.Body), `"address":"10.0.0.78"}],"previousValue":[{"id":`) ||
 		!strings.Contains(string(r.Body), `"address":"10.0.0.77"}]}`) {
 		t.Errorf("the request is %s", r.Body)
@@ -166,7 +157,7 @@ func TestWorkflow(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/networks/"+much+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+much, `{"location":{"id":`+
 		m.Want(200, "GET", "/api/v2/locations?"+filter("code:'CH'"), "").Text("data.0.id")+`}}`)
-	request, _ = m.requested("DELETE", "/api/v2/networks/"+much, "", asCarol)
+	request, _ = m.Requested("DELETE", "/api/v2/networks/"+much, "", asCarol)
 	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(r.Text("description"), ", and with it ") ||
 		!strings.Contains(r.Text("description"), " IPv4Address") || strings.Contains(string(r.Body), "Switzerland") ||
 		!strings.Contains(string(r.Body), `{"name":"location","value":null,"previousValue":null}`) { // which carol does not see
@@ -187,21 +178,7 @@ func TestWorkflow(t *testing.T) {
 	}
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`, asDave)
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.9.0.0/24"}`, asEve)
-	m.sound()
-}
-
-// sound asks the manager to check its data.
-func (m *manager) sound() {
-	m.T.Helper()
-	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error {
-		faults, err := m.Address.Verify(tx)
-		for _, f := range faults {
-			m.T.Error(f)
-		}
-		return err
-	}); err != nil {
-		m.T.Fatal(err)
-	}
+	m.Verify()
 }
 
 // What is asked for below a zone that is asked for waits for it.
@@ -210,12 +187,12 @@ func TestDependentRequests(t *testing.T) {
 	configuration, view, _, _, _ := m.Basics()
 	carol, asCarol := m.User("carol", "NO_ACCESS")
 	m.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	zone, _ := m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example"}`, asCarol)
-	below, r := m.requested("POST", zone+"/zones", `{"type":"Zone","name":"sub"}`, asCarol)
+	zone, _ := m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example"}`, asCarol)
+	below, r := m.Requested("POST", zone+"/zones", `{"type":"Zone","name":"sub"}`, asCarol)
 	if r.Text("absoluteName") != "sub.new.example" {
 		t.Errorf("the zone below would be %s", r.Body)
 	}
-	record, r := m.requested("POST", below+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"x"}`, asCarol)
+	record, r := m.Requested("POST", below+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"x"}`, asCarol)
 	if r.Text("absoluteName") != "note.sub.new.example" {
 		t.Errorf("the record would be %s", r.Body)
 	}
@@ -229,13 +206,13 @@ func TestDependentRequests(t *testing.T) {
 	}
 
 	// With a zone that is denied goes what waits for it.
-	zone, _ = m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example"}`, asCarol)
-	record, _ = m.requested("POST", zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"x"}`, asCarol)
+	zone, _ = m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example"}`, asCarol)
+	record, _ = m.Requested("POST", zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"x"}`, asCarol)
 	m.Want(200, "PATCH", zone, `{"state":"DENIED"}`)
 	if r := m.Want(200, "GET", record, "", asCarol); r.Text("state") != "DENIED" || !strings.Contains(r.Text("decisionComment"), "depends") {
 		t.Errorf("it waits for what was denied: %s", r.Body)
 	}
-	m.sound()
+	m.Verify()
 }
 
 // Of types that a configuration has four eyes look at, nobody changes anything alone.
@@ -244,7 +221,7 @@ func TestFourEyes(t *testing.T) {
 	configuration, view, zone, block, _ := m.Basics()
 	m.Refused(400, "InvalidResourceFieldValue", "fourEyesTypes", "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["View"]}`)
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
-	request, _ := m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"four.example"}`)
+	request, _ := m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"four.example"}`)
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`)
 	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`)
 	m.Refused(403, "AccessDenied", "four eyes", "DELETE", "/api/v2/views/"+view, "")
@@ -256,8 +233,8 @@ func TestFourEyes(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'four.example'"), ""); r.Count() != 1 {
 		t.Errorf("after the approval there is %s", r.Body)
 	}
-	m.requested("DELETE", "/api/v2/zones/"+zone, "", asOther)
-	m.sound()
+	m.Requested("DELETE", "/api/v2/zones/"+zone, "", asOther)
+	m.Verify()
 }
 
 // An approval is one of what was asked for, and of nothing beside; it is within the rights of who asked, and nobody decides beyond its own.
@@ -271,7 +248,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 
 	// A batch with an approval approves nothing else.
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
-	request, _ := m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"one.example"}`, asCarol)
+	request, _ := m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"one.example"}`, asCarol)
 	m.Refused(403, "AccessDenied", "four eyes", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"`+request+
 		`","body":{"state":"APPROVED"}},{"method":"DELETE","path":"/api/v2/zones/`+zone+`"}]}`, asDave)
 	m.Want(200, "GET", "/api/v2/zones/"+zone, "")
@@ -292,7 +269,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	// What is not shown is not changed.
 	record := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one","comment":"first"}`)
 	whole := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, "", "Accept: application/json")
-	request, _ = m.requested("PUT", "/api/v2/resourceRecords/"+record, strings.Replace(string(whole.Body), `"one"`, `"two"`, 1), asCarol)
+	request, _ = m.Requested("PUT", "/api/v2/resourceRecords/"+record, strings.Replace(string(whole.Body), `"one"`, `"two"`, 1), asCarol)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
 	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.Text("text") != "two" || r.Text("comment") != "by somebody else" {
@@ -300,7 +277,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	}
 
 	// The range that was shown is the one that is made, and held: the next free one is another, and none lies in it.
-	request, would := m.requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`, asCarol)
+	request, would := m.Requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`, asCarol)
 	shown := would.Text("range")
 	if next := m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`).Text("range"); next == shown {
 		t.Errorf("%s was asked for, and given to somebody else", next)
@@ -316,17 +293,17 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	}
 
 	// A record beside others of its name keeps nobody from the name; a name of its own does.
-	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"second"}`, asCarol)
+	request, _ = m.Requested("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"second"}`, asCarol)
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"third"}`)
 	m.Want(204, "DELETE", request, "", asCarol)
-	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"name":"renamed"}`, asCarol)
+	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+record, `{"name":"renamed"}`, asCarol)
 	m.Refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"TXTRecord","name":"renamed","text":"x"}`)
 	m.Want(204, "DELETE", request, "", asCarol)
 
 	// What who asked may not do any more is not done, wherever it lies.
 	other := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.99.0.0/24"}`)
-	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	request, _ = m.Requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"far","reverseRecord":false,"addresses":[{"address":"10.99.0.9"}]}`, asCarol)
 	m.Right(carol, other, "VIEW", "")
 	m.Refused(403, "AccessDenied", "carol", "PATCH", request, `{"state":"APPROVED"}`, asDave)
@@ -344,8 +321,8 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	// Who approves sees and decides about what it may change.
 	frank, asFrank := m.User("frank", "NO_ACCESS")
 	m.Right(frank, configuration, "VIEW", `,"workflowLevel":"APPROVE","accessOverrides":[{"resourceType":"Tag","accessLevel":"CHANGE"}]`)
-	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"a secret"}`, asCarol)
+	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"a secret"}`, asCarol)
 	m.Refused(404, "ResourceNotFound", "", "GET", request, "", asFrank)
 	m.Want(200, "GET", "/api/v2/workflowRequests?"+filter("state:'PENDING'"), "", asFrank).None(t)
-	m.sound()
+	m.Verify()
 }

@@ -134,7 +134,7 @@ func TestSigningInByCertificate(t *testing.T) {
 		strings.Replace(authenticator(""), "cards", "more", 1))
 	ada := m.ID("/api/v2/users", `{"name":"ada","password":"`+adminPassword+`","x509Required":true,`+user+`}`)
 	m.ID("/api/v2/users", `{"name":"bob","password":"`+adminPassword+`",`+user+`}`)
-	eventually(t, "browsers are asked for certificates", func() bool { return m.Identity.WantsCertificates(t.Context()) })
+	apitest.Eventually(t, "browsers are asked for certificates", func() bool { return m.Identity.WantsCertificates(t.Context()) })
 	sent := func(header string, shown ...tls.Certificate) (to, session string) {
 		t.Helper()
 		config := trusting.Clone()
@@ -219,5 +219,5 @@ func TestSigningInByCertificate(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/users/"+ada, `{"x509Required":false}`, apitest.MergePatch)
 	m.Want(200, "GET", "/api/v2/users/"+ada, "", apitest.BasicAuth("ada", adminPassword))
 	m.Want(204, "DELETE", "/api/v2/authenticators/"+cards, "")
-	m.sound()
+	m.Verify()
 }
