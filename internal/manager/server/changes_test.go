@@ -16,7 +16,6 @@ import (
 	"portolan/client"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/authz"
-	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
 	"portolan/internal/testkit/apitest"
 )
@@ -144,7 +143,7 @@ func TestChangeFeed(t *testing.T) {
 		t.Errorf("the large transaction: %v", err)
 	}
 	// What is not kept any more.
-	m.forget()
+	m.Forget()
 	m.Refused(410, "PositionGone", "not kept", "GET", "/api/v2/changes?after="+followers[0].at, "")
 	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 }
@@ -245,22 +244,4 @@ func TestChangeFeedOverTLS(t *testing.T) {
 	m.REST.EndFollowing()
 	m.followed(0)
 	t.Logf("a follower was let go in %v", time.Since(began))
-}
-
-// forget takes all of the history away. On PostgreSQL it waits for what other databases of its server are doing: the feed does, too.
-func (m *manager) forget() {
-	m.T.Helper()
-	for deadline := time.Now().Add(apitest.Patience); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := m.Store.PruneHistory(m.T.Context(), m.Store.Update, time.Now().Add(time.Hour),
-			history.Begins(m.Address.Sealer)); err != nil {
-			m.T.Fatal(err)
-		}
-		left := m.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
-		if left == "0" {
-			return
-		}
-		if time.Now().After(deadline) {
-			m.T.Fatalf("%s transactions are left", left)
-		}
-	}
 }

@@ -148,7 +148,7 @@ func TestWebhook(t *testing.T) {
 	all.refuses = 2
 	all.mu.Unlock()
 	first := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
-	m.until("/api/v2/webhooks/"+id, "state", "FAILING")
+	m.awaitMember("/api/v2/webhooks/"+id, "state", "FAILING")
 	if r := m.Want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.Text("message"), "418 not") ||
 		len(r.Text("message")) > 400 || r.Text("failures") == "0" {
 		t.Errorf("the webhook is %s", r.Body)
@@ -163,14 +163,14 @@ func TestWebhook(t *testing.T) {
 	if !sorted && os.Getenv(apitest.OnPostgres) == "" {
 		t.Errorf("the transactions came as %v", all.transactions)
 	}
-	m.until("/api/v2/webhooks/"+id, "state", "RUNNING")
+	m.awaitMember("/api/v2/webhooks/"+id, "state", "RUNNING")
 	events := m.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), "")
 	if !strings.Contains(string(events.Body), "does not take") || !strings.Contains(string(events.Body), "again") {
 		t.Errorf("the events are %s", events.Body)
 	}
 	// Disabled it is sent nothing, and gets it when it is enabled again.
 	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`)
-	m.until("/api/v2/webhooks/"+id, "state", "DISABLED")
+	m.awaitMember("/api/v2/webhooks/"+id, "state", "DISABLED")
 	third := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24"}`)
 	hosts.until("a second host", func() bool {
 		m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"h","text":"`+rand.Text()+`"}`)
@@ -202,9 +202,9 @@ func TestWebhookStops(t *testing.T) {
 	r := newReceiver(t)
 	id := m.hook(r, `,"enabled":false`)
 	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
-	m.forget()
+	m.Forget()
 	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
-	m.until("/api/v2/webhooks/"+id, "state", "STOPPED")
+	m.awaitMember("/api/v2/webhooks/"+id, "state", "STOPPED")
 	if r := m.Want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.Text("message"), "set enabled") {
 		t.Errorf("it is %s", r.Body)
 	}
@@ -212,14 +212,14 @@ func TestWebhookStops(t *testing.T) {
 		t.Errorf("the events are %s", r.Body)
 	}
 	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
-	m.until("/api/v2/webhooks/"+id, "state", "RUNNING")
+	m.awaitMember("/api/v2/webhooks/"+id, "state", "RUNNING")
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
 	r.until("what changed then", r.has("ADD IPv4Block "+block))
 	m.Verify()
 }
 
-// until waits until a member of an answer has a value.
-func (m *manager) until(path, member, value string) {
+// awaitMember waits until a member of an answer has a value.
+func (m *manager) awaitMember(path, member, value string) {
 	m.T.Helper()
 	for deadline := time.Now().Add(apitest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		r := m.Want(200, "GET", path, "")

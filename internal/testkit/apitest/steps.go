@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
+
+	"portolan/internal/manager/history"
 )
 
 // User creates a user with a security privilege. It returns the id and the header that signs the user in.
@@ -120,3 +123,21 @@ const PolicyBody = `{"name":"NAME","keyProvider":"ADDRESS_MANAGER","signatureDig
 	`"zoneSigningKeyOverlapPeriod":"P5D","zoneSigningKeyRolloverMethod":"PRE_PUBLISH","zoneSigningKeySigningPeriod":"P3D",` +
 	`"keySigningKeyAlgorithm":"ECDSAP256SHA256","keySigningKeyLength":256,"keySigningKeyValidityPeriod":"P365D","keySigningKeyOverlapPeriod":"P30D",` +
 	`"keySigningKeyRolloverMethod":"DOUBLE_SIGNING"}`
+
+// Forget prunes the history of everything so far.
+func (c *Client) Forget() {
+	c.T.Helper()
+	for deadline := time.Now().Add(Patience); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := c.Data.Store.PruneHistory(c.T.Context(), c.Data.Store.Update, time.Now().Add(time.Hour),
+			history.Begins(c.Data.Sealer)); err != nil {
+			c.T.Fatal(err)
+		}
+		left := c.Want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
+		if left == "0" {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.T.Fatalf("%s transactions are left", left)
+		}
+	}
+}
