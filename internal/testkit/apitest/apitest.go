@@ -27,6 +27,7 @@ import (
 	"portolan/internal/manager/audit"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/catalog"
+	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/settings"
@@ -137,7 +138,7 @@ func registry(register []func(*resource.Registry)) *resource.Registry {
 // open opens the database and puts the API together.
 func (a *API) open(o store.Options, register []func(*resource.Registry)) (err error) {
 	o.Layout, o.Exclusive = registry(register).Layout(), true
-	o.Layout.Extensions = append(o.Layout.Extensions, rest.Extension())
+	o.Layout.Extensions = append(o.Layout.Extensions, rest.Extension(), history.Extension())
 	if a.Store, err = store.Open(o); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package server
+package webhook_test
 
 import (
 	"crypto/rand"
@@ -109,7 +109,7 @@ func (r *receiver) has(change string) func() bool {
 }
 
 // hook makes a webhook that sends to the receiver.
-func (m *manager) hook(r *receiver, more string) string {
+func hook(m *apitest.API, r *receiver, more string) string {
 	m.T.Helper()
 	return m.ID("/api/v2/webhooks", fmt.Sprintf(`{"type":"Webhook","name":"%s","url":"%s","secret":"%s"%s}`, r.URL, r.URL, r.secret, more))
 }
@@ -117,16 +117,16 @@ func (m *manager) hook(r *receiver, more string) string {
 // A webhook is sent what changes, signed, in order, again until it is taken.
 func TestWebhook(t *testing.T) {
 	apitest.Slow(t)
-	m := startManager(t)
+	m := startConcurrent(t)
 	_, _, zone, block, network := m.Basics()
 	all, hosts, below := newReceiver(t), newReceiver(t), newReceiver(t)
-	id := m.hook(all, "")
-	m.hook(hosts, `,"collections":["resourceRecords"]`)
-	m.hook(below, `,"parent":`+network)
+	id := hook(m, all, "")
+	hook(m, hosts, `,"collections":["resourceRecords"]`)
+	hook(m, below, `,"parent":`+network)
 	host := m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.200"}]}`)
 	all.until("a host", all.has("ADD HostRecord "+host))
 	hosts.until("a host", hosts.has("ADD HostRecord "+host))
-	address := m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.200'"), "").Text("data.0.id")
+	address := m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+apitest.Filter("address:'10.0.0.200'"), "").Text("data.0.id")
 	below.until("an address", below.has("ADD IPv4Address "+address))
 	for _, change := range below.taken() { // that of the gateway may come before it on PostgreSQL
 		if !strings.HasPrefix(change, "ADD IPv4Address") {
@@ -148,7 +148,7 @@ func TestWebhook(t *testing.T) {
 	all.refuses = 2
 	all.mu.Unlock()
 	first := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
-	m.awaitMember("/api/v2/webhooks/"+id, "state", "FAILING")
+	awaitMember(m, "/api/v2/webhooks/"+id, "state", "FAILING")
 	if r := m.Want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.Text("message"), "418 not") ||
 		len(r.Text("message")) > 400 || r.Text("failures") == "0" {
 		t.Errorf("the webhook is %s", r.Body)
@@ -163,14 +163,14 @@ func TestWebhook(t *testing.T) {
 	if !sorted && os.Getenv(apitest.OnPostgres) == "" {
 		t.Errorf("the transactions came as %v", all.transactions)
 	}
-	m.awaitMember("/api/v2/webhooks/"+id, "state", "RUNNING")
-	events := m.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), "")
+	awaitMember(m, "/api/v2/webhooks/"+id, "state", "RUNNING")
+	events := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("source.id:"+id), "")
 	if !strings.Contains(string(events.Body), "does not take") || !strings.Contains(string(events.Body), "again") {
 		t.Errorf("the events are %s", events.Body)
 	}
 	// Disabled it is sent nothing, and gets it when it is enabled again.
 	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`)
-	m.awaitMember("/api/v2/webhooks/"+id, "state", "DISABLED")
+	awaitMember(m, "/api/v2/webhooks/"+id, "state", "DISABLED")
 	third := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24"}`)
 	hosts.until("a second host", func() bool {
 		m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"h","text":"`+rand.Text()+`"}`)
@@ -197,29 +197,29 @@ func TestWebhook(t *testing.T) {
 
 // A webhook that changes would be left out of is stopped, says why, and goes on when somebody says so.
 func TestWebhookStops(t *testing.T) {
-	m := startManager(t)
+	m := startConcurrent(t)
 	configuration, _, _, _, _ := m.Basics()
 	r := newReceiver(t)
-	id := m.hook(r, `,"enabled":false`)
+	id := hook(m, r, `,"enabled":false`)
 	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 	m.Forget()
 	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
-	m.awaitMember("/api/v2/webhooks/"+id, "state", "STOPPED")
+	awaitMember(m, "/api/v2/webhooks/"+id, "state", "STOPPED")
 	if r := m.Want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.Text("message"), "set enabled") {
 		t.Errorf("it is %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), ""); r.Text("data.0.eventType") != "ERROR" {
+	if r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("source.id:"+id), ""); r.Text("data.0.eventType") != "ERROR" {
 		t.Errorf("the events are %s", r.Body)
 	}
 	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
-	m.awaitMember("/api/v2/webhooks/"+id, "state", "RUNNING")
+	awaitMember(m, "/api/v2/webhooks/"+id, "state", "RUNNING")
 	block := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
 	r.until("what changed then", r.has("ADD IPv4Block "+block))
 	m.Verify()
 }
 
 // awaitMember waits until a member of an answer has a value.
-func (m *manager) awaitMember(path, member, value string) {
+func awaitMember(m *apitest.API, path, member, value string) {
 	m.T.Helper()
 	for deadline := time.Now().Add(apitest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		r := m.Want(200, "GET", path, "")
@@ -234,7 +234,7 @@ func (m *manager) awaitMember(path, member, value string) {
 
 // What could not be acted upon is refused, and who is no administrator neither sees nor makes webhooks.
 func TestWebhookRefusals(t *testing.T) {
-	m := startManager(t)
+	m := startConcurrent(t)
 	_, _, _, _, network := m.Basics()
 	secret := client.NewWebhookSecret()
 	whole := func(member, value string) string {
@@ -288,10 +288,10 @@ func TestWebhookRefusals(t *testing.T) {
 
 // What is said to a webhook counts from the next message on, in the moment it is acknowledged.
 func TestWebhookIsDisabledAtOnce(t *testing.T) {
-	m := startManager(t)
+	m := startConcurrent(t)
 	one, other := newReceiver(t), newReceiver(t)
-	id := m.hook(one, "")
-	m.hook(other, "")
+	id := hook(m, one, "")
+	hook(m, other, "")
 	first := m.ID("/api/v2/configurations", `{"name":"first"}`)
 	one.until("what came first", one.has("ADD Configuration "+first))
 	m.Want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`, apitest.MergePatch)
@@ -308,7 +308,7 @@ func TestWebhookIsDisabledAtOnce(t *testing.T) {
 // What is stored leads nowhere that the manager must not go: not to where clouds tell machines their secrets, and not on to where the one
 // that is asked sends it.
 func TestStoredURLsLeadNowhereInside(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	var inside atomic.Int64
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))
 	t.Cleanup(secret.Close)
@@ -322,7 +322,7 @@ func TestStoredURLsLeadNowhereInside(t *testing.T) {
 	m.ID("/api/v2/configurations", `{"name":"news"}`)
 	for name, says := range map[string]string{"clouds": "169.254.169.254", "on": "307"} {
 		apitest.Eventually(t, "the webhook "+name+" fails", func() bool {
-			r := m.Want(200, "GET", "/api/v2/webhooks?"+filter("name:'"+name+"'"), "")
+			r := m.Want(200, "GET", "/api/v2/webhooks?"+apitest.Filter("name:'"+name+"'"), "")
 			return r.Text("data.0.state") == "FAILING" && strings.Contains(r.Text("data.0.message"), says)
 		})
 	}

@@ -1,4 +1,4 @@
-package server
+package workflow_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 // What a user with the workflow level RECOMMEND changes is asked for, and done when somebody else approves it.
 func TestWorkflow(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, zone, block, network := m.Basics()
 	carol, asCarol := m.User("carol", "NO_ACCESS")
 	dave, asDave := m.User("dave", "NO_ACCESS")
@@ -34,7 +34,7 @@ func TestWorkflow(t *testing.T) {
 	if would.Text("range") != "10.7.0.0/24" || would.Get("id") != nil || would.Text("_links.workflowRequest.href") != request {
 		t.Errorf("it would be %s", would.Body)
 	}
-	m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "").None(t)
+	m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), "").None(t)
 	for who, as := range map[string]string{"carol": asCarol, "dave": asDave, "admin": "Accept: application/hal+json"} {
 		r := m.Want(200, "GET", request, "", as)
 		if r.Text("state") != "PENDING" || r.Text("requestType") != "ADD_IPV4_NETWORK" || r.Text("principal") != "carol" ||
@@ -59,7 +59,7 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("the approval answers %s", r.Body)
 	}
 	m.Refused(400, "WorkflowRequestNotPending", "APPROVED", "PATCH", request, `{"state":"DENIED"}`, asDave)
-	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), ""); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), ""); r.Count() != 1 {
 		t.Errorf("after the approval there is %s", r.Body)
 	}
 	if r := m.Want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)",
@@ -68,13 +68,13 @@ func TestWorkflow(t *testing.T) {
 		r.Text("data.1.user.name") != "carol" {
 		t.Errorf("the history has %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'WORKFLOW_REQUEST'"), ""); r.Count() != 2 {
+	if r := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("category:'WORKFLOW_REQUEST'"), ""); r.Count() != 2 {
 		t.Errorf("the events are %s", r.Body)
 	}
 	// What an approval made is taken back like anything else; the request stays what it is.
 	approval := m.LastTransaction()
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+approval+`}`)
-	m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "").None(t)
+	m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), "").None(t)
 	if r := m.Want(200, "GET", request, ""); r.Text("state") != "APPROVED" || r.Get("resource") != nil {
 		t.Errorf("the request is then %s", r.Body)
 	}
@@ -88,7 +88,7 @@ func TestWorkflow(t *testing.T) {
 		""); r.Text("data.0.description") != "Undid transaction "+undo {
 		t.Errorf("the history has %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), ""); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), ""); r.Count() != 1 {
 		t.Errorf("taken back again there is %s", r.Body)
 	}
 
@@ -146,7 +146,7 @@ func TestWorkflow(t *testing.T) {
 	m.Refused(409, "ResourceConflictsWithOther", "10.0.0.77", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
-	host := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("name:'cam'"), "").Text("data.0.id")
+	host := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("name:'cam'"), "").Text("data.0.id")
 	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"address":"10.0.0.78"}]}`, asCarol)
 	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(string(r.Body), `"address":"10.0.0.78"}],"previousValue":[{"id":`) ||
 		!strings.Contains(string(r.Body), `"address":"10.0.0.77"}]}`) {
@@ -156,7 +156,7 @@ func TestWorkflow(t *testing.T) {
 	much := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24"}`)
 	m.Want(201, "POST", "/api/v2/networks/"+much+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+much, `{"location":{"id":`+
-		m.Want(200, "GET", "/api/v2/locations?"+filter("code:'CH'"), "").Text("data.0.id")+`}}`)
+		m.Want(200, "GET", "/api/v2/locations?"+apitest.Filter("code:'CH'"), "").Text("data.0.id")+`}}`)
 	request, _ = m.Requested("DELETE", "/api/v2/networks/"+much, "", asCarol)
 	if r := m.Want(200, "GET", request, "", asDave); !strings.Contains(r.Text("description"), ", and with it ") ||
 		!strings.Contains(r.Text("description"), " IPv4Address") || strings.Contains(string(r.Body), "Switzerland") ||
@@ -183,7 +183,7 @@ func TestWorkflow(t *testing.T) {
 
 // What is asked for below a zone that is asked for waits for it.
 func TestDependentRequests(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, _, _, _ := m.Basics()
 	carol, asCarol := m.User("carol", "NO_ACCESS")
 	m.Right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
@@ -201,7 +201,7 @@ func TestDependentRequests(t *testing.T) {
 	m.Want(200, "PATCH", zone, `{"state":"APPROVED"}`)
 	m.Want(200, "PATCH", below, `{"state":"APPROVED"}`)
 	m.Want(200, "PATCH", record, `{"state":"APPROVED"}`)
-	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'note.sub.new.example'"), ""); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("absoluteName:'note.sub.new.example'"), ""); r.Count() != 1 {
 		t.Errorf("after all approvals there is %s", r.Body)
 	}
 
@@ -217,7 +217,7 @@ func TestDependentRequests(t *testing.T) {
 
 // Of types that a configuration has four eyes look at, nobody changes anything alone.
 func TestFourEyes(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, _ := m.Basics()
 	m.Refused(400, "InvalidResourceFieldValue", "fourEyesTypes", "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["View"]}`)
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
@@ -230,7 +230,7 @@ func TestFourEyes(t *testing.T) {
 		t.Fatal("there is no second administrator")
 	}
 	m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asOther)
-	if r := m.Want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'four.example'"), ""); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/zones?"+apitest.Filter("absoluteName:'four.example'"), ""); r.Count() != 1 {
 		t.Errorf("after the approval there is %s", r.Body)
 	}
 	m.Requested("DELETE", "/api/v2/zones/"+zone, "", asOther)
@@ -239,7 +239,7 @@ func TestFourEyes(t *testing.T) {
 
 // An approval is one of what was asked for, and of nothing beside; it is within the rights of who asked, and nobody decides beyond its own.
 func TestApprovalsReachNoFurther(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
 	carol, asCarol := m.User("carol", "NO_ACCESS")
 	dave, asDave := m.User("dave", "NO_ACCESS")
@@ -288,7 +288,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	if r := m.Want(200, "GET", request, ""); r.Text("resource.range") != "" && r.Text("resource.range") != shown {
 		t.Errorf("%s was shown, and made is %s", shown, r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'"+shown+"'"), ""); r.Count() != 1 {
+	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("range:'"+shown+"'"), ""); r.Count() != 1 {
 		t.Errorf("%s was shown, and is not there", shown)
 	}
 
@@ -323,6 +323,6 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	m.Right(frank, configuration, "VIEW", `,"workflowLevel":"APPROVE","accessOverrides":[{"resourceType":"Tag","accessLevel":"CHANGE"}]`)
 	request, _ = m.Requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"a secret"}`, asCarol)
 	m.Refused(404, "ResourceNotFound", "", "GET", request, "", asFrank)
-	m.Want(200, "GET", "/api/v2/workflowRequests?"+filter("state:'PENDING'"), "", asFrank).None(t)
+	m.Want(200, "GET", "/api/v2/workflowRequests?"+apitest.Filter("state:'PENDING'"), "", asFrank).None(t)
 	m.Verify()
 }

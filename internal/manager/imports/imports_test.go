@@ -1,4 +1,4 @@
-package server
+package imports_test
 
 import (
 	"fmt"
@@ -9,20 +9,10 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		body, kind := apitest.Form(map[string]string{"fileInfo": `{"name":"kept.csv","contentType":"text/csv"}`}, "type,name\r\n")
-		m.ID("/api/v2/imports", body, kind)
-		policy := m.Want(200, "GET", "/api/v2/responsePolicies", "").Text("data.0.id")
-		body, kind = apitest.Form(map[string]string{"fileInfo": `{"name":"names.txt"}`}, "ads.example\n")
-		m.EndedImport(m.Want(201, "POST", "/api/v2/responsePolicies/"+policy+"/imports", body, kind).Text("id"))
-	})
-}
-
 // Rows find their place: address space by its range, names by theirs, in the configuration that they say or that the import does.
 func TestImportFindsPlaces(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	configuration, view, _, _, _ := m.Basics()
 	space := "type,range,name,configuration.name,address,state\n" +
 		"IPv4Block,10.0.0.0/12,small,main,,\nIPv4Network,10.1.0.0/24,lab,main,,\nIPv4Address,,probe,main,10.1.0.7,STATIC\n" +
@@ -39,7 +29,7 @@ func TestImportFindsPlaces(t *testing.T) {
 			t.Errorf("the log has no %q:\n%s", want, log)
 		}
 	}
-	lab := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'lab'"), "")
+	lab := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'lab'"), "")
 	if up := lab.Text("data.0._links.up.href"); !strings.HasPrefix(up, "/api/v2/blocks/") ||
 		m.Want(200, "GET", up, "").Text("name") != "small" {
 		t.Errorf("the network lies in %s", up)
@@ -56,13 +46,13 @@ func TestImportFindsPlaces(t *testing.T) {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	hosts := "type,absoluteName,ttl,addresses[0].address\nHostRecord,h.eu.example.com,60,\n"
-	eu := m.Want(200, "GET", "/api/v2/zones?"+filter("absoluteName:'eu.example.com'"), "").Text("data.0.id")
+	eu := m.Want(200, "GET", "/api/v2/zones?"+apitest.Filter("absoluteName:'eu.example.com'"), "").Text("data.0.id")
 	m.ID("/api/v2/zones/"+eu+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.1.0.7"}]}`)
 	if made, log = m.Imported(again, hosts); apitest.ImportCounts(made) != "COMPLETED: 1 rows, 0 created, 1 updated, 0 unchanged, 0 refused" {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+filter("absoluteName:'a.b.eu.example.com'"), ""); r.Text("data.0.name") != "a.b" ||
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("absoluteName:'a.b.eu.example.com'"), ""); r.Text("data.0.name") != "a.b" ||
 		r.Text("data.0.text") != "hello" {
 		t.Errorf("the record is %s\n%s", r.Body, log)
 	}
@@ -76,7 +66,7 @@ func TestImportFindsPlaces(t *testing.T) {
 			t.Errorf("%s, want %s\n%s", apitest.ImportCounts(made), want, log)
 		}
 	}
-	gw := "/api/v2/networks?" + filter("range:'10.5.0.0/24'")
+	gw := "/api/v2/networks?" + apitest.Filter("range:'10.5.0.0/24'")
 	if r := m.Want(200, "GET", gw, ""); r.Text("data.0.gateway") != "10.5.0.1" {
 		t.Errorf("the gateway is %s", r.Body)
 	}
@@ -139,13 +129,13 @@ func TestImportFindsPlaces(t *testing.T) {
 
 // All rows or none; a trial; what is to be done with rows; headers that hold for all of them.
 func TestImportModes(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, zone, _, network := m.Basics()
 	at := func(mode string) string {
 		return `"contentType":"text/csv","into":"networks/` + network + `/addresses",` + mode
 	}
 	total := func() string {
-		return m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?limit=1&total=true&"+filter("state:'STATIC'"), "").Text("totalCount")
+		return m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?limit=1&total=true&"+apitest.Filter("state:'STATIC'"), "").Text("totalCount")
 	}
 	const two, three = "type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.0.0.21,STATIC\n",
 		"type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.9.0.21,STATIC\nIPv4Address,10.0.0.22,STATIC\n"
@@ -181,7 +171,7 @@ func TestImportModes(t *testing.T) {
 	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" || !strings.Contains(log, "line 3: ") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	if r := m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.32' and state:ne('UNALLOCATED')"), ""); r.Text("count") != "0" {
+	if r := m.Want(200, "GET", "/api/v2/addresses?"+apitest.Filter("address:'10.0.0.32' and state:ne('UNALLOCATED')"), ""); r.Text("count") != "0" {
 		t.Errorf("a refused row has left %s", r.Body)
 	}
 	made, _ = m.Imported(at(`"name":"many"`)+`,"comment":"c"`, "type,address,state\n"+strings.Repeat("IPv4Address,10.0.0.40,STATIC\n", 3))
@@ -193,7 +183,7 @@ func TestImportModes(t *testing.T) {
 // Files that cannot be read end their import and say where; what comes before stays. A row that cannot be read is refused.
 func TestImportOfBadFiles(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	m.Basics()
 	for _, c := range []struct{ kind, file, message string }{
 		{"text/csv", "\ufeff", "the file is empty"},
@@ -270,7 +260,7 @@ func TestImportOfBadFiles(t *testing.T) {
 
 // What an import cannot be is refused when it is sent; how it moves is refused where it cannot.
 func TestImportRefusals(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, _, _, _, network := m.Basics()
 	send := func(status int, code, naming, info, file string) {
 		t.Helper()
@@ -299,7 +289,7 @@ func TestImportRefusals(t *testing.T) {
 	m.Refused(409, "ImportState", "state", "PATCH", at, `{"state":"QUEUED"}`, apitest.MergePatch)
 	m.Want(405, "PUT", at, `{"state":"QUEUED"}`)
 	m.Want(204, "DELETE", at, "")
-	if n := m.rows("SELECT count(*) FROM import_part"); n != 0 {
+	if n := rows(m, "SELECT count(*) FROM import_part"); n != 0 {
 		t.Errorf("%d parts of files stay", n)
 	}
 	m.ID("/api/v2/users", `{"name":"reader","password":"long enough 1","securityPrivilege":"NO_ACCESS","accessType":"API","email":"r@example.com"}`)
@@ -312,7 +302,7 @@ func TestImportRefusals(t *testing.T) {
 
 // Names for a response policy: one in each line, at once.
 func TestImportOfPolicyItems(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	policy := m.ID("/api/v2/configurations/"+configuration+"/responsePolicies", `{"type":"ResponsePolicy","name":"bad","policyType":"BLOCKLIST"}`)
 	at := "/api/v2/responsePolicies/" + policy
@@ -338,13 +328,13 @@ func TestImportOfPolicyItems(t *testing.T) {
 	body, kind = apitest.Form(map[string]string{"fileInfo": `{"name":"more"}`}, "more.example")
 	m.EndedImport(m.Want(201, "POST", at+"/imports", body, kind).Text("id"))
 	m.Want(204, "DELETE", at, "") // with its imports
-	if n := m.rows("SELECT count(*) FROM import_part") + m.rows("SELECT count(*) FROM import_line"); n != 0 {
+	if n := rows(m, "SELECT count(*) FROM import_part") + rows(m, "SELECT count(*) FROM import_line"); n != 0 {
 		t.Errorf("%d rows of imports stay", n)
 	}
 }
 
 // rows asks the database for a number.
-func (m *manager) rows(query string) (n int) {
+func rows(m *apitest.API, query string) (n int) {
 	m.T.Helper()
 	if err := m.Store.View(m.T.Context(), func(tx *store.Tx) error { return tx.QueryRow(query).Scan(&n) }); err != nil {
 		m.T.Fatal(err)
@@ -355,7 +345,7 @@ func (m *manager) rows(query string) (n int) {
 // A row that says another TTL of a record without a name of its own changes that record.
 func TestImportChangesTTL(t *testing.T) {
 	apitest.OnSQLite(t)
-	m := startManager(t)
+	m := startConcurrent(t)
 	_, _, zone, _, _ := m.Basics()
 	at := `"contentType":"application/json","into":"zones/` + zone + `/resourceRecords"`
 	for _, one := range [][2]string{
@@ -377,7 +367,7 @@ func TestImportChangesTTL(t *testing.T) {
 func TestImportPrunes(t *testing.T) {
 	apitest.Slow(t)
 	apitest.OnSQLite(t)
-	m := startManager(t)
+	m := startConcurrent(t)
 	configuration, _, _, _, network := m.Basics()
 	group := m.ID("/api/v2/tagGroups", `{"name":"prunes"}`)
 	tag := m.ID("/api/v2/tagGroups/"+group+"/tags", `{"name":"plan"}`)
@@ -393,7 +383,7 @@ func TestImportPrunes(t *testing.T) {
 		}
 	}
 	there := func(address string) string {
-		return m.Want(200, "GET", "/api/v2/addresses?total=true&"+filter("address:'"+address+"' and state:'STATIC'"), "").Text("totalCount")
+		return m.Want(200, "GET", "/api/v2/addresses?total=true&"+apitest.Filter("address:'"+address+"' and state:'STATIC'"), "").Text("totalCount")
 	}
 	for info, code := range map[string]string{`{"contentType":"text/csv","prune":true}`: "InvalidResourceFieldValue",
 		`{"contentType":"text/csv","tag":"tags/none"}`: "InlinedResourceNotFound"} {
@@ -424,7 +414,7 @@ func TestImportPrunes(t *testing.T) {
 	if made.Text("deleted") != "0" || made.Text("created") != "1" {
 		t.Errorf("elsewhere: %s\n%s", apitest.ImportCounts(made), log)
 	}
-	elsewhere := m.Want(200, "GET", "/api/v2/addresses?"+filter("address:'10.0.0.99'"), "").Text("data.0.id")
+	elsewhere := m.Want(200, "GET", "/api/v2/addresses?"+apitest.Filter("address:'10.0.0.99'"), "").Text("data.0.id")
 	m.Want(204, "DELETE", "/api/v2/addresses/"+elsewhere, "")
 	expect("pruned", `,"prune":true`, head+one+"IPv4Address,,10.7.0.9,STATIC,in\n",
 		"COMPLETED_WITH_WARNINGS: 2 rows, 0 created, 0 updated, 2 unchanged, 0 refused, 1 deleted",
@@ -435,7 +425,7 @@ func TestImportPrunes(t *testing.T) {
 	expect("at once", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.0.0/24")
-	apitest.Eventually(t, "what an import stored is deleted behind its end", func() bool { return m.rows("SELECT count(*) FROM import_met") == 0 })
+	apitest.Eventually(t, "what an import stored is deleted behind its end", func() bool { return rows(m, "SELECT count(*) FROM import_met") == 0 })
 	// A file without rows deletes nothing, and no file the resource that it is imported into.
 	m.Want(201, "POST", "/api/v2/configurations/"+configuration+"/tags", `{"id":`+tag+`}`)
 	expect("empty", `,"prune":true`, head, "COMPLETED_WITH_WARNINGS: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
@@ -444,7 +434,7 @@ func TestImportPrunes(t *testing.T) {
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.1.0/24")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "")
-	pool := m.Want(200, "GET", "/api/v2/macPools?"+filter("name:'p'"), "").Text("data.0.id")
+	pool := m.Want(200, "GET", "/api/v2/macPools?"+apitest.Filter("name:'p'"), "").Text("data.0.id")
 	m.Want(204, "DELETE", "/api/v2/macPools/"+pool, "")
 	// A host goes with its last address: it is a row of the file, and both stay.
 	hosts := "type,absoluteName,address,addresses[0].address,state\n"
@@ -457,7 +447,7 @@ func TestImportPrunes(t *testing.T) {
 		expect("both, before "+mode, "", hosts+"IPv4Address,,10.0.0.50,,STATIC\n"+host,
 			"COMPLETED", "")
 		expect("with a host, "+mode, `,"prune":true,"mode":"`+mode+`"`, hosts+host, want, "")
-		hosts := m.Want(200, "GET", "/api/v2/resourceRecords?total=true&"+filter("absoluteName:'h.example.com'"), "")
+		hosts := m.Want(200, "GET", "/api/v2/resourceRecords?total=true&"+apitest.Filter("absoluteName:'h.example.com'"), "")
 		if n := hosts.Text("totalCount"); n != "1" {
 			t.Fatalf("%s: there are %s hosts", mode, n)
 		}
@@ -468,7 +458,7 @@ func TestImportPrunes(t *testing.T) {
 		expect("a gateway", "", gateway+"IPv4Address,,10.7.1.1,\n", "COMPLETED", "")
 		expect("a gateway that is pruned", `,"prune":true,"mode":"`+mode+`"`, gateway, "COMPLETED",
 			"not in the file, kept because its deletion would change resources of rows: IPv4Address 10.7.1.1")
-		if at := m.Want(200, "GET", "/api/v2/networks?"+filter("range:'10.7.1.0/24'"), "").Text("data.0.gateway"); at != "10.7.1.1" {
+		if at := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("range:'10.7.1.0/24'"), "").Text("data.0.gateway"); at != "10.7.1.1" {
 			t.Errorf("%s: the gateway is %q", mode, at)
 		}
 	}
@@ -483,7 +473,7 @@ func TestImportPrunes(t *testing.T) {
 // A trial of more rows than one transaction has finds the same as the import.
 func TestImportTriesLongFiles(t *testing.T) {
 	apitest.OnSQLite(t)
-	m := startManager(t)
+	m := startConcurrent(t)
 	_, _, zone, _, _ := m.Basics()
 	file := strings.Builder{}
 	file.WriteString("type,name,text\n")
@@ -500,11 +490,11 @@ func TestImportTriesLongFiles(t *testing.T) {
 // Rows of types that have no names in DNS, and lie below no resource, are imported, too.
 func TestImportAtTheTop(t *testing.T) {
 	apitest.OnSQLite(t)
-	m := startManager(t)
+	m := startConcurrent(t)
 	configuration, _, _, _, _ := m.Basics()
 	made, log := m.Imported(`"contentType":"application/json"`, `[{"type":"UserDefinedFieldDefinition","name":"shelf","displayName":"Shelf",`+
 		`"resourceTypes":["IPv4Network"],"dataType":"TEXT"},{"type":"AccessRight","userScope":{"name":"admin","type":"User","id":`+
-		m.Want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").Text("data.0.id")+`},"resource":{"id":`+configuration+
+		m.Want(200, "GET", "/api/v2/users?"+apitest.Filter("name:'admin'"), "").Text("data.0.id")+`},"resource":{"id":`+configuration+
 		`,"type":"Configuration"},"defaultAccessLevel":"FULL"}]`)
 	if made.Text("state") == "FAILED" || strings.Contains(log, "fault of the manager") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
@@ -515,7 +505,7 @@ func TestImportAtTheTop(t *testing.T) {
 // create.
 func TestImportOfLongLines(t *testing.T) {
 	apitest.OnSQLite(t)
-	m := startManager(t)
+	m := startConcurrent(t)
 	m.Basics()
 	var file strings.Builder
 	for i := range 600 {
@@ -530,7 +520,7 @@ func TestImportOfLongLines(t *testing.T) {
 
 func TestDryRunOfChangedRows(t *testing.T) {
 	apitest.OnSQLite(t)
-	m := startManager(t)
+	m := startConcurrent(t)
 	m.Basics()
 	var file strings.Builder
 	file.WriteString("type,range,address,state,name\nIPv4Block,10.90.0.0/16,,,\n")

@@ -1,4 +1,4 @@
-package server
+package imports_test
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 // One bad row of networks or addresses stops no other. What is there gets what the file says, what is tried changes nothing, and what the
 // file does not have is named.
 func TestImportSkipsRows(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	m.Basics()
 	m.ID("/api/v2/configurations/"+m.Want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").Text("data.0.id")+"/blocks",
 		`{"type":"IPv4Block","range":"172.16.0.0/12"}`)
@@ -99,7 +99,7 @@ func TestImportSkipsRows(t *testing.T) {
 // A strict file of addresses is imported whole, as the rules would have made them, or not at all, with a faulty line named.
 func TestImportAddresses(t *testing.T) {
 	apitest.Slow(t)
-	m := startAlone(t)
+	m := start(t)
 	configuration, _, _, block, network := m.Basics()
 	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/16"}`)
 	six := m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)

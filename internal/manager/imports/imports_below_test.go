@@ -1,36 +1,19 @@
-package server
+package imports_test
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"portolan/internal/testkit/apitest"
 )
 
-func init() {
-	alsoMade = append(alsoMade, func(m *manager) {
-		of := func(collection, kind string) string {
-			return collection + "/" + m.Want(200, "GET", "/api/v2/"+collection+"?limit=1&"+filter("type:'"+kind+"'"), "").Text("data.0.id")
-		}
-		below := map[string]string{"IPv4Block": of("blocks", "IPv4Block"), "IPv4Network": of("blocks", "IPv4Block"),
-			"IPv6Block": of("blocks", "IPv6Block"), "IPv6Network": of("blocks", "IPv6Block"), "IPv4Address": of("networks", "IPv4Network"),
-			"IPv6Address": of("networks", "IPv6Network"), "Zone": of("views", "View"), "TXTRecord": of("zones", "Zone")}
-		for _, kind := range slices.Sorted(maps.Keys(below)) {
-			table := "type\n" + kind + "\n" // whose row is refused
-			m.EndedImport(m.Want(201, "POST", "/api/v2/"+below[kind]+"/imports", table, "Content-Type: text/csv").Text("id"))
-		}
-	})
-}
-
 // A table that is sent as it is below a block, a network, a view or a zone is imported there: its first row says what it is of, each row is
 // what a request that makes it would be, and the headers hold for all.
 func TestImportsBelow(t *testing.T) {
-	m := startAlone(t)
+	m := start(t)
 	_, view, zone, block, network := m.Basics()
 	asTable := "Content-Type: text/csv"
-	sent := func(path, table, kind, want string, headers ...string) (reply, string) {
+	sent := func(path, table, kind, want string, headers ...string) (apitest.Reply, string) {
 		t.Helper()
 		r := m.Want(201, "POST", "/api/v2/"+path+"/imports", table, append(headers, asTable)...)
 		if r.Text("type") != kind || r.Text("state") != "QUEUED" || r.Header.Get("Location") == "" {
@@ -47,7 +30,7 @@ func TestImportsBelow(t *testing.T) {
 	}
 	sent("blocks/"+block, "type,range,name\nIPv4Network,10.7.0.0/24,a\nIPv4Network,10.7.1.0/24,b\n", "IPv4NetworkImport",
 		"COMPLETED: 2 rows, 2 created, 0 updated, 0 unchanged, 0 refused", "x-bcn-no-gateway: true", "x-bcn-change-control-comment: moved here")
-	r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'a'"), "")
+	r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'a'"), "")
 	if r.Text("data.0.gateway") != "" {
 		t.Errorf("the header did not hold: %s", r.Body)
 	}
@@ -86,7 +69,7 @@ func TestImportsBelow(t *testing.T) {
 		!strings.Contains(log, "required and missing: range") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	if r := m.Want(200, "GET", "/api/v2/networks?"+filter("name:'x' and userDefinedFields.owner:'lab'"), ""); r.Text("data.0.gateway") != "" ||
+	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'x' and userDefinedFields.owner:'lab'"), ""); r.Text("data.0.gateway") != "" ||
 		r.Text("data.0.range") != "10.9.0.0/24" {
 		t.Errorf("made was %s", r.Body)
 	}

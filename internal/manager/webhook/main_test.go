@@ -1,0 +1,37 @@
+package webhook_test
+
+import (
+	"log/slog"
+	"os"
+	"testing"
+
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/history"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/webhook"
+	"portolan/internal/testkit/apitest"
+)
+
+func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
+
+// The tests of this package hold on PostgreSQL, too.
+func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
+
+// start returns the API of the trades that the tests ask, for one client.
+func start(t *testing.T) *apitest.API {
+	t.Helper()
+	return withWorkers(apitest.New(t, ipam.Register, dns.Register, webhook.Register))
+}
+
+// startConcurrent is start for tests with several clients, or of the worker.
+func startConcurrent(t *testing.T) *apitest.API {
+	t.Helper()
+	return withWorkers(apitest.NewConcurrent(t, ipam.Register, dns.Register, webhook.Register))
+}
+
+// withWorkers begins the work of this package.
+func withWorkers(a *apitest.API) *apitest.API {
+	a.Work(history.NewKeeper(a.Store, a.Address.Sealer, slog.New(slog.DiscardHandler)).Run) // what it has chained may be pruned
+	a.Work(webhook.NewSender(a.Address, a.REST.Told, slog.New(slog.DiscardHandler), "Portolan/test").Run)
+	return a
+}

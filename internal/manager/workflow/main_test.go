@@ -1,0 +1,35 @@
+package workflow_test
+
+import (
+	"os"
+	"testing"
+
+	"portolan/internal/manager/dns"
+	"portolan/internal/manager/ipam"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/manager/workflow"
+	"portolan/internal/testkit/apitest"
+)
+
+func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
+
+// The tests of this package hold on PostgreSQL, too.
+func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
+
+// start returns the API of the trades that the tests ask, for one client.
+func start(t *testing.T) *apitest.API {
+	t.Helper()
+	return withWorkers(apitest.New(t, ipam.Register, dns.Register, serverconfig.Register, workflow.Register))
+}
+
+// startConcurrent is start for tests with several clients, or of the worker.
+func startConcurrent(t *testing.T) *apitest.API {
+	t.Helper()
+	return withWorkers(apitest.NewConcurrent(t, ipam.Register, dns.Register, serverconfig.Register, workflow.Register))
+}
+
+// withWorkers begins the work of this package.
+func withWorkers(a *apitest.API) *apitest.API {
+	workflow.Open(a.Address, a.Identity.Acting)
+	return a
+}
