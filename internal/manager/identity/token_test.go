@@ -2,7 +2,7 @@ package identity
 
 import "testing"
 
-// What a token is revoked by is no flag on a command line.
+// A command line must not parse a token id as a flag.
 func TestIDsAreNoFlags(t *testing.T) {
 	for range 2_000 {
 		if id := newID(12); len(id) != 12 || id[0] == '-' {
