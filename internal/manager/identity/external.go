@@ -226,7 +226,7 @@ func (s *Service) check(ctx context.Context, e *external, name, password, remote
 		if refused := s.lookups.run(ctx, remote, func() { id, err = at.checks.Check(ctx, name, password) }); refused != nil {
 			return id, false, refused
 		}
-		if !errors.Is(err, authn.ErrAway) {
+		if !errors.Is(err, authn.ErrUnavailable) {
 			return id, at == e, err
 		}
 		s.reportUnavailable(at.name, err)
@@ -284,7 +284,7 @@ func (s *Service) loginExternal(ctx context.Context, w *externalLogin, name, pas
 			continue // users of this authenticator sign in with tokens only
 		}
 		id, isPrimary, err := s.check(ctx, e, name, password, remote)
-		if errors.Is(err, authn.ErrAway) {
+		if errors.Is(err, authn.ErrUnavailable) {
 			away++
 			continue
 		}
@@ -352,7 +352,7 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p au
 			return p, err
 		}
 		switch {
-		case errors.Is(found, authn.ErrAway):
+		case errors.Is(found, authn.ErrUnavailable):
 			s.reportSignIn(Unavailable, "", remote)
 			s.reportUnavailable(e.name, found)
 			return p, errUnavailable("the token")

@@ -188,7 +188,7 @@ func (s *Service) redeem(ctx context.Context, e *external, f authn.Flow, back st
 
 // finishSignIn returns the principal of an identity that a provider verified. found is the provider's error, if any.
 func (s *Service) finishSignIn(ctx context.Context, e *external, id authn.Identity, found error, remote string) (p authz.Principal, err error) {
-	if errors.Is(found, authn.ErrAway) {
+	if errors.Is(found, authn.ErrUnavailable) {
 		s.reportSignIn(Unavailable, "", remote)
 		s.reportUnavailable(e.name, found)
 		return p, errUnavailable(e.name)

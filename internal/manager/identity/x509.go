@@ -156,7 +156,7 @@ func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *
 	}); err != nil {
 		return err
 	}
-	if errors.Is(found, authn.ErrAway) {
+	if errors.Is(found, authn.ErrUnavailable) {
 		s.reportSignIn(Unavailable, "", remote)
 		s.reportUnavailable(e.name, found)
 		return errUnavailable(e.name)
