@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// UniqueLocal makes a /48 of unique local IPv6 space from a hardware address of 6 or 8 bytes and the time,
-// as RFC 4193 section 3.2.2 says: its global id is the last 40 bits of the SHA-1 digest of the time in
-// NTP's form and the EUI-64.
+// UniqueLocal returns a /48 of unique local IPv6 space for a hardware address of 6 or 8 bytes and a time (RFC 4193 section 3.2.2). The
+// global ID is the last 40 bits of the SHA-1 digest of the time in NTP format and the EUI-64.
 func UniqueLocal(hardware net.HardwareAddr, at time.Time) netip.Prefix {
 	var seed [16]byte
 	const sinceNTP = 2208988800                                                              // seconds from 1900 to 1970
@@ -23,7 +22,7 @@ func UniqueLocal(hardware net.HardwareAddr, at time.Time) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), 48)
 }
 
-// eui64 is the modified EUI-64 of a hardware address (RFC 4291 appendix A).
+// eui64 returns the modified EUI-64 of a hardware address (RFC 4291 appendix A).
 func eui64(hardware net.HardwareAddr) []byte {
 	b := make([]byte, 8)
 	if len(hardware) == 8 {
