@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package dirlock keeps a directory for one process at a time.
+// Package dirlock locks a directory for one process at a time.
 package dirlock
 
 import (

@@ -98,7 +98,8 @@ func (k Kerberos) ask(at, name, password string) (id Identity, err error) {
 		return id, unavailable("asking for a ticket of %s: %w", k.Keytab.service.PrincipalNameString(), err)
 	}
 	if err := ticket.DecryptEncPart(k.Keytab.keys, &k.Keytab.service); err != nil {
-		return id, unavailable("the center %s does not know the key of %s that the keytab has: %w", k.Host, k.Keytab.service.PrincipalNameString(), err)
+		return id, unavailable("the center %s does not know the key of %s that the keytab has: %w", k.Host,
+			k.Keytab.service.PrincipalNameString(), err)
 	}
 	inside := ticket.DecryptedEncPart
 	if inside.CName.PrincipalNameString() != name || inside.CRealm != k.Realm || !bytes.Equal(inside.Key.KeyValue, key.KeyValue) {

@@ -211,7 +211,7 @@ func (l LDAP) find(ctx context.Context, c *ldap.Conn, name string) (*ldap.Entry,
 			return !slices.ContainsFunc(f.GetEqualFoldAttributeValues(l.NameAttribute), func(v string) bool { return strings.EqualFold(v, name) })
 		})
 	}
-	found := named(l.foundHere(entries))
+	found := named(l.asFound(entries))
 	if len(found) == 0 {
 		behind, failed := l.searchReferrals(ctx, referrals, filter, attributes, 2)
 		if found = named(behind); len(found) == 0 && failed != nil { // the user may be there
@@ -224,8 +224,8 @@ func (l LDAP) find(ctx context.Context, c *ldap.Conn, name string) (*ldap.Entry,
 	return found[0].Entry, found[0].at, nil
 }
 
-// foundHere returns entries as entries of this directory.
-func (l LDAP) foundHere(entries []*ldap.Entry) (all []foundEntry) {
+// asFound returns entries as entries of this directory.
+func (l LDAP) asFound(entries []*ldap.Entry) (all []foundEntry) {
 	for _, e := range entries {
 		all = append(all, foundEntry{e, l})
 	}
@@ -248,7 +248,7 @@ func (l LDAP) search(ctx context.Context, c *ldap.Conn, filter string, attribute
 	if err != nil {
 		return nil, err
 	}
-	all := l.foundHere(entries)
+	all := l.asFound(entries)
 	behind, _ := l.searchReferrals(ctx, referrals, filter, attributes, limit)
 	for _, f := range behind {
 		if !slices.ContainsFunc(all, func(o foundEntry) bool { return SameDN(o.DN, f.DN) }) {
@@ -278,7 +278,7 @@ func (l LDAP) searchReferrals(ctx context.Context, referrals []string, filter st
 			failed = err
 			continue
 		}
-		for _, f := range at.foundHere(entries) {
+		for _, f := range at.asFound(entries) {
 			if !slices.ContainsFunc(all, func(o foundEntry) bool { return SameDN(o.DN, f.DN) }) {
 				all = append(all, f)
 			}

@@ -80,7 +80,7 @@ func ReadKeyStore(text, password string) (*rsa.PrivateKey, *x509.Certificate, er
 
 // Metadata returns the metadata document of the service provider (saml-metadata-2.0-os).
 func (s SAMLService) Metadata(now time.Time) ([]byte, error) {
-	m := s.party(now).Metadata()
+	m := s.serviceProvider(now).Metadata()
 	for i := range m.SPSSODescriptors {
 		if !s.Encrypt {
 			m.SPSSODescriptors[i].KeyDescriptors = slices.DeleteFunc(m.SPSSODescriptors[i].KeyDescriptors,
@@ -104,8 +104,8 @@ func (s SAMLService) Metadata(now time.Time) ([]byte, error) {
 	return append([]byte(xml.Header), body...), err
 }
 
-// party returns the service provider of the library.
-func (s SAMLService) party(now time.Time) *saml.ServiceProvider {
+// serviceProvider returns the service provider of the library.
+func (s SAMLService) serviceProvider(now time.Time) *saml.ServiceProvider {
 	metadata, consume, logout := s.URL(SAMLMetadataPath), s.URL(SAMLConsumePath), s.URL(SAMLLogoutPath)
 	p := &saml.ServiceProvider{EntityID: metadata.String(), MetadataURL: metadata, AcsURL: consume, SloURL: logout,
 		AuthnNameIDFormat: saml.UnspecifiedNameIDFormat, Clock: dsig.NewFakeClockAt(now), RejectSHA1Signatures: true,
@@ -135,8 +135,8 @@ type SAML struct {
 	Now                            func() time.Time
 }
 
-// party returns the service provider of the library, configured for this identity provider.
-func (p SAML) party() (*saml.ServiceProvider, error) {
+// serviceProvider returns the service provider of the library, configured for this identity provider.
+func (p SAML) serviceProvider() (*saml.ServiceProvider, error) {
 	certificates, err := ParseCertificates(p.Certificates)
 	if err != nil {
 		return nil, unavailable("its signing certificate: %w", err)
@@ -150,7 +150,7 @@ func (p SAML) party() (*saml.ServiceProvider, error) {
 	if p.LogoutURL != "" {
 		logouts = []saml.Endpoint{{Binding: saml.HTTPRedirectBinding, Location: p.LogoutURL}}
 	}
-	all := p.SAMLService.party(p.Now())
+	all := p.SAMLService.serviceProvider(p.Now())
 	all.IDPMetadata = &saml.EntityDescriptor{EntityID: p.EntityID, IDPSSODescriptors: []saml.IDPSSODescriptor{{
 		SSODescriptor: saml.SSODescriptor{RoleDescriptor: saml.RoleDescriptor{KeyDescriptors: keys,
 			ProtocolSupportEnumeration: "urn:oasis:names:tc:SAML:2.0:protocol"}, SingleLogoutServices: logouts},
@@ -160,15 +160,15 @@ func (p SAML) party() (*saml.ServiceProvider, error) {
 
 // Begin returns the URL of the sign-in page and the id of the request, which the response repeats.
 func (p SAML) Begin(state string) (to, request string, err error) {
-	party, err := p.party()
+	provider, err := p.serviceProvider()
 	if err != nil {
 		return "", "", err
 	}
-	asked, err := party.MakeAuthenticationRequest(p.SignOnURL, saml.HTTPRedirectBinding, saml.HTTPPostBinding)
+	asked, err := provider.MakeAuthenticationRequest(p.SignOnURL, saml.HTTPRedirectBinding, saml.HTTPPostBinding)
 	if err != nil {
 		return "", "", err
 	}
-	u, err := asked.Redirect(state, party)
+	u, err := asked.Redirect(state, provider)
 	if err != nil {
 		return "", "", err
 	}
@@ -219,11 +219,11 @@ func (p SAML) Verify(text string) (id Identity, request string, err error) {
 	if p.Encrypt && (len(m.Plain) > 0 || len(m.Encrypted) == 0) {
 		return wrong("the assertion is not encrypted, as SAMLServiceProviderSettings demand")
 	}
-	party, err := p.party()
+	provider, err := p.serviceProvider()
 	if err != nil {
 		return id, "", err
 	}
-	a, err := party.ParseXMLResponse(whole, []string{m.InResponseTo}, p.URL(SAMLConsumePath))
+	a, err := provider.ParseXMLResponse(whole, []string{m.InResponseTo}, p.URL(SAMLConsumePath))
 	var invalid *saml.InvalidResponseError
 	if errors.As(err, &invalid) {
 		err = invalid.PrivateErr
@@ -263,11 +263,11 @@ func (p SAML) SignOut(name string) (to string, err error) {
 	if p.LogoutURL == "" {
 		return "", nil
 	}
-	party, err := p.party()
+	provider, err := p.serviceProvider()
 	if err != nil {
 		return "", err
 	}
-	u, err := party.MakeRedirectLogoutRequest(name, "")
+	u, err := provider.MakeRedirectLogoutRequest(name, "")
 	if err != nil {
 		return "", err
 	}
@@ -284,15 +284,15 @@ type SignedOut struct {
 
 // SignedOut verifies a sign-out request of the provider. It returns ErrWrong if the request is not from the provider.
 func (p SAML) SignedOut(r *http.Request) (out SignedOut, err error) {
-	party, err := p.party()
+	provider, err := p.serviceProvider()
 	if err != nil {
 		return out, err
 	}
-	asked, err := party.ValidateLogoutRequest(r)
+	asked, err := provider.ValidateLogoutRequest(r)
 	if err != nil || asked.NameID == nil {
 		return out, fmt.Errorf("%w: the request to sign out: %w", ErrWrong, errors.Join(err, errors.New("or it names nobody")))
 	}
-	answer, err := party.MakeRedirectLogoutResponse(asked.ID, r.FormValue("RelayState"))
+	answer, err := provider.MakeRedirectLogoutResponse(asked.ID, r.FormValue("RelayState"))
 	if err != nil {
 		return out, err
 	}

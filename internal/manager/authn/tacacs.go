@@ -40,7 +40,7 @@ func (t TACACS) Check(ctx context.Context, name, password string) (id Identity, 
 	}
 	kind, data := tacquito.AuthenTypePAP, password
 	if t.CHAP {
-		kind, data = tacquito.AuthenTypeCHAP, chap(password)
+		kind, data = tacquito.AuthenTypeCHAP, chapData(password)
 	}
 	var reply tacquito.AuthenReply
 	start := tacquito.NewAuthenStart(tacquito.SetAuthenStartAction(tacquito.AuthenActionLogin),
@@ -150,8 +150,8 @@ func (t TACACS) exchange(ctx context.Context, kind tacquito.HeaderType, minor ui
 	return nil
 }
 
-// chap returns the data of a CHAP sign-in: an identifier, a challenge, and the response to it.
-func chap(password string) string {
+// chapData returns the data of a CHAP sign-in: an identifier, a challenge, and the response to it.
+func chapData(password string) string {
 	number, challenge := byte(1), make([]byte, 16)
 	_, _ = rand.Read(challenge)                                               // never fails
 	sum := md5.Sum(append(append([]byte{number}, password...), challenge...)) //nolint:gosec // as CHAP has it

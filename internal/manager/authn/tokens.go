@@ -47,8 +47,8 @@ type Tokens struct {
 	asked    time.Time
 }
 
-// skew is the allowed difference between clocks.
-const skew = time.Minute
+// maxClockSkew is the allowed difference between clocks.
+const maxClockSkew = time.Minute
 
 // maxAnswer is the maximum size of an authorization server's answer, in bytes.
 const maxAnswer = 1 << 20
@@ -89,7 +89,7 @@ func (t *Tokens) identity(claims map[string]json.RawMessage) Identity {
 // verifier returns the verifier of the issuer's tokens for an audience.
 func (t *Tokens) verifier(audience string, keys oidc.KeySet) *oidc.IDTokenVerifier {
 	return oidc.NewVerifier(t.Issuer, keys, &oidc.Config{ClientID: audience, SupportedSigningAlgs: algorithms,
-		Now: func() time.Time { return t.Now().Add(-skew) }})
+		Now: func() time.Time { return t.Now().Add(-maxClockSkew) }})
 }
 
 // prepare creates the HTTP client. It does not follow redirects, which could point to internal addresses.
@@ -142,7 +142,7 @@ func (t *Tokens) verify(ctx context.Context, token string) (claims map[string]js
 	if err = known.Claims(&claims); err == nil && claims["nonce"] != nil { // an ID token of a browser sign-in is not an API token
 		err = ErrWrong
 	}
-	return claims, known.Expiry.Add(skew), err
+	return claims, known.Expiry.Add(maxClockSkew), err
 }
 
 // keySet returns the keys that verify tokens. Keys from discovery are fetched again when a token names an unknown key.
@@ -208,12 +208,12 @@ func (t *Tokens) introspect(ctx context.Context, token string) (claims map[strin
 		err = json.Unmarshal(text, &said)
 	}
 	now := t.Now()
-	if err != nil || !said.Active || said.Expires != 0 && now.After(time.Unix(said.Expires, 0).Add(skew)) ||
-		now.Add(skew).Before(time.Unix(said.NotYet, 0)) || t.Issuer != "" && said.Issuer != "" && said.Issuer != t.Issuer ||
+	if err != nil || !said.Active || said.Expires != 0 && now.After(time.Unix(said.Expires, 0).Add(maxClockSkew)) ||
+		now.Add(maxClockSkew).Before(time.Unix(said.NotYet, 0)) || t.Issuer != "" && said.Issuer != "" && said.Issuer != t.Issuer ||
 		t.Audience != "" && !slices.Contains(textsOf(said.Audience), t.Audience) {
 		return nil, until, ErrWrong
 	}
-	if until = now.Add(skew); said.Expires != 0 && time.Unix(said.Expires, 0).Before(until) {
+	if until = now.Add(maxClockSkew); said.Expires != 0 && time.Unix(said.Expires, 0).Before(until) {
 		until = time.Unix(said.Expires, 0)
 	}
 	if t.UserInfoURL == "" {

@@ -113,7 +113,7 @@ func (x *AccessRight) Validate(c *resource.Change) error {
 	if err := x.checkResource(c); err != nil {
 		return err
 	}
-	return onlyOne(c, x.Head, x.UserScope.ID, x.Resource.ID)
+	return rejectDuplicate(c, x.Head, x.UserScope.ID, x.Resource.ID)
 }
 
 // checkWorkflow rejects a workflow level that would have no effect.
@@ -149,9 +149,9 @@ func (x *AccessRight) checkResource(c *resource.Change) error {
 	return nil
 }
 
-// onlyOne rejects a second right of the same type for a subject at a resource. When an undo restores a right, the right itself is found and
-// is not a second one.
-func onlyOne(c *resource.Change, x schema.Head, subject, at int64) error {
+// rejectDuplicate rejects a second right of the same type for a subject at a resource. When an undo restores a right, the right itself is
+// found and is not a second one.
+func rejectDuplicate(c *resource.Change, x schema.Head, subject, at int64) error {
 	if !c.Creates() { // the subject and the resource cannot be changed
 		return nil
 	}
@@ -225,8 +225,9 @@ func (x *AccessRight) checkGranter(c *resource.Change, needed string) error {
 	case d.level < Full || d.place.minBelow() < Full:
 		return problem.FieldForbidden("AccessDenied", "resource", "%s decides about rights where the own level is FULL: %s", c.Caller.Name,
 			d.reason())
-	case x.DeploymentsAllowed && !d.place.deploys("FullDeployment"), x.QuickDeploymentsAllowed && !d.place.deploys("QuickDeployment"),
-		x.SelectiveDeploymentsAllowed && !d.place.deploys("SelectiveDeployment"):
+	case x.DeploymentsAllowed && !d.place.allowsDeployment("FullDeployment"),
+		x.QuickDeploymentsAllowed && !d.place.allowsDeployment("QuickDeployment"),
+		x.SelectiveDeploymentsAllowed && !d.place.allowsDeployment("SelectiveDeployment"):
 		return problem.Forbidden("AccessDenied", "%s may not let others deploy where it may not deploy itself", c.Caller.Name)
 	case x.WorkflowLevel == approves && !d.place.approves, x.WorkflowLevel != recommends && d.place.requiresAnyApproval():
 		return problem.FieldForbidden("AccessDenied", "workflowLevel",
@@ -262,7 +263,7 @@ func (x *AdministrativeAccessRight) Validate(c *resource.Change) error {
 			return problem.NotYet("administrativeAccessRights: entry %d: there is no %s that could be shown", i, one.ResourceType)
 		}
 	}
-	return onlyOne(c, x.Head, x.UserScope.ID, 0)
+	return rejectDuplicate(c, x.Head, x.UserScope.ID, 0)
 }
 
 // BeforeWrite allows only administrators.

@@ -34,8 +34,8 @@ func (s *Policy) workflowOf(r *store.Resource) string {
 // FourEyesTypes is the field of a configuration that lists the types whose changes always need an approval by another user.
 const FourEyesTypes = "fourEyesTypes"
 
-// fourEyes rejects an unapproved change of a type in fourEyesTypes. Changes by the manager itself and DNS updates are not checked.
-func (f *rightsFollower) fourEyes(r *store.Resource) error {
+// checkFourEyes rejects an unapproved change of a type in fourEyesTypes. Changes by the manager itself and DNS updates are not checked.
+func (f *rightsFollower) checkFourEyes(r *store.Resource) error {
 	author := f.tx.Author()
 	_, approved := f.tx.Approved()
 	if author.User == 0 && author.Credential == "" || r.Configuration == 0 || f.service.workflowOf(r) == "" {
@@ -134,7 +134,7 @@ func (p *place) workflow(typeName string, level Level) string {
 	switch {
 	case p == nil:
 		return noWorkflow
-	case p.approvesOf(typeName):
+	case p.approvesType(typeName):
 		return approves
 	case level >= Change && p.requiresApproval(typeName, level):
 		return recommends
@@ -142,15 +142,15 @@ func (p *place) workflow(typeName string, level Level) string {
 	return noWorkflow
 }
 
-// approvesOf reports whether the user approves changes of a type: by a right that also allows these changes.
-func (p *place) approvesOf(typeName string) bool {
+// approvesType reports whether the user approves changes of a type: by a right that also allows these changes.
+func (p *place) approvesType(typeName string) bool {
 	return p != nil && p.approves && slices.ContainsFunc(p.rights, func(r *AccessRight) bool {
 		return r.WorkflowLevel == approves && r.level(typeName) >= Change
 	})
 }
 
-// approving returns the condition for the workflow requests that the user may approve.
-func (r *Rights) approving() store.Expr {
+// approvable returns the condition for the workflow requests that the user may approve.
+func (r *Rights) approvable() store.Expr {
 	special := map[string]bool{} // types that an approving right overrides
 	for _, p := range r.places {
 		for _, one := range p.rights {
@@ -167,11 +167,11 @@ func (r *Rights) approving() store.Expr {
 		}
 		of := store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"resourceType"}}, Op: "eq", Value: name}
 		rest = append(rest, store.Not{Expr: of})
-		if e := r.approvingOf(name); e != store.Nothing {
+		if e := r.approvableOfType(name); e != store.Nothing {
 			either = append(either, store.All{of, orAll(e)})
 		}
 	}
-	e := r.approvingOf("")
+	e := r.approvableOfType("")
 	switch {
 	case len(rest) == 0:
 		return e
@@ -184,12 +184,12 @@ func (r *Rights) approving() store.Expr {
 	return either
 }
 
-// approvingOf returns the condition for workflow requests about resources of a type.
-func (r *Rights) approvingOf(typeName string) store.Expr {
+// approvableOfType returns the condition for workflow requests about resources of a type.
+func (r *Rights) approvableOfType(typeName string) store.Expr {
 	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations,
-		Otherwise: r.places[0].approvesOf(typeName)}
+		Otherwise: r.places[0].approvesType(typeName)}
 	for _, id := range r.placeIDs {
-		g.Own[id], g.Below[id] = r.places[id].approvesOf(typeName), r.places[id].approvesOf(typeName)
+		g.Own[id], g.Below[id] = r.places[id].approvesType(typeName), r.places[id].approvesType(typeName)
 	}
 	switch e := g.Expr(); e {
 	case nil, store.Nothing:

@@ -24,7 +24,7 @@ func (s *Policy) mayDeploy(tx *store.Tx, user int64, typeName string, at *store.
 		return err
 	case d.level == Hide:
 		return problem.Forbidden("AccessDenied", "%s may not deploy to what it does not see", p.Name)
-	case !d.place.deploys(typeName):
+	case !d.place.allowsDeployment(typeName):
 		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s, and not that", p.Name, problem.About(at.ID, labelOf(at)),
 			typeName, d.reason())
 	}
@@ -73,8 +73,8 @@ func (s *Policy) effective(tx *store.Tx, caller resource.Caller, row *store.Reso
 		e.AccessOverrides = append(e.AccessOverrides, resource.TypeLevel{ResourceType: name, AccessLevel: d.place.special[name].String()})
 	}
 	e.WorkflowLevel = d.place.workflow("", d.level)
-	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.deploys("FullDeployment"), d.place.deploys("QuickDeployment")
-	e.SelectiveDeploymentsAllowed = d.place.deploys("SelectiveDeployment")
+	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.allowsDeployment("FullDeployment"), d.place.allowsDeployment("QuickDeployment")
+	e.SelectiveDeploymentsAllowed = d.place.allowsDeployment("SelectiveDeployment")
 	e.DecidedBy = &resource.DecidedBy{AccessRights: d.place.ids()}
 	if d.at != 0 && d.place.own >= View { // do not reveal a hidden resource
 		e.DecidedBy.Resource = &d.at

@@ -139,8 +139,8 @@ func (p *place) ids() (all []int64) {
 	return all
 }
 
-// deploys reports whether one of the rights allows a deployment of the given type.
-func (p *place) deploys(typeName string) bool {
+// allowsDeployment reports whether one of the rights allows a deployment of the given type.
+func (p *place) allowsDeployment(typeName string) bool {
 	return p != nil && slices.ContainsFunc(p.rights, func(r *AccessRight) bool {
 		switch typeName {
 		case "QuickDeployment":

@@ -12,7 +12,7 @@ func Govern(a *resource.API) {
 	names := ScopeNames(a)
 	a.May = func(c resource.Caller, action resource.Action, on resource.Subject) (store.Expr, error) {
 		if c.Scopes != "" && action != resource.ActionFind && action != resource.ActionSee {
-			if err := Scopes(c.Scopes).change(c.Name, on, names); err != nil {
+			if err := Scopes(c.Scopes).checkChange(c.Name, on, names); err != nil {
 				return nil, err
 			}
 		}
@@ -68,7 +68,8 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	// A read-only session can still change itself, so that it can end.
 	case c.ReadOnly && (!own || isPersonal(on, c.User) || on.ID == 0 || on.ID != c.Session):
 		return nil, problem.Forbidden("ReadOnlySession", "this session or token may only read")
-	case guarded && on.Collection.Guard != resource.Everybody && visible(c, on) == store.Nothing: // for all others, the change itself is checked
+	// For resources with the guard Everybody, rightsFollower checks the change itself.
+	case guarded && on.Collection.Guard != resource.Everybody && visible(c, on) == store.Nothing:
 		return nil, problem.Forbidden("AccessDenied", "%s does not see %s", c.Name, on.Collection.Name)
 	}
 	return nil, nil
@@ -167,7 +168,7 @@ func visible(c resource.Caller, on resource.Subject) store.Expr {
 		return nil
 	}
 	if on.Collection.Guard == resource.Asking {
-		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "creator"}, r.approving())
+		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "creator"}, r.approvable())
 	}
 	if on.Collection.Guard == resource.Own {
 		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "user"}, r.visible(on.Collection, on.Alone))

@@ -23,12 +23,12 @@ type Policy struct {
 // maxCached is the maximum number of cached users, and of cached configurations.
 const maxCached = 10_000
 
-// extensionOfRights is the name of the extension.
-const extensionOfRights = "rights"
+// extensionName is the name of the extension.
+const extensionName = "rights"
 
 // registerPolicy declares the store extension that checks transactions against the rights of their authors.
 func registerPolicy(r *resource.Registry) {
-	e := &store.Extension{Name: extensionOfRights}
+	e := &store.Extension{Name: extensionName}
 	e.Opened = func(s *store.Store) {
 		p := &Policy{store: s, rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics, Max: maxCached}),
 			fourEyes: store.NewCache[int64](s, store.CacheOptions[[]string]{Topics: []string{"configurations"}, Late: true, Max: maxCached})}
@@ -40,7 +40,7 @@ func registerPolicy(r *resource.Registry) {
 
 // PolicyOf returns the policy of a store, which must have been opened with the extension.
 func PolicyOf(s *store.Store) *Policy {
-	if e := s.Layout().Extension(extensionOfRights); e != nil {
+	if e := s.Layout().Extension(extensionName); e != nil {
 		if p, ok := e.State.(*Policy); ok {
 			return p
 		}

@@ -252,7 +252,7 @@ func (r *Rights) visible(c *resource.Collection, alone bool) store.Expr {
 	}
 	if len(named) == 1 {
 		for standing := range named {
-			return r.seenOf(standing, around)
+			return r.seenCondition(standing, around)
 		}
 	}
 	return r.byType(around, named)
@@ -281,13 +281,13 @@ func (r *Rights) byType(around store.Surroundings, named map[string][]string) st
 			continue
 		}
 		of := ofTypes(named[standing])
-		either = append(either, store.All{of, orAll(r.seenOf(standing, around))})
+		either = append(either, store.All{of, orAll(r.seenCondition(standing, around))})
 		rest = append(rest, store.Not{Expr: of})
 	}
 	if len(either) == 0 {
-		return r.seenOf("", around)
+		return r.seenCondition("", around)
 	}
-	return append(either, append(rest, orAll(r.seenOf("", around))))
+	return append(either, append(rest, orAll(r.seenCondition("", around))))
 }
 
 // ofTypes returns the condition that a resource has one of the types.
@@ -312,8 +312,8 @@ func orAll(e store.Expr) store.Expr {
 	return e
 }
 
-// seenOf returns the condition that a resource of a type is visible; nil if all are.
-func (r *Rights) seenOf(typeName string, around store.Surroundings) store.Expr {
+// seenCondition returns the condition that a resource of a type is visible; nil if all are.
+func (r *Rights) seenCondition(typeName string, around store.Surroundings) store.Expr {
 	key := fmt.Sprint(typeName, around)
 	if known, ok := r.seen.Load(key); ok {
 		return known.(seenEntry).expr //nolint:forcetypeassert // there is nothing else in it

@@ -70,7 +70,7 @@ func (f *rightsFollower) mayChange(before, after *store.Resource) error {
 	if r == nil {
 		r = before
 	}
-	if err := f.fourEyes(r); err != nil {
+	if err := f.checkFourEyes(r); err != nil {
 		return err
 	}
 	if requester, err := f.requesterFollower(); err != nil {
@@ -130,7 +130,7 @@ func (f *rightsFollower) changedWith(before, after *store.Resource) error {
 		return err
 	}
 	for _, r := range referring {
-		err := f.fourEyes(r)
+		err := f.checkFourEyes(r)
 		if err == nil && f.rights != nil {
 			var d decision
 			if d, err = f.rights.decide(r.ID, r.Parent, r.Type, f.placeOf); err == nil {

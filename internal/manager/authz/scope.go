@@ -55,7 +55,7 @@ func (p Principal) OpensFleet() error {
 	if p.Scopes.has(ScopeFleet) {
 		return nil
 	}
-	return p.Scopes.lacks(p.Name, ScopeFleet)
+	return p.Scopes.missing(p.Name, ScopeFleet)
 }
 
 // OpensAddress returns an error if the token is valid for the fleet API only.
@@ -63,12 +63,12 @@ func (p Principal) OpensAddress() error {
 	if p.Scopes != ScopeFleet {
 		return nil
 	}
-	return p.Scopes.lacks(p.Name, ScopeAddress)
+	return p.Scopes.missing(p.Name, ScopeAddress)
 }
 
-// change returns an error if the token does not allow the change. Resources created below another one, and links that start at it, are
+// checkChange returns an error if the token does not allow the change. Resources created below another one, and links that start at it, are
 // checked by their own collection, everything else by the collection of the resource. names are ScopeNames.
-func (s Scopes) change(name string, on resource.Subject, names []string) error {
+func (s Scopes) checkChange(name string, on resource.Subject, names []string) error {
 	if s.has(ScopeAddress) {
 		return nil
 	}
@@ -84,14 +84,14 @@ func (s Scopes) change(name string, on resource.Subject, names []string) error {
 			one = ScopeAddress
 		}
 		if !s.has(one) {
-			return s.lacks(name, one)
+			return s.missing(name, one)
 		}
 	}
 	return nil
 }
 
-// lacks returns the error for a missing scope.
-func (s Scopes) lacks(name, scope string) error {
+// missing returns the error for a missing scope.
+func (s Scopes) missing(name, scope string) error {
 	if !strings.HasPrefix(name, "token ") && !strings.HasPrefix(name, "key set ") {
 		name = "this token of " + name
 	}

@@ -23,7 +23,7 @@ const maxName = 128
 // if the user may not sign in.
 func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User, whole bool,
 	by authz.Door) (p authz.Principal, err error) {
-	if !nameable(id.Name) || len(id.Name) > maxName || id.Name == "" || strings.TrimSpace(id.Name) != id.Name ||
+	if !isStorableName(id.Name) || len(id.Name) > maxName || id.Name == "" || strings.TrimSpace(id.Name) != id.Name ||
 		strings.ContainsFunc(id.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return p, errLogin
 	}
@@ -75,7 +75,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		}
 		return p, errLogin
 	case user != nil && len(groups)+len(gone) == 0:
-		return s.usableBy(ctx, user.ID, e.id, by)
+		return s.signInPrincipal(ctx, user.ID, e.id, by)
 	}
 	var made int64
 	if err := s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
@@ -92,11 +92,11 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		if err := look(tx); err != nil {
 			return err
 		}
-		return s.regroup(c, made, groups, gone)
+		return s.updateGroups(c, made, groups, gone)
 	}); err != nil {
 		return p, fmt.Errorf("letting %s in: %w", id.Name, err)
 	}
-	return s.usableBy(ctx, made, e.id, by)
+	return s.signInPrincipal(ctx, made, e.id, by)
 }
 
 // enrol creates the user of a verified identity, or returns it if another manager has created it in the meantime.
@@ -133,8 +133,8 @@ func (s *Service) enrol(c *resource.Change, e *external, id authn.Identity) (*st
 	return c.Create(c.API.TypeNamed(x.Type), x)
 }
 
-// regroup adds a user to groups and removes it from others.
-func (s *Service) regroup(c *resource.Change, user int64, groups, gone []int64) error {
+// updateGroups adds a user to groups and removes it from others.
+func (s *Service) updateGroups(c *resource.Change, user int64, groups, gone []int64) error {
 	if len(groups)+len(gone) == 0 {
 		return nil
 	}
@@ -158,8 +158,8 @@ func (s *Service) regroup(c *resource.Change, user int64, groups, gone []int64) 
 	return c.Tx.Replace(row, &with)
 }
 
-// usableBy returns the principal of a user of an authenticator who may sign in at an interface; errLogin otherwise.
-func (s *Service) usableBy(ctx context.Context, id, authenticator int64, by authz.Door) (p authz.Principal, err error) {
+// signInPrincipal returns the principal of a user of an authenticator who may sign in at an interface; errLogin otherwise.
+func (s *Service) signInPrincipal(ctx context.Context, id, authenticator int64, by authz.Door) (p authz.Principal, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		user, err := userOf(tx, id)
 		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.canSignIn(by) || user.Authenticator.ID != authenticator) {

@@ -253,7 +253,7 @@ func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if x.ValidationMethod == localValidation && x.SigningCertificate == "" || x.Issuer != "" && x.ClientID != "" { // browsers are redirected there
+	if x.ValidationMethod == localValidation && x.SigningCertificate == "" || x.Issuer != "" && x.ClientID != "" { // browsers go there
 		if err := checkURL("issuer", x.Issuer); err != nil {
 			return err
 		}
@@ -294,8 +294,8 @@ func checkURL(field, text string) error {
 var groupKinds = map[string][]string{"LDAP": {"LDAPAuthenticator"}, "TACACS_PLUS": {"TACACSPlusAuthenticator"},
 	"SSO": {"OAuthAuthorizationServer", "SAMLIdentityProvider"}}
 
-// lookForGroup checks with the directory that the LDAP group in a request exists. It runs before the transaction.
-func lookForGroup(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
+// checkGroupExists checks with the directory that the LDAP group in a request exists. It runs before the transaction.
+func checkGroupExists(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
 	var wanted struct {
 		Name, GroupType string
 		Authenticator   struct{ ID int64 }
@@ -306,7 +306,7 @@ func lookForGroup(ctx context.Context, a *resource.API, members map[string]json.
 	}
 	var at *external
 	if err := a.Store.View(ctx, func(tx *store.Tx) error {
-		all, err := ServiceOf(a.Store).externalsIn(tx)
+		all, err := ServiceOf(a.Store).loadExternals(tx)
 		for _, e := range all {
 			if e.id == wanted.Authenticator.ID {
 				at = e

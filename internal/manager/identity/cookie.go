@@ -175,7 +175,8 @@ func (s *Service) redeemLink(ctx context.Context, code, remote string, by authz.
 		if err != nil {
 			return "", nil, err
 		}
-		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) || err == nil && (!user.canSignIn(by) || user.Authenticator.ID != 0) {
+		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) ||
+			err == nil && (!user.canSignIn(by) || user.Authenticator.ID != 0) {
 			err = errLink
 		}
 		return id, user, err

@@ -47,9 +47,9 @@ type external struct {
 	hasGroups bool
 }
 
-// rememberedFor is the lifetime of a cached password or token. It is also the maximum delay until a lock at the authenticator takes
+// externalCacheLife is the lifetime of a cached password or token. It is also the maximum delay until a lock at the authenticator takes
 // effect here.
-const rememberedFor = time.Minute
+const externalCacheLife = time.Minute
 
 // externals caches the external authenticators and the results of their checks.
 type externals struct {
@@ -73,8 +73,8 @@ func newExternals(s *store.Store) *externals {
 		verified: map[[32]byte]remembered{}, used: map[string]time.Time{}}
 }
 
-// recall returns the user of a cached password or token; 0 if it is not cached.
-func (e *externals) recall(key [32]byte, now time.Time) int64 {
+// cachedUser returns the user of a cached password or token; 0 if it is not cached.
+func (e *externals) cachedUser(key [32]byte, now time.Time) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r := e.verified[key]; now.Before(r.until) {
@@ -98,7 +98,7 @@ func (e *externals) markUsed(request string, now time.Time) bool {
 }
 
 func (e *externals) remember(key [32]byte, user int64, now, until time.Time) {
-	if latest := now.Add(rememberedFor); until.IsZero() || until.After(latest) {
+	if latest := now.Add(externalCacheLife); until.IsZero() || until.After(latest) {
 		until = latest
 	}
 	e.mu.Lock()
@@ -109,8 +109,8 @@ func (e *externals) remember(key [32]byte, user int64, now, until time.Time) {
 	e.verified[key] = remembered{until, user}
 }
 
-// externalsIn returns the external authenticators with their secrets.
-func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
+// loadExternals returns the external authenticators with their secrets.
+func (s *Service) loadExternals(tx *store.Tx) ([]*external, error) {
 	if known, ok := s.externals.known.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
@@ -119,7 +119,7 @@ func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
 		return nil, nil
 	}
 	var all []*external
-	service, err := s.samlIn(tx)
+	service, err := s.loadSAML(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ type externalLogin struct {
 
 // externalLoginFor returns how a sign-in is checked externally; nil if the manager checks the password itself.
 func (s *Service) externalLoginFor(tx *store.Tx, user *User) (*externalLogin, error) {
-	all, err := s.externalsIn(tx)
+	all, err := s.loadExternals(tx)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -270,13 +270,13 @@ func (s *Service) loginExternal(ctx context.Context, w *externalLogin, name, pas
 	away := 0
 	for _, e := range w.candidates {
 		key := s.passwordKey(fmt.Sprint(e.id, ".", e.version, " ", name), password)
-		recalled := s.externals.recall(key, now)
+		recalled := s.externals.cachedUser(key, now)
 		if err := s.throttle.check(name, remote, throttle, recalled != 0); err != nil {
 			s.reportSignIn(Throttled, s.shownName(name, w.user != nil), remote)
 			return authz.Principal{}, err
 		}
 		if recalled != 0 {
-			if p, err := s.usableBy(ctx, recalled, e.id, by); err == nil {
+			if p, err := s.signInPrincipal(ctx, recalled, e.id, by); err == nil {
 				return e.withPassword(p), nil
 			}
 		}
@@ -328,7 +328,7 @@ func (e *external) withPassword(p authz.Principal) authz.Principal {
 func (s *Service) externalToken(ctx context.Context, token, remote string) (p authz.Principal, err error) {
 	var all []*external
 	if err := s.store.View(ctx, func(tx *store.Tx) (err error) {
-		all, err = s.externalsIn(tx)
+		all, err = s.loadExternals(tx)
 		return err
 	}); err != nil {
 		return p, err
@@ -340,8 +340,8 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p au
 			continue
 		}
 		key := sha256.Sum256([]byte(fmt.Sprint(e.id, ".", e.version, " ", token)))
-		if user := s.externals.recall(key, now); user != 0 {
-			if p, err = s.usableBy(ctx, user, e.id, authz.APIDoor); err == nil {
+		if user := s.externals.cachedUser(key, now); user != 0 {
+			if p, err = s.signInPrincipal(ctx, user, e.id, authz.APIDoor); err == nil {
 				return e.withProvider(p), nil
 			}
 		}

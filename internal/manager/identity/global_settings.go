@@ -20,7 +20,8 @@ type GlobalSettings struct {
 	MandatoryCommentsEnabled bool `api:"mandatoryCommentsEnabled,put"`
 	// RememberLastAddressEnabled assigns a hardware address its previous IP address again.
 	RememberLastAddressEnabled bool `api:"rememberLastAddressEnabled,put"`
-	// SessionTimeout is the time without a request after which a session ends, at most PT24H. The use of a session is recorded once per tenth of it.
+	// SessionTimeout is the time without a request after which a session ends, at most PT24H. The use of a session is recorded once per
+	// tenth of it.
 	SessionTimeout string `api:"sessionTimeout,put,notNull,duration" default:"PT24H"`
 	// DisclaimerEnabled shows disclaimerText at the console sign-in.
 	DisclaimerEnabled bool `api:"disclaimerEnabled,put"`
@@ -52,7 +53,7 @@ func (x *GlobalSettings) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*GlobalSettings); !ok || old.SessionTimeout == x.SessionTimeout {
 		return nil
 	}
-	return boundTokens(c.Tx, schema.LengthOf(x.SessionTimeout))
+	return limitTokenLife(c.Tx, schema.LengthOf(x.SessionTimeout))
 }
 
 // comments checks whether changes require a comment.

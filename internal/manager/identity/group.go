@@ -13,9 +13,9 @@ import (
 
 // registerGroups declares the collection of groups and the membership links.
 func registerGroups(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: groupsName, Parents: []string{""}, Guard: resource.Managed, Beforehand: lookForGroup},
+	r.Collection(resource.Collection{Name: groupsName, Parents: []string{""}, Guard: resource.Managed, Beforehand: checkGroupExists},
 		&UserGroup{})
-	r.Links(resource.Links{Name: "groups", From: []string{"users"}, To: "groups", Back: "users", Joined: notByHand})
+	r.Links(resource.Links{Name: "groups", From: []string{"users"}, To: "groups", Back: "users", Joined: rejectManualMembers})
 }
 
 // groupsName is the name of the collection.
@@ -36,8 +36,8 @@ type UserGroup struct {
 	Authenticator schema.Ref `api:"authenticator" ref:"LDAPAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer" onDelete:"refuse"`
 }
 
-// notByHand rejects manual changes to the members of a group that belongs to an authenticator.
-func notByHand(c *resource.Change, _, target *store.Resource) error {
+// rejectManualMembers rejects manual changes to the members of a group that belongs to an authenticator.
+func rejectManualMembers(c *resource.Change, _, target *store.Resource) error {
 	if target.Collection == groupsName && target.Ref("authenticator") != 0 {
 		return problem.Forbidden("OperationNotPermitted", "the members of group %s come from its authenticator, when they sign in",
 			problem.About(target.ID, target.Name))

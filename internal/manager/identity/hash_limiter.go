@@ -19,9 +19,9 @@ type limiter struct {
 
 // Limits of password hashing: concurrent, waiting, and per address.
 const (
-	maxHashing = 1
-	maxWaiting = 16
-	maxOfOne   = 4
+	maxHashing           = 1
+	maxWaiting           = 16
+	maxHashingPerAddress = 4
 )
 
 func newHashLimiter(maxPerAddress int) *limiter {
@@ -36,9 +36,9 @@ func newLimiter(concurrent, waiting, maxPerAddress int) *limiter {
 
 // Limits of requests to authenticators: concurrent, waiting, and per address.
 const (
-	maxAsking     = 32
-	maxAskWaiting = 64
-	maxAskOfOne   = 8
+	maxLookups           = 32
+	maxLookupsWaiting    = 64
+	maxLookupsPerAddress = 8
 )
 
 // run calls fn as soon as a slot is free. It returns a 429 problem if too many calls are waiting. An empty remote is the manager itself,

@@ -16,7 +16,7 @@ func (s *Service) nextUseUpdate(tx *store.Tx, session, expires int64) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	end, err := endOf(tx, session)
+	end, err := expiryOf(tx, session)
 	if err != nil || expires >= end {
 		return 0, err
 	}
@@ -34,7 +34,7 @@ func (s *Service) recordSessionUse(ctx context.Context, key tokenKey, session in
 			if err != nil {
 				return err
 			}
-			end, err := endOf(tx, session)
+			end, err := expiryOf(tx, session)
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by a
 	var policy signInPolicy
 	var others *externalLogin
 	user := &User{}
-	if !nameable(name) { // no user has such a name, and PostgreSQL rejects it
+	if !isStorableName(name) { // no user has such a name, and PostgreSQL rejects it
 		name = "\ufffd"
 	}
 	err = s.store.View(ctx, func(tx *store.Tx) (err error) {
@@ -55,7 +55,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by a
 		return s.loginExternal(ctx, others, name, password, remote, policy.throttle, by)
 	}
 	key := s.passwordKey(name, password)
-	recalled := hash != "" && s.recalls(key) == hash && user.canSignIn(by)
+	recalled := hash != "" && s.cachedHash(key) == hash && user.canSignIn(by)
 	if err := s.throttle.check(name, remote, policy.throttle, recalled); err != nil {
 		s.reportSignIn(Throttled, s.shownName(name, user.ID != 0), remote)
 		return authz.Principal{}, err
@@ -89,8 +89,10 @@ func (s *Service) shownName(name string, exists bool) string {
 	return "unknown user " + hex.EncodeToString(mac.Sum(nil)[:4])
 }
 
-// nameable reports whether a text can be stored as a name.
-func nameable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+// isStorableName reports whether a text can be stored as a name.
+func isStorableName(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
+}
 
 // maxRemembered is the maximum number of cached passwords.
 const maxRemembered = 10000
@@ -102,8 +104,8 @@ func (s *Service) passwordKey(name, password string) [32]byte {
 	return [32]byte(mac.Sum(nil))
 }
 
-// recalls returns the stored hash that a password was checked against; empty if it is not cached.
-func (s *Service) recalls(key [32]byte) string {
+// cachedHash returns the stored hash that a password was checked against; empty if it is not cached.
+func (s *Service) cachedHash(key [32]byte) string {
 	s.knownMu.Lock()
 	defer s.knownMu.Unlock()
 	return s.known[key]

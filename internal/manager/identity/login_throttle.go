@@ -70,8 +70,8 @@ func (p throttlePolicy) delay(failures int) time.Duration {
 	return min(p.longest, p.first<<min(over, 10))
 }
 
-// forgiven is the number of failures of an address that a successful sign-in from there cancels.
-const forgiven = 5
+// failuresForgiven is the number of failures of an address that a successful sign-in from there cancels.
+const failuresForgiven = 5
 
 // Bounds of the counters: their number, and how long they are kept after the last failure.
 const (
@@ -87,8 +87,8 @@ func newLoginThrottle(now func() time.Time) *loginThrottle {
 // its owner controls all of it.
 func counterKeys(name, remote string, pair throttlePolicy) map[[16]byte]throttlePolicy {
 	name = strings.ToLower(name) // some authenticators ignore case
-	return map[[16]byte]throttlePolicy{counterKey("pair", networkOf(remote), name): pair, counterKey("address", networkOf(remote)): addressPolicy,
-		counterKey("account", name): accountPolicy}
+	return map[[16]byte]throttlePolicy{counterKey("pair", networkOf(remote), name): pair,
+		counterKey("address", networkOf(remote)): addressPolicy, counterKey("account", name): accountPolicy}
 }
 
 func counterKey(parts ...string) [16]byte {
@@ -183,7 +183,7 @@ func (g *loginThrottle) succeeded(name, remote string) {
 	delete(g.counters, counterKey("pair", networkOf(remote), name))
 	delete(g.counters, counterKey("account", name))
 	if t := g.counters[counterKey("address", networkOf(remote))]; t != nil { // not all attempts from there are guesses
-		t.failures = max(0, t.failures-forgiven)
+		t.failures = max(0, t.failures-failuresForgiven)
 	}
 }
 

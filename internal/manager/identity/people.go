@@ -64,7 +64,7 @@ func (e *external) supportsBrowsers() bool {
 // Providers returns the authenticators that can sign in users of a browser.
 func (s *Service) Providers(ctx context.Context) (list []Provider, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		all, err := s.externalsIn(tx)
+		all, err := s.loadExternals(tx)
 		for _, e := range all {
 			if e.supportsBrowsers() {
 				list = append(list, Provider{e.id, e.name})
@@ -78,7 +78,7 @@ func (s *Service) Providers(ctx context.Context) (list []Provider, err error) {
 // provider returns one of them; the problem ResourceNotFound if it does not exist.
 func (s *Service) provider(ctx context.Context, id int64) (found *external, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		all, err := s.externalsIn(tx)
+		all, err := s.loadExternals(tx)
 		for _, e := range all {
 			if e.id == id && e.supportsBrowsers() {
 				found = e
@@ -99,7 +99,7 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 		return "", err
 	}
 	if e.certificates != nil { // the certificate is already known
-		return "/", s.enterByCertificate(w, r, e)
+		return "/", s.signInByCertificate(w, r, e)
 	}
 	sent := flowState{id, s.store.Now().Unix() + flowLife, authn.Flow{State: secrets.New(), Nonce: secrets.New(), Verifier: secrets.New()}}
 	var found error
@@ -118,7 +118,7 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 		s.reportUnavailable(e.name, found)
 		return "", errUnavailable(e.name)
 	}
-	sealed, err := s.sealed(r.Context(), flowUse, sent)
+	sealed, err := s.seal(r.Context(), flowUse, sent)
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +135,7 @@ func (s *Service) flowOf(r *http.Request, provider int64) (sent flowState, err e
 	if err != nil {
 		return sent, errFlow
 	}
-	if err := s.unsealed(r.Context(), flowUse, c.Value, &sent); err != nil {
+	if err := s.unseal(r.Context(), flowUse, c.Value, &sent); err != nil {
 		return sent, err
 	}
 	if sent.Provider != provider || sent.Until <= s.store.Now().Unix() {
@@ -160,12 +160,12 @@ func (s *Service) ComeBack(w http.ResponseWriter, r *http.Request, provider int6
 	if err != nil {
 		return err
 	}
-	return s.enterBrowser(w, r, p)
+	return s.startBrowserSession(w, r, p)
 }
 
-// enterBrowser starts a console session and sets its cookie.
-func (s *Service) enterBrowser(w http.ResponseWriter, r *http.Request, p authz.Principal) error {
-	credentials, err := s.beginSession(r.Context(), p, Remote(r), r.UserAgent())
+// startBrowserSession starts a console session and sets its cookie.
+func (s *Service) startBrowserSession(w http.ResponseWriter, r *http.Request, p authz.Principal) error {
+	credentials, err := s.startSession(r.Context(), p, Remote(r), r.UserAgent())
 	if err == nil {
 		SetCookie(w, r, credentials)
 	}
@@ -187,7 +187,8 @@ func (s *Service) redeem(ctx context.Context, e *external, f authn.Flow, back st
 }
 
 // finishSignIn returns the principal of an identity that a provider verified. found is the provider's error, if any.
-func (s *Service) finishSignIn(ctx context.Context, e *external, id authn.Identity, found error, remote string) (p authz.Principal, err error) {
+func (s *Service) finishSignIn(ctx context.Context, e *external, id authn.Identity, found error, remote string) (p authz.Principal,
+	err error) {
 	if errors.Is(found, authn.ErrUnavailable) {
 		s.reportSignIn(Unavailable, "", remote)
 		s.reportUnavailable(e.name, found)
@@ -206,8 +207,8 @@ func (s *Service) finishSignIn(ctx context.Context, e *external, id authn.Identi
 	return e.withProvider(p), found
 }
 
-// beginSession starts a console session and returns the credentials for its cookie.
-func (s *Service) beginSession(ctx context.Context, p authz.Principal, remote, client string) (credentials string, err error) {
+// startSession starts a console session and returns the credentials for its cookie.
+func (s *Service) startSession(ctx context.Context, p authz.Principal, remote, client string) (credentials string, err error) {
 	caller := authz.CallerOf(p)
 	caller.Console, caller.Remote, caller.Client = true, remote, client
 	err = s.store.Update(ctx, caller.Author(""), func(tx *store.Tx) error {

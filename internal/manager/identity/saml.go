@@ -42,8 +42,8 @@ const (
 	arrivalLife = 120
 )
 
-// maxSAMLForm is the maximum size of a form from an identity provider, in bytes. maxUnknownGroups is the number of unknown groups of a user that are
-// kept for the log.
+// maxSAMLForm is the maximum size of a form from an identity provider, in bytes. maxUnknownGroups is the number of unknown groups of a user
+// that are kept for the log.
 const (
 	maxSAMLForm      = 1 << 20
 	maxUnknownGroups = 10
@@ -52,8 +52,8 @@ const (
 // errAnswer reports a form that is not a valid SAML response.
 var errAnswer = unauthorized("InvalidAuthorizationCredentials", "what was sent is no answer of an identity provider")
 
-// samlIn returns the service provider settings for identity providers. Host is empty if they cannot be used.
-func (s *Service) samlIn(tx *store.Tx) (service authn.SAMLService, err error) {
+// loadSAML returns the service provider settings for identity providers. Host is empty if they cannot be used.
+func (s *Service) loadSAML(tx *store.Tx) (service authn.SAMLService, err error) {
 	api := authz.PolicyOf(s.store).API()
 	o, err := api.Only(tx, "SAMLServiceProviderSettings")
 	x, ok := o.(*SAMLServiceProviderSettings)
@@ -97,7 +97,7 @@ func (x *SAMLServiceProviderSettings) service(pair string) (authn.SAMLService, e
 func (s *Service) SAMLMetadata(ctx context.Context) ([]byte, error) {
 	var service authn.SAMLService
 	if err := s.store.View(ctx, func(tx *store.Tx) (err error) {
-		service, err = s.samlIn(tx)
+		service, err = s.loadSAML(tx)
 		return err
 	}); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *Service) SAMLMetadata(ctx context.Context) ([]byte, error) {
 // samlProviders returns the enabled SAML identity providers.
 func (s *Service) samlProviders(ctx context.Context) (found []*external, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		all, err := s.externalsIn(tx)
+		all, err := s.loadExternals(tx)
 		found = slices.DeleteFunc(slices.Clone(all), func(e *external) bool { return e.saml == nil })
 		return err
 	})
@@ -145,16 +145,16 @@ func (s *Service) Consume(w http.ResponseWriter, r *http.Request) (to string, er
 		}
 		return "", errAnswer
 	}
-	if err := s.store.View(r.Context(), func(tx *store.Tx) error { return e.keepKnown(tx, &a.Identity) }); err != nil {
+	if err := s.store.View(r.Context(), func(tx *store.Tx) error { return e.dropUnknownGroups(tx, &a.Identity) }); err != nil {
 		return "", err
 	}
-	sealed, err := s.sealed(r.Context(), arrivalUse, a)
+	sealed, err := s.seal(r.Context(), arrivalUse, a)
 	return authn.SAMLConsumePath + "?" + url.Values{"arrived": {sealed}}.Encode(), err
 }
 
-// keepKnown removes the groups that do not exist here, except for the first maxUnknownGroups. Hundreds of groups would exceed the length of
-// a URL.
-func (e *external) keepKnown(tx *store.Tx, id *authn.Identity) error {
+// dropUnknownGroups removes the groups that do not exist here, except for the first maxUnknownGroups. Hundreds of groups would exceed the
+// length of a URL.
+func (e *external) dropUnknownGroups(tx *store.Tx, id *authn.Identity) error {
 	known := map[string]bool{}
 	if err := eachRemoteGroup(tx, func(row *store.Resource, authenticator int64) {
 		known[row.Name] = known[row.Name] || authenticator == e.id
@@ -172,8 +172,8 @@ func (e *external) keepKnown(tx *store.Tx, id *authn.Identity) error {
 	return nil
 }
 
-// sealed returns a value as encrypted text. Only the manager can create or read it.
-func (s *Service) sealed(ctx context.Context, use string, value any) (text string, err error) {
+// seal returns a value as encrypted text. Only the manager can create or read it.
+func (s *Service) seal(ctx context.Context, use string, value any) (text string, err error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
 		return "", err
@@ -190,8 +190,8 @@ func (s *Service) sealed(ctx context.Context, use string, value any) (text strin
 	return text, s.store.Update(ctx, store.Author{}, seal)
 }
 
-// unsealed decodes a text from sealed; errFlow if it is not valid.
-func (s *Service) unsealed(ctx context.Context, use, text string, into any) error {
+// unseal decodes a text from seal; errFlow if it is not valid.
+func (s *Service) unseal(ctx context.Context, use, text string, into any) error {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return errFlow
@@ -216,7 +216,7 @@ func (s *Service) unsealed(ctx context.Context, use, text string, into any) erro
 // answered request; otherwise the problem InvalidAuthorizationCredentials is returned.
 func (s *Service) ComeBackFromSAML(w http.ResponseWriter, r *http.Request) error {
 	var a arrival
-	if err := s.unsealed(r.Context(), arrivalUse, r.URL.Query().Get("arrived"), &a); err != nil {
+	if err := s.unseal(r.Context(), arrivalUse, r.URL.Query().Get("arrived"), &a); err != nil {
 		return err
 	}
 	sent, err := s.flowOf(r, a.Provider)
@@ -237,7 +237,7 @@ func (s *Service) ComeBackFromSAML(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	return s.enterBrowser(w, r, p)
+	return s.startBrowserSession(w, r, p)
 }
 
 // SignOutAt returns the URL that signs the principal out at its identity provider; empty if there is none.
@@ -248,7 +248,7 @@ func (s *Service) SignOutAt(ctx context.Context, p authz.Principal) (to string, 
 		if err != nil {
 			return err
 		}
-		all, err := s.externalsIn(tx)
+		all, err := s.loadExternals(tx)
 		at := slices.IndexFunc(all, func(e *external) bool { return e.saml != nil && e.id == row.Ref("authenticator") })
 		if at >= 0 {
 			e = all[at]

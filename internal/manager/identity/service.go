@@ -91,8 +91,8 @@ type tokenEntry struct {
 }
 
 func newService(s *store.Store) *Service {
-	return &Service{store: s, unknownHashing: newHashLimiter(maxOfOne), knownHashing: newHashLimiter(maxHashing + maxWaiting),
-		lookups: newLimiter(maxAsking, maxAskWaiting, maxAskOfOne), pepper: secrets.RandomBytes(32),
+	return &Service{store: s, unknownHashing: newHashLimiter(maxHashingPerAddress), knownHashing: newHashLimiter(maxHashing + maxWaiting),
+		lookups: newLimiter(maxLookups, maxLookupsWaiting, maxLookupsPerAddress), pepper: secrets.RandomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
 			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), throttle: newLoginThrottle(s.Now),
 		policies: newPolicyCache(s), externals: newExternals(s)}
@@ -171,7 +171,7 @@ func header(r *http.Request) (scheme, rest string, err error) {
 
 // Bearer returns the principal of a request with a bearer token or a session cookie.
 func (s *Service) Bearer(r *http.Request) (authz.Principal, error) {
-	r = withAttendance(r)
+	r = markUnattended(r)
 	scheme, token, err := header(r)
 	if err != nil {
 		return authz.Principal{}, err
@@ -194,7 +194,7 @@ func (s *Service) Bearer(r *http.Request) (authz.Principal, error) {
 // Any returns the principal of a request with any credential of the address API: Basic with a session's API token, Basic with the password,
 // a bearer token, or a session cookie.
 func (s *Service) Any(r *http.Request) (authz.Principal, error) {
-	r = withAttendance(r)
+	r = markUnattended(r)
 	scheme, rest, err := header(r)
 	if err != nil {
 		return authz.Principal{}, err
@@ -263,8 +263,8 @@ func basic(text string) (name, secret string, err error) {
 	return name, secret, nil
 }
 
-// withAttendance marks a read request that a page sends by itself (Unattended). Such a request does not extend the session.
-func withAttendance(r *http.Request) *http.Request {
+// markUnattended marks a read request that a page sends by itself (Unattended). Such a request does not extend the session.
+func markUnattended(r *http.Request) *http.Request {
 	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get(Unattended) == "true" {
 		return Quietly(r)
 	}

@@ -125,7 +125,7 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 		}
 		return CloseSession(c.Tx, x.ID)
 	}
-	if err := boundSessions(c, x); err != nil {
+	if err := limitSessions(c, x); err != nil {
 		return err
 	}
 	policy, err := ServiceOf(c.API.Store).policies.get(c.Tx)
@@ -197,8 +197,8 @@ func endSessions(c *resource.Change, ids []int64, state string) error {
 	return nil
 }
 
-// boundSessions terminates the oldest open sessions and deletes the oldest ended sessions of a user beyond the limits.
-func boundSessions(c *resource.Change, x *UserSession) error {
+// limitSessions terminates the oldest open sessions and deletes the oldest ended sessions of a user beyond the limits.
+func limitSessions(c *resource.Change, x *UserSession) error {
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
 		store.HasParent(x.Parent)}})
 	if err != nil || n <= maxOpenSessions {
@@ -236,10 +236,10 @@ func removeSessions(c *resource.Change, ids []int64) error {
 	return nil
 }
 
-// removeAtOnce is the number of sessions that one transaction deletes.
-const removeAtOnce = 200
+// removeBatch is the number of sessions that one transaction deletes.
+const removeBatch = 200
 
-// RemoveSessions deletes the sessions that ended before a time, removeAtOnce per transaction, and returns their number.
+// RemoveSessions deletes the sessions that ended before a time, removeBatch per transaction, and returns their number.
 func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, before time.Time) (removed int, err error) {
 	limit := before.UTC().Format(time.RFC3339)
 	for {
@@ -247,7 +247,7 @@ func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, 
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
 			var ids []int64
 			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
-				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"logoutDateTime"}}, Op: "lt", Value: limit}}, Limit: removeAtOnce},
+				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"logoutDateTime"}}, Op: "lt", Value: limit}}, Limit: removeBatch},
 				func(r *store.Resource) error {
 					ids = append(ids, r.ID)
 					return nil
@@ -259,7 +259,7 @@ func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, 
 		}); err != nil {
 			return removed, err
 		}
-		if removed += n; n < removeAtOnce {
+		if removed += n; n < removeBatch {
 			return removed, nil
 		}
 	}
@@ -313,7 +313,7 @@ func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update
 		}
 		c := &resource.Change{Tx: tx, API: a}
 		for _, session := range sessions {
-			end, err := endOf(tx, session)
+			end, err := expiryOf(tx, session)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}

@@ -47,7 +47,8 @@ func (m *policyCache) get(tx *store.Tx) (policy signInPolicy, err error) {
 		case *LoginPolicySettings:
 			if x.Enabled {
 				delay := schema.LengthOf(x.DelayDuration)
-				policy.throttle = throttlePolicy{failures: int(x.FailureLimit), within: schema.LengthOf(x.FailureLimitPeriod), first: delay, longest: delay}
+				policy.throttle = throttlePolicy{failures: int(x.FailureLimit), within: schema.LengthOf(x.FailureLimitPeriod),
+					first: delay, longest: delay}
 			}
 		}
 		return err

@@ -124,8 +124,8 @@ func (x *PasswordPolicySettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// meetsPolicy rejects a new password that does not meet the PasswordPolicySettings.
-func meetsPolicy(c *resource.Change, password string) error {
+// checkPolicy rejects a new password that does not meet the PasswordPolicySettings.
+func checkPolicy(c *resource.Change, password string) error {
 	o, err := c.API.Only(c.Tx, "PasswordPolicySettings")
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ const sessionPrefix = "pts_"
 // bearerPrefix is the prefix of bearer tokens.
 const bearerPrefix = "ptl_"
 
-// boundTokens shortens all session tokens so that they expire after timeout, counted from now.
-func boundTokens(tx *store.Tx, timeout time.Duration) error {
+// limitTokenLife shortens all session tokens so that they expire after timeout, counted from now.
+func limitTokenLife(tx *store.Tx, timeout time.Duration) error {
 	tx.Touch(topic)
 	until := tx.Now().Add(timeout).Unix()
 	return tx.Write("UPDATE credential SET expires = ? WHERE kind = ? AND expires > ?", until, kindSession, until)
@@ -327,7 +327,7 @@ func revoke(tx *store.Tx, id string) error {
 // delayed, and a refusal writes nothing to the database.
 func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote string) (token string, life time.Duration, err error) {
 	refused := unauthorized("InvalidAuthorizationCredentials", "the client id or the client secret is wrong, expired or revoked")
-	if !nameable(clientID) {
+	if !isStorableName(clientID) {
 		clientID = "\ufffd"
 	}
 	who := "key set " + clientID

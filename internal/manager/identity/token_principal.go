@@ -92,17 +92,17 @@ func (s *Service) readToken(tx *store.Tx, hash, name string, kinds []string) (p 
 		return p, expires, nil
 	}
 	p.Session, p.Door = session, doorOf(kind, role)
-	p.ReadOnly, err = readsOnly(tx, session)
+	p.ReadOnly, err = isReadOnly(tx, session)
 	return p, expires, err
 }
 
 // hasAuthenticator reports whether the authenticator of a user exists and is enabled. For users of the manager it always is.
 func (s *Service) hasAuthenticator(tx *store.Tx, user *User) (bool, error) {
-	own, err := user.isOwn(tx)
+	own, err := user.isLocal(tx)
 	if err != nil || own || authz.PolicyOf(s.store).API() == nil {
 		return err == nil, err
 	}
-	all, err := s.externalsIn(tx)
+	all, err := s.loadExternals(tx)
 	return slices.ContainsFunc(all, func(e *external) bool { return e.id == user.Authenticator.ID }), err
 }
 
@@ -136,14 +136,14 @@ func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Cal
 	return authz.CallerOf(p), err
 }
 
-// readsOnly reports whether a session may only read.
-func readsOnly(tx *store.Tx, session int64) (bool, error) {
+// isReadOnly reports whether a session may only read.
+func isReadOnly(tx *store.Tx, session int64) (bool, error) {
 	x, err := sessionOf(tx, session)
 	return err == nil && x.ReadOnly != nil && *x.ReadOnly, err
 }
 
-// endOf returns when a session expires regardless of its use, in Unix seconds.
-func endOf(tx *store.Tx, session int64) (int64, error) {
+// expiryOf returns when a session expires regardless of its use, in Unix seconds.
+func expiryOf(tx *store.Tx, session int64) (int64, error) {
 	x, err := sessionOf(tx, session)
 	if err != nil {
 		return 0, err

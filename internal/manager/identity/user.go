@@ -64,7 +64,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			"%s may set the own password (PATCH with the field password alone), and no other field", c.Caller.Name)
 	}
 	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
-		taken, err := certificatesTaken(c, 0)
+		taken, err := hasCertificateAuthenticator(c, 0)
 		if err == nil && !taken {
 			err = problem.Invalid("x509Required", "would keep the user out: there is no X509Authenticator, which verifies certificates")
 		}
@@ -84,7 +84,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 		if err := CheckPassword(x.Password); err != nil {
 			return err
 		}
-		if err := meetsPolicy(c, x.Password); err != nil {
+		if err := checkPolicy(c, x.Password); err != nil {
 			return err
 		}
 		if err := x.applyPassword(c); err != nil {
@@ -113,7 +113,7 @@ func isMail(text string) bool {
 
 // checkAuthenticator rejects a password for a user of an external authenticator, and records whether the authenticator changes.
 func (x *User) checkAuthenticator(c *resource.Change) error {
-	own, err := x.isOwn(c.Tx)
+	own, err := x.isLocal(c.Tx)
 	if err != nil {
 		return err
 	}
@@ -155,11 +155,11 @@ func (x *User) revokeAccess(c *resource.Change) error {
 	}); err != nil {
 		return err
 	}
-	return ServiceOf(c.API.Store).regroup(c, x.ID, nil, gone)
+	return ServiceOf(c.API.Store).updateGroups(c, x.ID, nil, gone)
 }
 
-// isOwn reports whether the manager itself checks the user's password.
-func (x *User) isOwn(tx *store.Tx) (bool, error) {
+// isLocal reports whether the manager itself checks the user's password.
+func (x *User) isLocal(tx *store.Tx) (bool, error) {
 	if x.Authenticator.ID == 0 {
 		return true, nil
 	}
@@ -175,7 +175,7 @@ func (x *User) isLocalAdministrator(tx *store.Tx) (bool, error) {
 	if !x.isActiveAdministrator() || x.X509Required {
 		return false, nil
 	}
-	return x.isOwn(tx)
+	return x.isLocal(tx)
 }
 
 // applyPassword replaces the given password by its hash. A user who sets the own password clears passwordResetRequired. A user who must set

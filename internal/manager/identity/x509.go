@@ -23,8 +23,8 @@ func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
 	if x.SecondaryAuthenticator.ID != 0 {
 		return problem.Invalid("secondaryAuthenticator", "a certificate is verified by its issuers, and nobody else")
 	}
-	if another, err := certificatesTaken(c, x.ID); err != nil || another {
-		return errors.Join(err, oneAuthenticator(another))
+	if another, err := hasCertificateAuthenticator(c, x.ID); err != nil || another {
+		return errors.Join(err, errSecondAuthenticator(another))
 	}
 	if x.LDAPUserMatchOption != "NONE" {
 		return problem.NotYet("ldapUserMatchOption: must be NONE: users are found by the common name of their certificate alone")
@@ -35,9 +35,9 @@ func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
 	return errors.Join(checkResponder("primaryServerUrl", x.PrimaryServerURL), checkResponder("secondaryServerUrl", x.SecondaryServerURL))
 }
 
-// oneAuthenticator returns the error for a second X509Authenticator. A certificate identifies a user by name only, so the issuers of one
-// authenticator could vouch for the users of the other.
-func oneAuthenticator(another bool) error {
+// errSecondAuthenticator returns the error for a second X509Authenticator. A certificate identifies a user by name only, so the issuers of
+// one authenticator could vouch for the users of the other.
+func errSecondAuthenticator(another bool) error {
 	if !another {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (x *X509Authenticator) certificates(now func() time.Time) *authn.Certificat
 
 // BeforeDelete rejects the deletion of the last X509Authenticator while users require certificates.
 func (x *X509Authenticator) BeforeDelete(c *resource.Change) error {
-	if another, err := certificatesTaken(c, x.ID); err != nil || another {
+	if another, err := hasCertificateAuthenticator(c, x.ID); err != nil || another {
 		return err
 	}
 	return c.Each(store.InCollection("users"), func(_ *store.Resource, o schema.Object) error {
@@ -97,8 +97,8 @@ func (x *X509Authenticator) BeforeDelete(c *resource.Change) error {
 	})
 }
 
-// certificatesTaken reports whether an X509Authenticator other than the given one exists.
-func certificatesTaken(c *resource.Change, than int64) (there bool, err error) {
+// hasCertificateAuthenticator reports whether an X509Authenticator other than the given one exists.
+func hasCertificateAuthenticator(c *resource.Change, than int64) (there bool, err error) {
 	err = c.Each(store.All{store.InCollection(authenticators), authz.OfType("X509Authenticator")}, func(r *store.Resource,
 		_ schema.Object) error {
 		there = there || r.ID != than
@@ -123,7 +123,7 @@ func (s *Service) WantsCertificates(ctx context.Context) bool {
 		return s.certificateRequest.yes.Load()
 	}
 	err := s.store.View(ctx, func(tx *store.Tx) error {
-		all, err := s.externalsIn(tx)
+		all, err := s.loadExternals(tx)
 		s.certificateRequest.yes.Store(slices.ContainsFunc(all, func(e *external) bool { return e.certificates != nil }))
 		return err
 	})
@@ -136,9 +136,9 @@ func (s *Service) WantsCertificates(ctx context.Context) bool {
 // certificateOf is the prefix of the credential name of a sign-in with a certificate.
 const certificateOf = "certificate of "
 
-// enterByCertificate signs in the user of the browser's certificate. It returns errLogin if the certificate is invalid, if the user does
+// signInByCertificate signs in the user of the browser's certificate. It returns errLogin if the certificate is invalid, if the user does
 // not exist, or if the user does not require certificates (User.X509Required).
-func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *external) error {
+func (s *Service) signInByCertificate(w http.ResponseWriter, r *http.Request, e *external) error {
 	remote := Remote(r)
 	// A page of another site can navigate the browser here, which then shows its certificate. Such a request must not sign in.
 	if mode := r.Header.Get("Sec-Fetch-Mode"); r.Header.Get("Sec-Fetch-Site") == "cross-site" || mode != "" && mode != "navigate" {
@@ -174,7 +174,7 @@ func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *
 		if err != nil {
 			return err
 		}
-		if !nameable(id.Name) || len(rows) == 0 {
+		if !isStorableName(id.Name) || len(rows) == 0 {
 			return errLogin
 		}
 		user, err := asUser(rows[0])
@@ -194,5 +194,5 @@ func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *
 	}
 	s.reportSignIn(Accepted, p.Name, remote)
 	p.Credential = certificateOf + e.name
-	return s.enterBrowser(w, r, p)
+	return s.startBrowserSession(w, r, p)
 }
