@@ -1,7 +1,7 @@
 package space
 
 import (
-	"crypto/sha1" //nolint:gosec // RFC 4193 asks for it, and nothing is kept secret by it
+	"crypto/sha1" //nolint:gosec // RFC 4193 requires it; it protects no secret
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -13,7 +13,7 @@ import (
 func UniqueLocal(hardware net.HardwareAddr, at time.Time) netip.Prefix {
 	var seed [16]byte
 	const sinceNTP = 2208988800                                                              // seconds from 1900 to 1970
-	binary.BigEndian.PutUint32(seed[:4], uint32(at.Unix()+sinceNTP))                         //nolint:gosec // NTP's seconds go round
+	binary.BigEndian.PutUint32(seed[:4], uint32(at.Unix()+sinceNTP))                         //nolint:gosec // NTP seconds wrap around
 	binary.BigEndian.PutUint32(seed[4:8], uint32(uint64(at.Nanosecond())<<32/1_000_000_000)) //nolint:gosec // a fraction of 2^32
 	copy(seed[8:], eui64(hardware))
 	digest := sha1.Sum(seed[:]) //nolint:gosec // as above

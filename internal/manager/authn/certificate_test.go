@@ -18,7 +18,7 @@ import (
 )
 
 // An OCSP answer must be signed by the issuer or by a responder that the issuer has authorized, and must be current.
-func TestWhoMaySayThatACertificateIsGood(t *testing.T) {
+func TestOCSPSigners(t *testing.T) {
 	now := time.Now()
 	issuer, issuerKey := authntest.Issue(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "people"},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,

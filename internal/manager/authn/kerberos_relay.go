@@ -24,7 +24,7 @@ type kerberosRelay struct {
 	center   string
 	done     sync.WaitGroup
 	mu       sync.Mutex
-	// failed is the first error of reaching the center, guarded by mu.
+	// failed is the first error of a connection to the center; guarded by mu.
 	failed error
 }
 

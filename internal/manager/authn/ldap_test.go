@@ -204,7 +204,7 @@ func TestEndlessDirectory(t *testing.T) {
 }
 
 // A user who is found here signs in even if a referral fails, or returns the same entry.
-func TestReferralsKeepNobodyOut(t *testing.T) {
+func TestFailedReferrals(t *testing.T) {
 	copied := fakeDirectory(t, func(c net.Conn, number int64) {
 		_, _ = c.Write(directoryEntry(number, "UID=carol,dc=x", "carol").Bytes())
 		_, _ = c.Write(directoryResult(number, ldap.ApplicationSearchResultDone).Bytes())

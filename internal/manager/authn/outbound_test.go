@@ -49,7 +49,7 @@ func counted(t *testing.T) (at netip.AddrPort, came *atomic.Int64) {
 }
 
 // An authenticator with a forbidden host or URL opens no connection to it, for every kind of request.
-func TestStoredHostsLeadNowhereInside(t *testing.T) {
+func TestForbiddenHosts(t *testing.T) {
 	at, came := counted(t)
 	prefixes, err := outbound.Parse([]string{"192.0.2.0/24"})
 	if err != nil {
@@ -117,7 +117,7 @@ func port(at netip.AddrPort) string {
 }
 
 // Neither the URLs in an issuer's discovery document nor its redirects make the manager connect to a forbidden address.
-func TestIssuersLeadNowhereInside(t *testing.T) {
+func TestForbiddenIssuerURLs(t *testing.T) {
 	at, inside := counted(t)
 	for name, say := range map[string]func(w http.ResponseWriter, r *http.Request, self string){
 		"keys": func(w http.ResponseWriter, _ *http.Request, self string) {

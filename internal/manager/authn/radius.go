@@ -3,7 +3,7 @@ package authn
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/md5" //nolint:gosec // what CHAP is made of (RFC 2865 section 2.2)
+	"crypto/md5" //nolint:gosec // CHAP requires it (RFC 2865 section 2.2)
 	"crypto/rand"
 	"errors"
 	"net"
@@ -45,7 +45,7 @@ func (r RADIUS) Check(ctx context.Context, name, password string) (id Identity, 
 		challenge := make([]byte, 16)
 		_, _ = rand.Read(challenge) // never fails
 		one := byte(1)
-		sum := md5.Sum(append(append([]byte{one}, password...), challenge...)) //nolint:gosec // as CHAP has it
+		sum := md5.Sum(append(append([]byte{one}, password...), challenge...)) //nolint:gosec // CHAP requires MD5
 		err = errors.Join(rfc2865.CHAPChallenge_Set(p, challenge), rfc2865.CHAPPassword_Set(p, append([]byte{one}, sum[:]...)))
 	} else {
 		err = rfc2865.UserPassword_SetString(p, password)

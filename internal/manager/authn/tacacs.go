@@ -2,7 +2,7 @@ package authn
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // CHAP is made of it (RFC 8907 section 5.4.2.3)
+	"crypto/md5" //nolint:gosec // CHAP requires it (RFC 8907 section 5.4.2.3)
 	"crypto/rand"
 	"net"
 	"strconv"
@@ -154,6 +154,6 @@ func (t TACACS) exchange(ctx context.Context, kind tacquito.HeaderType, minor ui
 func chapData(password string) string {
 	number, challenge := byte(1), make([]byte, 16)
 	_, _ = rand.Read(challenge)                                               // never fails
-	sum := md5.Sum(append(append([]byte{number}, password...), challenge...)) //nolint:gosec // as CHAP has it
+	sum := md5.Sum(append(append([]byte{number}, password...), challenge...)) //nolint:gosec // CHAP requires MD5
 	return string(number) + string(challenge) + string(sum[:])
 }

@@ -19,7 +19,7 @@ func registerAccessRights(r *resource.Registry) {
 // AccessRight sets what a user, or the members of a group, may see and change.
 type AccessRight struct {
 	schema.Head `head:"readOnly"`
-	// UserScope is the user or the group.
+	// UserScope is the user or group that the right is granted to.
 	UserScope schema.Ref `api:"userScope,post,createOnly" back:"accessRights" ref:"User|UserGroup" onDelete:"cascade"`
 	// Resource is the resource that the right covers, with everything below it; null for everything. When the resource is split, each part
 	// gets the right.
@@ -41,7 +41,7 @@ type AccessRight struct {
 // AdministrativeAccessRight sets what a user, or the members of a group, may see of the manager itself.
 type AdministrativeAccessRight struct {
 	schema.Head `head:"readOnly" later:"9.6"`
-	// UserScope is the user or the group.
+	// UserScope is the user or group that the right is granted to.
 	UserScope schema.Ref `api:"userScope,post,createOnly" back:"accessRights" ref:"User|UserGroup" onDelete:"cascade"`
 	// AdministrativeAccessRights are the access levels per part of the manager.
 	AdministrativeAccessRights []AdministrativeOverride `api:"administrativeAccessRights,required"`
@@ -292,7 +292,7 @@ type AdministrativeOverride struct {
 
 // AccessOverride is the access level for resources of a type.
 type AccessOverride struct {
-	// ResourceType is the type.
+	// ResourceType is the resource type.
 	ResourceType string `api:"resourceType,required" enum:"ACL|AddressManagerAuthenticator|AliasRecord|Configuration|DHCPClientIdentifier|DHCPDeploymentRole|DHCPForwardZone|DHCPReverseZone|DHCPUniqueIdentifier|DHCPVendorOption|DHCPVendorOptionDefinition|DHCPZoneGroup|DHCPv4ClientClass|DHCPv4ClientOption|DHCPv4ClientOptionDefinition|DHCPv4CustomClientOptionDefinition|DHCPv4RawOption|DHCPv4ServiceOption|DHCPv4ServiceOptionDefinition|DHCPv4Subclass|DHCPv6ClientOption|DHCPv6ClientOptionDefinition|DHCPv6RawOption|DHCPv6ServiceOption|DHCPv6ServiceOptionDefinition|DNS64|DNSDeploymentRole|DNSOption|DNSOptionDefinition|DNSRawOption|DNSSECSigningPolicy|DenyMACPool|DeploymentSchedule|Device|DeviceSubtype|DeviceType|ENUMNumberZone|ENUMZone|EntrustKeySigningKey|EntrustZoneSigningKey|ExternalHostRecord|ExternalHostsZone|GenericRecord|HAServer|HINFORecord|HSMConfiguration|HSMServer|HostRecord|IPv4Address|IPv4Block|IPv4DHCPRange|IPv4DHCPRangeTemplateItem|IPv4GatewayTemplateItem|IPv4Group|IPv4GroupTemplateItem|IPv4Network|IPv4ReconciliationPolicy|IPv4ReservedRangeTemplateItem|IPv4Template|IPv6Address|IPv6Block|IPv6DHCPRange|IPv6Network|IPv6ReconciliationPolicy|InternalRootZone|KerberosAuthenticator|KerberosRealm|KerberosServicePrincipal|KeyDistributionCenter|KeySigningKey|LDAPAuthenticator|Location|MACAddress|MACPool|MXRecord|NAPTRRecord|NamingPolicy|NamingPolicyConnectorValue|NamingPolicyIncrementalValue|NamingPolicyIntegerValue|NamingPolicyRequiredValue|NamingPolicyRestriction|NamingPolicyTextValue|NetworkInterface|NotificationGroup|OAuthAuthorizationServer|PublishedInterface|RADIUSAuthenticator|Report|ReportSchedule|ResponsePolicy|ResponsePolicyZone|SAMLIdentityProvider|SRVRecord|Server|ServerGroup|StartOfAuthority|StartOfAuthorityDefinition|TACACSPlusAuthenticator|TFTPDeploymentRole|TFTPFile|TFTPFolder|TFTPGroup|TSIGKey|TXTRecord|Tag|TagGroup|Task|User|UserGroup|VendorProfile|View|VirtualInterface|X509Authenticator|Zone|ZoneSigningKey|ZoneTemplate"`
 	// AccessLevel is the access level.
 	AccessLevel string `api:"accessLevel,required" enum:"HIDE|VIEW|CHANGE|ADD|FULL"`

@@ -22,7 +22,7 @@ func registerFleetRights(r *resource.Registry) {
 // users who see everything, see all service points without it. Portolan extension.
 type FleetRight struct {
 	schema.Head `head:"readOnly"`
-	// UserScope is the user or the group.
+	// UserScope is the user or group that the right is granted to.
 	UserScope schema.Ref `api:"userScope,post,createOnly" ref:"User|UserGroup" onDelete:"cascade"`
 	// Labels are the labels that a service point must all have: NAME=VALUE, or NAME for any value.
 	Labels []string `api:"labels,required" example:"site=north"`

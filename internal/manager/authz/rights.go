@@ -316,7 +316,7 @@ func orAll(e store.Expr) store.Expr {
 func (r *Rights) seenCondition(typeName string, around store.Surroundings) store.Expr {
 	key := fmt.Sprint(typeName, around)
 	if known, ok := r.seen.Load(key); ok {
-		return known.(seenEntry).expr //nolint:forcetypeassert // there is nothing else in it
+		return known.(seenEntry).expr //nolint:forcetypeassert // it contains only this type
 	}
 	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations, Collections: r.collections,
 		Around:    around,

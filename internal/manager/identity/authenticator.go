@@ -145,7 +145,7 @@ type TACACSPlusAuthenticator struct {
 type SAMLIdentityProvider struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
 	Secondary
-	// Description is a free text.
+	// Description is free text.
 	Description string `api:"description" length:"4000"`
 	// Enabled allows sign-in with this provider.
 	Enabled bool `api:"enabled,put"`
@@ -167,7 +167,7 @@ type SAMLIdentityProvider struct {
 type OAuthAuthorizationServer struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
 	Secondary
-	// Description is a free text.
+	// Description is free text.
 	Description string `api:"description" length:"4000"`
 	// Enabled accepts tokens of this server.
 	Enabled bool `api:"enabled,put"`

@@ -69,7 +69,7 @@ func SetCookie(w http.ResponseWriter, r *http.Request, credentials string) {
 
 // setCookie sets a cookie for this host only that scripts cannot read.
 func setCookie(w http.ResponseWriter, r *http.Request, name, value string, site http.SameSite, age int) {
-	//nolint:gosec // Secure where the browser speaks TLS: elsewhere it would not be kept
+	//nolint:gosec // Secure is set if the browser uses TLS; otherwise the browser would reject the cookie
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, Secure: overTLS(r), SameSite: site, MaxAge: age})
 }
 

@@ -56,7 +56,7 @@ type SSOEnforcementSettings struct {
 	SAMLIdentityProviderEnabled bool `api:"samlIdentityProviderEnabled,readOnly"`
 	// NonSSOAuthenticatorCount is the number of other authenticators.
 	NonSSOAuthenticatorCount *int64 `api:"nonSsoAuthenticatorCount,readOnly"`
-	// NonSSOGroupCount is the number of groups that do not belong to a SAML identity provider.
+	// NonSSOGroupCount is the number of groups from other sources.
 	NonSSOGroupCount *int64 `api:"nonSsoGroupCount,readOnly"`
 	// LocalAdminUserCount is the number of administrators with a local password.
 	LocalAdminUserCount *int64 `api:"localAdminUserCount,readOnly"`

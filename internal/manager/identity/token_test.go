@@ -3,7 +3,7 @@ package identity
 import "testing"
 
 // A command line must not parse a token id as a flag.
-func TestIDsAreNoFlags(t *testing.T) {
+func TestTokenIDsAreNotFlags(t *testing.T) {
 	for range 2_000 {
 		if id := newID(12); len(id) != 12 || id[0] == '-' {
 			t.Fatalf("an id is %q", id)

@@ -3,7 +3,7 @@ package authntest
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // CHAP is made of it (RFC 8907 section 5.4.2.3)
+	"crypto/md5" //nolint:gosec // CHAP requires it (RFC 8907 section 5.4.2.3)
 	"net"
 	"net/netip"
 	"testing"
@@ -81,7 +81,7 @@ func (s TACACS) hasPassword(start tacquito.AuthenStart) bool {
 	case start.Type == tacquito.AuthenTypePAP:
 		return string(data) == s.Password
 	case start.Type == tacquito.AuthenTypeCHAP && len(data) == 33:
-		sum := md5.Sum(append(append([]byte{data[0]}, s.Password...), data[1:17]...)) //nolint:gosec // as CHAP has it
+		sum := md5.Sum(append(append([]byte{data[0]}, s.Password...), data[1:17]...)) //nolint:gosec // CHAP requires MD5
 		return bytes.Equal(sum[:], data[17:])
 	}
 	return false

@@ -24,7 +24,7 @@ const (
 // whatever address they connect to.
 const ServerName = "manager.portolan.internal"
 
-// Interval is the time between two reports if nothing has changed. The manager holds a check-in open as long. After
+// Interval is the time between two reports if nothing has changed. The manager holds a check-in open for the same time. After
 // MissedIntervals without a report the service point is NOT_CONNECTED.
 const (
 	Interval        = 30 * time.Second
@@ -338,7 +338,7 @@ type Report struct {
 	Machine *Machine `json:"machine,omitempty"`
 }
 
-// Machine describes a machine. Its figures are rounded averages of the last minutes, so that they do not change in each report.
+// Machine describes a machine. Its figures cover the last minutes and are rounded, so that they do not change in each report.
 type Machine struct {
 	// OriginalVersion is the version that enrolled. Platform is the manufacturer of the machine, such as vmware.
 	OriginalVersion string    `json:"originalVersion"`
@@ -347,7 +347,8 @@ type Machine struct {
 	Resources       Resources `json:"resources"`
 }
 
-// NTPStatus reports whether the clock is synchronized, and the stratum of the NTP server. Stratum is empty if no server has answered.
+// NTPStatus reports whether the clock is synchronized, and the stratum of the NTP server. Stratum is empty if no server was asked or none
+// has answered.
 type NTPStatus struct {
 	Stratum      string `json:"stratum"`
 	Synchronized bool   `json:"synchronized"`

@@ -7,7 +7,7 @@ import (
 )
 
 // Data that the DNS library cannot parse is returned as octets.
-func TestRecordsThatTheLibraryDoesNotRead(t *testing.T) {
+func TestUnparsableData(t *testing.T) {
 	record := Record("\x01u\x07example\x00\x00\x65\x00\x01\x00\x00\x00\x3c\x00\x01\x00")
 	rr, err := record.RR()
 	unknown, is := rr.(*dns.RFC3597)
