@@ -32,8 +32,8 @@ func Govern(a *resource.API) {
 	}
 }
 
-// May decides whether a caller may perform an action (resource.Decide). Administrators may do everything. Tokens without a user read
-// everything, or may do everything.
+// May decides whether a caller may perform an action (resource.Decide). For ActionFind it returns the condition for the resources that the
+// caller sees. Administrators may do everything. Tokens without a user read everything, or may do everything.
 //
 // For users with access rights, May only rejects changes that no right can allow. The rights limit what the user sees (Rights), and
 // rightsFollower checks each change when it is made.

@@ -207,7 +207,8 @@ func (r *Rights) Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error) 
 	return seen, err
 }
 
-// SeesParent implements resource.Rights. Without overrides and without a right of its own, a resource is visible exactly if its parent is.
+// SeesParent implements resource.Rights. It returns true without overrides and without a right of the resource itself: then the same rights
+// decide about the resource and its parent.
 func (r *Rights) SeesParent(id int64) bool {
 	return len(r.special) == 0 && r.places[id] == nil
 }
@@ -362,17 +363,17 @@ func (d decision) reason() string {
 	case d.place == nil:
 		return "no access right gives more"
 	case d.at == 0:
-		return "access right " + numbers(d.place.ids()) + " gives " + d.level.String() + " by default"
+		return "access right " + joinIDs(d.place.ids()) + " gives " + d.level.String() + " by default"
 	}
 	where := ""
 	if d.place.own >= View { // do not reveal a hidden resource
-		where = " on resource " + numbers([]int64{d.at})
+		where = " on resource " + joinIDs([]int64{d.at})
 	}
-	return "access right " + numbers(d.place.ids()) + where + " gives " + d.level.String()
+	return "access right " + joinIDs(d.place.ids()) + where + " gives " + d.level.String()
 }
 
-// numbers joins ids with commas.
-func numbers(ids []int64) string {
+// joinIDs joins ids with commas.
+func joinIDs(ids []int64) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = strconv.FormatInt(id, 10)

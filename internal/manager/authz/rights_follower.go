@@ -243,8 +243,8 @@ func (f *rightsFollower) checkMove(before, after *store.Resource) error {
 	return f.requireAdd(after, to, "move", "where it goes")
 }
 
-// checkGrowth requires the right to add a resource at its place, if it becomes larger there, or gets another name that names below it
-// depend on, such as a zone. A right at the resource itself does not decide about that.
+// checkGrowth requires the right to add a resource at its place if it becomes larger, or if it is renamed and other names depend on its
+// name, as with a zone. A right at the resource itself does not decide about that.
 func (f *rightsFollower) checkGrowth(before, after *store.Resource) error {
 	larger := bytes.Compare(after.Low, before.Low) < 0 || bytes.Compare(after.High, before.High) > 0
 	renamed := before.Name != after.Name && before.Key != after.Key
@@ -343,7 +343,7 @@ func labelOf(r *store.Resource) string {
 		return r.Name
 	}
 	if r.ID != 0 {
-		return numbers([]int64{r.ID})
+		return joinIDs([]int64{r.ID})
 	}
 	return "there"
 }
