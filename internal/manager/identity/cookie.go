@@ -57,8 +57,8 @@ func overTLS(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
-// SetCookie sets the session cookie of the browser; empty credentials delete it. A page of another origin cannot trigger it: browsers send
-// the requesting header only to their own origin.
+// SetCookie sets the session cookie of the browser; empty credentials delete it. The request needs a header that browsers send only to
+// their own origin, so that a page of another origin cannot trigger it.
 func SetCookie(w http.ResponseWriter, r *http.Request, credentials string) {
 	age := 0 // until the browser is closed
 	if credentials == "" {

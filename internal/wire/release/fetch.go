@@ -19,7 +19,7 @@ import (
 	"github.com/theupdateframework/go-tuf/v2/metadata/updater"
 )
 
-// Source is a repository as a service point reads it. Its content is trusted only for its signatures.
+// Source is a repository as a service point reads it. Its content is trusted only if its signatures are valid.
 type Source struct {
 	// Base is the URL of the repository, without a trailing slash.
 	Base string

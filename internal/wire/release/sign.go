@@ -274,9 +274,9 @@ func (r Repository) stagedRoot() string {
 	return filepath.Join(r.Dir, metadataFolder, ".next-root.json")
 }
 
-// resignTargets signs the list of releases again if there is a staged root, which may have replaced the targets key. It returns the version
-// of that root; 0 if there is none.
-func (r Repository) resignTargets(keys string, now time.Time) (number int64, err error) {
+// signTargetsAgain signs the list of releases again if there is a staged root, which may have replaced the targets key. It returns the
+// version of that root; 0 if there is none.
+func (r Repository) signTargetsAgain(keys string, now time.Time) (number int64, err error) {
 	root, err := metadata.Root().FromFile(r.stagedRoot())
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -426,7 +426,7 @@ func (r Repository) Publish(keys string, life time.Duration, now time.Time) erro
 		return err
 	}
 	return r.withLock(func() error {
-		root, err := r.resignTargets(keys, now)
+		root, err := r.signTargetsAgain(keys, now)
 		if err != nil {
 			return err
 		}
