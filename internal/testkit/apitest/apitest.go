@@ -50,7 +50,7 @@ type API struct {
 	REST     *rest.Server
 	Identity *identity.Service
 
-	// ctx ends with the test, and workers are waited for then.
+	// ctx ends with the test, which then waits for the workers.
 	ctx     context.Context
 	workers sync.WaitGroup
 }
@@ -61,8 +61,9 @@ const AdminPassword = "correct horse battery"
 // maxPage is the maximum page size.
 const maxPage = 100_000
 
-// New returns the address API over a new database, with the given packages in addition to users, rights, settings, logs and catalogs. The test
-// runs in parallel with others and uses one client. It is skipped on PostgreSQL unless all tests are selected, and under the race detector.
+// New returns the address API over a new database, with the given packages in addition to users, rights, settings, logs and catalogs. The
+// test runs in parallel with others and uses one client. It is skipped on PostgreSQL unless all tests are selected, and under the race
+// detector.
 func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
 	if UnderRace {
@@ -74,7 +75,7 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	return NewConcurrent(t, register...)
 }
 
-// NewConcurrent is New for a test with several clients, or with workers: it runs on both databases, and under the race detector.
+// NewConcurrent is New for a test with several clients or with workers. It runs on both databases, and under the race detector.
 func NewConcurrent(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
 	Beside(t)

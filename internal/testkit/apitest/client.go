@@ -190,7 +190,7 @@ func (c *Client) Verify() {
 // MergePatch is the content type header of a PATCH (RFC 7396).
 const MergePatch = "Content-Type: application/merge-patch+json"
 
-// BasicAuth returns the header that signs a user in with a password, or a name with a token.
+// BasicAuth returns the Authorization header for a user with a password or a session token.
 func BasicAuth(user, secret string) string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret))
 }
