@@ -1,4 +1,4 @@
-// Package csvrows reads files of values between commas (RFC 4180) of which some rows are wrong.
+// Package csvrows reads CSV files (RFC 4180) that may contain invalid rows.
 package csvrows
 
 import (
@@ -9,38 +9,38 @@ import (
 	"strings"
 )
 
-// Rows are the rows of a file. A row that cannot be read takes no other row with it.
+// Rows reads the rows of a file. An invalid row does not affect other rows.
 type Rows struct {
-	// rest is the text that is not read yet, as far as it is in memory. in has what follows; nil is the end.
+	// rest is the unread text in memory. in is the rest of the file; nil at the end.
 	rest  string
 	in    io.Reader
 	comma rune
-	// line is the line of rest.
+	// line is the line number of rest.
 	line int
-	// single says that no row has more than one line.
+	// single is true if each row is one line.
 	single bool
-	// tries counts rows of more than longestRow that were tried.
+	// tries counts the rows that were searched beyond shortRow bytes.
 	tries int
 }
 
 // New returns the rows of a text whose cells are separated by comma.
 func New(text string, comma rune) *Rows { return &Rows{rest: text, comma: comma, line: 1} }
 
-// NewReader returns the rows of a file, of which a few MiB are in memory at a time. A line may have up to 4 MiB.
+// NewReader returns the rows of a file. It buffers up to 4 MiB, which is also the maximum length of a line.
 func NewReader(in io.Reader, comma rune) *Rows { return &Rows{in: in, comma: comma, line: 1} }
 
-// atOnce is how many bytes of a file are in memory at most.
-const atOnce = 4 << 20
+// maxBuffered is the maximum number of bytes in memory.
+const maxBuffered = 4 << 20
 
 // ErrLong reports a line of more than 4 MiB. Reading ends there.
-var ErrLong = fmt.Errorf("a line has more than %d MiB", atOnce>>20)
+var ErrLong = fmt.Errorf("a line has more than %d MiB", maxBuffered>>20)
 
-// fill reads on if less than want bytes, or no whole line, is in memory.
+// fill reads more if memory contains less than want bytes or no complete line.
 func (c *Rows) fill(want int) error {
 	if c.in == nil || len(c.rest) > want && strings.Contains(c.rest, "\n") {
 		return nil
 	}
-	buffer := make([]byte, atOnce)
+	buffer := make([]byte, maxBuffered)
 	n := copy(buffer, c.rest)
 	more, err := io.ReadFull(c.in, buffer[n:])
 	c.rest = string(buffer[:n+more])
@@ -54,25 +54,25 @@ func (c *Rows) fill(want int) error {
 	return err
 }
 
-// SingleLines lets each line be a row: a cell in quotation marks ends in its line.
+// SingleLines treats each line as a row: a quoted cell cannot contain line breaks.
 func (c *Rows) SingleLines() { c.single = true }
 
-// longestRow is the length up to which the end of a cell with line ends is searched, in bytes. Of the first longTries rows it is searched
-// further, up to maxRow: a file of nothing but open quotation marks takes no quadratic time.
+// shortRow is the number of bytes that are searched for the end of a multi-line cell. For the first maxLongRows rows, up to maxRow bytes
+// are searched. The limit avoids quadratic time for a file of open quotation marks.
 const (
-	longestRow = 64 << 10
-	maxRow     = 1 << 20
-	longTries  = 64
+	shortRow    = 64 << 10
+	maxRow      = 1 << 20
+	maxLongRows = 64
 )
 
-// ErrQuotes is a row whose quotation marks are not those of RFC 4180.
+// ErrQuotes reports a row whose quotation marks do not conform to RFC 4180.
 var ErrQuotes = errors.New("a quotation mark is not closed, or stands behind a text in quotation marks")
 
-// Next returns the next row that is not empty, and the line that it begins at. The error is io.EOF at the end, and ErrQuotes of a row that
-// cannot be read, behind which it goes on with the next line. A quotation mark inside of a cell without quotation marks is part of it.
+// Next returns the next non-empty row and its first line number. The error is io.EOF at the end, and ErrQuotes for an invalid row; the next
+// call continues with the next line. A quotation mark within an unquoted cell is part of the cell.
 func (c *Rows) Next() (row []string, line int, err error) {
 	for {
-		if err := c.fill(longestRow); err != nil {
+		if err := c.fill(shortRow); err != nil {
 			return nil, c.line, err
 		}
 		if c.rest == "" {
@@ -87,12 +87,12 @@ func (c *Rows) Next() (row []string, line int, err error) {
 			c.rest, c.line = behind, c.line+1
 			return strings.Split(plain, string(c.comma)), line, nil
 		}
-		part := c.rest[:min(len(c.rest), max(longestRow, len(text)+1))]
+		part := c.rest[:min(len(c.rest), max(shortRow, len(text)+1))]
 		if c.single {
 			part = c.rest[:min(len(c.rest), len(text)+1)]
 		}
 		r := c.reader(part)
-		if row, err = r.Read(); err != nil && !c.single && len(part) < len(c.rest) && c.tries < longTries {
+		if row, err = r.Read(); err != nil && !c.single && len(part) < len(c.rest) && c.tries < maxLongRows {
 			c.tries++
 			if err := c.fill(maxRow); err != nil {
 				return nil, c.line, err

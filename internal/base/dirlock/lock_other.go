@@ -1,12 +1,12 @@
 //go:build !unix
 
-// Package dirlock keeps a directory for one process at a time.
+// Package dirlock locks a directory for one process at a time.
 package dirlock
 
 import "os"
 
-// Take has no lock to take on this system: SQLite's own locks still keep its data whole.
+// Take does nothing on this system. The locks of SQLite still protect its data.
 func Take(string, string) (*os.File, error) { return nil, nil }
 
-// Held is not known there.
+// Held always returns false on this system.
 func Held(string) bool { return false }

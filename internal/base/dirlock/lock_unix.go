@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package dirlock keeps a directory for one process at a time.
+// Package dirlock locks a directory for one process at a time.
 package dirlock
 
 import (
@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Take takes the lock of a directory for a process that is called so; its error says that another one has it. The kernel lets go of
-// it when the process ends, however it ends.
+// Take locks a directory. what names the process in the error if another process has the lock. The kernel releases the lock when the
+// process ends, in any way.
 func Take(dir, what string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -24,7 +24,7 @@ func Take(dir, what string) (*os.File, error) {
 	return f, nil
 }
 
-// Held reports whether a process has the lock of a directory.
+// Held reports whether a process has locked a directory.
 func Held(dir string) bool {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package dnsmsg is DNS messages and records as the rest of Portolan knows them: the one package that imports the DNS library. It has what
-// is used of the library, so that another one, or its next version, is a change of this package: types with the methods that are called,
-// constants, tables and functions.
+// Package dnsmsg provides DNS messages and records to the rest of Portolan. It is the only package that imports the DNS library, and
+// contains only the parts that are used: types, constants, tables and functions. Replacing or upgrading the library changes only this
+// package.
 package dnsmsg
 
 import (
@@ -179,7 +179,7 @@ var (
 	TypeToString      = dns.TypeToString
 )
 
-// CanonicalName returns a name absolute and in lower case (RFC 4034 section 6.2).
+// CanonicalName returns a name in absolute form and lower case (RFC 4034 section 6.2).
 func CanonicalName(s string) string { return dns.CanonicalName(s) }
 
 // ClientConfigFromFile reads a file such as /etc/resolv.conf.
@@ -190,10 +190,10 @@ func ClientConfigFromFile(resolvconf string) (*dns.ClientConfig, error) {
 // Copy returns a deep copy of a record.
 func Copy(r dns.RR) dns.RR { return dns.Copy(r) }
 
-// CountLabel returns how many labels a name has; the root has none.
+// CountLabel returns the number of labels of a name; the root has none.
 func CountLabel(s string) (labels int) { return dns.CountLabel(s) }
 
-// Fqdn returns a name with its last dot.
+// Fqdn returns a name with its final dot.
 func Fqdn(s string) string { return dns.Fqdn(s) }
 
 // IsDuplicate reports whether two records have the same owner, type, class and data.
@@ -202,29 +202,29 @@ func IsDuplicate(r1 dns.RR, r2 dns.RR) bool { return dns.IsDuplicate(r1, r2) }
 // IsFqdn reports whether a name ends with the dot of the root.
 func IsFqdn(s string) bool { return dns.IsFqdn(s) }
 
-// IsSubDomain reports whether child is parent or lies below it.
+// IsSubDomain reports whether child is parent or below it.
 func IsSubDomain(parent string, child string) bool { return dns.IsSubDomain(parent, child) }
 
 // Len returns the length of a record on the wire, uncompressed, in octets.
 func Len(r dns.RR) int { return dns.Len(r) }
 
-// NewRR reads a record from one line of a zone file; nil where the line has none.
+// NewRR parses a record from one line of a zone file. It returns nil if the line has none.
 func NewRR(s string) (dns.RR, error) { return dns.NewRR(s) }
 
-// NewZoneParser reads the records of a zone file; file names it in errors.
+// NewZoneParser returns a parser of a zone file; file is its name in errors.
 func NewZoneParser(r io.Reader, origin string, file string) *dns.ZoneParser {
 	return dns.NewZoneParser(r, origin, file)
 }
 
-// NextLabel returns the index of the label behind the one at offset; end reports that there is none.
+// NextLabel returns the index of the label after the one at offset; end is true if there is none.
 func NextLabel(s string, offset int) (i int, end bool) { return dns.NextLabel(s, offset) }
 
-// PackDomainName writes a name into msg at off and returns the offset behind it.
+// PackDomainName writes a name into msg at off and returns the offset after it.
 func PackDomainName(s string, msg []byte, off int, compression map[string]int, compress bool) (off1 int, err error) {
 	return dns.PackDomainName(s, msg, off, compression, compress)
 }
 
-// PackRR writes a record into msg at off and returns the offset behind it.
+// PackRR writes a record into msg at off and returns the offset after it.
 func PackRR(rr dns.RR, msg []byte, off int, compression map[string]int, compress bool) (off1 int, err error) {
 	return dns.PackRR(rr, msg, off, compression, compress)
 }
@@ -232,18 +232,18 @@ func PackRR(rr dns.RR, msg []byte, off int, compression map[string]int, compress
 // ReverseAddr returns the name below in-addr.arpa or ip6.arpa of an address.
 func ReverseAddr(addr string) (arpa string, err error) { return dns.ReverseAddr(addr) }
 
-// SplitDomainName returns the labels of a name; nil of the root.
+// SplitDomainName returns the labels of a name; nil for the root.
 func SplitDomainName(s string) (labels []string) { return dns.SplitDomainName(s) }
 
-// TsigGenerate signs a message (RFC 8945). It returns the message as it is sent, and its MAC in hexadecimal digits.
+// TsigGenerate signs a message (RFC 8945). It returns the signed message in wire form, and its MAC in hexadecimal digits.
 func TsigGenerate(m *dns.Msg, secret string, requestMAC string, timersOnly bool) ([]byte, string, error) {
 	return dns.TsigGenerate(m, secret, requestMAC, timersOnly)
 }
 
-// UnpackDomainName reads a name of msg at off and returns the offset behind it.
+// UnpackDomainName reads a name in msg at off and returns the offset after it.
 func UnpackDomainName(msg []byte, off int) (string, int, error) {
 	return dns.UnpackDomainName(msg, off)
 }
 
-// UnpackRR reads a record of msg at off and returns the offset behind it.
+// UnpackRR reads a record in msg at off and returns the offset after it.
 func UnpackRR(msg []byte, off int) (rr dns.RR, off1 int, err error) { return dns.UnpackRR(msg, off) }

@@ -2,5 +2,5 @@
 
 package fairlisten
 
-// Descriptors is how many files and connections the process may have open: there is no limit of its own.
+// Descriptors returns the maximum number of open files and connections of the process. This system has no such limit.
 func Descriptors() int { return 1 << 20 }

@@ -4,7 +4,7 @@ package fairlisten
 
 import "golang.org/x/sys/unix"
 
-// Descriptors is how many files and connections the process may have open.
+// Descriptors returns the maximum number of open files and connections of the process.
 func Descriptors() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -1,5 +1,6 @@
-// Package fairlisten has listeners that one client cannot exhaust: a network of clients has a share of the connections, and a newcomer
-// takes the place of the connection that has been idle longest. It knows no protocol, and imports no package of the project.
+// Package fairlisten provides listeners that one client cannot exhaust. Each client network has a share of the connections, and a new
+// connection replaces the one that has been idle longest. The package is independent of the protocol and imports no other package of the
+// project.
 package fairlisten
 
 import (
@@ -10,38 +11,39 @@ import (
 	"time"
 )
 
-// Limits are how many connections may be open at a time.
+// Limits are the maximum numbers of open connections.
 type Limits struct {
-	// Max is how many there may be in all, PerNetwork how many from one network of clients: an IPv4 address, or an IPv6 /64.
+	// Max is the total, PerNetwork the number from one client network: an IPv4 address, or an IPv6 /64.
 	Max, PerNetwork int
-	// Shared reports whether many clients come from an address, such as that of a proxy: it has no share of its own. nil: none is shared.
+	// Shared reports whether many clients use an address, such as that of a proxy. Such an address has no limit of its own. Nil means that
+	// no address is shared.
 	Shared func(netip.Addr) bool
-	// Ended is called for each connection that is closed for a newcomer; nil: not.
+	// Ended is called for each connection that is closed to make room; it may be nil.
 	Ended func()
 }
 
-// leastConnections is how many connections a listener takes however few descriptors there are.
-const leastConnections = 16
+// minConnections is the minimum number of connections of a listener, even with few file descriptors.
+const minConnections = 16
 
-// Each is how many connections each of so many listeners may have, most at most: half of the descriptors of the process are for files, for
-// UDP and for control.
-func Each(listeners, most int) int {
-	return min(most, max(Descriptors()/2/max(listeners, 1), leastConnections))
+// Each returns the number of connections for each of several listeners, up to limit. Half of the process's descriptors are reserved for
+// files, UDP and control.
+func Each(listeners, limit int) int {
+	return min(limit, max(Descriptors()/2/max(listeners, 1), minConnections))
 }
 
-// Listener is a listener with limits. Accept never waits for a place: where there is none, the connection that has been idle longest is
-// closed, of the same network where that has its share, else of the network with the most connections.
+// Listener is a listener with limits. Accept never waits for a free slot. If there is none, it closes the connection that has been idle
+// longest: from the same network if that has reached its limit, otherwise from the network with the most connections.
 type Listener struct {
 	net.Listener
 	limits Limits
 
 	mu sync.Mutex
-	// What follows is guarded by mu.
+	// The following fields are guarded by mu.
 	open     map[*conn]struct{}
 	networks map[netip.Prefix]int
 }
 
-// New gives a listener with limits.
+// New returns a listener with limits.
 func New(l net.Listener, limits Limits) *Listener {
 	return &Listener{Listener: l, limits: limits, open: map[*conn]struct{}{}, networks: map[netip.Prefix]int{}}
 }
@@ -49,31 +51,31 @@ func New(l net.Listener, limits Limits) *Listener {
 // conn is an accepted connection.
 type conn struct {
 	net.Conn
-	of      *Listener
-	network netip.Prefix
-	// active is when bytes last came or went, in Unix nanoseconds.
+	listener *Listener
+	network  netip.Prefix
+	// active is when bytes were last received or sent, in Unix nanoseconds.
 	active atomic.Int64
 	closed sync.Once
 }
 
-// Accept gives the next connection.
+// Accept returns the next connection.
 func (l *Listener) Accept() (net.Conn, error) {
 	inner, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, of: l, network: l.networkOf(inner.RemoteAddr())}
+	c := &conn{Conn: inner, listener: l, network: l.networkOf(inner.RemoteAddr())}
 	c.active.Store(time.Now().UnixNano())
 	l.mu.Lock()
 	victim := l.victim(c.network)
 	if victim != nil {
-		l.forget(victim)
+		l.remove(victim)
 	}
 	l.open[c] = struct{}{}
 	l.networks[c.network]++
 	l.mu.Unlock()
 	if victim != nil {
-		_ = victim.Close() // its client comes again
+		_ = victim.Close() // its client can connect again
 		if l.limits.Ended != nil {
 			l.limits.Ended()
 		}
@@ -81,23 +83,23 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Settle takes a connection out of the limits: it is known whose it is.
+// Settle removes a connection from the limits after its client has been authenticated.
 func (l *Listener) Settle(one net.Conn) {
-	if c, is := one.(*conn); is && c.of == l {
+	if c, is := one.(*conn); is && c.listener == l {
 		l.mu.Lock()
-		l.forget(c)
+		l.remove(c)
 		l.mu.Unlock()
 	}
 }
 
-// Open gives how many connections are open.
+// Open returns the number of open connections.
 func (l *Listener) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open)
 }
 
-// networkOf gives the network that an address has its share with; the zero Prefix where it has none.
+// networkOf returns the network whose limit applies to an address; the zero Prefix if none does.
 func (l *Listener) networkOf(a net.Addr) netip.Prefix {
 	tcp, is := a.(*net.TCPAddr)
 	if !is {
@@ -118,7 +120,7 @@ func (l *Listener) networkOf(a net.Addr) netip.Prefix {
 	return p
 }
 
-// victim gives the connection that makes room for one of a network; nil where there is room. It is called with mu held.
+// victim returns the connection to close for a new one from a network; nil if there is room. l.mu must be held.
 func (l *Listener) victim(network netip.Prefix) *conn {
 	full := network.IsValid() && l.networks[network] >= l.limits.PerNetwork
 	if !full && len(l.open) < l.limits.Max {
@@ -142,8 +144,8 @@ func (l *Listener) victim(network netip.Prefix) *conn {
 	return idle
 }
 
-// forget gives the place of a connection free. It is called with mu held.
-func (l *Listener) forget(c *conn) {
+// remove removes a connection from the counters. l.mu must be held.
+func (l *Listener) remove(c *conn) {
 	if _, there := l.open[c]; !there {
 		return
 	}
@@ -169,12 +171,12 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection, and gives its place free.
+// Close closes the connection and releases its slot.
 func (c *conn) Close() error {
 	c.closed.Do(func() {
-		c.of.mu.Lock()
-		c.of.forget(c)
-		c.of.mu.Unlock()
+		c.listener.mu.Lock()
+		c.listener.remove(c)
+		c.listener.mu.Unlock()
 	})
 	return c.Conn.Close()
 }

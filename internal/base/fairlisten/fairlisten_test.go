@@ -22,8 +22,8 @@ func dial(t *testing.T, from, to string) net.Conn {
 	return c
 }
 
-// TestOneClientLeavesRoom has a client that opens connections and says nothing: another one is answered, and the listener never has more
-// than it may.
+// TestOneClientLeavesRoom opens many idle connections from one client. Another client is still served, and the listener never exceeds its
+// limit.
 func TestOneClientLeavesRoom(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestOneClientLeavesRoom(t *testing.T) {
 	}
 }
 
-// TestActiveConnectionsStay ends the connection that has been idle longest, and leaves one that says something.
+// TestActiveConnectionsStay expects that the connection with the longest idle time is closed, and that an active one stays open.
 func TestActiveConnectionsStay(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package freeport finds ports for programs that must be told where to listen before they run.
+// Package freeport finds free ports for programs that need a listen address before they start.
 package freeport
 
 import (
@@ -10,23 +10,23 @@ import (
 	"sync/atomic"
 )
 
-// first and ports say which ports are given: below those that the system gives to connections and to who listens at port 0, so that
-// neither takes one between the look and the use.
-const first, ports = 10_000, 20_000
+// firstPort and portCount define the range of ports. It is below the ephemeral range, so that no connection or listener at port 0 takes a
+// port between the check and the use.
+const firstPort, portCount = 10_000, 20_000
 
-// last is the port that was looked at last, of this process: who was given one need not have taken it yet. It begins anywhere, so that two
-// processes seldom meet.
+// last is the port that this process checked last. A caller may not have opened its port yet, so ports are not checked again until all
+// others were. The start is random, so that two processes rarely use the same ports.
 var last atomic.Uint32
 
-// begun gives last its beginning.
-var begun sync.Once
+// startOnce sets the start of last.
+var startOnce sync.Once
 
-// Loopback gives an address of 127.0.0.1 that is free now, for UDP and TCP. No other call in this process gives it before all others were
-// given: who was given it may listen there, stop, and listen again. It fails where every port is taken.
+// Loopback returns an address of 127.0.0.1 that is currently free for UDP and TCP. It returns the same address again only after all other
+// ports, so the caller may listen, stop, and listen again. It returns an error if no port is free.
 func Loopback() (netip.AddrPort, error) {
-	begun.Do(func() { last.Store(rand.Uint32N(ports)) }) //nolint:gosec // spread, not secret
-	for range ports {
-		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(first+last.Add(1)%ports)) //nolint:gosec // below 30,000
+	startOnce.Do(func() { last.Store(rand.Uint32N(portCount)) }) //nolint:gosec // spread, not secret
+	for range portCount {
+		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(firstPort+last.Add(1)%portCount)) //nolint:gosec // below 30,000
 		l, err := net.Listen("tcp", at.String())
 		if err != nil {
 			continue
@@ -40,13 +40,13 @@ func Loopback() (netip.AddrPort, error) {
 	return netip.AddrPort{}, errors.New("no port of 127.0.0.1 is free")
 }
 
-// tester is what For uses of a test: testing.TB has it.
+// tester is the part of testing.TB that For uses.
 type tester interface {
 	Helper()
 	Fatal(args ...any)
 }
 
-// For is Loopback for a test, which fails where there is none.
+// For returns a Loopback address for a test. The test fails if there is none.
 func For(t tester) netip.AddrPort {
 	t.Helper()
 	at, err := Loopback()

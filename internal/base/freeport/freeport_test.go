@@ -5,19 +5,19 @@ import (
 	"testing"
 )
 
-// No port is given twice, none is one that the system gives by itself, and none is given that somebody has, over TCP or UDP.
+// Ports are unique, are outside of the system's ephemeral range, and are not in use over TCP or UDP.
 func TestPortsAreFree(t *testing.T) {
 	given := map[uint16]bool{}
 	for range 50 {
 		at := For(t)
-		if given[at.Port()] || at.Port() < first || at.Port() >= first+ports {
+		if given[at.Port()] || at.Port() < firstPort || at.Port() >= firstPort+portCount {
 			t.Fatalf("%s is given after %d others", at, len(given))
 		}
 		given[at.Port()] = true
 	}
 	next := func() string {
 		at := For(t)
-		last.Add(^uint32(0)) // so that it is looked at again
+		last.Add(^uint32(0)) // so that the same port is checked again
 		return at.String()
 	}
 	at := next()

@@ -11,7 +11,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// adapted gives data in the form in which the DNS library reads it, by the type of the record. BIND reads further forms of them.
+// adapted converts data to the form that the DNS library reads, by record type. BIND also reads other forms of these types.
 var adapted = map[string]func(data string) string{
 	"X25":  func(data string) string { return strings.Trim(data, `"`) },
 	"GPOS": plainTexts,
@@ -28,7 +28,7 @@ var adapted = map[string]func(data string) string{
 	"TXT":   textsAsText, "SPF": textsAsText, "AVC": textsAsText, "NINFO": textsAsText,
 }
 
-// dataFields splits data into its fields, with quotes and escapes as they are written.
+// dataFields splits data into its fields, with quotes and escapes unchanged.
 func dataFields(data string) (fields []string) {
 	for data = strings.TrimLeft(data, " \t\n"); data != ""; data = strings.TrimLeft(data, " \t\n") {
 		quoted, at := false, 0
@@ -46,8 +46,7 @@ func dataFields(data string) (fields []string) {
 	return fields
 }
 
-// groupsPadded writes all groups of a locator or identifier with four digits (RFC 6742 section 2.1.2 lets zeros in front of one be left
-// out).
+// groupsPadded writes all groups of a locator or identifier with four digits (RFC 6742 section 2.1.2 allows omitting leading zeros).
 func groupsPadded(data string) string {
 	preference, locator, _ := strings.Cut(strings.TrimSpace(data), " ")
 	return preference + " " + padded(locator, ":", 4)
@@ -56,7 +55,7 @@ func groupsPadded(data string) string {
 // octetsPadded writes all octets of an EUI-48 or EUI-64 address with two digits.
 func octetsPadded(data string) string { return padded(data, "-", 2) }
 
-// padded writes zeros in front of groups that have fewer digits.
+// padded adds leading zeros to groups that have fewer digits.
 func padded(text, separator string, digits int) string {
 	groups := strings.Split(strings.TrimSpace(text), separator)
 	for i, group := range groups {
@@ -65,7 +64,7 @@ func padded(text, separator string, digits int) string {
 	return strings.Join(groups, separator)
 }
 
-// keyNumbers writes the flags of a key in decimal digits, and its algorithm by its number (RFC 4034 section 2.2).
+// keyNumbers writes the flags of a key as a decimal number, and its algorithm as its number (RFC 4034 section 2.2).
 func keyNumbers(data string) string {
 	fields := dataFields(data)
 	if len(fields) > 2 {
@@ -86,7 +85,7 @@ func keyNumbers(data string) string {
 	return strings.Join(fields, " ")
 }
 
-// keyFlags are the mnemonics of the flags of keys, and keyProtocols those of their protocols, as BIND reads them (RFC 2535 section 7.1).
+// keyFlags are the mnemonics of key flags, and keyProtocols those of protocols, as BIND reads them (RFC 2535 section 7.1).
 var (
 	keyFlags = map[string]uint16{"NOCONF": 0x4000, "NOAUTH": 0x8000, "NOKEY": 0xc000, "FLAG2": 0x2000, "EXTEND": 0x1000, "FLAG4": 0x0800,
 		"FLAG5": 0x0400, "USER": 0, "ZONE": 0x0100, "HOST": 0x0200, "NTYP3": 0x0300, "FLAG8": 0x0080, "FLAG9": 0x0040, "FLAG10": 0x0020,
@@ -94,7 +93,7 @@ var (
 	keyProtocols = map[string]string{"NONE": "0", "TLS": "1", "EMAIL": "2", "DNSSEC": "3", "IPSEC": "4", "ALL": "255"}
 )
 
-// keyFlagsOf reads flags that are written by mnemonics with | between them.
+// keyFlagsOf parses flags that are written as mnemonics separated by |.
 func keyFlagsOf(text string) (flags uint16, ok bool) {
 	for _, one := range strings.Split(strings.ToUpper(text), "|") {
 		flag, known := keyFlags[one]
@@ -109,11 +108,11 @@ func keyFlagsOf(text string) (flags uint16, ok bool) {
 	return flags, true
 }
 
-// certificateTypes are the mnemonics of types of certificates (RFC 4398 section 2.1).
+// certificateTypes are the mnemonics of certificate types (RFC 4398 section 2.1).
 var certificateTypes = map[string]string{"PKIX": "1", "SPKI": "2", "PGP": "3", "IPKIX": "4", "ISPKI": "5", "IPGP": "6", "ACPKIX": "7",
 	"IACPKIX": "8", "URI": "253", "OID": "254"}
 
-// certificateNumbers writes the type and the algorithm of a certificate by their numbers.
+// certificateNumbers writes the type and the algorithm of a certificate as numbers.
 func certificateNumbers(data string) string {
 	fields := dataFields(data)
 	if len(fields) > 2 {
@@ -125,7 +124,7 @@ func certificateNumbers(data string) string {
 	return strings.Join(fields, " ")
 }
 
-// plainTexts writes texts without quotes and escapes. Of GPOS they are numbers (RFC 1712 section 3).
+// plainTexts writes texts without quotes and escapes. In GPOS records they are numbers (RFC 1712 section 3).
 func plainTexts(data string) string {
 	fields := dataFields(data)
 	for i, field := range fields {
@@ -138,8 +137,8 @@ func plainTexts(data string) string {
 	return strings.Join(fields, " ")
 }
 
-// serviceAsText writes a quoted target without its quotes, and the values of keys that have names and are written by their numbers in the
-// form that the names have (RFC 9460 section 2.1).
+// serviceAsText removes the quotes of a target, and writes parameters with numeric keys in the form of the named key, if the key has a name
+// (RFC 9460 section 2.1).
 func serviceAsText(data string) string {
 	fields := dataFields(data)
 	for i, field := range fields {
@@ -153,7 +152,7 @@ func serviceAsText(data string) string {
 	return strings.Join(fields, " ")
 }
 
-// namedKey gives a parameter that is written by the number of its key by the key's name; one that has no name, or another value, as it is.
+// namedKey converts a parameter with a numeric key to the key's name. It returns other parameters unchanged.
 func namedKey(field string) string {
 	digits, value, _ := strings.Cut(field[len("key"):], "=")
 	number, err := strconv.ParseUint(digits, 10, 16)
@@ -176,7 +175,7 @@ func namedKey(field string) string {
 	return key.String() + `="` + service.Value[0].String() + `"`
 }
 
-// digestNumbers writes the algorithm and the digest type of a delegation signer by their numbers (RFC 4034 section 5.3).
+// digestNumbers writes the algorithm and the digest type of a delegation signer as numbers (RFC 4034 section 5.3).
 func digestNumbers(data string) string {
 	fields := dataFields(data)
 	if len(fields) > 2 {
@@ -193,7 +192,7 @@ func digestNumbers(data string) string {
 // oldAlgorithms are mnemonics of algorithms and digests that the library does not know (RFC 5155 section 2, RFC 5933 section 2).
 var oldAlgorithms = map[string]string{"NSEC3DSA": "6", "NSEC3RSASHA1": "7", "ECCGOST": "12"}
 
-// algorithmNumber gives the number of a mnemonic of an algorithm, and other texts as they are.
+// algorithmNumber returns the number of an algorithm's mnemonic, and other texts unchanged.
 func algorithmNumber(text string) string {
 	if number := oldAlgorithms[strings.ToUpper(text)]; number != "" {
 		return number
@@ -204,8 +203,8 @@ func algorithmNumber(text string) string {
 	return text
 }
 
-// typesInOrder sorts the types of a bit map that begins at a field, by their numbers. NXT records have numbers of types, too (RFC 2535
-// section 5.2).
+// typesInOrder sorts the types of a bit map that starts at a field by their numbers. Types may also be written as numbers, as in NXT
+// records (RFC 2535 section 5.2).
 func typesInOrder(from int) func(data string) string {
 	return func(data string) string {
 		fields := dataFields(data)
@@ -225,8 +224,8 @@ func typesInOrder(from int) func(data string) string {
 	}
 }
 
-// signatureTimes writes the times of a signature as numbers: they count seconds modulo 2^32 (RFC 4034 section 3.1.5), and the library does
-// not read those behind 2106.
+// signatureTimes writes the times of a signature as numbers. They count seconds modulo 2^32 (RFC 4034 section 3.1.5), and the library does
+// not read times after 2106.
 func signatureTimes(data string) string {
 	fields := dataFields(data)
 	for i := 4; i < min(6, len(fields)); i++ {
@@ -248,7 +247,7 @@ func ruleQuoted(data string) string {
 	return strings.Join(fields, " ")
 }
 
-// locationWhole writes the minutes and seconds of a location that are left out (RFC 1876 section 3).
+// locationWhole adds the omitted minutes and seconds of a location (RFC 1876 section 3).
 func locationWhole(data string) string {
 	var whole []string
 	degrees := 0
@@ -265,7 +264,7 @@ func locationWhole(data string) string {
 	return strings.Join(whole, " ")
 }
 
-// textsAsText escapes a "#" behind a backslash that begins text: data in the form of RFC 3597 has a number behind it.
+// textsAsText escapes "#" in a text that starts with "\#". Otherwise the library would parse it as generic data (RFC 3597).
 func textsAsText(data string) string {
 	if rest, is := strings.CutPrefix(strings.TrimSpace(data), `\#`); is {
 		return `\035` + rest
@@ -273,7 +272,7 @@ func textsAsText(data string) string {
 	return data
 }
 
-// portOf gives the port of a service by its name, as the system has it.
+// portOf returns the port of a service name from the system's services database.
 func portOf(protocol, service string) (uint16, bool) {
 	port, err := net.LookupPort(protocol, service)
 	return uint16(port), err == nil && port > 0 //nolint:gosec // ports are below 65536

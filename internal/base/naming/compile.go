@@ -11,23 +11,21 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// RRset is the records of one name and one type (RFC 2181 section 5). They have one TTL, the lowest
-// that any of them was given, and no two of them are the same.
+// RRset contains the records of one name and one type (RFC 2181 section 5), without duplicates. They all have the lowest of their TTLs.
 type RRset struct {
-	Name string // absolute, with its last dot, in lower case
+	Name string // absolute, with its final dot, in lower case
 	Type uint16
 	Data []dns.RR
 }
 
-// Zone is the data of a zone as it is served: its RRsets in canonical order (RFC 4034 section 6.1), the
-// SOA first.
+// Zone is the data of a zone: its RRsets in canonical order (RFC 4034 section 6.1), the SOA first.
 type Zone struct {
-	Name string // absolute, with its last dot, in lower case
+	Name string // absolute, with its final dot, in lower case
 	Sets []RRset
 }
 
-// Compile puts records, in any order, together to a zone. It refuses records outside of the zone, an
-// alias beside other data (RFC 2181 section 10.1), and a zone without exactly one SOA at its apex.
+// Compile creates a zone from records in any order. It returns an error for records outside of the zone, for an alias with other data (RFC
+// 2181 section 10.1), and for a zone without exactly one SOA at its apex.
 func Compile(zone string, records []dns.RR) (*Zone, error) {
 	apex := dns.CanonicalName(zone)
 	entries := make([]entry, len(records))
@@ -72,12 +70,12 @@ func Compile(zone string, records []dns.RR) (*Zone, error) {
 	return z, z.check()
 }
 
-// entry is a record with what it is sorted by: the first bytes of its name decide most comparisons.
+// entry is a record with its sort key. front, the first bytes of the name, decides most comparisons.
 type entry struct {
 	front uint64
-	key   string // its name below the zone's, as text that compares in canonical order
+	key   string // name below the zone, in a form that sorts in canonical order
 	order uint16
-	place int // in the order given, which records of one name and type keep
+	place int // original position; keeps the order of records with the same name and type
 	rr    dns.RR
 }
 
@@ -104,7 +102,7 @@ func canonical(name string) bool {
 	return strings.HasSuffix(name, ".")
 }
 
-// order puts the SOA before all other types.
+// order returns the sort order of the type; the SOA is first.
 func order(rr dns.RR) uint16 {
 	if t := rr.Header().Rrtype; t != dns.TypeSOA {
 		return t
@@ -129,7 +127,7 @@ func (z *Zone) check() error {
 	return nil
 }
 
-// canonicalKey gives a name, in lower case and absolute, as text that compares in canonical order (RFC 4034 section 6.1).
+// canonicalKey converts an absolute name in lower case to text that sorts in canonical order (RFC 4034 section 6.1).
 func canonicalKey(name string) string {
 	if strings.IndexByte(name, '\\') >= 0 {
 		return escapedKey(Clean(name))
@@ -150,14 +148,14 @@ func canonicalKey(name string) string {
 	}
 }
 
-// escapedKey is canonicalKey of a name with escapes. An octet 0 or 1 gets an octet 1 before it, so that it stands behind the end of a
+// escapedKey is canonicalKey for a name with escapes. An octet 0 or 1 is prefixed with an octet 1, so that it sorts after the end of a
 // label.
 func escapedKey(name string) string {
 	labels := Labels(name)
 	b := make([]byte, 0, len(name))
 	for i := len(labels) - 1; i >= 0; i-- {
 		octets, err := octetsOf(labels[i])
-		if err != nil { // the records that are compiled were read or made as names before
+		if err != nil { // records have valid names: they were parsed or created from names before
 			octets = labels[i]
 		}
 		for j := range len(octets) {
@@ -173,11 +171,11 @@ func escapedKey(name string) string {
 	return string(b)
 }
 
-// Write writes the zone as a file (RFC 1035 section 5), every name absolute.
+// Write writes the zone as a zone file with absolute names (RFC 1035 section 5).
 func (z *Zone) Write(w io.Writer) error {
 	for _, s := range z.Sets {
 		for _, rr := range s.Data {
-			if _, ok := rr.(*dns.NULL); ok { // which the library has no text for
+			if _, ok := rr.(*dns.NULL); ok { // the library has no text form for it
 				unknown := &dns.RFC3597{}
 				if err := unknown.ToRFC3597(rr); err != nil {
 					return err
@@ -185,7 +183,7 @@ func (z *Zone) Write(w io.Writer) error {
 				rr = unknown
 			}
 			line := rr.String() + "\n"
-			if line[0] == '$' { // an owner, and no directive
+			if line[0] == '$' { // an owner, not a directive
 				line = `\` + line
 			}
 			if _, err := io.WriteString(w, line); err != nil {

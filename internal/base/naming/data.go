@@ -7,7 +7,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// CheckData says what is wrong with a record's data in zone-file syntax.
+// CheckData validates a record's data in zone-file syntax.
 func CheckData(recordType, data string) error {
 	if strings.ContainsAny(data, "\n\r") {
 		return fmt.Errorf("must be one line")
@@ -16,7 +16,7 @@ func CheckData(recordType, data string) error {
 	if err != nil {
 		return err
 	}
-	// What the text hides, such as base 64 that is none, shows when it is put on the wire.
+	// Some errors, such as invalid base64, are only detected when the record is packed.
 	if _, err := dns.PackRR(rr, make([]byte, dns.MaxMsgSize), 0, nil, false); err != nil {
 		return fmt.Errorf("%q is no data of a record %s: %s", data, recordType, strings.TrimPrefix(err.Error(), "dns: "))
 	}

@@ -13,11 +13,11 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// encoder writes the data of a record as octets. keeps reports that the DNS library reads these octets otherwise than BIND, so that they
-// stay octets.
+// encoder encodes the data of a record as octets. It returns nil if the library can parse the data. keeps is true if the library interprets
+// these octets differently from BIND, so that the record must be kept as octets.
 type encoder func(fields []string, origin string) (octets []byte, keeps bool, err error)
 
-// encoderOf returns the encoder of a record type whose text the DNS library reads otherwise than BIND; nil leaves the data to the library.
+// encoderOf returns the encoder of a record type whose text the DNS library reads differently from BIND; nil for other types.
 func encoderOf(recordType string) encoder {
 	switch recordType {
 	case "CAA":
@@ -42,7 +42,7 @@ func encoderOf(recordType string) encoder {
 	return nil
 }
 
-// rawOctets are the octets of a token, without quotation marks around it and with \c and \ddd read (RFC 1035 section 5.1).
+// rawOctets returns the octets of a token, without its quotation marks and with the escapes \c and \ddd decoded (RFC 1035 section 5.1).
 func rawOctets(token string) ([]byte, error) {
 	if len(token) > 1 && token[0] == '"' && token[len(token)-1] == '"' {
 		token = token[1 : len(token)-1]
@@ -70,7 +70,7 @@ func rawOctets(token string) ([]byte, error) {
 	return octets, nil
 }
 
-// numbersOf reads fields that are numbers of some bits each.
+// numbersOf parses fields as numbers with the given sizes in bits.
 func numbersOf(fields []string, bits ...int) (octets []byte, err error) {
 	if len(fields) < len(bits) {
 		return nil, fmt.Errorf("expected %d numbers", len(bits))
@@ -89,25 +89,25 @@ func numbersOf(fields []string, bits ...int) (octets []byte, err error) {
 	return octets, nil
 }
 
-// longestPacked is how long the last text of a record may be that the library writes, in octets.
-const longestPacked = 1000
+// maxPacked is the maximum length of a record's last text that the library can write, in octets.
+const maxPacked = 1000
 
-// packs reports whether the library writes the last text of a record as it is: it reads backslashes in it again.
-func packs(octets []byte) bool {
-	return len(octets) > 0 && len(octets) <= longestPacked && bytes.IndexByte(octets, '\\') < 0
+// packsUnchanged reports whether the library writes the last text of a record unchanged. It decodes backslashes in the text again.
+func packsUnchanged(octets []byte) bool {
+	return len(octets) > 0 && len(octets) <= maxPacked && bytes.IndexByte(octets, '\\') < 0
 }
 
-// packsData is packs of data in the form of RFC 3597, as far as a look at its digits tells.
+// packsData applies packsUnchanged to data in the form of RFC 3597, as far as that can be seen from its digits.
 func packsData(data string) bool {
 	fields := dataFields(data)
 	octets, err := hex.DecodeString(strings.Join(fields[min(2, len(fields)):], ""))
-	return err != nil || packs(octets) && (len(octets) < 3 || len(octets) > 2+int(octets[1]))
+	return err != nil || packsUnchanged(octets) && (len(octets) < 3 || len(octets) > 2+int(octets[1]))
 }
 
-// encodeCAA has flags, a tag and a value of any length (RFC 8659 section 4.1).
+// encodeCAA encodes flags, a tag and a value of any length (RFC 8659 section 4.1).
 func encodeCAA(fields []string, _ string) ([]byte, bool, error) {
 	if len(fields) != 3 {
-		return nil, false, nil // the library says what is missing
+		return nil, false, nil // the library reports the missing field
 	}
 	octets, err := numbersOf(fields, 8)
 	if err != nil {
@@ -120,10 +120,10 @@ func encodeCAA(fields []string, _ string) ([]byte, bool, error) {
 	}) {
 		return nil, false, errors.Join(err, fmt.Errorf("%q is no tag", fields[1]))
 	}
-	return append(append(append(octets, byte(len(tag))), tag...), value...), !packs(value), nil
+	return append(append(append(octets, byte(len(tag))), tag...), value...), !packsUnchanged(value), nil
 }
 
-// encodeURI has a priority, a weight and a target, which has no bound but that of the data (RFC 7553 section 4.4).
+// encodeURI encodes a priority, a weight and a target, which is limited only by the size of the data (RFC 7553 section 4.4).
 func encodeURI(fields []string, _ string) ([]byte, bool, error) {
 	if len(fields) != 3 {
 		return nil, false, nil
@@ -133,10 +133,10 @@ func encodeURI(fields []string, _ string) ([]byte, bool, error) {
 		return nil, false, err
 	}
 	target, err := rawOctets(fields[2])
-	return append(octets, target...), !packs(target), err
+	return append(octets, target...), !packsUnchanged(target), err
 }
 
-// encodeNXT has the next name and a bit map of types below 128 (RFC 2535 section 5.2).
+// encodeNXT encodes the next name and a bit map of types below 128 (RFC 2535 section 5.2).
 func encodeNXT(fields []string, origin string) ([]byte, bool, error) {
 	if len(fields) == 0 {
 		return nil, true, errors.New("expected a name")
@@ -161,7 +161,7 @@ func encodeNXT(fields []string, origin string) ([]byte, bool, error) {
 	return append(octets, bits[:last+1]...), true, nil
 }
 
-// encodeISDN has an address and, it may be, a subaddress (RFC 1183 section 3.2).
+// encodeISDN encodes an address and an optional subaddress (RFC 1183 section 3.2).
 func encodeISDN(fields []string, origin string) ([]byte, bool, error) {
 	if len(fields) == 0 || len(fields) > 2 {
 		return nil, true, errors.New("expected an address, and a subaddress or none")
@@ -170,8 +170,8 @@ func encodeISDN(fields []string, origin string) ([]byte, bool, error) {
 	return octets, true, err
 }
 
-// encodeRelay has a precedence, the discovery bit, a type and a relay (RFC 8777 section 4.3.1). The library has no relay where the bit is
-// set.
+// encodeRelay encodes a precedence, the discovery bit, a type and a relay (RFC 8777 section 4.3.1). The library omits the relay if the bit
+// is set.
 func encodeRelay(fields []string, origin string) ([]byte, bool, error) {
 	if len(fields) != 4 || fields[1] != "1" {
 		return nil, false, nil

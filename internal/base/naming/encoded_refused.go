@@ -13,7 +13,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// encodePrefixes has address prefixes (RFC 3123 section 4). The library refuses bits behind the length of a prefix.
+// encodePrefixes encodes address prefixes (RFC 3123 section 4). The library rejects host bits.
 func encodePrefixes(fields []string, _ string) (octets []byte, keeps bool, err error) {
 	for _, field := range fields {
 		item, negated := strings.CutPrefix(field, "!")
@@ -23,7 +23,7 @@ func encodePrefixes(fields []string, _ string) (octets []byte, keeps bool, err e
 		bits, e := strconv.Atoi(length)
 		if err != nil || e != nil || a.Zone() != "" || bits < 0 || bits > a.BitLen() || family != map[bool]string{true: "1",
 			false: "2"}[a.Is4()] {
-			return nil, false, nil //nolint:nilerr // the library says what is wrong
+			return nil, false, nil //nolint:nilerr // the library reports the error
 		}
 		part := a.AsSlice()
 		if netip.PrefixFrom(a, bits).Masked().Addr() != a {
@@ -45,7 +45,7 @@ func encodePrefixes(fields []string, _ string) (octets []byte, keeps bool, err e
 	return octets, true, nil
 }
 
-// encodePosition has a longitude, a latitude and an altitude as texts (RFC 1712 section 3). The library refuses empty ones.
+// encodePosition encodes a longitude, a latitude and an altitude as texts (RFC 1712 section 3). The library rejects empty ones.
 func encodePosition(fields []string, _ string) (octets []byte, keeps bool, err error) {
 	if len(fields) != 3 {
 		return nil, false, nil
@@ -64,17 +64,17 @@ func encodePosition(fields []string, _ string) (octets []byte, keeps bool, err e
 	return octets, true, nil
 }
 
-// hashLength is how long the hash of a name is that NSEC3 records have, in octets (RFC 5155 section 11): the library reads no other.
+// hashLength is the length of the hashed names in NSEC3 records, in octets (RFC 5155 section 11). The library reads only this length.
 const hashLength = 20
 
-// encodeHashed has an algorithm, flags, iterations, a salt, the next hash and types (RFC 5155 section 3.2).
+// encodeHashed encodes an algorithm, flags, iterations, a salt, the next hash and types (RFC 5155 section 3.2).
 func encodeHashed(fields []string, _ string) ([]byte, bool, error) {
 	if len(fields) < 5 {
 		return nil, false, nil
 	}
 	next, err := base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(fields[4]))
 	if err != nil || len(next) == 0 || len(next) > 255 || len(next) == hashLength {
-		return nil, false, nil //nolint:nilerr // the library says what is wrong
+		return nil, false, nil //nolint:nilerr // the library reports the error
 	}
 	octets, err := numbersOf(fields[:3], 8, 8, 16)
 	if err != nil {
@@ -102,7 +102,7 @@ func encodeHashed(fields []string, _ string) ([]byte, bool, error) {
 	return append(octets, typeBitmap(types)...), true, nil
 }
 
-// typeBitmap gives the bit maps of types, by windows (RFC 4034 section 4.1.2).
+// typeBitmap returns the bit maps of types, by windows (RFC 4034 section 4.1.2).
 func typeBitmap(types []uint16) (octets []byte) {
 	slices.Sort(types)
 	for len(types) > 0 {
@@ -119,14 +119,14 @@ func typeBitmap(types []uint16) (octets []byte) {
 	return octets
 }
 
-// parameter is one of a service, by its number (RFC 9460 section 2.2).
+// parameter is a service parameter with its key (RFC 9460 section 2.2).
 type parameter struct {
 	key   uint16
 	value []byte
 }
 
-// encodeService has a priority, a target and parameters (RFC 9460 section 2.1). It encodes those that the library refuses: the key 65535,
-// and hints that are IPv4 addresses mapped to IPv6.
+// encodeService encodes a priority, a target and parameters (RFC 9460 section 2.1), if they contain values that the library rejects: the
+// key 65535, and IPv6 hints that are IPv4-mapped addresses.
 func encodeService(fields []string, origin string) ([]byte, bool, error) {
 	var own []parameter
 	left := slices.DeleteFunc(slices.Clone(fields), func(field string) bool {
@@ -170,7 +170,7 @@ func encodeService(fields []string, origin string) ([]byte, bool, error) {
 	}
 	const head = 11 // the name of the root, type, class, TTL and length
 	octets := packed[head:n]
-	at := 2 // behind the priority
+	at := 2 // after the priority
 	for octets[at] != 0 {
 		at += int(octets[at]) + 1
 	}

@@ -8,7 +8,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Data whose form the DNS library reads otherwise has the octets that BIND gives it (named-compilezone -F raw, 9.18).
+// Data that the DNS library reads differently has the octets that BIND writes (named-compilezone -F raw, 9.18).
 func TestEncodedData(t *testing.T) {
 	for line, want := range map[string]string{
 		`CAA 0 issue "a\\b"`:                              "0005697373756561" + "5c62",
@@ -44,7 +44,7 @@ func TestEncodedData(t *testing.T) {
 			t.Errorf("%s is %s, want %s", line, unknown.Rdata, want)
 		}
 	}
-	// What is written in the form of RFC 3597 comes back.
+	// Data in the form of RFC 3597 is unchanged.
 	for _, data := range []string{`AMTRELAY \# 18 0a8220010db8000000000000000000000015`, `NXT \# 10 076578616d706c650060`, `ISDN \# 2 0131`} {
 		kind, rest, _ := strings.Cut(data, " ")
 		rr, err := NewRecord("r.example.", 60, kind, rest)

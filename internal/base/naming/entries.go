@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// entryText is an entry of a zone file: its tokens, with quotes and escapes as they are written. blank says that it begins with white
-// space, so that the owner is left out.
+// entryText is an entry of a zone file: its tokens, with quotes and escapes unchanged. blank is true if it starts with white space, so that
+// the owner is omitted.
 type entryText struct {
 	tokens []string
 	blank  bool
 	line   int
 }
 
-// unclosed is a fault of an entry; atEnd says that the file ends with it. Otherwise the next line is the next entry.
+// unclosed is a fault of an entry. atEnd is true if the file ends with it; otherwise the next line is the next entry.
 type unclosed struct {
 	what  string
 	atEnd bool
@@ -23,7 +23,7 @@ type unclosed struct {
 
 func (e unclosed) Error() string { return e.what }
 
-// strayParenthesis is the fault of an entry with a closing parenthesis too many.
+// strayParenthesis is the fault of an entry with too many closing parentheses.
 const strayParenthesis = "a parenthesis is closed that is not open"
 
 // entryScanner splits a zone file into entries: lines, joined by parentheses, without comments.
@@ -32,11 +32,11 @@ type entryScanner struct {
 	line int
 }
 
-// next gives the next entry that has tokens. The error is io.EOF at the end.
+// next returns the next entry that has tokens. The error is io.EOF at the end.
 func (s *entryScanner) next() (e entryText, err error) {
 	var token strings.Builder
 	depth := 0
-	stray := false // a parenthesis was closed that was not open
+	stray := false // more parentheses were closed than opened
 	begun, quoted, comment, start := false, false, false, true
 	end := func() {
 		if begun {
@@ -74,7 +74,7 @@ func (s *entryScanner) next() (e entryText, err error) {
 		switch {
 		case c == '\n' && quoted:
 			return e, unclosed{"a quotation mark is not closed in its line", false}
-		case c == '\n' && stray: // whatever is open behind it
+		case c == '\n' && stray: // even if parentheses are open
 			return e, unclosed{strayParenthesis, false}
 		case c == '\n' && depth > 0:
 			comment = false
@@ -94,7 +94,7 @@ func (s *entryScanner) next() (e entryText, err error) {
 				_ = s.in.UnreadByte() // it was just read
 			}
 		case c == '"':
-			if !quoted && !strings.HasSuffix(token.String(), "=") { // key="value" is one (RFC 9460 section 2.1)
+			if !quoted && !strings.HasSuffix(token.String(), "=") { // key="value" is one token (RFC 9460 section 2.1)
 				end()
 			}
 			begun = true

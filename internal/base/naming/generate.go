@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// generate takes a $GENERATE directive: a range, and a record with the number in the place of $, once for each.
+// generate expands a $GENERATE directive: a range, and a record that contains $ in place of the number.
 func (r *zoneFileReader) generate(arguments []string) error {
 	if len(arguments) < 4 {
 		r.fault("$GENERATE needs a range, an owner, a type and data")
@@ -23,9 +23,9 @@ func (r *zoneFileReader) generate(arguments []string) error {
 		return nil
 	}
 	if r.generated += (last-first)/step + 1; r.generated > MaxGenerated {
-		return fmt.Errorf("%s: the $GENERATE directives of the file make more than %d records", r.at(), MaxGenerated)
+		return fmt.Errorf("%s: the $GENERATE directives of the file make more than %d records", r.position(), MaxGenerated)
 	}
-	run, ttls := r.run, r.runTTLs // the records before it go on behind it
+	run, ttls := r.run, r.runTTLs // the run of records continues after the directive
 	defer func() { r.run, r.runTTLs = run, ttls }()
 	for number := first; number <= last; number += step {
 		r.run = ""
@@ -42,10 +42,10 @@ func (r *zoneFileReader) generate(arguments []string) error {
 	return nil
 }
 
-// rangeForm is first-last or first-last/step. BIND ignores what follows.
+// rangeForm is first-last or first-last/step. BIND ignores any text after it.
 var rangeForm = regexp.MustCompile(`^\+?(\d+)-\+?(\d+)(?:/+\+?(\d+))?`)
 
-// rangeOf reads a range of numbers.
+// rangeOf parses a range of numbers.
 func rangeOf(text string) (first, last, step int, ok bool) {
 	parts := rangeForm.FindStringSubmatch(text)
 	if parts == nil || parts[3] == "" && strings.HasSuffix(text, "/") {
@@ -61,8 +61,8 @@ func rangeOf(text string) (first, last, step int, ok bool) {
 	return first, last, step, errors.Join(err[:]...) == nil && last >= first && step > 0 && last <= maxTTL
 }
 
-// numberedText puts a number into a text of $GENERATE: $, ${offset}, ${offset,width} and ${offset,width,base} with a base of d, o, x, X, n
-// and N; $$ and \$ stand for the character.
+// numberedText replaces $, ${offset}, ${offset,width} and ${offset,width,base} in a text of $GENERATE by a number. The base is d, o, x, X,
+// n or N. $$ and \$ are a literal $.
 func numberedText(text string, number int) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -93,7 +93,7 @@ func numberedText(text string, number int) (string, error) {
 	return b.String(), nil
 }
 
-// numbered formats a number by what stands between the braces of ${}.
+// numbered formats a number by the text between the braces of ${}.
 func numbered(format string, number int) (string, error) {
 	parts := strings.Split(format, ",")
 	for i := range parts {

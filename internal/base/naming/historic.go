@@ -14,8 +14,8 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Types of records that the DNS library has no text for, historic ones and new ones; they are served in the form that every name
-// server reads (RFC 3597 section 5).
+// historic are record types without a text form in the DNS library, old and new ones. They are served in the generic form that all name
+// servers read (RFC 3597 section 5).
 var historic = map[string]struct {
 	number uint16
 	data   func(fields []string, origin string) ([]byte, error)
@@ -31,13 +31,13 @@ var historic = map[string]struct {
 	"WALLET": {262, dataTexts},
 }
 
-// opaque are types without a specified form: their data is octets. opaqueType is read as such by the DNS library (RFC 6895 section 3.1).
-// The library reads the octets of the last four otherwise (encoded.go).
+// opaque are types whose data is handled as octets. They have no specified form, except for the last four, whose text the library reads
+// differently (encoded.go). opaqueType is a type that the library reads as octets (RFC 6895 section 3.1).
 var opaque = []uint16{dns.TypeUID, dns.TypeGID, dns.TypeUINFO, 103 /* UNSPEC */, dns.TypeNXT, dns.TypeISDN, dns.TypeAMTRELAY}
 
 const opaqueType = "TYPE65535"
 
-// typeNumber gives the number of a type by its mnemonic, or by TYPE and the number; 0 where it is neither.
+// typeNumber returns the number of a type from its mnemonic or from TYPE and the number; 0 for other texts.
 func typeNumber(recordType string) uint16 {
 	if kind, known := dns.StringToType[recordType]; known {
 		return kind
@@ -49,22 +49,23 @@ func typeNumber(recordType string) uint16 {
 	return uint16(n)
 }
 
-// NewRecord reads a record's data in zone-file syntax. name is absolute, ttl in seconds, recordType a mnemonic or of the form TYPE65280.
+// NewRecord parses a record's data in zone-file syntax. name is absolute, ttl is in seconds, recordType is a mnemonic or has the form
+// TYPE65280.
 func NewRecord(name string, ttl uint32, recordType, data string) (dns.RR, error) {
 	return newRecord(name, ".", ttl, recordType, data)
 }
 
-// isGeneric reports whether data is in the form that any type has: \#, the number of octets, and those (RFC 3597 section 5).
+// isGeneric reports whether data has the generic form: \#, the number of octets, and the octets (RFC 3597 section 5).
 func isGeneric(data string) bool {
 	fields := strings.Fields(data)
 	if len(fields) < 2 || fields[0] != `\#` {
-		return len(fields) == 1 && fields[0] == `\#` // which has no length, and is refused
+		return len(fields) == 1 && fields[0] == `\#` // the length is missing; the library rejects it
 	}
 	_, err := strconv.ParseUint(fields[1], 10, 16)
 	return err == nil
 }
 
-// newRecord is NewRecord of data whose relative names are completed by an origin.
+// newRecord is NewRecord with an origin that completes relative names in the data.
 func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR, error) {
 	generic := isGeneric(data)
 	if h, ok := historic[recordType]; ok && generic {
@@ -121,7 +122,7 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 	return rr, nil
 }
 
-// asOctets reads data in the form of RFC 3597 as octets, whatever the type.
+// asOctets parses data in the form of RFC 3597 as octets, whatever the type.
 func asOctets(name string, ttl uint32, kind uint16, data string) (dns.RR, error) {
 	rr, err := newRecord(name, ".", ttl, opaqueType, data)
 	if unknown, is := rr.(*dns.RFC3597); is {
@@ -130,8 +131,8 @@ func asOctets(name string, ttl uint32, kind uint16, data string) (dns.RR, error)
 	return rr, err
 }
 
-// keepsOctets reports whether the library writes a record with the octets of data in the form of RFC 3597, which it was read from, also
-// behind a way through its text.
+// keepsOctets reports whether the library preserves a record's octets. rr was parsed from data, in the form of RFC 3597. It must have the
+// same octets when packed, and when written as text and read again.
 func keepsOctets(rr dns.RR, data string) bool {
 	fields := dataFields(data)
 	want := strings.ToLower(strings.Join(fields[min(2, len(fields)):], ""))
@@ -146,11 +147,11 @@ func keepsOctets(rr dns.RR, data string) bool {
 	return err == nil && again != nil && same(rr) && same(again)
 }
 
-// ReadRecord reads one record in zone-file syntax, and refuses whatever stands behind it. Directives are none: nothing else is read.
+// ReadRecord parses one record in zone-file syntax. More than one record, and directives, are errors.
 func ReadRecord(text string) (dns.RR, error) { return readRecord(text, ".") }
 
 func readRecord(text, origin string) (dns.RR, error) {
-	p := dns.NewZoneParser(strings.NewReader(text+"\n\n"), origin, "") // behind IPSECKEY the library reads the end of the line twice
+	p := dns.NewZoneParser(strings.NewReader(text+"\n\n"), origin, "") // after IPSECKEY, the library reads the end of the line twice
 	p.SetDefaultTTL(DefaultTTL)
 	if strings.HasPrefix(strings.TrimSpace(text), "$") {
 		return nil, errors.New("dns: it is no record")
@@ -168,18 +169,17 @@ func readRecord(text, origin string) (dns.RR, error) {
 	return rr, nil
 }
 
-// DefaultTTL is the time to live, in seconds, of records that say none.
+// DefaultTTL is the time to live of records without one, in seconds.
 const DefaultTTL = 3600
 
-// packName gives a name as the wire has it.
+// packName returns a name in wire format.
 func packName(name string) ([]byte, error) {
 	b := make([]byte, 256)
 	n, err := dns.PackDomainName(dns.Fqdn(name), b, 0, nil, false)
 	return b[:n], err
 }
 
-// dataA6 reads a prefix length, the rest of an address and the name that has its beginning (RFC 2874
-// section 3.1).
+// dataA6 parses a prefix length, the address suffix and the name of the prefix (RFC 2874 section 3.1).
 func dataA6(fields []string, origin string) ([]byte, error) {
 	if len(fields) == 0 {
 		return nil, fmt.Errorf("expected a prefix length")
@@ -215,7 +215,7 @@ func dataA6(fields []string, origin string) ([]byte, error) {
 	return b, nil
 }
 
-// dataNSAP reads hexadecimal digits with dots anywhere (RFC 1706 section 4).
+// dataNSAP parses hexadecimal digits with dots anywhere (RFC 1706 section 4).
 func dataNSAP(fields []string, _ string) ([]byte, error) {
 	if len(fields) != 1 || !strings.HasPrefix(strings.ToLower(fields[0]), "0x") {
 		return nil, fmt.Errorf("expected 0x and hexadecimal digits")
@@ -223,7 +223,7 @@ func dataNSAP(fields []string, _ string) ([]byte, error) {
 	return hex.DecodeString(strings.ReplaceAll(fields[0][2:], ".", ""))
 }
 
-// dataSINK reads a meaning, a coding, a subcoding and data in base 64.
+// dataSINK parses a meaning, a coding, a subcoding and data in base64.
 func dataSINK(fields []string, _ string) ([]byte, error) {
 	if len(fields) < 3 {
 		return nil, fmt.Errorf("expected a meaning, a coding and a subcoding")
@@ -240,12 +240,12 @@ func dataSINK(fields []string, _ string) ([]byte, error) {
 	return append(b, data...), err
 }
 
-// dataBase64 reads data in base 64.
+// dataBase64 parses data in base64.
 func dataBase64(fields []string, _ string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.Join(fields, ""))
 }
 
-// dataDSYNC reads a type, a scheme, a port and a target (RFC 9859 section 2.2).
+// dataDSYNC parses a type, a scheme, a port and a target (RFC 9859 section 2.2).
 func dataDSYNC(fields []string, origin string) ([]byte, error) {
 	if len(fields) != 4 {
 		return nil, fmt.Errorf("expected a type, a scheme, a port and a target")
@@ -274,7 +274,7 @@ func dataDSYNC(fields []string, origin string) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint16(b, uint16(port)), target...), nil
 }
 
-// packTarget gives a name in data as the wire has it, completed by an origin where it is relative.
+// packTarget returns a name in data in wire format. A relative name is completed with origin.
 func packTarget(name, origin string) ([]byte, error) {
 	switch {
 	case name == "@":
@@ -285,7 +285,7 @@ func packTarget(name, origin string) ([]byte, error) {
 	return packName(name)
 }
 
-// dataTexts reads texts of at most 255 octets each, as TXT has them.
+// dataTexts parses texts of at most 255 octets each, as in TXT records.
 func dataTexts(fields []string, _ string) ([]byte, error) {
 	rr, err := readRecord(". 0 IN TXT "+strings.Join(fields, " "), ".")
 	if err != nil {
@@ -298,7 +298,7 @@ func dataTexts(fields []string, _ string) ([]byte, error) {
 	return hex.DecodeString(unknown.Rdata)
 }
 
-// dataATMA reads an E.164 number with + in front, or hexadecimal digits with dots anywhere.
+// dataATMA parses an E.164 number that starts with +, or hexadecimal digits with dots anywhere.
 func dataATMA(fields []string, _ string) ([]byte, error) {
 	text := strings.ReplaceAll(strings.Join(fields, ""), ".", "")
 	if number, is := strings.CutPrefix(text, "+"); is && number != "" {
@@ -308,7 +308,7 @@ func dataATMA(fields []string, _ string) ([]byte, error) {
 	return append([]byte{0}, data...), err
 }
 
-// dataDOA reads an enterprise, a type, a location, a media type and data in base 64, or - for none (draft-durand-doa-over-dns).
+// dataDOA parses an enterprise, a type, a location, a media type and data in base64, or - for no data (draft-durand-doa-over-dns).
 func dataDOA(fields []string, _ string) ([]byte, error) {
 	if len(fields) < 5 {
 		return nil, fmt.Errorf("expected an enterprise, a type, a location, a media type and data")
@@ -341,10 +341,10 @@ func dataDOA(fields []string, _ string) ([]byte, error) {
 	return append(b, data...), err
 }
 
-// ipProtocols are the numbers of protocols by their names (RFC 1010, which WKS records are of).
+// ipProtocols maps the names of protocols to their numbers, as in RFC 1010 for WKS records.
 var ipProtocols = map[string]uint64{"icmp": 1, "igmp": 2, "ggp": 3, "tcp": 6, "egp": 8, "udp": 17, "rdp": 27}
 
-// dataWKS reads an address, a protocol and the services that are there.
+// dataWKS parses an address, a protocol and services.
 func dataWKS(fields []string, _ string) ([]byte, error) {
 	if len(fields) < 2 {
 		return nil, fmt.Errorf("expected an address and a protocol")

@@ -11,31 +11,33 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// ZoneFile is what a zone file says (RFC 1035 section 5).
+// ZoneFile is the content of a zone file (RFC 1035 section 5).
 type ZoneFile struct {
-	// Zone is the name of its SOA or, where it has none, the origin: absolute, in lower case.
+	// Zone is the name of the SOA record or, without one, the origin: absolute, in lower case.
 	Zone string
-	// Records are in the order of the file, with the names in them absolute. All records of an RRset have one TTL.
+	// Records are in the order of the file, with absolute names. All records of an RRset have the same TTL.
 	Records []dns.RR
-	// Places are where the records stand: their files and lines.
+	// Places are the files and lines of the records.
 	Places []string
-	// Notes say what was read otherwise than it is written. Faults are the entries that are no records. Each begins with its file and line.
+	// Notes describe entries that were changed when they were read. Faults describe entries that are not valid records. Each starts with
+	// file and line.
 	Notes, Faults []string
 }
 
-// MaxGenerated is how many records the $GENERATE directives of a zone file may make in all.
+// MaxGenerated is the maximum number of records from all $GENERATE directives of a zone file.
 const MaxGenerated = 1 << 20
 
-// maxIncludes is how deep files may include each other.
+// maxIncludes is the maximum nesting of included files.
 const maxIncludes = 20
 
-// maxTTL is the longest time to live (RFC 2181 section 8).
+// maxTTL is the maximum time to live (RFC 2181 section 8).
 const maxTTL = 1<<31 - 1
 
-// ReadZone reads a zone file, or the text of a transfer, as BIND does: $ORIGIN, $TTL, $GENERATE and $INCLUDE, owners that are left out,
-// TTLs by RFC 2308 section 4 and, without $TTL, by RFC 1035. origin completes relative names; it may be empty where the file says its own.
-// include opens the files that it includes; nil refuses those. An entry that is no record is a fault of it, and the rest is read. The error
-// is set where the file as a whole cannot be read.
+// ReadZone reads a zone file, or the text of a transfer, in the same way as BIND. It supports $ORIGIN, $TTL, $GENERATE, $INCLUDE and
+// omitted owners, and TTLs by RFC 2308 section 4 or, without $TTL, by RFC 1035.
+//
+// The origin completes relative names; it may be empty if the file sets it. include opens included files; nil rejects $INCLUDE. An invalid
+// entry is added to Faults, and the rest is read. An error is returned only if the whole file cannot be read.
 func ReadZone(in io.Reader, origin string, include func(name string) (io.ReadCloser, error)) (*ZoneFile, error) {
 	r := &zoneFileReader{include: include, ttls: map[string]uint32{}, single: map[string]singleRecord{}, file: &ZoneFile{}}
 	if origin != "" {
@@ -64,52 +66,53 @@ func ReadZone(in io.Reader, origin string, include func(name string) (io.ReadClo
 	return z, nil
 }
 
-// zoneFileReader is a zone file that is being read. The state is that of RFC 1035 section 5.1: included files have an origin and an owner
-// of their own, and share the TTLs.
+// zoneFileReader is the state of reading a zone file (RFC 1035 section 5.1). Included files have their own origin and owner, and share the
+// TTLs.
 type zoneFileReader struct {
 	include       func(name string) (io.ReadCloser, error)
 	file          *ZoneFile
 	origin, owner string
-	// defaultTTL is that of $TTL, lastTTL that of the record before; nil before there is one.
+	// defaultTTL is the value of $TTL, lastTTL that of the previous record; nil before the first.
 	defaultTTL, lastTTL *uint32
-	// ttls are those of the RRsets, by owner and type, run is the owner of the records that stand together, and runTTLs are theirs by type.
+	// ttls are the TTLs of the RRsets, by owner and type. run is the owner of the current consecutive records, and runTTLs are their TTLs
+	// by type.
 	ttls    map[string]uint32
 	run     string
 	runTTLs map[uint32]uint32
-	// sets are the RRsets of the records; single are the records of types of which a name has one.
+	// sets are the RRsets of the records. single holds the records of types that a name can have only once.
 	sets             []string
 	single           map[string]singleRecord
 	depth, generated int
-	// name is the file that is being read; empty for the first one. line is where the entry begins.
+	// name is the current file; empty for the first one. line is the start of the entry.
 	name string
 	line int
 }
 
-// at words where the reader is.
-func (r *zoneFileReader) at() string {
+// position returns the current file and line.
+func (r *zoneFileReader) position() string {
 	if r.name == "" {
 		return fmt.Sprintf("line %d", r.line)
 	}
 	return fmt.Sprintf("%s line %d", r.name, r.line)
 }
 
-// maxFaults is how many faults and notes are worded; further ones are counted.
+// maxFaults is the maximum number of notes that are kept.
 const maxFaults = 1000
 
 func (r *zoneFileReader) fault(format string, args ...any) {
-	r.file.Faults = append(r.file.Faults, r.at()+": "+fmt.Sprintf(format, args...))
+	r.file.Faults = append(r.file.Faults, r.position()+": "+fmt.Sprintf(format, args...))
 }
 
 func (r *zoneFileReader) note(format string, args ...any) {
 	if len(r.file.Notes) < maxFaults {
-		r.file.Notes = append(r.file.Notes, r.at()+": "+fmt.Sprintf(format, args...))
+		r.file.Notes = append(r.file.Notes, r.position()+": "+fmt.Sprintf(format, args...))
 	}
 }
 
 // read reads a file to its end.
 func (r *zoneFileReader) read(in io.Reader, name string) error {
 	if r.depth++; r.depth > maxIncludes {
-		return fmt.Errorf("%s: files include each other more than %d deep", r.at(), maxIncludes)
+		return fmt.Errorf("%s: files include each other more than %d deep", r.position(), maxIncludes)
 	}
 	before, line := r.name, r.line
 	r.name = name
@@ -132,7 +135,7 @@ func (r *zoneFileReader) read(in io.Reader, name string) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.at(), err)
+			return fmt.Errorf("%s: %w", r.position(), err)
 		}
 		if err := r.entry(e); err != nil {
 			return err
@@ -143,10 +146,10 @@ func (r *zoneFileReader) read(in io.Reader, name string) error {
 	return nil
 }
 
-// byteOrderMark begins files of some editors.
+// byteOrderMark is at the start of files from some editors.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// entry takes an entry: a directive or a record.
+// entry processes an entry: a directive or a record.
 func (r *zoneFileReader) entry(e entryText) error {
 	if first := e.tokens[0]; !e.blank && strings.HasPrefix(first, "$") {
 		return r.directive(strings.ToUpper(first), e.tokens[1:])
@@ -177,12 +180,12 @@ func (r *zoneFileReader) entry(e entryText) error {
 	return nil
 }
 
-// absolute reports whether a name of a zone file ends with a dot that is no part of its last label.
+// absolute reports whether a name of a zone file ends with a dot that is not escaped.
 func absolute(name string) bool {
 	return strings.HasSuffix(name, ".") && !escaped(name, len(name)-1)
 }
 
-// unquotedName gives a name that stands between quotation marks without them, its octets escaped where they have to be.
+// unquotedName removes the quotation marks around a name and escapes octets if necessary.
 func unquotedName(token string) string {
 	if len(token) < 2 || token[0] != '"' {
 		return token
@@ -218,17 +221,17 @@ func (r *zoneFileReader) directive(what string, arguments []string) error {
 		}
 		r.defaultTTL = &ttl
 	case "$INCLUDE":
-		return r.includes(arguments)
+		return r.includeFile(arguments)
 	case "$GENERATE":
 		return r.generate(arguments)
-	case "$DATE": // when the file was written, by BIND
+	case "$DATE": // the time when BIND wrote the file
 	default:
 		r.fault("%s is not a directive of zone files", what)
 	}
 	return nil
 }
 
-// complete gives a name absolute.
+// complete returns the absolute form of a name.
 func (r *zoneFileReader) complete(name string) string {
 	switch {
 	case name == "@":
@@ -241,15 +244,15 @@ func (r *zoneFileReader) complete(name string) string {
 	return Join(name, r.origin)
 }
 
-func (r *zoneFileReader) includes(arguments []string) error {
+func (r *zoneFileReader) includeFile(arguments []string) error {
 	name := strings.Trim(arguments[0], `"`)
 	if r.include == nil {
-		return fmt.Errorf("%s: $INCLUDE %s: files are included only where the zone is read from a file", r.at(), name)
+		return fmt.Errorf("%s: $INCLUDE %s: files are included only where the zone is read from a file", r.position(), name)
 	}
 	f, err := r.include(name)
 	if err != nil {
 		r.fault("$INCLUDE: %v", err)
-		return nil //nolint:nilerr // which is a fault of the file
+		return nil //nolint:nilerr // it is recorded as a fault of the file
 	}
 	defer func() { _ = f.Close() }()
 	origin, owner := r.origin, r.owner
@@ -263,7 +266,7 @@ func (r *zoneFileReader) includes(arguments []string) error {
 	return nil
 }
 
-// ttl reads a time to live: seconds, or numbers with the units of BIND. One above 2^31-1 counts as 0 (RFC 2181 section 8).
+// ttl parses a time to live: seconds, or numbers with the units of BIND. A value above 2^31-1 counts as 0 (RFC 2181 section 8).
 func (r *zoneFileReader) ttl(text string) (ttl uint32, ok bool) {
 	seconds, ok := durationOf(text)
 	if !ok {
@@ -276,7 +279,7 @@ func (r *zoneFileReader) ttl(text string) (ttl uint32, ok bool) {
 	return uint32(seconds), true
 }
 
-// durationOf reads seconds, or numbers with units: 1W2D3H4M5S. It gives false for what is neither, or more than 2^32-1.
+// durationOf parses seconds, or numbers with units, such as 1W2D3H4M5S. ok is false for other texts and for more than 2^32-1 seconds.
 func durationOf(text string) (seconds uint64, ok bool) {
 	units := map[byte]uint64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}
 	number, digits := uint64(0), 0
@@ -298,8 +301,7 @@ func durationOf(text string) (seconds uint64, ok bool) {
 	return seconds, text != "" && seconds < 1<<32
 }
 
-// withoutZeros gives a type or class that is written by its number, such as TYPE016, without zeros in front of the number; others as they
-// are.
+// withoutZeros removes leading zeros from a numeric type or class such as TYPE016. It returns other texts unchanged.
 func withoutZeros(prefix, text string) string {
 	rest, is := strings.CutPrefix(text, prefix)
 	if n, err := strconv.ParseUint(rest, 10, 16); is && err == nil {
@@ -308,7 +310,7 @@ func withoutZeros(prefix, text string) string {
 	return text
 }
 
-// record takes the record of an owner: an optional TTL and class in either order, the type, and the data.
+// record processes the record of an owner: an optional TTL and class in either order, the type, and the data.
 func (r *zoneFileReader) record(owner string, tokens []string) {
 	var given *uint32
 	class := false
@@ -363,12 +365,12 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 	r.add(rr)
 }
 
-// singleRecord is a record of a type of which a name has one: its data, and where it stands.
+// singleRecord is a record of a type that a name can have only once: its data and position.
 type singleRecord struct{ data, at string }
 
-// another reports whether a name has another record of a type of which it has one (RFC 1034 section 3.6.2, RFC 6672 section 2.4); that is a
-// fault.
-func (r *zoneFileReader) another(rr dns.RR, set string) bool {
+// hasOther reports whether a name already has a different record of a type that it can have only once (RFC 1034 section 3.6.2, RFC 6672
+// section 2.4). It records that as a fault.
+func (r *zoneFileReader) hasOther(rr dns.RR, set string) bool {
 	h := rr.Header()
 	switch h.Rrtype {
 	case dns.TypeSOA, dns.TypeCNAME, dns.TypeDNAME:
@@ -378,7 +380,7 @@ func (r *zoneFileReader) another(rr dns.RR, set string) bool {
 	data := strings.ToLower(strings.TrimPrefix(rr.String(), h.String()))
 	first, there := r.single[set]
 	if !there {
-		r.single[set] = singleRecord{data, r.at()}
+		r.single[set] = singleRecord{data, r.position()}
 	}
 	if !there || first.data == data {
 		return false
@@ -387,8 +389,8 @@ func (r *zoneFileReader) another(rr dns.RR, set string) bool {
 	return true
 }
 
-// add takes a record. Where records of one owner stand together, the first one of a type says the TTL; where an RRset goes on elsewhere,
-// the TTL there becomes that of all of it, as BIND has it.
+// add adds a record. Among consecutive records of one owner, the first of a type sets the TTL. If an RRset continues in another place, the
+// TTL there becomes that of the whole RRset, as in BIND.
 func (r *zoneFileReader) add(rr dns.RR) {
 	h := rr.Header()
 	kind := uint32(h.Rrtype)
@@ -400,7 +402,7 @@ func (r *zoneFileReader) add(rr dns.RR) {
 		r.run, r.runTTLs = h.Name, map[uint32]uint32{}
 	}
 	set := setOf(owner, kind)
-	if r.another(rr, set) {
+	if r.hasOther(rr, set) {
 		return
 	}
 	first, together := r.runTTLs[kind]
@@ -417,15 +419,15 @@ func (r *zoneFileReader) add(rr dns.RR) {
 		r.runTTLs[kind], r.ttls[set] = first, first
 	}
 	r.lastTTL = &first
-	r.file.Records, r.file.Places, r.sets = append(r.file.Records, rr), append(r.file.Places, r.at()), append(r.sets, set)
+	r.file.Records, r.file.Places, r.sets = append(r.file.Records, rr), append(r.file.Places, r.position()), append(r.sets, set)
 }
 
-// setOf names an RRset.
+// setOf returns the key of an RRset.
 func setOf(owner string, kind uint32) string {
 	return strconv.FormatUint(uint64(kind), 36) + " " + owner
 }
 
-// parse reads the data of a record.
+// parse parses the data of a record.
 func (r *zoneFileReader) parse(owner, kind string, data []string) (dns.RR, error) {
 	origin := r.origin
 	if origin == "" {
@@ -434,7 +436,7 @@ func (r *zoneFileReader) parse(owner, kind string, data []string) (dns.RR, error
 	return newRecord(octetsEscaped(owner), origin, 0, kind, strings.Join(data, " "))
 }
 
-// normal gives a record as it is read from the wire, with the names in it in the one form that the DNS library writes.
+// normal packs and unpacks a record, so that the names in it have the form that the DNS library writes.
 func normal(rr dns.RR) (dns.RR, error) {
 	b := make([]byte, dns.Len(rr)+16)
 	n, err := dns.PackRR(rr, b, 0, nil, false)
@@ -451,7 +453,7 @@ func normal(rr dns.RR) (dns.RR, error) {
 	return rr, nil
 }
 
-// octetsEscaped escapes the octets of a text that are not ASCII: names in zone files are octets, and not Unicode.
+// octetsEscaped escapes the octets of a text that are not ASCII. Names in zone files are octets, not Unicode.
 func octetsEscaped(text string) string {
 	var b strings.Builder
 	for i := range len(text) {

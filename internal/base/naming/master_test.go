@@ -17,7 +17,7 @@ import (
 	"portolan/internal/testkit/zonetest"
 )
 
-// compiledByBIND gives the records of a zone file as BIND's program reads them; ok is false where it refuses the file.
+// compiledByBIND returns the records of a zone file as BIND's program reads them; ok is false if BIND rejects the file.
 func compiledByBIND(t *testing.T, dir, file, origin string) (z *ZoneFile, said string, ok bool) {
 	t.Helper()
 	program := peers.Program(t, "named-compilezone")
@@ -40,7 +40,7 @@ func compiledByBIND(t *testing.T, dir, file, origin string) (z *ZoneFile, said s
 	return z, string(text), true
 }
 
-// onTheWire gives the records of a zone in wire form, each once, names of owners in lower case.
+// onTheWire returns the records of a zone in wire form without duplicates, with owners in lower case.
 func onTheWire(t *testing.T, z *ZoneFile) (all []string) {
 	t.Helper()
 	for _, rr := range z.Records {
@@ -53,7 +53,7 @@ func onTheWire(t *testing.T, z *ZoneFile) (all []string) {
 		}
 		text := fmt.Sprintf("%q", b[:n])
 		if slices.Contains([]uint16{dns.TypeMX, dns.TypeSRV, dns.TypeNS, dns.TypePTR, dns.TypeCNAME, dns.TypeRP}, one.Header().Rrtype) {
-			text = strings.ToLower(text) // which of two that differ in case is kept is open
+			text = strings.ToLower(text) // either of two that differ in case may be kept
 		}
 		all = append(all, text)
 	}
@@ -61,7 +61,7 @@ func onTheWire(t *testing.T, z *ZoneFile) (all []string) {
 	return slices.Compact(all)
 }
 
-// sameAsBIND reads a zone file by BIND's program and by ours, and compares all records.
+// sameAsBIND reads a zone file with BIND's program and with ReadZone, and compares all records.
 func sameAsBIND(t *testing.T, dir, name, origin string) {
 	t.Helper()
 	theirs, said, ok := compiledByBIND(t, dir, name, origin)
@@ -99,7 +99,7 @@ func sameAsBIND(t *testing.T, dir, name, origin string) {
 	}
 }
 
-// TestZoneFilesAreReadAsByBIND reads fixed and generated zone files by named-compilezone and by ReadZone.
+// TestZoneFilesAreReadAsByBIND reads fixed and generated zone files with named-compilezone and with ReadZone.
 func TestZoneFilesAreReadAsByBIND(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -131,7 +131,8 @@ func TestZoneFilesAreReadAsByBIND(t *testing.T) {
 	}
 }
 
-// TestFaultyLines reads files with wrong quotation marks and parentheses: each is a fault of its line, and the lines behind it are read.
+// TestFaultyLines reads files with wrong quotation marks and parentheses. Each is reported as a fault of its line, and the next lines are
+// read.
 func TestFaultyLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"a A 192.0.2.1 )":    "line 3: a parenthesis is closed that is not open",

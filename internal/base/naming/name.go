@@ -1,8 +1,8 @@
-// Package naming is arithmetic on DNS names: which texts are names, how names join, how they compare.
-// It is pure, and anyone may use it. Wire format and record data belong to the DNS library.
+// Package naming handles DNS names: it validates, joins and compares them. It has no side effects. Wire format and record data belong to
+// the DNS library.
 //
-// A name is text: labels with dots between them. A label is ASCII text with escapes (RFC 1035 section 5.1), or an internationalised label
-// (RFC 5890), which stands for its A-label. Functions handle names label by label: an underscore beside a Unicode label is an underscore.
+// A name is text: labels separated by dots. A label is ASCII text with escapes (RFC 1035 section 5.1), or an internationalized label (RFC
+// 5890) that represents its A-label. Functions handle names label by label: an underscore next to a Unicode label is an underscore.
 package naming
 
 import (
@@ -16,24 +16,23 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// MaxName and MaxLabel are the most octets of a name, written without its last dot, and of a
-// label (RFC 1035 section 2.3.4).
+// MaxName and MaxLabel are the maximum lengths of a name, without its final dot, and of a label, in octets (RFC 1035 section 2.3.4).
 const (
 	MaxName  = 253
 	MaxLabel = 63
 )
 
-// Rule says which names are allowed.
+// Rule selects which names are allowed.
 type Rule int
 
-// The rules: any DNS name, where octets other than letters, digits, "-", "_", "/" and "*" are escaped; host names of letters, digits and
-// hyphens (RFC 1123 section 2.1), a leading wildcard label allowed (RFC 4592).
+// The rules. AnyName allows any DNS name; octets other than letters, digits, "-", "_", "/" and "*" must be escaped. HostName allows
+// letters, digits and hyphens (RFC 1123 section 2.1), and a leading wildcard label (RFC 4592).
 const (
 	AnyName Rule = iota
 	HostName
 )
 
-// Clean removes the white space around a name and its last dot.
+// Clean removes the white space around a name and its final dot.
 func Clean(name string) string {
 	name = strings.TrimSpace(name)
 	if name == "." || !strings.HasSuffix(name, ".") || escaped(name, len(name)-1) {
@@ -51,7 +50,7 @@ func escaped(name string, at int) bool {
 	return backslashes%2 == 1
 }
 
-// Cut gives the first label of a name, and the name above it; more is false where there is none above.
+// Cut splits a name after its first label. more is false if the name has only one label.
 func Cut(name string) (label, above string, more bool) {
 	for at := 0; ; at++ {
 		dot := strings.IndexByte(name[at:], '.')
@@ -64,7 +63,7 @@ func Cut(name string) (label, above string, more bool) {
 	}
 }
 
-// Labels gives the labels of a name, first to last. The empty name has none.
+// Labels returns the labels of a name, first to last. The empty name has none.
 func Labels(name string) (labels []string) {
 	for more := name != ""; more; {
 		var label string
@@ -74,7 +73,7 @@ func Labels(name string) (labels []string) {
 	return labels
 }
 
-// Check says what is wrong with a name, relative or absolute, after Clean.
+// Check validates a relative or absolute name. Apply Clean to it first.
 func Check(name string, rule Rule) error {
 	if name == "" {
 		return fmt.Errorf("a name must not be empty")
@@ -87,7 +86,7 @@ func Check(name string, rule Rule) error {
 			return fmt.Errorf("%q holds a control character or a space", name)
 		}
 	}
-	size := -1 // dots stand between labels
+	size := -1 // dots separate labels
 	for i, label := range Labels(dots.Replace(name)) {
 		octets, err := octetsOf(label)
 		if err != nil {
@@ -110,7 +109,7 @@ func checkLabel(label, octets string, rule Rule, first bool) error {
 		return fmt.Errorf("the name has an empty label")
 	case len(octets) > MaxLabel:
 		return fmt.Errorf("label %q has %d octets, more than %d", label, len(octets), MaxLabel)
-	case octets == "*" && (first || rule == AnyName): // elsewhere than in front it stands for itself (RFC 4592 section 2.1.1)
+	case octets == "*" && (first || rule == AnyName): // in other positions it is an ordinary label (RFC 4592 section 2.1.1)
 		return nil
 	}
 	if rule == AnyName {
@@ -132,19 +131,19 @@ func checkLabel(label, octets string, rule Rule, first bool) error {
 	return nil
 }
 
-// plain reports whether an octet of a label is written as it is: letters, digits, hyphens, underscores (RFC 8552), "/" as in RFC 2317, and
-// "*". All others are escaped.
+// plain reports whether an octet of a label is written without an escape: letters, digits, hyphens, underscores (RFC 8552), "/" as in RFC
+// 2317, and "*".
 func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '/' || c == '*'
 }
 
-// dots replaces the characters that stand for a dot between internationalised labels (RFC 3490 section 3.1).
+// dots replaces the characters that are dots between internationalized labels (RFC 3490 section 3.1).
 var dots = strings.NewReplacer("\u3002", ".", "\uff0e", ".", "\uff61", ".")
 
-// profile maps internationalised labels to A-labels (RFC 5891), and lets ASCII characters in them be.
+// profile maps internationalized labels to A-labels (RFC 5891), and does not restrict their ASCII characters.
 var profile = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.CheckJoiners(true), idna.StrictDomainName(false))
 
-// octetsOf gives the octets of a label on the wire.
+// octetsOf returns the octets of a label on the wire.
 func octetsOf(label string) (string, error) {
 	for i := range len(label) {
 		if label[i] >= 0x80 {
@@ -183,7 +182,7 @@ func octetsOf(label string) (string, error) {
 	return string(octets), nil
 }
 
-// Text gives a label of octets as text, with escapes.
+// Text returns a label of octets as text, with escapes.
 func Text(octets string) string {
 	for i := range len(octets) {
 		if !plain(octets[i]) {
@@ -209,7 +208,7 @@ func escapedText(octets string) string {
 	return b.String()
 }
 
-// ASCII gives the name in its one form of ASCII text: A-labels for internationalised labels, and escapes as Text writes them.
+// ASCII returns the canonical ASCII form of a name: A-labels for internationalized labels, and escapes as in Text.
 func ASCII(name string) (string, error) {
 	i := 0
 	for i < len(name) && (plain(name[i]) || name[i] == '.') {
@@ -229,7 +228,7 @@ func ASCII(name string) (string, error) {
 	return strings.Join(all, "."), nil
 }
 
-// Key gives the form by which names are the same: ASCII in lower case (RFC 4343).
+// Key returns the form for comparing names: ASCII in lower case (RFC 4343).
 func Key(name string) string {
 	ascii, err := ASCII(Clean(name))
 	if err != nil {
@@ -238,7 +237,7 @@ func Key(name string) string {
 	return strings.ToLower(ascii)
 }
 
-// FQDN gives a name as the DNS library writes it: absolute, with its last dot, in A-labels.
+// FQDN returns a name in the form of the DNS library: absolute, with its final dot, in A-labels.
 func FQDN(name string) (string, error) {
 	ascii, err := ASCII(Clean(name))
 	if err != nil {
@@ -247,7 +246,7 @@ func FQDN(name string) (string, error) {
 	if strings.IndexByte(ascii, '\\') < 0 {
 		return dns.Fqdn(ascii), nil
 	}
-	var wire [256]byte // the library has an escape of its own for some octets
+	var wire [256]byte // the library has its own escapes for some octets
 	n, err := dns.PackDomainName(dns.Fqdn(ascii), wire[:], 0, nil, false)
 	if err != nil {
 		return "", fmt.Errorf("%q is not a name: %s", name, strings.TrimPrefix(err.Error(), "dns: "))
@@ -256,8 +255,7 @@ func FQDN(name string) (string, error) {
 	return text, err
 }
 
-// Join gives the absolute name of name in zone; an empty name is the zone's apex, an empty zone
-// the root.
+// Join returns the absolute name of name in zone. An empty name is the zone's apex, an empty zone the root.
 func Join(name, zone string) string {
 	switch {
 	case name == "":
@@ -268,8 +266,8 @@ func Join(name, zone string) string {
 	return name + "." + zone
 }
 
-// Relative gives the part of an absolute name in front of the zone, and whether the name is in the
-// zone at all. The apex gives an empty part. The part is text as in the name; labels compare by their keys.
+// Relative returns the part of an absolute name before the zone, and whether the name is in the zone. For the apex the part is empty. The
+// part is unchanged text; labels are compared by Key.
 func Relative(absolute, zone string) (string, bool) {
 	if zone == "" || zone == "." {
 		return absolute, true

@@ -34,7 +34,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// What Join puts together, Relative takes apart.
+// Relative is the inverse of Join.
 func TestJoinAndRelative(t *testing.T) {
 	label := rapid.StringMatching(`[a-z0-9]{1,8}`)
 	name := rapid.Custom(func(t *rapid.T) string {
@@ -62,7 +62,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzNames compares names with what the DNS library makes of them: labels, octets on the wire, and being in a zone.
+// FuzzNames compares the results for names with those of the DNS library: labels, wire format, and membership in a zone.
 func FuzzNames(f *testing.F) {
 	for _, text := range []string{"www.example.", "a\\.b.example.", "Lab\\032Printer._ipp._tcp.example.", "\\000\\255.x.", "a\\\\.b.",
 		"*._x.0/25.", "\\065."} {

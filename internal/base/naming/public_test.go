@@ -16,13 +16,13 @@ import (
 //go:embed testdata/public-zones.tsv
 var publicZones string
 
-// publicZoneFiles names a directory with zone files of public repositories. A file may have any name there: its SHA-256 tells which one it
-// is.
+// publicZoneFiles names a directory with zone files of public repositories. File names do not matter: files are identified by their
+// SHA-256.
 const publicZoneFiles = "PORTOLAN_TEST_ZONE_FILES"
 
-// TestPublicZoneFiles reads zone files of public repositories: each has as many records as named-compilezone gives, and the same ones where
-// that program is on the machine. The table has the facts (origin, number of records or -1 where BIND refuses the file, SHA-256, URL,
-// included files), and the directory of publicZoneFiles the files.
+// TestPublicZoneFiles reads zone files of public repositories. Each must have as many records as named-compilezone returns, and the same
+// ones if that program is installed. The table contains the facts: origin, number of records or -1 if BIND rejects the file, SHA-256, URL,
+// and included files. The files are in the directory publicZoneFiles.
 func TestPublicZoneFiles(t *testing.T) {
 	table := csv.NewReader(strings.NewReader(publicZones))
 	table.Comma, table.FieldsPerRecord = '\t', -1
@@ -79,7 +79,7 @@ func TestPublicZoneFiles(t *testing.T) {
 					write(name, files[sum])
 				}
 			}
-			if want < 0 { // BIND refuses it; we may read it or refuse it, and do not fail
+			if want < 0 { // BIND rejects it; we may read or reject it
 				return
 			}
 			z, err := ReadZone(strings.NewReader(string(text)), origin, func(name string) (io.ReadCloser, error) {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Suffixes of the names that addresses lead back to (RFC 1035 section 3.5, RFC 3596 section 2.5).
+// Suffixes of reverse names (RFC 1035 section 3.5, RFC 3596 section 2.5).
 const (
 	reverse4 = "in-addr.arpa"
 	reverse6 = "ip6.arpa"
 )
 
-// ReverseRange gives the addresses whose names lie in a reverse zone; ok is false for other zones. A
-// zone of less than an octet (RFC 2317) is named 0-63 or 0/26 below that of its octets.
+// ReverseRange returns the addresses of a reverse zone; ok is false for other zones. The name of a classless zone (RFC 2317) starts with a
+// label such as 0-63 or 0/26.
 func ReverseRange(zone string) (low, high netip.Addr, ok bool) {
 	name := strings.ToLower(Clean(zone))
 	if rest, found := cutZone(name, reverse4); found {
@@ -29,7 +29,7 @@ func ReverseRange(zone string) (low, high netip.Addr, ok bool) {
 	return reverseRange6(rest)
 }
 
-// cutZone takes a suffix of whole labels off a name.
+// cutZone removes a suffix of whole labels from a name.
 func cutZone(name, suffix string) (rest string, ok bool) {
 	if name == suffix {
 		return "", true
@@ -62,7 +62,7 @@ func reverseRange4(rest string) (low, high netip.Addr, ok bool) {
 	return netip.AddrFrom4(from), netip.AddrFrom4(to), true
 }
 
-// partOfOctet reads 0-63 or 0/26: the first and the last number of a part of an octet.
+// partOfOctet parses a label such as 0-63 or 0/26 and returns the first and last number.
 func partOfOctet(label string) (first, last byte, ok bool) {
 	for _, mark := range []string{"-", "/"} {
 		a, b, found := strings.Cut(label, mark)
@@ -108,8 +108,7 @@ func reverseRange6(rest string) (low, high netip.Addr, ok bool) {
 	return netip.AddrFrom16(from), netip.AddrFrom16(to), true
 }
 
-// ReverseName gives the name of an address in a reverse zone, relative to it: all that the zone's own
-// name does not say.
+// ReverseName returns the name of an address in a reverse zone, relative to the zone.
 func ReverseName(a netip.Addr, zone string) (string, error) {
 	name := strings.ToLower(Clean(zone))
 	if rest, ok := cutZone(name, reverse4); ok && a.Is4() {
@@ -141,10 +140,10 @@ func ReverseName(a netip.Addr, zone string) (string, error) {
 	return "", fmt.Errorf("%s has no name in %s", a, zone)
 }
 
-// ReverseZones names the reverse zones of address space: those of whole octets, in IPv6 of whole digits,
-// that together are it. A part of a last octet has a zone of its own, named by its first and last number
-// (RFC 2317). It gives none where there would be more than most.
-func ReverseZones(low, high netip.Addr, most int) (names []string) {
+// ReverseZones returns the names of the reverse zones that together cover a range of addresses. Zones are cut at octets, for IPv6 at
+// digits. A part of a last octet becomes a classless zone, named by its first and last number (RFC 2317). It returns nil if there would be
+// more than limit zones.
+func ReverseZones(low, high netip.Addr, limit int) (names []string) {
 	unit := 4
 	if low.Is4() {
 		unit = 8
@@ -152,7 +151,7 @@ func ReverseZones(low, high netip.Addr, most int) (names []string) {
 	for at := low; at.IsValid() && !high.Less(at); {
 		bits := 0
 		last := at
-		for ; bits <= at.BitLen(); bits += unit { // the largest that begins here and ends in time
+		for ; bits <= at.BitLen(); bits += unit { // the largest that starts here and ends within the range
 			p := netip.PrefixFrom(at, bits).Masked()
 			if p.Addr() == at {
 				if last = lastOf(p); !high.Less(last) {
@@ -160,13 +159,13 @@ func ReverseZones(low, high netip.Addr, most int) (names []string) {
 				}
 			}
 		}
-		if at.Is4() && bits == at.BitLen() { // less than an octet: up to its end, or the end of it all
+		if at.Is4() && bits == at.BitLen() { // less than an octet: up to its end, or the end of the range
 			last = lastOf(netip.PrefixFrom(at, 24).Masked())
 			if high.Less(last) {
 				last = high
 			}
 		}
-		if names = append(names, reverseZone(at, last, bits)); len(names) > most {
+		if names = append(names, reverseZone(at, last, bits)); len(names) > limit {
 			return nil
 		}
 		at = last.Next()
@@ -174,7 +173,7 @@ func ReverseZones(low, high netip.Addr, most int) (names []string) {
 	return names
 }
 
-// lastOf is the last address of a prefix.
+// lastOf returns the last address of a prefix.
 func lastOf(p netip.Prefix) netip.Addr {
 	raw := p.Addr().AsSlice()
 	for i := p.Bits(); i < 8*len(raw); i++ {
@@ -207,10 +206,10 @@ func reverseZone(first, last netip.Addr, bits int) string {
 	return strings.Join(append(labels, suffix), ".")
 }
 
-// ReverseAddress gives the address that a name of a zone leads back from: the name that ReverseName gives, before that of the zone.
+// ReverseAddress returns the address of a reverse name, which must be the name that ReverseName returns, followed by the zone.
 func ReverseAddress(name, zone string) (a netip.Addr, ok bool) {
 	low, high, ok := ReverseRange(name)
-	if !ok { // below a zone of a part of a network (RFC 2317)
+	if !ok { // in a classless zone (RFC 2317)
 		label, rest, _ := strings.Cut(strings.ToLower(Clean(name)), ".")
 		first, last, is := ReverseRange(rest)
 		if n, err := strconv.ParseUint(label, 10, 8); err == nil && is && first.Is4() && strconv.FormatUint(n, 10) == label {

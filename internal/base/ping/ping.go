@@ -1,4 +1,4 @@
-// Package ping asks whether an address answers (RFC 792, RFC 4443).
+// Package ping checks whether an address answers ICMP echo requests (RFC 792, RFC 4443).
 package ping
 
 import (
@@ -11,14 +11,14 @@ import (
 	probing "github.com/prometheus-community/pro-bing"
 )
 
-// ErrForbidden is a system that lets this user send no ICMP.
+// ErrForbidden reports that the system does not allow this user to send ICMP.
 var ErrForbidden = errors.New("the system lets this user send no ICMP")
 
 // interval is the time between two echo requests.
 const interval = 500 * time.Millisecond
 
-// Answers sends echo requests, with an unprivileged socket where the kernel lets us, else with a raw one,
-// until one is answered or limit is over. ErrForbidden says that none could be sent.
+// Answers sends echo requests until one is answered or limit has passed. It uses an unprivileged socket if the kernel allows it, otherwise
+// a raw one. It returns ErrForbidden if neither is allowed.
 func Answers(ctx context.Context, a netip.Addr, limit time.Duration) (yes bool, err error) {
 	for _, privileged := range []bool{false, true} {
 		pinger := probing.New(a.String())

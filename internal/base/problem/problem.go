@@ -1,6 +1,5 @@
-// Package problem is the one vocabulary of failure. Every room reports what went wrong to its
-// caller as a *Problem; the doors in server/ word it on the wire. Nothing else lives here, and
-// every other room may come in.
+// Package problem defines the errors that are shown to clients. All packages return a *Problem for an error that the caller may see. The
+// API packages in server/ encode it. The package contains nothing else, and every package may import it.
 package problem
 
 import (
@@ -12,26 +11,26 @@ import (
 	"time"
 )
 
-// Problem is a refusal or a failure that may be shown to the client that caused it.
+// Problem is an error that may be shown to the client that caused it.
 type Problem struct {
 	// Status is the HTTP status, 400 to 599.
 	Status int
-	// Code is one UpperCamelCase noun phrase, listed in docs/errors.md.
+	// Code is a noun phrase in UpperCamelCase, listed in docs/errors.md.
 	Code string
-	// Message is a sentence for a person: what was wrong with what, and what is in the way.
+	// Message is a sentence for a person: what is wrong with which object, and why.
 	Message string
-	// Fields names the fields of the request the problem is about; empty where it is about none.
+	// Fields are the names of the request fields that the problem is about; empty if there are none.
 	Fields []string
-	// RetryAfter is when the same may be tried again; 0 where that is not known.
+	// RetryAfter is the time after which the request can be repeated; 0 if unknown.
 	RetryAfter time.Duration
-	// Named are the numbers that the message was worded with, and those of problems in it: resources among them. They are not put on the
-	// wire; whoever answers somebody who may not see all resources looks at them (resource.API.Conceal).
+	// Named are the numbers in the message, including resource ids, and those of problems in it. They are not sent to clients. They are
+	// used to conceal resources that the caller may not see (resource.API.Conceal).
 	Named []int64
-	// Err is the cause, for the log only. It is never put on the wire.
+	// Err is the cause, for the log only. It is never sent to clients.
 	Err error
 }
 
-// Error gives the code and the message.
+// Error returns the code and the message, with the cause.
 func (p *Problem) Error() string {
 	if p.Err != nil {
 		return fmt.Sprintf("%s: %s: %v", p.Code, p.Message, p.Err)
@@ -39,33 +38,33 @@ func (p *Problem) Error() string {
 	return p.Code + ": " + p.Message
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Resource is a resource in the words of a problem: by ID somebody who does not see it is told other words (resource.API.Conceal).
+// Resource is a resource in the message of a problem. The message is replaced for callers who may not see it (resource.API.Conceal).
 type Resource struct {
 	ID   int64
 	Text string
 }
 
-// String gives the words.
+// String returns the text.
 func (r Resource) String() string { return r.Text }
 
-// About gives a resource in the words of a problem: its name, key or space.
+// About returns a resource for a message. text is its name, key or space.
 func About(id int64, text string) Resource { return Resource{id, text} }
 
-// mostListed is how many resources the words of a problem list.
-const mostListed = 20
+// maxListed is the maximum number of resources that a message lists.
+const maxListed = 20
 
-// Resources are resources in the words of a problem, which list the first 20 and count the others.
+// Resources are resources in the message of a problem. The message lists the first 20 and the number of others.
 type Resources []Resource
 
-// String gives the list.
+// String returns the list.
 func (r Resources) String() string {
 	var list []string
 	for i, one := range r {
-		if i == mostListed {
-			list = append(list, fmt.Sprintf("and %d more", len(r)-mostListed))
+		if i == maxListed {
+			list = append(list, fmt.Sprintf("and %d more", len(r)-maxListed))
 			break
 		}
 		list = append(list, one.Text)
@@ -73,7 +72,7 @@ func (r Resources) String() string {
 	return strings.Join(list, "; ")
 }
 
-// New makes a problem with a formatted message.
+// New returns a problem with a formatted message.
 func New(status int, code, format string, args ...any) *Problem {
 	p := &Problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 	for _, arg := range args {
@@ -95,10 +94,10 @@ func New(status int, code, format string, args ...any) *Problem {
 	return p
 }
 
-// InvalidValue is the code of a field of the request body with a value that it cannot have, where none says more.
+// InvalidValue is the code for a request field with an invalid value, if there is no more specific code.
 const InvalidValue = "InvalidResourceFieldValue"
 
-// Invalid is a 400 InvalidValue about one field of the request body.
+// Invalid returns a 400 InvalidValue problem about a field of the request body.
 func Invalid(field, format string, args ...any) *Problem {
 	p := New(http.StatusBadRequest, InvalidValue, format, args...)
 	p.Message = field + ": " + p.Message
@@ -106,7 +105,7 @@ func Invalid(field, format string, args ...any) *Problem {
 	return p
 }
 
-// Query is a 400 InvalidQueryParameterValue about one query parameter.
+// Query returns a 400 InvalidQueryParameterValue problem about a query parameter.
 func Query(parameter, format string, args ...any) *Problem {
 	p := New(http.StatusBadRequest, "InvalidQueryParameterValue", format, args...)
 	p.Message = parameter + ": " + p.Message
@@ -114,41 +113,42 @@ func Query(parameter, format string, args ...any) *Problem {
 	return p
 }
 
-// Parameter is a 400 with a code of its own about one query parameter.
+// Parameter returns a 400 problem with the given code about a query parameter.
 func Parameter(code, parameter, format string, args ...any) *Problem {
 	p := Query(parameter, format, args...)
 	p.Code = code
 	return p
 }
 
-// BadRequest is a 400 with the given code.
+// BadRequest returns a 400 problem with the given code.
 func BadRequest(code, format string, args ...any) *Problem {
 	return New(http.StatusBadRequest, code, format, args...)
 }
 
-// Forbidden is a 403 with the given code.
+// Forbidden returns a 403 problem with the given code.
 func Forbidden(code, format string, args ...any) *Problem {
 	return New(http.StatusForbidden, code, format, args...)
 }
 
-// Missing is a 400 MissingRequiredField that names the fields.
+// Missing returns a 400 MissingRequiredField problem with the names of the fields.
 func Missing(names ...string) *Problem {
 	p := BadRequest("MissingRequiredField", "required and missing: %s", strings.Join(names, ", "))
 	p.Fields = names
 	return p
 }
 
-// NotFound is a 404 ResourceNotFound.
+// NotFound returns a 404 ResourceNotFound problem.
 func NotFound(format string, args ...any) *Problem {
 	return New(http.StatusNotFound, "ResourceNotFound", format, args...)
 }
 
-// Unavailable is a 503 with the given code.
+// Unavailable returns a 503 problem with the given code.
 func Unavailable(code, format string, args ...any) *Problem {
 	return New(http.StatusServiceUnavailable, code, format, args...)
 }
 
-// Conflict is a 409 with the given code. A format that begins with a field and a colon, such as "range: ", is about that field.
+// Conflict returns a 409 problem with the given code. If the format starts with a field and a colon, such as "range: ", the problem is
+// about that field.
 func Conflict(code, format string, args ...any) *Problem {
 	p := New(http.StatusConflict, code, format, args...)
 	if field, _, ok := strings.Cut(format, ": "); ok && fieldName.MatchString(field) {
@@ -157,25 +157,25 @@ func Conflict(code, format string, args ...any) *Problem {
 	return p
 }
 
-// InUse is a 403 ResourceInUse: what was asked cannot be done because of what depends on it.
+// InUse returns a 403 ResourceInUse problem: other resources depend on the resource.
 func InUse(format string, args ...any) *Problem { return Forbidden("ResourceInUse", format, args...) }
 
-// NotYet is a 400 UnsupportedResourceFieldValue: the value is published, and what would act upon it is not built yet. A format that
-// begins with a field and a colon is about that field.
+// NotYet returns a 400 UnsupportedResourceFieldValue problem: the value is published, but not implemented yet. If the format starts with a
+// field and a colon, the problem is about that field.
 func NotYet(format string, args ...any) *Problem {
 	p := Conflict("UnsupportedResourceFieldValue", format, args...)
 	p.Status = http.StatusBadRequest
 	return p
 }
 
-// Field is a 400 with a code of its own about one field of the request body.
+// Field returns a 400 problem with the given code about a field of the request body.
 func Field(code, field, format string, args ...any) *Problem {
 	p := Invalid(field, format, args...)
 	p.Code = code
 	return p
 }
 
-// FieldForbidden is a 403 with a code of its own about one field of the request body.
+// FieldForbidden returns a 403 problem with the given code about a field of the request body.
 func FieldForbidden(code, field, format string, args ...any) *Problem {
 	p := Field(code, field, format, args...)
 	p.Status = http.StatusForbidden
@@ -189,11 +189,11 @@ func (p *Problem) ForField(field string) *Problem {
 	return &other
 }
 
-// fieldName is how the names of fields look.
+// fieldName is the pattern of field names.
 var fieldName = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
 
-// Join makes one problem of several field problems: the status and code of the first, and every
-// message and field. It gives nil for none.
+// Join combines problems about fields: it has the status and code of the first, and all messages and fields. It returns nil if there are
+// none.
 func Join(all []*Problem) error {
 	switch len(all) {
 	case 0:
@@ -213,8 +213,8 @@ func Join(all []*Problem) error {
 	return &joined
 }
 
-// At says where in a request a problem is, such as changes[3] or templateItems[0]: in its message, and before its fields. What is no
-// problem stays as it is.
+// At adds a place in the request, such as changes[3] or templateItems[0], to the message and fields of a problem. Other errors are returned
+// unchanged.
 func At(place string, err error) error {
 	p, ok := As(err)
 	if !ok {
@@ -231,20 +231,20 @@ func At(place string, err error) error {
 	return &one
 }
 
-// As gives the problem in err's chain, if there is one.
+// As returns the problem in the chain of err.
 func As(err error) (*Problem, bool) {
 	var p *Problem
 	ok := errors.As(err, &p)
 	return p, ok
 }
 
-// Is reports whether err is a problem with that code.
+// Is reports whether err is a problem with the given code.
 func Is(err error, code string) bool {
 	p, ok := As(err)
 	return ok && p.Code == code
 }
 
-// IsNotFound reports whether err is a problem with the status 404: something is not there, or not there where it was looked for.
+// IsNotFound reports whether err is a problem with the status 404.
 func IsNotFound(err error) bool {
 	p, ok := As(err)
 	return ok && p.Status == http.StatusNotFound

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseHardware reads a hardware address of 48 or 64 bits in hexadecimal digits: in groups of one length with one of colons, hyphens, dots
-// or spaces between, or in one. Where the groups are bytes a leading 0 may be left out.
+// ParseHardware parses a hardware address of 48 or 64 bits in hexadecimal. Digits can be in groups of equal length, separated by colons,
+// hyphens, dots or spaces. In groups of one byte, a leading 0 can be omitted.
 func ParseHardware(text string) (net.HardwareAddr, error) {
 	text = strings.TrimSpace(text)
 	digits := text
@@ -32,11 +32,11 @@ func ParseHardware(text string) (net.HardwareAddr, error) {
 	return mac, nil
 }
 
-// DUID limits, in bytes (RFC 8415 section 11.1: two of a type, and up to 128; one byte behind the type at least).
-const shortestDUID, longestDUID = 3, 130
+// Limits of a DUID, in bytes (RFC 8415 section 11.1): two bytes of type, and 1 to 128 more.
+const minDUID, maxDUID = 3, 130
 
-// KeptDUID gives a DUID (RFC 8415 section 11) as it is kept and shown, 000100012A: it may be written in either case, in groups of whole
-// bytes with colons, hyphens or blanks between. Of a group that is one byte a leading 0 may be left out, as dhcpd and Kea have it.
+// KeptDUID returns a DUID (RFC 8415 section 11) in its stored form, such as 000100012A. The text can be in either case, in groups of whole
+// bytes separated by colons, hyphens or spaces. In groups of one byte, a leading 0 can be omitted, as in dhcpd and Kea.
 func KeptDUID(text string) (string, error) {
 	var digits strings.Builder
 	for group := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(":- ", r) }) {
@@ -48,13 +48,13 @@ func KeptDUID(text string) (string, error) {
 		digits.WriteString(group)
 	}
 	data, err := hex.DecodeString(digits.String())
-	if err != nil || len(data) < shortestDUID || len(data) > longestDUID {
-		return "", fmt.Errorf("%q is no DUID: %d to %d bytes in hexadecimal (RFC 8415 section 11)", text, shortestDUID, longestDUID)
+	if err != nil || len(data) < minDUID || len(data) > maxDUID {
+		return "", fmt.Errorf("%q is no DUID: %d to %d bytes in hexadecimal (RFC 8415 section 11)", text, minDUID, maxDUID)
 	}
 	return strings.ToUpper(digits.String()), nil
 }
 
-// FormatHardware is how hardware addresses are kept and shown: 00-00-5E-00-53-01.
+// FormatHardware returns the stored form of a hardware address: 00-00-5E-00-53-01.
 func FormatHardware(mac net.HardwareAddr) string {
 	return strings.ToUpper(strings.ReplaceAll(mac.String(), ":", "-"))
 }

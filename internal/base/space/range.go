@@ -1,5 +1,5 @@
-// Package space is arithmetic on address space: ranges, what fits where, what meets what. It is
-// pure: it knows neither rows nor requests, and anyone may use it.
+// Package space is arithmetic on address space: ranges, sets, and free space. It has no side effects, and depends neither on the database
+// nor on requests.
 package space
 
 import (
@@ -14,18 +14,18 @@ import (
 	"go4.org/netipx"
 )
 
-// ErrTaken is space that is wanted and is not free.
+// ErrTaken reports that the requested space is not free.
 var ErrTaken = errors.New("the space is not free")
 
 // Range is a closed interval of addresses of one family.
 type Range struct{ Low, High netip.Addr }
 
-// IsValid reports whether the range holds at least one address and is of one family.
+// IsValid reports whether the range has at least one address and is of one family.
 func (r Range) IsValid() bool {
 	return r.Low.IsValid() && r.High.IsValid() && r.Low.Is4() == r.High.Is4() && !r.High.Less(r.Low)
 }
 
-// Prefix gives the range as a CIDR prefix, if it is one.
+// Prefix returns the range as a CIDR prefix, and whether it is one.
 func (r Range) Prefix() (netip.Prefix, bool) {
 	if !r.IsValid() {
 		return netip.Prefix{}, false
@@ -33,7 +33,7 @@ func (r Range) Prefix() (netip.Prefix, bool) {
 	return netipx.IPRangeFrom(r.Low, r.High).Prefix()
 }
 
-// String gives CIDR notation where the range is a prefix, low-high elsewhere.
+// String returns CIDR notation if the range is a prefix, otherwise low-high.
 func (r Range) String() string {
 	if p, ok := r.Prefix(); ok {
 		return p.String()
@@ -44,15 +44,15 @@ func (r Range) String() string {
 	return r.Low.String() + "-" + r.High.String()
 }
 
-// Contains reports whether other lies within r.
+// Contains reports whether r contains the range other.
 func (r Range) Contains(other Range) bool {
 	return r.Low.Is4() == other.Low.Is4() && !other.Low.Less(r.Low) && !r.High.Less(other.High)
 }
 
-// Has reports whether the address lies within r.
+// Has reports whether r contains the address.
 func (r Range) Has(a netip.Addr) bool { return r.Contains(Range{a, a}) }
 
-// Size is the number of addresses in the range.
+// Size returns the number of addresses.
 func (r Range) Size() *big.Int {
 	if r.Low.Is4() && r.High.Is4() {
 		low, high := r.Low.As4(), r.High.As4()
@@ -62,14 +62,14 @@ func (r Range) Size() *big.Int {
 	return high.Sub(high, low).Add(high, big.NewInt(1))
 }
 
-// FromPrefix is the range of a prefix.
+// FromPrefix returns the range of a prefix.
 func FromPrefix(p netip.Prefix) Range {
 	r := netipx.RangeOfPrefix(p)
 	return Range{r.From(), r.To()}
 }
 
-// Parse reads a range as engineers write one: 10.0.0.0/8, 10.0.0.0/255.0.0.0, 10.0.0.0-10.0.0.99,
-// 2001:db8::/32. Spaces around the parts are allowed; bits set behind the prefix length are not.
+// Parse parses a range: 10.0.0.0/8, 10.0.0.0/255.0.0.0, 10.0.0.0-10.0.0.99, or 2001:db8::/32. Spaces around the parts are allowed. Host
+// bits must be 0.
 func Parse(text string) (Range, error) {
 	text = strings.TrimSpace(text)
 	if low, high, ok := strings.Cut(text, "-"); ok {
@@ -108,7 +108,7 @@ func Parse(text string) (Range, error) {
 	return FromPrefix(p), nil
 }
 
-// ParseSize reads a size alone, /24, for the given family.
+// ParseSize parses a size such as /24 for the given family. ok is false if the text does not start with a slash.
 func ParseSize(text string, v4 bool) (bits int, ok bool, err error) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "/")
 	if !ok {
@@ -133,7 +133,7 @@ func parseAddr(text string) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-// parseLength reads a prefix length or, for IPv4, a netmask.
+// parseLength parses a prefix length or, for IPv4, a netmask.
 func parseLength(text string, addr netip.Addr) (int, error) {
 	text = strings.TrimSpace(text)
 	if addr.Is4() && strings.Contains(text, ".") {
@@ -163,10 +163,10 @@ func parseLength(text string, addr netip.Addr) (int, error) {
 	return bits, nil
 }
 
-// ErrNoFit is no room for what was asked.
+// ErrNoFit reports that there is not enough free space.
 var ErrNoFit = errors.New("no room")
 
-// FirstFit gives the first prefix of that length that lies within free.
+// FirstFit returns the first prefix of the given length in free.
 func FirstFit(free Range, bits int) (Range, error) {
 	if bits < 0 || bits > free.Low.BitLen() {
 		return Range{}, ErrNoFit
@@ -185,9 +185,9 @@ func FirstFit(free Range, bits int) (Range, error) {
 	return candidate, nil
 }
 
-// Hosts gives the part of a network that its hosts can use: without the network and broadcast
-// address in an IPv4 network of /30 or larger (RFC 1122 section 3.2.1.3; RFC 3021 for /31), all of
-// an IPv6 network but the subnet-router anycast address (RFC 4291 section 2.6.1; RFC 6164 for /127).
+// Hosts returns the addresses of a network that hosts can use. For IPv4 networks of /30 or larger these are all except the network and
+// broadcast addresses (RFC 1122 section 3.2.1.3; RFC 3021 for /31). For IPv6 these are all except the subnet-router anycast address (RFC
+// 4291 section 2.6.1; RFC 6164 for /127).
 func Hosts(r Range) Range {
 	p, ok := r.Prefix()
 	if !ok {
@@ -202,7 +202,7 @@ func Hosts(r Range) Range {
 	return r
 }
 
-// Intersect gives what both ranges have; ok is false where that is nothing.
+// Intersect returns the addresses in both ranges; ok is false if there are none.
 func (r Range) Intersect(other Range) (both Range, ok bool) {
 	if !r.IsValid() || !other.IsValid() || r.Low.Is4() != other.Low.Is4() || r.High.Less(other.Low) || other.High.Less(r.Low) {
 		return Range{}, false
@@ -217,7 +217,7 @@ func (r Range) Intersect(other Range) (both Range, ok bool) {
 	return both, true
 }
 
-// Without gives what is left of r without other: none, one or two ranges, in order.
+// Without returns the addresses of r that are not in other: none, one or two ranges, in order.
 func (r Range) Without(other Range) []Range {
 	if !r.IsValid() {
 		return nil
@@ -236,12 +236,10 @@ func (r Range) Without(other Range) []Range {
 	return left
 }
 
-// At gives a range of the same size that begins at another address of the family; ok is false where
-// that would pass its end.
+// At returns a range of the same size that starts at another address of the family. ok is false if it would exceed the address space.
 func (r Range) At(low netip.Addr) (moved Range, ok bool) { return r.Shift(r.Low, low) }
 
-// Shift moves the range by as much as from is away from to; ok is false where that would pass an end of
-// the family's addresses.
+// Shift moves the range by the distance from from to to. ok is false if it would leave the address space.
 func (r Range) Shift(from, to netip.Addr) (moved Range, ok bool) {
 	by := new(big.Int).Sub(number(to), number(from))
 	low, okLow := address(new(big.Int).Add(number(r.Low), by), r.Low.Is4())

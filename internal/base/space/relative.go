@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Relative is a range by its place in a network: so many addresses behind the network's first one, or before
-// its end, or so many percent of its hosts.
+// Relative is a range by its position in a network. It starts at an offset from the network's first address or end, and its size is a
+// number of addresses or a percentage of the hosts.
 type Relative struct {
-	// Offset is counted from the network's first address; below 0, from behind its last one: -1 is the last.
+	// Offset is relative to the first address. A negative offset is relative to the end: -1 is the last address.
 	Offset  int64
-	Size    uint64 // in addresses, or in percent
+	Size    uint64 // number of addresses, or percentage
 	Percent bool
 }
 
-// ParseRelative reads a range by its place: "10,20" are twenty addresses from the tenth behind the
-// first on, "10,50%" as many as half of the network's hosts, "-40,30" thirty from the fortieth before the end on.
+// ParseRelative parses a relative range. "10,20" has twenty addresses and starts ten after the first address. "10,50%" has half of the
+// network's hosts. "-40,30" has thirty addresses and starts at the fortieth from the end.
 func ParseRelative(text string) (r Relative, err error) {
 	offset, size, ok := strings.Cut(text, ",")
 	if !ok {
@@ -34,7 +34,7 @@ func ParseRelative(text string) (r Relative, err error) {
 	return r, nil
 }
 
-// In gives the range in a network. It must lie within the network's hosts.
+// In returns the range in a network. It must be within the network's hosts.
 func (r Relative) In(network Range) (Range, error) {
 	hosts := Hosts(network)
 	size := new(big.Int).SetUint64(r.Size)
@@ -60,5 +60,5 @@ func (r Relative) In(network Range) (Range, error) {
 	return Range{low, high}, nil
 }
 
-// Dashed gives low-high, also where the range is a prefix.
+// Dashed returns low-high, also if the range is a prefix.
 func (r Range) Dashed() string { return r.Low.String() + "-" + r.High.String() }

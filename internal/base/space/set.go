@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// Set is a set of addresses of one family: ranges in order that do not touch one another. The zero Set
-// is empty.
+// Set is a set of addresses of one family: sorted ranges that neither overlap nor touch. The zero Set is empty.
 type Set []Range
 
-// Union gives what is in either set.
+// Union returns the addresses in either set.
 func (s Set) Union(other Set) (all Set) {
 	both := slices.Concat(s, other)
 	slices.SortFunc(both, func(a, b Range) int { return a.Low.Compare(b.Low) })
@@ -29,7 +28,7 @@ func (s Set) Union(other Set) (all Set) {
 	return all
 }
 
-// Intersect gives what is in both sets.
+// Intersect returns the addresses in both sets.
 func (s Set) Intersect(other Set) (both Set) {
 	for i, j := 0, 0; i < len(s) && j < len(other); {
 		if part, ok := s[i].Intersect(other[j]); ok {
@@ -44,7 +43,7 @@ func (s Set) Intersect(other Set) (both Set) {
 	return both
 }
 
-// Complement gives what is in whole and not in the set.
+// Complement returns the addresses of whole that are not in the set.
 func (s Set) Complement(whole Range) Set {
 	left := Set{whole}
 	for _, r := range s {
@@ -56,7 +55,7 @@ func (s Set) Complement(whole Range) Set {
 	return left
 }
 
-// Nth gives the address n behind the first of the range, which must have so many.
+// Nth returns the address at offset n from the first one. The range must have more than n addresses.
 func (r Range) Nth(n *big.Int) netip.Addr {
 	a, _ := address(new(big.Int).Add(number(r.Low), n), r.Low.Is4())
 	return a

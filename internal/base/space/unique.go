@@ -1,20 +1,19 @@
 package space
 
 import (
-	"crypto/sha1" //nolint:gosec // RFC 4193 asks for it, and nothing is kept secret by it
+	"crypto/sha1" //nolint:gosec // RFC 4193 requires it; it protects no secret
 	"encoding/binary"
 	"net"
 	"net/netip"
 	"time"
 )
 
-// UniqueLocal makes a /48 of unique local IPv6 space from a hardware address of 6 or 8 bytes and the time,
-// as RFC 4193 section 3.2.2 says: its global id is the last 40 bits of the SHA-1 digest of the time in
-// NTP's form and the EUI-64.
+// UniqueLocal returns a /48 of unique local IPv6 space for a hardware address of 6 or 8 bytes and a time (RFC 4193 section 3.2.2). The
+// global ID is the last 40 bits of the SHA-1 digest of the time in NTP format and the EUI-64.
 func UniqueLocal(hardware net.HardwareAddr, at time.Time) netip.Prefix {
 	var seed [16]byte
 	const sinceNTP = 2208988800                                                              // seconds from 1900 to 1970
-	binary.BigEndian.PutUint32(seed[:4], uint32(at.Unix()+sinceNTP))                         //nolint:gosec // NTP's seconds go round
+	binary.BigEndian.PutUint32(seed[:4], uint32(at.Unix()+sinceNTP))                         //nolint:gosec // NTP seconds wrap around
 	binary.BigEndian.PutUint32(seed[4:8], uint32(uint64(at.Nanosecond())<<32/1_000_000_000)) //nolint:gosec // a fraction of 2^32
 	copy(seed[8:], eui64(hardware))
 	digest := sha1.Sum(seed[:]) //nolint:gosec // as above
@@ -23,7 +22,7 @@ func UniqueLocal(hardware net.HardwareAddr, at time.Time) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), 48)
 }
 
-// eui64 is the modified EUI-64 of a hardware address (RFC 4291 appendix A).
+// eui64 returns the modified EUI-64 of a hardware address (RFC 4291 appendix A).
 func eui64(hardware net.HardwareAddr) []byte {
 	b := make([]byte, 8)
 	if len(hardware) == 8 {

@@ -1,6 +1,5 @@
-// Package authn asks others who somebody is: directories (LDAP), RADIUS servers, those that issue tokens (OAuth 2.0, OpenID Connect), SAML
-// identity providers, and those that issue certificates.
-// What somebody may do is access's affair.
+// Package authn verifies users with external systems: LDAP directories, Kerberos, RADIUS and TACACS+ servers, OAuth 2.0 and OpenID Connect
+// servers, SAML identity providers, and certificate authorities. Package authz decides what users may do.
 package authn
 
 import (
@@ -15,62 +14,62 @@ import (
 	"time"
 )
 
-// Identity is who somebody is, as others know them.
+// Identity is a user as an external system describes it.
 type Identity struct {
-	// Name is their name here, Email their mail address; empty where it is not known.
+	// Name is the user name, Email the mail address; empty if unknown.
 	Name, Email string
-	// Groups are what they are in, as it is called there: distinguished names of a directory, names in a token.
+	// Groups are the user's groups as the external system names them: distinguished names of a directory, or names in a token.
 	Groups []string
 }
 
-// Results of asking.
+// Errors of a verification.
 var (
-	// ErrWrong says that the name, the password or the token is wrong.
+	// ErrWrong means that the name, the password or the token is wrong.
 	ErrWrong = errors.New("the name, the password or the token is wrong")
-	// ErrAway says that whoever knows could not be asked; what is around it says why.
-	ErrAway = errors.New("who knows the user cannot be asked")
+	// ErrUnavailable means that the external system could not be asked. The wrapping error contains the reason.
+	ErrUnavailable = errors.New("who knows the user cannot be asked")
 )
 
-// away words why nobody could be asked.
-func away(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrAway, shortened{fmt.Errorf(format, args...)})
+// unavailable returns ErrUnavailable with the reason.
+func unavailable(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrUnavailable, shortened{fmt.Errorf(format, args...)})
 }
 
-// shortened is an error whose text is cut to maxTold bytes, because it may contain the answer of another server.
+// shortened is an error whose text is cut to maxErrorText bytes, because it may contain the answer of another server.
 type shortened struct{ error }
 
-// maxTold is how much that is, in bytes.
-const maxTold = 400
+// maxErrorText is the maximum length of an error text, in bytes.
+const maxErrorText = 400
 
-// Error tells the beginning.
+// Error returns the beginning of the text.
 func (e shortened) Error() string {
 	text := e.error.Error()
-	if len(text) > maxTold {
-		text = strings.ToValidUTF8(text[:maxTold], "") + "…"
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
 	return text
 }
 
-// Unwrap gives the whole error.
+// Unwrap returns the complete error.
 func (e shortened) Unwrap() error { return e.error }
 
 // Unusable is an authenticator whose settings cannot be used.
 type Unusable struct{ Reason error }
 
-// Check returns ErrAway with the reason.
+// Check returns ErrUnavailable with the reason.
 func (u Unusable) Check(context.Context, string, string) (Identity, error) {
-	return Identity{}, away("%w", u.Reason)
+	return Identity{}, unavailable("%w", u.Reason)
 }
 
-// AskTime is how long one question may take.
+// AskTime is the maximum duration of one request to an external system.
 const AskTime = 10 * time.Second
 
-// asking bounds a question.
-func asking(ctx context.Context) (context.Context, context.CancelFunc) {
+// withAskTime returns a context that ends after AskTime.
+func withAskTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, AskTime)
 }
 
-// ParseCertificates reads certificates: in PEM, or one in base64 without lines around it, as the published API has them.
+// ParseCertificates parses certificates in PEM, or one certificate in plain base64, as the published API has them.
 func ParseCertificates(text string) (certificates []*x509.Certificate, err error) {
 	rest := []byte(text)
 	for {
@@ -98,9 +97,9 @@ func ParseCertificates(text string) (certificates []*x509.Certificate, err error
 	return []*x509.Certificate{c}, nil
 }
 
-// trusting gives how a host is spoken to by TLS: its certificate must be issued by one of those in a text, or, where that is empty, by one
-// that the machine trusts.
-func trusting(host, certificates string) (*tls.Config, error) {
+// tlsConfig returns the TLS settings for a host. Its certificate must be issued by one of the given certificates; without any, by one that
+// the system trusts.
+func tlsConfig(host, certificates string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
 	if certificates == "" {
 		return config, nil

@@ -14,26 +14,26 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// Certificates knows people by the certificates that their browsers show.
+// Certificates verifies users by the client certificates of their browsers.
 type Certificates struct {
-	// Issuers are the certificates that theirs must be issued by, all of the chain.
+	// Issuers are the CA certificates of the chain, roots and intermediates.
 	Issuers []*x509.Certificate
-	// Responders are where it is asked whether a certificate is still good (RFC 6960), one behind the other.
+	// Responders are the OCSP responders (RFC 6960), asked in this order.
 	Responders []string
 	Now        func() time.Time
 }
 
-// responderSkew is how far a responder's clock may be off, maxResponse how much an answer may have, in bytes.
-// newAnswer is how old an answer may be that does not say until when it is good.
+// responderSkew is how much the clock of a responder may differ. maxAnswerAge is the maximum age of an answer without a next update.
+// maxResponse is the maximum size of an answer, in bytes.
 const (
 	responderSkew = 5 * time.Minute
-	newAnswer     = time.Hour
+	maxAnswerAge  = time.Hour
 	maxResponse   = 64 << 10
 )
 
-// Verify gives whose certificate a browser has shown, the first of a chain: by its common name. ErrWrong says that it is none of the
-// issuers', not for people (extended key usage client authentication), not good at this time, or revoked; ErrAway that no responder
-// could be asked.
+// Verify returns the user of the first certificate of a chain, by its common name. It returns ErrWrong if the certificate has another
+// issuer, lacks the extended key usage client authentication, is outside of its validity, or is revoked. It returns ErrUnavailable if no
+// responder answers.
 func (c *Certificates) Verify(ctx context.Context, chain []*x509.Certificate) (id Identity, err error) {
 	if len(chain) == 0 {
 		return id, fmt.Errorf("%w: the browser has shown no certificate", ErrWrong)
@@ -57,19 +57,19 @@ func (c *Certificates) Verify(ctx context.Context, chain []*x509.Certificate) (i
 	if leaf.Subject.CommonName == "" {
 		return id, fmt.Errorf("%w: the certificate has no common name", ErrWrong)
 	}
-	if err := c.stillGood(ctx, leaf, chains[0][1]); err != nil {
+	if err := c.checkRevocation(ctx, leaf, chains[0][1]); err != nil {
 		return id, err
 	}
 	return Identity{Name: leaf.Subject.CommonName}, nil
 }
 
-// stillGood asks whether a certificate is still good.
-func (c *Certificates) stillGood(ctx context.Context, leaf, issuer *x509.Certificate) error {
+// checkRevocation asks the responders whether a certificate is revoked.
+func (c *Certificates) checkRevocation(ctx context.Context, leaf, issuer *x509.Certificate) error {
 	asked, err := ocsp.CreateRequest(leaf, issuer, nil)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := asking(ctx)
+	ctx, cancel := withAskTime(ctx)
 	defer cancel()
 	var faults []error
 	for _, at := range c.Responders {
@@ -81,7 +81,7 @@ func (c *Certificates) stillGood(ctx context.Context, leaf, issuer *x509.Certifi
 				switch {
 				case !mayAnswer(said.Certificate, issuer, now):
 					err = errors.New("its answer is signed by somebody who may not answer")
-				case said.NextUpdate.IsZero() && said.ThisUpdate.Before(now.Add(-newAnswer)):
+				case said.NextUpdate.IsZero() && said.ThisUpdate.Before(now.Add(-maxAnswerAge)):
 					err = errors.New("its answer is old")
 				case said.ThisUpdate.After(now.Add(responderSkew)) ||
 					!said.NextUpdate.IsZero() && said.NextUpdate.Before(now.Add(-responderSkew)):
@@ -95,11 +95,11 @@ func (c *Certificates) stillGood(ctx context.Context, leaf, issuer *x509.Certifi
 		}
 		faults = append(faults, fmt.Errorf("asking %s: %w", at, err))
 	}
-	return away("whether a certificate is still good: %w", errors.Join(faults...))
+	return unavailable("whether a certificate is still good: %w", errors.Join(faults...))
 }
 
-// mayAnswer reports whether an answer may be signed by the certificate that came with it; nil says that the issuer itself has signed it.
-// The library has looked that the issuer has issued that one: so it has those of all people (RFC 6960 section 4.2.2.2).
+// mayAnswer reports whether an OCSP answer may be signed by the certificate in it; nil means that the issuer signed it. The library
+// verifies only that the issuer issued the signer's certificate. That is true for client certificates as well (RFC 6960 section 4.2.2.2).
 func mayAnswer(signer, issuer *x509.Certificate, now time.Time) bool {
 	if signer == nil || bytes.Equal(signer.Raw, issuer.Raw) {
 		return true
@@ -107,14 +107,14 @@ func mayAnswer(signer, issuer *x509.Certificate, now time.Time) bool {
 	return slices.Contains(signer.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning) && !now.Before(signer.NotBefore) && !now.After(signer.NotAfter)
 }
 
-// ask sends a question to a responder.
+// ask sends a request to a responder.
 func ask(ctx context.Context, at string, question []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(question))
 	if err != nil {
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/ocsp-request")
-	rs, err := guarded(&http.Transport{DisableKeepAlives: true}).Do(r)
+	rs, err := newHTTPClient(&http.Transport{DisableKeepAlives: true}).Do(r)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// What says that a certificate is still good is signed by its issuer, or by whom the issuer has made its responder, and is of this time.
-func TestWhoMaySayThatACertificateIsGood(t *testing.T) {
+// An OCSP answer must be signed by the issuer or by a responder that the issuer has authorized, and must be current.
+func TestOCSPSigners(t *testing.T) {
 	now := time.Now()
 	issuer, issuerKey := authntest.Issue(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "people"},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
@@ -60,7 +60,7 @@ func TestWhoMaySayThatACertificateIsGood(t *testing.T) {
 		}))
 		known := Certificates{Issuers: []*x509.Certificate{issuer}, Responders: []string{s.URL}, Now: time.Now}
 		id, err := known.Verify(t.Context(), []*x509.Certificate{ada})
-		if good := err == nil && id.Name == "ada"; good != c.good || !c.good && !errors.Is(err, ErrAway) {
+		if good := err == nil && id.Name == "ada"; good != c.good || !c.good && !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: %q (%v)", name, id.Name, err)
 		}
 		s.Close()

@@ -14,21 +14,22 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Flow is one person's way to a provider and back: the authorization code flow (OpenID Connect Core section 3.1) with a proof key (RFC
-// 7636). The browser keeps it meanwhile.
+// Flow is the state of one sign-in at a provider: the authorization code flow (OpenID Connect Core section 3.1) with PKCE (RFC 7636). It is
+// kept in the browser.
 type Flow struct {
-	// State comes back with the code, Nonce in the token; Verifier proves that who redeems the code is who asked for it.
+	// State is returned with the code, Nonce in the token. Verifier proves that the code is redeemed by the client that requested it.
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// People reports whether people can be sent there: the issuer says where to, and knows the manager by a name.
+// People reports whether browsers can sign in at the issuer: issuer and client ID are set.
 func (t *Tokens) People() bool { return t.Issuer != "" && t.ClientID != "" }
 
-// Begin gives where a person is sent, to come back to an address with what Redeem takes. ErrAway says that the issuer does not answer.
+// Begin returns the URL of the sign-in page of the issuer. back is the redirect URL, whose parameters Redeem takes. It returns
+// ErrUnavailable if the issuer does not answer.
 func (t *Tokens) Begin(ctx context.Context, f Flow, back string) (to string, err error) {
-	_, end, provider, err := t.discovered(ctx)
+	_, end, provider, err := t.discover(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -36,8 +37,8 @@ func (t *Tokens) Begin(ctx context.Context, f Flow, back string) (to string, err
 	return t.config(provider, back).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), nil
 }
 
-// Redeem gives who came back, with these parameters, from where Begin sent them. ErrWrong says that it is nobody who was sent, or whom the
-// issuer does not let in; ErrAway that the issuer does not answer.
+// Redeem exchanges the code in the parameters came of a returning browser for the user. It returns ErrWrong if the sign-in was not started
+// with this Flow or the issuer refuses it, and ErrUnavailable if the issuer does not answer.
 func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Values) (id Identity, err error) {
 	if subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(f.State)) != 1 || f.State == "" {
 		return id, fmt.Errorf("%w: nobody was sent there with that state", ErrWrong)
@@ -45,17 +46,17 @@ func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Value
 	if came.Get("code") == "" {
 		return id, fmt.Errorf("%w: %s", ErrWrong, came.Get("error"))
 	}
-	ctx, end, provider, err := t.discovered(ctx)
+	ctx, end, provider, err := t.discover(ctx)
 	if err != nil {
 		return id, err
 	}
 	defer end()
-	// The issuer says who it is, where it has said that it does, so that no other one's code is taken to it (RFC 9207).
+	// RFC 9207: the response must name the issuer if the issuer announces that. Otherwise a code of another issuer could be sent to it.
 	var says struct {
 		Issuer bool `json:"authorization_response_iss_parameter_supported"`
 	}
 	if err := provider.Claims(&says); err != nil {
-		return id, away("%w", err)
+		return id, unavailable("%w", err)
 	}
 	if (says.Issuer || came.Has("iss")) && came.Get("iss") != t.Issuer {
 		return id, fmt.Errorf("%w: another issuer answers", ErrWrong)
@@ -66,7 +67,7 @@ func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Value
 	case errors.As(err, &refused):
 		return id, fmt.Errorf("%w: %w", ErrWrong, err)
 	case err != nil:
-		return id, away("redeeming a code: %w", err)
+		return id, unavailable("redeeming a code: %w", err)
 	}
 	text, _ := token.Extra("id_token").(string)
 	keys, err := t.keySet(ctx)
@@ -81,17 +82,17 @@ func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Value
 	if err := known.Claims(&claims); err != nil {
 		return id, fmt.Errorf("%w: %w", ErrWrong, err)
 	}
-	if claims[t.GroupClaim] == nil && provider.UserInfoEndpoint() != "" { // many providers say groups there alone
+	if claims[t.GroupClaim] == nil && provider.UserInfoEndpoint() != "" { // many providers return groups only there
 		user, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
-			return id, away("asking who somebody is: %w", err)
+			return id, unavailable("asking who somebody is: %w", err)
 		}
 		if user.Subject != known.Subject { // OpenID Connect Core section 5.3.2
 			return id, fmt.Errorf("%w: the issuer speaks of somebody else", ErrWrong)
 		}
 		var more map[string]json.RawMessage
 		if err := user.Claims(&more); err != nil {
-			return id, away("%w", err)
+			return id, unavailable("%w", err)
 		}
 		for name, value := range more {
 			if claims[name] == nil {
@@ -105,36 +106,36 @@ func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Value
 	return id, nil
 }
 
-// rediscovered is how long what an issuer says of itself is good.
-const rediscovered = 10 * time.Minute
+// discoveryLife is the lifetime of the cached discovery document.
+const discoveryLife = 10 * time.Minute
 
-// discovered gives what the issuer says of itself, and the context to ask it with until end is called.
-func (t *Tokens) discovered(ctx context.Context) (_ context.Context, end context.CancelFunc, provider *oidc.Provider, err error) {
+// discover returns the discovery document of the issuer, and the context for requests to it until end is called.
+func (t *Tokens) discover(ctx context.Context) (_ context.Context, end context.CancelFunc, provider *oidc.Provider, err error) {
 	if t.once.Do(t.prepare); t.failed != nil {
-		return nil, nil, nil, away("%w", t.failed)
+		return nil, nil, nil, unavailable("%w", t.failed)
 	}
-	ctx, end = asking(ctx)
+	ctx, end = withAskTime(ctx)
 	ctx = oidc.ClientContext(ctx, t.client)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.provider != nil && t.Now().Sub(t.asked) < rediscovered {
+	if t.provider != nil && t.Now().Sub(t.asked) < discoveryLife {
 		return ctx, end, t.provider, nil
 	}
 	if provider, err = oidc.NewProvider(ctx, t.Issuer); err != nil {
 		end()
-		return nil, nil, nil, away("asking %s who it is: %w", t.Issuer, err)
+		return nil, nil, nil, unavailable("asking %s who it is: %w", t.Issuer, err)
 	}
 	for _, u := range []string{provider.Endpoint().AuthURL, provider.Endpoint().TokenURL, provider.UserInfoEndpoint()} {
-		if u != "" && !strings.HasPrefix(u, "https://") { // passwords and tokens travel there
+		if u != "" && !strings.HasPrefix(u, "https://") { // passwords and tokens are sent there
 			end()
-			return nil, nil, nil, away("%s names %q, which is not https", t.Issuer, u)
+			return nil, nil, nil, unavailable("%s names %q, which is not https", t.Issuer, u)
 		}
 	}
 	t.provider, t.asked = provider, t.Now()
 	return ctx, end, provider, nil
 }
 
-// config is what the manager is to the issuer.
+// config returns the client settings for the issuer.
 func (t *Tokens) config(provider *oidc.Provider, back string) *oauth2.Config {
 	c := &oauth2.Config{ClientID: t.ClientID, ClientSecret: t.ClientSecret, Endpoint: provider.Endpoint(), RedirectURL: back,
 		Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// A realm of Kerberos says whether a password is right, and is believed where it knows the key of the keytab.
+// A Kerberos realm verifies passwords, and is trusted only if it knows the key of the keytab.
 func TestKerberos(t *testing.T) {
 	realm := authntest.Kerberos(t, "carols password")
 	keys, err := ParseKeytab(realm.Keytab)
@@ -31,27 +31,27 @@ func TestKerberos(t *testing.T) {
 			t.Errorf("%q with %q: %v", pair[0], pair[1], err)
 		}
 	}
-	// A center that does not know the service's key is somebody else's.
+	// A center that does not know the service's key may be an impostor.
 	if k.Keytab, err = ParseKeytab(realm.Stale); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrAway) {
+	if _, err := k.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("with another key: %v", err)
 	}
 	silent, came := counted(t)
 	k.Host = silent.String()
 	ctx, end := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer end()
-	if _, err := k.Check(ctx, "carol", "carols password"); !errors.Is(err, ErrAway) || came.Load() == 0 {
+	if _, err := k.Check(ctx, "carol", "carols password"); !errors.Is(err, ErrUnavailable) || came.Load() == 0 {
 		t.Errorf("a center that answers nothing: %v, %d connections", err, came.Load())
 	}
 	k.Host = "127.0.0.1:1"
-	if _, err := k.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrAway) {
+	if _, err := k.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("where nobody listens: %v", err)
 	}
 	whole, _ := base64.StdEncoding.DecodeString(realm.Keytab)
 	for cut := range len(whole) {
-		_, _ = ParseKeytab(base64.StdEncoding.EncodeToString(whole[:cut])) // refuses, or reads what is whole; does not panic
+		_, _ = ParseKeytab(base64.StdEncoding.EncodeToString(whole[:cut])) // returns an error, or reads the complete entries; does not panic
 	}
 	for _, text := range []string{"", "!", "AAAA", base64.StdEncoding.EncodeToString(whole[:2])} {
 		if _, err := ParseKeytab(text); err == nil {
@@ -60,7 +60,7 @@ func TestKerberos(t *testing.T) {
 	}
 }
 
-// A center whose answer states a length that no answer has is away, and nothing of that length is allocated.
+// An answer that announces an impossible length returns ErrUnavailable, and nothing of that length is allocated.
 func TestLongKerberosAnswers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,7 +83,7 @@ func TestLongKerberosAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := Kerberos{Host: l.Addr().String(), Realm: "EXAMPLE.NET", Keytab: keys}
-	if _, err := k.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), "more than 131072") {
+	if _, err := k.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "more than 131072") {
 		t.Errorf("an answer of 1 GiB: %v", err)
 	}
 }

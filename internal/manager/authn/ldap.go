@@ -20,33 +20,35 @@ import (
 
 // LDAP is a directory (RFC 4511), OpenLDAP or Active Directory.
 type LDAP struct {
-	// Host and Port are where it is. TLS says that it speaks TLS from the beginning, StartTLS that it is asked to (RFC 4511 section 4.14).
+	// Host and Port are the address of the directory. TLS uses TLS from the start, StartTLS upgrades the connection (RFC 4511 section
+	// 4.14).
 	Host          string
 	Port          int64
 	TLS, StartTLS bool
-	// Certificates are those that its own must be issued by, in PEM; empty: those that the machine trusts.
+	// Certificates are the CA certificates for the directory's certificate, in PEM; empty means those that the system trusts.
 	Certificates string
-	// BindDN and BindPassword are who searches, Base where.
+	// BindDN and BindPassword are the credentials for searches, Base is the search base.
 	BindDN, BindPassword, Base string
-	// What users and groups are, and the attributes with a user's name, mail address and groups.
+	// The object classes of users and groups, and the attributes with a user's name, mail address and groups.
 	UserClass, GroupClass, NameAttribute, EmailAttribute, GroupsAttribute string
-	// Aliases says when aliases are followed: NEVER, SEARCHING, FINDING or ALWAYS (RFC 4511 section 4.5.1.3).
+	// Aliases sets when aliases are dereferenced: NEVER, SEARCHING, FINDING or ALWAYS (RFC 4511 section 4.5.1.3).
 	Aliases string
-	// RefuseReferrals makes a search fail that is answered by a referral. FollowReferrals goes on at those that name Host, whatever the port,
-	// by the same certificates and as encrypted as here; others are passed over, as all are without it.
+	// RefuseReferrals fails a search that is answered with a referral. FollowReferrals follows referrals to the same Host, at any port,
+	// with the same certificates and encryption. All other referrals are ignored.
 	RefuseReferrals, FollowReferrals bool
 }
 
-// aliases are the ways to follow aliases.
+// aliases maps the settings to those of the library.
 var aliases = map[string]int{"NEVER": ldap.NeverDerefAliases, "SEARCHING": ldap.DerefInSearching, "FINDING": ldap.DerefFindingBaseObj,
 	"ALWAYS": ldap.DerefAlways}
 
-// Check asks whether a name and a password are right, and who that is. ErrWrong says that they are not, ErrAway that nobody could be asked.
+// Check verifies a name and a password and returns the user. It returns ErrWrong if they are wrong, and ErrUnavailable if the directory
+// cannot be asked.
 func (l LDAP) Check(ctx context.Context, name, password string) (id Identity, err error) {
-	if password == "" { // which a directory takes for somebody who does not say who it is (RFC 4513 section 5.1.2)
+	if password == "" { // a bind without a password is anonymous (RFC 4513 section 5.1.2)
 		return id, ErrWrong
 	}
-	ctx, end := asking(ctx)
+	ctx, end := withAskTime(ctx)
 	defer end()
 	c, err := l.connect(ctx)
 	if err != nil {
@@ -58,7 +60,7 @@ func (l LDAP) Check(ctx context.Context, name, password string) (id Identity, er
 		return id, err
 	}
 	there := c
-	if at != l { // behind a referral
+	if at != l { // found by a referral
 		if there, err = at.connect(ctx); err != nil {
 			return id, err
 		}
@@ -69,7 +71,7 @@ func (l LDAP) Check(ctx context.Context, name, password string) (id Identity, er
 		ldap.LDAPResultUnwillingToPerform, ldap.LDAPResultConstraintViolation, ldap.LDAPResultInsufficientAccessRights):
 		return id, ErrWrong
 	case err != nil:
-		return id, away("signing in as %s: %w", user.DN, err)
+		return id, unavailable("signing in as %s: %w", user.DN, err)
 	}
 	if err := l.bindSearcher(c); err != nil {
 		return id, err
@@ -81,12 +83,12 @@ func (l LDAP) Check(ctx context.Context, name, password string) (id Identity, er
 	return id, nil
 }
 
-// HasGroup asks whether the directory has a group of a distinguished name.
+// HasGroup reports whether the directory has a group with a distinguished name.
 func (l LDAP) HasGroup(ctx context.Context, dn string) (there bool, err error) {
 	if _, err := ldap.ParseDN(dn); err != nil {
 		return false, nil
 	}
-	ctx, end := asking(ctx)
+	ctx, end := withAskTime(ctx)
 	defer end()
 	c, err := l.connect(ctx)
 	if err != nil {
@@ -101,19 +103,19 @@ func (l LDAP) HasGroup(ctx context.Context, dn string) (there bool, err error) {
 	case err == nil || ldap.IsErrorAnyOf(err, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInvalidDNSyntax, ldap.LDAPResultReferral):
 		return l.referredGroup(ctx, c, dn)
 	}
-	return false, away("looking for a group: %w", err)
+	return false, unavailable("looking for a group: %w", err)
 }
 
-// referredGroup reports whether a group is behind a referral that is followed.
+// referredGroup reports whether a followed referral has the group.
 func (l LDAP) referredGroup(ctx context.Context, c *ldap.Conn, dn string) (bool, error) {
 	if !l.FollowReferrals {
 		return false, nil
 	}
-	found, err := l.search(ctx, c, "(objectClass="+ldap.EscapeFilter(l.GroupClass)+")", []string{"1.1"}, mostGroups)
+	found, err := l.search(ctx, c, "(objectClass="+ldap.EscapeFilter(l.GroupClass)+")", []string{"1.1"}, maxGroups)
 	return slices.ContainsFunc(found, func(f foundEntry) bool { return SameDN(f.DN, dn) }), err
 }
 
-// connect connects, and signs in as who searches.
+// connect opens a connection and binds for searches.
 func (l LDAP) connect(ctx context.Context) (*ldap.Conn, error) {
 	c, err := l.dial(ctx)
 	if err != nil {
@@ -126,28 +128,28 @@ func (l LDAP) connect(ctx context.Context) (*ldap.Conn, error) {
 	return c, nil
 }
 
-// dial connects, encrypted where that is asked for.
+// dial opens a connection, encrypted if configured.
 func (l LDAP) dial(ctx context.Context) (*ldap.Conn, error) {
 	address := net.JoinHostPort(l.Host, strconv.FormatInt(l.Port, 10))
-	config, err := trusting(l.Host, l.Certificates)
+	config, err := tlsConfig(l.Host, l.Certificates)
 	if err != nil {
-		return nil, away("%w", err)
+		return nil, unavailable("%w", err)
 	}
 	plain, err := outbound.Dialer().DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, away("connecting: %w", err)
+		return nil, unavailable("connecting: %w", err)
 	}
 	if until, ok := ctx.Deadline(); ok {
 		if err := plain.SetDeadline(until); err != nil {
-			return nil, away("connecting: %w", err)
+			return nil, unavailable("connecting: %w", err)
 		}
 	}
-	plain = &boundedConn{Conn: plain, left: mostDirectoryBytes}
+	plain = &boundedConn{Conn: plain, left: maxDirectoryBytes}
 	if l.TLS {
 		secure := tls.Client(plain, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = plain.Close()
-			return nil, away("speaking TLS: %w", err)
+			return nil, unavailable("speaking TLS: %w", err)
 		}
 		plain = secure
 	}
@@ -157,45 +159,45 @@ func (l LDAP) dial(ctx context.Context) (*ldap.Conn, error) {
 	if l.StartTLS && !l.TLS {
 		if err := c.StartTLS(config); err != nil {
 			_ = c.Close()
-			return nil, away("speaking TLS: %w", err)
+			return nil, unavailable("speaking TLS: %w", err)
 		}
 	}
 	return c, nil
 }
 
-// mostDirectoryBytes bounds what a directory sends over one connection: a user with its groups has some hundred KiB.
-const mostDirectoryBytes = 8 << 20
+// maxDirectoryBytes limits the bytes that a directory sends over one connection. A user with its groups has a few hundred KiB.
+const maxDirectoryBytes = 8 << 20
 
-// boundedConn is a connection that fails when more bytes than left have come.
+// boundedConn is a connection that fails after left bytes have been received.
 type boundedConn struct {
 	net.Conn
 	left int
 }
 
-// Read reads, and fails behind the last byte that may come.
+// Read reads from the connection and fails after the last allowed byte.
 func (c *boundedConn) Read(b []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, fmt.Errorf("the directory sends more than %d bytes", mostDirectoryBytes)
+		return 0, fmt.Errorf("the directory sends more than %d bytes", maxDirectoryBytes)
 	}
 	n, err := c.Conn.Read(b[:min(len(b), c.left)])
 	c.left -= n
 	return n, err
 }
 
-// bindSearcher signs in as who searches.
+// bindSearcher binds for searches.
 func (l LDAP) bindSearcher(c *ldap.Conn) error {
 	err := c.Bind(l.BindDN, l.BindPassword)
 	if l.BindPassword == "" {
 		err = c.UnauthenticatedBind(l.BindDN)
 	}
 	if err != nil {
-		return away("signing in as %s, who searches: %w", l.BindDN, err)
+		return unavailable("signing in as %s, who searches: %w", l.BindDN, err)
 	}
 	return nil
 }
 
-// find looks for a user by its name, and says where it is: l, or, where it is not there, what a referral leads to. ErrWrong where there is
-// none, or more than one.
+// find searches a user by its name. It also returns the directory that has the user: l, or the target of a referral. It returns ErrWrong if
+// there is no such user, or more than one.
 func (l LDAP) find(ctx context.Context, c *ldap.Conn, name string) (*ldap.Entry, LDAP, error) {
 	filter := "(&(objectClass=" + ldap.EscapeFilter(l.UserClass) + ")(" + ldap.EscapeFilter(l.NameAttribute) + "=" +
 		ldap.EscapeFilter(name) + "))"
@@ -204,14 +206,14 @@ func (l LDAP) find(ctx context.Context, c *ldap.Conn, name string) (*ldap.Entry,
 	if err != nil {
 		return nil, l, err
 	}
-	named := func(found []foundEntry) []foundEntry { // without what matched by another rule than that the names are the same
+	named := func(found []foundEntry) []foundEntry { // keep only exact matches of the name
 		return slices.DeleteFunc(found, func(f foundEntry) bool {
 			return !slices.ContainsFunc(f.GetEqualFoldAttributeValues(l.NameAttribute), func(v string) bool { return strings.EqualFold(v, name) })
 		})
 	}
-	found := named(l.at(entries))
+	found := named(l.asFound(entries))
 	if len(found) == 0 {
-		behind, failed := l.behind(ctx, referrals, filter, attributes, 2)
+		behind, failed := l.searchReferrals(ctx, referrals, filter, attributes, 2)
 		if found = named(behind); len(found) == 0 && failed != nil { // the user may be there
 			return nil, l, failed
 		}
@@ -222,32 +224,32 @@ func (l LDAP) find(ctx context.Context, c *ldap.Conn, name string) (*ldap.Entry,
 	return found[0].Entry, found[0].at, nil
 }
 
-// at gives entries that were found here.
-func (l LDAP) at(entries []*ldap.Entry) (all []foundEntry) {
+// asFound returns entries as entries of this directory.
+func (l LDAP) asFound(entries []*ldap.Entry) (all []foundEntry) {
 	for _, e := range entries {
 		all = append(all, foundEntry{e, l})
 	}
 	return all
 }
 
-// foundEntry is an entry, and where it was found.
+// foundEntry is an entry and the directory that returned it.
 type foundEntry struct {
 	*ldap.Entry
 	at LDAP
 }
 
-// mostReferrals is how many referrals one search follows.
-const mostReferrals = 8
+// maxReferrals is the maximum number of referrals that one search follows.
+const maxReferrals = 8
 
-// search looks for entries, at most so many, here and behind the referrals that are followed, each once. A referral that fails is passed
-// over: one server that is away keeps nobody out who is known elsewhere.
-func (l LDAP) search(ctx context.Context, c *ldap.Conn, filter string, attributes []string, most int) ([]foundEntry, error) {
-	entries, referrals, err := l.searchHere(c, filter, attributes, most)
+// search returns the entries that match, at most limit per directory, here and from followed referrals, without duplicates. A failed
+// referral is ignored: an unreachable server must not block users that are found elsewhere.
+func (l LDAP) search(ctx context.Context, c *ldap.Conn, filter string, attributes []string, limit int) ([]foundEntry, error) {
+	entries, referrals, err := l.searchHere(c, filter, attributes, limit)
 	if err != nil {
 		return nil, err
 	}
-	all := l.at(entries)
-	behind, _ := l.behind(ctx, referrals, filter, attributes, most)
+	all := l.asFound(entries)
+	behind, _ := l.searchReferrals(ctx, referrals, filter, attributes, limit)
 	for _, f := range behind {
 		if !slices.ContainsFunc(all, func(o foundEntry) bool { return SameDN(o.DN, f.DN) }) {
 			all = append(all, f)
@@ -256,26 +258,27 @@ func (l LDAP) search(ctx context.Context, c *ldap.Conn, filter string, attribute
 	return all, nil
 }
 
-// behind looks for entries behind referrals that are followed, each once. failed is why one of them could not be asked; the others are.
-func (l LDAP) behind(ctx context.Context, referrals []string, filter string, attributes []string, most int) (
+// searchReferrals searches the targets of followed referrals and returns their entries without duplicates. failed is the last error; the
+// other targets are still searched.
+func (l LDAP) searchReferrals(ctx context.Context, referrals []string, filter string, attributes []string, limit int) (
 	all []foundEntry, failed error,
 ) {
 	if !l.FollowReferrals {
 		return nil, nil
 	}
-	been := []LDAP{l}
-	for ; len(referrals) > 0 && len(been) <= mostReferrals; referrals = referrals[1:] {
+	visited := []LDAP{l}
+	for ; len(referrals) > 0 && len(visited) <= maxReferrals; referrals = referrals[1:] {
 		at, ok := l.referredTo(referrals[0])
-		if !ok || slices.Contains(been, at) {
+		if !ok || slices.Contains(visited, at) {
 			continue
 		}
-		been = append(been, at)
-		entries, more, err := at.searchAlone(ctx, filter, attributes, most)
+		visited = append(visited, at)
+		entries, more, err := at.searchAlone(ctx, filter, attributes, limit)
 		if err != nil {
 			failed = err
 			continue
 		}
-		for _, f := range at.at(entries) {
+		for _, f := range at.asFound(entries) {
 			if !slices.ContainsFunc(all, func(o foundEntry) bool { return SameDN(o.DN, f.DN) }) {
 				all = append(all, f)
 			}
@@ -285,19 +288,19 @@ func (l LDAP) behind(ctx context.Context, referrals []string, filter string, att
 	return all, failed
 }
 
-// searchAlone searches over a connection of its own.
-func (l LDAP) searchAlone(ctx context.Context, filter string, attributes []string, most int) ([]*ldap.Entry, []string, error) {
+// searchAlone searches over a new connection.
+func (l LDAP) searchAlone(ctx context.Context, filter string, attributes []string, limit int) ([]*ldap.Entry, []string, error) {
 	c, err := l.connect(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = c.Close() }()
-	return l.searchHere(c, filter, attributes, most)
+	return l.searchHere(c, filter, attributes, limit)
 }
 
-// searchHere looks for entries, at most so many, and gives the referrals of the answer.
-func (l LDAP) searchHere(c *ldap.Conn, filter string, attributes []string, most int) ([]*ldap.Entry, []string, error) {
-	found, err := c.Search(ldap.NewSearchRequest(l.Base, ldap.ScopeWholeSubtree, aliases[l.Aliases], most, int(AskTime.Seconds()), false,
+// searchHere returns the entries that match, at most limit, and the referrals in the answer.
+func (l LDAP) searchHere(c *ldap.Conn, filter string, attributes []string, limit int) ([]*ldap.Entry, []string, error) {
+	found, err := c.Search(ldap.NewSearchRequest(l.Base, ldap.ScopeWholeSubtree, aliases[l.Aliases], limit, int(AskTime.Seconds()), false,
 		filter,
 		attributes, nil))
 	var e *ldap.Error
@@ -313,21 +316,21 @@ func (l LDAP) searchHere(c *ldap.Conn, filter string, attributes []string, most 
 			referrals = []string{"elsewhere"}
 		}
 	case err != nil:
-		return nil, nil, away("searching: %w", err)
+		return nil, nil, unavailable("searching: %w", err)
 	}
 	if l.RefuseReferrals && len(referrals) > 0 {
-		return nil, nil, away("the directory answers with a referral to %s", cmp.Or(referrals[0], "elsewhere"))
+		return nil, nil, unavailable("the directory answers with a referral to %s", cmp.Or(referrals[0], "elsewhere"))
 	}
 	if found == nil {
 		return nil, referrals, nil
 	}
-	return found.Entries[:min(len(found.Entries), most)], referrals, nil // whatever the directory sends
+	return found.Entries[:min(len(found.Entries), limit)], referrals, nil // the directory may ignore the limit
 }
 
-// referralTag is that of the referral in an LDAPResult (RFC 4511 section 4.1.9).
+// referralTag is the tag of the referral in an LDAPResult (RFC 4511 section 4.1.9).
 const referralTag = 3
 
-// referralsOf gives the URLs of an answer with the result code referral.
+// referralsOf returns the URLs of an answer with the result code referral.
 func referralsOf(e *ldap.Error) (urls []string) {
 	if e.Packet == nil || len(e.Packet.Children) < 2 {
 		return nil
@@ -345,12 +348,12 @@ func referralsOf(e *ldap.Error) (urls []string) {
 	return urls
 }
 
-// referredTo gives where an LDAP URL (RFC 4516) of a referral leads, as far as the directory's own host is meant: the same host name, at
-// any port, encrypted where this connection is.
+// referredTo returns the target of an LDAP URL (RFC 4516) in a referral. It must have the same host name, at any port, and must be
+// encrypted if this connection is.
 func (l LDAP) referredTo(text string) (LDAP, bool) {
 	u, err := url.Parse(text)
 	if parts := strings.Split(text, "?"); len(parts) > 3 && parts[3] != "" || len(parts) > 2 && parts[2] != "" && parts[2] != "sub" {
-		return l, false // a scope or a filter of its own, which would take the place of this search's (RFC 4511 section 4.1.10)
+		return l, false // the URL has a scope or filter that would replace that of this search (RFC 4511 section 4.1.10)
 	}
 	if err != nil || u.Scheme != "ldap" && u.Scheme != "ldaps" || u.Hostname() != "" && !strings.EqualFold(u.Hostname(), l.Host) {
 		return l, false
@@ -374,22 +377,22 @@ func (l LDAP) referredTo(text string) (LDAP, bool) {
 	return at, true
 }
 
-// mostGroups is how many groups of a user are looked at.
-const mostGroups = 1000
+// maxGroups is the maximum number of groups of a user that a search returns.
+const maxGroups = 1000
 
-// groups gives the groups of a user: those that it names itself, and those that name it.
+// groups returns the groups of a user: those in its attribute, and those that have it as a member.
 func (l LDAP) groups(ctx context.Context, c *ldap.Conn, user *ldap.Entry, name string) ([]string, error) {
 	groups := user.GetEqualFoldAttributeValues(l.GroupsAttribute)
 	dn := ldap.EscapeFilter(user.DN)
 	found, err := l.search(ctx, c, "(&(objectClass="+ldap.EscapeFilter(l.GroupClass)+")(|(member="+dn+")(uniqueMember="+dn+")(memberUid="+
-		ldap.EscapeFilter(name)+")))", []string{"1.1"}, mostGroups)
+		ldap.EscapeFilter(name)+")))", []string{"1.1"}, maxGroups)
 	for _, e := range found {
 		groups = append(groups, e.DN)
 	}
 	return groups, err
 }
 
-// SameDN reports whether two distinguished names are the same, however they are written (RFC 4514).
+// SameDN reports whether two distinguished names are equal in any notation (RFC 4514).
 func SameDN(one, other string) bool {
 	a, err := ldap.ParseDN(one)
 	b, e := ldap.ParseDN(other)

@@ -21,7 +21,7 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// counted counts what comes to a port of 127.0.0.1, over TCP and UDP.
+// counted counts the connections and packets to a port of 127.0.0.1, over TCP and UDP.
 func counted(t *testing.T) (at netip.AddrPort, came *atomic.Int64) {
 	t.Helper()
 	at, came = freeport.For(t), new(atomic.Int64)
@@ -48,9 +48,8 @@ func counted(t *testing.T) (at netip.AddrPort, came *atomic.Int64) {
 	return at, came
 }
 
-// Where an authenticator is stored with a host or a URL that the manager may not reach, nothing goes there: of each kind of question that
-// it asks.
-func TestStoredHostsLeadNowhereInside(t *testing.T) {
+// An authenticator with a forbidden host or URL opens no connection to it, for every kind of request.
+func TestForbiddenHosts(t *testing.T) {
 	at, came := counted(t)
 	prefixes, err := outbound.Parse([]string{"192.0.2.0/24"})
 	if err != nil {
@@ -102,7 +101,7 @@ func TestStoredHostsLeadNowhereInside(t *testing.T) {
 			},
 		} {
 			err := question(t.Context())
-			if !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), outbound.ErrDenied.Error()) {
+			if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), outbound.ErrDenied.Error()) {
 				t.Errorf("%s at %s: %v", what, host, err)
 			}
 		}
@@ -117,9 +116,8 @@ func port(at netip.AddrPort) string {
 	return text
 }
 
-// What an issuer says of itself leads nowhere that the manager may not reach either: neither the places that it names nor those that it
-// sends a question on to.
-func TestIssuersLeadNowhereInside(t *testing.T) {
+// Neither the URLs in an issuer's discovery document nor its redirects make the manager connect to a forbidden address.
+func TestForbiddenIssuerURLs(t *testing.T) {
 	at, inside := counted(t)
 	for name, say := range map[string]func(w http.ResponseWriter, r *http.Request, self string){
 		"keys": func(w http.ResponseWriter, _ *http.Request, self string) {
@@ -140,7 +138,7 @@ func TestIssuersLeadNowhereInside(t *testing.T) {
 		token := authntest.NewProvider(t).Sign(t, map[string]any{"iss": s.URL, "aud": "portolan", "sub": "7",
 			"exp": time.Now().Add(time.Hour).Unix()})
 		_, _, err := tokens.Verify(t.Context(), token)
-		if !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), map[string]string{"keys": outbound.ErrDenied.Error(),
+		if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), map[string]string{"keys": outbound.ErrDenied.Error(),
 			"sent on": "redirects are not followed"}[name]) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -18,7 +18,7 @@ import (
 	"layeh.com/radius/rfc2865"
 )
 
-// freeRADIUS starts FreeRADIUS with one user, and gives how it is asked.
+// freeRADIUS starts FreeRADIUS with one user and returns the client for it.
 func freeRADIUS(t *testing.T) RADIUS {
 	t.Helper()
 	server := authntest.Program(t, "freeradius")
@@ -86,7 +86,7 @@ server default {
 		_ = log.Close()
 	})
 	r := RADIUS{Host: "127.0.0.1", Port: port, Secret: "shared here", Signed: true, Timeout: 2 * time.Second, Retries: 2}
-	for deadline := time.Now().Add(20 * time.Second); ; { // until it answers at all
+	for deadline := time.Now().Add(20 * time.Second); ; { // until it answers
 		if _, err := r.Check(t.Context(), "carol", "carols password"); err == nil {
 			return r
 		} else if time.Now().After(deadline) {
@@ -96,7 +96,7 @@ server default {
 	}
 }
 
-// A RADIUS server says who somebody is, by PAP and by CHAP.
+// A RADIUS server verifies passwords by PAP and by CHAP.
 func TestRADIUS(t *testing.T) {
 	pap := freeRADIUS(t)
 	chap, stranger := pap, pap
@@ -112,12 +112,12 @@ func TestRADIUS(t *testing.T) {
 			}
 		}
 	}
-	if _, err := stranger.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrAway) {
+	if _, err := stranger.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("with another secret: %v", err)
 	}
 }
 
-// An answer that somebody on the way has made, or that is not signed, lets nobody in.
+// A forged or unsigned answer is rejected.
 func TestForgedAnswers(t *testing.T) {
 	for name, forge := range map[string]func(q *radius.Packet) []byte{
 		"not signed": func(q *radius.Packet) []byte {
@@ -161,7 +161,7 @@ func TestForgedAnswers(t *testing.T) {
 			}()
 			r := RADIUS{Host: "127.0.0.1", Port: int64(conn.LocalAddr().(*net.UDPAddr).Port), Secret: "shared here", Signed: true,
 				Timeout: 50 * time.Millisecond, Retries: 1}
-			if id, err := r.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrAway) {
+			if id, err := r.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%+v, %v", id, err)
 			}
 		})

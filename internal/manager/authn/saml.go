@@ -18,20 +18,19 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// SAMLService is what the manager is to identity providers: a service provider of SAML 2.0, by one name for all of them
-// (SAMLServiceProviderSettings). Browsers are sent to its URLs, so none of them is made of what a request says: an assertion that was
-// issued for another site would be taken by whoever names that site.
+// SAMLService is the SAML 2.0 service provider of the manager, with the same host name for all identity providers
+// (SAMLServiceProviderSettings). Its URLs never depend on a request's headers: an attacker could otherwise use an assertion that was issued
+// for another site.
 type SAMLService struct {
-	// Host is the name, and the port where it is another one, by which browsers reach the manager.
+	// Host is the host name where browsers reach the manager, with a port if it is not the default.
 	Host string
-	// NameID is how users are to be named, as SAML calls it (NameIDFormats); empty leaves it to the provider.
+	// NameID is the requested format of user names in SAML (NameIDFormats); empty leaves it to the provider.
 	NameID string
-	// Key and Certificate are its own; nil where it has none. Sign says that its messages are signed, Encrypt that an assertion must be
-	// encrypted for it.
+	// Key and Certificate are those of the manager; nil if there are none. Sign signs messages, Encrypt requires encrypted assertions.
 	Key           *rsa.PrivateKey
 	Certificate   *x509.Certificate
 	Sign, Encrypt bool
-	// Organization, its site, who looks after it and their mail address stand in the metadata; empty ones do not.
+	// Organization, its website, and the name and mail address of the contact are shown in the metadata unless empty.
 	Organization, OrganizationURL, Contact, ContactEmail string
 }
 
@@ -42,7 +41,7 @@ const (
 	SAMLLogoutPath   = "/saml/logout"
 )
 
-// URL gives where a path of the service is. It is https, but on the machine itself.
+// URL returns the URL of a path of the service. It is https, except on the local host.
 func (s SAMLService) URL(path string) url.URL {
 	u := url.URL{Scheme: "https", Host: s.Host, Path: path}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
@@ -51,7 +50,7 @@ func (s SAMLService) URL(path string) url.URL {
 	return u
 }
 
-// NameIDFormats are the formats of names, by what the published API calls them (saml-core-2.0-os section 8.3).
+// NameIDFormats maps the names of the published API to the formats of SAML (saml-core-2.0-os section 8.3).
 var NameIDFormats = map[string]string{
 	"UNSPECIFIED":        "",
 	"EMAIL_ADDRESS":      "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress",
@@ -62,7 +61,7 @@ var NameIDFormats = map[string]string{
 	"KERBEROS":           "urn:oasis:names:tc:SAML:2.0:nameid-format:kerberos",
 }
 
-// ReadKeyStore reads a key of RSA and its certificate out of a PKCS #12 file, in base64.
+// ReadKeyStore reads an RSA key and its certificate from a PKCS #12 file in base64.
 func ReadKeyStore(text, password string) (*rsa.PrivateKey, *x509.Certificate, error) {
 	der, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -79,9 +78,9 @@ func ReadKeyStore(text, password string) (*rsa.PrivateKey, *x509.Certificate, er
 	return private, certificate, nil
 }
 
-// Metadata gives what the manager says of itself to identity providers (saml-metadata-2.0-os).
+// Metadata returns the metadata document of the service provider (saml-metadata-2.0-os).
 func (s SAMLService) Metadata(now time.Time) ([]byte, error) {
-	m := s.party(now).Metadata()
+	m := s.serviceProvider(now).Metadata()
 	for i := range m.SPSSODescriptors {
 		if !s.Encrypt {
 			m.SPSSODescriptors[i].KeyDescriptors = slices.DeleteFunc(m.SPSSODescriptors[i].KeyDescriptors,
@@ -105,14 +104,14 @@ func (s SAMLService) Metadata(now time.Time) ([]byte, error) {
 	return append([]byte(xml.Header), body...), err
 }
 
-// party is the service in the words of the library.
-func (s SAMLService) party(now time.Time) *saml.ServiceProvider {
+// serviceProvider returns the service provider of the library.
+func (s SAMLService) serviceProvider(now time.Time) *saml.ServiceProvider {
 	metadata, consume, logout := s.URL(SAMLMetadataPath), s.URL(SAMLConsumePath), s.URL(SAMLLogoutPath)
 	p := &saml.ServiceProvider{EntityID: metadata.String(), MetadataURL: metadata, AcsURL: consume, SloURL: logout,
 		AuthnNameIDFormat: saml.UnspecifiedNameIDFormat, Clock: dsig.NewFakeClockAt(now), RejectSHA1Signatures: true,
 		AssertionConsumerServiceBindings: []string{saml.HTTPPostBinding},
 		LogoutBindings:                   []string{saml.HTTPRedirectBinding, saml.HTTPPostBinding},
-		IgnoreCertificateExpiry:          true} // what is trusted is the certificate that stands in the authenticator, as long as it does
+		IgnoreCertificateExpiry:          true} // the certificate in the authenticator is trusted until it is removed
 	if s.NameID != "" {
 		p.AuthnNameIDFormat = saml.NameIDFormat(s.NameID)
 	}
@@ -125,22 +124,22 @@ func (s SAMLService) party(now time.Time) *saml.ServiceProvider {
 	return p
 }
 
-// SAML is an identity provider, at which people sign in in a browser (saml-profiles-2.0-os section 4.1).
+// SAML is an identity provider where users sign in with a browser (saml-profiles-2.0-os section 4.1).
 type SAML struct {
 	SAMLService
-	// EntityID is what it calls itself, Certificates what its messages are signed with, SignOnURL and LogoutURL where people are sent;
-	// people are not sent to an empty LogoutURL.
+	// EntityID is its entity ID, Certificates verify its messages, and browsers are redirected to SignOnURL and LogoutURL. An empty
+	// LogoutURL disables sign-out there.
 	EntityID, Certificates, SignOnURL, LogoutURL string
-	// GroupAttribute and EmailAttribute are the attributes with groups and a mail address.
+	// GroupAttribute and EmailAttribute are the attributes with the groups and the mail address.
 	GroupAttribute, EmailAttribute string
 	Now                            func() time.Time
 }
 
-// party is the service towards this provider.
-func (p SAML) party() (*saml.ServiceProvider, error) {
+// serviceProvider returns the service provider of the library, configured for this identity provider.
+func (p SAML) serviceProvider() (*saml.ServiceProvider, error) {
 	certificates, err := ParseCertificates(p.Certificates)
 	if err != nil {
-		return nil, away("its signing certificate: %w", err)
+		return nil, unavailable("its signing certificate: %w", err)
 	}
 	var keys []saml.KeyDescriptor
 	for _, c := range certificates {
@@ -151,7 +150,7 @@ func (p SAML) party() (*saml.ServiceProvider, error) {
 	if p.LogoutURL != "" {
 		logouts = []saml.Endpoint{{Binding: saml.HTTPRedirectBinding, Location: p.LogoutURL}}
 	}
-	all := p.SAMLService.party(p.Now())
+	all := p.SAMLService.serviceProvider(p.Now())
 	all.IDPMetadata = &saml.EntityDescriptor{EntityID: p.EntityID, IDPSSODescriptors: []saml.IDPSSODescriptor{{
 		SSODescriptor: saml.SSODescriptor{RoleDescriptor: saml.RoleDescriptor{KeyDescriptors: keys,
 			ProtocolSupportEnumeration: "urn:oasis:names:tc:SAML:2.0:protocol"}, SingleLogoutServices: logouts},
@@ -159,24 +158,24 @@ func (p SAML) party() (*saml.ServiceProvider, error) {
 	return all, nil
 }
 
-// Begin gives where a person is sent to sign in, and the request's number, which the answer has in it.
+// Begin returns the URL of the sign-in page and the id of the request, which the response repeats.
 func (p SAML) Begin(state string) (to, request string, err error) {
-	party, err := p.party()
+	provider, err := p.serviceProvider()
 	if err != nil {
 		return "", "", err
 	}
-	asked, err := party.MakeAuthenticationRequest(p.SignOnURL, saml.HTTPRedirectBinding, saml.HTTPPostBinding)
+	asked, err := provider.MakeAuthenticationRequest(p.SignOnURL, saml.HTTPRedirectBinding, saml.HTTPPostBinding)
 	if err != nil {
 		return "", "", err
 	}
-	u, err := asked.Redirect(state, party)
+	u, err := asked.Redirect(state, provider)
 	if err != nil {
 		return "", "", err
 	}
 	return u.String(), asked.ID, nil
 }
 
-// message is what is read of a response before it is known whether it is one.
+// message is the part of a response that is read before it is verified.
 type message struct {
 	XMLName      xml.Name
 	InResponseTo string     `xml:",attr"`
@@ -195,7 +194,7 @@ func readMessage(text string) (m message, whole []byte, err error) {
 	return m, whole, err
 }
 
-// SAMLIssuer gives who says to have sent a response, in base64, or a request to sign out; nobody has verified that yet.
+// SAMLIssuer returns the claimed issuer of a response, or of a sign-out request, in base64. It is not verified.
 func SAMLIssuer(text string) string {
 	m, _, err := readMessage(text)
 	if err != nil {
@@ -204,8 +203,8 @@ func SAMLIssuer(text string) string {
 	return m.Issuer
 }
 
-// Verify gives who a response, in base64, says to have signed in, and the number of the request that it answers: who was sent with that
-// one, and nobody else, may be let in. ErrWrong says that it is not the provider's, not for the manager, or too old.
+// Verify returns the user in a response, in base64, and the id of the request that it answers. The caller must check that the browser was
+// sent with that request. It returns ErrWrong if the response is not from the provider, not for the manager, or too old.
 func (p SAML) Verify(text string) (id Identity, request string, err error) {
 	m, whole, err := readMessage(text)
 	if err != nil {
@@ -220,11 +219,11 @@ func (p SAML) Verify(text string) (id Identity, request string, err error) {
 	if p.Encrypt && (len(m.Plain) > 0 || len(m.Encrypted) == 0) {
 		return wrong("the assertion is not encrypted, as SAMLServiceProviderSettings demand")
 	}
-	party, err := p.party()
+	provider, err := p.serviceProvider()
 	if err != nil {
 		return id, "", err
 	}
-	a, err := party.ParseXMLResponse(whole, []string{m.InResponseTo}, p.URL(SAMLConsumePath))
+	a, err := provider.ParseXMLResponse(whole, []string{m.InResponseTo}, p.URL(SAMLConsumePath))
 	var invalid *saml.InvalidResponseError
 	if errors.As(err, &invalid) {
 		err = invalid.PrivateErr
@@ -243,9 +242,9 @@ func (p SAML) Verify(text string) (id Identity, request string, err error) {
 		for _, attribute := range statement.Attributes {
 			for _, v := range attribute.Values {
 				switch {
-				case is(attribute, p.GroupAttribute):
+				case hasName(attribute, p.GroupAttribute):
 					id.Groups = append(id.Groups, v.Value)
-				case is(attribute, p.EmailAttribute) && id.Email == "":
+				case hasName(attribute, p.EmailAttribute) && id.Email == "":
 					id.Email = v.Value
 				}
 			}
@@ -254,46 +253,46 @@ func (p SAML) Verify(text string) (id Identity, request string, err error) {
 	return id, m.InResponseTo, nil
 }
 
-// is reports whether an attribute goes by a name.
-func is(a saml.Attribute, name string) bool {
+// hasName reports whether an attribute has a name or friendly name.
+func hasName(a saml.Attribute, name string) bool {
 	return name != "" && (a.Name == name || a.FriendlyName == name)
 }
 
-// SignOut gives where a person of that name is sent to sign out there, too; empty where the provider has no such place.
+// SignOut returns the URL that signs a user out at the provider; empty if the provider has none.
 func (p SAML) SignOut(name string) (to string, err error) {
 	if p.LogoutURL == "" {
 		return "", nil
 	}
-	party, err := p.party()
+	provider, err := p.serviceProvider()
 	if err != nil {
 		return "", err
 	}
-	u, err := party.MakeRedirectLogoutRequest(name, "")
+	u, err := provider.MakeRedirectLogoutRequest(name, "")
 	if err != nil {
 		return "", err
 	}
 	return u.String(), nil
 }
 
-// SignedOut says who has signed out at the provider, and when.
+// SignedOut describes a user who has signed out at the provider, and when.
 type SignedOut struct {
 	Name string
 	At   time.Time
-	// Answer is where the browser is sent with the answer.
+	// Answer is the URL that returns the answer to the provider.
 	Answer string
 }
 
-// SignedOut reads the provider's request that says that somebody has signed out. ErrWrong says that it is not the provider's.
+// SignedOut verifies a sign-out request of the provider. It returns ErrWrong if the request is not from the provider.
 func (p SAML) SignedOut(r *http.Request) (out SignedOut, err error) {
-	party, err := p.party()
+	provider, err := p.serviceProvider()
 	if err != nil {
 		return out, err
 	}
-	asked, err := party.ValidateLogoutRequest(r)
+	asked, err := provider.ValidateLogoutRequest(r)
 	if err != nil || asked.NameID == nil {
 		return out, fmt.Errorf("%w: the request to sign out: %w", ErrWrong, errors.Join(err, errors.New("or it names nobody")))
 	}
-	answer, err := party.MakeRedirectLogoutResponse(asked.ID, r.FormValue("RelayState"))
+	answer, err := provider.MakeRedirectLogoutResponse(asked.ID, r.FormValue("RelayState"))
 	if err != nil {
 		return out, err
 	}

@@ -2,7 +2,7 @@ package authn
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // CHAP is made of it (RFC 8907 section 5.4.2.3)
+	"crypto/md5" //nolint:gosec // CHAP requires it (RFC 8907 section 5.4.2.3)
 	"crypto/rand"
 	"net"
 	"strconv"
@@ -19,28 +19,28 @@ type TACACS struct {
 	Host   string
 	Port   int64
 	Secret string
-	// CHAP says that passwords travel by CHAP; they travel by PAP otherwise.
+	// CHAP sends passwords by CHAP instead of PAP.
 	CHAP bool
-	// Timeout is how long one exchange may take.
+	// Timeout is the maximum duration of one exchange.
 	Timeout time.Duration
-	// GroupAttribute is the argument of an authorization that holds a user's groups; empty: no authorization is asked for.
+	// GroupAttribute is the authorization argument with a user's groups; empty requests no authorization.
 	GroupAttribute string
-	// Arguments are sent with a request for authorization, such as service=portolan.
+	// Arguments are sent with an authorization request, such as service=portolan.
 	Arguments []string
 }
 
-// service is the argument of an authorization that RFC 8907 section 8.2 demands, where Arguments are without it.
+// service is the argument that RFC 8907 section 8.2 requires in an authorization request. It is added if Arguments do not have it.
 const service = "service"
 
-// Check verifies a name and a password, and returns the groups of the user. It returns ErrWrong if the server refuses the authentication
-// or the authorization, and ErrAway if the server does not answer, or its answer does not conform to RFC 8907.
+// Check verifies a name and a password, and returns the groups of the user. It returns ErrWrong if the server refuses the authentication or
+// the authorization. It returns ErrUnavailable if the server does not answer, or its answer does not conform to RFC 8907.
 func (t TACACS) Check(ctx context.Context, name, password string) (id Identity, err error) {
-	if len(name) > 255 || len(password) > 255-17 || name == "" { // lengths of one octet; CHAP has 17 beside the response
+	if len(name) > 255 || len(password) > 255-17 || name == "" { // lengths are one octet; CHAP adds 17 octets
 		return id, ErrWrong
 	}
 	kind, data := tacquito.AuthenTypePAP, password
 	if t.CHAP {
-		kind, data = tacquito.AuthenTypeCHAP, chap(password)
+		kind, data = tacquito.AuthenTypeCHAP, chapData(password)
 	}
 	var reply tacquito.AuthenReply
 	start := tacquito.NewAuthenStart(tacquito.SetAuthenStartAction(tacquito.AuthenActionLogin),
@@ -53,8 +53,8 @@ func (t TACACS) Check(ctx context.Context, name, password string) (id Identity, 
 	switch reply.Status {
 	case tacquito.AuthenStatusPass:
 	case tacquito.AuthenStatusError:
-		return id, away("the TACACS+ server answers ERROR: %s", reply.ServerMsg)
-	default: // also GETDATA and the like: nobody is there to answer
+		return id, unavailable("the TACACS+ server answers ERROR: %s", reply.ServerMsg)
+	default: // also GETDATA and similar, which need a user's answer
 		return id, ErrWrong
 	}
 	id.Name = name
@@ -64,7 +64,7 @@ func (t TACACS) Check(ctx context.Context, name, password string) (id Identity, 
 	return id, err
 }
 
-// groups asks which groups a user is in, who has just signed in by a kind of authentication.
+// groups requests the groups of a user who has just signed in with an authentication type.
 func (t TACACS) groups(ctx context.Context, name string, kind tacquito.AuthenType) (groups []string, err error) {
 	arguments := tacquito.Args{}
 	has := false
@@ -86,12 +86,12 @@ func (t TACACS) groups(ctx context.Context, name string, kind tacquito.AuthenTyp
 	switch reply.Status {
 	case tacquito.AuthorStatusPassAdd, tacquito.AuthorStatusPassRepl:
 	case tacquito.AuthorStatusError:
-		return nil, away("the TACACS+ server answers ERROR to an authorization: %s", reply.ServerMsg)
+		return nil, unavailable("the TACACS+ server answers ERROR to an authorization: %s", reply.ServerMsg)
 	default:
 		return nil, ErrWrong
 	}
 	for _, one := range reply.Args {
-		at := strings.IndexAny(string(one), "=*") // "*" separates what is optional (RFC 8907 section 6.1)
+		at := strings.IndexAny(string(one), "=*") // "*" marks an optional argument (RFC 8907 section 6.1)
 		if at < 0 || string(one)[:at] != t.GroupAttribute {
 			continue
 		}
@@ -104,56 +104,56 @@ func (t TACACS) groups(ctx context.Context, name string, kind tacquito.AuthenTyp
 	return groups, nil
 }
 
-// exchange sends one packet over a connection of its own, and reads the answer into reply. An answer that is not obfuscated by the secret,
-// or is of another session, is not taken.
+// exchange sends one packet over a new connection and reads the answer into reply. An answer that is not obfuscated by the secret, or has
+// another session id, is rejected.
 func (t TACACS) exchange(ctx context.Context, kind tacquito.HeaderType, minor uint8, question, reply tacquito.EncoderDecoder) error {
 	ctx, end := context.WithTimeout(ctx, t.Timeout)
 	defer end()
 	conn, err := outbound.Dialer().DialContext(ctx, "tcp", net.JoinHostPort(t.Host, strconv.FormatInt(t.Port, 10)))
 	if err != nil {
-		return away("asking: %w", err)
+		return unavailable("asking: %w", err)
 	}
-	defer conn.Close() //nolint:errcheck // the answer is there, or the error is told
+	defer conn.Close() //nolint:errcheck // the answer was read, or the error is returned
 	if until, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(until); err != nil {
-			return away("asking: %w", err)
+			return unavailable("asking: %w", err)
 		}
 	}
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
-		return away("asking: %T is no TCP connection", conn)
+		return unavailable("asking: %T is no TCP connection", conn)
 	}
 	client, err := tacquito.NewClient(tacquito.SetClientWithConn(tcp, []byte(t.Secret)))
 	if err != nil {
-		return away("asking: %w", err)
+		return unavailable("asking: %w", err)
 	}
 	session := make([]byte, 4)
 	_, _ = rand.Read(session) // never fails
 	number := tacquito.SessionID(uint32(session[0])<<24 | uint32(session[1])<<16 | uint32(session[2])<<8 | uint32(session[3]))
 	body, err := question.MarshalBinary()
-	if err != nil { // a name that is no ASCII, which RFC 8907 section 3.7 leaves to the server's configuration
+	if err != nil { // a name that is not ASCII; RFC 8907 section 3.7 leaves it to the server's configuration
 		return ErrWrong
 	}
 	answer, err := client.Send(tacquito.NewPacket(tacquito.SetPacketHeader(tacquito.NewHeader(
 		tacquito.SetHeaderVersion(tacquito.Version{MajorVersion: tacquito.MajorVersion, MinorVersion: minor}),
 		tacquito.SetHeaderType(kind), tacquito.SetHeaderSeqNo(1), tacquito.SetHeaderSessionID(number))), tacquito.SetPacketBody(body)))
 	if err != nil {
-		return away("asking: %w", err)
+		return unavailable("asking: %w", err)
 	}
 	h := answer.Header
 	if h.Type != kind || h.SessionID != number || h.SeqNo != 2 || h.Flags.Has(tacquito.UnencryptedFlag) {
-		return away("the TACACS+ server answers with another session, or without the shared secret")
+		return unavailable("the TACACS+ server answers with another session, or without the shared secret")
 	}
 	if err := tacquito.Unmarshal(answer.Body, reply); err != nil {
-		return away("the answer of the TACACS+ server cannot be read: the shared secret may be another one there: %w", err)
+		return unavailable("the answer of the TACACS+ server cannot be read: the shared secret may be another one there: %w", err)
 	}
 	return nil
 }
 
-// chap gives the data of a sign-in by CHAP: a number, a challenge, and the response to it.
-func chap(password string) string {
+// chapData returns the data of a CHAP sign-in: an identifier, a challenge, and the response to it.
+func chapData(password string) string {
 	number, challenge := byte(1), make([]byte, 16)
 	_, _ = rand.Read(challenge)                                               // never fails
-	sum := md5.Sum(append(append([]byte{number}, password...), challenge...)) //nolint:gosec // as CHAP has it
+	sum := md5.Sum(append(append([]byte{number}, password...), challenge...)) //nolint:gosec // CHAP requires MD5
 	return string(number) + string(challenge) + string(sum[:])
 }

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/authntest"
 )
 
-// A TACACS+ server says who somebody is, by PAP and by CHAP, and which groups they are in.
+// A TACACS+ server verifies passwords by PAP and by CHAP, and returns the groups.
 func TestTACACS(t *testing.T) {
 	server := authntest.TACACS{Secret: "shared here", Name: "carol", Password: "carols password",
 		Groups: []string{"group=netops,ops", "priv-lvl=15", "group*guests"}}
@@ -35,23 +35,23 @@ func TestTACACS(t *testing.T) {
 		}
 		stranger := a
 		stranger.Secret = "another"
-		if _, err := stranger.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrAway) {
+		if _, err := stranger.Check(t.Context(), "carol", "carols password"); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("with another secret: %v", err)
 		}
 	}
 	server.Plain = true
 	at = server.Start(t)
 	a := TACACS{Host: at.Addr().String(), Port: int64(at.Port()), Secret: server.Secret, Timeout: 5 * time.Second}
-	if id, err := a.Check(t.Context(), "carol", "wrong"); !errors.Is(err, ErrAway) {
+	if id, err := a.Check(t.Context(), "carol", "wrong"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("an answer without the secret: %+v, %v", id, err)
 	}
 }
 
-// A server that accepts a connection and answers nothing is away when its time is over.
+// A server that accepts a connection and does not answer is unavailable after the timeout.
 func TestSilentTACACS(t *testing.T) {
 	at, came := counted(t)
 	a := TACACS{Host: at.Addr().String(), Port: int64(at.Port()), Secret: "s", Timeout: 200 * time.Millisecond}
-	if _, err := a.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrAway) || came.Load() == 0 {
+	if _, err := a.Check(t.Context(), "carol", "x"); !errors.Is(err, ErrUnavailable) || came.Load() == 0 {
 		t.Errorf("%v, %d connections", err, came.Load())
 	}
 }

@@ -19,51 +19,51 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// Tokens knows users by tokens that an authorization server has issued: it verifies them itself (JSON Web Tokens, RFC 9068), or asks that
-// server (RFC 7662).
+// Tokens verifies tokens that an authorization server has issued, either locally (JSON Web Tokens, RFC 9068) or by asking the server (RFC
+// 7662).
 type Tokens struct {
-	// Issuer is who must have issued them, Audience whom they must be for.
+	// Issuer is the required issuer, Audience the required audience of tokens.
 	Issuer, Audience string
-	// Certificates hold the keys that sign tokens; empty: the keys that the issuer publishes (OpenID Connect Discovery 1.0).
+	// Certificates have the keys that verify tokens; empty means the keys that the issuer publishes (OpenID Connect Discovery 1.0).
 	Certificates string
-	// IntrospectionURL is where tokens are asked about, as ClientID with ClientSecret; empty: they are verified here. People are sent to the
-	// issuer under that name, too. InForm says that these
-	// travel in the form and not as Basic credentials. UserInfoURL is where users are asked for; it may be empty.
+	// IntrospectionURL is the token introspection endpoint; if it is empty, tokens are verified locally. ClientID and ClientSecret are the
+	// manager's credentials there; browsers are sent to the issuer with the same ClientID. InForm sends the credentials in the form instead
+	// of as Basic credentials. UserInfoURL is the user info endpoint; it may be empty.
 	IntrospectionURL, UserInfoURL, ClientID, ClientSecret string
 	InForm                                                bool
 	// UserClaim, GroupClaim and EmailClaim are the claims with the user's name, groups and mail address.
 	UserClaim, GroupClaim, EmailClaim string
-	// Trusted are the certificates that those of the server must be issued by, in PEM; empty: those that the machine trusts.
+	// Trusted are the CA certificates for the server's certificates, in PEM; empty means those that the system trusts.
 	Trusted string
-	// Now is the clock.
-	Now func() time.Time
+	Now     func() time.Time
 
 	once   sync.Once
 	client *http.Client
 	failed error
 	mu     sync.Mutex
 	keys   oidc.KeySet // found by discovery; guarded by mu
-	// provider is what the issuer said of itself, and when; guarded by mu.
+	// provider is the cached discovery document, asked the time when it was fetched; guarded by mu.
 	provider *oidc.Provider
 	asked    time.Time
 }
 
-// skew is by how much clocks may differ.
-const skew = time.Minute
+// maxClockSkew is the allowed difference between clocks.
+const maxClockSkew = time.Minute
 
-// maxAnswer bounds what an authorization server answers, in bytes.
+// maxAnswer is the maximum size of an authorization server's answer, in bytes.
 const maxAnswer = 1 << 20
 
-// algorithms are those that tokens may be signed by: none with a shared secret, and none without a signature.
+// algorithms are the accepted signature algorithms. Shared secrets and unsigned tokens are not accepted.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512,
 	oidc.EdDSA}
 
-// Verify gives whose token it is, and until when it is good. ErrWrong says that it is not, ErrAway that nobody could be asked.
+// Verify returns the user of a token and until when the token is valid. It returns ErrWrong if the token is not valid, and ErrUnavailable
+// if the server cannot be asked.
 func (t *Tokens) Verify(ctx context.Context, token string) (id Identity, until time.Time, err error) {
 	if t.once.Do(t.prepare); t.failed != nil {
-		return id, until, away("%w", t.failed)
+		return id, until, unavailable("%w", t.failed)
 	}
-	ctx, end := asking(ctx)
+	ctx, end := withAskTime(ctx)
 	defer end()
 	ctx = oidc.ClientContext(ctx, t.client)
 	var claims map[string]json.RawMessage
@@ -81,41 +81,40 @@ func (t *Tokens) Verify(ctx context.Context, token string) (id Identity, until t
 	return id, until, nil
 }
 
-// identity is whom claims speak of.
+// identity returns the user in claims.
 func (t *Tokens) identity(claims map[string]json.RawMessage) Identity {
 	return Identity{Name: textOf(claims[t.UserClaim]), Email: textOf(claims[t.EmailClaim]), Groups: textsOf(claims[t.GroupClaim])}
 }
 
-// verifier verifies tokens of the issuer that are for somebody.
+// verifier returns the verifier of the issuer's tokens for an audience.
 func (t *Tokens) verifier(audience string, keys oidc.KeySet) *oidc.IDTokenVerifier {
 	return oidc.NewVerifier(t.Issuer, keys, &oidc.Config{ClientID: audience, SupportedSigningAlgs: algorithms,
-		Now: func() time.Time { return t.Now().Add(-skew) }})
+		Now: func() time.Time { return t.Now().Add(-maxClockSkew) }})
 }
 
-// prepare makes what the server is asked with. Redirects are not followed: they could lead inside.
+// prepare creates the HTTP client. It does not follow redirects, which could point to internal addresses.
 func (t *Tokens) prepare() {
-	config, err := trusting("", t.Trusted)
+	config, err := tlsConfig("", t.Trusted)
 	if err != nil {
 		t.failed = err
 		return
 	}
-	t.client = guarded(&http.Transport{TLSClientConfig: config, DisableCompression: true, MaxIdleConns: 4, IdleConnTimeout: time.Minute,
+	t.client = newHTTPClient(&http.Transport{TLSClientConfig: config, DisableCompression: true, MaxIdleConns: 4, IdleConnTimeout: time.Minute,
 		ForceAttemptHTTP2: true})
 	t.client.Transport = bounded{t.client.Transport}
 }
 
-// guarded is a client of HTTP that reaches what the manager may reach alone, follows no redirects to elsewhere, and waits no longer than
-// AskTime.
-func guarded(t *http.Transport) *http.Client {
+// newHTTPClient returns an HTTP client that connects only to allowed addresses, does not follow redirects, and has the timeout AskTime.
+func newHTTPClient(t *http.Transport) *http.Client {
 	t.DialContext, t.TLSHandshakeTimeout = outbound.Dialer().DialContext, AskTime
 	return &http.Client{Timeout: AskTime, Transport: t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") }}
 }
 
-// bounded reads no more of an answer than an authorization server has to say.
+// bounded limits the size of answers to maxAnswer.
 type bounded struct{ http.RoundTripper }
 
-// RoundTrip answers a request.
+// RoundTrip sends a request and limits the answer.
 func (b bounded) RoundTrip(rq *http.Request) (*http.Response, error) {
 	rs, err := b.RoundTripper.RoundTrip(rq)
 	if err == nil {
@@ -127,7 +126,7 @@ func (b bounded) RoundTrip(rq *http.Request) (*http.Response, error) {
 	return rs, err
 }
 
-// verify verifies a token by the keys of its issuer.
+// verify verifies a token with the keys of its issuer.
 func (t *Tokens) verify(ctx context.Context, token string) (claims map[string]json.RawMessage, until time.Time, err error) {
 	keys, err := t.keySet(ctx)
 	if err != nil {
@@ -135,18 +134,18 @@ func (t *Tokens) verify(ctx context.Context, token string) (claims map[string]js
 	}
 	known, err := t.verifier(t.Audience, keys).Verify(ctx, token)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "fetching keys"): // go-oidc has no error of its own for it
-		return nil, until, away("%w", err)
+	case err != nil && strings.Contains(err.Error(), "fetching keys"): // go-oidc has no error type for it
+		return nil, until, unavailable("%w", err)
 	case err != nil:
 		return nil, until, fmt.Errorf("%w: %w", ErrWrong, err)
 	}
-	if err = known.Claims(&claims); err == nil && claims["nonce"] != nil { // it says who signed in to a browser, and is no key to an API
+	if err = known.Claims(&claims); err == nil && claims["nonce"] != nil { // an ID token of a browser sign-in is not an API token
 		err = ErrWrong
 	}
-	return claims, known.Expiry.Add(skew), err
+	return claims, known.Expiry.Add(maxClockSkew), err
 }
 
-// keySet gives the keys that tokens are verified by. Those of a discovery are fetched again when a token names one that is not known.
+// keySet returns the keys that verify tokens. Keys from discovery are fetched again when a token names an unknown key.
 func (t *Tokens) keySet(ctx context.Context) (oidc.KeySet, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +155,7 @@ func (t *Tokens) keySet(ctx context.Context) (oidc.KeySet, error) {
 	if t.Certificates != "" {
 		all, err := ParseCertificates(t.Certificates)
 		if err != nil {
-			return nil, away("the certificate that signs tokens cannot be read: %w", err)
+			return nil, unavailable("the certificate that signs tokens cannot be read: %w", err)
 		}
 		static := &oidc.StaticKeySet{}
 		for _, c := range all {
@@ -167,13 +166,13 @@ func (t *Tokens) keySet(ctx context.Context) (oidc.KeySet, error) {
 	}
 	provider, err := oidc.NewProvider(ctx, t.Issuer)
 	if err != nil {
-		return nil, away("asking %s who it is: %w", t.Issuer, err)
+		return nil, unavailable("asking %s who it is: %w", t.Issuer, err)
 	}
 	var found struct {
 		Keys string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&found); err != nil || found.Keys == "" {
-		return nil, away("%s does not say where its keys are", t.Issuer)
+		return nil, unavailable("%s does not say where its keys are", t.Issuer)
 	}
 	t.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), t.client), found.Keys)
 	return t.keys, nil
@@ -188,7 +187,7 @@ func (t *Tokens) introspect(ctx context.Context, token string) (claims map[strin
 	}
 	rq, err := http.NewRequestWithContext(ctx, http.MethodPost, t.IntrospectionURL, strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, until, away("%w", err)
+		return nil, until, unavailable("%w", err)
 	}
 	rq.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if !t.InForm {
@@ -209,12 +208,12 @@ func (t *Tokens) introspect(ctx context.Context, token string) (claims map[strin
 		err = json.Unmarshal(text, &said)
 	}
 	now := t.Now()
-	if err != nil || !said.Active || said.Expires != 0 && now.After(time.Unix(said.Expires, 0).Add(skew)) ||
-		now.Add(skew).Before(time.Unix(said.NotYet, 0)) || t.Issuer != "" && said.Issuer != "" && said.Issuer != t.Issuer ||
+	if err != nil || !said.Active || said.Expires != 0 && now.After(time.Unix(said.Expires, 0).Add(maxClockSkew)) ||
+		now.Add(maxClockSkew).Before(time.Unix(said.NotYet, 0)) || t.Issuer != "" && said.Issuer != "" && said.Issuer != t.Issuer ||
 		t.Audience != "" && !slices.Contains(textsOf(said.Audience), t.Audience) {
 		return nil, until, ErrWrong
 	}
-	if until = now.Add(skew); said.Expires != 0 && time.Unix(said.Expires, 0).Before(until) {
+	if until = now.Add(maxClockSkew); said.Expires != 0 && time.Unix(said.Expires, 0).Before(until) {
 		until = time.Unix(said.Expires, 0)
 	}
 	if t.UserInfoURL == "" {
@@ -222,7 +221,7 @@ func (t *Tokens) introspect(ctx context.Context, token string) (claims map[strin
 	}
 	rq, err = http.NewRequestWithContext(ctx, http.MethodGet, t.UserInfoURL, nil)
 	if err != nil {
-		return nil, until, away("%w", err)
+		return nil, until, unavailable("%w", err)
 	}
 	rq.Header.Set("Authorization", "Bearer "+token)
 	var user map[string]json.RawMessage
@@ -238,27 +237,27 @@ func (t *Tokens) introspect(ctx context.Context, token string) (claims map[strin
 	return claims, until, nil
 }
 
-// ask sends a request, and reads the object that it is answered with.
+// ask sends a request and decodes the JSON object of the answer.
 func (t *Tokens) ask(rq *http.Request, into any) error {
 	rq.Header.Set("Accept", "application/json")
 	rs, err := t.client.Do(rq)
 	if err != nil {
-		return away("%w", err)
+		return unavailable("%w", err)
 	}
 	defer func() { _ = rs.Body.Close() }()
-	if rs.StatusCode == http.StatusUnauthorized && rq.Method == http.MethodGet { // a token that the server does not take
+	if rs.StatusCode == http.StatusUnauthorized && rq.Method == http.MethodGet { // the server rejects the token
 		return ErrWrong
 	}
 	if rs.StatusCode != http.StatusOK {
-		return away("%s answers %s", rq.URL.Redacted(), rs.Status)
+		return unavailable("%s answers %s", rq.URL.Redacted(), rs.Status)
 	}
 	if err := json.NewDecoder(io.LimitReader(rs.Body, maxAnswer)).Decode(into); err != nil {
-		return away("%s answers what is no JSON: %w", rq.URL.Redacted(), err)
+		return unavailable("%s answers what is no JSON: %w", rq.URL.Redacted(), err)
 	}
 	return nil
 }
 
-// textOf gives a claim that is a text; empty where it is none.
+// textOf returns a claim that is a string, otherwise the empty string.
 func textOf(raw json.RawMessage) (text string) {
 	if json.Unmarshal(raw, &text) != nil {
 		return ""
@@ -266,7 +265,7 @@ func textOf(raw json.RawMessage) (text string) {
 	return text
 }
 
-// textsOf gives a claim that is a list of texts, or one text.
+// textsOf returns a claim that is a list of strings, or a single string.
 func textsOf(raw json.RawMessage) (texts []string) {
 	if json.Unmarshal(raw, &texts) != nil {
 		if one := textOf(raw); one != "" {
@@ -277,7 +276,7 @@ func textsOf(raw json.RawMessage) (texts []string) {
 	return texts
 }
 
-// IssuerOf gives who says to have issued a JSON Web Token, without verifying it; empty where it is none.
+// IssuerOf returns the claimed issuer of a JSON Web Token without verifying it; empty if the text is not one.
 func IssuerOf(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -20,8 +20,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Tokens of an OpenID provider are verified by the keys that it publishes, also after those have changed; what is forged, old, for others
-// or signed in another way is not.
+// Tokens of an OpenID provider are verified with the keys that it publishes, also after a key rotation. Forged or expired tokens, and
+// tokens for another audience or with another signature algorithm, are rejected.
 func TestTokens(t *testing.T) {
 	p := authntest.NewProvider(t)
 	tokens := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "preferred_username", GroupClaim: "groups", EmailClaim: "email",
@@ -83,7 +83,7 @@ func TestTokens(t *testing.T) {
 	if IssuerOf(good) != p.URL || IssuerOf("x") != "" || IssuerOf("a.b.c") != "" {
 		t.Error("the issuer of a token is read wrong")
 	}
-	// Verified by a certificate that was given.
+	// Verification with a given certificate.
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, own.Public(), own)
 	if err != nil {
@@ -99,13 +99,12 @@ func TestTokens(t *testing.T) {
 	}
 	p.Close()
 	away := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "sub", Trusted: p.Trusted(), Now: time.Now}
-	if _, _, err := away.Verify(t.Context(), fresh); !errors.Is(err, ErrAway) {
+	if _, _, err := away.Verify(t.Context(), fresh); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("nobody is there: %v", err)
 	}
 }
 
-// Tokens are verified whatever they are signed by, of all algorithms that are taken; a key that was published for one of them is good
-// for no other kind.
+// Tokens are accepted with every algorithm in the list. A key that was published for one algorithm is not accepted for another one.
 func TestAlgorithms(t *testing.T) {
 	p := authntest.NewProvider(t)
 	tokens := &Tokens{Issuer: p.URL, Audience: "portolan", UserClaim: "sub", Trusted: p.Trusted(), Now: time.Now}
@@ -123,8 +122,8 @@ func TestAlgorithms(t *testing.T) {
 	}
 	keys := map[string]crypto.Signer{"ES256": curve(elliptic.P256()), "ES384": curve(elliptic.P384()), "ES512": curve(elliptic.P521()),
 		"EdDSA": edwards}
-	// All are published before the first question: go-oidc gives whoever asks in the moment that a fetch of keys ends what that fetch
-	// brought, which can be from before a key was published.
+	// All keys are published before the first request. go-oidc returns the result of a running fetch to concurrent callers, and that can be
+	// from before a key was published.
 	for _, algorithm := range algorithms {
 		if keys[algorithm] == nil {
 			keys[algorithm] = p.Key()
@@ -151,7 +150,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// Tokens that say nothing are asked about.
+// Opaque tokens are verified by introspection.
 func TestIntrospection(t *testing.T) {
 	p := authntest.NewProvider(t)
 	basic := func() *Tokens {
@@ -172,13 +171,13 @@ func TestIntrospection(t *testing.T) {
 			}
 		}
 		for _, token := range []string{"moved", "endless"} {
-			if id, _, err := tokens.Verify(t.Context(), token); !errors.Is(err, ErrAway) {
+			if id, _, err := tokens.Verify(t.Context(), token); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s: %q: %+v, %v", name, token, id, err)
 			}
 		}
 	}
 	for name, tokens := range map[string]*Tokens{"a wrong secret": wrong, "a certificate that is not trusted": distrustful} {
-		if _, _, err := tokens.Verify(t.Context(), "good"); !errors.Is(err, ErrAway) {
+		if _, _, err := tokens.Verify(t.Context(), "good"); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

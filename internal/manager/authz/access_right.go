@@ -9,54 +9,56 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerAccessRights declares the collection of access rights.
+// registerAccessRights declares the collection of access rights and seeds the rights of existing users.
 func registerAccessRights(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "accessRights", Parents: []string{""}, Guard: resource.Granted}, &AccessRight{},
 		&AdministrativeAccessRight{})
 	r.Seed(seedRights)
 }
 
-// AccessRight says what a user, or the members of a group, may see and change.
+// AccessRight sets what a user, or the members of a group, may see and change.
 type AccessRight struct {
 	schema.Head `head:"readOnly"`
-	// UserScope is the user or the group.
+	// UserScope is the user or group that the right is granted to.
 	UserScope schema.Ref `api:"userScope,post,createOnly" back:"accessRights" ref:"User|UserGroup" onDelete:"cascade"`
-	// Resource is what the right is for, with all that lies below it; null for everything. When it is split, the right is for each part.
+	// Resource is the resource that the right covers, with everything below it; null for everything. When the resource is split, each part
+	// gets the right.
 	Resource schema.Ref `api:"resource,createOnly" back:"accessRights" onDelete:"cascade" onSplit:"copy"`
-	// DefaultAccessLevel is what they may do there.
+	// DefaultAccessLevel is the access level for the resource and everything below it.
 	DefaultAccessLevel string `api:"defaultAccessLevel,required" enum:"HIDE|VIEW|CHANGE|ADD|FULL"`
 	// AccessOverrides are other levels for resources of some types.
 	AccessOverrides []AccessOverride `api:"accessOverrides,put,notNull"`
-	// DeploymentsAllowed says whether they may deploy.
+	// DeploymentsAllowed allows deployments.
 	DeploymentsAllowed bool `api:"deploymentsAllowed,put"`
-	// QuickDeploymentsAllowed says whether they may deploy their own changes.
+	// QuickDeploymentsAllowed allows deployments of the user's own changes.
 	QuickDeploymentsAllowed bool `api:"quickDeploymentsAllowed,put"`
-	// SelectiveDeploymentsAllowed says whether they may deploy single records.
+	// SelectiveDeploymentsAllowed allows deployments of single records.
 	SelectiveDeploymentsAllowed bool `api:"selectiveDeploymentsAllowed,put"`
-	// WorkflowLevel says whether their changes are asked for, and whether they approve those of others.
+	// WorkflowLevel sets whether changes need an approval (RECOMMEND), and whether the user approves changes of others (APPROVE).
 	WorkflowLevel string `api:"workflowLevel,put,notNull" enum:"NONE|RECOMMEND|APPROVE|DELETE" default:"NONE"`
 }
 
-// AdministrativeAccessRight says what a user, or the members of a group, may see of the manager itself.
+// AdministrativeAccessRight sets what a user, or the members of a group, may see of the manager itself.
 type AdministrativeAccessRight struct {
 	schema.Head `head:"readOnly" later:"9.6"`
-	// UserScope is the user or the group.
+	// UserScope is the user or group that the right is granted to.
 	UserScope schema.Ref `api:"userScope,post,createOnly" back:"accessRights" ref:"User|UserGroup" onDelete:"cascade"`
-	// AdministrativeAccessRights are what they may do there.
+	// AdministrativeAccessRights are the access levels per part of the manager.
 	AdministrativeAccessRights []AdministrativeOverride `api:"administrativeAccessRights,required"`
 }
 
-// seededRights is the marker of a database whose users had rights made for them.
+// seededRights is the marker of a database where seedRights has run.
 const seededRights = "access rights of users"
 
-// Upgraded reports whether a database has had what seedRights makes: one of an earlier release has not.
+// Upgraded reports whether seedRights has run in the database. It has not in a database of an earlier release.
 func Upgraded(tx *store.Tx) (bool, error) {
 	var done int
 	err := tx.QueryRow("SELECT count(*) FROM marker WHERE name = ?", seededRights).Scan(&done)
 	return done > 0, err
 }
 
-// seedRights gives, once, the right to see everything to the users who are there already and have none: before there were rights they did.
+// seedRights creates, once, a VIEW right for everything for each existing user who is not an administrator. Before access rights were
+// introduced, these users saw everything.
 func seedRights(c *resource.Change) error {
 	if done, err := Upgraded(c.Tx); err != nil || done {
 		return err
@@ -75,7 +77,7 @@ func seedRights(c *resource.Change) error {
 	})
 }
 
-// level is what the right gives for resources of a type below its own, or, with the type "", for that itself.
+// level returns the level for resources of a type below the right's resource. The type "" is the resource itself.
 func (x *AccessRight) level(typeName string) Level {
 	for _, o := range x.AccessOverrides {
 		if o.ResourceType == typeName {
@@ -85,17 +87,17 @@ func (x *AccessRight) level(typeName string) Level {
 	return levelOf(x.DefaultAccessLevel)
 }
 
-// BeforeWrite refuses what the caller may not give.
+// BeforeWrite rejects a right that the caller may not grant.
 func (x *AccessRight) BeforeWrite(c *resource.Change) error {
 	if c.Creates() {
-		return x.givenBy(c, "ADD_ACCESS_RIGHTS")
+		return x.checkGranter(c, "ADD_ACCESS_RIGHTS")
 	}
-	return x.givenBy(c, "CHANGE_ACCESS_RIGHTS")
+	return x.checkGranter(c, "CHANGE_ACCESS_RIGHTS")
 }
 
-// Validate refuses a second right of the same subject at the same resource, and what nothing would act upon.
+// Validate rejects a second right of the same user or group at the same resource, and values that would have no effect.
 func (x *AccessRight) Validate(c *resource.Change) error {
-	if err := x.workflows(); err != nil {
+	if err := x.checkWorkflow(); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
@@ -108,18 +110,18 @@ func (x *AccessRight) Validate(c *resource.Change) error {
 			return problem.NotYet("accessOverrides: entry %d: there are no resources of type %s", i, o.ResourceType)
 		}
 	}
-	if err := x.isGoverned(c); err != nil {
+	if err := x.checkResource(c); err != nil {
 		return err
 	}
-	return onlyOne(c, x.Head, x.UserScope.ID, x.Resource.ID)
+	return rejectDuplicate(c, x.Head, x.UserScope.ID, x.Resource.ID)
 }
 
-// workflows refuses a workflow level that would decide nothing.
-func (x *AccessRight) workflows() error {
+// checkWorkflow rejects a workflow level that would have no effect.
+func (x *AccessRight) checkWorkflow() error {
 	if x.WorkflowLevel == "" || x.WorkflowLevel == noWorkflow {
 		return nil
 	}
-	if x.WorkflowLevel == "DELETE" { // which later releases do not have any more
+	if x.WorkflowLevel == "DELETE" { // removed in later releases
 		return problem.Invalid("workflowLevel", "DELETE decides nothing: RECOMMEND asks for changes, APPROVE approves those of others")
 	}
 	changes := levelOf(x.DefaultAccessLevel) >= Change || slices.ContainsFunc(x.AccessOverrides, func(o AccessOverride) bool {
@@ -132,8 +134,8 @@ func (x *AccessRight) workflows() error {
 	return nil
 }
 
-// isGoverned refuses a right at what is decided about by other rules.
-func (x *AccessRight) isGoverned(c *resource.Change) error {
+// checkResource rejects a right at a resource that access rights do not govern.
+func (x *AccessRight) checkResource(c *resource.Change) error {
 	if x.Resource.ID == 0 {
 		return nil
 	}
@@ -147,10 +149,10 @@ func (x *AccessRight) isGoverned(c *resource.Change) error {
 	return nil
 }
 
-// onlyOne refuses a right where there is another one of its type, of a subject, at a resource. One that an undo brings back is there
-// already.
-func onlyOne(c *resource.Change, x schema.Head, subject, at int64) error {
-	if !c.Creates() { // neither of them can be changed
+// rejectDuplicate rejects a second right of the same type for a subject at a resource. When an undo restores a right, the right itself is
+// found and is not a second one.
+func rejectDuplicate(c *resource.Change, x schema.Head, subject, at int64) error {
+	if !c.Creates() { // the subject and the resource cannot be changed
 		return nil
 	}
 	rows, err := c.Tx.Some(store.All{store.InCollection("accessRights"), OfType(x.Type),
@@ -171,35 +173,36 @@ func onlyOne(c *resource.Change, x schema.Head, subject, at int64) error {
 	return nil
 }
 
-// maxRights is how many access rights a user, or a group, may have.
+// maxRights is the maximum number of access rights of a user or a group.
 const maxRights = 1000
 
-// BeforeDelete refuses to take away what the caller may not give. A right goes with its user, its group or its resource, whoever deletes
-// those.
+// BeforeDelete rejects the deletion of a right that the caller may not grant. A right that is deleted with its user, group or resource is
+// not checked.
 func (x *AccessRight) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
 	}
-	if err := x.givenBy(c, "DELETE_ACCESS_RIGHTS"); err != nil || ManagesUsers(c) {
+	if err := x.checkGranter(c, "DELETE_ACCESS_RIGHTS"); err != nil || ManagesUsers(c) {
 		return err
 	}
 	head, err := c.Tx.Head(x.Resource.ID)
 	if err != nil {
 		return err
 	}
-	d, err := rightsIn(c.Caller).of(c.Tx, head.ID, head.Parent, head.Type)
-	if err == nil && d.place.asksAny() { // without this right, another one could allow changes without approval
+	d, err := rightsIn(c.Caller).decisionFor(c.Tx, head.ID, head.Parent, head.Type)
+	if err == nil && d.place.requiresAnyApproval() { // without this right, another one could allow changes without approval
 		err = problem.Forbidden("AccessDenied", "%s may not delete rights where it has to ask for changes itself", c.Caller.Name)
 	}
 	return err
 }
 
-// givenBy refuses what takes a privilege that the caller does not have, and rights beyond what the caller may do there.
-func (x *AccessRight) givenBy(c *resource.Change, needed string) error {
+// checkGranter rejects a right that the caller may not grant: it requires the privilege needed, and the caller's own rights must include
+// it.
+func (x *AccessRight) checkGranter(c *resource.Change, needed string) error {
 	if ManagesUsers(c) {
 		return nil
 	}
-	if err := lacking(c.Caller, needed); err != nil {
+	if err := requirePrivilege(c.Caller, needed); err != nil {
 		return err
 	}
 	r := rightsIn(c.Caller)
@@ -213,30 +216,31 @@ func (x *AccessRight) givenBy(c *resource.Change, needed string) error {
 	if err != nil {
 		return err
 	}
-	d, err := r.of(c.Tx, head.ID, head.Parent, head.Type)
+	d, err := r.decisionFor(c.Tx, head.ID, head.Parent, head.Type)
 	switch {
 	case err != nil:
 		return err
 	case d.level == Hide:
 		return resource.NotFoundInlined("resource", "there is no resource %d", x.Resource.ID)
-	case d.level < Full || d.place.leastBelow() < Full:
+	case d.level < Full || d.place.minBelow() < Full:
 		return problem.FieldForbidden("AccessDenied", "resource", "%s decides about rights where the own level is FULL: %s", c.Caller.Name,
-			d.because())
-	case x.DeploymentsAllowed && !d.place.deploys("FullDeployment"), x.QuickDeploymentsAllowed && !d.place.deploys("QuickDeployment"),
-		x.SelectiveDeploymentsAllowed && !d.place.deploys("SelectiveDeployment"):
+			d.reason())
+	case x.DeploymentsAllowed && !d.place.allowsDeployment("FullDeployment"),
+		x.QuickDeploymentsAllowed && !d.place.allowsDeployment("QuickDeployment"),
+		x.SelectiveDeploymentsAllowed && !d.place.allowsDeployment("SelectiveDeployment"):
 		return problem.Forbidden("AccessDenied", "%s may not let others deploy where it may not deploy itself", c.Caller.Name)
-	case x.WorkflowLevel == approves && !d.place.approves, x.WorkflowLevel != recommends && d.place.asksAny():
+	case x.WorkflowLevel == approves && !d.place.approves, x.WorkflowLevel != recommends && d.place.requiresAnyApproval():
 		return problem.FieldForbidden("AccessDenied", "workflowLevel",
 			"%s may not let others make or approve changes that it has to ask for itself",
 			c.Caller.Name)
 	}
-	return r.givenWithin(c, head.ID)
+	return r.checkGranterBelow(c, head.ID)
 }
 
-// givenWithin refuses a right at a resource with a place below it where the own level is less than FULL.
-func (r *Rights) givenWithin(c *resource.Change, at int64) error {
-	for _, id := range r.at {
-		if r.places[id].leastBelow() == Full {
+// checkGranterBelow rejects a right at a resource if the caller's own level is less than FULL at a place below it.
+func (r *Rights) checkGranterBelow(c *resource.Change, at int64) error {
+	for _, id := range r.placeIDs {
+		if r.places[id].minBelow() == Full {
 			continue
 		}
 		above, err := c.Tx.Above([]int64{id})
@@ -252,25 +256,25 @@ func (r *Rights) givenWithin(c *resource.Change, at int64) error {
 	return nil
 }
 
-// Validate refuses what nothing would act upon, and a second one.
+// Validate rejects parts that do not exist yet, and a second right of the same user or group.
 func (x *AdministrativeAccessRight) Validate(c *resource.Change) error {
 	for i, one := range x.AdministrativeAccessRights {
 		if one.ResourceType == "Report" && levelOf(one.AccessLevel) > Hide {
 			return problem.NotYet("administrativeAccessRights: entry %d: there is no %s that could be shown", i, one.ResourceType)
 		}
 	}
-	return onlyOne(c, x.Head, x.UserScope.ID, 0)
+	return rejectDuplicate(c, x.Head, x.UserScope.ID, 0)
 }
 
-// BeforeWrite lets administrators alone write it.
+// BeforeWrite allows only administrators.
 func (x *AdministrativeAccessRight) BeforeWrite(c *resource.Change) error {
 	if ManagesUsers(c) {
 		return nil
 	}
-	return lacking(c.Caller, "ADMINISTRATOR")
+	return requirePrivilege(c.Caller, "ADMINISTRATOR")
 }
 
-// BeforeDelete lets administrators alone delete it.
+// BeforeDelete allows only administrators. A right that is deleted with its user or group is not checked.
 func (x *AdministrativeAccessRight) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
@@ -278,18 +282,18 @@ func (x *AdministrativeAccessRight) BeforeDelete(c *resource.Change) error {
 	return x.BeforeWrite(c)
 }
 
-// AdministrativeOverride is what may be done with a part of the manager.
+// AdministrativeOverride is the access level for a part of the manager.
 type AdministrativeOverride struct {
-	// ResourceType is the part.
+	// ResourceType is the part of the manager.
 	ResourceType string `api:"resourceType,required" enum:"Event|Log|Report"`
-	// AccessLevel is what may be done with it.
+	// AccessLevel is the access level.
 	AccessLevel string `api:"accessLevel,required" enum:"HIDE|VIEW|FULL"`
 }
 
-// AccessOverride is another level for resources of a type.
+// AccessOverride is the access level for resources of a type.
 type AccessOverride struct {
-	// ResourceType is the type.
+	// ResourceType is the resource type.
 	ResourceType string `api:"resourceType,required" enum:"ACL|AddressManagerAuthenticator|AliasRecord|Configuration|DHCPClientIdentifier|DHCPDeploymentRole|DHCPForwardZone|DHCPReverseZone|DHCPUniqueIdentifier|DHCPVendorOption|DHCPVendorOptionDefinition|DHCPZoneGroup|DHCPv4ClientClass|DHCPv4ClientOption|DHCPv4ClientOptionDefinition|DHCPv4CustomClientOptionDefinition|DHCPv4RawOption|DHCPv4ServiceOption|DHCPv4ServiceOptionDefinition|DHCPv4Subclass|DHCPv6ClientOption|DHCPv6ClientOptionDefinition|DHCPv6RawOption|DHCPv6ServiceOption|DHCPv6ServiceOptionDefinition|DNS64|DNSDeploymentRole|DNSOption|DNSOptionDefinition|DNSRawOption|DNSSECSigningPolicy|DenyMACPool|DeploymentSchedule|Device|DeviceSubtype|DeviceType|ENUMNumberZone|ENUMZone|EntrustKeySigningKey|EntrustZoneSigningKey|ExternalHostRecord|ExternalHostsZone|GenericRecord|HAServer|HINFORecord|HSMConfiguration|HSMServer|HostRecord|IPv4Address|IPv4Block|IPv4DHCPRange|IPv4DHCPRangeTemplateItem|IPv4GatewayTemplateItem|IPv4Group|IPv4GroupTemplateItem|IPv4Network|IPv4ReconciliationPolicy|IPv4ReservedRangeTemplateItem|IPv4Template|IPv6Address|IPv6Block|IPv6DHCPRange|IPv6Network|IPv6ReconciliationPolicy|InternalRootZone|KerberosAuthenticator|KerberosRealm|KerberosServicePrincipal|KeyDistributionCenter|KeySigningKey|LDAPAuthenticator|Location|MACAddress|MACPool|MXRecord|NAPTRRecord|NamingPolicy|NamingPolicyConnectorValue|NamingPolicyIncrementalValue|NamingPolicyIntegerValue|NamingPolicyRequiredValue|NamingPolicyRestriction|NamingPolicyTextValue|NetworkInterface|NotificationGroup|OAuthAuthorizationServer|PublishedInterface|RADIUSAuthenticator|Report|ReportSchedule|ResponsePolicy|ResponsePolicyZone|SAMLIdentityProvider|SRVRecord|Server|ServerGroup|StartOfAuthority|StartOfAuthorityDefinition|TACACSPlusAuthenticator|TFTPDeploymentRole|TFTPFile|TFTPFolder|TFTPGroup|TSIGKey|TXTRecord|Tag|TagGroup|Task|User|UserGroup|VendorProfile|View|VirtualInterface|X509Authenticator|Zone|ZoneSigningKey|ZoneTemplate"`
-	// AccessLevel is what may be done with them.
+	// AccessLevel is the access level.
 	AccessLevel string `api:"accessLevel,required" enum:"HIDE|VIEW|CHANGE|ADD|FULL"`
 }

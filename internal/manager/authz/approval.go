@@ -10,7 +10,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// needsApproval refuses a change that others have to approve: it can be asked for where it is sent by itself.
+// needsApproval returns the error for a change that needs an approval. The change can be requested if it is sent as a single request.
 func needsApproval(format string, args ...any) error {
 	p := problem.Forbidden("AccessDenied",
 		format+"; it is asked for where it is sent by itself, by POST, PUT, PATCH or DELETE of one resource",
@@ -19,7 +19,7 @@ func needsApproval(format string, args ...any) error {
 	return p
 }
 
-// workflowOf gives what changes of a resource are called where others have to approve them; empty where none ever has to be.
+// workflowOf returns the workflow name of a resource's changes; empty if they never need an approval.
 func (s *Policy) workflowOf(r *store.Resource) string {
 	api := s.api.Load()
 	if api == nil {
@@ -31,12 +31,11 @@ func (s *Policy) workflowOf(r *store.Resource) string {
 	return ""
 }
 
-// FourEyesTypes is the field of a configuration that names the types whose changes others approve, whoever makes them.
+// FourEyesTypes is the field of a configuration that lists the types whose changes always need an approval by another user.
 const FourEyesTypes = "fourEyesTypes"
 
-// fourEyes refuses a change, by whomever, of a type that its configuration has others approve. What the manager does by itself, and what
-// others send over DNS, is not asked for.
-func (f *rightsFollower) fourEyes(r *store.Resource) error {
+// checkFourEyes rejects an unapproved change of a type in fourEyesTypes. Changes by the manager itself and DNS updates are not checked.
+func (f *rightsFollower) checkFourEyes(r *store.Resource) error {
 	author := f.tx.Author()
 	_, approved := f.tx.Approved()
 	if author.User == 0 && author.Credential == "" || r.Configuration == 0 || f.service.workflowOf(r) == "" {
@@ -51,36 +50,36 @@ func (f *rightsFollower) fourEyes(r *store.Resource) error {
 		return nil
 	}
 	return needsApproval("%s may not change %s %s without an approval: the configuration has four eyes look at it (%s)", author.Name, r.Type,
-		problem.About(r.ID, called(r)), FourEyesTypes)
+		problem.About(r.ID, labelOf(r)), FourEyesTypes)
 }
 
-// called is whose rights these are.
-func (f *rightsFollower) called() string {
+// userName returns the name of the user whose rights are checked.
+func (f *rightsFollower) userName() string {
 	if f.name != "" {
 		return f.name
 	}
 	return f.tx.Author().Name
 }
 
-// askedBy gives what holds what is changed to the rights of the user who asked for it, as they are now; nil where nobody did, or may do
-// all.
-func (f *rightsFollower) askedBy() (*rightsFollower, error) {
+// requesterFollower returns the follower that checks an approved change against the current rights of the user who requested it. It returns
+// nil if the change was not requested, or if the requester may do everything.
+func (f *rightsFollower) requesterFollower() (*rightsFollower, error) {
 	id, _ := f.tx.Approved()
-	if id == 0 || id == f.tx.Author().User || f.name != "" { // whose rights these are themselves
+	if id == 0 || id == f.tx.Author().User || f.name != "" { // this follower already checks the requester
 		return nil, nil
 	}
-	if f.asker != nil && f.asker.rights != nil && f.asker.rights.user == id {
-		return f.asker, nil
+	if f.requester != nil && f.requester.rights != nil && f.requester.rights.user == id {
+		return f.requester, nil
 	}
 	p, err := f.service.principal(f.tx, id)
 	if err != nil || p.Rights == nil {
 		return nil, err
 	}
-	f.asker = &rightsFollower{service: f.service, tx: f.tx, rights: p.Rights, name: p.Name}
-	return f.asker, nil
+	f.requester = &rightsFollower{service: f.service, tx: f.tx, rights: p.Rights, name: p.Name}
+	return f.requester, nil
 }
 
-// fourEyesTypes gives the types that a configuration names.
+// fourEyesTypes returns the types that a configuration lists.
 func (s *Policy) fourEyesTypes(tx *store.Tx, configuration int64) ([]string, error) {
 	if known, ok := s.fourEyes.Get(tx, configuration); ok {
 		return known, nil
@@ -102,7 +101,7 @@ func (s *Policy) fourEyesTypes(tx *store.Tx, configuration int64) ([]string, err
 	return body.FourEyesTypes, nil
 }
 
-// standing is resource.API.Standing.
+// standing implements resource.API.Standing.
 func (s *Policy) standing(tx *store.Tx, caller resource.Caller, at *store.Resource, below bool, typeName string) (st resource.Standing,
 	err error) {
 	if caller.Administrator {
@@ -112,7 +111,7 @@ func (s *Policy) standing(tx *store.Tx, caller resource.Caller, at *store.Resour
 	if r == nil { // a token that only reads
 		return resource.Standing{Level: View.String(), Workflow: noWorkflow}, nil
 	}
-	d, err := r.of(tx, at.ID, at.Parent, at.Type)
+	d, err := r.decisionFor(tx, at.ID, at.Parent, at.Type)
 	if err != nil {
 		return st, err
 	}
@@ -121,7 +120,7 @@ func (s *Policy) standing(tx *store.Tx, caller resource.Caller, at *store.Resour
 		level = d.place.below(typeName)
 	}
 	if !below {
-		typeName = "" // of the resource itself, where it has a right of its own
+		typeName = "" // the resource has its own right
 		if d.at != at.ID {
 			typeName = at.Type
 		}
@@ -130,29 +129,29 @@ func (s *Policy) standing(tx *store.Tx, caller resource.Caller, at *store.Resour
 	return st, nil
 }
 
-// workflow words what is done with changes of resources of a type that take a level.
+// workflow returns the workflow level for changes of a type at a level.
 func (p *place) workflow(typeName string, level Level) string {
 	switch {
 	case p == nil:
 		return noWorkflow
-	case p.approvesOf(typeName):
+	case p.approvesType(typeName):
 		return approves
-	case level >= Change && p.asks(typeName, level):
+	case level >= Change && p.requiresApproval(typeName, level):
 		return recommends
 	}
 	return noWorkflow
 }
 
-// approvesOf reports whether changes of resources of a type below it are approved: by a right that lets them be changed.
-func (p *place) approvesOf(typeName string) bool {
+// approvesType reports whether the user approves changes of a type: by a right that also allows these changes.
+func (p *place) approvesType(typeName string) bool {
 	return p != nil && p.approves && slices.ContainsFunc(p.rights, func(r *AccessRight) bool {
 		return r.WorkflowLevel == approves && r.level(typeName) >= Change
 	})
 }
 
-// approving is the condition that a request is one about which the user decides.
-func (r *Rights) approving() store.Expr {
-	special := map[string]bool{} // types that a right that approves says something else of
+// approvable returns the condition for the workflow requests that the user may approve.
+func (r *Rights) approvable() store.Expr {
+	special := map[string]bool{} // types that an approving right overrides
 	for _, p := range r.places {
 		for _, one := range p.rights {
 			for _, o := range one.AccessOverrides {
@@ -168,11 +167,11 @@ func (r *Rights) approving() store.Expr {
 		}
 		of := store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"resourceType"}}, Op: "eq", Value: name}
 		rest = append(rest, store.Not{Expr: of})
-		if e := r.approvingOf(name); e != store.Nothing {
+		if e := r.approvableOfType(name); e != store.Nothing {
 			either = append(either, store.All{of, orAll(e)})
 		}
 	}
-	e := r.approvingOf("")
+	e := r.approvableOfType("")
 	switch {
 	case len(rest) == 0:
 		return e
@@ -185,12 +184,12 @@ func (r *Rights) approving() store.Expr {
 	return either
 }
 
-// approvingOf is approving of requests about resources of a type.
-func (r *Rights) approvingOf(typeName string) store.Expr {
+// approvableOfType returns the condition for workflow requests about resources of a type.
+func (r *Rights) approvableOfType(typeName string) store.Expr {
 	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations,
-		Otherwise: r.places[0].approvesOf(typeName)}
-	for _, id := range r.at {
-		g.Own[id], g.Below[id] = r.places[id].approvesOf(typeName), r.places[id].approvesOf(typeName)
+		Otherwise: r.places[0].approvesType(typeName)}
+	for _, id := range r.placeIDs {
+		g.Own[id], g.Below[id] = r.places[id].approvesType(typeName), r.places[id].approvesType(typeName)
 	}
 	switch e := g.Expr(); e {
 	case nil, store.Nothing:

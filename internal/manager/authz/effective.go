@@ -9,7 +9,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// mayDeploy refuses a deployment of a type that a user's rights at a resource do not give.
+// mayDeploy rejects a deployment that the user's rights at a resource do not allow.
 func (s *Policy) mayDeploy(tx *store.Tx, user int64, typeName string, at *store.Resource) error {
 	p, err := s.principal(tx, user)
 	if store.IsNotFound(err) {
@@ -18,23 +18,23 @@ func (s *Policy) mayDeploy(tx *store.Tx, user int64, typeName string, at *store.
 	if err != nil || p.Rights == nil {
 		return err
 	}
-	d, err := p.Rights.of(tx, at.ID, at.Parent, at.Type)
+	d, err := p.Rights.decisionFor(tx, at.ID, at.Parent, at.Type)
 	switch {
 	case err != nil:
 		return err
 	case d.level == Hide:
 		return problem.Forbidden("AccessDenied", "%s may not deploy to what it does not see", p.Name)
-	case !d.place.deploys(typeName):
-		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s, and not that", p.Name, problem.About(at.ID, called(at)),
-			typeName, d.because())
+	case !d.place.allowsDeployment(typeName):
+		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s, and not that", p.Name, problem.About(at.ID, labelOf(at)),
+			typeName, d.reason())
 	}
 	return nil
 }
 
-// effective gives what a caller may do with a resource; user is another one who is asked about, 0 for the caller.
+// effective returns the caller's effective rights at a resource. A user other than 0 asks for the rights of that user.
 func (s *Policy) effective(tx *store.Tx, caller resource.Caller, row *store.Resource, user int64) (e resource.Effective, err error) {
 	if user != 0 && user != caller.User {
-		if err := lacking(caller, "VIEW_OTHERS_ACCESS_RIGHTS"); err != nil {
+		if err := requirePrivilege(caller, "VIEW_OTHERS_ACCESS_RIGHTS"); err != nil {
 			return e, err
 		}
 		p, err := s.principal(tx, user)
@@ -61,7 +61,7 @@ func (s *Policy) effective(tx *store.Tx, caller resource.Caller, row *store.Reso
 		e.AccessLevel, e.LevelBelow = level.String(), level.String()
 		return e, nil
 	}
-	d, err := r.of(tx, row.ID, row.Parent, row.Type)
+	d, err := r.decisionFor(tx, row.ID, row.Parent, row.Type)
 	if err != nil {
 		return e, err
 	}
@@ -73,10 +73,10 @@ func (s *Policy) effective(tx *store.Tx, caller resource.Caller, row *store.Reso
 		e.AccessOverrides = append(e.AccessOverrides, resource.TypeLevel{ResourceType: name, AccessLevel: d.place.special[name].String()})
 	}
 	e.WorkflowLevel = d.place.workflow("", d.level)
-	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.deploys("FullDeployment"), d.place.deploys("QuickDeployment")
-	e.SelectiveDeploymentsAllowed = d.place.deploys("SelectiveDeployment")
+	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.allowsDeployment("FullDeployment"), d.place.allowsDeployment("QuickDeployment")
+	e.SelectiveDeploymentsAllowed = d.place.allowsDeployment("SelectiveDeployment")
 	e.DecidedBy = &resource.DecidedBy{AccessRights: d.place.ids()}
-	if d.at != 0 && d.place.own >= View { // a place that is hidden is not told
+	if d.at != 0 && d.place.own >= View { // do not reveal a hidden resource
 		e.DecidedBy.Resource = &d.at
 	}
 	return e, nil

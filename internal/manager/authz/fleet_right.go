@@ -10,36 +10,36 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// fleetRights is the name of their collection.
+// fleetRights is the name of the collection.
 const fleetRights = "fleetRights"
 
-// registerFleetRights declares the collection of rights on the fleet, which is ours.
+// registerFleetRights declares the collection of rights on the fleet, a Portolan extension.
 func registerFleetRights(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: fleetRights, Ours: true, Guard: resource.Administration, Parents: []string{""}}, &FleetRight{})
 }
 
-// FleetRight says what a user, or the members of a group, may do with the service points that have some labels. Users who see everything,
-// and administrators, need none to see them. It is ours.
+// FleetRight sets what a user, or the members of a group, may do with the service points that have certain labels. Administrators, and
+// users who see everything, see all service points without it. Portolan extension.
 type FleetRight struct {
 	schema.Head `head:"readOnly"`
-	// UserScope is the user or the group.
+	// UserScope is the user or group that the right is granted to.
 	UserScope schema.Ref `api:"userScope,post,createOnly" ref:"User|UserGroup" onDelete:"cascade"`
-	// Labels are the labels that a service point has to have, all of them: NAME=VALUE, or NAME for any value.
+	// Labels are the labels that a service point must all have: NAME=VALUE, or NAME for any value.
 	Labels []string `api:"labels,required" example:"site=north"`
-	// AccessLevel is what may be done with them: VIEW sees them with their applications and logs; CHANGE names, updates and configures them
-	// and their applications, too; FULL has them enrol anew, changes their nodes and deletes them, too.
+	// AccessLevel is the access level. VIEW shows the service points with their applications and logs. CHANGE also renames, updates and
+	// configures them and their applications. FULL also enrolls them again, changes their nodes and deletes them.
 	AccessLevel string `api:"accessLevel,required" enum:"VIEW|CHANGE|FULL"`
 }
 
-// FleetScope is a right on the fleet, as it is held against service points.
+// FleetScope is a FleetRight in parsed form.
 type FleetScope struct {
-	// Labels are the labels that a service point has to have, with their values; an empty one is any.
+	// Labels are the required labels with their values; an empty value matches any value.
 	Labels map[string]string
-	// Level is VIEW, CHANGE or FULL.
+	// Level is View, Change or Full.
 	Level Level
 }
 
-// Covers reports whether the right is for a service point with these labels.
+// Covers reports whether the right covers a service point with these labels.
 func (s FleetScope) Covers(labels map[string]string) bool {
 	for name, value := range s.Labels {
 		if has, ok := labels[name]; !ok || value != "" && has != value {
@@ -49,7 +49,7 @@ func (s FleetScope) Covers(labels map[string]string) bool {
 	return true
 }
 
-// selector reads the labels of a right; the problem of what is no label.
+// selector parses the labels of the right. It returns a problem for an invalid or repeated label.
 func (x *FleetRight) selector() (map[string]string, error) {
 	all := map[string]string{}
 	for _, text := range x.Labels {
@@ -65,7 +65,7 @@ func (x *FleetRight) selector() (map[string]string, error) {
 	return all, nil
 }
 
-// Validate refuses labels that nothing can have. One without labels would be for the whole fleet, which an access right is for.
+// Validate rejects invalid labels. A right without labels would cover the whole fleet; an access right does that.
 func (x *FleetRight) Validate(*resource.Change) error {
 	if len(x.Labels) == 0 {
 		return problem.Invalid("labels", "must name a label: who is to see the whole fleet gets an access right for everything")
@@ -74,10 +74,10 @@ func (x *FleetRight) Validate(*resource.Change) error {
 	return err
 }
 
-// fleetLevels are the levels of the published access rights that those of the fleet are.
+// fleetLevels maps the levels of fleet rights to those of access rights.
 var fleetLevels = map[string]Level{"VIEW": View, "CHANGE": Change, "FULL": Full}
 
-// FleetScopes gives what a user may do with the fleet by rights on labels: the user's own and those of the groups.
+// FleetScopes returns the fleet rights of a user and of the user's groups.
 func (s *Policy) FleetScopes(ctx context.Context, p Principal) (all []FleetScope, err error) {
 	if p.User == 0 {
 		return nil, nil
@@ -105,5 +105,5 @@ func (s *Policy) FleetScopes(ctx context.Context, p Principal) (all []FleetScope
 	return all, err
 }
 
-// fleetRightType is their type, whose rows are read outside of a request.
+// fleetRightType is the type for reading rows outside of a request.
 var fleetRightType = schema.Declare(&FleetRight{})

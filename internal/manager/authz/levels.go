@@ -2,10 +2,10 @@ package authz
 
 import "slices"
 
-// Level is what may be done with resources: each has what those before it have.
+// Level is an access level. Each level includes the lower ones.
 type Level int
 
-// The levels (defaultAccessLevel of an access right).
+// The access levels (defaultAccessLevel of an access right).
 const (
 	Hide Level = iota
 	View
@@ -14,22 +14,22 @@ const (
 	Full
 )
 
-// levels are their names.
+// levels are the names of the levels.
 var levels = []string{"HIDE", "VIEW", "CHANGE", "ADD", "FULL"}
 
 func (l Level) String() string { return levels[l] }
 
-// levelOf gives the level of a name, which was checked.
+// levelOf returns the level with a name. An unknown name is Hide.
 func levelOf(name string) Level { return Level(max(0, slices.Index(levels, name))) }
 
-// place is what is said at one resource; nil is where nothing is said.
+// place holds the rights at one resource; nil if there are none.
 type place struct {
 	rights []*AccessRight
-	// own is the level of the resource itself, and of what lies below it, but for resources of special types, which have others. least is
-	// the lowest of all these.
+	// own is the level of the resource itself and of everything below it, except for the types in special. least is the lowest of all these
+	// levels.
 	own, least Level
 	special    map[string]Level
-	// recommends says that one of the rights lets changes be asked for, approves that one lets others' be approved.
+	// recommends is true if one of the rights has the workflow level RECOMMEND, approves if one has APPROVE.
 	recommends, approves bool
 }
 
@@ -40,8 +40,8 @@ const (
 	approves   = "APPROVE"
 )
 
-// settle finds out what its rights say together: of each type the highest level that one of them gives.
-func (p *place) settle() {
+// combine computes the levels of the place. For each type, the highest level of its rights counts.
+func (p *place) combine() {
 	for _, r := range p.rights {
 		p.own = max(p.own, levelOf(r.DefaultAccessLevel))
 		p.recommends = p.recommends || r.WorkflowLevel == recommends
@@ -73,7 +73,7 @@ func (p *place) settle() {
 	}
 }
 
-// below is the level of resources of a type below it.
+// below returns the level of resources of a type below the place.
 func (p *place) below(typeName string) Level {
 	if p == nil {
 		return Hide
@@ -84,9 +84,9 @@ func (p *place) below(typeName string) Level {
 	return p.own
 }
 
-// asks reports whether a change that takes a level has to be asked for: of resources of a type below it, or, with the type "", of the
-// resource itself. It has not where one of the rights that give the level lets it be made.
-func (p *place) asks(typeName string, level Level) bool {
+// requiresApproval reports whether a change at a level needs an approval. typeName is the type of a resource below the place, or "" for the
+// resource itself. One right with this level and without RECOMMEND makes the approval unnecessary.
+func (p *place) requiresApproval(typeName string, level Level) bool {
 	if p == nil || !p.recommends {
 		return false
 	}
@@ -103,18 +103,18 @@ func (p *place) asks(typeName string, level Level) bool {
 	return asks
 }
 
-// asksAny reports whether a change of a resource of any type below it, at any level, has to be asked for.
-func (p *place) asksAny() bool {
+// requiresAnyApproval reports whether any change below the place, of any type and level, needs an approval.
+func (p *place) requiresAnyApproval() bool {
 	if p == nil || !p.recommends {
 		return false
 	}
 	for level := Change; level <= Full; level++ {
-		if p.asks("", level) {
+		if p.requiresApproval("", level) {
 			return true
 		}
 		for _, r := range p.rights {
 			for _, o := range r.AccessOverrides {
-				if p.asks(o.ResourceType, level) {
+				if p.requiresApproval(o.ResourceType, level) {
 					return true
 				}
 			}
@@ -123,15 +123,15 @@ func (p *place) asksAny() bool {
 	return false
 }
 
-// leastBelow is the lowest level of any type below it.
-func (p *place) leastBelow() Level {
+// minBelow returns the lowest level of any type below the place.
+func (p *place) minBelow() Level {
 	if p == nil {
 		return Hide
 	}
 	return p.least
 }
 
-// ids are the numbers of its rights.
+// ids returns the ids of the rights.
 func (p *place) ids() (all []int64) {
 	for _, r := range p.rights {
 		all = append(all, r.ID)
@@ -139,8 +139,8 @@ func (p *place) ids() (all []int64) {
 	return all
 }
 
-// deploys reports whether one of the rights lets its user deploy by a deployment of a type.
-func (p *place) deploys(typeName string) bool {
+// allowsDeployment reports whether one of the rights allows a deployment of the given type.
+func (p *place) allowsDeployment(typeName string) bool {
 	return p != nil && slices.ContainsFunc(p.rights, func(r *AccessRight) bool {
 		switch typeName {
 		case "QuickDeployment":

@@ -7,12 +7,12 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Govern lets the policy decide what callers of an API may see and change.
+// Govern sets the policy functions of an API.
 func Govern(a *resource.API) {
 	names := ScopeNames(a)
 	a.May = func(c resource.Caller, action resource.Action, on resource.Subject) (store.Expr, error) {
 		if c.Scopes != "" && action != resource.ActionFind && action != resource.ActionSee {
-			if err := Scopes(c.Scopes).change(c.Name, on, names); err != nil {
+			if err := Scopes(c.Scopes).checkChange(c.Name, on, names); err != nil {
 				return nil, err
 			}
 		}
@@ -32,47 +32,51 @@ func Govern(a *resource.API) {
 	}
 }
 
-// May decides what a caller may do (resource.Decide). Administrators do everything. Tokens that belong to no user read everything, or may
-// do everything. What a user sees of what lies somewhere its access rights say (Rights), and whether a change is within them is looked at
-// when it is made (rightsFollower): here is refused what no right gives. Beyond that holds what a collection's guard says: users without
-// a security privilege see themselves alone, sessions are seen by whose they are, the history by whose historyPrivilege says so, and how
-// the manager is set up by administrators. Who must set a new password may do nothing before.
+// May decides whether a caller may perform an action (resource.Decide). For ActionFind it returns the condition for the resources that the
+// caller sees. Administrators may do everything. Tokens without a user read everything, or may do everything.
+//
+// For users with access rights, May only rejects changes that no right can allow. The rights limit what the user sees (Rights), and
+// rightsFollower checks each change when it is made.
+//
+// In addition, the guard of the collection applies. Users without a security privilege see only themselves. Sessions are visible to their
+// user, the history depends on historyPrivilege, and the manager's configuration is for administrators. A user who must set a new password
+// may do nothing else.
 func May(c resource.Caller, action resource.Action, on resource.Subject) (seen store.Expr, err error) {
 	if action == resource.ActionFind {
-		return sees(c, on), nil
+		return visible(c, on), nil
 	}
-	if c.MustReset && !resets(c, action, on) {
+	if c.MustReset && !isPasswordReset(c, action, on) {
 		return nil, problem.Forbidden("PasswordResetRequired",
 			"%s has to set a new password first: PATCH %s/users/%d with the field password", c.Name, published.Base, c.User)
 	}
-	if action == resource.ActionSee { // what is found
+	if action == resource.ActionSee { // what is visible was decided by ActionFind
 		return nil, nil
 	}
 	guarded := on.Collection != nil && on.Sub == nil
 	accounts := guarded && on.Collection.Guard == resource.Accounts
-	// Users change their own account, of which the rule lets them set the password alone, and end those sessions that they see.
-	own := accounts || guarded && on.Collection.Guard == resource.Sessions || belongs(on, c.User)
+	// Users may change their own account, where a rule allows only the password, and end the sessions that they see.
+	own := accounts || guarded && on.Collection.Guard == resource.Sessions || isPersonal(on, c.User)
 	switch {
 	case !c.Administrator && accounts && (on.ID != c.User || action != resource.ActionChange && action != resource.ActionReplace):
 		return nil, problem.Forbidden("AccessDenied",
 			"%s may set the own password (PATCH with the field password alone), and make, change and delete no user", c.Name)
-	case !c.Administrator && !own && !mayTry(c, on):
+	case !c.Administrator && !own && !mayBeGranted(c, on):
 		if rightsIn(c) != nil && on.Collection != nil {
 			return nil, problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", c.Name, on.Collection.Name)
 		}
 		return nil, problem.Forbidden("AccessDenied", "%s may read, not change: that takes the role %s", c.Name, Administrator)
-	// A session may always be changed by itself, so that one that may only read can end.
-	case c.ReadOnly && (!own || belongs(on, c.User) || on.ID == 0 || on.ID != c.Session):
+	// A read-only session can still change itself, so that it can end.
+	case c.ReadOnly && (!own || isPersonal(on, c.User) || on.ID == 0 || on.ID != c.Session):
 		return nil, problem.Forbidden("ReadOnlySession", "this session or token may only read")
-	case guarded && on.Collection.Guard != resource.Everybody && sees(c, on) == store.Nothing: // of the others the change itself tells
+	// For resources with the guard Everybody, rightsFollower checks the change itself.
+	case guarded && on.Collection.Guard != resource.Everybody && visible(c, on) == store.Nothing:
 		return nil, problem.Forbidden("AccessDenied", "%s does not see %s", c.Name, on.Collection.Name)
 	}
 	return nil, nil
 }
 
-// mayTry reports whether a change may be within a caller's access rights: of what lies somewhere, of access rights, or of what the history
-// has, which is undone.
-func mayTry(c resource.Caller, on resource.Subject) bool {
+// mayBeGranted reports whether access rights can allow a change: of resources, of access rights, or of history entries, which are undone.
+func mayBeGranted(c resource.Caller, on resource.Subject) bool {
 	if rightsIn(c) == nil || on.Collection == nil {
 		return false
 	}
@@ -80,12 +84,12 @@ func mayTry(c resource.Caller, on resource.Subject) bool {
 	case resource.Everybody, resource.Own, resource.Between, resource.HistoryList, resource.Asking:
 		return true
 	case resource.Granted:
-		return privileged(c, "CHANGE_ACCESS_RIGHTS")
+		return hasPrivilege(c, "CHANGE_ACCESS_RIGHTS")
 	}
 	return false
 }
 
-// rightsIn gives the rights of a caller who is a user; nil for others, and administrators.
+// rightsIn returns the rights of a caller who is a user; nil for other callers and for administrators.
 func rightsIn(c resource.Caller) *Rights {
 	r, ok := c.Rights.(*Rights)
 	if !ok || c.Administrator {
@@ -94,21 +98,20 @@ func rightsIn(c resource.Caller) *Rights {
 	return r
 }
 
-// belongs reports whether a request is about what belongs to a user alone: tasks and favorites.
-func belongs(on resource.Subject, user int64) bool {
+// isPersonal reports whether a request is about personal data of a user: tasks and favorites.
+func isPersonal(on resource.Subject, user int64) bool {
 	return on.Sub != nil && on.Collection != nil && on.Collection.Guard == resource.Accounts && on.ID == user &&
 		(on.Sub.Name == "tasks" || on.Sub.Name == "favorites")
 }
 
-// resets reports whether a request is one of those that are left to a caller who must set a new password: that itself, and to
-// end the session.
-func resets(c resource.Caller, action resource.Action, on resource.Subject) bool {
+// isPasswordReset reports whether a request is allowed to a caller who must set a new password: setting it, and ending the session.
+func isPasswordReset(c resource.Caller, action resource.Action, on resource.Subject) bool {
 	return action == resource.ActionChange && on.Collection != nil && on.Sub == nil && on.ID != 0 && on.Plain &&
 		(on.Collection.Guard == resource.Accounts && on.ID == c.User || on.ID == c.Session)
 }
 
-// sees gives what narrows what a caller sees of a collection; nil where it sees all of it, store.Nothing where none.
-func sees(c resource.Caller, on resource.Subject) store.Expr {
+// visible returns the condition for the resources of a collection that the caller sees; nil for all, store.Nothing for none.
+func visible(c resource.Caller, on resource.Subject) store.Expr {
 	if on.Collection == nil || c.Administrator && on.Collection.Guard != resource.HistoryList &&
 		on.Collection.Guard != resource.HistoryImages {
 		return nil
@@ -116,7 +119,7 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 	r := rightsIn(c)
 	switch on.Collection.Guard {
 	case resource.Common:
-		if r != nil && !r.anything() {
+		if r != nil && !r.seesAnything() {
 			return store.Nothing
 		}
 		return nil
@@ -124,8 +127,8 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 		switch {
 		case c.Security == "NO_ACCESS":
 			return store.IDs{c.User}
-		case r != nil && !privileged(c, "VIEW_OTHERS_ACCESS_RIGHTS"):
-			return anyOf(store.IDs{c.User}, r.sees(on.Collection, on.Alone))
+		case r != nil && !hasPrivilege(c, "VIEW_OTHERS_ACCESS_RIGHTS"):
+			return anyOf(store.IDs{c.User}, r.visible(on.Collection, on.Alone))
 		}
 		return nil
 	case resource.Sessions:
@@ -141,7 +144,7 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 		switch {
 		case c.History == "HIDE":
 			return store.Nothing
-		case r != nil && !r.Everything(): // others change what the user may not see
+		case r != nil && !r.Everything(): // other users change resources that the user may not see
 			return store.HasParent(c.User)
 		}
 		return nil
@@ -159,35 +162,35 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 		}
 		return notAdministrative
 	case resource.Granted:
-		return seesGranted(c, r)
+		return visibleRights(c, r)
 	}
-	if r == nil || on.Collection.Name == "groups" && privileged(c, "VIEW_OTHERS_ACCESS_RIGHTS") {
+	if r == nil || on.Collection.Name == "groups" && hasPrivilege(c, "VIEW_OTHERS_ACCESS_RIGHTS") {
 		return nil
 	}
 	if on.Collection.Guard == resource.Asking {
-		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "creator"}, r.approving())
+		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "creator"}, r.approvable())
 	}
 	if on.Collection.Guard == resource.Own {
-		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "user"}, r.sees(on.Collection, on.Alone))
+		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "user"}, r.visible(on.Collection, on.Alone))
 	}
 	if on.Collection.Guard == resource.Managed { // such as the user's own groups
-		return anyOf(store.IDs(r.subjects), r.sees(on.Collection, on.Alone))
+		return anyOf(store.IDs(r.subjects), r.visible(on.Collection, on.Alone))
 	}
-	return r.sees(on.Collection, on.Alone)
+	return r.visible(on.Collection, on.Alone)
 }
 
-// seesGranted narrows access rights: by what the user may see of them, to those of the user and its groups.
-func seesGranted(c resource.Caller, r *Rights) store.Expr {
+// visibleRights returns the condition for the access rights that the caller sees, depending on its security privilege.
+func visibleRights(c resource.Caller, r *Rights) store.Expr {
 	switch {
-	case r == nil || privileged(c, "VIEW_OTHERS_ACCESS_RIGHTS"):
+	case r == nil || hasPrivilege(c, "VIEW_OTHERS_ACCESS_RIGHTS"):
 		return nil
-	case privileged(c, "VIEW_MY_ACCESS_RIGHTS"):
+	case hasPrivilege(c, "VIEW_MY_ACCESS_RIGHTS"):
 		return store.LinksTo{Targets: r.subjects, Field: "userScope"}
 	}
 	return store.Nothing
 }
 
-// anyOf lets through what one of two conditions does; nil lets everything through.
+// anyOf returns the disjunction of two conditions. A nil condition matches everything.
 func anyOf(one, other store.Expr) store.Expr {
 	switch other {
 	case nil:
@@ -198,8 +201,7 @@ func anyOf(one, other store.Expr) store.Expr {
 	return store.Any{one, other}
 }
 
-// notAdministrative leaves out events about what administrators alone see: sign-ins, tokens, webhooks, workflow requests, imports and
-// backups.
+// notAdministrative excludes events that only administrators see: sign-ins, tokens, webhooks, workflow requests, imports and backups.
 var notAdministrative = store.Not{Expr: store.Any{categoryIs("APPLICATION"), categoryIs("WORKFLOW_REQUEST"), categoryIs("MIGRATION"),
 	categoryIs("DATABASE_MAINTENANCE")}}
 

@@ -8,7 +8,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// What callers may do and see, by their role, their privileges and what they have to do first.
+// TestMay checks actions and visibility by role, privilege and pending password reset.
 func TestMay(t *testing.T) {
 	admin := resource.Caller{User: 7, Session: 8, Administrator: true, History: "ADMINISTRATOR", Security: "ADMINISTRATOR"}
 	analyst := resource.Caller{User: 7, Session: 8, History: "HIDE", Security: "NO_ACCESS"}
@@ -21,13 +21,13 @@ func TestMay(t *testing.T) {
 		who    resource.Caller
 		action resource.Action
 		on     resource.Subject
-		want   string // the code of the refusal; empty for none
+		want   string // the error code; empty for none
 	}{
 		{admin, resource.ActionMake, resource.Subject{Collection: plain}, ""},
 		{admin, resource.ActionDelete, resource.Subject{Collection: accounts, ID: 9}, ""},
 		{analyst, resource.ActionSee, resource.Subject{Collection: plain, ID: 9}, ""},
 		{analyst, resource.ActionMake, resource.Subject{Collection: plain}, "AccessDenied"},
-		{analyst, resource.ActionChange, resource.Subject{Collection: accounts, ID: 7}, ""}, // the password, says the rule of users
+		{analyst, resource.ActionChange, resource.Subject{Collection: accounts, ID: 7}, ""}, // only the password, by a rule of users
 		{analyst, resource.ActionChange, resource.Subject{Collection: accounts, ID: 9}, "AccessDenied"},
 		{analyst, resource.ActionDelete, resource.Subject{Collection: accounts, ID: 7}, "AccessDenied"},
 		{analyst, resource.ActionMake, resource.Subject{Collection: accounts}, "AccessDenied"},

@@ -8,45 +8,45 @@ const (
 	Analyst       = "analyst"
 )
 
-// Principal is who a request comes from: a user, or a token or key set that was made on the command line.
+// Principal is the authenticated sender of a request: a user, or a token or key set.
 type Principal struct {
-	// User is the id of the user resource; 0 for a token that belongs to no user.
+	// User is the id of the user resource; 0 for a token without a user.
 	User int64
-	// Name is the user's name; "token NAME" or "key set NAME" for who is no user.
+	// Name is the user's name. For a token without a user it is "token NAME" or "key set NAME".
 	Name string
 	// Token is the id of the bearer token or key set; empty for a user's password or session.
 	Token string
 	// Role is Administrator or Analyst.
 	Role string
-	// Session is the session resource's id; 0 outside of one.
+	// Session is the id of the session resource; 0 without a session.
 	Session int64
-	// ReadOnly is a session that was opened for reading only, or an analyst's token.
+	// ReadOnly is true for a read-only session and for an analyst's token.
 	ReadOnly bool
-	// Scopes are those of a token or key set.
+	// Scopes are the scopes of a token or key set.
 	Scopes Scopes
-	// History and Security are the user's historyPrivilege and securityPrivilege; who is no user sees the
-	// history, and users as analysts do.
+	// History and Security are the user's historyPrivilege and securityPrivilege. A token without a user sees the history, and users as
+	// analysts do.
 	History, Security string
-	// MustReset says that nothing is open to the user but to set a new password.
+	// MustReset is true if the user may do nothing before setting a new password.
 	MustReset bool
-	// Rights are what a user may do who is no administrator; nil for all others.
+	// Rights are the rights of a user who is not an administrator; nil for all others.
 	Rights *Rights
-	// Credential is what was shown that is neither a session, nor a token of the manager's, nor a password here.
+	// Credential describes a credential other than a session, a token of the manager, or a local password.
 	Credential string
-	// Door is the one that its session was begun at; empty outside of one.
+	// Door is the interface where the session was started; empty without a session.
 	Door Door
 }
 
-// Door is a way in: each user has one of them open, or both (accessType).
+// Door is an interface where users sign in. The accessType of a user allows one or both.
 type Door string
 
-// The doors: the console, whose requests have the cookie of a session, and the APIs for everybody else.
+// The interfaces: the console, whose requests have a session cookie, and the APIs.
 const (
 	ConsoleDoor Door = "GUI"
 	APIDoor     Door = "API"
 )
 
-// CallerOf words a principal for the resource engine.
+// CallerOf returns a principal as a caller of the resource engine.
 func CallerOf(p Principal) resource.Caller {
 	c := resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == Administrator, ReadOnly: p.ReadOnly,
 		Session: p.Session,

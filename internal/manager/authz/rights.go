@@ -16,46 +16,47 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Rights are what a user who is no administrator may do, by the access rights of the user and of the groups that the user is in. They stay
-// as they are; others take their place when one of those changes.
+// Rights are the effective rights of a user who is not an administrator, from the access rights of the user and the user's groups. They are
+// immutable and are replaced when an access right changes.
 //
-// The nearest place up the tree with a right decides, and of several rights there the one that gives most. Where there is none the default
-// rights do, which have no resource, and where those are missing, too, the level is HIDE.
+// The nearest resource up the tree that has rights decides; of several rights there, the highest level counts. If there is none, the
+// default rights decide, which have no resource. Without default rights the level is HIDE.
 type Rights struct {
 	user int64
-	// subjects are the user and its groups.
+	// subjects are the ids of the user and its groups.
 	subjects []int64
-	// places are what is said, by the resource; 0 is what is said by default.
+	// places are the rights by resource id; 0 is the place of the default rights.
 	places map[int64]*place
-	// at are the resources of places, collections where they are; configurations those that they lie in, or are, 0 for those that lie in
-	// none.
-	at             []int64
+	// placeIDs are the resource ids in places, sorted, without 0. collections maps them to their collections. configurations maps them to
+	// their configuration, or to themselves if they are configurations; 0 if they are in none.
+	placeIDs       []int64
 	collections    map[int64]string
 	configurations map[int64]int64
-	// special are the types that an override names, each with the type that stands for it: below every place both are seen, or neither is.
-	// For those that are seen where types without an override are, "" does.
+	// special maps each type in an override to its representative: a type that is visible below exactly the same places. "" represents all
+	// types without an override.
 	special map[string]string
-	// hiding are the places that hide something, at them or below. everything says that there are none, and that nothing is hidden elsewhere.
+	// hiding are the places that hide the resource or a type below it. everything is true if there are none and the default rights hide
+	// nothing.
 	hiding     []int64
 	everything bool
-	// events and logs say that the user sees all events, and the manager's logs.
+	// events and logs are true if the user sees all events, and the manager's logs.
 	events, logs bool
-	// seen are the conditions that were worded, by the type that stands for others, and by what resources lie in: store.Expr in a seenEntry.
+	// seen caches conditions by representative type and surroundings, as seenEntry.
 	seen sync.Map
 }
 
 type seenEntry struct{ expr store.Expr }
 
-// rightTypes are the types of rights, whose rows are read outside of a request.
+// rightTypes are the types for reading rows outside of a request.
 var (
 	rightType          = schema.Declare(&AccessRight{})
 	administrativeType = schema.Declare(&AdministrativeAccessRight{})
 )
 
-// rightsTopics are those on which depends what a user may do.
+// rightsTopics are the cache topics that the rights of a user depend on.
 var rightsTopics = []string{"accessRights", "groups", "users"}
 
-// RightsOf gives what a user may do, who is no administrator by itself; nil where a group makes the user one.
+// RightsOf returns the rights of a user who is not an administrator by itself; nil if a group makes the user an administrator.
 func (s *Policy) RightsOf(tx *store.Tx, user int64) (*Rights, error) {
 	if known, ok := s.rights.Get(tx, user); ok {
 		return known, nil
@@ -67,7 +68,7 @@ func (s *Policy) RightsOf(tx *store.Tx, user int64) (*Rights, error) {
 	return r, err
 }
 
-// readRights reads them; scopes is the collection of the configurations.
+// readRights reads the rights from the database. scopes is the name of the collection of configurations.
 func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
 	r := &Rights{user: user, subjects: []int64{user}, places: map[int64]*place{}, collections: map[int64]string{},
 		configurations: map[int64]int64{}, special: map[string]string{}}
@@ -85,11 +86,11 @@ func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
 		return nil, err
 	}
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("accessRights"),
-		store.LinksTo{Targets: r.subjects, Field: "userScope"}}}, r.take); err != nil {
+		store.LinksTo{Targets: r.subjects, Field: "userScope"}}}, r.addRow); err != nil {
 		return nil, err
 	}
 	heads := map[int64]store.Head{}
-	if err := tx.Heads(r.at, heads); err != nil {
+	if err := tx.Heads(r.placeIDs, heads); err != nil {
 		return nil, err
 	}
 	for id, h := range heads {
@@ -98,12 +99,12 @@ func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
 			r.configurations[id] = id
 		}
 	}
-	r.settle()
+	r.combine()
 	return r, nil
 }
 
-// take takes the right of a row.
-func (r *Rights) take(row *store.Resource) error {
+// addRow adds the access right of a row.
+func (r *Rights) addRow(row *store.Resource) error {
 	if row.Type == administrativeType.Name {
 		o, err := administrativeType.Object(row)
 		if err != nil {
@@ -126,18 +127,18 @@ func (r *Rights) take(row *store.Resource) error {
 		p = &place{}
 		r.places[at] = p
 		if at != 0 {
-			r.at = append(r.at, at)
+			r.placeIDs = append(r.placeIDs, at)
 		}
 	}
 	p.rights = append(p.rights, x)
 	return nil
 }
 
-// settle finds out what all requests ask of the rights that were read.
-func (r *Rights) settle() {
-	slices.Sort(r.at)
+// combine computes the derived fields after all rights were added.
+func (r *Rights) combine() {
+	slices.Sort(r.placeIDs)
 	for _, p := range r.places {
-		p.settle()
+		p.combine()
 		for name := range p.special {
 			r.special[name] = ""
 		}
@@ -151,9 +152,9 @@ func (r *Rights) settle() {
 			}
 		}
 	}
-	standing := map[string]string{r.shape(""): ""}
+	standing := map[string]string{r.visibility(""): ""}
 	for _, name := range slices.Sorted(maps.Keys(r.special)) {
-		shape := r.shape(name)
+		shape := r.visibility(name)
 		if _, known := standing[shape]; !known {
 			standing[shape] = name
 		}
@@ -161,10 +162,10 @@ func (r *Rights) settle() {
 	}
 }
 
-// shape says below which places a type is seen: a byte for each, that of the default rights first.
-func (r *Rights) shape(typeName string) string {
-	shape := make([]byte, 0, len(r.at)+1)
-	for _, id := range append([]int64{0}, r.at...) {
+// visibility returns a key for the places that show a type: one byte per place, starting with the default rights.
+func (r *Rights) visibility(typeName string) string {
+	shape := make([]byte, 0, len(r.placeIDs)+1)
+	for _, id := range append([]int64{0}, r.placeIDs...) {
 		seen := byte('0')
 		if r.places[id].below(typeName) >= View {
 			seen = '1'
@@ -174,11 +175,11 @@ func (r *Rights) shape(typeName string) string {
 	return string(shape)
 }
 
-// Everything reports whether the user sees all resources there are, also those that are still to come.
+// Everything reports whether the user sees all existing and future resources.
 func (r *Rights) Everything() bool { return r.everything }
 
-// anything reports whether the user sees anything by its rights.
-func (r *Rights) anything() bool {
+// seesAnything reports whether the user sees any resource.
+func (r *Rights) seesAnything() bool {
 	for _, p := range r.places {
 		if p.own >= View || slices.ContainsFunc(slices.Collect(maps.Values(p.special)), func(level Level) bool { return level >= View }) {
 			return true
@@ -187,13 +188,13 @@ func (r *Rights) anything() bool {
 	return false
 }
 
-// Sees is resource.Rights.
+// Sees implements resource.Rights.
 func (r *Rights) Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error) {
 	ids := make([]int64, len(heads))
 	for i, h := range heads {
 		ids[i] = h.ID
 	}
-	deciding, err := tx.Deciding(ids, r.at)
+	deciding, err := tx.Deciding(ids, r.placeIDs)
 	seen := make(map[int64]bool, len(heads))
 	for _, h := range heads {
 		at := deciding[h.ID]
@@ -206,13 +207,14 @@ func (r *Rights) Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error) 
 	return seen, err
 }
 
-// SeesParent is resource.Rights: without overrides and a right of its own, what decides about a resource decides about its parent.
+// SeesParent implements resource.Rights. It returns true without overrides and without a right of the resource itself: then the same rights
+// decide about the resource and its parent.
 func (r *Rights) SeesParent(id int64) bool {
 	return len(r.special) == 0 && r.places[id] == nil
 }
 
-// Whole is resource.Rights. What is seen is decided by a place that does not hide it; without overrides that place hides nothing below
-// itself.
+// Whole implements resource.Rights. A visible resource is governed by a place that does not hide it. Without overrides that place hides
+// nothing below itself either.
 func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
 	above := map[int64]bool{}
 	var err error
@@ -223,22 +225,22 @@ func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
 	}
 	deciding := map[int64]int64{}
 	if len(r.special) > 0 {
-		if deciding, err = tx.Deciding(ids, r.at); err != nil {
+		if deciding, err = tx.Deciding(ids, r.placeIDs); err != nil {
 			return nil, err
 		}
 	}
 	whole := make(map[int64]bool, len(ids))
 	for _, id := range ids {
-		whole[id] = !above[id] && (len(r.special) == 0 || r.places[deciding[id]].leastBelow() >= View)
+		whole[id] = !above[id] && (len(r.special) == 0 || r.places[deciding[id]].minBelow() >= View)
 	}
 	return whole, nil
 }
 
-// sees narrows the resources of a collection to those that are seen, by where they lie; nil is all. Whoever asks for one collection alone
-// has what its resources lie in looked through once (store.Governed).
-func (r *Rights) sees(c *resource.Collection, alone bool) store.Expr {
+// visible returns the condition for the visible resources of a collection; nil for all. If alone is true, only this collection is queried,
+// and the condition uses its surroundings (store.Governed).
+func (r *Rights) visible(c *resource.Collection, alone bool) store.Expr {
 	if c.From != store.Resources {
-		return r.ofResources()
+		return r.visibleResources()
 	}
 	var around store.Surroundings
 	if alone {
@@ -251,14 +253,14 @@ func (r *Rights) sees(c *resource.Collection, alone bool) store.Expr {
 	}
 	if len(named) == 1 {
 		for standing := range named {
-			return r.seenOf(standing, around)
+			return r.seenCondition(standing, around)
 		}
 	}
 	return r.byType(around, named)
 }
 
-// ofResources narrows rows that show resources of any type to those that are seen.
-func (r *Rights) ofResources() store.Expr {
+// visibleResources returns the condition for rows that show resources of any type; nil for all.
+func (r *Rights) visibleResources() store.Expr {
 	named := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.special)) {
 		named[r.special[name]] = append(named[r.special[name]], name)
@@ -270,8 +272,8 @@ func (r *Rights) ofResources() store.Expr {
 	return store.OfResource{Where: e}
 }
 
-// byType words the condition that a resource is seen that lies in resources of some collections, by its type. named are types by the one
-// that stands for them; "" stands for all that are not among them, too.
+// byType returns the condition for visible resources, by type. named maps representative types to the types they represent. "" also
+// represents all types that are not listed.
 func (r *Rights) byType(around store.Surroundings, named map[string][]string) store.Expr {
 	var either store.Any
 	var rest store.All
@@ -280,16 +282,16 @@ func (r *Rights) byType(around store.Surroundings, named map[string][]string) st
 			continue
 		}
 		of := ofTypes(named[standing])
-		either = append(either, store.All{of, orAll(r.seenOf(standing, around))})
+		either = append(either, store.All{of, orAll(r.seenCondition(standing, around))})
 		rest = append(rest, store.Not{Expr: of})
 	}
 	if len(either) == 0 {
-		return r.seenOf("", around)
+		return r.seenCondition("", around)
 	}
-	return append(either, append(rest, orAll(r.seenOf("", around))))
+	return append(either, append(rest, orAll(r.seenCondition("", around))))
 }
 
-// ofTypes is the condition that a resource is of one of some types.
+// ofTypes returns the condition that a resource has one of the types.
 func ofTypes(names []string) store.Expr {
 	var either store.Any
 	for _, name := range names {
@@ -298,12 +300,12 @@ func ofTypes(names []string) store.Expr {
 	return either
 }
 
-// OfType is the condition that a resource is of a type.
+// OfType returns the condition that a resource has the type.
 func OfType(name string) store.Expr {
 	return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: name}
 }
 
-// orAll gives a condition for nil.
+// orAll returns e, or a condition that matches everything if e is nil.
 func orAll(e store.Expr) store.Expr {
 	if e == nil {
 		return store.All{}
@@ -311,16 +313,16 @@ func orAll(e store.Expr) store.Expr {
 	return e
 }
 
-// seenOf is the condition that a resource of a type is seen, that lies in resources of some collections.
-func (r *Rights) seenOf(typeName string, around store.Surroundings) store.Expr {
+// seenCondition returns the condition that a resource of a type is visible; nil if all are.
+func (r *Rights) seenCondition(typeName string, around store.Surroundings) store.Expr {
 	key := fmt.Sprint(typeName, around)
 	if known, ok := r.seen.Load(key); ok {
-		return known.(seenEntry).expr //nolint:forcetypeassert // there is nothing else in it
+		return known.(seenEntry).expr //nolint:forcetypeassert // it contains only this type
 	}
 	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations, Collections: r.collections,
 		Around:    around,
 		Otherwise: r.places[0].below(typeName) >= View}
-	for _, id := range r.at {
+	for _, id := range r.placeIDs {
 		g.Own[id], g.Below[id] = r.places[id].own >= View, r.places[id].below(typeName) >= View
 	}
 	e := g.Expr()
@@ -328,20 +330,20 @@ func (r *Rights) seenOf(typeName string, around store.Surroundings) store.Expr {
 	return e
 }
 
-// decision is what decides about a resource.
+// decision is the level for a resource and the place that it comes from.
 type decision struct {
 	level Level
-	// at is the resource whose rights decide; 0 for those that are given by default, or where there are none.
+	// at is the resource whose rights decide; 0 for the default rights, or if there are none.
 	at    int64
 	place *place
 }
 
-// of decides about a resource of a type, by its number and its parent's.
-func (r *Rights) of(tx *store.Tx, id, parent int64, typeName string) (decision, error) {
-	return r.decide(id, parent, typeName, func(parent int64) (int64, error) { return tx.Nearest(parent, r.at) })
+// decisionFor returns the decision for a resource of a type, given its id and its parent's.
+func (r *Rights) decisionFor(tx *store.Tx, id, parent int64, typeName string) (decision, error) {
+	return r.decide(id, parent, typeName, func(parent int64) (int64, error) { return tx.Nearest(parent, r.placeIDs) })
 }
 
-// decide is of, with what finds the place that decides for what lies below a resource; 0 is nowhere.
+// decide is decisionFor with a function that returns the place that governs everything below a resource; 0 for none.
 func (r *Rights) decide(id, parent int64, typeName string, placeOf func(parent int64) (int64, error)) (decision, error) {
 	if p, ok := r.places[id]; ok && id != 0 {
 		return decision{p.own, id, p}, nil
@@ -350,28 +352,28 @@ func (r *Rights) decide(id, parent int64, typeName string, placeOf func(parent i
 	return r.below(at, typeName), err
 }
 
-// below is what a place, or 0 for none, decides about resources of a type below it.
+// below returns the decision for resources of a type below a place; 0 is the place of the default rights.
 func (r *Rights) below(at int64, typeName string) decision {
 	return decision{r.places[at].below(typeName), at, r.places[at]}
 }
 
-// because says which right decides, in words that go on from "which is".
-func (d decision) because() string {
+// reason names the access rights that decide, for error messages.
+func (d decision) reason() string {
 	switch {
 	case d.place == nil:
 		return "no access right gives more"
 	case d.at == 0:
-		return "access right " + numbers(d.place.ids()) + " gives " + d.level.String() + " by default"
+		return "access right " + joinIDs(d.place.ids()) + " gives " + d.level.String() + " by default"
 	}
 	where := ""
-	if d.place.own >= View { // a place that is hidden is not told
-		where = " on resource " + numbers([]int64{d.at})
+	if d.place.own >= View { // do not reveal a hidden resource
+		where = " on resource " + joinIDs([]int64{d.at})
 	}
-	return "access right " + numbers(d.place.ids()) + where + " gives " + d.level.String()
+	return "access right " + joinIDs(d.place.ids()) + where + " gives " + d.level.String()
 }
 
-// numbers lists numbers.
-func numbers(ids []int64) string {
+// joinIDs joins ids with commas.
+func joinIDs(ids []int64) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = strconv.FormatInt(id, 10)
@@ -379,18 +381,18 @@ func numbers(ids []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-// privileges are what a user may do about access rights (User.securityPrivilege): each has what those before it have.
+// privileges are the values of User.securityPrivilege. Each includes the lower ones.
 var privileges = []string{"NO_ACCESS", "VIEW_MY_ACCESS_RIGHTS", "VIEW_OTHERS_ACCESS_RIGHTS", "CHANGE_ACCESS_RIGHTS", "ADD_ACCESS_RIGHTS",
 	"DELETE_ACCESS_RIGHTS", "ADMINISTRATOR"}
 
-// privileged reports whether a caller has a privilege.
-func privileged(c resource.Caller, needed string) bool {
+// hasPrivilege reports whether a caller has a privilege.
+func hasPrivilege(c resource.Caller, needed string) bool {
 	return c.Administrator || cmp.Compare(slices.Index(privileges, c.Security), slices.Index(privileges, needed)) >= 0
 }
 
-// lacking refuses what takes a privilege that a caller does not have.
-func lacking(c resource.Caller, needed string) error {
-	if privileged(c, needed) {
+// requirePrivilege returns an error if the caller does not have a privilege.
+func requirePrivilege(c resource.Caller, needed string) error {
+	if hasPrivilege(c, needed) {
 		return nil
 	}
 	return problem.Forbidden("AccessDenied", "%s needs the securityPrivilege %s for this", c.Name, needed)

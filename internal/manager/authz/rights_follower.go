@@ -11,33 +11,33 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// rightsFollower sees to it that what a transaction changes is within the rights of the user that it is for, whatever led to it. What
-// administrators do, the manager itself, and tokens that belong to no user, is not looked at here.
+// rightsFollower checks that all changes of a transaction are within the rights of its author, whichever request caused them. Changes by
+// administrators, by the manager itself, and by tokens without a user are not checked.
 type rightsFollower struct {
 	service *Policy
 	tx      *store.Tx
-	// rights are those of the user, as they were when the transaction began; nil where all is allowed. err is why they are not known.
+	// rights are the rights of the user when the transaction began; nil if everything is allowed. err is set if they could not be read.
 	rights *Rights
 	err    error
-	// nearest are the places that decide below resources, as far as they were looked for, since the last resource moved.
+	// nearest caches the place that governs everything below a resource. It is reset when a resource moves.
 	nearest map[int64]int64
-	// asker is the same for the user who asked for what is changed now; nil where nobody did. name is whose rights these are; empty: the
-	// author's.
-	asker *rightsFollower
-	name  string
-	// loosened are why the user may not change resources that lose references, by what they referred to: that follows where that is deleted,
-	// and is refused otherwise. parted are links that go: that follows where one of their ends goes.
-	loosened map[int64]error
-	parted   []parted
+	// requester is the follower of the user who requested the approved change; nil if the change was not requested. name is the user whose
+	// rights are checked; empty for the author.
+	requester *rightsFollower
+	name      string
+	// deferred are errors for resources that only lose references, by the id of the former target. Such a change is allowed if the target
+	// is deleted in the same transaction. removedLinks are links that are deleted; that is allowed if one of their ends is deleted.
+	deferred     map[int64]error
+	removedLinks []removedLink
 }
 
-// parted is a link between two resources that goes, and why the user may not take it away.
-type parted struct {
+// removedLink is a deleted link between two resources, with the error if both ends still exist at the end.
+type removedLink struct {
 	ends    []int64
 	refusal error
 }
 
-// follow begins to follow a transaction, with the rights of before.
+// follow starts to follow a transaction, with the rights from before it.
 func (s *Policy) follow(tx *store.Tx) store.Follower {
 	f := &rightsFollower{service: s, tx: tx}
 	id := tx.Author().User
@@ -45,7 +45,7 @@ func (s *Policy) follow(tx *store.Tx) store.Follower {
 		return f
 	}
 	p, err := s.principal(tx, id)
-	if store.IsNotFound(err) { // who is gone may nothing
+	if store.IsNotFound(err) { // a deleted user has no rights
 		f.rights = &Rights{}
 		return f
 	}
@@ -53,7 +53,7 @@ func (s *Policy) follow(tx *store.Tx) store.Follower {
 	return f
 }
 
-// Changed refuses a change that is not within the rights.
+// Changed rejects a change that is not within the rights.
 func (f *rightsFollower) Changed(before, after *store.Resource) error {
 	if err := f.mayChange(before, after); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 	return f.changedWith(before, after)
 }
 
-// mayChange refuses a change of a resource that is not within the rights, or that others have to approve.
+// mayChange rejects a change of a resource that is not within the rights, or that needs an approval.
 func (f *rightsFollower) mayChange(before, after *store.Resource) error {
 	if f.err != nil {
 		return f.err
@@ -70,13 +70,13 @@ func (f *rightsFollower) mayChange(before, after *store.Resource) error {
 	if r == nil {
 		r = before
 	}
-	if err := f.fourEyes(r); err != nil {
+	if err := f.checkFourEyes(r); err != nil {
 		return err
 	}
-	if asker, err := f.askedBy(); err != nil {
+	if requester, err := f.requesterFollower(); err != nil {
 		return err
-	} else if asker != nil {
-		if err := asker.Changed(before, after); err != nil {
+	} else if requester != nil {
+		if err := requester.Changed(before, after); err != nil {
 			return err
 		}
 	}
@@ -89,26 +89,26 @@ func (f *rightsFollower) mayChange(before, after *store.Resource) error {
 	}
 	switch c := api.Collection(r.Collection); c.Guard {
 	case resource.Everybody:
-		return f.lies(before, after)
+		return f.checkPlaced(before, after)
 	case resource.Between:
-		return f.between(before, after)
+		return f.checkLink(before, after)
 	case resource.Managed, resource.Common, resource.Administration, resource.Logs:
-		refusal := problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.called(), c.Name)
-		if after == nil && before.Parent > resource.RootID { // it goes with what it lies in, or not at all
-			f.parted = append(f.parted, parted{[]int64{before.Parent}, refusal})
+		refusal := problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.userName(), c.Name)
+		if after == nil && before.Parent > resource.RootID { // allowed if its parent is deleted
+			f.removedLinks = append(f.removedLinks, removedLink{[]int64{before.Parent}, refusal})
 			return nil
 		}
-		return f.loosens(before, after, refusal)
+		return f.deferLostReferences(before, after, refusal)
 	case resource.Accounts:
 		if r.ID != f.rights.user {
-			return f.loosens(before, after, problem.Forbidden("AccessDenied", "%s may not change another user", f.called()))
+			return f.deferLostReferences(before, after, problem.Forbidden("AccessDenied", "%s may not change another user", f.userName()))
 		}
 	}
-	return nil // the rules of the others say who changes them
+	return nil // other collections have their own rules
 }
 
-// changedWith refuses a change by which resources that refer to this one change, such as a reservation with the address of its client, or a
-// host with its address, where others have to approve changes of those.
+// changedWith rejects a change that also changes resources that refer to this one, if their changes need an approval. An example is a
+// reservation or a host that changes with its address.
 func (f *rightsFollower) changedWith(before, after *store.Resource) error {
 	if before == nil || after == nil || before.Key == after.Key && bytes.Equal(before.Low, after.Low) && bytes.Equal(before.High, after.High) {
 		return nil
@@ -116,7 +116,7 @@ func (f *rightsFollower) changedWith(before, after *store.Resource) error {
 	if _, approved := f.tx.Approved(); approved {
 		return nil
 	}
-	if asks, err := f.asksAnywhere(after.Configuration); err != nil || !asks {
+	if asks, err := f.mayNeedApproval(after.Configuration); err != nil || !asks {
 		return err
 	}
 	var referring []*store.Resource
@@ -130,16 +130,16 @@ func (f *rightsFollower) changedWith(before, after *store.Resource) error {
 		return err
 	}
 	for _, r := range referring {
-		err := f.fourEyes(r)
+		err := f.checkFourEyes(r)
 		if err == nil && f.rights != nil {
 			var d decision
 			if d, err = f.rights.decide(r.ID, r.Parent, r.Type, f.placeOf); err == nil {
-				err = f.askedFor(r, d, Change)
+				err = f.checkApproval(r, d, Change)
 			}
 		}
 		if errors.Is(err, resource.ErrApproval) {
 			return problem.Forbidden("AccessDenied", "%s %s changes %s %s with it, which takes an approval: ask for a change of that instead",
-				after.Type, problem.About(after.ID, called(after)), r.Type, problem.About(r.ID, called(r)))
+				after.Type, problem.About(after.ID, labelOf(after)), r.Type, problem.About(r.ID, labelOf(r)))
 		}
 		if err != nil {
 			return err
@@ -148,8 +148,8 @@ func (f *rightsFollower) changedWith(before, after *store.Resource) error {
 	return nil
 }
 
-// asksAnywhere reports whether there may be a resource of a configuration whose changes others have to approve.
-func (f *rightsFollower) asksAnywhere(configuration int64) (bool, error) {
+// mayNeedApproval reports whether a change of any resource of a configuration may need an approval.
+func (f *rightsFollower) mayNeedApproval(configuration int64) (bool, error) {
 	if f.rights != nil {
 		for _, p := range f.rights.places {
 			if p.recommends {
@@ -164,43 +164,43 @@ func (f *rightsFollower) asksAnywhere(configuration int64) (bool, error) {
 	return len(types) > 0, err
 }
 
-// lies refuses a change of what is decided about by where it lies.
-func (f *rightsFollower) lies(before, after *store.Resource) error {
+// checkPlaced rejects a change of a resource that access rights govern by its place in the tree.
+func (f *rightsFollower) checkPlaced(before, after *store.Resource) error {
 	switch {
 	case before == nil:
-		return f.needs(after, after.Parent, Add, "make")
+		return f.requireLevel(after, after.Parent, Add, "make")
 	case after == nil:
-		return f.needs(before, before.Parent, Full, "delete")
+		return f.requireLevel(before, before.Parent, Full, "delete")
 	}
 	if before.Parent != after.Parent {
-		if err := f.moved(before, after); err != nil {
+		if err := f.checkMove(before, after); err != nil {
 			return err
 		}
 	}
-	if err := f.needs(after, after.Parent, Change, "change"); err != nil {
-		return f.loosens(before, after, err)
+	if err := f.requireLevel(after, after.Parent, Change, "change"); err != nil {
+		return f.deferLostReferences(before, after, err)
 	}
-	return f.grown(before, after)
+	return f.checkGrowth(before, after)
 }
 
-// loosens refuses a change, unless a resource loses references alone: those are looked at in the end. A missing approval is no matter of
-// references: a protected resource changes with what it refers to.
-func (f *rightsFollower) loosens(before, after *store.Resource, refusal error) error {
-	lost, only := loses(before, after)
+// deferLostReferences returns the error, unless the resource only loses references. Then the error is kept for Refuse. A missing approval
+// is always returned, because a protected resource also changes with its references.
+func (f *rightsFollower) deferLostReferences(before, after *store.Resource, refusal error) error {
+	lost, only := lostReferences(before, after)
 	if !only || errors.Is(refusal, resource.ErrApproval) {
 		return refusal
 	}
-	if f.loosened == nil {
-		f.loosened = map[int64]error{}
+	if f.deferred == nil {
+		f.deferred = map[int64]error{}
 	}
 	for _, target := range lost {
-		f.loosened[target] = refusal
+		f.deferred[target] = refusal
 	}
 	return nil
 }
 
-// between refuses a link between two resources that is made, or goes, where the user may not change the one that it leads from.
-func (f *rightsFollower) between(before, after *store.Resource) error {
+// checkLink rejects the creation or deletion of a link if the user may not change the source of the link.
+func (f *rightsFollower) checkLink(before, after *store.Resource) error {
 	for _, link := range []*store.Resource{before, after} {
 		if link == nil {
 			continue
@@ -212,10 +212,10 @@ func (f *rightsFollower) between(before, after *store.Resource) error {
 		if err != nil {
 			return err
 		}
-		err = f.needs(source, source.Parent, Change, "change")
+		err = f.requireLevel(source, source.Parent, Change, "change")
 		switch {
 		case err != nil && after == nil && !errors.Is(err, resource.ErrApproval):
-			f.parted = append(f.parted, parted{[]int64{link.Ref("source"), link.Ref("destination")}, err})
+			f.removedLinks = append(f.removedLinks, removedLink{[]int64{link.Ref("source"), link.Ref("destination")}, err})
 		case err != nil:
 			return err
 		}
@@ -223,29 +223,29 @@ func (f *rightsFollower) between(before, after *store.Resource) error {
 	return nil
 }
 
-// moved asks for the rights to take a resource away where it lies, and to make it where it goes, unless the same right decides there.
-func (f *rightsFollower) moved(before, after *store.Resource) error {
+// checkMove requires the rights to delete a resource at its old place and to add it at the new one, unless the same right governs both.
+func (f *rightsFollower) checkMove(before, after *store.Resource) error {
 	from, err := f.placeOf(before.Parent)
 	if err != nil {
 		return err
 	}
-	f.nearest = nil // what lies below it lies elsewhere
+	f.nearest = nil // the tree below it has moved
 	to, err := f.placeOf(after.Parent)
 	if _, own := f.rights.places[after.ID]; err != nil || from == to && !own {
 		return err
 	}
 	if from != to {
-		if err := f.needs(before, before.Parent, Full, "move"); err != nil {
+		if err := f.requireLevel(before, before.Parent, Full, "move"); err != nil {
 			return err
 		}
 	}
-	// A right of its own says nothing of where it goes.
-	return f.made(after, to, "move", "where it goes")
+	// A right at the resource itself does not decide about its new place.
+	return f.requireAdd(after, to, "move", "where it goes")
 }
 
-// grown asks for the right to make a resource where it lies, if it takes more space there than it had, or another name that others are
-// made of, as a zone does: a right of its own says nothing of that.
-func (f *rightsFollower) grown(before, after *store.Resource) error {
+// checkGrowth requires the right to add a resource at its place if it becomes larger, or if it is renamed and other names depend on its
+// name, as with a zone. A right at the resource itself does not decide about that.
+func (f *rightsFollower) checkGrowth(before, after *store.Resource) error {
 	larger := bytes.Compare(after.Low, before.Low) < 0 || bytes.Compare(after.High, before.High) > 0
 	renamed := before.Name != after.Name && before.Key != after.Key
 	if f.rights.places[after.ID] == nil || before.Parent != after.Parent || !larger && !renamed {
@@ -259,15 +259,15 @@ func (f *rightsFollower) grown(before, after *store.Resource) error {
 	if larger {
 		what = "enlarge or move"
 	}
-	return f.made(after, at, what, "where it lies")
+	return f.requireAdd(after, at, what, "where it lies")
 }
 
-// placeOf gives the place that decides for what lies below a resource.
+// placeOf returns the place that governs everything below a resource.
 func (f *rightsFollower) placeOf(parent int64) (int64, error) {
 	if at, ok := f.nearest[parent]; ok {
 		return at, nil
 	}
-	at, err := f.tx.Nearest(parent, f.rights.at)
+	at, err := f.tx.Nearest(parent, f.rights.placeIDs)
 	if err != nil {
 		return 0, err
 	}
@@ -278,78 +278,78 @@ func (f *rightsFollower) placeOf(parent int64) (int64, error) {
 	return at, nil
 }
 
-// needs refuses what takes a level that the user does not have.
-func (f *rightsFollower) needs(r *store.Resource, parent int64, level Level, what string) error {
+// requireLevel rejects a change if the user does not have the level, or if the change needs an approval.
+func (f *rightsFollower) requireLevel(r *store.Resource, parent int64, level Level, what string) error {
 	d, err := f.rights.decide(r.ID, parent, r.Type, f.placeOf)
 	if err != nil {
 		return err
 	}
-	if err := f.within(r, d, level, what); err != nil {
+	if err := f.checkLevel(r, d, level, what); err != nil {
 		return err
 	}
-	return f.askedFor(r, d, level)
+	return f.checkApproval(r, d, level)
 }
 
-// askedFor refuses a change that others have to approve, unless they do.
-func (f *rightsFollower) askedFor(r *store.Resource, d decision, level Level) error {
+// checkApproval rejects an unapproved change that needs an approval.
+func (f *rightsFollower) checkApproval(r *store.Resource, d decision, level Level) error {
 	typeName := r.Type
 	if d.at == r.ID && d.at != 0 && f.rights.places[r.ID] == d.place {
 		typeName = ""
 	}
-	if f.service.workflowOf(r) == "" || !d.place.asks(typeName, level) {
+	if f.service.workflowOf(r) == "" || !d.place.requiresApproval(typeName, level) {
 		return nil
 	}
 	if _, approved := f.tx.Approved(); approved {
 		f.tx.NoteApproval()
 		return nil
 	}
-	return needsApproval("%s may not change %s %s without an approval: %s, with the workflow level RECOMMEND", f.called(), r.Type,
-		problem.About(r.ID, called(r)), d.because())
+	return needsApproval("%s may not change %s %s without an approval: %s, with the workflow level RECOMMEND", f.userName(), r.Type,
+		problem.About(r.ID, labelOf(r)), d.reason())
 }
 
-// within refuses what takes a level that a decision does not give.
-func (f *rightsFollower) within(r *store.Resource, d decision, level Level, what string) error {
+// checkLevel rejects a change if the decision gives a lower level.
+func (f *rightsFollower) checkLevel(r *store.Resource, d decision, level Level, what string) error {
 	if d.level >= level {
 		return nil
 	}
-	name := f.called()
+	name := f.userName()
 	if d.level == Hide {
 		return problem.Forbidden("AccessDenied", "%s may not %s that: it would %[2]s a resource that %[1]s does not see", name,
 			what)
 	}
 	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level %s, and %s", name, what, r.Type,
-		problem.About(r.ID, called(r)), level,
-		d.because())
+		problem.About(r.ID, labelOf(r)), level,
+		d.reason())
 }
 
-// made refuses to take a resource, which is seen, to where the user may make none.
-func (f *rightsFollower) made(r *store.Resource, at int64, what, where string) error {
+// requireAdd rejects moving a visible resource to a place where the user may not add it.
+func (f *rightsFollower) requireAdd(r *store.Resource, at int64, what, where string) error {
 	d := f.rights.below(at, r.Type)
 	if d.level != Hide {
-		if err := f.within(r, d, Add, what); err != nil {
+		if err := f.checkLevel(r, d, Add, what); err != nil {
 			return err
 		}
-		return f.askedFor(r, d, Add)
+		return f.checkApproval(r, d, Add)
 	}
-	name := f.called()
+	name := f.userName()
 	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level ADD %s, and %[1]s sees nothing there", name, what,
 		r.Type,
-		problem.About(r.ID, called(r)), where)
+		problem.About(r.ID, labelOf(r)), where)
 }
 
-// called names a resource that is seen.
-func called(r *store.Resource) string {
+// labelOf returns the name or the id of a visible resource, for error messages.
+func labelOf(r *store.Resource) string {
 	if r.Name != "" {
 		return r.Name
 	}
 	if r.ID != 0 {
-		return numbers([]int64{r.ID})
+		return joinIDs([]int64{r.ID})
 	}
 	return "there"
 }
 
-// loses gives the references that a resource has lost; only says that it has changed in nothing else.
-func loses(before, after *store.Resource) (lost []int64, only bool) {
+// lostReferences returns the targets of the references that a resource has lost. only is true if nothing else has changed.
+func lostReferences(before, after *store.Resource) (lost []int64, only bool) {
 	if before == nil || after == nil {
 		return nil, false
 	}
@@ -372,20 +372,20 @@ func loses(before, after *store.Resource) (lost []int64, only bool) {
 	return lost, len(lost) > 0
 }
 
-// BeforeCommit keeps nothing.
+// BeforeCommit does nothing.
 func (f *rightsFollower) BeforeCommit() error { return nil }
 
-// Refuse refuses references that were taken away from what the user may not change, unless what they led to is gone.
+// Refuse returns an error if a reference or link was removed without the right to do so, and its target was not deleted.
 func (f *rightsFollower) Refuse() error {
-	if f.asker != nil {
-		if err := f.asker.Refuse(); err != nil {
+	if f.requester != nil {
+		if err := f.requester.Refuse(); err != nil {
 			return err
 		}
 	}
-	for target, refusal := range f.loosened {
-		f.parted = append(f.parted, parted{[]int64{target}, refusal})
+	for target, refusal := range f.deferred {
+		f.removedLinks = append(f.removedLinks, removedLink{[]int64{target}, refusal})
 	}
-	for _, p := range f.parted {
+	for _, p := range f.removedLinks {
 		gone := false
 		for _, end := range p.ends {
 			_, err := f.tx.Head(end)

@@ -15,7 +15,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// Without a right a user sees itself, and nothing else; with one what the right is for, and what lies below it.
+// A user without rights sees only itself. A user with a right sees its resource and everything below it.
 func TestAccessRightsOfReading(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -38,7 +38,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 		r := m.Want(200, "GET", "/api/v2"+path, "", as)
 		for _, row := range r.Get("data").([]any) {
 			if fmt.Sprint(row.(map[string]any)["id"]) == user {
-				continue // itself
+				continue // the user itself
 			}
 			t.Errorf("%s shows %s", path, r.Body)
 		}
@@ -76,7 +76,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 		t.Errorf("the search shows %s", r.Body)
 	}
 
-	// Nearest wins, and a group may give more.
+	// The nearest right decides, and a group's right may give a higher level.
 	m.Right(user, block, "VIEW", "")
 	hidden := m.Right(user, secret, "HIDE", "")
 	if r := m.Want(200, "GET", "/api/v2/blocks/"+block, "", as); r.Get("usagePercentage") != nil || !strings.Contains(string(r.Body), `"usagePercentage":null`) {
@@ -94,7 +94,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/accessRights/"+hidden, "")
 	m.Want(200, "GET", "/api/v2/networks/"+secret, "", as)
 
-	// An override is for what lies below of a type.
+	// An override applies to resources of its type below the right's resource.
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]}`)
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
 	m.Want(200, "GET", "/api/v2/networks/"+network, "", as)
@@ -104,7 +104,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 		t.Errorf("the record shows an address that is not seen: %s", r.Body)
 	}
 
-	// What is seen by default, and who is an administrator by a group.
+	// The default rights, and a group that makes its members administrators.
 	m.Right(user, "", "VIEW", "")
 	m.Want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
@@ -114,11 +114,11 @@ func TestAccessRightsOfReading(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"description":"x"}`, as)
 	m.Want(204, "DELETE", "/api/v2/groups/"+group, "")
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
-	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/accessRights/"+kept, "") // it went with its group
+	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/accessRights/"+kept, "") // deleted with its group
 	m.Verify()
 }
 
-// Each change takes its level, whatever leads to it, and the refusal says which right gives less.
+// Each change requires its level, whichever request causes it. The error names the right that gives a lower level.
 func TestAccessRightsOfChanging(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, block, network := m.Basics()
@@ -146,7 +146,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	level("FULL")
 	m.Want(204, "DELETE", "/api/v2/addresses/"+made, "", as)
 
-	// A nearer right that gives less holds for what lies there, also where something above goes.
+	// A nearer right with a lower level decides about its resource, also if a resource above is deleted.
 	kept := m.Right(user, network, "VIEW", "")
 	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+kept, "DELETE", "/api/v2/blocks/"+block, "", as)
 	m.Want(204, "DELETE", "/api/v2/accessRights/"+kept, "")
@@ -154,7 +154,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", "", "POST", "/api/v2/networks/"+far+"/addresses", `{"type":"IPv4Address","address":"192.168.0.1","state":"STATIC"}`, as)
 	m.Refused(404, "ResourceNotFound", "", "DELETE", "/api/v2/addresses/"+farAddress, ``, as)
 
-	// What follows is a change, too: the address of a host, in a network that is not seen.
+	// Changes of other resources are checked as well: the address of a host in a hidden network.
 	m.Right(user, view, "FULL", "")
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"here","addresses":[{"address":"10.0.0.20"}]}`, as)
 	m.Refused(404, "InlinedResourceNotFound", "192.168.0.20 lies in no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
@@ -162,7 +162,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"id":`+farAddress+`}]}`, as)
 
-	// Tags change what they are put on; a tag that goes takes itself off.
+	// Adding a tag changes the resource. Deleting a tag removes it from its resources.
 	tags := m.ID("/api/v2/tagGroups", `{"name":"colours"}`)
 	tag := m.ID("/api/v2/tagGroups/"+tags+"/tags", `{"name":"red"}`)
 	m.Right(user, tags, "FULL", "")
@@ -172,10 +172,10 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", "/api/v2/networks/"+far+"/tags/"+tag, "", as)
 	m.Want(204, "DELETE", "/api/v2/tags/"+tag, "", as)
 
-	// A move takes something away, and puts it elsewhere.
+	// A move deletes at the old place and adds at the new one.
 	m.Refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+far+"/moves", `{"type":"IPMove","address":"10.9.0.0"}`, as)
 
-	// An undo does what it does as everybody else.
+	// An undo is checked like any other change.
 	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+far, `{"name":"theirs"}`)
 	theirs := m.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", "").Text("data.0.id")
@@ -190,7 +190,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	}
 	m.Refused(403, "AccessDenied", "", "GET", "/api/v2/changes?after=start", "", as)
 
-	// What administrators alone change.
+	// Only administrators may change these.
 	for _, c := range [][2]string{{"/api/v2/users", `{"name":"eve"}`}, {"/api/v2/groups", `{"name":"g"}`}, {"/api/v2/accessRights", `{}`},
 		{"/api/v2/webhooks", `{}`}, {"/api/v2/groups/" + m.ID("/api/v2/groups", `{"name":"g"}`) + "/users", `{"id":` + user + `}`},
 		{"/api/v2/userDefinedFieldDefinitions", `{}`}} {
@@ -204,7 +204,8 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Verify()
 }
 
-// Rights are given by who may, where it may; each is one of its subject and its resource.
+// A user may grant rights only with the privilege, and only at resources with the own level FULL. A second right for the same subject and
+// resource is rejected.
 func TestGivingAccessRights(t *testing.T) {
 	m := start(t)
 	_, _, _, block, network := m.Basics()
@@ -240,7 +241,7 @@ func TestGivingAccessRights(t *testing.T) {
 	m.Refused(403, "AccessDenied", "ADMINISTRATOR", "POST", post, `{"type":"AdministrativeAccessRight","userScope":{"id":`+second+
 		`},"administrativeAccessRights":[{"resourceType":"Event","accessLevel":"VIEW"}]}`, as)
 
-	// What it may do, and why.
+	// The effective rights, and the right that decides.
 	r := m.Want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", as)
 	if r.Text("accessLevel") != "FULL" || r.Text("decidedBy.resource") != block || r.Text("decidedBy.accessRights.0") != own {
 		t.Errorf("what decides is %s", r.Body)
@@ -259,7 +260,7 @@ func TestGivingAccessRights(t *testing.T) {
 		t.Errorf("an administrator may %s", r.Body)
 	}
 
-	// Events, and deployments.
+	// Events, and the deletion of rights with their user.
 	if r := m.Want(200, "GET", "/api/v2/events", "", as); r.Count() != 0 {
 		t.Errorf("events are shown to who does not see everything: %s", r.Body)
 	}
@@ -270,7 +271,7 @@ func TestGivingAccessRights(t *testing.T) {
 	m.Verify()
 }
 
-// Deployments take a right of their own, where they deploy, also by a schedule.
+// A deployment requires a separate permission in a right at the resource.
 func TestRightsToDeploy(t *testing.T) {
 	m := start(t)
 	configuration, view, zone, _, _ := m.Basics()
@@ -295,7 +296,7 @@ func TestRightsToDeploy(t *testing.T) {
 	m.Verify()
 }
 
-// What users without rights see of a database from before there were any: everything, as they did.
+// Users of a database from before access rights keep their view of everything.
 func TestRightsOfEarlierUsers(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()
@@ -306,7 +307,7 @@ func TestRightsOfEarlierUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seed() // it is done once
+	seed() // has no effect, because it runs only once per database
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
 		return tx.Write("DELETE FROM marker WHERE name = 'access rights of users'")
@@ -319,7 +320,7 @@ func TestRightsOfEarlierUsers(t *testing.T) {
 	m.Verify()
 }
 
-// rightsModel is a naive evaluator: what a user may do with each resource, by walking up.
+// rightsModel is a simple evaluator of rights that walks up the tree.
 type rightsModel struct {
 	parent, kind, collection map[string]string
 	// rights are by subject and resource.
@@ -361,7 +362,7 @@ func (m *rightsModel) level(subjects []string, id string) int {
 	return 0
 }
 
-// What is seen follows what blocks lie in: what was found out of them for one list does not outlive a change.
+// Visibility follows the tree: conditions cached for one list are not used after a change of the tree.
 func TestRightsFollowTheTree(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, _ := m.Basics()
@@ -398,7 +399,7 @@ func TestRightsFollowTheTree(t *testing.T) {
 	}
 }
 
-// What the engine lets users see and change is what a naive evaluator says, over random trees, rights and questions.
+// The engine's decisions equal those of rightsModel, for random trees, rights and queries.
 func TestRightsModel(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
@@ -406,7 +407,7 @@ func TestRightsModel(t *testing.T) {
 	if os.Getenv(apitest.LongTests) != "" {
 		rounds = 1600
 	}
-	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 7)) //nolint:gosec // a test; the seed is told
+	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 7)) //nolint:gosec // a test; failures report the seed
 	model := &rightsModel{parent: map[string]string{}, kind: map[string]string{}, collection: map[string]string{},
 		rights: map[string]map[string]modelRight{}}
 	randomTree(m, model, random)
@@ -465,7 +466,7 @@ func TestRightsModel(t *testing.T) {
 				question = "&orderBy=desc(id)&" + apitest.Filter("type:'"+kind+"'")
 				fits = func(id string) bool { return model.kind[id] == kind }
 			}
-			if c == "" && !strings.Contains(question, "filter") { // a page has room for the resources of the test, not for all others
+			if c == "" && !strings.Contains(question, "filter") { // a page has room only for the resources of the test
 				question += "&" + apitest.Filter("id:ge("+ids[0]+")")
 			}
 			r := m.Want(200, "GET", strings.TrimSuffix("/api/v2/"+c, "/")+"?limit=1000&total=true"+question, "", headers[i])
@@ -514,7 +515,7 @@ func TestRightsModel(t *testing.T) {
 	m.Verify()
 }
 
-// tryOne asks for one resource, for what may be done with it, and changes it.
+// tryOne reads a resource and its effective rights, and changes it.
 func tryOne(m *apitest.API, t *testing.T, model *rightsModel, random *rand.Rand, subjects []string, as, id string) {
 	t.Helper()
 	level := model.level(subjects, id)
@@ -538,12 +539,12 @@ func tryOne(m *apitest.API, t *testing.T, model *rightsModel, random *rand.Rand,
 	case level == 0 && r.StatusCode != 404, level == 1 && r.StatusCode != 403:
 		t.Errorf("PATCH %s of level %s answers %d %s", path, modelLevels[level], r.StatusCode, r.Body)
 	case level > 1 && r.StatusCode != 200 && r.StatusCode != 403 &&
-		r.StatusCode != 409: // another one may have the name; records below may be changed by it
+		r.StatusCode != 409: // the name may be taken; records below may change as well
 		t.Errorf("PATCH %s of level %s answers %d %s", path, modelLevels[level], r.StatusCode, r.Body)
 	}
 }
 
-// tryNew makes something in a resource, and takes it away again.
+// tryNew creates a resource below another one and deletes it.
 func tryNew(m *apitest.API, t *testing.T, model *rightsModel, random *rand.Rand, subjects []string, as, above string) {
 	t.Helper()
 	var kind, path, body string
@@ -586,7 +587,8 @@ func tryNew(m *apitest.API, t *testing.T, model *rightsModel, random *rand.Rand,
 	}
 }
 
-// changeTree makes a network with an address somewhere, and takes another address away, where that can be. It says how many came and went.
+// changeTree creates a network with an address, and deletes another address, if possible. It returns the numbers of created and deleted
+// resources.
 func changeTree(m *apitest.API, model *rightsModel, random *rand.Rand, round int) (came, went int) {
 	known := func(kind string) (ids []string) {
 		for id, k := range model.kind {
@@ -607,11 +609,11 @@ func changeTree(m *apitest.API, model *rightsModel, random *rand.Rand, round int
 		came++
 	}
 	addresses := known("IPv4Address")
-	if len(addresses) == 1 { // the questions need one
+	if len(addresses) == 1 { // the queries need one
 		return came, went
 	}
 	if id := addresses[random.IntN(len(addresses))]; m.Do("DELETE", "/api/v2/addresses/"+id, "").StatusCode == 204 {
-		for _, rights := range model.rights { // they went with it
+		for _, rights := range model.rights { // deleted with the address
 			delete(rights, id)
 		}
 		went++
@@ -629,7 +631,7 @@ func nameFor(kind string, random *rand.Rand) string {
 	return fmt.Sprintf(`"name %d"`, random.IntN(1_000_000))
 }
 
-// randomTree makes resources that lie in each other.
+// randomTree creates a random tree of resources.
 func randomTree(m *apitest.API, model *rightsModel, random *rand.Rand) {
 	add := func(parent, collection, path, body string) string {
 		r := m.Want(201, "POST", "/api/v2/"+path, body)
@@ -641,7 +643,7 @@ func randomTree(m *apitest.API, model *rightsModel, random *rand.Rand) {
 		configuration := add("", "configurations", "configurations", fmt.Sprintf(`{"name":"c%d"}`, c))
 		for b := range 2 {
 			block := add(configuration, "blocks", "configurations/"+configuration+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/16"}`, b))
-			for range random.IntN(4) { // deeper, on the left
+			for range random.IntN(4) { // nested blocks with the same start
 				bits := 17 + random.IntN(3)
 				r := m.Do("POST", "/api/v2/blocks/"+block+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/%d"}`, b, bits))
 				if r.StatusCode != 201 {
@@ -666,7 +668,7 @@ func randomTree(m *apitest.API, model *rightsModel, random *rand.Rand) {
 		}
 	}
 	for _, c := range []string{"addresses", "blocks",
-		"zones"} { // what comes along, such as gateways, blocks of IPv6 and zones of external hosts
+		"zones"} { // created implicitly, such as gateways, IPv6 blocks and zones of external hosts
 		for _, made := range m.Want(200, "GET", "/api/v2/"+c+"?limit=1000", "").Get("data").([]any) {
 			row := made.(map[string]any)
 			if id := fmt.Sprint(row["id"]); model.kind[id] == "" {
@@ -678,7 +680,7 @@ func randomTree(m *apitest.API, model *rightsModel, random *rand.Rand) {
 	}
 }
 
-// randomRights gives, changes and takes away a few rights.
+// randomRights creates, changes and deletes a few rights.
 func randomRights(m *apitest.API, model *rightsModel, random *rand.Rand, subjects, ids []string) {
 	kinds := []string{"IPv4Address", "IPv4Network", "Zone", "TXTRecord", "IPv4Block", "IPv4DHCPRange"}
 	for range 1 + random.IntN(4) {
@@ -716,7 +718,7 @@ func randomRights(m *apitest.API, model *rightsModel, random *rand.Rand, subject
 	}
 }
 
-// What is split keeps its rights in each of its parts, whoever splits it; undo takes them back with the parts.
+// The parts of a split resource get its rights, whoever splits it. Undo deletes these rights with the parts.
 func TestRightsOfWhatIsSplit(t *testing.T) {
 	m := start(t)
 	configuration, _, _, block, network := m.Basics()
@@ -754,7 +756,7 @@ func TestRightsOfWhatIsSplit(t *testing.T) {
 		t.Errorf("after undo there are the rights %s", r.Body)
 	}
 
-	// Who may split need not be one who may give rights, and is shown none.
+	// A user who may split does not need the privilege to grant rights, and does not see any.
 	eve := person("eve", "FULL")
 	asEve := apitest.BasicAuth("eve", "a-long-password")
 	if r := m.Want(200, "POST", "/api/v2/blocks/"+block+"/splits", split, asEve, "x-portolan-dry-run: true"); strings.Contains(string(r.Body),

@@ -8,19 +8,19 @@ import (
 	"portolan/internal/engine/resource"
 )
 
-// Scopes of a token or key set say what it is good for, beside its role and the rights of its user: ScopeAddress and ScopeFleet, each for
-// one API as a whole, and names of collections of the address API (ScopeNames), in their order with a blank between. Who has that of a
-// collection may change its resources, and reads what the address API shows. Empty: everything.
+// Scopes restrict a token or key set, in addition to its role and the rights of its user. They are sorted and separated by blanks:
+// ScopeAddress and ScopeFleet for a whole API, and names of collections of the address API (ScopeNames). The scope of a collection allows
+// changing its resources and reading the address API. Empty means everything.
 type Scopes string
 
-// Scopes that are for an API as a whole.
+// Scopes of whole APIs.
 const (
 	ScopeAddress = "address"
 	ScopeFleet   = "fleet"
 )
 
-// ScopeNames are the collections of an API that a token may be for. Those by which somebody could get at more than that, such as users,
-// access rights, settings and the history, which is undone, are not among them: they take ScopeAddress.
+// ScopeNames returns the collections of an API that a token can be restricted to. Collections that would give access to more than
+// themselves, such as users, access rights, settings and the history (undo), require ScopeAddress.
 func ScopeNames(a *resource.API) (names []string) {
 	for _, c := range a.Collections() {
 		switch c.Guard {
@@ -31,7 +31,7 @@ func ScopeNames(a *resource.API) (names []string) {
 	return names
 }
 
-// ScopesOf refuses scopes that a token cannot be for, given ScopeNames, and none.
+// ScopesOf validates scopes against names, which are ScopeNames, and joins them. An empty list is an error.
 func ScopesOf(scopes, names []string) (Scopes, error) {
 	for _, one := range scopes {
 		if one != ScopeAddress && one != ScopeFleet && !slices.Contains(names, one) {
@@ -45,30 +45,30 @@ func ScopesOf(scopes, names []string) (Scopes, error) {
 	return Scopes(strings.Join(slices.Compact(slices.Sorted(slices.Values(scopes))), " ")), nil
 }
 
-// List gives them one by one.
+// List returns the single scopes.
 func (s Scopes) List() []string { return strings.Fields(string(s)) }
 
 func (s Scopes) has(one string) bool { return s == "" || slices.Contains(s.List(), one) }
 
-// OpensFleet refuses who has a token that is not for the fleet API.
+// OpensFleet returns an error if the token is not valid for the fleet API.
 func (p Principal) OpensFleet() error {
 	if p.Scopes.has(ScopeFleet) {
 		return nil
 	}
-	return p.Scopes.lacks(p.Name, ScopeFleet)
+	return p.Scopes.missing(p.Name, ScopeFleet)
 }
 
-// OpensAddress refuses who has a token that is for the fleet API alone.
+// OpensAddress returns an error if the token is valid for the fleet API only.
 func (p Principal) OpensAddress() error {
 	if p.Scopes != ScopeFleet {
 		return nil
 	}
-	return p.Scopes.lacks(p.Name, ScopeAddress)
+	return p.Scopes.missing(p.Name, ScopeAddress)
 }
 
-// change refuses who has a token that is not for changes of what a request is about. What is made below a resource, and what a link leads
-// from, counts by its own collection, everything else by that of the resource. names are ScopeNames.
-func (s Scopes) change(name string, on resource.Subject, names []string) error {
+// checkChange returns an error if the token does not allow the change. Resources created below another one, and links that start at it, are
+// checked by their own collection, everything else by the collection of the resource. names are ScopeNames.
+func (s Scopes) checkChange(name string, on resource.Subject, names []string) error {
 	if s.has(ScopeAddress) {
 		return nil
 	}
@@ -84,14 +84,14 @@ func (s Scopes) change(name string, on resource.Subject, names []string) error {
 			one = ScopeAddress
 		}
 		if !s.has(one) {
-			return s.lacks(name, one)
+			return s.missing(name, one)
 		}
 	}
 	return nil
 }
 
-// lacks is the refusal of what takes a scope.
-func (s Scopes) lacks(name, scope string) error {
+// missing returns the error for a missing scope.
+func (s Scopes) missing(name, scope string) error {
 	if !strings.HasPrefix(name, "token ") && !strings.HasPrefix(name, "key set ") {
 		name = "this token of " + name
 	}

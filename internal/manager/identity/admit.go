@@ -15,22 +15,20 @@ import (
 	"portolan/internal/manager/authz"
 )
 
-// Whom an authenticator knows becomes a user here, in the groups that it says.
-
-// maxName bounds the names of users that are made here, in bytes.
+// maxName is the maximum length of the names of users that are created here, in bytes.
 const maxName = 128
 
-// admit lets somebody in whom an authenticator knows: as the user that they are, or, where they are in one of the groups that are known
-// here, as a new one. Their groups here become those that they are in there. errLogin says that they are nobody here.
-// whole says that the groups are known; else they stay as they are.
+// admit returns the principal of a user that an authenticator has verified. A user that does not exist is created if one of its groups
+// exists here. If whole is true, the user's groups here are updated to those of the authenticator; otherwise they stay. It returns errLogin
+// if the user may not sign in.
 func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User, whole bool,
 	by authz.Door) (p authz.Principal, err error) {
-	if !nameable(id.Name) || len(id.Name) > maxName || id.Name == "" || strings.TrimSpace(id.Name) != id.Name ||
+	if !isStorableName(id.Name) || len(id.Name) > maxName || id.Name == "" || strings.TrimSpace(id.Name) != id.Name ||
 		strings.ContainsFunc(id.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return p, errLogin
 	}
 	api := authz.PolicyOf(s.store).API()
-	var groups, gone []int64 // that they are to be in, and that they are no more in
+	var groups, gone []int64 // the groups to add and to remove
 	look := func(tx *store.Tx) error {
 		groups, gone = nil, nil
 		if !whole {
@@ -69,7 +67,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		return p, err
 	}
 	switch {
-	case user != nil && (user.Authenticator.ID != e.id || !user.enters(by)):
+	case user != nil && (user.Authenticator.ID != e.id || !user.canSignIn(by)):
 		return p, errLogin
 	case user == nil && len(groups) == 0:
 		if s.observer.Nobody != nil {
@@ -77,7 +75,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		}
 		return p, errLogin
 	case user != nil && len(groups)+len(gone) == 0:
-		return s.usableBy(ctx, user.ID, e.id, by)
+		return s.signInPrincipal(ctx, user.ID, e.id, by)
 	}
 	var made int64
 	if err := s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
@@ -94,14 +92,14 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		if err := look(tx); err != nil {
 			return err
 		}
-		return s.regroup(c, made, groups, gone)
+		return s.updateGroups(c, made, groups, gone)
 	}); err != nil {
 		return p, fmt.Errorf("letting %s in: %w", id.Name, err)
 	}
-	return s.usableBy(ctx, made, e.id, by)
+	return s.signInPrincipal(ctx, made, e.id, by)
 }
 
-// enrol makes the user of somebody whom an authenticator knows. Another manager may have been faster.
+// enrol creates the user of a verified identity, or returns it if another manager has created it in the meantime.
 func (s *Service) enrol(c *resource.Change, e *external, id authn.Identity) (*store.Resource, error) {
 	rows, err := c.Tx.ByName("users", 0, id.Name)
 	if err != nil {
@@ -113,7 +111,7 @@ func (s *Service) enrol(c *resource.Change, e *external, id authn.Identity) (*st
 		}
 		return rows[0], nil
 	}
-	var alike int // whom people would take for the same
+	var alike int // users whose names differ only in case
 	if err := c.Tx.QueryRow("SELECT count(*) FROM resource WHERE collection = 'users' AND lower(name) = ?", strings.ToLower(id.Name)).
 		Scan(&alike); err != nil {
 		return nil, err
@@ -130,13 +128,13 @@ func (s *Service) enrol(c *resource.Change, e *external, id authn.Identity) (*st
 				return r
 			}
 			return '-'
-		}, id.Name) + "@invalid" // a name that is nobody's (RFC 6761 section 6.4)
+		}, id.Name) + "@invalid" // no such domain exists (RFC 6761 section 6.4)
 	}
 	return c.Create(c.API.TypeNamed(x.Type), x)
 }
 
-// regroup puts a user into groups, and takes it out of others.
-func (s *Service) regroup(c *resource.Change, user int64, groups, gone []int64) error {
+// updateGroups adds a user to groups and removes it from others.
+func (s *Service) updateGroups(c *resource.Change, user int64, groups, gone []int64) error {
 	if len(groups)+len(gone) == 0 {
 		return nil
 	}
@@ -156,15 +154,15 @@ func (s *Service) regroup(c *resource.Change, user int64, groups, gone []int64) 
 		with.Links = append(with.Links, store.Ref{Field: "groups", Target: id})
 	}
 	c.Tx.Describe("UPDATE_USER", "Groups of User "+row.Name+" as its authenticator knows them")
-	c.Tx.Touch(groupsName) // what its members may do
+	c.Tx.Touch(groupsName) // the rights of the user depend on it
 	return c.Tx.Replace(row, &with)
 }
 
-// usableBy gives the principal of a user that may come in by a door, known by an authenticator; errLogin where there is none.
-func (s *Service) usableBy(ctx context.Context, id, authenticator int64, by authz.Door) (p authz.Principal, err error) {
+// signInPrincipal returns the principal of a user of an authenticator who may sign in at an interface; errLogin otherwise.
+func (s *Service) signInPrincipal(ctx context.Context, id, authenticator int64, by authz.Door) (p authz.Principal, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		user, err := userOf(tx, id)
-		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.enters(by) || user.Authenticator.ID != authenticator) {
+		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.canSignIn(by) || user.Authenticator.ID != authenticator) {
 			return errLogin
 		}
 		if err == nil {
@@ -175,7 +173,7 @@ func (s *Service) usableBy(ctx context.Context, id, authenticator int64, by auth
 	return p, err
 }
 
-// eachRemoteGroup calls fn for the groups whose members an authenticator knows.
+// eachRemoteGroup calls fn for each group that belongs to an authenticator.
 func eachRemoteGroup(tx *store.Tx, fn func(row *store.Resource, authenticator int64)) error {
 	return tx.List(store.Query{From: store.Resources, Where: store.InCollection(groupsName)}, func(r *store.Resource) error {
 		if id := r.Ref("authenticator"); id != 0 {

@@ -18,13 +18,13 @@ import (
 	"portolan/internal/manager/authz"
 )
 
-// authenticators is the name of their collection, ownType the type of the one that is always there.
+// authenticators is the name of the collection. ownType is the type of the manager's own authenticator.
 const (
 	authenticators = "authenticators"
 	ownType        = "AddressManagerAuthenticator"
 )
 
-// BeforeWrite checks that the keytab can be read, and is of the realm.
+// BeforeWrite checks that the keytab can be parsed and belongs to the realm.
 func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
 	if x.Keytab.Plain == "" && x.Keytab.Sealed == "" {
 		p := problem.BadRequest("MissingRequiredField", "keytab: is required: the answers of the key distribution center are verified by it. "+
@@ -42,14 +42,14 @@ func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
 		}
 	}
 	if old, ok := c.Old.(*KerberosAuthenticator); ok && x.Keytab.Plain == "" && old.Realm != x.Realm {
-		return again("keytab")
+		return requireAgain("keytab")
 	}
 	return x.checkSecondary(c, x.ID)
 }
 
 // BeforeWrite checks the timeout, the shared secret and the arguments.
 func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
-	x.Timeout = cmp.Or(x.Timeout, askTimeout)
+	x.Timeout = cmp.Or(x.Timeout, defaultServerTimeout)
 	if err := checkTimeout(x.Timeout); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
 	}
 	if old, ok := c.Old.(*TACACSPlusAuthenticator); ok && x.SharedSecret.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port) {
-		return again("sharedSecret")
+		return requireAgain("sharedSecret")
 	}
 	if len(x.Attributes) > 0 && x.GroupAttribute == "" {
 		return problem.Invalid("attributes", "are sent with the question for the groups of a user, which is asked where groupAttribute is set")
@@ -70,7 +70,7 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 	return x.checkSecondary(c, x.ID)
 }
 
-// BeforeWrite refuses a second one, and leaves the only one as it is.
+// BeforeWrite rejects a second AddressManagerAuthenticator and changes of the existing one.
 func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
 	x.Name = ownAuthenticator
 	if c.Requested() && c.Creates() {
@@ -83,15 +83,15 @@ func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// BeforeDelete keeps the one that is always there.
+// BeforeDelete rejects the deletion of the manager's own authenticator.
 func (x *AddressManagerAuthenticator) BeforeDelete(*resource.Change) error {
 	return problem.BadRequest("DeleteAuthenticatorNotAllowed", "the manager's own authenticator stays")
 }
 
-// passwordTypes are the types of authenticators that know whether a password is right.
+// passwordTypes are the types of authenticators that check passwords.
 var passwordTypes = []string{"LDAPAuthenticator", "RADIUSAuthenticator", "TACACSPlusAuthenticator", "KerberosAuthenticator"}
 
-// checkSecondary refuses one behind an authenticator that would not be asked.
+// checkSecondary rejects a secondary authenticator that does not check passwords, or that is the authenticator itself.
 func (x *Secondary) checkSecondary(c *resource.Change, id int64) error {
 	if x.SecondaryAuthenticator.ID == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (x *Secondary) checkSecondary(c *resource.Change, id int64) error {
 	}
 	head, err := c.Tx.Head(x.SecondaryAuthenticator.ID)
 	if store.IsNotFound(err) {
-		return nil // which is refused elsewhere
+		return nil // another rule rejects it
 	}
 	if err == nil && !slices.Contains(passwordTypes, head.Type) {
 		err = problem.Invalid("secondaryAuthenticator", "must be one of %s: a %s knows no passwords of these users",
@@ -110,7 +110,7 @@ func (x *Secondary) checkSecondary(c *resource.Change, id int64) error {
 	return err
 }
 
-// presets are the classes and attributes of directories, by their schema.
+// presets are the default classes and attributes per schema type.
 var presets = map[string]authn.LDAP{
 	"ACTIVE_DIRECTORY": {UserClass: "person", GroupClass: "group", NameAttribute: "sAMAccountName", EmailAttribute: "userPrincipalName",
 		GroupsAttribute: "memberOf"},
@@ -119,7 +119,7 @@ var presets = map[string]authn.LDAP{
 	"OTHER_LDAP": {UserClass: "person", GroupClass: "groupOfNames", NameAttribute: "uid", EmailAttribute: "mail", GroupsAttribute: "memberOf"},
 }
 
-// directory is the directory that the authenticator asks.
+// directory returns the client of the directory. password is the bind password.
 func (x *LDAPAuthenticator) directory(password string) authn.LDAP {
 	preset := presets[x.SchemaType]
 	return authn.LDAP{Host: x.Hostname, Port: x.Port, TLS: x.SSLEnabled, StartTLS: x.StartTLSEnabled, Certificates: x.CACertificate,
@@ -132,7 +132,7 @@ func (x *LDAPAuthenticator) directory(password string) authn.LDAP {
 // securePort is the port of LDAP over TLS.
 const securePort = 636
 
-// BeforeWrite chooses the port, and refuses what cannot be asked.
+// BeforeWrite sets the default port and validates the settings.
 func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
 	if c.Creates() && x.SSLEnabled && !c.Given["port"] {
 		x.Port = securePort
@@ -147,20 +147,20 @@ func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*LDAPAuthenticator); ok && x.AdminPassword.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port ||
 		old.SSLEnabled && !x.SSLEnabled || old.StartTLSEnabled && !x.StartTLSEnabled || old.CACertificate != x.CACertificate ||
 		old.AdminDN != x.AdminDN) {
-		return again("adminPassword")
+		return requireAgain("adminPassword")
 	}
 	return x.checkSecondary(c, x.ID)
 }
 
-// again demands a secret once more where it would be sent elsewhere than before, or in another way: who does not know it does not learn
-// it so.
-func again(field string) error {
+// requireAgain returns the error that a secret has to be sent again. It is required when the secret would go to another server or over a
+// less protected connection: otherwise a caller who does not know the secret could capture it.
+func requireAgain(field string) error {
 	p := problem.BadRequest("MissingRequiredField", "%s: is to be given again where it is sent elsewhere, or in another way", field)
 	p.Fields = []string{field}
 	return p
 }
 
-// checkCertificates refuses a text that has no certificates.
+// checkCertificates rejects a text that does not contain certificates. The empty text is valid.
 func checkCertificates(field, text string) error {
 	if text == "" {
 		return nil
@@ -171,24 +171,24 @@ func checkCertificates(field, text string) error {
 	return nil
 }
 
-// Bounds of how long a server may take, and how long it has where nothing is said.
+// Bounds and default of the timeout of a server.
 const (
-	shortestTimeout = 100 * time.Millisecond
-	longestTimeout  = time.Minute
-	askTimeout      = "PT5S"
+	minServerTimeout     = 100 * time.Millisecond
+	maxServerTimeout     = time.Minute
+	defaultServerTimeout = "PT5S"
 )
 
-// checkTimeout requires 0.1 s to 1 min.
+// checkTimeout requires a timeout of 0.1 s to 1 min.
 func checkTimeout(text string) error {
-	if d := schema.LengthOf(text); d < shortestTimeout || d > longestTimeout {
+	if d := schema.LengthOf(text); d < minServerTimeout || d > maxServerTimeout {
 		return problem.Field("DurationValueOutsideRange", "timeout", "must be PT0.1S to PT1M")
 	}
 	return nil
 }
 
-// BeforeWrite refuses what cannot be asked.
+// BeforeWrite sets the default timeout and validates the settings.
 func (x *RADIUSAuthenticator) BeforeWrite(c *resource.Change) error {
-	x.Timeout = cmp.Or(x.Timeout, askTimeout)
+	x.Timeout = cmp.Or(x.Timeout, defaultServerTimeout)
 	if err := checkTimeout(x.Timeout); err != nil {
 		return err
 	}
@@ -196,18 +196,18 @@ func (x *RADIUSAuthenticator) BeforeWrite(c *resource.Change) error {
 		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
 	}
 	if old, ok := c.Old.(*RADIUSAuthenticator); ok && x.SharedSecret.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port) {
-		return again("sharedSecret")
+		return requireAgain("sharedSecret")
 	}
-	if d := schema.LengthOf(x.Timeout); time.Duration(x.Retries+1)*d > longestTimeout {
+	if d := schema.LengthOf(x.Timeout); time.Duration(x.Retries+1)*d > maxServerTimeout {
 		return problem.Field("DurationValueOutsideRange", "timeout", "and retries together take longer than a minute")
 	}
 	return x.checkSecondary(c, x.ID)
 }
 
-// localValidation is the validation method of tokens that are verified here.
+// localValidation is the validation method of tokens that the manager verifies itself.
 const localValidation = "LOCAL"
 
-// tokens is what verifies the tokens of the server.
+// tokens returns the verifier of the server's tokens. secret is the client secret.
 func (x *OAuthAuthorizationServer) tokens(secret string, now func() time.Time) *authn.Tokens {
 	t := &authn.Tokens{Issuer: x.Issuer, Audience: x.Audience, UserClaim: x.UserClaim, GroupClaim: x.GroupClaim, EmailClaim: x.EmailClaim,
 		Trusted: x.CACertificate, Now: now}
@@ -220,7 +220,7 @@ func (x *OAuthAuthorizationServer) tokens(secret string, now func() time.Time) *
 	return t
 }
 
-// BeforeWrite refuses what cannot be asked, or verified.
+// BeforeWrite checks that the fields that the validation method needs are set.
 func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 	if x.SecondaryAuthenticator.ID != 0 {
 		return problem.Invalid("secondaryAuthenticator", "a token is verified by who has issued it, and nobody else")
@@ -231,7 +231,7 @@ func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 			missing = append(missing, field)
 		}
 	}
-	if x.ValidationMethod == localValidation { // without a certificate the issuer says which keys it has
+	if x.ValidationMethod == localValidation { // without a certificate, the issuer publishes the keys
 		need("issuer", x.Issuer)
 		need("audience", x.Audience)
 	} else {
@@ -246,14 +246,14 @@ func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 	}
 	if old, ok := c.Old.(*OAuthAuthorizationServer); ok && x.ClientSecret.Plain == "" && x.ClientSecret.Sealed != "" &&
 		(old.IntrospectionURL != x.IntrospectionURL || old.Issuer != x.Issuer || old.CACertificate != x.CACertificate) {
-		return again("clientSecret")
+		return requireAgain("clientSecret")
 	}
 	for field, text := range map[string]string{"introspectionUrl": x.IntrospectionURL, "userInfoUrl": x.UserInfoURL} {
 		if err := checkURL(field, text); err != nil {
 			return err
 		}
 	}
-	if x.ValidationMethod == localValidation && x.SigningCertificate == "" || x.Issuer != "" && x.ClientID != "" { // where people are sent
+	if x.ValidationMethod == localValidation && x.SigningCertificate == "" || x.Issuer != "" && x.ClientID != "" { // browsers go there
 		if err := checkURL("issuer", x.Issuer); err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 	return errors.Join(checkCertificates("signingCertificate", x.SigningCertificate), checkCertificates("caCertificate", x.CACertificate))
 }
 
-// Validate refuses a second server that verifies tokens of the same issuer: nobody could say whose users they are.
+// Validate rejects a second enabled server that verifies tokens of the same issuer locally: the owner of a token would be ambiguous.
 func (x *OAuthAuthorizationServer) Validate(c *resource.Change) error {
 	if x.ValidationMethod != localValidation || !x.Enabled {
 		return nil
@@ -275,7 +275,7 @@ func (x *OAuthAuthorizationServer) Validate(c *resource.Change) error {
 	})
 }
 
-// checkURL refuses a URL that nobody should be asked at: secrets travel encrypted, but for this machine.
+// checkURL requires an https URL. http is allowed to the local host only, because secrets are sent there. The empty text is valid.
 func checkURL(field, text string) error {
 	if text == "" {
 		return nil
@@ -290,12 +290,12 @@ func checkURL(field, text string) error {
 	return problem.Field("InvalidUrlScheme", field, "must be https: secrets and tokens travel there")
 }
 
-// groupKinds are the kinds of groups that an authenticator knows, with the types of authenticators that each is known by.
+// groupKinds maps the group types to the types of authenticators that can own such groups.
 var groupKinds = map[string][]string{"LDAP": {"LDAPAuthenticator"}, "TACACS_PLUS": {"TACACSPlusAuthenticator"},
 	"SSO": {"OAuthAuthorizationServer", "SAMLIdentityProvider"}}
 
-// lookForGroup asks a directory for a group that a request names, before its transaction.
-func lookForGroup(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
+// checkGroupExists checks with the directory that the LDAP group in a request exists. It runs before the transaction.
+func checkGroupExists(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
 	var wanted struct {
 		Name, GroupType string
 		Authenticator   struct{ ID int64 }
@@ -306,7 +306,7 @@ func lookForGroup(ctx context.Context, a *resource.API, members map[string]json.
 	}
 	var at *external
 	if err := a.Store.View(ctx, func(tx *store.Tx) error {
-		all, err := ServiceOf(a.Store).externalsIn(tx)
+		all, err := ServiceOf(a.Store).loadExternals(tx)
 		for _, e := range all {
 			if e.id == wanted.Authenticator.ID {
 				at = e

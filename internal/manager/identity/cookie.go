@@ -16,33 +16,33 @@ import (
 	"portolan/internal/manager/secrets"
 )
 
-// cookieScheme is how a request with a cookie in place of an Authorization header shows itself.
+// cookieScheme is the scheme that header returns for a request with a session cookie and without an Authorization header.
 const cookieScheme = "cookie"
 
-// Unattended is the header by which a page says that it asks by itself, and not because somebody is there: it does not make the session
-// last.
+// Unattended is the header that a page sets on requests that it sends by itself, without a user action. Such a request does not extend the
+// session.
 const Unattended = "X-Portolan-Unattended"
 
-// quietly is a request whose credentials are not noted as used.
+// quietly is the context key of requests that do not record the use of their credentials.
 type quietly struct{}
 
-// Quietly gives a request that does not make a session last.
+// Quietly returns a request that does not extend its session.
 func Quietly(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), quietly{}, true))
 }
 
-// cookieName is the cookie of a session. Where the browser speaks TLS it has the prefix by which it takes it from this host alone, and with
-// the attributes that are set here (draft-ietf-httpbis-rfc6265bis section 4.1.3).
+// cookieName is the name of the session cookie. Over TLS it has the prefix __Host-: the browser then only accepts it from this host and
+// with the attributes that are set here (draft-ietf-httpbis-rfc6265bis section 4.1.3).
 const (
 	cookieName       = "portolan"
 	secureCookieName = "__Host-" + cookieName
 )
 
-// crossOrigin refuses changes that a page of somebody else makes a browser send.
+// crossOrigin rejects changes that a page of another origin makes a browser send.
 var crossOrigin = http.NewCrossOriginProtection()
 
-// SameOrigin refuses a change that a browser sends from a page of another origin: whatever the request has that says who asks, a cookie or
-// Basic credentials that the browser remembers, the page did not know it. Programs that are no browsers say nothing of an origin.
+// SameOrigin rejects a change that a browser sends from a page of another origin. Such a page can use the browser's cookie or remembered
+// Basic credentials without knowing them. Programs other than browsers send no origin and are accepted.
 func SameOrigin(r *http.Request) error {
 	if crossOrigin.Check(r) != nil {
 		return problem.Forbidden("CrossOriginRequest", "a browser sent this from a page of another origin")
@@ -50,30 +50,30 @@ func SameOrigin(r *http.Request) error {
 	return nil
 }
 
-// overTLS reports whether the browser speaks TLS, with the manager or with the first that stands before it. Who lies about that makes its
-// own cookie stricter.
+// overTLS reports whether the browser uses TLS, to the manager or to the first proxy (X-Forwarded-Proto). A client that forges the header
+// only makes its own cookie stricter.
 func overTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
-// SetCookie has the browser keep the credentials of a session; empty ones are forgotten. A page of another origin cannot ask for it: the
-// header that asks is one that a browser sends to its own origin alone.
+// SetCookie sets the session cookie of the browser; empty credentials delete it. The request needs a header that browsers send only to
+// their own origin, so that a page of another origin cannot trigger it.
 func SetCookie(w http.ResponseWriter, r *http.Request, credentials string) {
-	age := 0 // as long as the browser is open
+	age := 0 // until the browser is closed
 	if credentials == "" {
 		age = -1
 	}
-	keep(w, r, cookieNameOf(r), credentials, http.SameSiteStrictMode, age)
+	setCookie(w, r, cookieNameOf(r), credentials, http.SameSiteStrictMode, age)
 }
 
-// keep has the browser keep a cookie for the whole of this host alone, out of the reach of scripts.
-func keep(w http.ResponseWriter, r *http.Request, name, value string, site http.SameSite, age int) {
-	//nolint:gosec // Secure where the browser speaks TLS: elsewhere it would not be kept
+// setCookie sets a cookie for this host only that scripts cannot read.
+func setCookie(w http.ResponseWriter, r *http.Request, name, value string, site http.SameSite, age int) {
+	//nolint:gosec // Secure is set if the browser uses TLS; otherwise the browser would reject the cookie
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, Secure: overTLS(r), SameSite: site, MaxAge: age})
 }
 
-// cookieNameOf is the name of the cookie of a session.
+// cookieNameOf returns the name of the session cookie.
 func cookieNameOf(r *http.Request) string {
 	if overTLS(r) {
 		return secureCookieName
@@ -81,23 +81,23 @@ func cookieNameOf(r *http.Request) string {
 	return cookieName
 }
 
-// errCookie is the refusal of a cookie whose session has ended.
+// errCookie reports a cookie whose session has ended.
 var errCookie = unauthorized("InvalidAuthorizationToken", "the session of the browser has ended")
 
-// ForgetCookie has the browser forget its cookie where that is what was refused.
+// ForgetCookie deletes the session cookie if err is errCookie.
 func ForgetCookie(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errCookie) {
 		SetCookie(w, r, "")
 	}
 }
 
-// The cookies in which public clients send the token of a session, over HTTP and over TLS. The manager sets neither.
+// Cookies that public clients send a session token in, over HTTP and over TLS. The manager never sets them.
 const (
 	tokenCookieName       = "API_TOKEN"
 	secureTokenCookieName = "__Host-" + tokenCookieName
 )
 
-// tokenCookieNameOf is the name of the cookie with the token of a session.
+// tokenCookieNameOf returns the name of the cookie with a session token.
 func tokenCookieNameOf(r *http.Request) string {
 	if overTLS(r) {
 		return secureTokenCookieName
@@ -105,19 +105,19 @@ func tokenCookieNameOf(r *http.Request) string {
 	return tokenCookieName
 }
 
-// hasCookie reports whether the request has a cookie that says who sends it.
+// hasCookie reports whether the request has a cookie with credentials.
 func hasCookie(r *http.Request) bool {
 	return len(r.CookiesNamed(cookieNameOf(r))) > 0 || len(r.CookiesNamed(tokenCookieNameOf(r))) > 0
 }
 
-// cookie gives the principal of the first cookie that is valid: that of the console, then the token of a session (API_TOKEN). Several
-// cookies of one name come where others have set one on a host above.
+// cookie returns the principal of the first valid cookie: first the console's, then the session token (API_TOKEN). Several cookies can have
+// the same name if a parent domain has set one.
 func (s *Service) cookie(r *http.Request) (authz.Principal, error) {
 	refused := errToken
 	for _, c := range r.CookiesNamed(cookieNameOf(r)) {
 		refused = errCookie
 		plain, err := base64.StdEncoding.DecodeString(c.Value)
-		colon := bytes.LastIndexByte(plain, ':') // names may have one, tokens have none
+		colon := bytes.LastIndexByte(plain, ':') // names can contain a colon, tokens cannot
 		if err != nil || colon < 1 || len(c.Value) > maxHeader {
 			continue
 		}
@@ -137,13 +137,13 @@ func (s *Service) cookie(r *http.Request) (authz.Principal, error) {
 	return authz.Principal{}, refused
 }
 
-// LinkLife is how long a link that signs somebody in is good.
+// LinkLife is the lifetime of a sign-in link.
 const LinkLife = 15 * time.Minute
 
-// errLink is the refusal of a code.
+// errLink reports an invalid sign-in code.
 var errLink = unauthorized("InvalidAuthorizationCredentials", "the link was used already, or is too old, or its user may not come in here")
 
-// NewLink makes the code of a link that signs a user in once, within LinkLife. It is shown once.
+// NewLink creates the code of a link that signs a user in once, within LinkLife. The code is shown once.
 func (s *Service) NewLink(ctx context.Context, user string) (code string, err error) {
 	code = secrets.New()
 	return code, s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -162,8 +162,8 @@ func (s *Service) NewLink(ctx context.Context, user string) (code string, err er
 	})
 }
 
-// takeLink gives the principal whom a code signs in at a door, and takes the code away.
-func (s *Service) takeLink(ctx context.Context, code, remote string, by authz.Door) (p authz.Principal, err error) {
+// redeemLink returns the principal that a code signs in at an interface, and deletes the code.
+func (s *Service) redeemLink(ctx context.Context, code, remote string, by authz.Door) (p authz.Principal, err error) {
 	find := func(tx *store.Tx) (id string, user *User, err error) {
 		var userID int64
 		err = tx.QueryRow("SELECT id, user_id FROM credential WHERE kind = ? AND hash = ? AND expires > ? AND revoked = 0", kindLink,
@@ -175,12 +175,13 @@ func (s *Service) takeLink(ctx context.Context, code, remote string, by authz.Do
 		if err != nil {
 			return "", nil, err
 		}
-		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) || err == nil && (!user.enters(by) || user.Authenticator.ID != 0) {
+		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) ||
+			err == nil && (!user.canSignIn(by) || user.Authenticator.ID != 0) {
 			err = errLink
 		}
 		return id, user, err
 	}
-	err = s.store.View(ctx, func(tx *store.Tx) error { // a refusal is no reason to write
+	err = s.store.View(ctx, func(tx *store.Tx) error { // a refusal must not write
 		_, _, err := find(tx)
 		return err
 	})
@@ -199,9 +200,9 @@ func (s *Service) takeLink(ctx context.Context, code, remote string, by authz.Do
 	}
 	switch {
 	case errors.Is(err, errLink):
-		s.saw(Refused, "a link", remote)
+		s.reportSignIn(Refused, "a link", remote)
 	case err == nil:
-		s.saw(Accepted, p.Name, remote)
+		s.reportSignIn(Accepted, p.Name, remote)
 	}
 	return p, err
 }

@@ -11,10 +11,10 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// registerCredentials declares what is kept of who may sign in.
+// registerCredentials declares the tables of credentials.
 func registerCredentials(r *resource.Registry) { r.Extension(newExtension()) }
 
-// newExtension gives what is kept in a database of who may sign in: hashes of passwords, tokens and key sets.
+// newExtension returns the store extension for credentials: password hashes, tokens and key sets.
 func newExtension() *store.Extension {
 	e := &store.Extension{Name: extensionName, Verify: verify, Migrations: migrations, Tables: []store.Table{
 		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
@@ -32,7 +32,7 @@ func newExtension() *store.Extension {
 // extensionName is the name of the extension.
 const extensionName = "access"
 
-// ServiceOf gives the service of a store, which must have been opened with the extension.
+// ServiceOf returns the service of a store. It panics if the store was opened without the extension.
 func ServiceOf(s *store.Store) *Service {
 	if e := s.Layout().Extension(extensionName); e != nil {
 		if service, ok := e.State.(*Service); ok {
@@ -42,7 +42,7 @@ func ServiceOf(s *store.Store) *Service {
 	panic("the database was opened without the extension of access")
 }
 
-// verify lists credentials of users and sessions that are not there, or have ended.
+// verify reports credentials of users that do not exist, and of sessions that do not exist or have ended.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := tx.Faulty(fault, "user %d has a credential, %s, and is not there",
 		"SELECT c.user_id, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user_id AND u.collection = 'users' WHERE u.id IS NULL "+

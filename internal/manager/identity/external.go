@@ -17,48 +17,48 @@ import (
 	"portolan/internal/manager/authz"
 )
 
-// Who signs in by an authenticator is asked for there, and not here: whether the password, or the token, is right, and which groups they
-// are in. What they may do is said here: by the user, who is made when somebody first signs in who is in a group that is known here, and
-// by the groups.
+// An external authenticator verifies the password or token and reports the groups of the user. The permissions are managed here, by the
+// user and the groups. The user is created at the first sign-in if one of the reported groups exists here.
 
-// passwordChecker asks whether a name and a password are right.
+// passwordChecker verifies a name and a password.
 type passwordChecker interface {
 	Check(ctx context.Context, name, password string) (authn.Identity, error)
 }
 
-// external is an authenticator that asks others.
+// external is an authenticator that queries an external server.
 type external struct {
 	id, version int64
 	name        string
-	// checks asks about passwords; nil where it knows tokens alone.
+	// checks verifies passwords; nil if the authenticator supports only tokens.
 	checks passwordChecker
-	// tokens verifies tokens; nil where it knows passwords alone.
+	// tokens verifies tokens; nil if the authenticator supports only passwords.
 	tokens *authn.Tokens
-	// saml is the identity provider that people are sent to; nil where it is none.
+	// saml is the SAML identity provider; nil for other authenticators.
 	saml *authn.SAML
-	// certificates verifies those that browsers show; nil where it knows none.
+	// certificates verifies client certificates; nil for other authenticators.
 	certificates *authn.Certificates
-	// issuer is the issuer of the tokens that are verified here.
+	// issuer is the issuer of the tokens that the manager verifies itself.
 	issuer string
-	// secondary is the one that is asked where nobody answers; nil where there is none.
+	// secondary is used if the authenticator cannot be reached; nil if there is none.
 	secondary *external
-	// sameGroup reports whether a group's name here is that of a group there.
+	// sameGroup reports whether the name of a group here matches the name of a group at the authenticator.
 	sameGroup func(here, there string) bool
-	// groups says that there are groups here that it knows the members of.
-	groups bool
+	// hasGroups is true if at least one group here belongs to the authenticator.
+	hasGroups bool
 }
 
-// rememberedFor is how long it is remembered that a password, or a token, was right: who is locked out elsewhere is so here by then.
-const rememberedFor = time.Minute
+// externalCacheLife is the lifetime of a cached password or token. It is also the maximum delay until a lock at the authenticator takes
+// effect here.
+const externalCacheLife = time.Minute
 
-// externals remembers what was found out by others.
+// externals caches the external authenticators and the results of their checks.
 type externals struct {
 	known *store.Cache[struct{}, []*external]
-	// mu guards right: until when a password or a token is remembered to be right, and whose it is; and spent: until when an answer of an
-	// identity provider is remembered to have let somebody in, by the number of its request.
-	mu    sync.Mutex
-	right map[[32]byte]remembered
-	spent map[string]time.Time
+	// mu guards verified and used. verified holds verified passwords and tokens, with their user and expiry. used holds the request ids of
+	// identity provider answers that were already redeemed, with their expiry.
+	mu       sync.Mutex
+	verified map[[32]byte]remembered
+	used     map[string]time.Time
 }
 
 type remembered struct {
@@ -70,47 +70,47 @@ func newExternals(s *store.Store) *externals {
 	return &externals{known: store.NewCache[struct{}](s, store.CacheOptions[[]*external]{
 		Topics: []string{"authenticators", "groups", "settings"},
 		Max:    1}),
-		right: map[[32]byte]remembered{}, spent: map[string]time.Time{}}
+		verified: map[[32]byte]remembered{}, used: map[string]time.Time{}}
 }
 
-// recall gives whose password or token was right; 0 where that is not remembered.
-func (e *externals) recall(key [32]byte, now time.Time) int64 {
+// cachedUser returns the user of a cached password or token; 0 if it is not cached.
+func (e *externals) cachedUser(key [32]byte, now time.Time) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r := e.right[key]; now.Before(r.until) {
+	if r := e.verified[key]; now.Before(r.until) {
 		return r.user
 	}
 	return 0
 }
 
-// spend notes that an answer lets somebody in, and reports whether it had not yet.
-func (e *externals) spend(request string, now time.Time) bool {
+// markUsed records that the answer to a request was redeemed. It returns false if it had been redeemed before.
+func (e *externals) markUsed(request string, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for other, until := range e.spent {
+	for other, until := range e.used {
 		if now.After(until) {
-			delete(e.spent, other)
+			delete(e.used, other)
 		}
 	}
-	_, was := e.spent[request]
-	e.spent[request] = now.Add(arrivalLife * time.Second)
+	_, was := e.used[request]
+	e.used[request] = now.Add(arrivalLife * time.Second)
 	return !was
 }
 
 func (e *externals) remember(key [32]byte, user int64, now, until time.Time) {
-	if latest := now.Add(rememberedFor); until.IsZero() || until.After(latest) {
+	if latest := now.Add(externalCacheLife); until.IsZero() || until.After(latest) {
 		until = latest
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.right) >= maxRemembered {
-		clear(e.right)
+	if len(e.verified) >= maxRemembered {
+		clear(e.verified)
 	}
-	e.right[key] = remembered{until, user}
+	e.verified[key] = remembered{until, user}
 }
 
-// externalsIn gives the authenticators that ask others, with their secrets.
-func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
+// loadExternals returns the external authenticators with their secrets.
+func (s *Service) loadExternals(tx *store.Tx) ([]*external, error) {
 	if known, ok := s.externals.known.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
@@ -119,7 +119,7 @@ func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
 		return nil, nil
 	}
 	var all []*external
-	service, err := s.samlIn(tx)
+	service, err := s.loadSAML(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
 	}
 	if err := eachRemoteGroup(tx, func(_ *store.Resource, authenticator int64) {
 		for _, e := range all {
-			e.groups = e.groups || e.id == authenticator
+			e.hasGroups = e.hasGroups || e.id == authenticator
 		}
 	}); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
 	return all, nil
 }
 
-// externalOf gives what an authenticator asks; nil for one that asks nobody.
+// externalOf returns the client of an authenticator; nil if it is disabled or not external.
 func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLService, at *store.Store) *external {
 	same := func(here, there string) bool { return here == there }
 	switch x := o.(type) {
@@ -182,7 +182,7 @@ func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLSe
 		return &external{checks: t, sameGroup: same}
 	case *KerberosAuthenticator:
 		e := &external{sameGroup: func(string, string) bool { return false }}
-		if keys, err := authn.ParseKeytab(secrets["keytab"]); err != nil { // it was checked when it was sent, and cannot be unsealed
+		if keys, err := authn.ParseKeytab(secrets["keytab"]); err != nil { // it was validated when it was saved: it cannot be decrypted
 			e.checks = authn.Unusable{Reason: fmt.Errorf("the keytab cannot be read: %w", err)}
 		} else {
 			e.checks = authn.Kerberos{Host: x.Hostname, Realm: x.Realm, Keytab: keys}
@@ -211,79 +211,80 @@ func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLSe
 	return nil
 }
 
-// errAway is the answer where nobody can be asked who somebody is.
-func errAway(name string) error {
+// errUnavailable reports that the authenticator of name cannot be reached.
+func errUnavailable(name string) error {
 	return problem.New(http.StatusServiceUnavailable, "AuthenticatorUnavailable",
 		"the authenticator of %s cannot be reached: nobody of it can sign in until it is back", name)
 }
 
-// check asks an authenticator, or the one behind it, whether a password is right; whole says that it was the first one that answered,
-// which knows the groups, too.
-func (s *Service) check(ctx context.Context, e *external, name, password, remote string) (id authn.Identity, whole bool, err error) {
+// check verifies a password with an authenticator, or with its secondary authenticators if it is unreachable. isPrimary reports that the
+// first authenticator answered; only its groups are used.
+func (s *Service) check(ctx context.Context, e *external, name, password, remote string) (id authn.Identity, isPrimary bool, err error) {
 	asked := map[int64]bool{}
 	for at := e; at != nil && at.checks != nil && !asked[at.id]; at = at.secondary {
 		asked[at.id] = true
-		if refused := s.asking.pass(ctx, remote, func() { id, err = at.checks.Check(ctx, name, password) }); refused != nil {
+		if refused := s.lookups.run(ctx, remote, func() { id, err = at.checks.Check(ctx, name, password) }); refused != nil {
 			return id, false, refused
 		}
-		if !errors.Is(err, authn.ErrAway) {
+		if !errors.Is(err, authn.ErrUnavailable) {
 			return id, at == e, err
 		}
-		s.told(at.name, err)
+		s.reportUnavailable(at.name, err)
 	}
 	return id, false, err
 }
 
-// elsewhere is what a sign-in asks others.
-type elsewhere struct {
-	// ask are those who may know the name: that of the user, or, where there is no user, all that have groups here.
-	ask  []*external
-	user *User // nil where there is none yet
+// externalLogin describes a sign-in that external authenticators check.
+type externalLogin struct {
+	// candidates are the authenticators to try: that of the user, or, for an unknown name, all that check passwords and own groups here.
+	candidates []*external
+	user       *User // nil if the user does not exist yet
 }
 
-// elsewhereOf gives whom a sign-in is asked of; nil where the manager itself knows.
-func (s *Service) elsewhereOf(tx *store.Tx, user *User) (*elsewhere, error) {
-	all, err := s.externalsIn(tx)
+// externalLoginFor returns how a sign-in is checked externally; nil if the manager checks the password itself.
+func (s *Service) externalLoginFor(tx *store.Tx, user *User) (*externalLogin, error) {
+	all, err := s.loadExternals(tx)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	if user.ID == 0 {
-		ask := slices.DeleteFunc(slices.Clone(all), func(e *external) bool { return e.checks == nil || !e.groups })
+		ask := slices.DeleteFunc(slices.Clone(all), func(e *external) bool { return e.checks == nil || !e.hasGroups })
 		if len(ask) == 0 {
 			return nil, nil
 		}
-		return &elsewhere{ask: ask}, nil
+		return &externalLogin{candidates: ask}, nil
 	}
 	for _, e := range all {
 		if e.id == user.Authenticator.ID {
-			return &elsewhere{ask: []*external{e}, user: user}, nil
+			return &externalLogin{candidates: []*external{e}, user: user}, nil
 		}
 	}
 	return nil, nil
 }
 
-// loginElsewhere checks a name and a password with others. Whoever is known there and is to be a user here is made one.
-func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, password, remote string, guesses patience,
+// loginExternal checks a name and a password with external authenticators. A user that does not exist yet is created if a group matches
+// (admit).
+func (s *Service) loginExternal(ctx context.Context, w *externalLogin, name, password, remote string, throttle throttlePolicy,
 	by authz.Door) (authz.Principal, error) {
 	now := s.store.Now()
 	away := 0
-	for _, e := range w.ask {
+	for _, e := range w.candidates {
 		key := s.passwordKey(fmt.Sprint(e.id, ".", e.version, " ", name), password)
-		recalled := s.externals.recall(key, now)
-		if err := s.guesses.may(name, remote, guesses, recalled != 0); err != nil {
-			s.saw(Throttled, s.shownName(name, w.user != nil), remote)
+		recalled := s.externals.cachedUser(key, now)
+		if err := s.throttle.check(name, remote, throttle, recalled != 0); err != nil {
+			s.reportSignIn(Throttled, s.shownName(name, w.user != nil), remote)
 			return authz.Principal{}, err
 		}
 		if recalled != 0 {
-			if p, err := s.usableBy(ctx, recalled, e.id, by); err == nil {
-				return e.knows(p), nil
+			if p, err := s.signInPrincipal(ctx, recalled, e.id, by); err == nil {
+				return e.withPassword(p), nil
 			}
 		}
 		if e.checks == nil {
-			continue // such a user has tokens alone
+			continue // users of this authenticator sign in with tokens only
 		}
-		id, whole, err := s.check(ctx, e, name, password, remote)
-		if errors.Is(err, authn.ErrAway) {
+		id, isPrimary, err := s.check(ctx, e, name, password, remote)
+		if errors.Is(err, authn.ErrUnavailable) {
 			away++
 			continue
 		}
@@ -293,41 +294,41 @@ func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, passwo
 		if err != nil {
 			return authz.Principal{}, err
 		}
-		p, err := s.admit(ctx, e, id, w.user, whole, by)
+		p, err := s.admit(ctx, e, id, w.user, isPrimary, by)
 		if errors.Is(err, errLogin) {
 			continue
 		}
 		if err != nil {
 			return authz.Principal{}, err
 		}
-		s.guesses.succeeded(name, remote)
-		s.saw(Accepted, name, remote)
+		s.throttle.succeeded(name, remote)
+		s.reportSignIn(Accepted, name, remote)
 		s.externals.remember(key, p.User, now, time.Time{})
-		return e.knows(p), nil
+		return e.withPassword(p), nil
 	}
-	if away == len(w.ask) { // nobody has said that it is wrong
-		s.saw(Unavailable, s.shownName(name, w.user != nil), remote)
-		return authz.Principal{}, errAway(name)
+	if away == len(w.candidates) { // no authenticator has rejected the password
+		s.reportSignIn(Unavailable, s.shownName(name, w.user != nil), remote)
+		return authz.Principal{}, errUnavailable(name)
 	}
-	if _, err := s.verify(ctx, "", password, remote); err != nil { // which takes as long as for a user of the manager's own
+	if _, err := s.verify(ctx, "", password, remote); err != nil { // equalizes the time with that of a local user
 		return authz.Principal{}, err
 	}
-	s.guesses.failed(name, remote, guesses)
-	s.saw(Refused, s.shownName(name, w.user != nil), remote)
+	s.throttle.failed(name, remote, throttle)
+	s.reportSignIn(Refused, s.shownName(name, w.user != nil), remote)
 	return authz.Principal{}, errLogin
 }
 
-// knows gives a principal whose password an authenticator has found right.
-func (e *external) knows(p authz.Principal) authz.Principal {
+// withPassword sets the credential of a principal whose password the authenticator has verified.
+func (e *external) withPassword(p authz.Principal) authz.Principal {
 	p.Credential = "password of " + e.name
 	return p
 }
 
-// externalToken gives the principal of a token that an authorization server has issued; errToken where it is none.
+// externalToken returns the principal of a token that an authorization server issued; errToken if no server accepts it.
 func (s *Service) externalToken(ctx context.Context, token, remote string) (p authz.Principal, err error) {
 	var all []*external
 	if err := s.store.View(ctx, func(tx *store.Tx) (err error) {
-		all, err = s.externalsIn(tx)
+		all, err = s.loadExternals(tx)
 		return err
 	}); err != nil {
 		return p, err
@@ -339,22 +340,22 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p au
 			continue
 		}
 		key := sha256.Sum256([]byte(fmt.Sprint(e.id, ".", e.version, " ", token)))
-		if user := s.externals.recall(key, now); user != 0 {
-			if p, err = s.usableBy(ctx, user, e.id, authz.APIDoor); err == nil {
-				return e.as(p), nil
+		if user := s.externals.cachedUser(key, now); user != 0 {
+			if p, err = s.signInPrincipal(ctx, user, e.id, authz.APIDoor); err == nil {
+				return e.withProvider(p), nil
 			}
 		}
 		var id authn.Identity
 		var until time.Time
 		var found error
-		if err := s.asking.pass(ctx, remote, func() { id, until, found = e.tokens.Verify(ctx, token) }); err != nil {
+		if err := s.lookups.run(ctx, remote, func() { id, until, found = e.tokens.Verify(ctx, token) }); err != nil {
 			return p, err
 		}
 		switch {
-		case errors.Is(found, authn.ErrAway):
-			s.saw(Unavailable, "", remote)
-			s.told(e.name, found)
-			return p, errAway("the token")
+		case errors.Is(found, authn.ErrUnavailable):
+			s.reportSignIn(Unavailable, "", remote)
+			s.reportUnavailable(e.name, found)
+			return p, errUnavailable("the token")
 		case errors.Is(found, authn.ErrWrong):
 			continue
 		case found != nil:
@@ -365,16 +366,16 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p au
 		} else if err != nil {
 			return p, err
 		}
-		s.saw(Accepted, id.Name, remote)
+		s.reportSignIn(Accepted, id.Name, remote)
 		s.externals.remember(key, p.User, now, until)
-		return e.as(p), nil
+		return e.withProvider(p), nil
 	}
-	s.saw(Refused, "", remote)
+	s.reportSignIn(Refused, "", remote)
 	return p, errToken
 }
 
-// mayHaveIssued reports whether a token of an issuer, empty where it does not say, may be of this authenticator: who says to have issued
-// it is asked, and nobody else.
+// mayHaveIssued reports whether this authenticator may have issued a token. issuer is the issuer in the token; empty if the token does not
+// name one. Only the named issuer is asked, so that other servers do not see the token.
 func (e *external) mayHaveIssued(issuer string, all []*external) bool {
 	switch {
 	case e.tokens == nil:
@@ -388,8 +389,8 @@ func (e *external) mayHaveIssued(issuer string, all []*external) bool {
 	})
 }
 
-// as gives a principal that has shown a token of an authorization server, or comes from an identity provider.
-func (e *external) as(p authz.Principal) authz.Principal {
+// withProvider sets the credential of a principal that signed in with a token of an authorization server or by an identity provider.
+func (e *external) withProvider(p authz.Principal) authz.Principal {
 	kind := "oauth "
 	if e.saml != nil {
 		kind = "saml "
@@ -398,8 +399,8 @@ func (e *external) as(p authz.Principal) authz.Principal {
 	return p
 }
 
-// told tells the observer that an authenticator cannot be asked.
-func (s *Service) told(authenticator string, err error) {
+// reportUnavailable notifies the observer that an authenticator cannot be reached.
+func (s *Service) reportUnavailable(authenticator string, err error) {
 	if s.observer.Away != nil {
 		s.observer.Away(authenticator, err)
 	}

@@ -2,7 +2,7 @@ package identity
 
 import "portolan/internal/engine/resource"
 
-// CreateAdmin creates the user admin of a new manager, who may do everything.
+// CreateAdmin creates the user admin of a new manager, who is an administrator.
 func CreateAdmin(c *resource.Change, password string) error {
 	x := &User{Email: "admin@localhost", SecurityPrivilege: "ADMINISTRATOR", HistoryPrivilege: "ADMINISTRATOR", AccessType: "GUI_AND_API",
 		Password: password}

@@ -7,31 +7,31 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerGlobalSettings declares the settings of how the manager behaves towards everybody, and asks for comments where they say so.
+// registerGlobalSettings declares the global settings and the check for mandatory comments.
 func registerGlobalSettings(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "settings"}, &GlobalSettings{})
 	r.Demand(&comments{})
 }
 
-// GlobalSettings says how the manager behaves towards everybody.
+// GlobalSettings are settings that apply to all users.
 type GlobalSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// MandatoryCommentsEnabled says whether every change needs a comment (x-bcn-change-control-comment).
+	// MandatoryCommentsEnabled requires a comment on every change (x-bcn-change-control-comment).
 	MandatoryCommentsEnabled bool `api:"mandatoryCommentsEnabled,put"`
-	// RememberLastAddressEnabled says whether a hardware address gets the address again that it had.
+	// RememberLastAddressEnabled assigns a hardware address its previous IP address again.
 	RememberLastAddressEnabled bool `api:"rememberLastAddressEnabled,put"`
-	// SessionTimeout is how long a session lasts without a request, of the day that it lasts at most. That it was used is noted once in a
-	// tenth of that time.
+	// SessionTimeout is the time without a request after which a session ends, at most PT24H. The use of a session is recorded once per
+	// tenth of it.
 	SessionTimeout string `api:"sessionTimeout,put,notNull,duration" default:"PT24H"`
-	// DisclaimerEnabled says whether who signs in on the console is shown a text.
+	// DisclaimerEnabled shows disclaimerText at the console sign-in.
 	DisclaimerEnabled bool `api:"disclaimerEnabled,put"`
-	// DisclaimerText is the text.
+	// DisclaimerText is the text of the disclaimer.
 	DisclaimerText string `api:"disclaimerText,nonblank" length:"4000"`
-	// CustomReverseZoneFormatsAllowed says whether reverse zones may be named otherwise than RFC 2317 has them.
+	// CustomReverseZoneFormatsAllowed allows names of reverse zones other than those of RFC 2317.
 	CustomReverseZoneFormatsAllowed bool `api:"customReverseZoneFormatsAllowed,put"`
 }
 
-// Validate refuses what nothing acts upon yet.
+// Validate rejects settings that are not implemented yet, and a session timeout outside of 1 min to 24 h.
 func (x *GlobalSettings) Validate(*resource.Change) error {
 	switch {
 	case x.RememberLastAddressEnabled:
@@ -48,32 +48,32 @@ func (x *GlobalSettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// AfterWrite lets another time-out count for the sessions that are open, too.
+// AfterWrite applies a changed timeout to open sessions.
 func (x *GlobalSettings) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*GlobalSettings); !ok || old.SessionTimeout == x.SessionTimeout {
 		return nil
 	}
-	return boundTokens(c.Tx, schema.LengthOf(x.SessionTimeout))
+	return limitTokenLife(c.Tx, schema.LengthOf(x.SessionTimeout))
 }
 
-// comments knows whether every change needs a comment.
+// comments checks whether changes require a comment.
 type comments struct {
-	manners *manners
+	policies *policyCache
 }
 
-// Open lets it be remembered; s is nil where the declarations alone are read.
+// Open sets the policy cache. s is nil if only the declarations are read.
 func (d *comments) Open(s *store.Store) {
 	if s != nil {
-		d.manners = ServiceOf(s).manners
+		d.policies = ServiceOf(s).policies
 	}
 }
 
-// Ask refuses a change without a comment where every change needs one; to sign in and out none is needed.
+// Ask rejects a change without a comment if comments are mandatory. Signing in and out requires none.
 func (d *comments) Ask(tx *store.Tx, _ *resource.API, collection, comment string) error {
 	if comment != "" || collection == "sessions" {
 		return nil
 	}
-	if said, err := d.manners.get(tx); err != nil || !said.comments {
+	if policy, err := d.policies.get(tx); err != nil || !policy.comments {
 		return err
 	}
 	return problem.BadRequest("MissingMandatoryChangeControlComment",

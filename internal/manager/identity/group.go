@@ -11,11 +11,11 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// registerGroups declares the collection of groups, and who is in them.
+// registerGroups declares the collection of groups and the membership links.
 func registerGroups(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: groupsName, Parents: []string{""}, Guard: resource.Managed, Beforehand: lookForGroup},
+	r.Collection(resource.Collection{Name: groupsName, Parents: []string{""}, Guard: resource.Managed, Beforehand: checkGroupExists},
 		&UserGroup{})
-	r.Links(resource.Links{Name: "groups", From: []string{"users"}, To: "groups", Back: "users", Joined: notByHand})
+	r.Links(resource.Links{Name: "groups", From: []string{"users"}, To: "groups", Back: "users", Joined: rejectManualMembers})
 }
 
 // groupsName is the name of the collection.
@@ -24,20 +24,20 @@ const groupsName = "groups"
 // UserGroup is a group of users.
 type UserGroup struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// GroupType is where the group is known: here, or by an authenticator.
+	// GroupType is the origin of the group: ADDRESS_MANAGER, or the kind of authenticator.
 	GroupType string `api:"groupType,put,notNull" enum:"ADDRESS_MANAGER|LDAP|SSO|TACACS_PLUS" default:"ADDRESS_MANAGER"`
-	// Description says who is in it.
+	// Description describes the members.
 	Description string `api:"description,nonblank" length:"4000"`
-	// AdministratorPrivilege says whether its members may do everything.
+	// AdministratorPrivilege makes all members administrators.
 	AdministratorPrivilege bool `api:"administratorPrivilege,put"`
-	// AdministrativeAccessRights are the group's rights on the manager's own parts; there are none.
+	// AdministrativeAccessRights are the group's rights on the manager itself; always empty.
 	AdministrativeAccessRights json.RawMessage `api:"administrativeAccessRights,readOnly,list"`
-	// Authenticator is the authenticator that knows the group; null for groups that are known here.
+	// Authenticator is the authenticator that the group belongs to; null for groups of the manager.
 	Authenticator schema.Ref `api:"authenticator" ref:"LDAPAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer" onDelete:"refuse"`
 }
 
-// notByHand refuses to put a user into a group whose members an authenticator knows.
-func notByHand(c *resource.Change, _, target *store.Resource) error {
+// rejectManualMembers rejects manual changes to the members of a group that belongs to an authenticator.
+func rejectManualMembers(c *resource.Change, _, target *store.Resource) error {
 	if target.Collection == groupsName && target.Ref("authenticator") != 0 {
 		return problem.Forbidden("OperationNotPermitted", "the members of group %s come from its authenticator, when they sign in",
 			problem.About(target.ID, target.Name))
@@ -45,7 +45,7 @@ func notByHand(c *resource.Change, _, target *store.Resource) error {
 	return nil
 }
 
-// Validate refuses a group that no authenticator knows the members of.
+// Validate requires an authenticator of the right type, except for groups of the manager.
 func (x *UserGroup) Validate(c *resource.Change) error {
 	if x.GroupType == "ADDRESS_MANAGER" {
 		if x.Authenticator.ID != 0 {

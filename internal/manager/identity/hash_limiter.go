@@ -6,45 +6,48 @@ import (
 	"time"
 )
 
-// gate lets few through at a time, and lets few wait, of one address fewer still.
-type gate struct {
+// limiter limits concurrent and waiting calls, in total and per client address.
+type limiter struct {
 	slots, queue chan struct{}
-	// each is how many of one address may be in the gate or wait for it.
-	each int
+	// maxPerAddress is the maximum number of running and waiting calls of one address.
+	maxPerAddress int
 
 	mu sync.Mutex
-	// waiting counts those of each address that are in the gate or wait for it. Guarded by mu.
+	// waiting counts the running and waiting calls per address. Guarded by mu.
 	waiting map[string]int
 }
 
-// Passwords that are hashed at a time by a gate, that may wait for it, and that one address may have there.
+// Limits of password hashing: concurrent, waiting, and per address.
 const (
-	maxHashing = 1
-	maxWaiting = 16
-	maxOfOne   = 4
+	maxHashing           = 1
+	maxWaiting           = 16
+	maxHashingPerAddress = 4
 )
 
-func newGate(each int) *gate { return newGateOf(maxHashing, maxWaiting, each) }
-
-// newGateOf makes a gate that lets some through at a time, and lets some wait.
-func newGateOf(through, wait, each int) *gate {
-	return &gate{each: each, slots: make(chan struct{}, through), queue: make(chan struct{}, through+wait), waiting: map[string]int{}}
+func newHashLimiter(maxPerAddress int) *limiter {
+	return newLimiter(maxHashing, maxWaiting, maxPerAddress)
 }
 
-// Questions to authenticators that are asked at a time, that may wait, and that one address may have there.
+// newLimiter returns a limiter of concurrent and waiting calls.
+func newLimiter(concurrent, waiting, maxPerAddress int) *limiter {
+	return &limiter{maxPerAddress: maxPerAddress, slots: make(chan struct{}, concurrent),
+		queue: make(chan struct{}, concurrent+waiting), waiting: map[string]int{}}
+}
+
+// Limits of requests to authenticators: concurrent, waiting, and per address.
 const (
-	maxAsking     = 32
-	maxAskWaiting = 64
-	maxAskOfOne   = 8
+	maxLookups           = 32
+	maxLookupsWaiting    = 64
+	maxLookupsPerAddress = 8
 )
 
-// pass runs fn when it is the turn of an address; "" stands for the manager itself, which has no share. It gives
-// 429 where too many wait already.
-func (g *gate) pass(ctx context.Context, remote string, fn func()) error {
-	if !g.enter(remote) {
+// run calls fn as soon as a slot is free. It returns a 429 problem if too many calls are waiting. An empty remote is the manager itself,
+// which is not limited per address.
+func (g *limiter) run(ctx context.Context, remote string, fn func()) error {
+	if !g.acquire(remote) {
 		return tooMany(time.Second, "too many sign-ins at a time")
 	}
-	defer g.leave(remote)
+	defer g.release(remote)
 	select {
 	case g.queue <- struct{}{}:
 	default:
@@ -61,22 +64,22 @@ func (g *gate) pass(ctx context.Context, remote string, fn func()) error {
 	return nil
 }
 
-// enter reports whether an address has room for one more.
-func (g *gate) enter(remote string) bool {
+// acquire reports whether the address may start another call, and counts it.
+func (g *limiter) acquire(remote string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	from := site(remote)
-	if remote != "" && g.waiting[from] >= g.each {
+	from := networkOf(remote)
+	if remote != "" && g.waiting[from] >= g.maxPerAddress {
 		return false
 	}
 	g.waiting[from]++
 	return true
 }
 
-func (g *gate) leave(remote string) {
+func (g *limiter) release(remote string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	from := site(remote)
+	from := networkOf(remote)
 	if g.waiting[from]--; g.waiting[from] == 0 {
 		delete(g.waiting, from)
 	}

@@ -15,19 +15,18 @@ import (
 	"portolan/internal/manager/authz"
 )
 
-// Login checks a user's name and password, which came from an address. A password that was right is
-// remembered by its HMAC until it changes, so that clients that send it with every request do not pay for it
-// each time. Who guesses is refused for a while, with 429.
+// Login checks a user's name and password. remote is the client address, by is the interface. A correct password is cached by its HMAC
+// until it changes, so that clients that send it with every request do not pay for hashing each time. Repeated failures return 429.
 func (s *Service) Login(ctx context.Context, name, password, remote string, by authz.Door) (p authz.Principal, err error) {
 	var hash string
-	var said manner
-	var others *elsewhere
+	var policy signInPolicy
+	var others *externalLogin
 	user := &User{}
-	if !nameable(name) { // which nobody is called, and PostgreSQL would not even look for
+	if !isStorableName(name) { // no user has such a name, and PostgreSQL rejects it
 		name = "\ufffd"
 	}
 	err = s.store.View(ctx, func(tx *store.Tx) (err error) {
-		if said, err = s.manners.get(tx); err != nil {
+		if policy, err = s.policies.get(tx); err != nil {
 			return err
 		}
 		rows, err := tx.ByName("users", 0, name)
@@ -35,7 +34,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by a
 			user, err = asUser(rows[0])
 		}
 		if err == nil {
-			others, err = s.elsewhereOf(tx, user)
+			others, err = s.externalLoginFor(tx, user)
 		}
 		if err != nil || len(rows) == 0 || others != nil {
 			return err
@@ -44,7 +43,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by a
 			return err
 		}
 		err = tx.QueryRow("SELECT hash FROM credential WHERE user_id = ? AND kind = ?", user.ID, kindPassword).Scan(&hash)
-		if errors.Is(err, sql.ErrNoRows) { // a user without a password
+		if errors.Is(err, sql.ErrNoRows) { // the user has no password
 			return nil
 		}
 		return err
@@ -53,12 +52,12 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by a
 		return authz.Principal{}, fmt.Errorf("looking up a user: %w", err)
 	}
 	if others != nil {
-		return s.loginElsewhere(ctx, others, name, password, remote, said.guesses, by)
+		return s.loginExternal(ctx, others, name, password, remote, policy.throttle, by)
 	}
 	key := s.passwordKey(name, password)
-	recalled := hash != "" && s.recalls(key) == hash && user.enters(by)
-	if err := s.guesses.may(name, remote, said.guesses, recalled); err != nil {
-		s.saw(Throttled, s.shownName(name, user.ID != 0), remote)
+	recalled := hash != "" && s.cachedHash(key) == hash && user.canSignIn(by)
+	if err := s.throttle.check(name, remote, policy.throttle, recalled); err != nil {
+		s.reportSignIn(Throttled, s.shownName(name, user.ID != 0), remote)
 		return authz.Principal{}, err
 	}
 	if recalled {
@@ -68,19 +67,19 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by a
 	if err != nil {
 		return authz.Principal{}, err
 	}
-	if !right || !user.enters(by) { // which takes as long for an account that is locked
-		s.guesses.failed(name, remote, said.guesses)
-		s.saw(Refused, s.shownName(name, user.ID != 0), remote)
+	if !right || !user.canSignIn(by) { // checked after hashing, so that a locked account takes as long
+		s.throttle.failed(name, remote, policy.throttle)
+		s.reportSignIn(Refused, s.shownName(name, user.ID != 0), remote)
 		return authz.Principal{}, errLogin
 	}
-	s.guesses.succeeded(name, remote)
-	s.saw(Accepted, name, remote)
+	s.throttle.succeeded(name, remote)
+	s.reportSignIn(Accepted, name, remote)
 	s.remember(key, hash)
 	return p, nil
 }
 
-// shownName gives a name that was typed at a sign-in as logs and events have it: as it is where such a user exists, else a keyed hash,
-// since people type passwords there. The key is that of the process: equal names have equal hashes until it ends.
+// shownName returns a name from a sign-in attempt as logs and events show it. The name of an existing user is returned unchanged. Any other
+// name is replaced by a keyed hash, because people sometimes type a password there. The key is per process.
 func (s *Service) shownName(name string, exists bool) string {
 	if exists {
 		return name
@@ -90,21 +89,23 @@ func (s *Service) shownName(name string, exists bool) string {
 	return "unknown user " + hex.EncodeToString(mac.Sum(nil)[:4])
 }
 
-// nameable reports whether a text can be kept as a name at all.
-func nameable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+// isStorableName reports whether a text can be stored as a name.
+func isStorableName(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
+}
 
-// maxRemembered bounds the memory of checked passwords.
+// maxRemembered is the maximum number of cached passwords.
 const maxRemembered = 10000
 
-// passwordKey is how a password is remembered.
+// passwordKey returns the cache key of a name and a password.
 func (s *Service) passwordKey(name, password string) [32]byte {
 	mac := hmac.New(sha256.New, s.pepper)
 	mac.Write([]byte(name + "\x00" + password))
 	return [32]byte(mac.Sum(nil))
 }
 
-// recalls gives the hash that a password was right for; empty where it is not remembered.
-func (s *Service) recalls(key [32]byte) string {
+// cachedHash returns the stored hash that a password was checked against; empty if it is not cached.
+func (s *Service) cachedHash(key [32]byte) string {
 	s.knownMu.Lock()
 	defer s.knownMu.Unlock()
 	return s.known[key]
@@ -119,14 +120,14 @@ func (s *Service) remember(key [32]byte, hash string) {
 	s.known[key] = hash
 }
 
-// verify checks a password against a hash; an unknown name, which has none, takes as long as a wrong
-// password. Few are hashed at a time, and few may wait.
+// verify checks a password against a hash. Without a hash, for an unknown name, it takes as long as for a wrong password. The number of
+// concurrent and waiting requests is limited.
 func (s *Service) verify(ctx context.Context, hash, password, remote string) (right bool, err error) {
-	through := s.strangers
-	if s.guesses.friend(remote) {
-		through = s.friends
+	through := s.unknownHashing
+	if s.throttle.isKnown(remote) {
+		through = s.knownHashing
 	}
-	err = through.pass(ctx, remote, func() {
+	err = through.run(ctx, remote, func() {
 		if hash == "" {
 			hash = decoy()
 		}
@@ -137,6 +138,6 @@ func (s *Service) verify(ctx context.Context, hash, password, remote string) (ri
 
 // Hash hashes a new password.
 func (s *Service) Hash(ctx context.Context, password string) (hash string, err error) {
-	err = s.friends.pass(ctx, "", func() { hash = HashPassword(password, s.store.Hurry()) })
+	err = s.knownHashing.run(ctx, "", func() { hash = HashPassword(password, s.store.Hurry()) })
 	return hash, err
 }

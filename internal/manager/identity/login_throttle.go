@@ -14,56 +14,55 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Whoever guesses passwords is made to wait: an account from one address soon, an address that tries many
-// accounts, and an account that many addresses try, later. It is kept in memory: a manager that is started
-// again, or another one, begins anew.
+// Failed sign-ins delay the next ones. Failures are counted per account and address (delayed early), per address and per account (delayed
+// later). The counters are in memory: they are per manager and start at zero after a restart.
 
-// guesses counts what was guessed wrong.
-type guesses struct {
+// loginThrottle counts failed sign-ins.
+type loginThrottle struct {
 	now func() time.Time
-	// guessing is told once when somebody begins to be made to wait; nil where nobody wants to know.
+	// guessing is called once when a delay begins; nil without an observer.
 	guessing func(name, remote string, failures int)
 
 	mu sync.Mutex
-	// pair is the patience with one account from one address that the failures were counted by. Guarded by mu.
-	pair patience
-	// tries are failures in a row, by what they have in common. Guarded by mu.
-	tries map[[16]byte]*tries
-	// friends are addresses that somebody has signed in from. Guarded by mu.
-	friends map[[16]byte]bool
+	// pair is the policy per account and address that the failures were counted by. Guarded by mu.
+	pair throttlePolicy
+	// counters are the failure counters by key (counterKeys). Guarded by mu.
+	counters map[[16]byte]*failureCounter
+	// known are the addresses with a successful sign-in. Guarded by mu.
+	known map[[16]byte]bool
 }
 
-// tries are failures in a row.
-type tries struct {
+// failureCounter counts consecutive failures.
+type failureCounter struct {
 	failures int
-	// until is when the next try is let in; since is when the first one failed, last when the last one did.
+	// until is when the next attempt is allowed. since is when the first failure happened, last when the last one did.
 	until, since, last time.Time
 }
 
-// patience is how many failures are let through.
-type patience struct {
+// throttlePolicy sets how many failures are allowed and how long later attempts are delayed.
+type throttlePolicy struct {
 	failures int
-	// within is the time in which they are counted; 0 means until none came for forgetAfter.
+	// within is the period of time for counting failures; 0 means until forgetAfter has passed without one.
 	within time.Duration
-	// first is the wait after them, which doubles with each further failure, up to longest.
+	// first is the delay after the last allowed failure. It doubles with each further failure, up to longest.
 	first, longest time.Duration
 }
 
 var (
-	// pairPatience is with one account from one address; the settings may have another one (LoginPolicySettings).
-	pairPatience    = patience{5, 0, time.Second, 15 * time.Minute}
-	addressPatience = patience{20, 0, time.Second, 15 * time.Minute}
-	// accountPatience is short: nobody should be able to keep a user out for long.
-	accountPatience = patience{100, 0, time.Second, 5 * time.Second}
+	// pairPolicy is the default policy per account and address. LoginPolicySettings can replace it.
+	pairPolicy    = throttlePolicy{5, 0, time.Second, 15 * time.Minute}
+	addressPolicy = throttlePolicy{20, 0, time.Second, 15 * time.Minute}
+	// accountPolicy has a short maximum, so that an attacker cannot lock a user out for long.
+	accountPolicy = throttlePolicy{100, 0, time.Second, 5 * time.Second}
 )
 
-// over reports whether failures that were counted count no more.
-func (p patience) over(t *tries, now time.Time) bool {
+// hasExpired reports whether the counted failures no longer count.
+func (p throttlePolicy) hasExpired(t *failureCounter, now time.Time) bool {
 	return p.within > 0 && now.Sub(t.since) > p.within || p.within == 0 && now.Sub(t.last) > forgetAfter
 }
 
-// wait is how long the next try has to wait after so many failures.
-func (p patience) wait(failures int) time.Duration {
+// delay returns how long the next attempt is delayed after a number of failures.
+func (p throttlePolicy) delay(failures int) time.Duration {
 	over := failures - p.failures
 	if over < 0 {
 		return 0
@@ -71,59 +70,60 @@ func (p patience) wait(failures int) time.Duration {
 	return min(p.longest, p.first<<min(over, 10))
 }
 
-// forgiven is how many failures of an address a right sign-in from there makes up for.
-const forgiven = 5
+// failuresForgiven is the number of failures of an address that a successful sign-in from there cancels.
+const failuresForgiven = 5
 
-// Bounds of what is kept: how many, and for how long after the last failure.
+// Bounds of the counters: their number, and how long they are kept after the last failure.
 const (
-	maxTries    = 50_000
+	maxCounters = 50_000
 	forgetAfter = time.Hour
 )
 
-func newGuesses(now func() time.Time) *guesses {
-	return &guesses{now: now, pair: pairPatience, tries: map[[16]byte]*tries{}, friends: map[[16]byte]bool{}}
+func newLoginThrottle(now func() time.Time) *loginThrottle {
+	return &loginThrottle{now: now, pair: pairPolicy, counters: map[[16]byte]*failureCounter{}, known: map[[16]byte]bool{}}
 }
 
-// keys are what a try has in common with others, hashed, and the patience with each. Of IPv6 a whole /64 is one
-// address: whoever has one has all of them.
-func keys(name, remote string, pair patience) map[[16]byte]patience {
-	name = strings.ToLower(name) // some who are asked take any case for the same
-	return map[[16]byte]patience{keyOf("pair", site(remote), name): pair, keyOf("address", site(remote)): addressPatience,
-		keyOf("account", name): accountPatience}
+// counterKeys returns the hashed keys of the counters of an attempt, with the policy of each. An IPv6 /64 counts as one address, because
+// its owner controls all of it.
+func counterKeys(name, remote string, pair throttlePolicy) map[[16]byte]throttlePolicy {
+	name = strings.ToLower(name) // some authenticators ignore case
+	return map[[16]byte]throttlePolicy{counterKey("pair", networkOf(remote), name): pair,
+		counterKey("address", networkOf(remote)): addressPolicy, counterKey("account", name): accountPolicy}
 }
 
-func keyOf(parts ...string) [16]byte {
+func counterKey(parts ...string) [16]byte {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return [16]byte(sum[:16])
 }
 
-// site is an address without what its owner can choose.
-func site(remote string) string {
+// networkOf returns the address. For IPv6 it returns the /64, because the client can choose any address in it.
+func networkOf(remote string) string {
 	a, err := netip.ParseAddr(remote)
 	if err != nil || a.Unmap().Is4() {
 		return remote
 	}
 	p, err := a.WithZone("").Prefix(64)
-	if err != nil { // which 64 bits always are
+	if err != nil { // 64 bits are always valid
 		return remote
 	}
 	return p.String()
 }
 
-// may gives 429 where the next try has to wait. Whose password is right for sure waits for the failures of its own account and address
-// alone: nobody else may keep it out. pair is the patience with one account from one address: another one than before begins anew.
-func (g *guesses) may(name, remote string, pair patience, right bool) error {
+// check returns a 429 problem if the next attempt is delayed. An attempt with a verified password is only delayed by failures of its own
+// account and address, so that other clients cannot lock it out. pair is the policy per account and address; a changed policy resets the
+// counters.
+func (g *loginThrottle) check(name, remote string, pair throttlePolicy, right bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if pair != g.pair {
 		g.pair = pair
-		clear(g.tries)
+		clear(g.counters)
 	}
 	now := g.now()
 	wait := time.Duration(0)
-	own := keyOf("pair", site(remote), strings.ToLower(name))
-	for key := range keys(name, remote, pair) {
-		if t := g.tries[key]; t != nil && (key == own || !right) {
+	own := counterKey("pair", networkOf(remote), strings.ToLower(name))
+	for key := range counterKeys(name, remote, pair) {
+		if t := g.counters[key]; t != nil && (key == own || !right) {
 			wait = max(wait, t.until.Sub(now))
 		}
 	}
@@ -133,32 +133,32 @@ func (g *guesses) may(name, remote string, pair patience, right bool) error {
 	return tooMany(wait, "too many wrong sign-ins")
 }
 
-// tooMany is the answer to who has to wait.
+// tooMany returns the problem for a delayed request.
 func tooMany(wait time.Duration, why string) error {
 	p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "%s: try again in %s", why, max(wait, time.Second).Round(time.Second))
 	p.RetryAfter = max(wait, time.Second)
 	return p
 }
 
-// failed counts a failure; pair is the patience with one account from one address.
-func (g *guesses) failed(name, remote string, pair patience) {
+// failed counts a failure. pair is the policy per account and address.
+func (g *loginThrottle) failed(name, remote string, pair throttlePolicy) {
 	g.mu.Lock()
 	now := g.now()
 	g.sweep(now)
 	most := 0
-	for key, p := range keys(name, remote, pair) {
-		t := g.tries[key]
-		if t == nil || p.over(t, now) {
-			begun := &tries{since: now}
-			if t != nil { // who had to wait still has to
+	for key, p := range counterKeys(name, remote, pair) {
+		t := g.counters[key]
+		if t == nil || p.hasExpired(t, now) {
+			begun := &failureCounter{since: now}
+			if t != nil { // a delay that has begun stays
 				begun.until = t.until
 			}
 			t = begun
-			g.tries[key] = t
+			g.counters[key] = t
 		}
 		t.failures++
 		t.last = now
-		if wait := p.wait(t.failures); wait > 0 {
+		if wait := p.delay(t.failures); wait > 0 {
 			t.until = now.Add(wait)
 			if t.failures == p.failures {
 				most = max(most, t.failures)
@@ -171,49 +171,49 @@ func (g *guesses) failed(name, remote string, pair patience) {
 	}
 }
 
-// succeeded forgets the failures of an account from an address.
-func (g *guesses) succeeded(name, remote string) {
+// succeeded resets the failures of an account, and of the account from this address.
+func (g *loginThrottle) succeeded(name, remote string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.friends) >= maxTries {
-		clear(g.friends)
+	if len(g.known) >= maxCounters {
+		clear(g.known)
 	}
-	g.friends[keyOf("address", site(remote))] = true
+	g.known[counterKey("address", networkOf(remote))] = true
 	name = strings.ToLower(name)
-	delete(g.tries, keyOf("pair", site(remote), name))
-	delete(g.tries, keyOf("account", name))
-	if t := g.tries[keyOf("address", site(remote))]; t != nil { // who signs in from there is not only guessing
-		t.failures = max(0, t.failures-forgiven)
+	delete(g.counters, counterKey("pair", networkOf(remote), name))
+	delete(g.counters, counterKey("account", name))
+	if t := g.counters[counterKey("address", networkOf(remote))]; t != nil { // not all attempts from there are guesses
+		t.failures = max(0, t.failures-failuresForgiven)
 	}
 }
 
-// friend reports whether somebody has signed in from an address.
-func (g *guesses) friend(remote string) bool {
+// isKnown reports whether a sign-in from an address has succeeded before.
+func (g *loginThrottle) isKnown(remote string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.friends[keyOf("address", site(remote))]
+	return g.known[counterKey("address", networkOf(remote))]
 }
 
-// sweep drops what is old where much is kept, and everything where that does not help. g.mu is held.
-func (g *guesses) sweep(now time.Time) {
-	if len(g.tries) < maxTries {
+// sweep deletes old counters if there are too many, and all counters if that is not enough. g.mu must be held.
+func (g *loginThrottle) sweep(now time.Time) {
+	if len(g.counters) < maxCounters {
 		return
 	}
-	for key, t := range g.tries {
+	for key, t := range g.counters {
 		if now.Sub(t.last) > forgetAfter || t.failures == 1 {
-			delete(g.tries, key)
+			delete(g.counters, key)
 		}
 	}
-	if len(g.tries) >= maxTries {
-		clear(g.tries)
+	if len(g.counters) >= maxCounters {
+		clear(g.counters)
 	}
 }
 
-// maxShown is how much of a text that anybody may send stands in an event, in bytes.
+// maxShown is the length of a client's text that an event shows, in bytes.
 const maxShown = 64
 
-// GuessingEvent adds the event that there were too many wrong sign-ins: the name that was tried, and from where. It gives the name as it
-// may be logged.
+// GuessingEvent adds the event for too many failed sign-ins, with the attempted name and the address. It returns the name as it may be
+// logged.
 func (s *Service) GuessingEvent(tx *store.Tx, name, remote string, failures int) (shown string, err error) {
 	users, err := tx.ByName("users", 0, name)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(apitest.Run(m)) }
 
-// The tests of this package hold on PostgreSQL, too.
+// TestOnPostgreSQL runs the tests of the package on PostgreSQL.
 func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
 
-// start returns the API of the trades that the tests ask.
+// start returns an API with the packages that the tests use.
 func start(t *testing.T) *apitest.API {
 	t.Helper()
 	return apitest.New(t, ipam.Register, dns.Register, serverconfig.Register)

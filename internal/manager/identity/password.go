@@ -24,16 +24,16 @@ const (
 	argonKey     = 32
 )
 
-// MinPassword and MaxPassword bound a password, in bytes.
+// MinPassword and MaxPassword are the limits of a password's length, in bytes.
 const (
 	MinPassword = 8
 	MaxPassword = 256
 )
 
-// HashPassword returns the salted hash of a password in the PHC string format. hurry divides the memory that it takes
-// (store.Options.Hurry); 1 outside of tests.
+// HashPassword returns the salted hash of a password in the PHC string format. hurry divides the memory that hashing uses
+// (store.Options.Hurry); it is 1 except in tests.
 func HashPassword(password string, hurry int) string {
-	salt, memory := secrets.RandomBytes(16), uint32(argonMemory/hurry) //nolint:gosec // which is positive
+	salt, memory := secrets.RandomBytes(16), uint32(argonMemory/hurry) //nolint:gosec // it is positive
 	key := argon2.IDKey([]byte(password), salt, argonTime, memory, argonThreads, argonKey)
 	enc := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", memory, argonTime, argonThreads,
@@ -63,10 +63,10 @@ func verifyPassword(hash, password string) bool {
 	return subtle.ConstantTimeCompare(got, want) == 1
 }
 
-// decoy is the hash of a password nobody has.
+// decoy returns the hash of a random password. Sign-ins with unknown names are checked against it.
 var decoy = sync.OnceValue(func() string { return HashPassword(secrets.New(), 1) })
 
-// CheckPassword says what is wrong with a new password.
+// CheckPassword validates a new password.
 func CheckPassword(password string) error {
 	if len(password) < MinPassword || len(password) > MaxPassword || strings.TrimSpace(password) == "" {
 		return problem.Invalid("password", "must have %d to %d bytes, not blanks alone", MinPassword, MaxPassword)
@@ -74,7 +74,7 @@ func CheckPassword(password string) error {
 	return nil
 }
 
-// HasPassword reports whether a password is the one that a user has.
+// HasPassword reports whether a password is the user's current password.
 func HasPassword(tx *store.Tx, user int64, password string) (same bool, err error) {
 	var hash string
 	err = tx.QueryRow("SELECT hash FROM credential WHERE user_id = ? AND kind = ?", user, kindPassword).Scan(&hash)
@@ -84,7 +84,7 @@ func HasPassword(tx *store.Tx, user int64, password string) (same bool, err erro
 	return err == nil && verifyPassword(hash, password), err
 }
 
-// SetPassword sets a user's password by its hash and ends the user's sessions' tokens.
+// SetPassword sets a user's password hash and revokes the session tokens and sign-in links of the user.
 func SetPassword(tx *store.Tx, user int64, hash string) error {
 	tx.Touch(topic)
 	if err := tx.Write("DELETE FROM credential WHERE user_id = ? AND kind = ?", user, kindPassword); err != nil {
@@ -98,8 +98,8 @@ func SetPassword(tx *store.Tx, user int64, hash string) error {
 	return err
 }
 
-// RevokeTokens ends the bearer tokens and key sets of a user, with the access tokens made from them: who has them may be the one whom the
-// user, or the password, was changed against.
+// RevokeTokens revokes a user's bearer tokens and key sets, and deletes the access tokens created from them. A password reset calls it,
+// because an attacker may hold the tokens.
 func RevokeTokens(tx *store.Tx, user int64) error {
 	tx.Touch(topic)
 	if err := tx.Write("UPDATE credential SET revoked = 1 WHERE user_id = ? AND kind IN (?, ?)", user, kindBearer, kindKeySet); err != nil {
@@ -108,7 +108,7 @@ func RevokeTokens(tx *store.Tx, user int64) error {
 	return tx.Write("DELETE FROM credential WHERE user_id = ? AND kind = ?", user, kindAccess)
 }
 
-// Forget takes all of a user's credentials away.
+// Forget deletes all of a user's credentials.
 func Forget(tx *store.Tx, user int64) error {
 	tx.Touch(topic)
 	if err := tx.Write("DELETE FROM credential WHERE user_id = ?", user); err != nil {

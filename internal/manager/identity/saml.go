@@ -21,38 +21,39 @@ import (
 	"portolan/internal/manager/authz"
 )
 
-// A person who signs in by SAML is sent to the identity provider, whose page makes the browser send what it says of them to Consume. That
-// request is one of another site, with which the browser sends no cookie: what was verified goes along, sealed, in the address of the next
-// one (ComeBackFromSAML), which has the cookie of who was sent.
+// A SAML sign-in redirects the browser to the identity provider, whose page posts the answer to Consume. That request is cross-site, so the
+// browser sends no cookie. Consume therefore seals the verified answer into the URL of the next request (ComeBackFromSAML), which has the
+// cookie of the browser that started the sign-in.
 
-// arrival is what an identity provider has said of somebody; sealed, it travels in an address.
+// arrival is the verified answer of an identity provider. It is sealed and passed in a URL.
 type arrival struct {
 	Provider int64 `json:"provider"`
-	// Request is the number of the request that it answers, State what was sent with it.
+	// Request is the id of the request that was answered. State is the relay state sent with it.
 	Request string `json:"request"`
 	State   string `json:"state"`
-	// Until is when it is too late, in seconds since 1970.
+	// Until is when the arrival expires, in Unix seconds.
 	Until int64 `json:"until"`
 	authn.Identity
 }
 
-// arrivalUse is what it is sealed for, arrivalLife how long it is good, in seconds: the browser goes on at once.
+// arrivalUse is the purpose that an arrival is sealed for. arrivalLife is its lifetime in seconds; browsers redirect at once.
 const (
 	arrivalUse  = "an answer of an identity provider"
 	arrivalLife = 120
 )
 
-// Bounds of what an identity provider sends: the form, in bytes, and how many groups that are not known here are told of, in the log.
+// maxSAMLForm is the maximum size of a form from an identity provider, in bytes. maxUnknownGroups is the number of unknown groups of a user
+// that are kept for the log.
 const (
-	maxSAMLForm   = 1 << 20
-	strangeGroups = 10
+	maxSAMLForm      = 1 << 20
+	maxUnknownGroups = 10
 )
 
-// errAnswer refuses a form that is none.
+// errAnswer reports a form that is not a valid SAML response.
 var errAnswer = unauthorized("InvalidAuthorizationCredentials", "what was sent is no answer of an identity provider")
 
-// samlIn gives what the manager is to identity providers.
-func (s *Service) samlIn(tx *store.Tx) (service authn.SAMLService, err error) {
+// loadSAML returns the service provider settings for identity providers. Host is empty if they cannot be used.
+func (s *Service) loadSAML(tx *store.Tx) (service authn.SAMLService, err error) {
 	api := authz.PolicyOf(s.store).API()
 	o, err := api.Only(tx, "SAMLServiceProviderSettings")
 	x, ok := o.(*SAMLServiceProviderSettings)
@@ -63,14 +64,14 @@ func (s *Service) samlIn(tx *store.Tx) (service authn.SAMLService, err error) {
 	if err != nil {
 		return service, err
 	}
-	if service, err = x.service(secrets["serviceKey"]); err != nil { // nobody comes in by SAML then, and everybody else does
-		s.told("SAMLServiceProviderSettings", err)
+	if service, err = x.service(secrets["serviceKey"]); err != nil { // SAML sign-in is then unavailable, other sign-ins work
+		s.reportUnavailable("SAMLServiceProviderSettings", err)
 		service.Host = ""
 	}
 	return service, nil
 }
 
-// service is what the manager is to identity providers, with its key and certificate in PEM, if it has any.
+// service returns the service provider settings. pair is the key and the certificate in PEM; empty if there are none.
 func (x *SAMLServiceProviderSettings) service(pair string) (authn.SAMLService, error) {
 	s := authn.SAMLService{Host: x.AddressManagerFQDN, NameID: authn.NameIDFormats[x.NameIDFormat], Sign: x.SigningEnabled,
 		Encrypt: x.EncryptionEnabled, Organization: x.OrganizationName, OrganizationURL: x.OrganizationURL, Contact: x.ContactName,
@@ -92,11 +93,11 @@ func (x *SAMLServiceProviderSettings) service(pair string) (authn.SAMLService, e
 	return s, err
 }
 
-// SAMLMetadata gives what the manager says of itself to identity providers.
+// SAMLMetadata returns the manager's SAML metadata document.
 func (s *Service) SAMLMetadata(ctx context.Context) ([]byte, error) {
 	var service authn.SAMLService
 	if err := s.store.View(ctx, func(tx *store.Tx) (err error) {
-		service, err = s.samlIn(tx)
+		service, err = s.loadSAML(tx)
 		return err
 	}); err != nil {
 		return nil, err
@@ -104,18 +105,18 @@ func (s *Service) SAMLMetadata(ctx context.Context) ([]byte, error) {
 	return service.Metadata(s.store.Now())
 }
 
-// samlProviders gives the identity providers that people sign in at.
+// samlProviders returns the enabled SAML identity providers.
 func (s *Service) samlProviders(ctx context.Context) (found []*external, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		all, err := s.externalsIn(tx)
+		all, err := s.loadExternals(tx)
 		found = slices.DeleteFunc(slices.Clone(all), func(e *external) bool { return e.saml == nil })
 		return err
 	})
 	return found, err
 }
 
-// Consume takes what an identity provider has made a browser send, and gives where the browser goes on to. What the provider has not
-// signed, or what is not for the manager, is refused with the problem InvalidAuthorizationCredentials.
+// Consume verifies the SAML response that the browser posts and returns the URL to redirect the browser to. An unsigned response, or one
+// for another service, returns the problem InvalidAuthorizationCredentials.
 func (s *Service) Consume(w http.ResponseWriter, r *http.Request) (to string, err error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxSAMLForm)
 	if r.ParseForm() != nil {
@@ -129,50 +130,50 @@ func (s *Service) Consume(w http.ResponseWriter, r *http.Request) (to string, er
 	issuer := authn.SAMLIssuer(text)
 	at := slices.IndexFunc(all, func(e *external) bool { return e.saml.EntityID == issuer })
 	if at < 0 {
-		s.saw(Refused, "", Remote(r))
+		s.reportSignIn(Refused, "", Remote(r))
 		return "", errAnswer
 	}
 	a, e := arrival{Provider: all[at].id, State: r.PostForm.Get("RelayState"), Until: s.store.Now().Unix() + arrivalLife}, all[at]
 	var found error
-	if err := s.asking.pass(r.Context(), Remote(r), func() { a.Identity, a.Request, found = e.saml.Verify(text) }); err != nil {
+	if err := s.lookups.run(r.Context(), Remote(r), func() { a.Identity, a.Request, found = e.saml.Verify(text) }); err != nil {
 		return "", err
 	}
 	if found != nil {
-		s.saw(Refused, a.Name, Remote(r))
+		s.reportSignIn(Refused, a.Name, Remote(r))
 		if s.observer.NotTaken != nil {
 			s.observer.NotTaken(e.name, found)
 		}
 		return "", errAnswer
 	}
-	if err := s.store.View(r.Context(), func(tx *store.Tx) error { return e.keepKnown(tx, &a.Identity) }); err != nil {
+	if err := s.store.View(r.Context(), func(tx *store.Tx) error { return e.dropUnknownGroups(tx, &a.Identity) }); err != nil {
 		return "", err
 	}
-	sealed, err := s.sealed(r.Context(), arrivalUse, a)
+	sealed, err := s.seal(r.Context(), arrivalUse, a)
 	return authn.SAMLConsumePath + "?" + url.Values{"arrived": {sealed}}.Encode(), err
 }
 
-// keepKnown leaves, of the groups that somebody is in, those that are known here, and some others to tell of: an address has not the room
-// for hundreds.
-func (e *external) keepKnown(tx *store.Tx, id *authn.Identity) error {
+// dropUnknownGroups removes the groups that do not exist here, except for the first maxUnknownGroups. Hundreds of groups would exceed the
+// length of a URL.
+func (e *external) dropUnknownGroups(tx *store.Tx, id *authn.Identity) error {
 	known := map[string]bool{}
 	if err := eachRemoteGroup(tx, func(row *store.Resource, authenticator int64) {
 		known[row.Name] = known[row.Name] || authenticator == e.id
 	}); err != nil {
 		return err
 	}
-	strange := 0
+	unknown := 0
 	id.Groups = slices.DeleteFunc(id.Groups, func(name string) bool {
 		if known[name] {
 			return false
 		}
-		strange++
-		return strange > strangeGroups
+		unknown++
+		return unknown > maxUnknownGroups
 	})
 	return nil
 }
 
-// sealed gives a value as a text that nobody else can make or read.
-func (s *Service) sealed(ctx context.Context, use string, value any) (text string, err error) {
+// seal returns a value as encrypted text. Only the manager can create or read it.
+func (s *Service) seal(ctx context.Context, use string, value any) (text string, err error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
 		return "", err
@@ -182,15 +183,15 @@ func (s *Service) sealed(ctx context.Context, use string, value any) (text strin
 		text = base64.RawURLEncoding.EncodeToString([]byte(sealed))
 		return err
 	}
-	// Most often there is a key to seal by: nobody waits for the one who writes then.
+	// The sealing key usually exists. A read transaction then suffices, and the request does not wait for a writer.
 	if s.store.View(ctx, seal) == nil {
 		return text, nil
 	}
 	return text, s.store.Update(ctx, store.Author{}, seal)
 }
 
-// unsealed reads such a text; errFlow where it is none.
-func (s *Service) unsealed(ctx context.Context, use, text string, into any) error {
+// unseal decodes a text from seal; errFlow if it is not valid.
+func (s *Service) unseal(ctx context.Context, use, text string, into any) error {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return errFlow
@@ -211,35 +212,35 @@ func (s *Service) unsealed(ctx context.Context, use, text string, into any) erro
 	return nil
 }
 
-// ComeBackFromSAML signs in whoever comes from Consume, if it is who was sent to the provider with the request that the provider has
-// answered; anybody else is refused with the problem InvalidAuthorizationCredentials.
+// ComeBackFromSAML signs in the browser that Consume redirected. The browser must be the one that was sent to the provider with the
+// answered request; otherwise the problem InvalidAuthorizationCredentials is returned.
 func (s *Service) ComeBackFromSAML(w http.ResponseWriter, r *http.Request) error {
 	var a arrival
-	if err := s.unsealed(r.Context(), arrivalUse, r.URL.Query().Get("arrived"), &a); err != nil {
+	if err := s.unseal(r.Context(), arrivalUse, r.URL.Query().Get("arrived"), &a); err != nil {
 		return err
 	}
 	sent, err := s.flowOf(r, a.Provider)
 	if err != nil {
 		return err
 	}
-	setFlow(w, r, "", -1) // each is good once
+	setFlow(w, r, "", -1) // valid once
 	e, err := s.provider(r.Context(), a.Provider)
 	if err != nil {
 		return err
 	}
 	if e.saml == nil || a.Until <= s.store.Now().Unix() || a.Request != sent.Nonce || a.State != sent.State ||
-		!s.externals.spend(a.Request, s.store.Now()) {
-		s.saw(Refused, a.Name, Remote(r))
+		!s.externals.markUsed(a.Request, s.store.Now()) {
+		s.reportSignIn(Refused, a.Name, Remote(r))
 		return errFlow
 	}
-	p, err := s.arrived(r.Context(), e, a.Identity, nil, Remote(r))
+	p, err := s.finishSignIn(r.Context(), e, a.Identity, nil, Remote(r))
 	if err != nil {
 		return err
 	}
-	return s.enterBrowser(w, r, p)
+	return s.startBrowserSession(w, r, p)
 }
 
-// SignOutAt gives where a browser goes to sign out at the provider, too, of who asks; empty where there is no such place.
+// SignOutAt returns the URL that signs the principal out at its identity provider; empty if there is none.
 func (s *Service) SignOutAt(ctx context.Context, p authz.Principal) (to string, err error) {
 	var e *external
 	if err := s.store.View(ctx, func(tx *store.Tx) error {
@@ -247,7 +248,7 @@ func (s *Service) SignOutAt(ctx context.Context, p authz.Principal) (to string, 
 		if err != nil {
 			return err
 		}
-		all, err := s.externalsIn(tx)
+		all, err := s.loadExternals(tx)
 		at := slices.IndexFunc(all, func(e *external) bool { return e.saml != nil && e.id == row.Ref("authenticator") })
 		if at >= 0 {
 			e = all[at]
@@ -259,9 +260,9 @@ func (s *Service) SignOutAt(ctx context.Context, p authz.Principal) (to string, 
 	return e.saml.SignOut(p.Name)
 }
 
-// SignedOutElsewhere ends the sessions of whoever has signed out at an identity provider, whose request a browser brings, and gives where
-// the browser goes on to with the answer. A request that no provider has signed is refused with the problem
-// InvalidAuthorizationCredentials; what answers one of ours leads to the console.
+// SignedOutElsewhere ends the sessions of a user who signed out at an identity provider, and returns the URL to redirect the browser to
+// with the answer. A request that no provider has signed returns the problem InvalidAuthorizationCredentials. An answer to a request of the
+// manager redirects to the console.
 func (s *Service) SignedOutElsewhere(w http.ResponseWriter, r *http.Request) (to string, err error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxSAMLForm)
 	if r.ParseForm() != nil {
@@ -277,21 +278,21 @@ func (s *Service) SignedOutElsewhere(w http.ResponseWriter, r *http.Request) (to
 	for _, e := range all {
 		var out authn.SignedOut
 		found := authn.ErrWrong
-		if err := s.asking.pass(r.Context(), Remote(r), func() { out, found = e.saml.SignedOut(r) }); err != nil {
+		if err := s.lookups.run(r.Context(), Remote(r), func() { out, found = e.saml.SignedOut(r) }); err != nil {
 			return "", err
 		}
 		if found == nil {
-			return out.Answer, s.endSessionsOf(r.Context(), e, out.Name, out.At.Add(clocksDiffer))
+			return out.Answer, s.endSessionsOf(r.Context(), e, out.Name, out.At.Add(maxClockSkew))
 		}
 	}
 	return "", errAnswer
 }
 
-// clocksDiffer is by how much the clock of an identity provider may be behind.
-const clocksDiffer = time.Minute
+// maxClockSkew is the time that the clock of an identity provider may be behind.
+const maxClockSkew = time.Minute
 
-// endSessionsOf ends the open sessions of a user of an authenticator that began before a time: a request to sign out that is sent again
-// ends none that began since.
+// endSessionsOf ends the open sessions of a user of an authenticator that started before a time. A repeated sign-out request therefore does
+// not end newer sessions.
 func (s *Service) endSessionsOf(ctx context.Context, e *external, name string, began time.Time) error {
 	return s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
 		rows, err := tx.ByName("users", 0, name)
@@ -321,28 +322,28 @@ func (s *Service) endSessionsOf(ctx context.Context, e *external, name string, b
 	})
 }
 
-// Attributes of a SAML assertion where none are said: those that Active Directory Federation Services and most others send.
+// Default attributes of a SAML assertion, as Active Directory Federation Services and most other providers send them.
 const (
-	usualGroupAttribute = "http://schemas.xmlsoap.org/claims/Group"
-	usualEmailAttribute = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"
+	defaultGroupAttribute = "http://schemas.xmlsoap.org/claims/Group"
+	defaultEmailAttribute = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"
 )
 
-// BeforeWrite fills in the usual attributes, and refuses what nobody can be sent to or verified by.
+// BeforeWrite sets the default attributes and validates the URLs and the certificate.
 func (x *SAMLIdentityProvider) BeforeWrite(c *resource.Change) error {
 	if x.SecondaryAuthenticator.ID != 0 {
 		return problem.Invalid("secondaryAuthenticator", "an answer is verified by who has signed it, and nobody else")
 	}
 	if x.GroupAttribute == "" {
-		x.GroupAttribute = usualGroupAttribute
+		x.GroupAttribute = defaultGroupAttribute
 	}
 	if x.EmailAttribute == "" {
-		x.EmailAttribute = usualEmailAttribute
+		x.EmailAttribute = defaultEmailAttribute
 	}
 	return errors.Join(checkURL("signOnUrl", x.SignOnURL), checkURL("logoutUrl", x.LogoutURL),
 		checkCertificates("signingCertificate", x.SigningCertificate))
 }
 
-// Validate refuses a second provider of the same name: nobody could say whose users they are.
+// Validate rejects a second provider with the same entity ID: the owner of an assertion would be ambiguous.
 func (x *SAMLIdentityProvider) Validate(c *resource.Change) error {
 	return c.Each(store.All{store.InCollection(authenticators), authz.OfType(x.Type)}, func(_ *store.Resource, o schema.Object) error {
 		other, ok := o.(*SAMLIdentityProvider)
@@ -353,14 +354,13 @@ func (x *SAMLIdentityProvider) Validate(c *resource.Change) error {
 	})
 }
 
-// provider is what asks the identity provider.
+// provider returns the client of the identity provider.
 func (x *SAMLIdentityProvider) provider(service authn.SAMLService, s *store.Store) *authn.SAML {
 	return &authn.SAML{SAMLService: service, EntityID: x.EntityID, Certificates: x.SigningCertificate, SignOnURL: x.SignOnURL,
 		LogoutURL: x.LogoutURL, GroupAttribute: x.GroupAttribute, EmailAttribute: x.EmailAttribute, Now: s.Now}
 }
 
-// BeforeWrite reads the key that is given, refuses a name that no browser goes to and messages that could not be signed or read, and says
-// at which addresses the manager is found.
+// BeforeWrite reads the key store, validates the host name and the signing options, and sets the manager's SAML URLs.
 func (x *SAMLServiceProviderSettings) BeforeWrite(*resource.Change) error {
 	if u, err := url.Parse("https://" + x.AddressManagerFQDN); err != nil || u.Host != x.AddressManagerFQDN || u.Hostname() == "" {
 		return problem.Invalid("addressManagerFqdn", "%q is no name of a host, with a port where it is another than 443", x.AddressManagerFQDN)

@@ -27,7 +27,7 @@ const (
 	kindLink     = "link"
 )
 
-// doorOf gives the door that a credential opens: sessions that were begun at the console are noted with it in place of a role.
+// doorOf returns the interface, console or API, that a credential is valid for. The role column of a console session holds ConsoleDoor.
 func doorOf(kind, role string) authz.Door {
 	if kind == kindSession && role == string(authz.ConsoleDoor) {
 		return authz.ConsoleDoor
@@ -35,15 +35,15 @@ func doorOf(kind, role string) authz.Door {
 	return authz.APIDoor
 }
 
-// topic is what a transaction touches that takes a credential away (store.Tx.Touch): what was
-// remembered of it must be forgotten. New credentials need no such thing.
+// topic is the cache topic that a transaction touches when it revokes or deletes a credential (store.Tx.Touch). Cached lookups of it are
+// then invalidated. New credentials do not need this.
 const topic = "credentials"
 
-// tokenTopics are the topics on which depends whose token it is.
+// tokenTopics are the topics that the owner of a token depends on.
 var tokenTopics = []string{topic, "users", "sessions", "groups", "accessRights", authenticators}
 
-// Lifetimes: a session's token (reference/address-manager-behaviour.md) and an access token of the
-// exchange (reference/fleet.md).
+// Lifetimes of a session token (reference/address-manager-behaviour.md) and of an access token from the token exchange
+// (reference/fleet.md).
 const (
 	SessionLife = 24 * time.Hour
 	AccessLife  = 5 * time.Minute
@@ -52,33 +52,32 @@ const (
 // Service checks credentials against the store.
 type Service struct {
 	store *store.Store
-	// strangers and friends bound how many passwords are hashed at a time, and how many may wait: for addresses
-	// that somebody has signed in from, and for others, so that a flood of those does not keep everybody out.
-	strangers, friends *gate
-	// asking bounds how many questions are put to authenticators at a time.
-	asking *gate
-	// pepper keys the memory of checked passwords; it never leaves the process.
+	// unknownHashing and knownHashing limit how many passwords are hashed at a time and how many requests wait. knownHashing is for
+	// addresses with an earlier successful sign-in, so that a flood from other addresses does not lock everyone out.
+	unknownHashing, knownHashing *limiter
+	// lookups limits how many requests to authenticators run at a time.
+	lookups *limiter
+	// pepper is the HMAC key of the cache of checked passwords. It never leaves the process.
 	pepper []byte
-	// knownMu guards known, which maps HMAC(pepper, user and password) to the stored hash it was checked
-	// against.
+	// knownMu guards known. known maps HMAC(pepper, user and password) to the stored hash that the password was checked against.
 	knownMu sync.Mutex
 	known   map[[32]byte]string
-	// tokens are what looking up tokens gave.
+	// tokens caches token lookups.
 	tokens *store.Cache[tokenKey, tokenEntry]
-	// guesses slows down who guesses; observer is told of it.
-	guesses  *guesses
+	// throttle delays repeated failed sign-ins. observer is notified of them.
+	throttle *loginThrottle
 	observer Observer
-	// wish says whether browsers are asked for certificates.
-	wish certificateWish
-	// manners are what the settings say of sessions and guesses.
-	manners *manners
-	// externals are the authenticators that ask others, and what they said.
+	// certificateRequest caches whether browsers are asked for client certificates.
+	certificateRequest certificateRequest
+	// policies caches the sign-in and session settings.
+	policies *policyCache
+	// externals caches the external authenticators and their results.
 	externals *externals
-	// noting are the sessions and tokens of which is being noted that they are used.
-	noting sync.Map
+	// useUpdates holds the sessions and tokens whose last use is being recorded.
+	useUpdates sync.Map
 }
 
-// tokenKey is a token by its hash, with the user's name it came with; tokenEntry is whose it is.
+// tokenKey is the SHA-256 hash of a token and the user name sent with it. tokenEntry is the cached principal.
 type tokenKey struct {
 	hash [32]byte
 	name string
@@ -86,31 +85,31 @@ type tokenKey struct {
 
 type tokenEntry struct {
 	principal authz.Principal
-	expires   int64 // in seconds since 1970; 0 where it does not expire
-	// note is when it is to be noted that it is used, in seconds since 1970; 0 where that is not noted.
-	note int64
+	expires   int64 // Unix seconds; 0: does not expire
+	// updateUseAt is when the last use has to be recorded next, in Unix seconds. 0 means never.
+	updateUseAt int64
 }
 
-// newService makes the service.
 func newService(s *store.Store) *Service {
-	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting),
-		asking: newGateOf(maxAsking, maxAskWaiting, maxAskOfOne), pepper: secrets.RandomBytes(32),
+	return &Service{store: s, unknownHashing: newHashLimiter(maxHashingPerAddress), knownHashing: newHashLimiter(maxHashing + maxWaiting),
+		lookups: newLimiter(maxLookups, maxLookupsWaiting, maxLookupsPerAddress), pepper: secrets.RandomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
-			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now),
-		manners: newManners(s), externals: newExternals(s)}
+			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), throttle: newLoginThrottle(s.Now),
+		policies: newPolicyCache(s), externals: newExternals(s)}
 }
 
-// Observer is told of sign-ins, by a password or a key set.
+// Observer is notified of sign-ins with a password, a key set, a link or an authenticator.
 type Observer struct {
-	// SignIn is told what came of one: accepted, refused, or throttled, where it was not looked at.
+	// SignIn reports the result of a sign-in attempt: Accepted, Refused, Unavailable, or Throttled if the credentials were not checked.
 	SignIn func(result, name, remote string)
-	// Guessing is told when somebody begins to be made to wait, and after how many failures.
+	// Guessing reports that further sign-ins are now delayed, and after how many failures.
 	Guessing func(name, remote string, failures int)
-	// Away is told that an authenticator could not be asked, and why.
+	// Away reports that an authenticator could not be reached, and why.
 	Away func(authenticator string, err error)
-	// NotTaken is told that what an authenticator has sent of somebody was not taken, and why.
+	// NotTaken reports that a message from an authenticator about a user was rejected, and why.
 	NotTaken func(authenticator string, err error)
-	// Nobody is called for a sign-in that an authenticator accepts and the manager refuses: the name is not a user, and none of groups exists.
+	// Nobody is called for a sign-in that an authenticator accepts and the manager refuses: the name is not a user, and none of groups
+	// exists.
 	Nobody func(authenticator, name string, groups []string)
 }
 
@@ -119,15 +118,15 @@ const (
 	Accepted  = "accepted"
 	Refused   = "refused"
 	Throttled = "throttled"
-	// Unavailable: whoever knows the user could not be asked.
+	// Unavailable means that the authenticator of the user could not be reached.
 	Unavailable = "unavailable"
 )
 
-// Observe sets who is told. It is called before the service is used.
-func (s *Service) Observe(o Observer) { s.observer, s.guesses.guessing = o, o.Guessing }
+// Observe sets the observer. Call it before the service is used.
+func (s *Service) Observe(o Observer) { s.observer, s.throttle.guessing = o, o.Guessing }
 
-// saw tells the observer.
-func (s *Service) saw(result, name, remote string) {
+// reportSignIn notifies the observer of the result of a sign-in.
+func (s *Service) reportSignIn(result, name, remote string) {
 	if s.observer.SignIn != nil {
 		s.observer.SignIn(result, name, remote)
 	}
@@ -137,7 +136,7 @@ func unauthorized(code, message string) *problem.Problem {
 	return problem.New(http.StatusUnauthorized, code, "%s", message)
 }
 
-// The refusals of credentials.
+// The errors for rejected credentials.
 var (
 	errMissing = unauthorized("InvalidAuthorizationToken", "the request has no Authorization header")
 	errToken   = unauthorized("InvalidAuthorizationToken", "the token is unknown, expired or revoked")
@@ -147,10 +146,11 @@ var (
 	errForm   = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
 )
 
-// maxHeader bounds what follows the scheme, in bytes: a token of somebody in a hundred groups is long.
+// maxHeader is the maximum length of the credentials after the scheme, in bytes. A token of a user in a hundred groups is long.
 const maxHeader = 16 << 10
 
-// header splits the one Authorization header a request may have.
+// header splits the Authorization header into scheme and credentials. A request may have one such header. Without a header, a request with
+// a session cookie gets the scheme cookieScheme.
 func header(r *http.Request) (scheme, rest string, err error) {
 	values := r.Header.Values("Authorization")
 	switch {
@@ -169,9 +169,9 @@ func header(r *http.Request) (scheme, rest string, err error) {
 	return strings.ToLower(scheme), rest, nil
 }
 
-// Bearer gives the principal of a request that must have a bearer token, or the cookie of a session.
+// Bearer returns the principal of a request with a bearer token or a session cookie.
 func (s *Service) Bearer(r *http.Request) (authz.Principal, error) {
-	r = asks(r)
+	r = markUnattended(r)
 	scheme, token, err := header(r)
 	if err != nil {
 		return authz.Principal{}, err
@@ -191,10 +191,10 @@ func (s *Service) Bearer(r *http.Request) (authz.Principal, error) {
 	return p, err
 }
 
-// Any gives the principal of a request with any credential of the address API: Basic with an API
-// token, Basic with the password, a bearer token, or the cookie of a session.
+// Any returns the principal of a request with any credential of the address API: Basic with a session's API token, Basic with the password,
+// a bearer token, or a session cookie.
 func (s *Service) Any(r *http.Request) (authz.Principal, error) {
-	r = asks(r)
+	r = markUnattended(r)
 	scheme, rest, err := header(r)
 	if err != nil {
 		return authz.Principal{}, err
@@ -208,7 +208,7 @@ func (s *Service) Any(r *http.Request) (authz.Principal, error) {
 			return authz.Principal{}, err
 		}
 		p, err := s.session(r.Context(), name, secret, authz.APIDoor)
-		if errors.Is(err, errToken) && strings.HasPrefix(secret, sessionPrefix) { // a session that has ended is no guess
+		if errors.Is(err, errToken) && strings.HasPrefix(secret, sessionPrefix) { // an ended session is not counted as a failed password
 			return authz.Principal{}, errLogin
 		}
 		if errors.Is(err, errToken) {
@@ -221,7 +221,7 @@ func (s *Service) Any(r *http.Request) (authz.Principal, error) {
 	return authz.Principal{}, errScheme
 }
 
-// session gives whose session it is that was begun at a door.
+// session returns the principal of a session token. The session must have been started at the interface by.
 func (s *Service) session(ctx context.Context, name, token string, by authz.Door) (authz.Principal, error) {
 	p, err := s.token(ctx, token, name, kindSession)
 	if err == nil && p.Door != by {
@@ -230,7 +230,7 @@ func (s *Service) session(ctx context.Context, name, token string, by authz.Door
 	return p, err
 }
 
-// bearer gives whose bearer token it is: one of the manager's own, the token of a session, or one that an authorization server has issued.
+// bearer returns the principal of a bearer token: one that the manager issued, a session token, or one that an authorization server issued.
 func (s *Service) bearer(r *http.Request, token string) (authz.Principal, error) {
 	if strings.HasPrefix(token, sessionPrefix) {
 		return s.session(r.Context(), "", token, authz.APIDoor)
@@ -242,7 +242,7 @@ func (s *Service) bearer(r *http.Request, token string) (authz.Principal, error)
 	return p, err
 }
 
-// Remote is the client's address without its port.
+// Remote returns the client's address without the port.
 func Remote(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -263,15 +263,15 @@ func basic(text string) (name, secret string, err error) {
 	return name, secret, nil
 }
 
-// asks gives a request as credentials are looked at: one that nobody attends does not make a session last.
-func asks(r *http.Request) *http.Request {
+// markUnattended marks a read request that a page sends by itself (Unattended). Such a request does not extend the session.
+func markUnattended(r *http.Request) *http.Request {
 	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get(Unattended) == "true" {
 		return Quietly(r)
 	}
 	return r
 }
 
-// token gives whose token it is. A session's token must come with its user's name.
+// token returns the principal of a token. If name is not empty, it must be the name of the token's user.
 func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (authz.Principal, error) {
 	key := tokenKey{sha256.Sum256([]byte(token)), name}
 	now := s.store.Now().Unix()
@@ -282,11 +282,11 @@ func (s *Service) token(ctx context.Context, token, name string, kinds ...string
 			return authz.Principal{}, err
 		}
 	}
-	if found.note != 0 && found.note <= now && (found.principal.Session == 0 || ctx.Value(quietly{}) == nil) {
+	if found.updateUseAt != 0 && found.updateUseAt <= now && (found.principal.Session == 0 || ctx.Value(quietly{}) == nil) {
 		if found.principal.Session != 0 {
-			s.used(ctx, key, found.principal.Session, kinds)
+			s.recordSessionUse(ctx, key, found.principal.Session, kinds)
 		} else {
-			s.tokenUsed(ctx, key, found.principal.Token, kinds)
+			s.recordTokenUse(ctx, key, found.principal.Token, kinds)
 		}
 	}
 	return found.principal, nil

@@ -35,38 +35,39 @@ const (
 // UserSession is the time between a user's login and logout.
 type UserSession struct {
 	schema.Head `head:"readOnly"`
-	// Username is the name of the user who logs in.
+	// Username is the name of the user who signs in.
 	Username string `api:"username,post,writeOnly,createOnly"`
-	// Password is the password of the user who logs in.
+	// Password is the password of the user who signs in.
 	Password string `api:"password,post,writeOnly,createOnly"`
-	// SignInCode is that of a link that the manager has printed, in place of a name and a password. Each is good once. It is ours.
+	// SignInCode is the code of a sign-in link that the manager printed. It replaces name and password and is valid once. Portolan
+	// extension.
 	SignInCode string `api:"signInCode,writeOnly,createOnly"`
-	// APIToken is the session's token: the password of Basic credentials. It is shown in the answer to the login, and at sessions/current to
-	// a request that has it in its Authorization header.
+	// APIToken is the session token, used as the password of Basic credentials. It is shown in the answer to the login, and at
+	// sessions/current if the request has it in its Authorization header.
 	APIToken string `api:"apiToken,transient"`
-	// APITokenExpirationDateTime is when the token ends.
+	// APITokenExpirationDateTime is when the token expires.
 	APITokenExpirationDateTime time.Time `api:"apiTokenExpirationDateTime,readOnly"`
-	// BasicAuthenticationCredentials is what follows "Basic " in the Authorization header; it is shown as apiToken is.
+	// BasicAuthenticationCredentials is the value that follows "Basic " in the Authorization header. It is shown as apiToken is.
 	BasicAuthenticationCredentials string `api:"basicAuthenticationCredentials,transient"`
-	// RemoteAddress is where the login came from.
+	// RemoteAddress is the client address of the login.
 	RemoteAddress string `api:"remoteAddress,readOnly"`
-	// ReadOnly says whether the session may only read.
+	// ReadOnly restricts the session to reading.
 	ReadOnly *bool `api:"readOnly"`
-	// LoginDateTime is when the session began.
+	// LoginDateTime is when the session started.
 	LoginDateTime time.Time `api:"loginDateTime,readOnly"`
 	// LogoutDateTime is when the session ended.
 	LogoutDateTime time.Time `api:"logoutDateTime,readOnly"`
-	// State is the state of the session; LOGGED_OUT ends one's own, TERMINATED another's.
+	// State is the state of the session. Set LOGGED_OUT to end your own session and TERMINATED to end another one.
 	State string `api:"state" enum:"LOGGED_IN|LOGGED_OUT|TIMED_OUT|EXPIRED|LOGIN_FAIL|TERMINATED"`
-	// Response is what an external authenticator answered.
+	// Response is the answer of an external authenticator.
 	Response string `api:"response"`
 	// User is the user of the session.
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
-	// Authenticator is the one that knew the user; null means Portolan itself.
+	// Authenticator is the authenticator of the user; null means Portolan itself.
 	Authenticator schema.Ref `api:"authenticator,readOnly" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
 }
 
-// BeforeWrite starts a session, or ends one.
+// BeforeWrite initializes a new session, or checks that an existing one is only ended.
 func (x *UserSession) BeforeWrite(c *resource.Change) error {
 	if c.Creates() {
 		x.Name, x.Username, x.Password, x.SignInCode = "", "", "", ""
@@ -83,7 +84,7 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 		x.Authenticator.ID = user.Ref("authenticator")
-		// Who began by a password, and needs a certificate by now, comes in no more.
+		// A user who now requires a certificate cannot sign in with a password any more.
 		known, err := asUser(user)
 		if err == nil && known.X509Required && !strings.HasPrefix(c.Caller.Credential, certificateOf) {
 			err = errLogin
@@ -95,7 +96,7 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	state := x.State
-	*x = *old // nothing but the state can be changed
+	*x = *old // only the state can be changed
 	x.State = state
 	if x.State == old.State {
 		return nil
@@ -116,7 +117,7 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// AfterWrite makes the token of a new session, and takes that of an ended one away.
+// AfterWrite creates the token of a new session, and deletes the token of an ended one.
 func (x *UserSession) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		if x.State == loggedIn {
@@ -124,10 +125,10 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 		}
 		return CloseSession(c.Tx, x.ID)
 	}
-	if err := boundSessions(c, x); err != nil {
+	if err := limitSessions(c, x); err != nil {
 		return err
 	}
-	said, err := ServiceOf(c.API.Store).manners.get(c.Tx)
+	policy, err := ServiceOf(c.API.Store).policies.get(c.Tx)
 	if err != nil {
 		return err
 	}
@@ -135,11 +136,11 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 	if c.Caller.Console {
 		door = authz.ConsoleDoor
 	}
-	token, err := OpenSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, said.timeout)), door)
+	token, err := OpenSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, policy.timeout)), door)
 	if err != nil {
 		return err
 	}
-	if c.Caller.Console { // the browser keeps it, and shows it to no script
+	if c.Caller.Console { // only the cookie carries the credentials, scripts cannot read them
 		c.Extra[resource.Cookie] = BasicCredentials(c.Caller.Name, token)
 		return nil
 	}
@@ -148,18 +149,18 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 	return nil
 }
 
-// BeforeDelete takes the session's token away.
+// BeforeDelete deletes the session's token.
 func (x *UserSession) BeforeDelete(c *resource.Change) error {
 	return CloseSession(c.Tx, x.ID)
 }
 
-// Bounds of the sessions of a user: how many may be open, and how many that have ended are kept.
+// Maximum numbers of open sessions and of retained ended sessions of a user.
 const (
 	maxOpenSessions  = 64
 	maxEndedSessions = 100
 )
 
-// sessionsOf gives the sessions of a user that are open, and those that have ended, oldest first.
+// sessionsOf returns the open and the ended sessions of a user, oldest first.
 func sessionsOf(tx *store.Tx, user int64) (open, ended []int64, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
 		store.HasParent(user)}},
@@ -178,7 +179,7 @@ func sessionsOf(tx *store.Tx, user int64) (open, ended []int64, err error) {
 	return open, ended, err
 }
 
-// endSessions ends open sessions.
+// endSessions sets the state of open sessions to an end state. Missing sessions are skipped.
 func endSessions(c *resource.Change, ids []int64, state string) error {
 	for _, id := range ids {
 		row, err := c.Tx.Get(id)
@@ -196,9 +197,8 @@ func endSessions(c *resource.Change, ids []int64, state string) error {
 	return nil
 }
 
-// boundSessions ends the oldest sessions of a user who opens ever new ones, and removes the oldest that have
-// ended.
-func boundSessions(c *resource.Change, x *UserSession) error {
+// limitSessions terminates the oldest open sessions and deletes the oldest ended sessions of a user beyond the limits.
+func limitSessions(c *resource.Change, x *UserSession) error {
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
 		store.HasParent(x.Parent)}})
 	if err != nil || n <= maxOpenSessions {
@@ -236,10 +236,10 @@ func removeSessions(c *resource.Change, ids []int64) error {
 	return nil
 }
 
-// removeAtOnce is how many sessions one update removes.
-const removeAtOnce = 200
+// removeBatch is the number of sessions that one transaction deletes.
+const removeBatch = 200
 
-// RemoveSessions removes sessions that ended before a time, some at a time.
+// RemoveSessions deletes the sessions that ended before a time, removeBatch per transaction, and returns their number.
 func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, before time.Time) (removed int, err error) {
 	limit := before.UTC().Format(time.RFC3339)
 	for {
@@ -247,7 +247,7 @@ func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, 
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
 			var ids []int64
 			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
-				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"logoutDateTime"}}, Op: "lt", Value: limit}}, Limit: removeAtOnce},
+				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"logoutDateTime"}}, Op: "lt", Value: limit}}, Limit: removeBatch},
 				func(r *store.Resource) error {
 					ids = append(ids, r.ID)
 					return nil
@@ -259,13 +259,13 @@ func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, 
 		}); err != nil {
 			return removed, err
 		}
-		if removed += n; n < removeAtOnce {
+		if removed += n; n < removeBatch {
 			return removed, nil
 		}
 	}
 }
 
-// currentSession is the session of the caller's token.
+// currentSession returns the session of the caller's token.
 func currentSession(c resource.Caller) (int64, error) {
 	if c.Session == 0 {
 		return 0, problem.NotFound("the request was not sent with a session's token")
@@ -299,9 +299,8 @@ func withoutSession(c resource.Caller) schema.Object {
 	return x
 }
 
-// ExpireSessions ends the sessions whose token has expired, a day after the login (EXPIRED) or after a time without a request
-// (TIMED_OUT). One manager does it: update is that of its
-// lease.
+// ExpireSessions ends the sessions whose token has expired: EXPIRED a day after the login, TIMED_OUT after the session timeout. One manager
+// runs it at a time; update must be the updater of its lease.
 func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update store.Updater) error {
 	yes, err := users.Expired(ctx)
 	if err != nil || !yes {
@@ -314,7 +313,7 @@ func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update
 		}
 		c := &resource.Change{Tx: tx, API: a}
 		for _, session := range sessions {
-			end, err := endOf(tx, session)
+			end, err := expiryOf(tx, session)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
@@ -333,7 +332,7 @@ func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update
 	})
 }
 
-// login checks the credentials of a new session: in the body, or as Basic credentials.
+// login checks the credentials of a new session, from the body or from the Authorization header.
 func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Caller, error) {
 	var name, password string
 	var missing []string
@@ -354,7 +353,7 @@ func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Ca
 			return resource.Caller{}, problem.Invalid("signInCode", "stands alone, without a name and a password")
 		}
 		s.Members["username"], s.Members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
-		p, err := ServiceOf(a.Store).takeLink(ctx, code, s.Remote, by)
+		p, err := ServiceOf(a.Store).redeemLink(ctx, code, s.Remote, by)
 		c := authz.CallerOf(p)
 		c.Console = s.Console
 		return c, err

@@ -7,57 +7,58 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// minTimeout is the shortest time without a request after which a session may end.
+// minTimeout is the minimum session timeout.
 const minTimeout = time.Minute
 
-// manner is what the settings say of how users are met.
-type manner struct {
-	// comments says whether every change needs one.
+// signInPolicy holds the current settings for sessions and sign-ins.
+type signInPolicy struct {
+	// comments is true if every change requires a comment.
 	comments bool
-	// timeout is how long a session lasts without a request.
+	// timeout is the time without a request after which a session ends.
 	timeout time.Duration
-	// guesses is the patience with who guesses the password of one account from one address.
-	guesses patience
+	// throttle is the policy for failures of one account from one address.
+	throttle throttlePolicy
 }
 
-// manners remembers what the settings say.
-type manners struct {
-	known *store.Cache[struct{}, manner]
+// policyCache caches the signInPolicy.
+type policyCache struct {
+	known *store.Cache[struct{}, signInPolicy]
 }
 
-func newManners(s *store.Store) *manners {
-	return &manners{known: store.NewCache[struct{}](s, store.CacheOptions[manner]{Topics: []string{"settings"}, Late: true, Max: 1})}
+func newPolicyCache(s *store.Store) *policyCache {
+	return &policyCache{known: store.NewCache[struct{}](s, store.CacheOptions[signInPolicy]{Topics: []string{"settings"}, Late: true, Max: 1})}
 }
 
-// get gives what the settings say; without any, what they say in the beginning.
-func (m *manners) get(tx *store.Tx) (said manner, err error) {
-	if said, ok := m.known.Get(tx, struct{}{}); ok {
-		return said, nil
+// get returns the current policy. The defaults apply if there are no settings.
+func (m *policyCache) get(tx *store.Tx) (policy signInPolicy, err error) {
+	if policy, ok := m.known.Get(tx, struct{}{}); ok {
+		return policy, nil
 	}
-	said = manner{timeout: SessionLife, guesses: pairPatience}
+	policy = signInPolicy{timeout: SessionLife, throttle: pairPolicy}
 	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection("settings")}, func(r *store.Resource) error {
-		t := mannerTypes[r.Type]
+		t := policyTypes[r.Type]
 		if t == nil {
 			return nil
 		}
 		o, err := t.Object(r)
 		switch x := o.(type) {
 		case *GlobalSettings:
-			said.comments, said.timeout = x.MandatoryCommentsEnabled, schema.LengthOf(x.SessionTimeout)
+			policy.comments, policy.timeout = x.MandatoryCommentsEnabled, schema.LengthOf(x.SessionTimeout)
 		case *LoginPolicySettings:
 			if x.Enabled {
 				delay := schema.LengthOf(x.DelayDuration)
-				said.guesses = patience{failures: int(x.FailureLimit), within: schema.LengthOf(x.FailureLimitPeriod), first: delay, longest: delay}
+				policy.throttle = throttlePolicy{failures: int(x.FailureLimit), within: schema.LengthOf(x.FailureLimitPeriod),
+					first: delay, longest: delay}
 			}
 		}
 		return err
 	}); err != nil {
-		return manner{}, err
+		return signInPolicy{}, err
 	}
-	m.known.Put(tx, struct{}{}, said)
-	return said, nil
+	m.known.Put(tx, struct{}{}, policy)
+	return policy, nil
 }
 
-// mannerTypes are the settings that manners follow from, by the names of their types.
-var mannerTypes = map[string]*schema.Type{"GlobalSettings": schema.Declare(&GlobalSettings{}),
+// policyTypes are the settings types that the policy is read from, by type name.
+var policyTypes = map[string]*schema.Type{"GlobalSettings": schema.Declare(&GlobalSettings{}),
 	"LoginPolicySettings": schema.Declare(&LoginPolicySettings{})}

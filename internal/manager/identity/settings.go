@@ -10,98 +10,98 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// registerAccessSettings declares the settings of how users sign in.
+// registerAccessSettings declares the settings of sign-ins, passwords and SAML.
 func registerAccessSettings(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "settings"}, &LoginPolicySettings{}, &PasswordPolicySettings{}, &SSOEnforcementSettings{},
 		&SAMLServiceProviderSettings{})
 }
 
-// LoginPolicySettings says how long who guesses passwords is made to wait.
+// LoginPolicySettings sets how repeated failed sign-ins are delayed.
 type LoginPolicySettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Enabled says whether these numbers count for who guesses the password of one user from one address, or those that the manager has
-	// by itself: five, and then a second that doubles up to PT15M.
+	// Enabled applies these values to failures of one user from one address. Otherwise the defaults apply: five failures, then a delay of
+	// PT1S that doubles up to PT15M.
 	Enabled bool `api:"enabled,put"`
-	// FailureLimit is how many failures there may be.
+	// FailureLimit is the number of failures that are allowed.
 	FailureLimit int64 `api:"failureLimit,put" min:"1" max:"100" default:"5"`
-	// FailureLimitPeriod is the time within which they are counted.
+	// FailureLimitPeriod is the period of time for counting failures.
 	FailureLimitPeriod string `api:"failureLimitPeriod,put,notNull,duration" default:"PT1H"`
-	// DelayDuration is how long they make one wait.
+	// DelayDuration is the delay of further sign-ins.
 	DelayDuration string `api:"delayDuration,put,notNull,duration" default:"PT15M"`
 }
 
-// PasswordPolicySettings says how passwords look.
+// PasswordPolicySettings sets the requirements for passwords.
 type PasswordPolicySettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Enabled says whether it is asked of new passwords.
+	// Enabled applies the policy to new passwords.
 	Enabled bool `api:"enabled,put"`
-	// MinLength is how many characters they have at least.
+	// MinLength is the minimum number of characters.
 	MinLength *int64 `api:"minLength" min:"1"`
-	// MaxLength is how many they have at most.
+	// MaxLength is the maximum number of characters.
 	MaxLength *int64 `api:"maxLength" min:"1"`
-	// DigitRequired says whether one of them is a digit.
+	// DigitRequired requires a digit.
 	DigitRequired bool `api:"digitRequired,put"`
-	// MixedCaseRequired says whether there are small and capital letters.
+	// MixedCaseRequired requires lower and upper case letters.
 	MixedCaseRequired bool `api:"mixedCaseRequired,put"`
-	// SpecialCharacterRequired says whether one of them is neither.
+	// SpecialCharacterRequired requires a character that is neither a letter nor a digit.
 	SpecialCharacterRequired bool `api:"specialCharacterRequired,put"`
 }
 
-// SSOEnforcementSettings says whether users may sign in by SAML alone.
+// SSOEnforcementSettings restricts sign-in to SAML.
 type SSOEnforcementSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Enabled says whether they may.
+	// Enabled restricts sign-in to SAML. Enabling it is rejected.
 	Enabled bool `api:"enabled,put"`
-	// SAMLIdentityProviderEnabled says whether there is somebody who signs them in.
+	// SAMLIdentityProviderEnabled is true if a SAML identity provider is enabled.
 	SAMLIdentityProviderEnabled bool `api:"samlIdentityProviderEnabled,readOnly"`
-	// NonSSOAuthenticatorCount is how many other authenticators there are.
+	// NonSSOAuthenticatorCount is the number of other authenticators.
 	NonSSOAuthenticatorCount *int64 `api:"nonSsoAuthenticatorCount,readOnly"`
-	// NonSSOGroupCount is how many groups are known otherwise.
+	// NonSSOGroupCount is the number of groups from other sources.
 	NonSSOGroupCount *int64 `api:"nonSsoGroupCount,readOnly"`
-	// LocalAdminUserCount is how many administrators are known here.
+	// LocalAdminUserCount is the number of administrators with a local password.
 	LocalAdminUserCount *int64 `api:"localAdminUserCount,readOnly"`
-	// LocalNonAdminUserCount is how many other users are known here.
+	// LocalNonAdminUserCount is the number of other users with a local password.
 	LocalNonAdminUserCount *int64 `api:"localNonAdminUserCount,readOnly"`
 }
 
-// SAMLServiceProviderSettings says what the manager calls itself towards SAML identity providers.
+// SAMLServiceProviderSettings describes the manager to SAML identity providers.
 type SAMLServiceProviderSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// AddressManagerFQDN is the name of the manager.
+	// AddressManagerFQDN is the host name of the manager.
 	AddressManagerFQDN string `api:"addressManagerFqdn,put,notNull" also:"addressManagerAbsoluteName" default:"localhost"`
-	// KeyStore is its key and certificate.
+	// KeyStore is a PKCS #12 file in base64 with the manager's key and certificate.
 	KeyStore string `api:"keyStore,writeOnly,nonblank" length:"65535"`
-	// KeyStorePassword is the password for them.
+	// KeyStorePassword is the password of keyStore.
 	KeyStorePassword string `api:"keyStorePassword,writeOnly,nonblank"`
-	// ServiceKey is the key and the certificate that were given by either; it is never shown. It is ours.
+	// ServiceKey is the key and certificate from keyStore or pkcs12. It is never shown. Portolan extension.
 	ServiceKey schema.Secret `api:"serviceKey"`
-	// MetadataURL is where it says so.
+	// MetadataURL is the URL of the manager's SAML metadata.
 	MetadataURL string `api:"metadataUrl,readOnly"`
-	// ConsumeURL is where users come back to.
+	// ConsumeURL is the URL that receives the provider's answers.
 	ConsumeURL string `api:"consumeUrl,readOnly"`
-	// LogoutURL is where they are signed out.
+	// LogoutURL is the URL that receives sign-out messages.
 	LogoutURL string `api:"logoutUrl,readOnly"`
-	// NameIDFormat is how users are named.
+	// NameIDFormat is the format of the user's name in assertions.
 	NameIDFormat string `api:"nameIdFormat,put,notNull" enum:"UNSPECIFIED|EMAIL_ADDRESS|ENTITY|TRANSIENT|PERSISTENT|ENCRYPTED|X509_SUBJECTNAME|WIN_QUALIFIED_NAME|KERBEROS" default:"UNSPECIFIED"`
-	// SigningEnabled says whether its messages are signed.
+	// SigningEnabled signs the manager's messages.
 	SigningEnabled bool `api:"signingEnabled,put"`
-	// EncryptionEnabled says whether messages to it are encrypted.
+	// EncryptionEnabled requests encrypted messages.
 	EncryptionEnabled bool `api:"encryptionEnabled,put"`
-	// PKCS12 is its key and certificate.
+	// PKCS12 is a PKCS #12 file in base64 with the manager's key and certificate.
 	PKCS12 string `api:"pkcs12,writeOnly,nonblank" length:"65535"`
-	// Password is the password for them.
+	// Password is the password of pkcs12.
 	Password string `api:"password,writeOnly,nonblank"`
-	// OrganizationName is the name of the organisation.
+	// OrganizationName is the name of the organization.
 	OrganizationName string `api:"organizationName,put,nonblank"`
-	// OrganizationURL is its site.
+	// OrganizationURL is the website of the organization.
 	OrganizationURL string `api:"organizationUrl,put,nonblank"`
-	// ContactName is who looks after it.
+	// ContactName is the name of the contact person.
 	ContactName string `api:"contactName"`
-	// ContactEmail is their mail address.
+	// ContactEmail is the mail address of the contact person.
 	ContactEmail string `api:"contactEmail"`
 }
 
-// Validate refuses times that make nobody wait, or for ever.
+// Validate requires durations of 1 s to 24 h.
 func (x *LoginPolicySettings) Validate(*resource.Change) error {
 	for _, one := range []struct{ field, length string }{{"failureLimitPeriod", x.FailureLimitPeriod}, {"delayDuration", x.DelayDuration}} {
 		if d := schema.LengthOf(one.length); d < time.Second || d > 24*time.Hour {
@@ -111,7 +111,7 @@ func (x *LoginPolicySettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// Validate refuses lengths that leave nothing, or that the manager does not take.
+// Validate rejects contradictory lengths, and lengths outside of MinPassword and MaxPassword.
 func (x *PasswordPolicySettings) Validate(*resource.Change) error {
 	switch {
 	case x.MinLength != nil && x.MaxLength != nil && *x.MinLength > *x.MaxLength:
@@ -124,8 +124,8 @@ func (x *PasswordPolicySettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// meetsPolicy refuses a new password that is not as the settings ask for.
-func meetsPolicy(c *resource.Change, password string) error {
+// checkPolicy rejects a new password that does not meet the PasswordPolicySettings.
+func checkPolicy(c *resource.Change, password string) error {
 	o, err := c.API.Only(c.Tx, "PasswordPolicySettings")
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func meetsPolicy(c *resource.Change, password string) error {
 	return problem.Field("PasswordFailedRequirements", "password", "needs %s", strings.Join(wants, ", "))
 }
 
-// Validate refuses what nothing acts upon yet.
+// Validate rejects enabled, which is not implemented yet.
 func (x *SSOEnforcementSettings) Validate(*resource.Change) error {
 	if x.Enabled {
 		return problem.Field("CannotEnableSso", "enabled",

@@ -18,20 +18,20 @@ import (
 	"portolan/internal/manager/secrets"
 )
 
-// sessionPrefix begins the tokens of sessions: one that has ended is no guess of a password.
+// sessionPrefix is the prefix of session tokens. It tells an ended session from a wrong password.
 const sessionPrefix = "pts_"
 
-// bearerPrefix begins bearer tokens.
+// bearerPrefix is the prefix of bearer tokens.
 const bearerPrefix = "ptl_"
 
-// boundTokens lets no session last longer than a time without a request from now on.
-func boundTokens(tx *store.Tx, timeout time.Duration) error {
+// limitTokenLife shortens all session tokens so that they expire after timeout, counted from now.
+func limitTokenLife(tx *store.Tx, timeout time.Duration) error {
 	tx.Touch(topic)
 	until := tx.Now().Add(timeout).Unix()
 	return tx.Write("UPDATE credential SET expires = ? WHERE kind = ? AND expires > ?", until, kindSession, until)
 }
 
-// OpenSession makes the token of a session resource, which is begun at a door and good there alone. The token is shown once.
+// OpenSession creates the token of a session resource. The token is valid only at the interface at, and is shown once.
 func OpenSession(tx *store.Tx, session, user int64, expires time.Time, at authz.Door) (token string, err error) {
 	token = sessionPrefix + secrets.New()
 	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,?,?,?,?,?)",
@@ -39,15 +39,14 @@ func OpenSession(tx *store.Tx, session, user int64, expires time.Time, at authz.
 	return token, err
 }
 
-// CloseSession ends a session's token.
+// CloseSession deletes the token of a session.
 func CloseSession(tx *store.Tx, session int64) error {
 	tx.Touch(topic)
 	err := tx.Write("DELETE FROM credential WHERE session = ? AND kind = ?", session, kindSession)
 	return err
 }
 
-// ExpiredSessions gives the sessions whose token has expired, and takes the tokens away, with expired access tokens and links that nobody
-// took.
+// ExpiredSessions returns the sessions whose token has expired. It deletes these tokens, and expired access tokens and sign-in links.
 func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
 	tx.Touch(topic)
 	now := tx.Now().Unix()
@@ -66,7 +65,7 @@ func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
 	return sessions, err
 }
 
-// Expired reports whether any credential has expired and is still there.
+// Expired reports whether any expired credential still has to be deleted.
 func (s *Service) Expired(ctx context.Context) (yes bool, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?, ?))",
@@ -75,84 +74,83 @@ func (s *Service) Expired(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// Token is a bearer token or a key set as it is listed: without its secret.
+// Token describes a bearer token or a key set without its secret.
 type Token struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	Role string `json:"role"`
-	// Scopes say what it is good for; none: everything.
+	// Scopes restrict what the token can be used for; empty means everything.
 	Scopes []string `json:"scopes,omitempty"`
-	// User is the name of the user that it acts as; empty where it stands for itself.
+	// User is the name of the user that the token acts as; empty if it belongs to no user.
 	User string `json:"user,omitempty"`
-	// UserID is that user's number.
+	// UserID is the id of that user.
 	UserID  int64     `json:"-"`
 	Created time.Time `json:"created"`
-	// Expires is zero where the token does not expire.
+	// Expires is zero if the token does not expire.
 	Expires time.Time `json:"expires,omitzero"`
-	// LastUsed is when it was used last, to the hour; zero where it never was.
+	// LastUsed is when the token was last used, to the hour; zero if never.
 	LastUsed time.Time `json:"lastUsed,omitzero"`
 	Revoked  bool      `json:"revoked"`
 }
 
-// Grant is what a token or key set is made with.
+// Grant describes a token or key set to create.
 type Grant struct {
-	// Name is what it is for; the history shows it.
+	// Name is the purpose of the token; the history shows it.
 	Name string
 	// Role is Administrator or Analyst.
 	Role string
-	// Scopes say what it is good for (ScopesOf); empty: everything.
+	// Scopes restrict what the token can be used for (ScopesOf); empty means everything.
 	Scopes authz.Scopes
-	// Life is how long it is good; 0 means that it does not expire.
+	// Life is the lifetime; 0 means that the token does not expire.
 	Life time.Duration
-	// User is the name of the user that it acts as, and of whom it never may do more; empty where it stands
-	// for itself.
+	// User is the name of the user that the token acts as. The token never has more rights than the user. Empty if it belongs to no user.
 	User string
-	// Of is the person who makes it over the API, and whose it is, in place of User; nil where it is made on the manager's machine.
+	// Of is the person who creates the token over the API and owns it, in place of User. Nil if it is created on the manager's machine.
 	Of *Maker
-	// By is who makes it, as the history has it; what the manager makes by itself, without an author, does not stand there.
+	// By is the author in the history. Tokens without an author are not recorded there.
 	By store.Author
 }
 
-// Maker is a person who makes a token.
+// Maker is a person who creates a token over the API.
 type Maker struct {
-	// User is the number of the user, Session that of the session, 0 where the request has a password.
+	// User is the id of the user. Session is the id of the session; 0 if the request has a password.
 	User, Session int64
-	// Remote is the address that the request came from.
+	// Remote is the client address of the request.
 	Remote string
 }
 
-// mostTokens is how many tokens and key sets a user has that are good.
-const mostTokens = 100
+// maxTokens is the maximum number of valid tokens and key sets of a user.
+const maxTokens = 100
 
-// DefaultLife is how long tokens and key sets are good where nothing else is asked for.
+// DefaultLife is the default lifetime of tokens and key sets.
 const DefaultLife = 90 * 24 * time.Hour
 
-// Kinds of what programs sign in by.
+// Kinds of credentials of programs.
 const (
 	BearerToken = kindBearer
 	KeySet      = kindKeySet
 )
 
-// CreateToken makes a bearer token. It is shown once.
+// CreateToken creates a bearer token. The token is shown once.
 func (s *Service) CreateToken(ctx context.Context, g Grant) (token string, err error) {
 	_, token, err = s.CreateBearer(ctx, g)
 	return token, err
 }
 
-// CreateBearer makes a bearer token, and gives its id, by which it is revoked, too. The token is shown once.
+// CreateBearer creates a bearer token and returns it with the id that revokes it. The token is shown once.
 func (s *Service) CreateBearer(ctx context.Context, g Grant) (id, token string, err error) {
 	id, token = newID(12), bearerPrefix+secrets.New()
 	return id, token, s.create(ctx, kindBearer, g, id, token)
 }
 
-// CreateKeySet makes the clientId and clientSecret of the token exchange, shown once.
+// CreateKeySet creates the clientId and clientSecret of the token exchange. The secret is shown once.
 func (s *Service) CreateKeySet(ctx context.Context, g Grant) (id, secret string, err error) {
 	id, secret = newID(22), secrets.New()
 	return id, secret, s.create(ctx, kindKeySet, g, id, secret)
 }
 
-// newID gives an id of so many characters that a command takes for no flag.
+// newID returns a random id of length characters. It does not start with a hyphen, so that a command line does not parse it as a flag.
 func newID(length int) string {
 	for {
 		if id := secrets.New()[:length]; id[0] != '-' {
@@ -185,7 +183,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 			user = users[0].ID
 		}
 		if g.Of != nil {
-			if err := g.Of.makes(tx, kind, g); err != nil {
+			if err := g.Of.authorize(tx, kind, g); err != nil {
 				return err
 			}
 			user = g.Of.User
@@ -199,16 +197,16 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 			string(g.Scopes)); err != nil {
 			return err
 		}
-		return noteToken(tx, "ADD", "Made", kind, id, g.Name, user, ", "+g.good())
+		return noteToken(tx, "ADD", "Made", kind, id, g.Name, user, ", "+g.describe())
 	})
 }
 
-// good says what it is good for.
-func (g Grant) good() string {
+// describe returns the role and the scopes in words, for the history and events.
+func (g Grant) describe() string {
 	return g.Role + " for " + cmp.Or(strings.Join(g.Scopes.List(), ", "), "everything")
 }
 
-// noteToken has it stand in the history that somebody has made or revoked a token or a key set; what the manager does by itself does not.
+// noteToken records in the history that a token or key set was created or revoked. Changes without an author are not recorded.
 func noteToken(tx *store.Tx, operation, did, kind, id, name string, user int64, more string) error {
 	if tx.Author() == (store.Author{}) {
 		return nil
@@ -225,9 +223,9 @@ func noteToken(tx *store.Tx, operation, did, kind, id, name string, user int64, 
 		fmt.Sprintf("%s the %s %q (%s)%s%s", did, kindNames[kind], name, id, of, more))
 }
 
-// makes looks whether the person may still make a token, now that everything is held, and keeps the event that it is made. What of the
-// user was revoked goes.
-func (m *Maker) makes(tx *store.Tx, kind string, g Grant) error {
+// authorize checks inside the transaction that the person may still create a token, and adds the event. It deletes the user's revoked and
+// expired tokens.
+func (m *Maker) authorize(tx *store.Tx, kind string, g Grant) error {
 	user, err := userOf(tx, m.User)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (user.AccountLocked || user.X509Required && m.Session == 0) {
 		return errToken
@@ -253,17 +251,17 @@ func (m *Maker) makes(tx *store.Tx, kind string, g Grant) error {
 		Scan(&n); err != nil {
 		return err
 	}
-	if n >= mostTokens {
+	if n >= maxTokens {
 		return problem.Conflict("TooManyTokens", "%s has %d tokens: revoke some", user.Name, n)
 	}
 	return event.Add(tx, event.Event{EventType: "INFO", Category: "APPLICATION", SourceName: m.Remote,
-		Message: fmt.Sprintf("%s made the %s %q, %s, from %s", user.Name, kindNames[kind], g.Name, g.good(), m.Remote)}, m.User)
+		Message: fmt.Sprintf("%s made the %s %q, %s, from %s", user.Name, kindNames[kind], g.Name, g.describe(), m.Remote)}, m.User)
 }
 
-// kindNames are kinds as people call them.
+// kindNames are the names of the kinds in texts for people.
 var kindNames = map[string]string{kindBearer: "bearer token", kindKeySet: "key set"}
 
-// Tokens lists the bearer tokens and key sets.
+// Tokens returns all bearer tokens and key sets.
 func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.Each(func(scan func(...any) error) error {
@@ -291,7 +289,7 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 	return tokens, err
 }
 
-// Revoke ends a bearer token or a key set, by its id, with the access tokens made from it, and keeps the event. by is who does it.
+// Revoke revokes a bearer token or a key set by its id, deletes the access tokens created from it, and adds an event. by is the author.
 func (s *Service) Revoke(ctx context.Context, id string, by store.Author) error {
 	return s.store.Update(ctx, by, func(tx *store.Tx) error {
 		var kind, name string
@@ -325,11 +323,11 @@ func revoke(tx *store.Tx, id string) error {
 	return tx.Write("DELETE FROM credential WHERE kind = ? AND name = ?", kindAccess, id)
 }
 
-// Exchange makes an access token for a key set (reference/fleet.md, token exchange), which came from an
-// address. Who guesses is refused for a while; what is refused writes nothing.
+// Exchange creates an access token for a key set (reference/fleet.md, token exchange). remote is the client address. Repeated failures are
+// delayed, and a refusal writes nothing to the database.
 func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote string) (token string, life time.Duration, err error) {
 	refused := unauthorized("InvalidAuthorizationCredentials", "the client id or the client secret is wrong, expired or revoked")
-	if !nameable(clientID) {
+	if !isStorableName(clientID) {
 		clientID = "\ufffd"
 	}
 	who := "key set " + clientID
@@ -349,14 +347,14 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 		}
 		return role, scopes, user, nil
 	}
-	// A look first: a refusal is no reason to write.
-	var said manner
+	// Check in a read transaction first: a refusal must not write.
+	var policy signInPolicy
 	throttled := false
 	if err := s.store.View(ctx, func(tx *store.Tx) (err error) {
-		if said, err = s.manners.get(tx); err != nil {
+		if policy, err = s.policies.get(tx); err != nil {
 			return err
 		}
-		if err = s.guesses.may(who, remote, said.guesses, false); err != nil {
+		if err = s.throttle.check(who, remote, policy.throttle, false); err != nil {
 			throttled = true
 			return err
 		}
@@ -364,11 +362,11 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 		return err
 	}); err != nil {
 		if throttled {
-			s.saw(Throttled, who, remote)
+			s.reportSignIn(Throttled, who, remote)
 		}
 		if errors.Is(err, refused) {
-			s.guesses.failed(who, remote, said.guesses)
-			s.saw(Refused, who, remote)
+			s.throttle.failed(who, remote, policy.throttle)
+			s.reportSignIn(Refused, who, remote)
 		}
 		return "", 0, err
 	}
@@ -383,13 +381,13 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 			tx.Now().Add(AccessLife).Unix(), scopes)
 	})
 	if err == nil {
-		s.guesses.succeeded(who, remote)
-		s.saw(Accepted, who, remote)
+		s.throttle.succeeded(who, remote)
+		s.reportSignIn(Accepted, who, remote)
 	}
 	return token, AccessLife, err
 }
 
-// Forbidden is the refusal of a change to someone who may only read.
+// Forbidden returns the error for a change by a caller who may only read.
 func Forbidden(p authz.Principal) error {
 	return problem.Forbidden("AccessDenied", "%s has the role %s and may read, not change: that takes the role %s", p.Name,
 		p.Role, authz.Administrator)

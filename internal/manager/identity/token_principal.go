@@ -17,19 +17,19 @@ import (
 	"portolan/internal/manager/authz"
 )
 
-// lookUp looks a token up by its hash, and remembers whose it is.
+// lookUp reads a token by its hash and caches the result.
 func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (found tokenEntry, err error) {
 	hash := hex.EncodeToString(key.hash[:])
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		if found.principal, found.expires, err = s.read(tx, hash, key.name, kinds); err != nil {
+		if found.principal, found.expires, err = s.readToken(tx, hash, key.name, kinds); err != nil {
 			return err
 		}
 		switch session, token := found.principal.Session, found.principal.Token; {
 		case session != 0:
-			found.note, err = s.noteAt(tx, session, found.expires)
+			found.updateUseAt, err = s.nextUseUpdate(tx, session, found.expires)
 		case token != "":
-			found.note, err = usedAt(tx, token)
-			found.note = max(1, found.note+int64(noteTokens/time.Second))
+			found.updateUseAt, err = lastUsedAt(tx, token)
+			found.updateUseAt = max(1, found.updateUseAt+int64(tokenUseInterval/time.Second))
 		}
 		if err != nil {
 			return err
@@ -40,15 +40,15 @@ func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (fou
 	return found, err
 }
 
-// read reads whose token it is that has a hash; expires is 0 where it does not expire.
-func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p authz.Principal, expires int64, err error) {
+// readToken returns the principal of the token with a hash, and its expiry in Unix seconds; 0 if it does not expire.
+func (s *Service) readToken(tx *store.Tx, hash, name string, kinds []string) (p authz.Principal, expires int64, err error) {
 	var id, found, kind, label, role, scopes string
 	var userID, session, revoked int64
 	for _, one := range kinds {
 		err = tx.QueryRow("SELECT id, hash, kind, name, role, user_id, session, expires, revoked, scopes FROM credential"+
 			" WHERE kind = ? AND hash = ?", one, hash).
 			Scan(&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &scopes)
-		if err == nil && kind == kindAccess { // which names the key set that it was made from
+		if err == nil && kind == kindAccess { // its name is the id of the key set
 			id = label
 			err = tx.QueryRow("SELECT name FROM credential WHERE id = ? AND kind = ?", id, kindKeySet).Scan(&label)
 			if errors.Is(err, sql.ErrNoRows) {
@@ -80,7 +80,7 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p authz
 		name != "" && name != user.Name:
 		return authz.Principal{}, 0, errToken
 	}
-	if known, err := s.stillKnown(tx, user); err != nil || !known {
+	if known, err := s.hasAuthenticator(tx, user); err != nil || !known {
 		return authz.Principal{}, 0, errors.Join(err, errToken)
 	}
 	if p, err = s.principalOf(tx, user); err != nil {
@@ -92,22 +92,22 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p authz
 		return p, expires, nil
 	}
 	p.Session, p.Door = session, doorOf(kind, role)
-	p.ReadOnly, err = readsOnly(tx, session)
+	p.ReadOnly, err = isReadOnly(tx, session)
 	return p, expires, err
 }
 
-// stillKnown reports whether the authenticator that knows a user is there, and enabled; the manager itself always is.
-func (s *Service) stillKnown(tx *store.Tx, user *User) (bool, error) {
-	own, err := user.isOwn(tx)
+// hasAuthenticator reports whether the authenticator of a user exists and is enabled. For users of the manager it always is.
+func (s *Service) hasAuthenticator(tx *store.Tx, user *User) (bool, error) {
+	own, err := user.isLocal(tx)
 	if err != nil || own || authz.PolicyOf(s.store).API() == nil {
 		return err == nil, err
 	}
-	all, err := s.externalsIn(tx)
+	all, err := s.loadExternals(tx)
 	return slices.ContainsFunc(all, func(e *external) bool { return e.id == user.Authenticator.ID }), err
 }
 
-// Acting gives who works in the background for a user, or for a token or key set by its id, as they are now; the problem AccessDenied where
-// they may do nothing any more.
+// Acting returns the current caller for background work, started by a user or, if token is not empty, by a token or key set with that id.
+// It returns the problem AccessDenied if the user or token may no longer sign in.
 func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Caller, error) {
 	gone := problem.Forbidden("AccessDenied", "whoever started this may not sign in any more")
 	if token == "" {
@@ -129,21 +129,21 @@ func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Cal
 	if err != nil {
 		return resource.Caller{}, fmt.Errorf("looking up a token: %w", err)
 	}
-	p, _, err := s.read(tx, hash, "", []string{kind})
+	p, _, err := s.readToken(tx, hash, "", []string{kind})
 	if errors.Is(err, errToken) {
 		return resource.Caller{}, gone
 	}
 	return authz.CallerOf(p), err
 }
 
-// readsOnly reports whether a session may only read.
-func readsOnly(tx *store.Tx, session int64) (bool, error) {
+// isReadOnly reports whether a session may only read.
+func isReadOnly(tx *store.Tx, session int64) (bool, error) {
 	x, err := sessionOf(tx, session)
 	return err == nil && x.ReadOnly != nil && *x.ReadOnly, err
 }
 
-// endOf gives when a session ends, however much it is used, in seconds since 1970.
-func endOf(tx *store.Tx, session int64) (int64, error) {
+// expiryOf returns when a session expires regardless of its use, in Unix seconds.
+func expiryOf(tx *store.Tx, session int64) (int64, error) {
 	x, err := sessionOf(tx, session)
 	if err != nil {
 		return 0, err
@@ -163,7 +163,7 @@ func sessionOf(tx *store.Tx, session int64) (*UserSession, error) {
 	return o.(*UserSession), nil
 }
 
-// principalOf is a user as who asks, with what the user may do. No user has the number 0.
+// principalOf returns the principal of a user with its access rights. A user without an id has no rights.
 func (s *Service) principalOf(tx *store.Tx, user *User) (p authz.Principal, err error) {
 	p = user.principal()
 	if user.ID == 0 || p.Role == authz.Administrator {
@@ -178,7 +178,7 @@ func (s *Service) principalOf(tx *store.Tx, user *User) (p authz.Principal, err 
 	return p, nil
 }
 
-// principalByID is principalOf of the user of a number; store.ErrNotFound where there is none.
+// principalByID returns the principal of the user with an id; store.ErrNotFound if the user does not exist.
 func (s *Service) principalByID(tx *store.Tx, id int64) (authz.Principal, error) {
 	user, err := userOf(tx, id)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Service) principalByID(tx *store.Tx, id int64) (authz.Principal, error)
 	return s.principalOf(tx, user)
 }
 
-// tokenPrincipal is who a token or key set acts as: itself, or a user, of whom it never may do more.
+// tokenPrincipal returns the principal of a token or key set: of its user, whose rights it never exceeds, or of the token itself.
 func tokenPrincipal(kind, id, label, role string, user authz.Principal) authz.Principal {
 	p := authz.Principal{Name: "token " + label, Role: role, History: "ADMINISTRATOR"}
 	if kind != kindBearer {
@@ -200,11 +200,11 @@ func tokenPrincipal(kind, id, label, role string, user authz.Principal) authz.Pr
 		}
 	}
 	p.Token = id
-	p.ReadOnly = role == authz.Analyst // the token reads, whoever it was made by
+	p.ReadOnly = role == authz.Analyst // whatever the rights of its user
 	return p
 }
 
-// BasicCredentials is what follows "Basic " in the Authorization header.
+// BasicCredentials returns the value that follows "Basic " in the Authorization header.
 func BasicCredentials(name, secret string) string {
 	return base64.StdEncoding.EncodeToString([]byte(name + ":" + secret))
 }

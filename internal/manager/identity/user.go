@@ -22,39 +22,39 @@ func registerUsers(r *resource.Registry) {
 // User is a person or a program that signs in.
 type User struct {
 	schema.Head `head:"post,nonblank" unique:"all"`
-	// Password is the user's password; it is written and never shown.
+	// Password is the user's password. It is write-only.
 	Password string `api:"password,writeOnly,nonblank"`
-	// Authenticator is what checks the user's password, or issues the user's tokens; null means Portolan itself.
+	// Authenticator is the authenticator that checks the user's password or issues the user's tokens; null means Portolan itself.
 	Authenticator schema.Ref `api:"authenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer" onDelete:"refuse"`
 	// Email is the user's mail address.
 	Email string `api:"email,required,nonblank,index" example:"ada@example.net"`
 	// PhoneNumber is the user's telephone number.
 	PhoneNumber string `api:"phoneNumber"`
-	// SecurityPrivilege is what the user may do about access rights; ADMINISTRATOR may do everything.
+	// SecurityPrivilege is the user's privilege for access rights. ADMINISTRATOR may do everything.
 	SecurityPrivilege string `api:"securityPrivilege,required" enum:"NO_ACCESS|VIEW_MY_ACCESS_RIGHTS|VIEW_OTHERS_ACCESS_RIGHTS|CHANGE_ACCESS_RIGHTS|ADD_ACCESS_RIGHTS|DELETE_ACCESS_RIGHTS|ADMINISTRATOR"`
-	// HistoryPrivilege is what the user sees of the history.
+	// HistoryPrivilege is the user's access to the history.
 	HistoryPrivilege string `api:"historyPrivilege,put,notNull" enum:"HIDE|VIEW_HISTORY_LIST|ADMINISTRATOR" default:"HIDE"`
-	// AccessType says which doors are open to the user.
+	// AccessType selects the interfaces where the user may sign in.
 	AccessType string `api:"accessType,required" enum:"GUI|API|GUI_AND_API" example:"GUI_AND_API"`
-	// PasswordResetRequired says whether the user must change the password.
+	// PasswordResetRequired requires the user to set a new password.
 	PasswordResetRequired bool `api:"passwordResetRequired,put"`
-	// AccountLocked says whether the user is locked out.
+	// AccountLocked locks the account: the user cannot sign in.
 	AccountLocked bool `api:"accountLocked,put"`
-	// X509Required says whether the user signs in with a certificate, and in no other way.
+	// X509Required restricts sign-in to client certificates.
 	X509Required bool `api:"x509Required,put"`
-	// AdministrativeAccessLevels are the user's rights on the manager's own parts.
+	// AdministrativeAccessLevels are the user's rights on the manager itself.
 	AdministrativeAccessLevels map[string]string `api:"administrativeAccessLevels,readOnly"`
 
-	// AdministrativeAccessRights are the same, as release 9.6 has them.
+	// AdministrativeAccessRights are the user's rights on the manager itself, in the form of release 9.6.
 	AdministrativeAccessRights json.RawMessage `api:"administrativeAccessRights,readOnly,list"`
 
-	// hash is the password's hash, computed by BeforeWrite; moved says that somebody else knows the user from now on.
-	hash  string
-	moved bool
+	// hash is the password hash, computed by BeforeWrite. authenticatorChanged is set if the write changes the authenticator.
+	hash                 string
+	authenticatorChanged bool
 }
 
-// BeforeWrite refuses a name that another user has and a bad password, and keeps at least one usable
-// administrator. Who is no administrator may set the own password, and nothing else.
+// BeforeWrite validates the user. A caller who does not manage users may only set the own password. At least one administrator with a local
+// password must remain.
 func (x *User) BeforeWrite(c *resource.Change) error {
 	if c.Caller.MustReset && (len(c.Given) != 1 || !c.Given["password"] || x.Password == "") {
 		return problem.Forbidden("PasswordResetRequired", "%s may set a new password, and nothing else before", c.Caller.Name)
@@ -64,7 +64,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			"%s may set the own password (PATCH with the field password alone), and no other field", c.Caller.Name)
 	}
 	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
-		taken, err := certificatesTaken(c, 0)
+		taken, err := hasCertificateAuthenticator(c, 0)
 		if err == nil && !taken {
 			err = problem.Invalid("x509Required", "would keep the user out: there is no X509Authenticator, which verifies certificates")
 		}
@@ -77,26 +77,26 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			return problem.Field("InvalidEmailAddress", "email", "%q is no mail address such as ada@example.net (RFC 5322)", x.Email)
 		}
 	}
-	if err := x.authenticates(c); err != nil {
+	if err := x.checkAuthenticator(c); err != nil {
 		return err
 	}
 	if c.Given["password"] && x.Password != "" {
 		if err := CheckPassword(x.Password); err != nil {
 			return err
 		}
-		if err := meetsPolicy(c, x.Password); err != nil {
+		if err := checkPolicy(c, x.Password); err != nil {
 			return err
 		}
-		if err := x.takePassword(c); err != nil {
+		if err := x.applyPassword(c); err != nil {
 			return err
 		}
 	}
 	if old, ok := c.Old.(*User); ok {
-		was, err := old.administers(c.Tx)
+		was, err := old.isLocalAdministrator(c.Tx)
 		if err != nil {
 			return err
 		}
-		is, err := x.administers(c.Tx)
+		is, err := x.isLocalAdministrator(c.Tx)
 		if err == nil && was && !is {
 			err = lastAdministrator(c, x.ID)
 		}
@@ -111,9 +111,9 @@ func isMail(text string) bool {
 	return err == nil && a.Address == text
 }
 
-// authenticates refuses a password of somebody whom an authenticator knows, and an authenticator that nobody signs in by.
-func (x *User) authenticates(c *resource.Change) error {
-	own, err := x.isOwn(c.Tx)
+// checkAuthenticator rejects a password for a user of an external authenticator, and records whether the authenticator changes.
+func (x *User) checkAuthenticator(c *resource.Change) error {
+	own, err := x.isLocal(c.Tx)
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,13 @@ func (x *User) authenticates(c *resource.Change) error {
 		return problem.Field("AuthenticatorMismatch", "password", "is not kept here: the authenticator of the user knows it")
 	}
 	old, ok := c.Old.(*User)
-	x.moved = ok && old.Authenticator.ID != x.Authenticator.ID
+	x.authenticatorChanged = ok && old.Authenticator.ID != x.Authenticator.ID
 	return nil
 }
 
-// leave ends what the user had by the authenticator before: the password here, the sessions, and the groups whose members others know.
-func (x *User) leave(c *resource.Change) error {
+// revokeAccess deletes the user's credentials, ends the sessions, and removes the user from groups of other authenticators. It is called
+// when the authenticator changes.
+func (x *User) revokeAccess(c *resource.Change) error {
 	c.Tx.Touch(topic)
 	if err := RevokeTokens(c.Tx, x.ID); err != nil {
 		return err
@@ -154,36 +155,36 @@ func (x *User) leave(c *resource.Change) error {
 	}); err != nil {
 		return err
 	}
-	return ServiceOf(c.API.Store).regroup(c, x.ID, nil, gone)
+	return ServiceOf(c.API.Store).updateGroups(c, x.ID, nil, gone)
 }
 
-// isOwn reports whether the manager itself knows the user's password.
-func (x *User) isOwn(tx *store.Tx) (bool, error) {
+// isLocal reports whether the manager itself checks the user's password.
+func (x *User) isLocal(tx *store.Tx) (bool, error) {
 	if x.Authenticator.ID == 0 {
 		return true, nil
 	}
 	head, err := tx.Head(x.Authenticator.ID)
-	if store.IsNotFound(err) { // which is refused elsewhere
+	if store.IsNotFound(err) { // another rule rejects it
 		return true, nil
 	}
 	return err == nil && (head.Type == ownType || head.Collection != authenticators), err
 }
 
-// administers reports whether the user can administer whoever else is away: by a password that the manager itself knows.
-func (x *User) administers(tx *store.Tx) (bool, error) {
-	if !x.rules() || x.X509Required {
+// isLocalAdministrator reports whether the user can administer without an external authenticator: with a password that the manager checks.
+func (x *User) isLocalAdministrator(tx *store.Tx) (bool, error) {
+	if !x.isActiveAdministrator() || x.X509Required {
 		return false, nil
 	}
-	return x.isOwn(tx)
+	return x.isLocal(tx)
 }
 
-// takePassword turns the password that was given into its hash. A user who sets its own is not asked for another
-// one any more, and one who must set a new one sets another one.
-func (x *User) takePassword(c *resource.Change) error {
+// applyPassword replaces the given password by its hash. A user who sets the own password clears passwordResetRequired. A user who must set
+// a new password has to choose a different one.
+func (x *User) applyPassword(c *resource.Change) error {
 	password := x.Password
 	x.Password = ""
 	x.hash, _ = c.Prepared.(string)
-	if x.hash == "" { // no request, or one that could not be prepared
+	if x.hash == "" { // the change is not a request, or hashPassword was skipped
 		x.hash = HashPassword(password, c.API.Store.Hurry())
 	}
 	if x.ID != c.Caller.User || x.ID == 0 || c.Given["passwordResetRequired"] {
@@ -200,21 +201,21 @@ func (x *User) takePassword(c *resource.Change) error {
 	return err
 }
 
-// hashPassword hashes the password of a request before its transaction, few at a time.
+// hashPassword hashes the password of a request before its transaction, a few at a time.
 func hashPassword(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
 	var password string
 	if json.Unmarshal(members["password"], &password) != nil || CheckPassword(password) != nil {
-		return nil, nil //nolint:nilerr // the rules will say what is wrong
+		return nil, nil //nolint:nilerr // the rules report the error
 	}
 	return ServiceOf(a.Store).Hash(ctx, password)
 }
 
-// rules reports whether the user can administer.
-func (x *User) rules() bool {
+// isActiveAdministrator reports whether the user is an administrator and not locked.
+func (x *User) isActiveAdministrator() bool {
 	return x.role() == authz.Administrator && !x.AccountLocked
 }
 
-// lastAdministrator refuses to go on without another usable administrator.
+// lastAdministrator returns an error if no other local administrator exists besides the user id.
 func lastAdministrator(c *resource.Change, id int64) error {
 	another := false
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("users")}, func(r *store.Resource) error {
@@ -222,7 +223,7 @@ func lastAdministrator(c *resource.Change, id int64) error {
 		if err != nil || another || x.ID == id {
 			return err
 		}
-		another, err = x.administers(c.Tx)
+		another, err = x.isLocalAdministrator(c.Tx)
 		return err
 	}); err != nil {
 		return err
@@ -233,14 +234,14 @@ func lastAdministrator(c *resource.Change, id int64) error {
 	return nil
 }
 
-// AfterWrite sets the password, and ends the sessions that were begun with the one before.
+// AfterWrite stores the password hash and ends the sessions that were started with the old credentials.
 func (x *User) AfterWrite(c *resource.Change) error {
-	if x.moved {
-		if err := x.leave(c); err != nil {
+	if x.authenticatorChanged {
+		if err := x.revokeAccess(c); err != nil {
 			return err
 		}
 	}
-	if old, ok := c.Old.(*User); ok && x.X509Required && !old.X509Required { // who came in otherwise comes in again
+	if old, ok := c.Old.(*User); ok && x.X509Required && !old.X509Required { // sessions without a certificate end
 		open, _, err := sessionsOf(c.Tx, x.ID)
 		if err == nil {
 			err = endSessions(c, open, terminated)
@@ -255,7 +256,7 @@ func (x *User) AfterWrite(c *resource.Change) error {
 	if err := SetPassword(c.Tx, x.ID, x.hash); err != nil {
 		return err
 	}
-	if !c.Creates() && c.Caller.User != x.ID { // somebody else resets it
+	if !c.Creates() && c.Caller.User != x.ID { // another user resets it
 		if err := RevokeTokens(c.Tx, x.ID); err != nil {
 			return err
 		}
@@ -267,9 +268,9 @@ func (x *User) AfterWrite(c *resource.Change) error {
 	return endSessions(c, open, terminated)
 }
 
-// BeforeDelete takes the user's credentials away.
+// BeforeDelete deletes the user's credentials.
 func (x *User) BeforeDelete(c *resource.Change) error {
-	last, err := x.administers(c.Tx)
+	last, err := x.isLocalAdministrator(c.Tx)
 	if err == nil && last {
 		err = lastAdministrator(c, x.ID)
 	}
@@ -279,13 +280,13 @@ func (x *User) BeforeDelete(c *resource.Change) error {
 	return Forget(c.Tx, x.ID)
 }
 
-// The types whose rows are read outside of a request.
+// Types whose rows are read outside of a request.
 var (
 	userType    = schema.Declare(&User{})
 	sessionType = schema.Declare(&UserSession{})
 )
 
-// userOf reads a user; store.ErrNotFound where there is none.
+// userOf reads a user. It returns store.ErrNotFound if the user does not exist.
 func userOf(tx *store.Tx, id int64) (*User, error) {
 	row, err := tx.Get(id)
 	if err != nil {
@@ -294,7 +295,7 @@ func userOf(tx *store.Tx, id int64) (*User, error) {
 	return asUser(row)
 }
 
-// asUser gives the user of a row.
+// asUser returns the user in a row.
 func asUser(row *store.Resource) (*User, error) {
 	if row.Type != userType.Name {
 		return nil, store.ErrNotFound
@@ -306,13 +307,13 @@ func asUser(row *store.Resource) (*User, error) {
 	return o.(*User), nil
 }
 
-// usable reports whether the user can come in by a door.
+// usable reports whether the user may sign in at an interface.
 func (x *User) usable(by authz.Door) bool {
 	return !x.AccountLocked && (x.AccessType == string(by) || x.AccessType == "GUI_AND_API")
 }
 
-// enters reports whether the user comes in by a door without a certificate.
-func (x *User) enters(by authz.Door) bool { return x.usable(by) && !x.X509Required }
+// canSignIn reports whether the user may sign in at an interface without a client certificate.
+func (x *User) canSignIn(by authz.Door) bool { return x.usable(by) && !x.X509Required }
 
 func (x *User) role() string {
 	if x.SecurityPrivilege == "ADMINISTRATOR" {
@@ -321,7 +322,7 @@ func (x *User) role() string {
 	return authz.Analyst
 }
 
-// principal is the user as who asks.
+// principal returns the user as a principal.
 func (x *User) principal() authz.Principal {
 	return authz.Principal{User: x.ID, Name: x.Name, Role: x.role(), History: x.HistoryPrivilege, Security: x.SecurityPrivilege,
 		MustReset: x.PasswordResetRequired}

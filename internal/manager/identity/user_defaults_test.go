@@ -8,7 +8,7 @@ import (
 	"portolan/internal/testkit/apitest"
 )
 
-// A filter finds a resource that shows the default of a field like one that sets the same value, whatever is asked.
+// Filters treat the default value of a field like the same value set explicitly, for all operators.
 func TestDefaultsAreFound(t *testing.T) {
 	apitest.Slow(t)
 	m := start(t)
@@ -35,7 +35,7 @@ func TestDefaultsAreFound(t *testing.T) {
 				t.Errorf("%s finds what sets %q: %v, and what shows it: %v", expr, value, hasSet, hasUnset)
 			}
 		}
-		both("null and id:"+set, "") // before there is a default one of them has none
+		both("null and id:"+set, "") // without a default, one of them has no value
 		definition := m.ID("/api/v2/userDefinedFieldDefinitions",
 			`{"name":"`+name+`","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT","defaultValue":"`+value+`"}`)
 		if r := m.Want(200, "GET", "/api/v2/networks/"+unset, ""); r.Text(field) != value {
@@ -61,7 +61,8 @@ func TestDefaultsAreFound(t *testing.T) {
 	m.Verify()
 }
 
-// A required field is asked of what a request makes, and not of what comes along with that; definitions are seen by whoever sees anything.
+// A required field is required in the resource of a request, but not in resources that are created with it. Definitions are visible to all
+// users who see any resource.
 func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 	m := start(t)
 	_, _, zone, block, network := m.Basics()
@@ -89,7 +90,7 @@ func TestRequiredFieldsOfWhatIsAskedFor(t *testing.T) {
 	m.Verify()
 }
 
-// The name of a merge says nothing to who does not see what was merged.
+// The name of a merge is concealed from users who do not see the merged resource.
 func TestNamesOfActsAreConcealed(t *testing.T) {
 	m := start(t)
 	_, _, _, block, _ := m.Basics()
@@ -111,7 +112,7 @@ func TestNamesOfActsAreConcealed(t *testing.T) {
 	}
 }
 
-// An operation says what it is of however often it is asked, and has nothing to do with a resource of the same number.
+// Repeated reads of an operation return the same name, and do not return the name of a resource with the same id.
 func TestOperationsAskedTwice(t *testing.T) {
 	m := start(t)
 	_, _, _, _, network := m.Basics()

@@ -18,13 +18,13 @@ import (
 	"portolan/internal/manager/authz"
 )
 
-// BeforeWrite refuses what nobody could be verified by.
+// BeforeWrite validates the settings. Only one X509Authenticator may exist.
 func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
 	if x.SecondaryAuthenticator.ID != 0 {
 		return problem.Invalid("secondaryAuthenticator", "a certificate is verified by its issuers, and nobody else")
 	}
-	if another, err := certificatesTaken(c, x.ID); err != nil || another {
-		return errors.Join(err, oneAuthenticator(another))
+	if another, err := hasCertificateAuthenticator(c, x.ID); err != nil || another {
+		return errors.Join(err, errSecondAuthenticator(another))
 	}
 	if x.LDAPUserMatchOption != "NONE" {
 		return problem.NotYet("ldapUserMatchOption: must be NONE: users are found by the common name of their certificate alone")
@@ -35,16 +35,16 @@ func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
 	return errors.Join(checkResponder("primaryServerUrl", x.PrimaryServerURL), checkResponder("secondaryServerUrl", x.SecondaryServerURL))
 }
 
-// oneAuthenticator refuses a second authenticator of certificates: a name is all that a certificate says of a user, and the issuers of one
-// would vouch for the users of the other.
-func oneAuthenticator(another bool) error {
+// errSecondAuthenticator returns the error for a second X509Authenticator. A certificate identifies a user by name only, so the issuers of
+// one authenticator could vouch for the users of the other.
+func errSecondAuthenticator(another bool) error {
 	if !another {
 		return nil
 	}
 	return problem.Conflict("ResourceConflictsWithOther", "type: there is an X509Authenticator already: add the issuers to its caCertificates")
 }
 
-// issuers reads the certificates of the issuers.
+// issuers parses the CA certificates. At least one must be a root.
 func (x *X509Authenticator) issuers() (all authn.Certificates, err error) {
 	for _, text := range x.CACertificates {
 		list, err := authn.ParseCertificates(text)
@@ -59,7 +59,7 @@ func (x *X509Authenticator) issuers() (all authn.Certificates, err error) {
 	return all, nil
 }
 
-// checkResponder refuses a URL that no responder has. Its answers are signed: most speak http.
+// checkResponder rejects an invalid URL of an OCSP responder. http is allowed, because the answers are signed.
 func checkResponder(field, text string) error {
 	if text == "" {
 		return nil
@@ -71,11 +71,11 @@ func checkResponder(field, text string) error {
 	return nil
 }
 
-// certificates is what verifies the certificates of people; nil where nobody could be verified.
+// certificates returns the verifier of client certificates; nil if the CA certificates are invalid.
 func (x *X509Authenticator) certificates(now func() time.Time) *authn.Certificates {
 	all, err := x.issuers()
 	if err != nil {
-		return nil // which is refused when it is written
+		return nil // BeforeWrite rejects it
 	}
 	all.Now, all.Responders = now, []string{x.PrimaryServerURL}
 	if x.SecondaryServerURL != "" {
@@ -84,9 +84,9 @@ func (x *X509Authenticator) certificates(now func() time.Time) *authn.Certificat
 	return &all
 }
 
-// BeforeDelete keeps the last one that users need.
+// BeforeDelete rejects the deletion of the last X509Authenticator while users require certificates.
 func (x *X509Authenticator) BeforeDelete(c *resource.Change) error {
-	if another, err := certificatesTaken(c, x.ID); err != nil || another {
+	if another, err := hasCertificateAuthenticator(c, x.ID); err != nil || another {
 		return err
 	}
 	return c.Each(store.InCollection("users"), func(_ *store.Resource, o schema.Object) error {
@@ -97,8 +97,8 @@ func (x *X509Authenticator) BeforeDelete(c *resource.Change) error {
 	})
 }
 
-// certificatesTaken reports whether there is an authenticator of certificates other than this one.
-func certificatesTaken(c *resource.Change, than int64) (there bool, err error) {
+// hasCertificateAuthenticator reports whether an X509Authenticator other than the given one exists.
+func hasCertificateAuthenticator(c *resource.Change, than int64) (there bool, err error) {
 	err = c.Each(store.All{store.InCollection(authenticators), authz.OfType("X509Authenticator")}, func(r *store.Resource,
 		_ schema.Object) error {
 		there = there || r.ID != than
@@ -107,65 +107,65 @@ func certificatesTaken(c *resource.Change, than int64) (there bool, err error) {
 	return there, err
 }
 
-// certificateWish remembers for a moment whether browsers are to show certificates: it is asked at each connection.
-type certificateWish struct {
-	until atomic.Int64 // in nanoseconds since 1970
+// certificateRequest caches whether browsers are asked for client certificates, because that is checked on each connection.
+type certificateRequest struct {
+	until atomic.Int64 // Unix time in nanoseconds
 	yes   atomic.Bool
 }
 
-// wishLife is how long that is remembered.
-const wishLife = 2 * time.Second
+// certificateRequestLife is the lifetime of the cached result.
+const certificateRequestLife = 2 * time.Second
 
-// WantsCertificates reports whether browsers are asked for certificates: there is somebody who verifies them.
+// WantsCertificates reports whether browsers are asked for client certificates: an X509Authenticator exists.
 func (s *Service) WantsCertificates(ctx context.Context) bool {
 	now := time.Now()
-	if now.UnixNano() < s.wish.until.Load() {
-		return s.wish.yes.Load()
+	if now.UnixNano() < s.certificateRequest.until.Load() {
+		return s.certificateRequest.yes.Load()
 	}
 	err := s.store.View(ctx, func(tx *store.Tx) error {
-		all, err := s.externalsIn(tx)
-		s.wish.yes.Store(slices.ContainsFunc(all, func(e *external) bool { return e.certificates != nil }))
+		all, err := s.loadExternals(tx)
+		s.certificateRequest.yes.Store(slices.ContainsFunc(all, func(e *external) bool { return e.certificates != nil }))
 		return err
 	})
 	if err == nil {
-		s.wish.until.Store(now.Add(wishLife).UnixNano())
+		s.certificateRequest.until.Store(now.Add(certificateRequestLife).UnixNano())
 	}
-	return s.wish.yes.Load()
+	return s.certificateRequest.yes.Load()
 }
 
-// certificateOf begins the name of a credential that was a certificate.
+// certificateOf is the prefix of the credential name of a sign-in with a certificate.
 const certificateOf = "certificate of "
 
-// enterByCertificate signs in whose certificate the browser has shown; errLogin where it is nobody's, or of somebody who may come in
-// otherwise: a certificate is for those who need one (User.X509Required).
-func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *external) error {
+// signInByCertificate signs in the user of the browser's certificate. It returns errLogin if the certificate is invalid, if the user does
+// not exist, or if the user does not require certificates (User.X509Required).
+func (s *Service) signInByCertificate(w http.ResponseWriter, r *http.Request, e *external) error {
 	remote := Remote(r)
-	// Browsers show a certificate wherever a page sends them: that of another site signs nobody in.
+	// A page of another site can navigate the browser here, which then shows its certificate. Such a request must not sign in.
 	if mode := r.Header.Get("Sec-Fetch-Mode"); r.Header.Get("Sec-Fetch-Site") == "cross-site" || mode != "" && mode != "navigate" {
 		return problem.Forbidden("CrossOriginRequest", "a page of another origin sent the browser here: begin at the sign-in page")
 	}
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		s.saw(Refused, "", remote)
+		s.reportSignIn(Refused, "", remote)
 		return unauthorized("CertificateRequired",
 			"the browser has shown no certificate to the manager itself: choose one when it asks; where TLS ends at a proxy, none comes here")
 	}
 	var id authn.Identity
 	var found error
-	if err := s.asking.pass(r.Context(), remote, func() {
+	if err := s.lookups.run(r.Context(), remote, func() {
 		id, found = e.certificates.Verify(r.Context(), r.TLS.PeerCertificates)
 	}); err != nil {
 		return err
 	}
-	if errors.Is(found, authn.ErrAway) {
-		s.saw(Unavailable, "", remote)
-		s.told(e.name, found)
-		return errAway(e.name)
+	if errors.Is(found, authn.ErrUnavailable) {
+		s.reportSignIn(Unavailable, "", remote)
+		s.reportUnavailable(e.name, found)
+		return errUnavailable(e.name)
 	}
 	if found != nil {
 		if s.observer.NotTaken != nil {
 			s.observer.NotTaken(e.name, found)
 		}
-		s.saw(Refused, id.Name, remote)
+		s.reportSignIn(Refused, id.Name, remote)
 		return errLogin
 	}
 	var p authz.Principal
@@ -174,7 +174,7 @@ func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *
 		if err != nil {
 			return err
 		}
-		if !nameable(id.Name) || len(rows) == 0 {
+		if !isStorableName(id.Name) || len(rows) == 0 {
 			return errLogin
 		}
 		user, err := asUser(rows[0])
@@ -188,11 +188,11 @@ func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *
 	})
 	if err != nil {
 		if errors.Is(err, errLogin) {
-			s.saw(Refused, id.Name, remote)
+			s.reportSignIn(Refused, id.Name, remote)
 		}
 		return err
 	}
-	s.saw(Accepted, p.Name, remote)
+	s.reportSignIn(Accepted, p.Name, remote)
 	p.Credential = certificateOf + e.name
-	return s.enterBrowser(w, r, p)
+	return s.startBrowserSession(w, r, p)
 }

@@ -17,28 +17,28 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// MasterKeys seal the keys that secrets are sealed by, and are not in the database: the first one seals, all open. Nil: those keys lie in
-// the database as they are.
+// MasterKeys encrypt the sealing keys and are not stored in the database. The first one encrypts, all of them decrypt. Without master keys,
+// the sealing keys are stored unencrypted.
 type MasterKeys []masterKey
 
-// masterKey is a key of AES-256.
+// masterKey is an AES-256 key.
 type masterKey [keySize]byte
 
-// NewMasterKey makes a master key, in base64.
+// NewMasterKey creates a master key, in base64.
 func NewMasterKey() string { return base64.StdEncoding.EncodeToString(RandomBytes(keySize)) }
 
-// wrappedMark stands before a master key that a key management service has wrapped.
+// wrappedMark is the prefix of a master key that a key management service has wrapped.
 const wrappedMark = "wrapped:"
 
-// NewWrappedMasterKey makes a master key and gives it as a key management service wraps it, as it stands in a file.
+// NewWrappedMasterKey creates a master key and returns it in the wrapped form for a key file. wrap calls the key management service.
 func NewWrappedMasterKey(wrap func(key []byte) ([]byte, error)) (string, error) {
 	wrapped, err := wrap(RandomBytes(keySize))
 	return wrappedMark + base64.StdEncoding.EncodeToString(wrapped), err
 }
 
-// ParseMasterKeys reads master keys, each 32 bytes in base64, or behind "wrapped:" as a key management service has wrapped it; one on each
-// line or one behind the other; lines that begin with # are passed over. The first is the one that seals. Nothing gives nil. unwrap asks
-// the service; nil where there is none.
+// ParseMasterKeys parses master keys, separated by white space. Each is 32 bytes in base64, or "wrapped:" followed by a key that a key
+// management service has wrapped. Lines that start with # are ignored. The first key encrypts. An empty text returns nil. unwrap calls the
+// service; nil if there is none.
 func ParseMasterKeys(text string, unwrap func(wrapped []byte) ([]byte, error)) (keys MasterKeys, err error) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
@@ -64,7 +64,7 @@ func ParseMasterKeys(text string, unwrap func(wrapped []byte) ([]byte, error)) (
 	return keys, nil
 }
 
-// ReadMasterKeys is ParseMasterKeys of a file; there has to be one key.
+// ReadMasterKeys parses the master keys in a file. A file without a key is an error.
 func ReadMasterKeys(file string, unwrap func(wrapped []byte) ([]byte, error)) (MasterKeys, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -77,14 +77,14 @@ func ReadMasterKeys(file string, unwrap func(wrapped []byte) ([]byte, error)) (M
 	return keys, err
 }
 
-// fingerprint tells which key it is, and nothing of what it is.
+// fingerprint identifies the key without revealing it.
 func (k masterKey) fingerprint() []byte {
 	sum := sha256.Sum256(append([]byte("portolan master key"), k[:]...))
 	return sum[:fingerprintSize]
 }
 
-// A key that is sealed is kept as a byte that says so, the fingerprint of the master key, a nonce, and the sealed key. One that is not is
-// kept as it is, and has keySize bytes.
+// An encrypted sealing key is stored as the byte masterForm, the fingerprint of the master key, a nonce, and the ciphertext. An unencrypted
+// one is stored as it is, with keySize bytes.
 const (
 	masterForm      = 1
 	fingerprintSize = 8
@@ -98,7 +98,7 @@ func (k masterKey) aead() (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// sealKey gives a key as it is kept; id is its number, which is sealed along.
+// sealKey returns a sealing key in its stored form. Its id is authenticated with it.
 func (m MasterKeys) sealKey(id int64, key []byte) ([]byte, error) {
 	if len(m) == 0 {
 		return key, nil
@@ -112,7 +112,7 @@ func (m MasterKeys) sealKey(id int64, key []byte) ([]byte, error) {
 	return aead.Seal(append(kept, nonce...), nonce, key, fmt.Append(nil, "sealing key ", id)), nil
 }
 
-// openKey gives a key that is kept; current says that it is kept as it would be now.
+// openKey returns a sealing key from its stored form. current is true if the form matches the current master keys.
 func (m MasterKeys) openKey(id int64, kept []byte) (key []byte, current bool, err error) {
 	if len(kept) == keySize {
 		return kept, len(m) == 0, nil
@@ -142,10 +142,10 @@ func (m MasterKeys) openKey(id int64, kept []byte) (key []byte, current bool, er
 		hex.EncodeToString(by))
 }
 
-// KnowMasterKeys opens the keys that secrets are sealed by with these master keys from now on, and leaves them as they are.
+// KnowMasterKeys sets the master keys that decrypt the sealing keys. The stored keys are not changed.
 func (s *Secrets) KnowMasterKeys(keys MasterKeys) { s.master.Store(&keys) }
 
-// VerifyMasterKeys opens all keys that secrets are sealed by, by the master keys that are known, and fails where one cannot be opened.
+// VerifyMasterKeys decrypts all sealing keys with the current master keys, and returns an error if one cannot be decrypted.
 func VerifyMasterKeys(tx *store.Tx) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var id int64
@@ -158,8 +158,8 @@ func VerifyMasterKeys(tx *store.Tx) error {
 	}, "SELECT id, key FROM sealing_key ORDER BY id")
 }
 
-// UseMasterKeys opens the keys that secrets are sealed by with these master keys from now on, and seals those anew that the first one has
-// not sealed. It refuses where one cannot be opened. It gives how many it has sealed.
+// UseMasterKeys sets the master keys and encrypts again all sealing keys that are not encrypted with the first one. It returns an error if
+// one cannot be decrypted, otherwise the number of keys that were encrypted.
 func (s *Secrets) UseMasterKeys(ctx context.Context, keys MasterKeys) (sealed int, err error) {
 	s.KnowMasterKeys(keys)
 	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -195,8 +195,8 @@ func (s *Secrets) UseMasterKeys(ctx context.Context, keys MasterKeys) (sealed in
 	return sealed, err
 }
 
-// RotateSealingKey makes another key, by which secrets are sealed from now on. Those that were sealed before keep theirs until they are
-// written anew.
+// RotateSealingKey creates a new sealing key for all secrets written from now on. Existing secrets keep their key until they are written
+// again.
 func (s *Secrets) RotateSealingKey(ctx context.Context) (id int64, err error) {
 	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		if err := tx.QueryRow("SELECT coalesce(max(id), 0) + 1 FROM sealing_key").Scan(&id); err != nil {
@@ -219,7 +219,7 @@ func masterOf(tx *store.Tx) MasterKeys {
 	return nil
 }
 
-// newSealingKey makes a key as it is kept.
+// newSealingKey creates a sealing key in its stored form.
 func newSealingKey(tx *store.Tx, id int64) ([]byte, error) {
 	key := make([]byte, keySize)
 	if _, err := rand.Read(key); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A key that is sealed by a master key is opened by that one alone, under its own number, and says by which it has to be.
+// A sealing key is decrypted only by its master key and under its own id. The error names the missing master key.
 func TestMasterKeys(t *testing.T) {
 	first, second := NewMasterKey(), NewMasterKey()
 	one, err := ParseMasterKeys("# ours\n"+first+"\n", nil)

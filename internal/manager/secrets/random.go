@@ -14,10 +14,10 @@ func RandomBytes(n int) []byte {
 	return b
 }
 
-// New makes 256 random bits as text.
+// New returns 256 random bits as text.
 func New() string { return base64.RawURLEncoding.EncodeToString(RandomBytes(32)) }
 
-// Hash is how a token is kept. Tokens are random, so one round is enough.
+// Hash returns the stored form of a token. Tokens are random, so one round is enough.
 func Hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

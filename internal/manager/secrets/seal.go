@@ -14,15 +14,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Sealer seals the secrets of a manager by AES-256-GCM. What a secret is for is sealed along, so that a password cannot be put in the
-// place of a key.
-// Its keys lie in the database, and so in backups: sealed by a master key that does not, where there is one (MasterKeys).
+// Sealer encrypts the secrets of a manager with AES-256-GCM. The purpose of a secret is authenticated with it, so that a password cannot
+// replace a key. The sealing keys are stored in the database, and so in backups. They are encrypted with a master key that is not stored
+// there, if there is one (MasterKeys).
 type Sealer struct{}
 
-// sealedForm is how a sealed text is written: the number of the key, and nonce and text in base64.
+// sealedForm is the format of a sealed text: the id of the sealing key, and nonce and ciphertext in base64.
 const sealedForm = "%d.%s"
 
-// Seal seals a text.
+// Seal encrypts a text. about is its purpose. The first call creates the first sealing key.
 func (Sealer) Seal(tx *store.Tx, about, plain string) (string, error) {
 	id, aead, err := sealingKey(tx, 0)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -40,7 +40,7 @@ func (Sealer) Seal(tx *store.Tx, about, plain string) (string, error) {
 	return fmt.Sprintf(sealedForm, id, base64.RawStdEncoding.EncodeToString(aead.Seal(nonce, nonce, []byte(plain), []byte(about)))), nil
 }
 
-// Open gives the text that was sealed.
+// Open decrypts a sealed text with the same purpose.
 func (Sealer) Open(tx *store.Tx, about, sealed string) (string, error) {
 	number, text, found := strings.Cut(sealed, ".")
 	id, err := strconv.ParseInt(number, 10, 64)
@@ -62,7 +62,7 @@ func (Sealer) Open(tx *store.Tx, about, sealed string) (string, error) {
 	return string(plain), nil
 }
 
-// sealingKey gives a key by its number, the latest for 0.
+// sealingKey returns the sealing key with an id, or the latest for 0.
 func sealingKey(tx *store.Tx, wanted int64) (id int64, aead cipher.AEAD, err error) {
 	var key []byte
 	if err := tx.QueryRow("SELECT id, key FROM sealing_key WHERE id = ? OR ? = 0 ORDER BY id DESC LIMIT 1", wanted, wanted).
@@ -80,10 +80,10 @@ func sealingKey(tx *store.Tx, wanted int64) (id int64, aead cipher.AEAD, err err
 	return id, aead, err
 }
 
-// keySize is that of AES-256, in bytes.
+// keySize is the size of an AES-256 key, in bytes.
 const keySize = 32
 
-// makeSealingKey makes a key of a number. Of two managers that do so at once one is first.
+// makeSealingKey creates the sealing key with an id. If two managers do so at the same time, the first key is kept.
 func makeSealingKey(tx *store.Tx, id int64) error {
 	key, err := newSealingKey(tx, id)
 	if err != nil {

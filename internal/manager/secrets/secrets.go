@@ -1,5 +1,5 @@
-// Package secrets seals the secrets that a manager stores, makes random ones, and hashes those that it only compares. Its keys lie in the
-// database, sealed by master keys that do not (docs/secure.md).
+// Package secrets encrypts the secrets that a manager stores, creates random secrets, and hashes those that it only compares. The sealing
+// keys are stored in the database, encrypted with master keys that are not (docs/secure.md).
 package secrets
 
 import (
@@ -16,10 +16,10 @@ var migrations embed.FS
 // extensionName is the name of the extension.
 const extensionName = "secrets"
 
-// Secrets holds the master keys of an open store and manages the sealing keys in it. It is safe for concurrent use.
+// Secrets holds the master keys of an open store and manages its sealing keys. It is safe for concurrent use.
 type Secrets struct {
 	store *store.Store
-	// master are the master keys; nil before they are known.
+	// master are the master keys; nil before they are set.
 	master atomic.Pointer[MasterKeys]
 }
 
@@ -31,7 +31,7 @@ func Register(r *resource.Registry) {
 	r.Extension(e)
 }
 
-// Of returns the secrets of a store, which must have been opened with the extension.
+// Of returns the secrets of a store. It panics if the store was opened without the extension.
 func Of(s *store.Store) *Secrets {
 	if e := s.Layout().Extension(extensionName); e != nil {
 		if secrets, ok := e.State.(*Secrets); ok {

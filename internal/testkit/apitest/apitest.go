@@ -1,5 +1,5 @@
-// Package apitest runs the address API of some trades over a throw-away database, without listeners and without what a manager does in the
-// background, for tests of the rules of those trades.
+// Package apitest serves the address API of some manager packages over a temporary database, without listeners and background jobs, for
+// tests of the rules of these packages.
 package apitest
 
 import (
@@ -35,14 +35,15 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// Environment variables of the lanes of make: whether this run keeps its data in PostgreSQL, and whether tests with one client do so, too.
+// Environment variables that make sets. OnPostgres stores the data of this run in PostgreSQL. AllTests also runs tests with a single client
+// there. LongTests runs long variants of tests.
 const (
 	OnPostgres = "PORTOLAN_TEST_ON_POSTGRES"
 	AllTests   = "PORTOLAN_TEST_ALL"
 	LongTests  = "PORTOLAN_TEST_LONG"
 )
 
-// API is the address API of some trades.
+// API is the address API of some manager packages.
 type API struct {
 	Client
 	Store    *store.Store
@@ -50,7 +51,7 @@ type API struct {
 	REST     *rest.Server
 	Identity *identity.Service
 
-	// ctx ends with the test, and workers are waited for then.
+	// ctx ends with the test, which then waits for the workers.
 	ctx     context.Context
 	workers sync.WaitGroup
 }
@@ -58,11 +59,12 @@ type API struct {
 // AdminPassword is the password of the user admin.
 const AdminPassword = "correct horse battery"
 
-// maxPage is the largest page.
+// maxPage is the maximum page size.
 const maxPage = 100_000
 
-// New returns the address API over an empty database, with these trades beside users, rights, settings, logs and catalogues. The test runs
-// beside others, with one client. On PostgreSQL it runs where all tests are wanted, and under the race detector it is skipped.
+// New returns the address API over a new database, with the given packages in addition to users, rights, settings, logs and catalogs. The
+// test runs in parallel with others and uses one client. It is skipped on PostgreSQL unless all tests are selected, and under the race
+// detector.
 func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
 	if UnderRace {
@@ -74,7 +76,7 @@ func New(t *testing.T, register ...func(*resource.Registry)) *API {
 	return NewConcurrent(t, register...)
 }
 
-// NewConcurrent is New for a test with several clients, or with workers: it runs on both databases, and under the race detector.
+// NewConcurrent is New for a test with several clients or with workers. It runs on both databases, and under the race detector.
 func NewConcurrent(t *testing.T, register ...func(*resource.Registry)) *API {
 	t.Helper()
 	Beside(t)
@@ -101,7 +103,8 @@ func NewConcurrent(t *testing.T, register ...func(*resource.Registry)) *API {
 		if err := a.Store.Close(); err != nil {
 			t.Errorf("closing: %v", err)
 		}
-		a.Store, a.Address, a.REST, a.Identity, a.Client = nil, nil, nil, nil, Client{} // testing keeps what a test that has ended gave to Cleanup: with all of them, gigabytes
+		// testing keeps the values of ended tests that Cleanup refers to: several gigabytes in total.
+		a.Store, a.Address, a.REST, a.Identity, a.Client = nil, nil, nil, nil, Client{}
 	})
 	if a.Token, err = a.Identity.CreateToken(t.Context(),
 		identity.Grant{Name: "test", Role: authz.Administrator, User: "admin"}); err != nil {
@@ -122,7 +125,7 @@ func (a *API) Work(run func(ctx context.Context)) {
 	a.workers.Go(func() { run(a.ctx) })
 }
 
-// registry returns the declarations of the trades.
+// registry returns the declarations of the packages.
 func registry(register []func(*resource.Registry)) *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, f := range []func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register, userfields.Register,
@@ -135,7 +138,7 @@ func registry(register []func(*resource.Registry)) *resource.Registry {
 	return r
 }
 
-// open opens the database and puts the API together.
+// open opens the database and creates the API.
 func (a *API) open(o store.Options, register []func(*resource.Registry)) (err error) {
 	o.Layout, o.Exclusive = registry(register).Layout(), true
 	o.Layout.Extensions = append(o.Layout.Extensions, rest.Extension(), history.Extension())
@@ -151,7 +154,7 @@ func (a *API) open(o store.Options, register []func(*resource.Registry)) (err er
 	return nil
 }
 
-// fill creates what every database begins with.
+// fill creates the initial content of a database.
 func fill(o store.Options, register []func(*resource.Registry)) error {
 	var a API
 	if err := a.open(o, register); err != nil {
@@ -173,7 +176,7 @@ func fill(o store.Options, register []func(*resource.Registry)) error {
 	return err
 }
 
-// serve answers a request of the address API as a manager does.
+// serve handles a request of the address API as a manager does.
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	var caller resource.Caller
 	var err error
@@ -198,13 +201,13 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	family.PlainErrors().Write(w, r, p)
 }
 
-// templates are the data directories that those of tests are copies of, by the trades: a copy takes a tenth of the time of the schema.
+// templates are the template data directories, by the packages. Copying one takes a tenth of the time for creating the schema.
 var templates struct {
 	mu   sync.Mutex
 	dirs map[string]string
 }
 
-// key names the trades.
+// key identifies the packages.
 func key(register []func(*resource.Registry)) string {
 	names := make([]string, len(register))
 	for i, f := range register {
@@ -213,7 +216,8 @@ func key(register []func(*resource.Registry)) string {
 	return strings.Join(names, " ")
 }
 
-// CopyTemplate copies the template of a key into a data directory; fill makes it when the key is asked for first in this process.
+// CopyTemplate copies the template of a key into a data directory. fill creates the template on the first call with the key in this
+// process.
 func CopyTemplate(to, key string, fill func(dir string) error) error {
 	templates.mu.Lock()
 	defer templates.mu.Unlock()
@@ -247,13 +251,13 @@ func CopyTemplate(to, key string, fill func(dir string) error) error {
 	return nil
 }
 
-// Run runs the tests of a package and removes what they have in common. TestMain calls it.
+// Run runs the tests of a package and removes the templates. TestMain calls it.
 func Run(m *testing.M) int {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	defaults := map[string]string{}
-	if os.Getenv(OnPostgres) == "" { // they wait more than they work; one PostgreSQL for all has no room for more
+	if os.Getenv(OnPostgres) == "" { // the tests mostly wait; the shared PostgreSQL server cannot serve more
 		defaults["test.parallel"] = strconv.Itoa(3 * runtime.GOMAXPROCS(0))
 	}
 	if flag.Lookup("rapid.checks") != nil && os.Getenv(LongTests) == "" {
@@ -274,7 +278,7 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// AgainOnPostgreSQL runs the tests of the package once more, in a process of its own, with their data in PostgreSQL.
+// AgainOnPostgreSQL runs the tests of the package again, in another process, with their data in PostgreSQL.
 func AgainOnPostgreSQL(t *testing.T) {
 	t.Helper()
 	switch {
@@ -284,9 +288,9 @@ func AgainOnPostgreSQL(t *testing.T) {
 		t.Skip("the store differs, whose own tests run on both under the race detector, too")
 	}
 	t.Parallel()
-	pgtest.URL(t)                                                      // skips, or fails, where no server can be started
+	pgtest.URL(t)                                                      // skips or fails if no server can be started
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1") //nolint:gosec // this program
-	if os.Getenv(LongTests) != "" {                                    // those alone that were asked for: make test runs the others
+	if os.Getenv(LongTests) != "" {                                    // only the selected tests: make test runs the others
 		c.Args = append(c.Args, "-test.run="+flag.Lookup("test.run").Value.String())
 	}
 	c.Env = append(os.Environ(), OnPostgres+"=yes")
@@ -295,17 +299,17 @@ func AgainOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// started are the tests that have an API already.
+// started are the tests that already have an API.
 var started sync.Map
 
-// Beside lets a test run beside others, each with data of its own. Parts of a test come one after another.
+// Beside makes a test run in parallel with others, which have their own data. Subtests run one after another.
 func Beside(t *testing.T) {
 	if _, there := started.LoadOrStore(t, true); !there && !strings.Contains(t.Name(), "/") {
 		t.Parallel()
 	}
 }
 
-// Slow skips a test that takes more than 2 s beside others if the quick ones are wanted (make quick).
+// Slow skips, with -short, a test that takes more than 2 s in parallel with others (make quick).
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -16,27 +16,27 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Client sends the requests of a test, as an administrator where a request names no other caller.
+// Client sends the requests of a test, as an administrator unless a request sets another caller.
 type Client struct {
 	T *testing.T
 	// Token is the bearer token of the administrator.
 	Token string
-	// Base returns the address before the path of a request, and Send sends it.
+	// Base returns the URL before the path of a request. Send sends a request.
 	Base func() string
 	Send func(*http.Request) (*http.Response, error)
 	// Data is the API that Verify checks.
 	Data *resource.API
-	// Observe, where it is set, is called with each request and its answer.
+	// Observe is called with each request and its answer; it may be nil.
 	Observe func(method, path, body string, r Reply)
 }
 
-// Reply is an answer with its body read.
+// Reply is a response with its body read.
 type Reply struct {
 	*http.Response
 	Body []byte
 }
 
-// Get returns a member of the body by a dotted path, in which numbers are indexes of arrays; nil where there is none.
+// Get returns the member of the body at a dotted path, whose numbers are array indexes; nil if it does not exist.
 func (r Reply) Get(path string) any {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(r.Body))
@@ -61,7 +61,7 @@ func (r Reply) Get(path string) any {
 	return v
 }
 
-// Text is Get as text; empty where there is no such member.
+// Text returns Get as text; empty if the member does not exist.
 func (r Reply) Text(path string) string {
 	v := r.Get(path)
 	if v == nil {
@@ -70,7 +70,7 @@ func (r Reply) Text(path string) string {
 	return fmt.Sprint(v)
 }
 
-// Count returns the number of resources of a page; -1 where the body is not a page.
+// Count returns the number of resources of a page; -1 if the body is not a page.
 func (r Reply) Count() int {
 	n, err := strconv.Atoi(r.Text("count"))
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Client) Do(method, path, body string, headers ...string) Reply {
 	return r
 }
 
-// Want sends a request and fails the test where the status of the answer is another one.
+// Want sends a request and fails the test if the response has another status.
 func (c *Client) Want(status int, method, path, body string, headers ...string) Reply {
 	c.T.Helper()
 	r := c.Do(method, path, body, headers...)
@@ -133,7 +133,7 @@ func (c *Client) ID(path, body string, headers ...string) string {
 	return c.Want(http.StatusCreated, http.MethodPost, path, body, headers...).Text("id")
 }
 
-// Refused sends a request that must be refused with this status and code, in words that contain naming, and that must change nothing.
+// Refused sends a request that must fail with the status and code, with a message that contains naming, and without a change.
 func (c *Client) Refused(status int, code, naming, method, path, body string, headers ...string) {
 	c.T.Helper()
 	before := c.Do(http.MethodGet, "/api/v2/transactions?limit=1&total=true", "").Text("totalCount")
@@ -165,7 +165,7 @@ func (c *Client) Basics() (configuration, view, zone, block, network string) {
 // Filter returns the query parameter of a filter.
 func Filter(text string) string { return "filter=" + url.QueryEscape(text) }
 
-// None fails the test where a page has resources.
+// None fails the test if a page has resources.
 func (r Reply) None(t *testing.T) {
 	t.Helper()
 	if r.Count() != 0 {
@@ -173,7 +173,7 @@ func (r Reply) None(t *testing.T) {
 	}
 }
 
-// Verify fails the test where an invariant of the data does not hold.
+// Verify fails the test if an invariant of the data is violated.
 func (c *Client) Verify() {
 	c.T.Helper()
 	if err := c.Data.Store.View(c.T.Context(), func(tx *store.Tx) error {
@@ -187,10 +187,10 @@ func (c *Client) Verify() {
 	}
 }
 
-// MergePatch is the header of a PATCH (RFC 7396).
+// MergePatch is the content type header of a PATCH (RFC 7396).
 const MergePatch = "Content-Type: application/merge-patch+json"
 
-// BasicAuth returns the header that signs a user in with a password, or a name with a token.
+// BasicAuth returns the Authorization header for a user with a password or a session token.
 func BasicAuth(user, secret string) string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret))
 }

@@ -2,5 +2,5 @@
 
 package apitest
 
-// UnderRace says that the race detector is on.
+// UnderRace reports whether the race detector is enabled.
 const UnderRace = true

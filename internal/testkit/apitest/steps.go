@@ -11,7 +11,7 @@ import (
 	"portolan/internal/manager/history"
 )
 
-// User creates a user with a security privilege. It returns the id and the header that signs the user in.
+// User creates a user with a security privilege. It returns the id and the header with the user's credentials.
 func (c *Client) User(name, privilege string) (id, header string) {
 	c.T.Helper()
 	const password = "a password of theirs"
@@ -20,7 +20,8 @@ func (c *Client) User(name, privilege string) (id, header string) {
 	return id, "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
 }
 
-// Right creates an access right of a user or a group at a resource, empty for all, with further members. It returns the id.
+// Right creates an access right of a user or group at a resource, or for everything if resource is empty. more are further JSON members. It
+// returns the id.
 func (c *Client) Right(subject, resource, level, more string) string {
 	c.T.Helper()
 	at := ""
@@ -30,7 +31,7 @@ func (c *Client) Right(subject, resource, level, more string) string {
 	return c.ID("/api/v2/accessRights", `{"userScope":{"id":`+subject+`}`+at+`,"defaultAccessLevel":"`+level+`"`+more+`}`)
 }
 
-// LastTransaction returns the number of the latest transaction.
+// LastTransaction returns the id of the latest transaction.
 func (c *Client) LastTransaction() string {
 	c.T.Helper()
 	return c.Want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&fields=id", "").Text("data.0.id")
@@ -56,7 +57,7 @@ func (c *Client) Tree(configuration string) string {
 		}
 		for i := range all {
 			at := fmt.Sprintf("data.%d.", i)
-			if name := r.Text(at + "range"); name == "2000::/3" || name == "fc00::/7" { // every configuration begins with them
+			if name := r.Text(at + "range"); name == "2000::/3" || name == "fc00::/7" { // every configuration starts with them
 				continue
 			}
 			up := r.Text(at + "_links.up.href")
@@ -73,7 +74,7 @@ func (c *Client) Tree(configuration string) string {
 	return Sorted(text)
 }
 
-// Undoable checks that the latest transaction can be undone and repeated; before is the Tree from before it.
+// Undoable checks that the latest transaction can be undone and redone. before is the Tree from before the transaction.
 func (c *Client) Undoable(configuration, before string) {
 	c.T.Helper()
 	c.Verify()
@@ -94,7 +95,7 @@ func (c *Client) Undoable(configuration, before string) {
 	c.Verify()
 }
 
-// Sorted returns the words of a text in order.
+// Sorted returns the words of a text in sorted order.
 func Sorted(text string) string {
 	words := strings.Fields(text)
 	slices.Sort(words)
@@ -112,19 +113,19 @@ func HasWords(text, words string) bool {
 	return true
 }
 
-// ServerBody returns the body that creates a server that is managed.
+// ServerBody returns the body that creates a managed server.
 func ServerBody(name, address string) string {
 	return `{"type":"Server","name":"` + name + `","profile":"DNS_DHCP_SERVER_60","connected":true,"interfaces":[{"managementAddress":"` + address + `"}]}`
 }
 
-// PolicyBody creates a signing policy of a NAME.
+// PolicyBody is the body that creates a signing policy. Replace NAME by its name.
 const PolicyBody = `{"name":"NAME","keyProvider":"ADDRESS_MANAGER","signatureDigestAlgorithm":"SHA256","signatureValidityPeriod":"P10D",` +
 	`"signatureResigningPeriod":"P2D","zoneSigningKeyAlgorithm":"ECDSAP256SHA256","zoneSigningKeyLength":256,"zoneSigningKeyValidityPeriod":"P30D",` +
 	`"zoneSigningKeyOverlapPeriod":"P5D","zoneSigningKeyRolloverMethod":"PRE_PUBLISH","zoneSigningKeySigningPeriod":"P3D",` +
 	`"keySigningKeyAlgorithm":"ECDSAP256SHA256","keySigningKeyLength":256,"keySigningKeyValidityPeriod":"P365D","keySigningKeyOverlapPeriod":"P30D",` +
 	`"keySigningKeyRolloverMethod":"DOUBLE_SIGNING"}`
 
-// Forget prunes the history of everything so far.
+// Forget prunes the complete history.
 func (c *Client) Forget() {
 	c.T.Helper()
 	for deadline := time.Now().Add(Patience); ; time.Sleep(20 * time.Millisecond) {

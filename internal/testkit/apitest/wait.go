@@ -31,7 +31,7 @@ func (c *Client) EndedImport(id string) (made Reply, log string) {
 	}
 }
 
-// Requested sends a change that needs an approval. It returns the path of the workflow request and the answer.
+// Requested sends a change that needs an approval. It returns the path of the workflow request and the response.
 func (c *Client) Requested(method, path, body string, headers ...string) (request string, r Reply) {
 	c.T.Helper()
 	r = c.Want(http.StatusAccepted, method, path, body, headers...)
@@ -44,7 +44,7 @@ func ImportCounts(r Reply) string {
 		r.Text("updated"), r.Text("unchanged"), r.Text("refused"))
 }
 
-// OnSQLite skips a test on PostgreSQL and under the race detector: what it tests does not depend on either.
+// OnSQLite skips a test on PostgreSQL and under the race detector, because its result does not depend on either.
 func OnSQLite(t *testing.T) {
 	t.Helper()
 	if UnderRace || os.Getenv(OnPostgres) != "" {
@@ -52,7 +52,7 @@ func OnSQLite(t *testing.T) {
 	}
 }
 
-// Eventually waits for a condition, and fails the test where it does not hold within Patience.
+// Eventually waits for a condition. It fails the test if the condition is not met within Patience.
 func Eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	EventuallyWithin(t, Patience, what, condition)
@@ -66,11 +66,11 @@ func EventuallyWithin(t *testing.T, long time.Duration, what string, condition f
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %s: %s", long, what)
 		}
-		time.Sleep(5 * time.Millisecond) // between two looks at the condition
+		time.Sleep(5 * time.Millisecond) // the polling interval
 	}
 }
 
-// Form returns a body of several parts, one of which is a file, and its Content-Type header.
+// Form returns a multipart body with a file, and its Content-Type header.
 func Form(parts map[string]string, file string) (body, header string) {
 	return FormNamed(parts, "x", file)
 }
@@ -90,6 +90,6 @@ func FormNamed(parts map[string]string, name, file string) (body, header string)
 	return b.String(), "Content-Type: " + w.FormDataContentType()
 }
 
-// Patience limits the time that tests wait for a condition. It is long, since only failures use it up: machines are slow, other tests run,
-// and PostgreSQL's feed waits for transactions of other databases of its server.
+// Patience is the time limit for waiting in tests. It is long, because only failures reach it: machines are slow, other tests run, and the
+// feed of PostgreSQL waits for transactions of other databases on the same server.
 const Patience = 3 * time.Minute

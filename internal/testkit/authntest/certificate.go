@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Issue makes a P-256 key and a certificate of it after the template, issued by the parent with the parent's key.
-// Without a key (by is nil) the certificate is its own issuer, and the parent is not looked at.
+// Issue creates a P-256 key and a certificate for it from the template. The parent issues it with the key by. If by is nil, the certificate
+// is self-signed, and parent is ignored.
 func Issue(t testing.TB, template, parent *x509.Certificate, by crypto.Signer) (*x509.Certificate, crypto.Signer) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,4 +1,5 @@
-// Package authntest has what tests of signing in ask: a directory, and an OpenID provider.
+// Package authntest provides servers for sign-in tests: an LDAP directory, Kerberos, TACACS+, an OpenID provider, and a SAML identity
+// provider.
 package authntest
 
 import (
@@ -22,7 +23,7 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// Program finds a program of the machine: without it the test is skipped, or fails where CI says so.
+// Program returns the path of an installed program. If it is not installed, the test is skipped, or fails with CI=true.
 func Program(t *testing.T, name string) string {
 	t.Helper()
 	for _, dir := range []string{"/usr/sbin", "/usr/bin", "/sbin"} {
@@ -37,7 +38,7 @@ func Program(t *testing.T, name string) string {
 	return ""
 }
 
-// Certificate makes a certificate for 127.0.0.1 that signs itself, in files, and gives it in PEM.
+// Certificate creates a self-signed certificate for 127.0.0.1 in the files cert.pem and key.pem, and returns it in PEM.
 func Certificate(t *testing.T, dir string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,20 +67,20 @@ func Certificate(t *testing.T, dir string) string {
 	return string(cert)
 }
 
-// Directory is OpenLDAP with some people: carol ("carols password"), who is in the group cn=netops,dc=example,dc=net, and star*. Who
-// searches is cn=searcher,dc=example,dc=net ("finds people"). Two entries are referrals: one to dc=branch,dc=org at the same host, with bob
-// ("bobs password"), who is in cn=ops, and one to another host.
+// Directory is an OpenLDAP server with the users carol ("carols password"), who is in the group cn=netops,dc=example,dc=net, and star*. The
+// bind DN for searches is cn=searcher,dc=example,dc=net ("finds people"). Two entries are referrals: one to dc=branch,dc=org on the same
+// host, with bob ("bobs password"), who is in cn=ops, and one to another host.
 type Directory struct {
-	// Port and Secure are where it listens on 127.0.0.1, without and with TLS; Certificate is its own, in PEM.
+	// Port and Secure are its ports on 127.0.0.1, without and with TLS. Certificate is its certificate in PEM.
 	Port, Secure int64
 	Certificate  string
 	stop         func()
 }
 
-// Stop ends it.
+// Stop stops the server.
 func (d *Directory) Stop() { d.stop() }
 
-// NewDirectory starts one, until the test ends.
+// NewDirectory starts a directory that runs until the test ends.
 func NewDirectory(t *testing.T) *Directory {
 	t.Helper()
 	slapd := Program(t, "slapd")

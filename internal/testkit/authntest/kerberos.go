@@ -17,16 +17,16 @@ import (
 	"github.com/jcmturner/gokrb5/v8/keytab"
 )
 
-// Realm is a realm of Kerberos with its key distribution center.
+// Realm is a Kerberos realm with its key distribution center.
 type Realm struct {
-	// Name is EXAMPLE.NET, At where the center listens.
+	// Name is EXAMPLE.NET. At is the listen address of the center.
 	Name string
 	At   netip.AddrPort
 	// Keytab has the key of HTTP/portolan.example.net, in base64. Stale has an older key of it.
 	Keytab, Stale string
 }
 
-// Kerberos starts MIT Kerberos with the users carol and dave, whose password is given, until the test ends.
+// Kerberos starts MIT Kerberos with the users carol and dave, who have the given password. It runs until the test ends.
 func Kerberos(t *testing.T, password string) Realm {
 	t.Helper()
 	center, admin, util := Program(t, "krb5kdc"), Program(t, "kadmin.local"), Program(t, "kdb5_util")
@@ -61,7 +61,7 @@ func Kerberos(t *testing.T, password string) Realm {
 		run(admin, "-q", "addprinc +requires_preauth -pw \""+password+"\" "+user)
 	}
 	run(admin, "-q", "addprinc -randkey "+service)
-	for _, into := range []*string{&r.Stale, &r.Keytab} { // ktadd makes a new key each time
+	for _, into := range []*string{&r.Stale, &r.Keytab} { // ktadd creates a new key each time
 		file := filepath.Join(dir, "keytab")
 		_ = os.Remove(file)
 		run(admin, "-q", "ktadd -k "+file+" "+service)
@@ -92,7 +92,7 @@ func Kerberos(t *testing.T, password string) Realm {
 	}
 }
 
-// Keytab gives a keytab with a key of HTTP/portolan.example.net in a realm, in base64. No center knows the key.
+// Keytab returns a keytab with a key of HTTP/portolan.example.net in a realm, in base64. No center knows the key.
 func Keytab(realm string) string {
 	keys := keytab.New()
 	const kind = etypeID.AES256_CTS_HMAC_SHA1_96

@@ -18,27 +18,27 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Provider is an OpenID provider: discovery, keys, introspection, and what is known of users.
+// Provider is an OpenID provider: discovery, keys, tokens, introspection, and user info.
 type Provider struct {
 	*httptest.Server
 	mu    sync.Mutex
 	keys  []*rsa.PrivateKey // guarded by mu; the last one signs
-	more  []jose.JSONWebKey // that are published beside them; guarded by mu
-	asked int               // how often it was asked for its keys; guarded by mu
-	// Grants are the codes that are good once, with the proof key that was asked with, and the claims of the token; guarded by mu.
+	more  []jose.JSONWebKey // additional published keys; guarded by mu
+	asked int               // number of requests for the keys; guarded by mu
+	// grants are the unused codes; guarded by mu.
 	grants map[string]Grant
 }
 
-// Grant is what a code is redeemed for.
+// Grant is the data of a code.
 type Grant struct {
-	// Challenge is the proof key's (RFC 7636, S256), Back where the code was sent to.
+	// Challenge is the PKCE challenge (RFC 7636, S256). Back is the redirect URL.
 	Challenge, Back string
-	// Claims are those of the token; Key signs it, nil the provider's own.
+	// Claims are the claims of the token. Key signs it; nil means the provider's own key.
 	Claims map[string]any
 	Key    *rsa.PrivateKey
 }
 
-// Allow makes a code, as the provider does when a person has signed in there.
+// Allow creates a code, as the provider does after a user has signed in.
 func (p *Provider) Allow(code string, g Grant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Provider) Allow(code string, g Grant) {
 	p.grants[code] = g
 }
 
-// redeem answers the token endpoint (RFC 6749 section 4.1.3).
+// redeem handles the token endpoint (RFC 6749 section 4.1.3).
 func (p *Provider) redeem(w http.ResponseWriter, r *http.Request) {
 	id, secret, _ := r.BasicAuth()
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
@@ -75,7 +75,7 @@ func (p *Provider) redeem(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "opaque", "token_type": "Bearer", "expires_in": 60, "id_token": token})
 }
 
-// NewProvider starts one, until the test ends.
+// NewProvider starts a provider that runs until the test ends.
 func NewProvider(t *testing.T) *Provider {
 	t.Helper()
 	p := &Provider{}
@@ -141,10 +141,10 @@ func NewProvider(t *testing.T) *Provider {
 	return p
 }
 
-// KeyID names a key.
+// KeyID returns the id of a key.
 func KeyID(k *rsa.PrivateKey) string { return k.N.Text(36)[:8] }
 
-// Rotate lets another key sign from now on; alone says that the ones before go.
+// Rotate creates a new signing key. If alone is true, the previous keys are removed.
 func (p *Provider) Rotate(t *testing.T, alone bool) {
 	t.Helper()
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -175,7 +175,7 @@ func (p *Provider) Sign(t *testing.T, claims map[string]any) string {
 	return SignBy(t, jose.RS256, jose.JSONWebKey{Key: k, KeyID: KeyID(k)}, claims)
 }
 
-// SignBy signs claims by a key.
+// SignBy signs claims with a key.
 func SignBy(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
 	text, err := signed(algorithm, key, claims)
@@ -193,12 +193,12 @@ func signed(algorithm jose.SignatureAlgorithm, key any, claims map[string]any) (
 	return jwt.Signed(s).Claims(claims).Serialize()
 }
 
-// Trusted is the certificate of the provider, in PEM.
+// Trusted returns the certificate of the provider, in PEM.
 func (p *Provider) Trusted() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}))
 }
 
-// Key is the key that signs.
+// Key returns the signing key.
 func (p *Provider) Key() *rsa.PrivateKey {
 	p.mu.Lock()
 	defer p.mu.Unlock()

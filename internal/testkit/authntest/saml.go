@@ -22,13 +22,13 @@ import (
 	dsig "github.com/russellhaering/goxmldsig"
 )
 
-// IdentityProvider is an identity provider of SAML 2.0.
+// IdentityProvider is a SAML 2.0 identity provider.
 type IdentityProvider struct {
 	saml.IdentityProvider
 	service saml.EntityDescriptor
 }
 
-// NewIdentityProvider makes one that knows a service by its metadata. Its place is at a host that nobody asks.
+// NewIdentityProvider creates an identity provider that knows a service by its metadata. Its URLs are on a host that does not exist.
 func NewIdentityProvider(t testing.TB, metadata []byte) *IdentityProvider {
 	t.Helper()
 	key, certificate := KeyPair(t)
@@ -40,7 +40,7 @@ func NewIdentityProvider(t testing.TB, metadata []byte) *IdentityProvider {
 	return p
 }
 
-// KeyPair makes a key and a certificate for it, for an hour.
+// KeyPair creates a key and a certificate for it, valid for an hour.
 func KeyPair(t testing.TB) (*rsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -60,7 +60,7 @@ func KeyPair(t testing.TB) (*rsa.PrivateKey, *x509.Certificate) {
 	return key, certificate
 }
 
-// Learn has it know the service anew, by its metadata.
+// Learn replaces the metadata of the service.
 func (p *IdentityProvider) Learn(t testing.TB, metadata []byte) {
 	t.Helper()
 	p.service = saml.EntityDescriptor{}
@@ -69,7 +69,7 @@ func (p *IdentityProvider) Learn(t testing.TB, metadata []byte) {
 	}
 }
 
-// GetServiceProvider gives what is known of a service.
+// GetServiceProvider returns the metadata of a service.
 func (p *IdentityProvider) GetServiceProvider(_ *http.Request, name string) (*saml.EntityDescriptor, error) {
 	if name != p.service.EntityID {
 		return nil, os.ErrNotExist
@@ -77,13 +77,13 @@ func (p *IdentityProvider) GetServiceProvider(_ *http.Request, name string) (*sa
 	return &p.service, nil
 }
 
-// Signer is the certificate that verifies its messages, in base64.
+// Signer returns the certificate that verifies its messages, in base64.
 func (p *IdentityProvider) Signer() string {
 	return base64.StdEncoding.EncodeToString(p.Certificate.Raw)
 }
 
-// Answer gives the form that a browser posts which was sent to the provider, and whose person signs in there. change, where there is one,
-// changes what is asserted before it is signed.
+// Answer returns the form that the browser posts to the service after a sign-in. sent is the URL that the browser was redirected to. change
+// modifies the assertion before it is signed; it may be nil.
 func (p *IdentityProvider) Answer(t testing.TB, sent string, who saml.Session, change func(*saml.Assertion)) url.Values {
 	t.Helper()
 	if who.NameIDFormat == "" {
@@ -109,7 +109,7 @@ func (p *IdentityProvider) Answer(t testing.TB, sent string, who saml.Session, c
 	return url.Values{"SAMLResponse": {form.SAMLResponse}, "RelayState": {form.RelayState}}
 }
 
-// Edited gives such a form with its XML changed after it was signed.
+// Edited returns such a form with its XML changed after it was signed.
 func Edited(t testing.TB, form url.Values, edit func(string) string) url.Values {
 	t.Helper()
 	text, err := base64.StdEncoding.DecodeString(form.Get("SAMLResponse"))
@@ -123,7 +123,7 @@ func Edited(t testing.TB, form url.Values, edit func(string) string) url.Values 
 	return url.Values{"SAMLResponse": {base64.StdEncoding.EncodeToString([]byte(edited))}, "RelayState": form["RelayState"]}
 }
 
-// Asserted gives the assertion of a response, as it stands in its XML.
+// Asserted returns the assertion in the XML of a response.
 func Asserted(response string) string {
 	from, to := strings.Index(response, "<saml:Assertion"), strings.LastIndex(response, "</saml:Assertion>")
 	if from < 0 || to < 0 {
@@ -132,13 +132,13 @@ func Asserted(response string) string {
 	return response[from : to+len("</saml:Assertion>")]
 }
 
-// SignOut gives the form by which it says that somebody has signed out there; where signed is false it lacks its signature.
+// SignOut returns the form of a sign-out request for a user, signed or not.
 func (p *IdentityProvider) SignOut(t testing.TB, name string, signed bool) url.Values {
 	t.Helper()
 	return p.SignOutAt(t, name, signed, time.Now())
 }
 
-// SignOutAt is SignOut with a request that was issued at some time.
+// SignOutAt is SignOut with the given time of issue.
 func (p *IdentityProvider) SignOutAt(t testing.TB, name string, signed bool, at time.Time) url.Values {
 	t.Helper()
 	to := p.service.SPSSODescriptors[0].SingleLogoutServices[0].Location

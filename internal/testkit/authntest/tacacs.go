@@ -3,7 +3,7 @@ package authntest
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // CHAP is made of it (RFC 8907 section 5.4.2.3)
+	"crypto/md5" //nolint:gosec // CHAP requires it (RFC 8907 section 5.4.2.3)
 	"net"
 	"net/netip"
 	"testing"
@@ -13,14 +13,14 @@ import (
 
 // TACACS is a TACACS+ server with one user.
 type TACACS struct {
-	// Secret is the shared secret, Name and Password are the user's, Groups what an authorization answers.
+	// Secret is the shared secret. Name and Password are the user's. Groups are the arguments of the authorization reply.
 	Secret, Name, Password string
 	Groups                 []string
-	// Plain answers without the shared secret, as somebody on the way would.
+	// Plain makes the server reply without the shared secret, as an attacker on the network would.
 	Plain bool
 }
 
-// Start starts the server on loopback until the test ends, and gives where it listens.
+// Start starts the server on a loopback port until the test ends, and returns its address.
 func (s TACACS) Start(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -41,7 +41,7 @@ func (s TACACS) Start(t *testing.T) netip.AddrPort {
 	return l.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// Get gives the secret and the handler for a client, as tacquito.SecretProvider asks for them.
+// Get implements tacquito.SecretProvider: it returns the secret and the handler for a client.
 func (s TACACS) Get(context.Context, net.Addr) ([]byte, tacquito.Handler, error) {
 	return []byte(s.Secret), tacquito.HandlerFunc(s.handle), nil
 }
@@ -59,7 +59,7 @@ func (s TACACS) handle(response tacquito.Response, request tacquito.Request) {
 	case tacquito.Authenticate:
 		var start tacquito.AuthenStart
 		status := tacquito.AuthenStatusFail
-		if tacquito.Unmarshal(request.Body, &start) == nil && string(start.User) == s.Name && s.right(start) {
+		if tacquito.Unmarshal(request.Body, &start) == nil && string(start.User) == s.Name && s.hasPassword(start) {
 			status = tacquito.AuthenStatusPass
 		}
 		_, _ = response.Reply(tacquito.NewAuthenReply(tacquito.SetAuthenReplyStatus(status)))
@@ -74,20 +74,20 @@ func (s TACACS) handle(response tacquito.Response, request tacquito.Request) {
 	}
 }
 
-// right reports whether the password of a sign-in is the user's.
-func (s TACACS) right(start tacquito.AuthenStart) bool {
+// hasPassword reports whether the password of a sign-in is the user's.
+func (s TACACS) hasPassword(start tacquito.AuthenStart) bool {
 	data := []byte(start.Data)
 	switch {
 	case start.Type == tacquito.AuthenTypePAP:
 		return string(data) == s.Password
 	case start.Type == tacquito.AuthenTypeCHAP && len(data) == 33:
-		sum := md5.Sum(append(append([]byte{data[0]}, s.Password...), data[1:17]...)) //nolint:gosec // as CHAP has it
+		sum := md5.Sum(append(append([]byte{data[0]}, s.Password...), data[1:17]...)) //nolint:gosec // CHAP requires MD5
 		return bytes.Equal(sum[:], data[17:])
 	}
 	return false
 }
 
-// silent is a log that nothing is written to.
+// silent is a logger that discards everything.
 type silent struct{}
 
 func (silent) Infof(context.Context, string, ...any)                {}

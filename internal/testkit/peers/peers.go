@@ -1,4 +1,4 @@
-// Package peers finds other people's programs that tests compare with: name servers, signers, validators.
+// Package peers finds third-party programs that tests compare with: name servers, signers, validators.
 package peers
 
 import (
@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// packages are the Debian packages of programs; others have the name of their program.
+// packages are the Debian packages of programs whose package has a different name.
 var packages = map[string]string{"named": "bind9", "rndc": "bind9", "named-checkconf": "bind9-utils", "named-checkzone": "bind9-utils",
 	"named-compilezone": "bind9-utils", "dnssec-signzone": "bind9-utils", "dnssec-verify": "bind9-utils", "delv": "bind9-dnsutils",
 	"dig": "bind9-dnsutils"}
 
-// Program gives the path of a program. Where it is not on the machine the test is skipped and, with CI=true, fails: .ci/run installs it
-// first. With -short the test is skipped.
+// Program returns the path of a program. If it is not installed, the test is skipped, or fails with CI=true, because .ci/run installs it.
+// With -short the test is skipped.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	if testing.Short() {

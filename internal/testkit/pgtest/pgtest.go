@@ -1,7 +1,6 @@
 //go:build unix
 
-// Package pgtest starts throw-away PostgreSQL servers for tests and benchmarks, from the binaries on
-// the machine.
+// Package pgtest starts temporary PostgreSQL servers for tests and benchmarks, from the installed binaries.
 package pgtest
 
 import (
@@ -15,18 +14,18 @@ import (
 	"testing"
 )
 
-// one is the server that the tests of a process share. Nobody kills it, so it need not wait for a disk.
+// one is the server that the tests of a process share. It is never killed, so it does not have to sync to disk.
 var one struct {
 	once   sync.Once
 	server *Server
 	err    error
 	next   atomic.Int64
-	// copying guards filled: the databases that those of Filled are copies of, by key. A database is copied by one client at a time.
+	// copying guards filled: the template databases of Filled, by key. A template can be copied by only one client at a time.
 	copying sync.Mutex
 	filled  map[string]string
 }
 
-// Run runs a package's tests and stops the server, if they started one. TestMain calls it.
+// Run runs a package's tests and stops the server if they have started one. TestMain calls it.
 func Run(m *testing.M) int {
 	code := m.Run()
 	if one.server != nil {
@@ -35,8 +34,8 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// URL gives the URL of a fresh, empty database. With -short, and without a server's
-// binaries, the test is skipped; without them and with CI=true it fails.
+// URL returns the URL of a new, empty database. With -short, or if PostgreSQL is not installed, the test is skipped. With CI=true it fails
+// if PostgreSQL is not installed.
 func URL(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {
@@ -47,8 +46,8 @@ func URL(t testing.TB) string {
 	return create(t, "")
 }
 
-// Filled is URL for a copy of the database that fill filled when the key was asked for first in this process: a copy takes a tenth of the time
-// of the schema. fill must have closed its connections when it returns.
+// Filled returns the URL of a new database with the content that fill creates. fill runs once per key and process. Each database is a copy
+// of its result, which takes a tenth of the time for creating the schema. fill must close its connections.
 func Filled(t testing.TB, key string, fill func(url string) error) string {
 	t.Helper()
 	one.copying.Lock()
@@ -68,7 +67,7 @@ func Filled(t testing.TB, key string, fill func(url string) error) string {
 	return create(t, "TEMPLATE "+original)
 }
 
-// create makes a database of the shared server.
+// create creates a database on the shared server.
 func create(t testing.TB, with string) string {
 	t.Helper()
 	name := fmt.Sprintf("test%d", one.next.Add(1))
@@ -79,7 +78,7 @@ func create(t testing.TB, with string) string {
 	return url
 }
 
-// refuse skips or fails a test that has no server.
+// refuse skips or fails a test without a server.
 func refuse(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, ErrNone) && os.Getenv("CI") != "true" {
@@ -90,7 +89,7 @@ func refuse(t testing.TB, err error) {
 	}
 }
 
-// New starts a server for one test alone, which may kill it.
+// New starts a server for one test, which may kill it.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s, err := Start()

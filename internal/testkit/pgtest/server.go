@@ -21,25 +21,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Server is a PostgreSQL server of our own: its data and its socket in a temporary directory,
-// durability on.
+// Server is a temporary PostgreSQL server with its data and socket in a temporary directory. It commits durably.
 type Server struct {
 	dir  string
 	bin  string
 	as   *syscall.SysProcAttr
 	args []string
 	cmd  *exec.Cmd
-	// ended is closed when the server has ended; nil while it was never started.
+	// ended is closed when the server has ended; nil before the first start.
 	ended chan struct{}
 }
 
-// ErrNone is a machine without PostgreSQL.
+// ErrNone reports that PostgreSQL is not installed.
 var ErrNone = errors.New("there are no PostgreSQL server binaries on this machine (Debian: apt-get install postgresql)")
 
-// binaries finds the newest server on the machine.
+// binaries returns the directory of the newest PostgreSQL binaries.
 func binaries() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		path, err = filepath.EvalSymlinks(path) // its companions are where it really is
+		path, err = filepath.EvalSymlinks(path) // the other programs are in the same directory
 		return filepath.Dir(path), err
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -49,8 +48,8 @@ func binaries() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-// place makes a server's directory, and says as whom its programs run.
-func place() (*Server, error) {
+// newServer creates a server's directory and selects the user that its programs run as.
+func newServer() (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -62,7 +61,7 @@ func place() (*Server, error) {
 	if os.Geteuid() != 0 {
 		return s, nil
 	}
-	// initdb and postgres refuse root: there they run as the user that the package made.
+	// initdb and postgres refuse to run as root. They run as the user that the package has created.
 	u, err := user.Lookup("postgres")
 	if err != nil {
 		return nil, ErrNone
@@ -81,7 +80,7 @@ func place() (*Server, error) {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// tool runs one of PostgreSQL's programs to its end.
+// tool runs one of PostgreSQL's programs and waits for it.
 func (s *Server) tool(name string, args ...string) error {
 	c := exec.Command(filepath.Join(s.bin, name), args...)
 	c.SysProcAttr, c.Dir = s.as, s.dir
@@ -91,9 +90,9 @@ func (s *Server) tool(name string, args ...string) error {
 	return nil
 }
 
-// Start makes a server and starts it, with these settings besides its own.
+// Start creates a server and starts it, with additional settings.
 func Start(settings ...string) (*Server, error) {
-	s, err := place()
+	s, err := newServer()
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +113,7 @@ func (s *Server) set(settings []string) {
 	}
 }
 
-// URL gives the URL of a database of the server, and of others with the same data behind it: who
-// connects comes to the one that takes changes.
+// URL returns the URL of a database of the server and of others with the same data. Clients connect to the one that accepts writes.
 func (s *Server) URL(database string, others ...*Server) string {
 	hosts := []string{s.dir}
 	for _, o := range others {
@@ -128,12 +126,12 @@ func (s *Server) URL(database string, others ...*Server) string {
 	return "postgres:///" + database + "?" + query.Encode()
 }
 
-// Create makes a database and gives its URL. It is empty, but for what the options of CREATE DATABASE say.
+// Create creates a database and returns its URL. It is empty unless the options of CREATE DATABASE fill it.
 func (s *Server) Create(ctx context.Context, name string, options ...string) (string, error) {
 	return s.URL(name), s.Do(ctx, "CREATE DATABASE "+name+" "+strings.Join(options, " "))
 }
 
-// Do runs statements in the server's own database.
+// Do runs statements in the database postgres.
 func (s *Server) Do(ctx context.Context, statements ...string) error {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
@@ -148,10 +146,10 @@ func (s *Server) Do(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// Standby makes a standby of the server and starts it. From then on the server answers a commit when
-// the standby has it on disk, too.
+// Standby creates a standby of the server and starts it. From then on, the server waits with each commit until the standby has written it
+// to disk.
 func (s *Server) Standby(ctx context.Context) (*Server, error) {
-	second, err := place()
+	second, err := newServer()
 	if err != nil {
 		return nil, err
 	}
@@ -170,12 +168,12 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	return second, nil
 }
 
-// Promote makes a standby a server that takes changes. The one before must be dead by then.
+// Promote makes a standby accept writes. The previous primary must be dead.
 func (s *Server) Promote() error {
 	return s.tool("pg_ctl", "-D", s.data(), "promote", "-w", "-t", "30")
 }
 
-// Revive starts the server on what is on disk and waits until it answers.
+// Revive starts the server with its existing data and waits until it answers.
 func (s *Server) Revive() error {
 	deadline := time.Now().Add(60 * time.Second)
 	for {
@@ -191,8 +189,8 @@ func (s *Server) Revive() error {
 				return fmt.Errorf("postgres does not answer: %w", err)
 			}
 			select {
-			case <-s.ended: // what was killed had not quite gone
-			case <-time.After(20 * time.Millisecond): // between two looks
+			case <-s.ended: // the killed server had not ended completely
+			case <-time.After(20 * time.Millisecond): // the polling interval
 				continue
 			}
 			break
@@ -208,7 +206,7 @@ func (s *Server) run() error {
 		return err
 	}
 	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_ = cmd.Wait() // how it ended is said by who ends it
+		_ = cmd.Wait() // the process that ends the server reports the result
 		close(ended)
 	}(s.cmd, s.ended)
 	return nil
@@ -216,8 +214,8 @@ func (s *Server) run() error {
 
 // Kill kills the server, as a crash would.
 func (s *Server) Kill() error {
-	// The postmaster is held, so that it does not start its children again.
-	_ = s.cmd.Process.Signal(syscall.SIGSTOP) // it may have ended already, which Kill says
+	// Stop the postmaster first, so that it does not restart its children.
+	_ = s.cmd.Process.Signal(syscall.SIGSTOP) // if it has already ended, Kill returns the error
 	for _, pid := range children(s.cmd.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be ending by itself
 	}
@@ -226,7 +224,7 @@ func (s *Server) Kill() error {
 	return err
 }
 
-// Spoil overwrites the first page of a table, as a bad disk would. The server must be dead, and path be what pg_relation_filepath gave.
+// Spoil overwrites the first page of a table, as a bad disk would. The server must be dead. path is the result of pg_relation_filepath.
 func (s *Server) Spoil(path string) error {
 	f, err := os.OpenFile(filepath.Join(s.data(), path), os.O_WRONLY, 0)
 	if err != nil {
@@ -239,10 +237,10 @@ func (s *Server) Spoil(path string) error {
 	return f.Close()
 }
 
-// Pause holds the server with all of its processes: connections stay open, and nothing is answered. Resume lets them go on.
+// Pause stops all processes of the server: connections stay open, but are not answered until Resume.
 func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(what syscall.Signal) error {
@@ -253,7 +251,7 @@ func (s *Server) signal(what syscall.Signal) error {
 	return err
 }
 
-// children are the processes that a process has started; none where there is no /proc.
+// children returns the child processes of a process; none if there is no /proc.
 func children(parent int) (pids []int) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -264,7 +262,7 @@ func children(parent int) (pids []int) {
 		if err != nil { // it has ended
 			continue
 		}
-		// pid (name) state ppid: the name may hold anything.
+		// The format is "pid (name) state ppid"; the name may contain any characters.
 		_, rest, _ := strings.Cut(string(text), ") ")
 		var state string
 		var above int

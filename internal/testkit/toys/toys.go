@@ -1,4 +1,4 @@
-// Package toys declares toy types, for the tests of the engine: shelves with books, and what is done with them.
+// Package toys declares example types for the tests of the engine: shelves and books, and actions on them.
 package toys
 
 import (
@@ -10,7 +10,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Two toy types, and one that says what was done.
+// Two example types, and types for the actions on them.
 type (
 	shelf struct {
 		schema.Head `unique:"all"`
@@ -20,7 +20,7 @@ type (
 		schema.Head `unique:"siblings"`
 		Sequel      schema.Ref `api:"sequel" ref:"book" back:"prequels"`
 	}
-	// notice is a kind of books that nobody makes by a request.
+	// notice is a kind of book that requests cannot create.
 	notice struct {
 		schema.Head `parents:"shelves" post:"no"`
 	}
@@ -37,7 +37,7 @@ type (
 	}
 )
 
-// toys are facts of toy types.
+// toys are the published facts about the example types.
 type toys struct {
 	subs    map[string][]published.Sub
 	methods map[string]string
@@ -54,7 +54,7 @@ func (f toys) Methods(parts []string) []string {
 	return strings.Fields(f.methods[strings.Join(parts, "/")])
 }
 
-// Registry declares the toys.
+// Registry declares the example types.
 func Registry() *resource.Registry {
 	loaned := []string{"book", "notice"}
 	r := &resource.Registry{Facts: toys{
@@ -75,7 +75,7 @@ func Registry() *resource.Registry {
 	r.Collection(resource.Collection{Name: "shelves", Parents: []string{""}}, &shelf{})
 	r.Collection(resource.Collection{Name: "lendings"}, &lending{})
 	r.Collection(resource.Collection{Name: "labels", Parents: []string{"labels"}}, &label{})
-	r.Collection(resource.Collection{Name: "books"}, &notice{}) // as another room would, before or after
+	r.Collection(resource.Collection{Name: "books"}, &notice{}) // as another package would, before or after
 	r.Collection(resource.Collection{Name: "books", Parents: []string{"shelves"}, Local: true}, &book{})
 	r.Collection(resource.Collection{Name: "loans", Parents: []string{"shelves"}}, &loan{})
 	r.Collection(resource.Collection{Name: "copies", Parents: []string{"shelves"}}, &duplicate{})
@@ -85,10 +85,10 @@ func Registry() *resource.Registry {
 	return r
 }
 
-// label can be on anything.
+// label can be attached to all resources.
 type label struct{ schema.Head }
 
-// DeclareBookAgain declares a type that is declared already.
+// DeclareBookAgain declares a type that is already declared.
 func DeclareBookAgain(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "books"}, &book{})
 }

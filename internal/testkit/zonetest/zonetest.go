@@ -1,4 +1,4 @@
-// Package zonetest has zone files for tests: fixed ones, generated ones, and what BIND reads in them.
+// Package zonetest provides fixed and generated zone files for tests that compare with BIND.
 package zonetest
 
 import (
@@ -9,10 +9,10 @@ import (
 // Include is the file hosts.inc that some of the files include.
 const Include = "www A 192.0.2.80\n$TTL 77\n A 192.0.2.81\n$ORIGIN deep\nx TXT deep\n"
 
-// Head begins a zone file that lines may follow.
+// Head is the start of a zone file; records can be appended.
 const Head = "$TTL 60\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.53\n"
 
-// Files are zone files with everything that zone files may hold.
+// Files are zone files that together use all features of the format.
 var Files = []string{
 	"$TTL 1D\n@ SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.53\n$GENERATE 1-2 host-$ A 192.0.2.$\nplain A 192.0.2.9\n",
 	"@ 60 SOA ns1 hostmaster 1 3600 600 86400 60\n@ NS ns1\nns1 A 192.0.2.53\n 300 AAAA ::1\nx TXT a\n",
@@ -40,7 +40,7 @@ var Files = []string{
 	"$TTL 60\n@\tIN\tSOA\tns1 hostmaster 1 3600 600 86400 60\n\tIN\tNS\tns1\n\nns1\t\tA 192.0.2.53\n   ; only a comment\n\t\n \t ; another\nIN A 192.0.2.7\n",
 }
 
-// Lines are records of types that few zones have, each to be read as BIND reads it, or refused where BIND refuses it.
+// Lines are records of rare types. Each must be read as BIND reads it, or rejected if BIND rejects it.
 var Lines = []string{
 	`svcb SVCB 1 . key1="\002h2"`,
 	`svcb SVCB 1 . key1="\002h2\003foo" key3="\0005" key5="abc"`,
@@ -178,7 +178,7 @@ var Lines = []string{
 	"atma2 ATMA 4700058000",
 }
 
-// Random writes a zone file in all the ways in which people write them.
+// Random returns a random zone file that uses the different notations of the format.
 func Random(random *rand.Rand) string {
 	pick := func(all ...string) string { return all[random.IntN(len(all))] }
 	var b strings.Builder

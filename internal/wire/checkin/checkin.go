@@ -1,5 +1,5 @@
-// Package checkin is what a manager and a service point say to each other: the shared types and
-// nothing more. Both sides import it; it imports neither.
+// Package checkin defines the messages between managers and service points. It contains only the shared types. Both sides import it; it
+// imports neither.
 package checkin
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Paths of the check-in door.
+// Paths of the check-in listener.
 const (
 	EnrolPath   = "/enrol/v1"
 	CheckInPath = "/checkin/v1"
@@ -20,28 +20,28 @@ const (
 	HealthPath  = "/healthz"
 )
 
-// ServerName is the name every manager's check-in certificate carries. Service points trust the
-// manager's own authority for this one name, whatever address they reach the manager at.
+// ServerName is the name in the check-in certificate of every manager. Service points trust the manager's own authority for this one name,
+// whatever address they connect to.
 const ServerName = "manager.portolan.internal"
 
-// Interval is how often a service point reports when nothing changed; a check-in is held open for
-// as long. A service point that was silent for MissedIntervals of them is NOT_CONNECTED.
+// Interval is the time between two reports if nothing has changed. The manager holds a check-in open for the same time. After
+// MissedIntervals without a report the service point is NOT_CONNECTED.
 const (
 	Interval        = 30 * time.Second
 	MissedIntervals = 3
 )
 
-// NodeRemoved is the code of the refusal of a node that was taken away from its service point: it is to run nothing any more.
+// NodeRemoved is the error code for a node that was removed from its service point. The node must stop all applications.
 const NodeRemoved = "NodeRemoved"
 
-// ServicePointDeleted is the code of the refusal of a service point that was deleted: it is to run nothing any more. One that a manager
-// does not know goes on, as the manager may have lost it.
+// ServicePointDeleted is the error code for a deleted service point. It must stop all applications. A service point that the manager does
+// not know continues, because the manager may have lost its data.
 const ServicePointDeleted = "ServicePointDeleted"
 
-// OtherMachine is the code of the refusal of a machine that has a copy of the state directory of another one: it is to run nothing.
+// OtherMachine is the error code for a machine with a copy of another machine's state directory. It must not run applications.
 const OtherMachine = "OtherMachineAnswers"
 
-// CertificateExpired is the code of the refusal of a check-in whose certificate has expired: it can be renewed.
+// CertificateExpired is the error code for a check-in with an expired certificate. The certificate can be renewed.
 const CertificateExpired = "CertificateExpired"
 
 // Variants of a service point.
@@ -50,87 +50,88 @@ const (
 	V4    = "v4"
 )
 
-// EnrolRequest asks for a certificate with a registration key.
+// EnrolRequest requests a certificate with a registration key.
 type EnrolRequest struct {
 	RegistrationKey string `json:"registrationKey"`
-	// Request is the certificate request in PEM, signed by the service point's new key.
+	// Request is the certificate request in PEM, signed with the service point's new key.
 	Request string `json:"request"`
 	Variant string `json:"variant"`
 	Version string `json:"version"`
 }
 
-// EnrolAnswer is the service point's identity.
+// EnrolAnswer is the identity of the service point.
 type EnrolAnswer struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Node is which of its nodes this machine is, from 1 on; 0 stands for 1.
+	// Node is the number of this machine among the nodes of the service point, from 1; 0 means 1.
 	Node int64 `json:"node,omitempty"`
 	// Certificate and Authority are in PEM.
 	Certificate string `json:"certificate"`
 	Authority   string `json:"authority"`
 }
 
-// RenewRequest asks for a new certificate with the one at hand.
+// RenewRequest requests a new certificate with the current one.
 type RenewRequest struct {
 	Request string `json:"request"`
 }
 
-// RenewAnswer is the new certificate, in PEM.
+// RenewAnswer contains the new certificate, in PEM.
 type RenewAnswer struct {
 	Certificate string `json:"certificate"`
 }
 
 // Request is a check-in.
 type Request struct {
-	// Report is what the service point says of itself; nil when the manager has its latest.
+	// Report is the service point's report; nil if the manager has the latest.
 	Report *Report `json:"report,omitempty"`
-	// Sequence numbers the reports of a service point: one that comes late, behind a later one, is left. 0 where they have no numbers.
+	// Sequence numbers the reports of a service point. The manager ignores a report that arrives after a later one. 0 if reports are not
+	// numbered.
 	Sequence int64 `json:"sequence,omitempty"`
-	// Digest names the latest report, in up to 128 bytes, whether it comes with this request or not: a manager that has another one
-	// asks for it.
+	// Digest identifies the latest report, in up to 128 bytes, also if the request does not contain the report. A manager with another
+	// digest asks for the report.
 	Digest string `json:"digest,omitempty"`
-	// Desired is the generation of the desired state that the service point has on its disk.
+	// Desired is the generation of the desired state that the service point has stored.
 	Desired int64 `json:"desired"`
-	// Process is the process that asks; nil where it does not say.
+	// Process is the process that sends the request; nil if unknown.
 	Process *Process `json:"process,omitempty"`
-	// Leaving says that the service point ends: it is not missed for three intervals.
+	// Leaving announces that the service point shuts down: it is NOT_CONNECTED at once, not after MissedIntervals.
 	Leaving bool `json:"leaving,omitempty"`
-	// WaitSeconds is how long the manager may hold the request when there is nothing new.
+	// WaitSeconds is the time that the manager may hold the request open if there is nothing new.
 	WaitSeconds int `json:"waitSeconds"`
 }
 
-// Process is a process of an agent. Two that answer in turn are two machines.
+// Process is a process of an agent. If two processes with the same identity check in alternately, they run on two machines.
 type Process struct {
-	// ID is a random text of up to 64 bytes; Before is that of the process that last had an answer with the same state directory.
+	// ID is a random text of up to 64 bytes. Before is the ID of the process that last received an answer with the same state directory.
 	ID     string `json:"id"`
 	Before string `json:"before,omitempty"`
-	// Address is where its machine can be found.
+	// Address is an address of its machine.
 	Address string `json:"address,omitempty"`
 }
 
-// Desired is what a service point is to run. Whatever is changed in it gives it a higher generation.
+// Desired is the desired state of a service point. Each change increases the generation.
 type Desired struct {
 	Generation   int64                `json:"generation"`
 	Applications []DesiredApplication `json:"applications"`
-	// Update is the release of Portolan that it is to run; nil where it may run what it runs.
+	// Update is the release of Portolan to install; nil if the service point keeps its release.
 	Update *Update `json:"update,omitempty"`
-	// Anycast is how it tells routers of anycast addresses; nil where it does not.
+	// Anycast is the announcement of anycast addresses to routers; nil if there is none.
 	Anycast *AnycastService `json:"anycast,omitempty"`
-	// NTPServers are the servers that it asks for the time, to say how far its clock is off: names or addresses, with or without a port.
+	// NTPServers are the servers used to measure the clock offset: names or addresses, with or without a port.
 	NTPServers []string `json:"ntpServers,omitempty"`
 }
 
-// Update is a release of Portolan that a service point is to run.
+// Update is a release of Portolan that a service point must install.
 type Update struct {
 	Version string `json:"version"`
-	// Asked tells one order of a release from another: one that has failed is tried again where it is ordered anew.
+	// Asked identifies the order. A failed release is tried again if it is ordered again.
 	Asked int64 `json:"asked"`
 }
 
-// UpdateReport is how an update goes.
+// UpdateReport is the progress of an update.
 type UpdateReport struct {
 	Update
-	// Status is UpdateRunning or UpdateFailed, which has a Reason.
+	// Status is UpdateRunning or UpdateFailed. A failed update has a Reason.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -143,37 +144,36 @@ const (
 	UpdateFailed  = "UPDATE_FAILED"
 )
 
-// DesiredApplication is an application that a service point is to run.
+// DesiredApplication is an application that a service point must run.
 type DesiredApplication struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	// Configuration is a JSON object; what it may hold is the application's.
+	// Configuration is a JSON object. Its content depends on the application.
 	Configuration json.RawMessage `json:"configuration"`
-	// Title is what users call it; empty where they have not said.
+	// Title is the users' name for the application; empty if they have not set one.
 	Title string `json:"title,omitempty"`
-	// Anycast are addresses that are announced while the application is healthy.
+	// Anycast are the addresses that are announced while the application is healthy.
 	Anycast []string `json:"anycast,omitempty"`
-	// Limits are what it may take of its machine.
+	// Limits are the resource limits on the machine.
 	Limits Limits `json:"limits,omitzero"`
-	// Contented says that it serves content beyond its configuration, which is fetched from ContentPath. Of other applications than the
-	// first one that did, service points find out by themselves.
+	// Contented is true if the application serves content besides its configuration. The content is fetched from ContentPath. It is set
+	// only for the first such application; service points detect the others.
 	Contented bool `json:"contented,omitempty"`
 }
 
-// ContentRequest asks for the content of the application of a service point that has some. The answer is a stream
-// (portolan/internal/wire/zonedata) as soon as there is another content than From, or, after WaitSeconds, 204.
+// ContentRequest requests the content of an application. The answer is a stream (portolan/internal/wire/zonedata) as soon as the revision
+// differs from From, or 204 after WaitSeconds.
 type ContentRequest struct {
-	// From is the revision that is served; empty asks for all of it.
+	// From is the revision that is currently served; empty requests the complete content.
 	From string `json:"from"`
-	// WaitSeconds is how long the manager may hold the request when there is nothing new.
+	// WaitSeconds is the time that the manager may hold the request open if there is nothing new.
 	WaitSeconds int `json:"waitSeconds"`
-	// Application is the id of the application that it is for: each of a service point waits for itself. It may be empty.
+	// Application is the id of the application. Each application of a service point has its own requests. It may be empty.
 	Application string `json:"application,omitempty"`
 }
 
-// UpdateRequest brings a message that changes a zone (RFC 2136), as the application of a service point took it from a client, whom it has
-// let in.
+// UpdateRequest forwards a dynamic update of a zone (RFC 2136) that an application has received from a client and has authorized.
 type UpdateRequest struct {
 	View    int64  `json:"view"`
 	Zone    string `json:"zone"`
@@ -182,28 +182,28 @@ type UpdateRequest struct {
 	Message []byte `json:"message"`
 }
 
-// UpdateAnswer says what came of it.
+// UpdateAnswer is the result of a dynamic update.
 type UpdateAnswer struct {
-	// Code is the one that the client is answered with; Changed says that there is another content.
+	// Code is the response code for the client. Changed is true if the content has changed.
 	Code    int  `json:"code"`
 	Changed bool `json:"changed,omitempty"`
 }
 
-// Limits are what an application may take of its machine; 0 means DefaultMemoryMiB, and all processors.
+// Limits are the resource limits of an application. 0 means DefaultMemoryMiB, and all processors.
 type Limits struct {
 	MemoryMiB int `json:"memoryMiB,omitempty"`
-	// CPUPercent is of one processor: 250 are two and a half.
+	// CPUPercent is relative to one processor: 250 are two and a half.
 	CPUPercent int `json:"cpuPercent,omitempty"`
 }
 
-// DefaultMemoryMiB is how much memory an application may take where nothing is said.
+// DefaultMemoryMiB is the default memory limit of an application.
 const DefaultMemoryMiB = 512
 
-// BGP is the protocol of an AnycastService that there is (RFC 4271).
+// BGP is the only supported protocol of an AnycastService (RFC 4271).
 const BGP = "BGP"
 
-// AnycastService is how a service point tells routers which anycast addresses it has. Its fields are those of the published anycast service
-// (reference/families.md), as far as they act.
+// AnycastService configures how a service point announces anycast addresses to routers. Its fields are those of the published anycast
+// service (reference/families.md) that have an effect.
 type AnycastService struct {
 	// Protocol is BGP.
 	Protocol               string `json:"protocol"`
@@ -216,21 +216,22 @@ type AnycastService struct {
 	Neighbors         []BGPNeighbor `json:"neighbors"`
 }
 
-// BGPNeighbor is a router that is told.
+// BGPNeighbor is a router that receives the announcements.
 type BGPNeighbor struct {
 	Address                string `json:"address"`
 	AutonomousSystemNumber uint32 `json:"autonomousSystemNumber"`
-	// Port is where it listens; 0 means 179.
+	// Port is the TCP port of the router; 0 means 179.
 	Port int `json:"port,omitempty"`
-	// AuthenticationPassword is for TCP MD5 (RFC 2385). It goes to the service point and is not shown; nil means the one from before.
+	// AuthenticationPassword is the password for TCP MD5 (RFC 2385). It is sent to the service point and is not shown. Nil keeps the
+	// previous password.
 	AuthenticationPassword *string `json:"authenticationPassword,omitempty"`
-	// AuthenticationPasswordIsSet shows in its place.
+	// AuthenticationPasswordIsSet is shown instead of the password.
 	AuthenticationPasswordIsSet bool `json:"authenticationPasswordIsSet,omitempty"`
-	// HopLimit is how many routers away it may be, 1 to 255; 0 means 1.
+	// HopLimit is the maximum distance in hops, 1 to 255; 0 means 1.
 	HopLimit int `json:"hopLimit,omitempty"`
 }
 
-// Password is its password; empty where it has none.
+// Password returns the password; empty if there is none.
 func (n BGPNeighbor) Password() string {
 	if n.AuthenticationPassword == nil {
 		return ""
@@ -241,7 +242,7 @@ func (n BGPNeighbor) Password() string {
 // Equal reports whether two settings are the same.
 func (a AnycastService) Equal(b AnycastService) bool { return reflect.DeepEqual(a, b) }
 
-// Application is an application as the service point that runs it sees it.
+// Application is the state of an application, as the service point reports it.
 type Application struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -250,14 +251,14 @@ type Application struct {
 	Status string `json:"status"`
 	// ErrorConditions are sentences.
 	ErrorConditions []string `json:"errorConditions"`
-	// Content names what it serves beyond its configuration; empty where it serves nothing. Contented says that it serves such.
+	// Content is the revision of the content that it serves; empty if it serves none. Contented is true if the application serves content.
 	Content   string `json:"content,omitempty"`
 	Contented bool   `json:"contented,omitempty"`
-	// Engine is what answers in its place, such as BIND; empty where it does so itself.
+	// Engine is the server that answers for the application, such as BIND; empty if the application answers itself.
 	Engine string `json:"engine,omitempty"`
 }
 
-// Stages of what was asked of an application (spec.md 2.3, updateStatus), as far as a service point sees them.
+// Stages of an order for an application (spec.md 2.3, updateStatus) that a service point reports.
 const (
 	ApplicationUpdating = "UPDATE_IN_PROGRESS"
 	DeleteRunning       = "DELETE_IN_PROGRESS"
@@ -272,90 +273,91 @@ const (
 	Deleted      = "DELETED"
 )
 
-// Answer is what comes back.
+// Answer is the answer to a check-in.
 type Answer struct {
 	// Desired is the generation of the desired state.
 	Desired int64 `json:"desired"`
-	// State is that desired state, where the service point has said that it has another one.
+	// State is the desired state, if the service point has another generation.
 	State *Desired `json:"state,omitempty"`
-	// SendReport asks for the report: the manager has none, or another one.
+	// SendReport requests the report: the manager has none, or another one.
 	SendReport bool `json:"sendReport,omitempty"`
-	// Sequence is that of the report that the manager has: a later one needs a higher one.
+	// Sequence is the number of the report that the manager has. A later report needs a higher number.
 	Sequence int64 `json:"sequence,omitempty"`
-	// Renew asks the service point to renew its certificate, whatever its own clock says.
+	// Renew requests the renewal of the certificate, whatever the service point's clock says.
 	Renew bool `json:"renew,omitempty"`
-	// SpreadMillis is within how long the service points of a manager should come back when they all lost it.
+	// SpreadMillis is the period for spreading the reconnections of a manager's service points after all have lost it.
 	SpreadMillis int64 `json:"spreadMillis,omitempty"`
-	// Logs are the ends of logs that somebody waits for; each is sent to LogPath.
+	// Logs are requests for the ends of logs. Each is sent to LogPath.
 	Logs []WantedLog `json:"logs,omitempty"`
-	// IntervalSeconds is how often to report.
+	// IntervalSeconds is the interval between reports.
 	IntervalSeconds int `json:"intervalSeconds"`
-	// TimeMillis is the manager's time, in Unix milliseconds: a release is good at that time, whatever the service point's clock says.
+	// TimeMillis is the manager's time, in Unix milliseconds. Releases are verified at this time, whatever the service point's clock says.
 	TimeMillis int64 `json:"timeMillis,omitempty"`
 }
 
-// WantedLog asks for the end of an application's log.
+// WantedLog requests the end of an application's log.
 type WantedLog struct {
 	ID string `json:"id"`
-	// Application is the application's id.
+	// Application is the id of the application.
 	Application string `json:"application"`
-	// Bytes is how many of the last bytes are wanted, at most MostLog.
+	// Bytes is the requested number of bytes from the end, at most MostLog.
 	Bytes int `json:"bytes"`
 }
 
-// MostLog is how many bytes of a log are sent at most.
+// MostLog is the maximum number of bytes of a log that are sent.
 const MostLog = 128 << 10
 
-// LogRequest brings the end of a log that was asked for.
+// LogRequest sends the end of a log that was requested.
 type LogRequest struct {
 	ID string `json:"id"`
-	// Text is the end, which begins with a whole line; Problem, where it is not empty, says why there is none.
+	// Text is the end of the log, starting with a complete line. If Problem is not empty, it is the reason for the missing text.
 	Text    []byte `json:"text"`
 	Problem string `json:"problem,omitempty"`
 }
 
-// LogAnswer takes it.
+// LogAnswer is the empty answer to a LogRequest.
 type LogAnswer struct{}
 
-// Report is what a service point says of itself.
+// Report is the state that a service point reports.
 type Report struct {
 	Version         string   `json:"version"`
 	Variant         string   `json:"variant"`
 	ErrorConditions []string `json:"errorConditions"`
 	Nodes           []Node   `json:"nodes"`
-	// HTTPProxySettings is nil where no proxy is set.
+	// HTTPProxySettings is nil if no proxy is set.
 	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
-	// Applied is the generation of the desired state that was put in force, Applications what runs.
+	// Applied is the generation of the desired state that was applied. Applications are the running applications.
 	Applied      int64         `json:"applied,omitempty"`
 	Applications []Application `json:"applications,omitempty"`
-	// Platform is what its programs are built for, such as linux/amd64, BaseVersion the version that was installed on the machine.
+	// Platform is the platform of its programs, such as linux/amd64. BaseVersion is the version that was installed on the machine.
 	Platform    string `json:"platform,omitempty"`
 	BaseVersion string `json:"baseVersion,omitempty"`
-	// Update is how an update goes; nil where none is under way and none has failed that is still asked for.
+	// Update is the progress of an update; nil if none is running, and no ordered update has failed.
 	Update *UpdateReport `json:"update,omitempty"`
-	// Machine is what the service point knows of the machine that it runs on.
+	// Machine describes the machine of the service point.
 	Machine *Machine `json:"machine,omitempty"`
 }
 
-// Machine is a machine. Its figures are of the last minutes, and rough, so that they do not change with each look.
+// Machine describes a machine. Its figures cover the last minutes and are rounded, so that they do not change in each report.
 type Machine struct {
-	// OriginalVersion is the version that enrolled, Platform who makes the machine, such as vmware.
+	// OriginalVersion is the version that enrolled. Platform is the manufacturer of the machine, such as vmware.
 	OriginalVersion string    `json:"originalVersion"`
 	Platform        string    `json:"platform"`
 	NTPStatus       NTPStatus `json:"ntpStatus"`
 	Resources       Resources `json:"resources"`
 }
 
-// NTPStatus says whether the clock is synchronised, and the stratum of the server that was asked; it is empty where none was, or none has
-// answered.
+// NTPStatus reports whether the clock is synchronized, and the stratum of the NTP server. Stratum is empty if no server was asked or none
+// has answered.
 type NTPStatus struct {
 	Stratum      string `json:"stratum"`
 	Synchronized bool   `json:"synchronized"`
-	// OffsetMillis is by how much the server's clock is ahead of the machine's, in milliseconds, to 50 (ours); it is left out where it is 0.
+	// OffsetMillis is the time that the server's clock is ahead of the machine's, in milliseconds, rounded to 50. It is left out if it is
+	// 0. Portolan extension.
 	OffsetMillis int64 `json:"offsetMillis,omitempty"`
 }
 
-// Resources are what a machine has (reference/fleet.md).
+// Resources are the resources of a machine (reference/fleet.md).
 type Resources struct {
 	CPU struct {
 		Cores        int `json:"cores"`
@@ -373,7 +375,7 @@ type Resources struct {
 	} `json:"disk"`
 }
 
-// ProxySettings is an HTTP proxy (reference/fleet.md); its password stays where it is used.
+// ProxySettings is an HTTP proxy (reference/fleet.md). Its password is not reported.
 type ProxySettings struct {
 	Host   string `json:"host"`
 	Port   string `json:"port"`
@@ -391,14 +393,13 @@ type Node struct {
 	IPv6CIDRAddress    string        `json:"ipv6CIDRAddress"`
 	IPv6GatewayAddress string        `json:"ipv6GatewayAddress"`
 	Addresses          []NodeAddress `json:"addresses"`
-	// DNSServers show in a single service point alone, not in the list of them (reference/fleet.md).
+	// DNSServers are shown for a single service point, not in lists (reference/fleet.md).
 	DNSServers []string `json:"dnsServers,omitempty"`
-	// DiagnosticsURL is where the node shows its diagnostics (ours); empty where it does not.
+	// DiagnosticsURL is the URL of the node's diagnostics; empty if it does not show them. Portolan extension.
 	DiagnosticsURL string `json:"diagnosticsUrl,omitempty"`
 }
 
-// NodeAddress is an address of a node (spec.md 2.2). IsUseByAppID and IsUp are there for ANYCAST
-// and only then.
+// NodeAddress is an address of a node (spec.md 2.2). IsUseByAppID and IsUp are set only for the type ANYCAST.
 type NodeAddress struct {
 	Type         string  `json:"type"`
 	IPAddress    string  `json:"ipAddress"`
@@ -413,32 +414,32 @@ const (
 	Alias   = "ALIAS"
 )
 
-// ServiceInstance is an application as a Service Point v4 shows it (spec.md 2.7).
+// ServiceInstance is an application in the form of a Service Point v4 (spec.md 2.7).
 type ServiceInstance struct {
 	ID          string `json:"id"`
 	ServiceName string `json:"serviceName"`
-	// Name is what users call it, or else the name of the application.
+	// Name is the users' name for the application, otherwise the name of the application.
 	Name            string   `json:"name"`
 	Version         string   `json:"version"`
 	Status          string   `json:"status"`
 	ErrorConditions []string `json:"errorConditions"`
-	// TargetVersion and UpdateStatus are left out where nothing is under way.
+	// TargetVersion and UpdateStatus are left out if no update is running.
 	TargetVersion string `json:"targetVersion,omitempty"`
 	UpdateStatus  string `json:"updateStatus,omitempty"`
 }
 
-// V4Address is an address as a Service Point v4 shows it: an anycast address with its interface and, in the published spelling of that
-// kind, the application that uses it (spec.md 2.6).
+// V4Address is an address in the form of a Service Point v4. An anycast address has its interface and the application that uses it, in the
+// published spelling of that variant (spec.md 2.6).
 type V4Address struct {
 	NodeAddress
 	InterfaceName            string `json:"interfaceName,omitempty"`
 	InUseByServiceInstanceID string `json:"inUseByServiceInstanceId,omitempty"`
 }
 
-// AnycastInterface is the interface that anycast addresses are on.
+// AnycastInterface is the interface of anycast addresses.
 const AnycastInterface = "lo"
 
-// V4Addresses are the addresses of a node as a Service Point v4 shows them.
+// V4Addresses returns the addresses of a node in the form of a Service Point v4.
 func V4Addresses(all []NodeAddress) []V4Address {
 	v4 := make([]V4Address, len(all))
 	for i, a := range all {
@@ -452,21 +453,21 @@ func V4Addresses(all []NodeAddress) []V4Address {
 	return v4
 }
 
-// AnycastStatus says whether the anycast service is enabled, and by which protocol. OSPF says why that one is not.
+// AnycastStatus reports whether the anycast service is enabled, and its protocol. OSPF contains the reason why OSPF is not available.
 type AnycastStatus struct {
-	// Status is enabled or disabled, Protocol bgp, or empty where it is disabled.
+	// Status is enabled or disabled. Protocol is bgp, or empty if disabled.
 	Status   string         `json:"status"`
 	Protocol string         `json:"protocol"`
 	OSPF     ProtocolStatus `json:"ospf"`
 }
 
-// ProtocolStatus is how it stands with a routing protocol, and why.
+// ProtocolStatus is the status of a routing protocol with its reason.
 type ProtocolStatus struct {
 	Status string `json:"status"`
 	Reason string `json:"reason"`
 }
 
-// Status is what is shown of the settings; a may be nil.
+// Status returns the status of the settings; a may be nil.
 func (a *AnycastService) Status() AnycastStatus {
 	s := AnycastStatus{Status: "disabled", OSPF: ProtocolStatus{"NOT_CONFIGURED", NoOSPF}}
 	if a != nil {
@@ -475,5 +476,5 @@ func (a *AnycastService) Status() AnycastStatus {
 	return s
 }
 
-// NoOSPF is why OSPF is not there.
+// NoOSPF is the reason why OSPF is not available.
 const NoOSPF = "a service point speaks BGP alone"

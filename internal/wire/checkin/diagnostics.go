@@ -8,14 +8,14 @@ const (
 	StatusPath      = "/api/v1/status"
 )
 
-// Diagnostics is what a fleet service point shows of itself (spec.md 2.5).
+// Diagnostics are the diagnostics of a service point of the fleet variant (spec.md 2.5).
 type Diagnostics struct {
 	CorporateHTTPProxy  Proxy        `json:"corporateHttpProxy"`
 	NetworkConnectivity Connectivity `json:"networkConnectivity"`
 	RegistrationStatus  Registration `json:"registrationStatus"`
 }
 
-// Proxy is the proxy as diagnostics show it: never its password.
+// Proxy is the proxy in diagnostics, without its password.
 type Proxy struct {
 	Host               string `json:"host"`
 	Port               string `json:"port"`
@@ -24,7 +24,7 @@ type Proxy struct {
 	User               string `json:"user"`
 }
 
-// V4Diagnostics is what a Service Point v4 shows of itself (spec.md 2.6).
+// V4Diagnostics are the diagnostics of a Service Point v4 (spec.md 2.6).
 type V4Diagnostics struct {
 	Diagnostics
 	ID               string        `json:"id"`
@@ -41,13 +41,13 @@ type V4Diagnostics struct {
 	Services         []Service     `json:"services"`
 }
 
-// Service is an application with its own diagnostics, which is what a Service Point v4 shows of it on itself.
+// Service is an application with its own diagnostics, in the diagnostics of a Service Point v4.
 type Service struct {
 	ServiceInstance
 	Diagnostics json.RawMessage `json:"diagnostics"`
 }
 
-// Status is the short form (reference/fleet.md).
+// Status is the short form of the diagnostics (reference/fleet.md).
 type Status struct {
 	NetworkConnectivity struct {
 		FleetMgmtEndpointErrorMessage string `json:"fleetMgmtEndpointErrorMessage"`
@@ -57,7 +57,7 @@ type Status struct {
 	RegistrationStatus Registration `json:"registrationStatus"`
 }
 
-// Connectivity is what the probes found last (spec.md 2.5, networkConnectivity).
+// Connectivity contains the latest results of the probes (spec.md 2.5, networkConnectivity).
 type Connectivity struct {
 	FleetMgmtEndpointErrorMessage string `json:"fleetMgmtEndpointErrorMessage"`
 	FleetMgmtEndpointStatus       int    `json:"fleetMgmtEndpointStatus"`
@@ -67,7 +67,7 @@ type Connectivity struct {
 	LocalNetworkStatus            string `json:"localNetworkStatus"`
 }
 
-// Registration is the registration state of the diagnostics.
+// Registration is the registration state in diagnostics.
 type Registration struct {
 	Details string `json:"details"`
 	State   string `json:"state"`

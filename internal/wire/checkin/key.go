@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// RegistrationKey is what a service point enrols with: a secret, and the fingerprint of the
-// authority of the manager that made it, so that the first connection cannot be intercepted.
+// RegistrationKey enrolls a service point. It contains a secret and the fingerprint of the authority of the manager that created it, so
+// that the first connection cannot be intercepted.
 type RegistrationKey struct {
 	Secret    [32]byte
 	Authority [32]byte // SHA-256 of the authority's certificate in DER
@@ -20,18 +20,18 @@ const (
 	keyChecksum = 4
 )
 
-// ErrKeyDamaged is a registration key that was not copied whole, or was changed.
+// ErrKeyDamaged reports a registration key that was truncated or changed.
 var ErrKeyDamaged = errors.New("the registration key is damaged: it was not copied whole, or was changed")
 
-// String gives the key as it is shown, once: base64url of the secret, the fingerprint and the first
-// bytes of their SHA-256.
+// String returns the key as it is shown, once: ptlk_ and base64url of the secret, the fingerprint and the first four bytes of their
+// SHA-256.
 func (k RegistrationKey) String() string {
 	payload := append(append([]byte{}, k.Secret[:]...), k.Authority[:]...)
 	sum := sha256.Sum256(payload)
 	return keyPrefix + base64.RawURLEncoding.EncodeToString(append(payload, sum[:keyChecksum]...))
 }
 
-// ParseKey reads a key; ErrKeyDamaged where a single bit of it is wrong.
+// ParseKey parses a key. It returns ErrKeyDamaged if a single bit is wrong.
 func ParseKey(text string) (k RegistrationKey, err error) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(text), keyPrefix)
 	if !ok {

@@ -2,50 +2,50 @@ package checkin
 
 import "encoding/json"
 
-// Names of applications that manager and service point treat specially.
+// Names of applications that managers and service points treat specially.
 const (
-	// Authority is the name of the application that answers for the zones that a server has roles for.
+	// Authority is the name of the application that serves the zones of a server's roles with authority.
 	Authority = "dns-authoritative-service"
-	// Resolver is the name of the application that answers DNS for clients. A service point shows more of it than of others.
+	// Resolver is the name of the application that resolves names for clients. A service point shows additional data for it.
 	Resolver = "dns-resolver-service"
 )
 
-// Program is an application that service points can run, as far as a manager checks what is deployed.
+// Program describes an application that service points can run, for the checks of a manager.
 type Program struct {
 	// Version is the version of the application in this binary.
 	Version string
-	// Check refuses a configuration that the application would not take: with a problem that names the field.
+	// Check validates a configuration. The returned problem names the field.
 	Check func(configuration json.RawMessage) error
-	// Claims, which may be nil, returns the addresses and ports of a configuration that no other application of a service point may have.
+	// Claims returns the addresses and ports of a configuration, which no other application of the service point may use. It may be nil.
 	Claims func(configuration json.RawMessage) []string
-	// Hide, which may be nil, removes secrets from a configuration that is shown. Fill, which is there with it, copies secrets from the
-	// configuration before into one that was given without.
+	// Hide removes the secrets from a configuration that is shown. Fill copies the secrets of the previous configuration into a new one
+	// without secrets. Both may be nil, but only together.
 	Hide func(configuration json.RawMessage) json.RawMessage
 	Fill func(configuration, before json.RawMessage) json.RawMessage
-	// Contented reports that the application serves content beyond its configuration, and did so in its first version: service points that
-	// do not report this themselves are told by their manager.
+	// Contented is true if the application has served content besides its configuration since its first version. The manager tells this to
+	// service points that do not detect it themselves.
 	Contented bool
-	// Provides, which may be nil, returns what the application can do for who publishes to it, where an engine answers in its place; empty
-	// where it answers itself.
+	// Provides returns the capabilities of the application with the given engine; an empty engine means that the application answers
+	// itself. It may be nil.
 	Provides func(engine string) []Capability
 }
 
-// Capability is something that an application can do, on which it depends what a manager publishes to it.
+// Capability is a capability of an application that determines the content a manager publishes to it.
 type Capability string
 
 // The capabilities of applications.
 const (
-	// AnswersZones answers for zones with authority.
+	// AnswersZones means that the application serves zones with authority.
 	AnswersZones Capability = "zones"
-	// TakesUpdates takes dynamic updates (RFC 2136) of the zones that it answers for.
+	// TakesUpdates means that the application accepts dynamic updates (RFC 2136) of the zones that it serves.
 	TakesUpdates Capability = "updates"
-	// ResolvesNames resolves names for clients, and acts on response policies and on the roles that ask other servers.
+	// ResolvesNames means that the application resolves names for clients, and applies response policies and forwarding roles.
 	ResolvesNames Capability = "recursion"
-	// ForwardsAlike asks the same servers for the clients of all views.
+	// ForwardsAlike means that the application forwards the queries of all views to the same servers.
 	ForwardsAlike Capability = "forwards alike"
 )
 
-// Capabilities are a set.
+// Capabilities is a set of capabilities.
 type Capabilities map[Capability]bool
 
 // Programs are applications by name.

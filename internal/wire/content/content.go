@@ -1,6 +1,6 @@
-// Package content is the envelope of what a service point is to serve beyond its configuration: zones, policies, and whatever else an
-// application takes as a stream. A manager puts it in front of each stream. The service point keeps and orders streams by it, and gives
-// them to the application, which alone reads what follows.
+// Package content defines the envelope of the content that a service point serves besides its configuration: zones, policies, and other
+// streams for applications. A manager puts it in front of each stream. The service point uses it to store and order the streams, and passes
+// them to the application, which alone reads the rest.
 package content
 
 import (
@@ -16,52 +16,53 @@ import (
 	"strings"
 )
 
-// Envelope begins a stream. On the wire it is the letter H, the length of the JSON as a varint, and the JSON.
+// Envelope is the start of a stream. On the wire it is the letter H, the length of the JSON as a varint, and the JSON.
 type Envelope struct {
-	// Kind says what follows, such as zonedata.Kind; managers of the release before leave it out.
+	// Kind is the kind of the content, such as zonedata.Kind. Managers of the previous release leave it out.
 	Kind string `json:"kind,omitempty"`
-	// From is the Revision that the stream begins at; empty is nothing. To is the one that it leads to.
+	// From is the Revision that the stream applies to; empty for complete content. To is the resulting Revision.
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
-	// Size is how many octets follow, and Hash their SHA-256 in hexadecimal digits; both are left out by managers of the release before.
+	// Size is the number of octets that follow, and Hash their SHA-256 in hexadecimal digits. Managers of the previous release leave both
+	// out.
 	Size int64  `json:"size,omitempty"`
 	Hash string `json:"hash,omitempty"`
 }
 
-// letter begins an envelope, and maxLength bounds its JSON, in octets.
+// envelopeLetter is the first octet of an envelope. maxEnvelope is the maximum size of its JSON, in octets.
 const (
-	letter    = 'H'
-	maxLength = 4 << 10
+	envelopeLetter = 'H'
+	maxEnvelope    = 4 << 10
 )
 
-// ErrCut is the error of a stream that ends too early.
+// ErrCut is the error for a truncated stream.
 var ErrCut = errors.New("the content ends too early")
 
-// Bytes returns the envelope as it is sent.
+// Bytes returns the envelope in wire form.
 func (e Envelope) Bytes() ([]byte, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	return append(binary.AppendUvarint([]byte{letter}, uint64(len(text))), text...), nil
+	return append(binary.AppendUvarint([]byte{envelopeLetter}, uint64(len(text))), text...), nil
 }
 
-// Read reads the envelope at the beginning of a stream; in is behind it then.
+// Read reads the envelope at the start of a stream. The rest of the stream stays unread.
 func Read(in *bufio.Reader) (e Envelope, err error) {
 	kind, err := in.ReadByte()
 	if err != nil {
-		return e, cut(err)
+		return e, truncated(err)
 	}
 	length, err := binary.ReadUvarint(in)
 	if err != nil {
-		return e, cut(err)
+		return e, truncated(err)
 	}
-	if kind != letter || length > maxLength {
+	if kind != envelopeLetter || length > maxEnvelope {
 		return e, fmt.Errorf("the content does not begin with an envelope, but with %q and a length of %d", kind, length)
 	}
 	text := make([]byte, length)
 	if _, err = io.ReadFull(in, text); err != nil {
-		return e, cut(err)
+		return e, truncated(err)
 	}
 	if err = json.Unmarshal(text, &e); err != nil {
 		return e, fmt.Errorf("the envelope of the content: %w", err)
@@ -69,15 +70,15 @@ func Read(in *bufio.Reader) (e Envelope, err error) {
 	return e, nil
 }
 
-func cut(err error) error {
+func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrCut
 	}
 	return err
 }
 
-// Verify reads a stream to its end and returns its envelope. It fails if what follows has another size or hash than the envelope says, or
-// if the envelope leads to no revision.
+// Verify reads a stream to its end and returns its envelope. It returns an error if the size or hash of the rest differs from the envelope,
+// or if To is not a valid revision.
 func Verify(in io.Reader) (Envelope, error) {
 	e, size, hash, err := measure(in)
 	if err != nil {
@@ -92,7 +93,7 @@ func Verify(in io.Reader) (Envelope, error) {
 	return e, nil
 }
 
-// Seal returns the envelope of a stream, with the size and the hash of what follows, and that without its envelope.
+// Seal returns the envelope of a stream, with the size and the hash of the rest, and a reader for the rest.
 func Seal(in io.ReadSeeker) (Envelope, io.Reader, error) {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return Envelope{}, nil, err
@@ -108,7 +109,7 @@ func Seal(in io.ReadSeeker) (Envelope, io.Reader, error) {
 	return e, io.LimitReader(in, size), nil
 }
 
-// measure reads a stream to its end: its envelope, and the size and hash of what follows.
+// measure reads a stream to its end. It returns the envelope, and the size and hash of the rest.
 func measure(in io.Reader) (e Envelope, size int64, hash string, err error) {
 	r := bufio.NewReaderSize(in, 64<<10)
 	if e, err = Read(r); err != nil {
@@ -121,20 +122,20 @@ func measure(in io.Reader) (e Envelope, size int64, hash string, err error) {
 	return e, size, hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Revision names what an application serves: Number tells an earlier one from a later one in one database, and Hash what it is, in 64
+// Revision identifies the content of an application. Number orders the revisions of one database. Hash identifies the content, in 64
 // hexadecimal digits.
 type Revision struct {
 	Number int64
 	Hash   string
 }
 
-// hashDigits is how many hexadecimal digits a hash has.
+// hashDigits is the number of hexadecimal digits of a hash.
 const hashDigits = 64
 
-// String returns the number and the hash, with a hyphen between them.
+// String returns the number and the hash, separated by a hyphen.
 func (r Revision) String() string { return fmt.Sprintf("%d-%s", r.Number, r.Hash) }
 
-// ParseRevision reads what String writes.
+// ParseRevision parses the output of String.
 func ParseRevision(text string) (r Revision, err error) {
 	number, hash, _ := strings.Cut(text, "-")
 	if r.Number, err = strconv.ParseInt(number, 10, 64); err != nil || r.Number < 0 {

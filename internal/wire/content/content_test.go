@@ -11,7 +11,7 @@ import (
 
 const someRevision = "7-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// stream returns an envelope and a body, as they are sent.
+// stream returns an envelope and a body in wire form.
 func stream(t *testing.T, e Envelope, body string) []byte {
 	t.Helper()
 	head, err := e.Bytes()
@@ -21,7 +21,7 @@ func stream(t *testing.T, e Envelope, body string) []byte {
 	return append(head, body...)
 }
 
-// A sealed stream is verified; a changed, cut or longer one is refused, and one without a hash is taken as it is.
+// A sealed stream is verified. A changed, truncated or longer one is rejected, and one without a hash is accepted.
 func TestSealedContent(t *testing.T) {
 	plain := stream(t, Envelope{Kind: "zones", From: "", To: someRevision}, "the body")
 	e, rest, err := Seal(bytes.NewReader(plain))
@@ -55,7 +55,7 @@ func TestSealedContent(t *testing.T) {
 	}
 }
 
-// Whatever comes is read without a panic, and an envelope that is read is the one that was written.
+// Arbitrary input does not panic, and a parsed envelope can be written and parsed again.
 func FuzzReadEnvelope(f *testing.F) {
 	head, err := Envelope{Kind: "zones", To: someRevision, Size: 3}.Bytes()
 	if err != nil {

@@ -19,20 +19,20 @@ import (
 	"github.com/theupdateframework/go-tuf/v2/metadata/updater"
 )
 
-// Source is a repository as a service point sees it: whatever comes from there is believed for its signatures alone.
+// Source is a repository as a service point reads it. Its content is trusted only if its signatures are valid.
 type Source struct {
-	// Base is the URL of the repository, without a slash at its end.
+	// Base is the URL of the repository, without a trailing slash.
 	Base string
-	// HTTP asks it.
+	// HTTP is the client for requests.
 	HTTP *http.Client
-	// Cache is a directory that keeps which documents were seen last: none that is older is taken again. root.json in it, put there before
-	// the first use, is the root that is trusted; where there is none, that of the first use is.
+	// Cache is a directory with the latest documents that were seen; older ones are rejected. If it contains root.json before the first
+	// use, that root is trusted. Otherwise the root of the first use is trusted.
 	Cache string
-	// Now is the time that documents must be good at.
+	// Now is the time for checking the expiry of documents.
 	Now time.Time
 }
 
-// Fetch verifies the repository and writes the program of a version for a platform, unpacked, to out.
+// Fetch verifies the repository and writes the program of a version for a platform, uncompressed, to out.
 func (s Source) Fetch(ctx context.Context, version, platform string, out io.Writer) error {
 	if err := errors.Join(CheckVersion(version), CheckPlatform(platform)); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s Source) Fetch(ctx context.Context, version, platform string, out io.Writ
 	if err != nil {
 		return fmt.Errorf("reading the trusted root: %w", err)
 	}
-	u.UnsafeSetRefTime(s.Now) // that of the manager: this machine's clock may be wrong
+	u.UnsafeSetRefTime(s.Now) // the manager's time: this machine's clock may be wrong
 	if err := u.Refresh(); err != nil {
 		return fmt.Errorf("the releases cannot be trusted: %w", err)
 	}
@@ -66,7 +66,7 @@ func (s Source) Fetch(ctx context.Context, version, platform string, out io.Writ
 	if info.Length > MaxPacked {
 		return fmt.Errorf("version %s has %d bytes, more than %d", version, info.Length, MaxPacked)
 	}
-	c.DisableLocalCache = true // the program goes to out
+	c.DisableLocalCache = true // the program is written to out
 	_, packed, err := u.DownloadTarget(info, filepath.Join(s.Cache, "unused"), "")
 	if err != nil {
 		return fmt.Errorf("version %s cannot be trusted: %w", version, err)
@@ -87,7 +87,7 @@ func unpack(packed []byte, out io.Writer) error {
 	return err
 }
 
-// root gives the root that is trusted. That of the first use is the first one of the repository.
+// root returns the trusted root. On first use that is the first root of the repository.
 func (s Source) root(f fetcher) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(s.Cache, "root.json"))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func (s Source) root(f fetcher) ([]byte, error) {
 	return text, nil
 }
 
-// CheckRoot says what is wrong with a root that is to be trusted.
+// CheckRoot validates a root that is to be trusted.
 func CheckRoot(text []byte) error {
 	if _, err := trustedmetadata.New(text); err != nil {
 		return fmt.Errorf("reading the root of the releases: %w", err)
@@ -107,7 +107,7 @@ func CheckRoot(text []byte) error {
 	return nil
 }
 
-// maxRoot bounds a root, in bytes.
+// maxRoot is the maximum size of a root, in bytes.
 const maxRoot = 512 << 10
 
 // fetcher fetches the files of a repository.
@@ -116,16 +116,16 @@ type fetcher struct {
 	http *http.Client
 }
 
-// UnreachableError is a repository that could not be reached, or did not give a file whole: it may be asked again.
+// UnreachableError reports that a repository could not be reached, or did not return a complete file. The request can be retried.
 type UnreachableError struct{ err error }
 
-// Error says what happened.
+// Error returns the message.
 func (e *UnreachableError) Error() string { return "the releases cannot be fetched: " + e.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.err }
 
-// DownloadFile fetches a file of up to so many bytes. What is longer is cut off, which its length or its hash then shows.
+// DownloadFile fetches a file. A file of more than longest bytes is an error.
 func (f fetcher) DownloadFile(path string, longest int64, _ time.Duration) ([]byte, error) {
 	rq, err := http.NewRequestWithContext(f.ctx, http.MethodGet, path, nil)
 	if err != nil {

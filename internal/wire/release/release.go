@@ -1,10 +1,10 @@
-// Package release is the releases of Portolan as files: a repository of The Update Framework (TUF, specification 1.0), which a release
-// engineer signs (sign.go), a manager serves, and a service point reads and verifies (fetch.go). It knows neither the manager's rooms nor
-// the service point's.
+// Package release manages the releases of Portolan as files in a repository of The Update Framework (TUF, specification 1.0). A release
+// engineer signs it (sign.go), a manager serves it, and a service point fetches and verifies it (fetch.go). The package depends neither on
+// the packages of the manager nor on those of the service point.
 //
-// A repository is a directory. metadata/ has the signed documents of the four roles, each under the number of its version but for
-// timestamp.json, which is replaced; targets/ has the releases, compressed by zstd, each under the SHA-256 of its content. Nothing else
-// in it is ever changed, so that it can be read while it is written.
+// A repository is a directory. metadata/ contains the signed documents of the four roles. Their names contain the version, except for
+// timestamp.json, which is replaced. targets/ contains the releases, compressed with zstd, named by the SHA-256 of their content. All other
+// files are never changed, so that the repository can be read while it is written.
 package release
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 )
 
-// Path is where a manager serves its repository at the check-in door, to whoever shows a service point's certificate.
+// Path is the path of the repository on the check-in listener of a manager. It requires a service point's certificate.
 const Path = "/releases/v1/"
 
 // Folders of a repository.
@@ -33,22 +33,22 @@ const (
 	targetsFolder  = "targets"
 )
 
-// Bounds, in bytes, of a release as it is sent and as it is unpacked.
+// Maximum size of a release in bytes, compressed and uncompressed.
 const (
 	MaxPacked   = 256 << 20
 	MaxUnpacked = 1 << 30
 )
 
-// ErrNone says that a directory has no repository, or one that was never published.
+// ErrNone reports a directory without a repository, or with one that was never published.
 var ErrNone = errors.New("nothing was published there; see portolan release")
 
-// version is what a version looks like: it names folders.
+// version is the pattern of a version. Versions are also folder names.
 var version = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
 
-// platform is what a platform looks like: an operating system and an architecture, as Go names them.
+// platform is the pattern of a platform: an operating system and an architecture, in the names of Go.
 var platform = regexp.MustCompile(`^[a-z0-9]{1,16}/[a-z0-9]{1,16}$`)
 
-// CheckVersion says what is wrong with a version.
+// CheckVersion validates a version.
 func CheckVersion(text string) error {
 	if !version.MatchString(text) {
 		return fmt.Errorf("%q is no version: up to 64 letters, digits and . + _ -, the first a letter or a digit", text)
@@ -56,7 +56,7 @@ func CheckVersion(text string) error {
 	return nil
 }
 
-// CheckPlatform says what is wrong with a platform.
+// CheckPlatform validates a platform.
 func CheckPlatform(text string) error {
 	if !platform.MatchString(text) {
 		return fmt.Errorf("%q is no platform, such as linux/amd64", text)
@@ -64,33 +64,33 @@ func CheckPlatform(text string) error {
 	return nil
 }
 
-// Platform is the one that this program runs on.
+// Platform returns the platform of this program.
 func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// target is the name of a release in the repository.
+// target returns the name of a release in the repository.
 func target(version, platform string) string {
 	return "portolan/" + version + "/" + strings.ReplaceAll(platform, "/", "-")
 }
 
-// custom is what the signed description of a release says beside its length and its hashes.
+// custom is the additional data of a release in its signed description.
 type custom struct {
 	Version  string `json:"version"`
 	Platform string `json:"platform"`
-	// Size is that of the program, in bytes.
+	// Size is the size of the program, in bytes.
 	Size int64 `json:"size"`
 }
 
-// Release is a release that was published.
+// Release is a published release.
 type Release struct {
 	Version string `json:"version"`
-	// Platforms are those that it is there for.
+	// Platforms are the platforms that the release exists for.
 	Platforms []string `json:"platforms"`
 }
 
 // Repository is the directory of a repository.
 type Repository struct{ Dir string }
 
-// path names a document; version 0 is that of a document without a number.
+// path returns the path of a document. Version 0 means a document without a version in its name.
 func (r Repository) path(role string, version int64) string {
 	name := role + ".json"
 	if version > 0 {
@@ -99,13 +99,13 @@ func (r Repository) path(role string, version int64) string {
 	return filepath.Join(r.Dir, metadataFolder, name)
 }
 
-// Open opens a file of the repository by its name in it, as service points ask for it. What is not published is not there.
+// Open opens a file of the repository by its relative name, as service points request it. Files that are not published are not found.
 func (r Repository) Open(name string) (*os.File, error) {
 	folder, _, _ := strings.Cut(name, "/")
 	if folder != metadataFolder && folder != targetsFolder || !fs.ValidPath(name) || strings.HasPrefix(filepath.Base(name), ".") {
 		return nil, fs.ErrNotExist
 	}
-	root, err := os.OpenRoot(r.Dir) // nothing outside of it
+	root, err := os.OpenRoot(r.Dir) // confines the path to the directory
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (r Repository) Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// latest gives the highest number of the documents of a role; 0 where there is none.
+// latest returns the highest version of the documents of a role; 0 if there is none.
 func (r Repository) latest(role string) (highest int64, err error) {
 	entries, err := os.ReadDir(filepath.Join(r.Dir, metadataFolder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,20 +136,20 @@ func (r Repository) latest(role string) (highest int64, err error) {
 	return highest, err
 }
 
-// State is what was published of a repository, and until when service points take it.
+// State describes the published content of a repository.
 type State struct {
 	Releases []Release
-	// Expires is when the first of its documents does.
+	// Expires is when the first of its documents expires. Service points reject the repository after that.
 	Expires time.Time
 }
 
-// Has reports whether a version is there for a platform; an empty platform is any.
+// Has reports whether a version exists for a platform; an empty platform means any.
 func (s State) Has(version, platform string) bool {
 	i := slices.IndexFunc(s.Releases, func(r Release) bool { return r.Version == version })
 	return i >= 0 && (platform == "" || slices.Contains(s.Releases[i].Platforms, platform))
 }
 
-// Published is when something was published last; ErrNone where nothing was.
+// Published returns the time of the last publication; ErrNone if there was none.
 func (r Repository) Published() (time.Time, error) {
 	info, err := os.Stat(r.path(metadata.TIMESTAMP, 0))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +161,7 @@ func (r Repository) Published() (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// State reads what was published, newest first; ErrNone where nothing was. The signatures are the service points' to verify.
+// State reads the published releases, newest first; ErrNone if nothing was published. It does not verify signatures; service points do.
 func (r Repository) State() (s State, err error) {
 	timestamp, err := metadata.Timestamp().FromFile(r.path(metadata.TIMESTAMP, 0))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -196,7 +196,7 @@ func (r Repository) State() (s State, err error) {
 	return s, nil
 }
 
-// releases gives the releases among targets by version, the newest first as far as their versions say which that is.
+// releases returns the releases among targets, sorted by version, newest first.
 func releases(targets map[string]*metadata.TargetFiles) []Release {
 	byVersion := map[string][]string{}
 	for _, t := range targets {
@@ -215,7 +215,7 @@ func releases(targets map[string]*metadata.TargetFiles) []Release {
 	return all
 }
 
-// compare orders versions: numbers in them by their values, everything else as text.
+// compare compares versions. Numbers in them are compared by value, everything else as text.
 func compare(a, b string) int {
 	for a != "" && b != "" {
 		i, j := digits(a), digits(b)
@@ -238,5 +238,5 @@ func compare(a, b string) int {
 	return len(a) - len(b)
 }
 
-// digits is how many digits a text begins with.
+// digits returns the number of digits at the start of a text.
 func digits(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }

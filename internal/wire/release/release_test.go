@@ -16,7 +16,7 @@ import (
 
 var today = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 
-// fixture is a repository with its keys, served, and a service point's cache.
+// fixture is a served repository with its keys, and a service point's cache.
 type fixture struct {
 	t          *testing.T
 	r          Repository
@@ -73,7 +73,7 @@ func (f *fixture) refuses(version, why string) {
 	}
 }
 
-// save keeps the repository as it is, restore serves that again: what an attacker does who replays.
+// save copies the repository, and restore serves the copy again, as an attacker who replays old content would.
 func (f *fixture) save() {
 	f.t.Helper()
 	f.saved = filepath.Join(f.dir, "saved")
@@ -86,7 +86,7 @@ func (f *fixture) restore() {
 	f.must(os.CopyFS(f.r.Dir, os.DirFS(f.saved)))
 }
 
-// change changes the files of the repository whose names end so.
+// change changes the files of the repository whose names have the given ending.
 func (f *fixture) change(ending string, how func([]byte) []byte) {
 	f.t.Helper()
 	changed := false
@@ -114,7 +114,7 @@ func TestReleases(t *testing.T) {
 	f.gives("1.1.0", "two")
 	f.gives("1.0.0", "one")
 	f.must(f.r.Add(f.keys, "1.2.0", "linux/amd64", strings.NewReader("three"), today))
-	f.refuses("1.2.0", "there is no version 1.2.0") // signed, and not published
+	f.refuses("1.2.0", "there is no version 1.2.0") // signed, but not published
 	s, err := f.r.State()
 	f.must(err)
 	if len(s.Releases) != 2 || s.Releases[0].Version != "1.1.0" || !s.Has("1.0.0", "linux/amd64") || s.Has("1.0.0", "linux/arm64") ||
@@ -154,7 +154,7 @@ func flip(text []byte) []byte {
 	return text
 }
 
-// What was changed, cut off or put in the place of something else is not taken.
+// Changed, truncated or replaced files are rejected.
 func TestForgedRelease(t *testing.T) {
 	f := newFixture(t)
 	f.change(".linux-amd64", flip)
@@ -180,7 +180,7 @@ func TestForgedList(t *testing.T) {
 	f.refuses("1.0.0", "cannot be trusted")
 }
 
-// A repository of somebody else's, with keys of their own, is not taken by whoever trusts this one.
+// A foreign repository with other keys is rejected by a client that trusts this one.
 func TestForeignRelease(t *testing.T) {
 	f := newFixture(t)
 	f.gives("1.0.0", "one")
@@ -191,7 +191,7 @@ func TestForeignRelease(t *testing.T) {
 	f.refuses("2.0.0", "cannot be trusted")
 }
 
-// Documents from before what was seen are not taken: a release that was withdrawn does not come back.
+// Documents older than those that were seen are rejected: a withdrawn release does not reappear.
 func TestReplayedRelease(t *testing.T) {
 	f := newFixture(t)
 	f.release("1.1.0", "two")
@@ -204,7 +204,7 @@ func TestReplayedRelease(t *testing.T) {
 	f.refuses("1.1.0", "cannot be trusted")
 }
 
-// Who holds back what is new is found out when the timestamp expires; publishing anew makes it good again.
+// An attacker who withholds new documents is detected when the timestamp expires. Publishing again makes the repository valid.
 func TestFrozenReleases(t *testing.T) {
 	f := newFixture(t)
 	f.gives("1.0.0", "one")
@@ -214,7 +214,7 @@ func TestFrozenReleases(t *testing.T) {
 	f.gives("1.0.0", "one")
 }
 
-// The root's key replaces the others', and lives on where it was away.
+// The root key replaces the other keys, also for a client that trusts the old root.
 func TestRenewedRoot(t *testing.T) {
 	f := newFixture(t)
 	f.gives("1.0.0", "one")
@@ -223,13 +223,13 @@ func TestRenewedRoot(t *testing.T) {
 		f.must(os.Rename(filepath.Join(f.keys, role+".pem"), filepath.Join(f.keys, role+".stolen")))
 	}
 	f.must(f.r.Renew(f.keys, []string{"targets", "timestamp"}, today))
-	f.gives("1.0.0", "one") // until it is published nothing has changed
+	f.gives("1.0.0", "one") // unchanged until it is published
 	f.must(f.r.Publish(f.keys, TimestampLife, today))
 	f.release("1.1.0", "two")
 	f.gives("1.1.0", "two")
 	f.gives("1.0.0", "one")
 
-	// With the keys from before nothing can be signed any more that is taken.
+	// Signatures with the replaced keys are rejected.
 	for _, role := range []string{"targets", "timestamp"} {
 		f.must(os.Rename(filepath.Join(f.keys, role+".stolen"), filepath.Join(f.keys, role+".pem")))
 	}
@@ -238,7 +238,7 @@ func TestRenewedRoot(t *testing.T) {
 		t.Errorf("a key that was replaced signs: %v", err)
 	}
 	newest := f.r.path(metadata.ROOT, 2)
-	f.must(os.Rename(newest, newest+".kept")) // who has stolen it does not ask us
+	f.must(os.Rename(newest, newest+".kept")) // an attacker with a stolen key has no such check
 	f.release("6.6.6", "evil")
 	f.must(os.Rename(newest+".kept", newest))
 	f.refuses("6.6.6", "cannot be trusted")
@@ -250,7 +250,7 @@ func TestRenewedRoot(t *testing.T) {
 	}
 }
 
-// Whatever step of a publication was the last one, what was there before can be fetched.
+// After an interruption at any step of a publication, the previous release can be fetched.
 func TestPublicationInSteps(t *testing.T) {
 	f := newFixture(t)
 	before := map[string]bool{}
@@ -266,9 +266,9 @@ func TestPublicationInSteps(t *testing.T) {
 	timestamp, err := os.ReadFile(f.r.path("timestamp", 0))
 	f.must(err)
 	f.release("1.1.0", "two")
-	f.must(os.WriteFile(f.r.path("timestamp", 0), timestamp, 0o600)) // the last step is left out
+	f.must(os.WriteFile(f.r.path("timestamp", 0), timestamp, 0o600)) // omit the last step
 	f.gives("1.0.0", "one")
-	list(func(path string) { // and then the others, in any order
+	list(func(path string) { // then remove the other files, in any order
 		if !before[path] {
 			f.must(os.Remove(path))
 			f.gives("1.0.0", "one")
@@ -289,7 +289,7 @@ func TestVersionsAreInOrder(t *testing.T) {
 	}
 }
 
-// Keys of another repository sign nothing: no service point would take it.
+// Keys of another repository do not sign: no service point would accept it.
 func TestKeysOfAnotherRepository(t *testing.T) {
 	now := time.Now()
 	r, keys := Repository{Dir: t.TempDir()}, filepath.Join(t.TempDir(), "keys")

@@ -27,19 +27,19 @@ import (
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 )
 
-// Roles of a repository (TUF specification, section 2.1). The root's key says which the others are; it is needed for that alone and kept
-// offline. That of the targets signs releases, those of the snapshot and of the timestamp what is published.
+// Roles of a repository (TUF specification, section 2.1). The root key names the other keys. It is only needed for that and is kept
+// offline. The targets key signs releases, the snapshot and timestamp keys sign publications.
 var roles = []string{metadata.ROOT, metadata.TARGETS, metadata.SNAPSHOT, metadata.TIMESTAMP}
 
-// How long documents are good. A service point refuses those that have expired: who holds back a newer timestamp cannot hide a release
-// for longer.
+// Lifetimes of documents. A service point rejects expired documents. An attacker who withholds a newer timestamp can hide a release only
+// until the old one expires.
 const (
 	rootLife      = 5 * 365 * 24 * time.Hour
 	documentLife  = 2 * 365 * 24 * time.Hour
 	TimestampLife = 30 * 24 * time.Hour
 )
 
-// key reads the private key of a role from the directory of the keys.
+// key reads the private key of a role from the key directory.
 func key(keys, role string) (ed25519.PrivateKey, error) {
 	text, err := os.ReadFile(filepath.Join(keys, role+".pem"))
 	if err != nil {
@@ -60,8 +60,8 @@ func key(keys, role string) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// key reads the private key of a role, and refuses one that no root names for it: neither the newest, nor the one that is to follow it.
-// What such a key signs no service point takes.
+// key reads the private key of a role. It rejects a key that neither the newest root nor the staged one names for the role: service points
+// would not accept its signatures.
 func (r Repository) key(keys, role string) (ed25519.PrivateKey, error) {
 	private, err := key(keys, role)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r Repository) key(keys, role string) (ed25519.PrivateKey, error) {
 		keys, r.Dir)
 }
 
-// newKey makes the key of a role. It never replaces one.
+// newKey creates the key of a role. It never overwrites one.
 func newKey(keys, role string) (ed25519.PrivateKey, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -117,7 +117,7 @@ func newKey(keys, role string) (ed25519.PrivateKey, error) {
 	return private, errors.Join(err, f.Close())
 }
 
-// sign signs a document with a key and writes it. The file is there whole or not at all.
+// sign signs a document with a key and writes it atomically.
 func sign[T metadata.Roles](path string, m *metadata.Metadata[T], private ed25519.PrivateKey) error {
 	signer, err := signature.LoadSigner(private, crypto.Hash(0))
 	if err != nil {
@@ -131,22 +131,22 @@ func sign[T metadata.Roles](path string, m *metadata.Metadata[T], private ed2551
 	if err != nil {
 		return err
 	}
-	return write(path, text)
+	return writeFile(path, text)
 }
 
-// write writes a file that is on the disk before it takes its name.
-func write(path string, text []byte) error {
+// writeFile writes a file and syncs it before it gets its name.
+func writeFile(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.Write(text)
-	return place(f, path, err)
+	return commitFile(f, path, err)
 }
 
-// place gives a file that was written, with that error, its name.
-func place(f *os.File, path string, err error) error {
+// commitFile syncs a temporary file and renames it to path. err is the error of writing it.
+func commitFile(f *os.File, path string, err error) error {
 	if err == nil {
 		err = f.Chmod(0o644)
 	}
@@ -174,7 +174,7 @@ func syncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// Init makes an empty repository, and the keys of its roles in a directory of theirs. Where either is there already it is refused.
+// Init creates an empty repository, and the keys of its roles in the directory keys. It returns an error if either exists.
 func (r Repository) Init(keys string, now time.Time) error {
 	if n, err := r.latest(metadata.ROOT); err != nil || n > 0 {
 		return errors.Join(err, fmt.Errorf("%s has a repository already", r.Dir))
@@ -185,7 +185,7 @@ func (r Repository) Init(keys string, now time.Time) error {
 		}
 	}
 	for _, dir := range []string{filepath.Join(r.Dir, metadataFolder), filepath.Join(r.Dir, targetsFolder)} {
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // what is in it is public
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // its content is public
 			return err
 		}
 	}
@@ -202,7 +202,7 @@ func (r Repository) Init(keys string, now time.Time) error {
 		if role == metadata.ROOT {
 			private = made
 		}
-		if err := name(root, role, made); err != nil {
+		if err := addKey(root, role, made); err != nil {
 			return err
 		}
 	}
@@ -213,11 +213,11 @@ func (r Repository) Init(keys string, now time.Time) error {
 	if err := sign(r.path(metadata.TARGETS, 1), metadata.Targets(now.Add(documentLife).UTC()), targets); err != nil {
 		return err
 	}
-	return sign(r.path(metadata.ROOT, 1), root, private) // at last: whoever finds it finds the rest
+	return sign(r.path(metadata.ROOT, 1), root, private) // written last: a root implies that everything else exists
 }
 
-// name lets the root say that a key is that of a role.
-func name(root *metadata.Metadata[metadata.RootType], role string, private ed25519.PrivateKey) error {
+// addKey adds a key for a role to the root.
+func addKey(root *metadata.Metadata[metadata.RootType], role string, private ed25519.PrivateKey) error {
 	public, err := metadata.KeyFromPublicKey(private.Public())
 	if err != nil {
 		return err
@@ -225,10 +225,10 @@ func name(root *metadata.Metadata[metadata.RootType], role string, private ed255
 	return root.Signed.AddKey(public, role)
 }
 
-// Renew signs a new root, with the key of the root, which lives anew. The keys of the replaced roles are made anew, those before are good
-// no more; a key that it replaces must have been moved away. It is shown once it is published: until then the one before is good.
+// Renew signs a new root with the root key and extends its lifetime. It creates new keys for the roles in replaced; the old keys become
+// invalid and their files must have been moved away. The new root takes effect when it is published.
 func (r Repository) Renew(keys string, replaced []string, now time.Time) error {
-	return r.locked(func() error { return r.stageRoot(keys, replaced, now) })
+	return r.withLock(func() error { return r.stageRoot(keys, replaced, now) })
 }
 
 func (r Repository) stageRoot(keys string, replaced []string, now time.Time) error {
@@ -261,7 +261,7 @@ func (r Repository) stageRoot(keys string, replaced []string, now time.Time) err
 		if err != nil {
 			return err
 		}
-		if err := name(root, role, made); err != nil {
+		if err := addKey(root, role, made); err != nil {
 			return err
 		}
 	}
@@ -269,14 +269,14 @@ func (r Repository) stageRoot(keys string, replaced []string, now time.Time) err
 	return sign(r.stagedRoot(), root, private)
 }
 
-// stagedRoot is a root that was signed and is not shown yet.
+// stagedRoot returns the path of a root that is signed but not published.
 func (r Repository) stagedRoot() string {
 	return filepath.Join(r.Dir, metadataFolder, ".next-root.json")
 }
 
-// renewed signs the list of releases anew where a root was signed that is not shown yet, and may have replaced its key. It gives the
-// number of that root; 0 where there is none.
-func (r Repository) renewed(keys string, now time.Time) (number int64, err error) {
+// signTargetsAgain signs the list of releases again if there is a staged root, which may have replaced the targets key. It returns the
+// version of that root; 0 if there is none.
+func (r Repository) signTargetsAgain(keys string, now time.Time) (number int64, err error) {
 	root, err := metadata.Root().FromFile(r.stagedRoot())
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -287,7 +287,7 @@ func (r Repository) renewed(keys string, now time.Time) (number int64, err error
 	return root.Signed.Version, r.changeTargets(keys, now, func(*metadata.TargetsType) error { return nil })
 }
 
-// placeRoot shows the root that was signed.
+// placeRoot publishes the staged root.
 func (r Repository) placeRoot(number int64) error {
 	if err := os.Rename(r.stagedRoot(), r.path(metadata.ROOT, number)); err != nil {
 		return err
@@ -295,8 +295,8 @@ func (r Repository) placeRoot(number int64) error {
 	return syncDir(filepath.Join(r.Dir, metadataFolder))
 }
 
-// locked runs fn while nobody else writes the repository.
-func (r Repository) locked(fn func() error) error {
+// withLock runs fn while no other process writes the repository.
+func (r Repository) withLock(fn func() error) error {
 	lock, err := dirlock.Take(r.Dir, "portolan release")
 	if err != nil {
 		return err
@@ -304,7 +304,7 @@ func (r Repository) locked(fn func() error) error {
 	return errors.Join(fn(), lock.Close())
 }
 
-// changeTargets changes the newest list of releases, published or not, and signs it with the key of the targets.
+// changeTargets changes the newest list of releases, published or not, and signs it with the targets key.
 func (r Repository) changeTargets(keys string, now time.Time, change func(*metadata.TargetsType) error) error {
 	private, err := r.key(keys, metadata.TARGETS)
 	if err != nil {
@@ -322,13 +322,13 @@ func (r Repository) changeTargets(keys string, now time.Time, change func(*metad
 	return sign(r.path(metadata.TARGETS, targets.Signed.Version), targets, private)
 }
 
-// Add puts a program into the repository as a release of a version for a platform, and signs that with the key of the targets. It is
-// shown once it is published. A version that is there for the platform is never replaced.
+// Add adds a program to the repository as a release of a version for a platform, and signs it with the targets key. The release becomes
+// visible when it is published. An existing version for the platform is never replaced.
 func (r Repository) Add(keys, version, platform string, program io.Reader, now time.Time) error {
 	if err := errors.Join(CheckVersion(version), CheckPlatform(platform)); err != nil {
 		return err
 	}
-	return r.locked(func() error {
+	return r.withLock(func() error {
 		return r.changeTargets(keys, now, func(targets *metadata.TargetsType) error {
 			path := target(version, platform)
 			if targets.Targets[path] != nil {
@@ -341,10 +341,10 @@ func (r Repository) Add(keys, version, platform string, program io.Reader, now t
 	})
 }
 
-// Withdraw takes a version out of the repository, for all platforms, and signs that with the key of the targets: once it is published no
-// service point takes that version any more. Its files stay.
+// Withdraw removes a version from the list of releases, for all platforms, and signs the list with the targets key. Once it is published,
+// service points reject that version. Its files are kept.
 func (r Repository) Withdraw(keys, version string, now time.Time) error {
-	return r.locked(func() error {
+	return r.withLock(func() error {
 		return r.changeTargets(keys, now, func(targets *metadata.TargetsType) error {
 			before := len(targets.Targets)
 			maps.DeleteFunc(targets.Targets, func(path string, _ *metadata.TargetFiles) bool {
@@ -367,10 +367,10 @@ func (r Repository) targets() (*metadata.Metadata[metadata.TargetsType], error) 
 	return metadata.Targets().FromFile(r.path(metadata.TARGETS, number))
 }
 
-// pack compresses a program into the repository and describes it.
+// pack compresses a program into the repository and returns its description.
 func (r Repository) pack(path, version, platform string, program io.Reader) (*metadata.TargetFiles, error) {
 	dir := filepath.Join(r.Dir, targetsFolder, filepath.FromSlash(path[:strings.LastIndex(path, "/")]))
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // what is in it is public
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // its content is public
 		return nil, err
 	}
 	f, err := os.CreateTemp(dir, ".new-*")
@@ -398,24 +398,24 @@ func (r Repository) pack(path, version, platform string, program io.Reader) (*me
 		err = e
 	}
 	sum := hash.Sum(nil)
-	if err := place(f, filepath.Join(dir, hex.EncodeToString(sum)+"."+filepath.Base(path)), err); err != nil {
+	if err := commitFile(f, filepath.Join(dir, hex.EncodeToString(sum)+"."+filepath.Base(path)), err); err != nil {
 		return nil, fmt.Errorf("packing %s: %w", path, err)
 	}
 	raw := json.RawMessage(about)
 	return &metadata.TargetFiles{Length: counted.n, Hashes: metadata.Hashes{"sha256": sum}, Custom: &raw, Path: path}, nil
 }
 
-// counter counts what is written to it.
+// counter counts the bytes written to it.
 type counter struct{ n int64 }
 
-// Write counts.
+// Write counts the bytes.
 func (c *counter) Write(b []byte) (int, error) {
 	c.n += int64(len(b))
 	return len(b), nil
 }
 
-// Publish shows what was signed, with the keys of the snapshot and of the timestamp. It is called anew before the timestamp, which is good
-// for that long, has expired; nothing else changes then.
+// Publish publishes the signed changes with the snapshot and timestamp keys. life is the lifetime of the timestamp. Call Publish again
+// before it expires, even without changes.
 func (r Repository) Publish(keys string, life time.Duration, now time.Time) error {
 	signsSnapshot, err := r.key(keys, metadata.SNAPSHOT)
 	if err != nil {
@@ -425,8 +425,8 @@ func (r Repository) Publish(keys string, life time.Duration, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	return r.locked(func() error {
-		root, err := r.renewed(keys, now)
+	return r.withLock(func() error {
+		root, err := r.signTargetsAgain(keys, now)
 		if err != nil {
 			return err
 		}
@@ -434,7 +434,7 @@ func (r Repository) Publish(keys string, life time.Duration, now time.Time) erro
 		if err != nil {
 			return err
 		}
-		if root > 0 { // as late as can be: with it, a timestamp by a key from before is good no more
+		if root > 0 { // as late as possible: it invalidates timestamps signed with a replaced key
 			if err := r.placeRoot(root); err != nil {
 				return err
 			}
@@ -443,7 +443,7 @@ func (r Repository) Publish(keys string, life time.Duration, now time.Time) erro
 	})
 }
 
-// signSnapshot signs which list of releases there is, and gives its number.
+// signSnapshot signs the snapshot of the newest list of releases and returns its version.
 func (r Repository) signSnapshot(private ed25519.PrivateKey, now time.Time) (number int64, err error) {
 	targets, err := r.targets()
 	if err != nil {
@@ -459,7 +459,7 @@ func (r Repository) signSnapshot(private ed25519.PrivateKey, now time.Time) (num
 	return number, sign(r.path(metadata.SNAPSHOT, number), snapshot, private)
 }
 
-// signTimestamp signs which snapshot is the newest, which makes it so.
+// signTimestamp signs the timestamp of a snapshot, which publishes it.
 func (r Repository) signTimestamp(private ed25519.PrivateKey, snapshot int64, until time.Time) error {
 	timestamp := metadata.Timestamp(until.UTC())
 	before, err := metadata.Timestamp().FromFile(r.path(metadata.TIMESTAMP, 0))

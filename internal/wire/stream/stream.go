@@ -1,6 +1,6 @@
-// Package stream is how records come up from a service point to its manager: in order, each applied once, in batches that the manager
-// acknowledges. The source keeps its records in a spool, numbered from 1, until they are acknowledged, and goes on behind the last
-// acknowledgement after a cut, a restart, or with another manager of the same database.
+// Package stream defines how a service point sends records to its manager: in order, each applied once, in batches that the manager
+// acknowledges. The source keeps its records in a spool, numbered from 1, until they are acknowledged. After a lost connection, a restart,
+// or a change to another manager of the same database, it continues after the last acknowledgement.
 package stream
 
 import (
@@ -12,53 +12,53 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// Path is where a service point posts a Batch, with its check-in certificate. The answer is an Answer.
+// Path is where a service point posts a Batch, with its check-in certificate. The response is an Answer.
 const Path = "/stream/v1"
 
-// Bounds of a batch: records, octets of one record, octets of all of them.
+// Limits of a batch: records, octets of one record, octets of all records.
 const (
 	MaxRecords = 1000
 	MaxRecord  = 64 << 10
 	MaxBatch   = 512 << 10
 )
 
-// Batch is some records of one kind, one behind the other.
+// Batch is a list of consecutive records of one kind.
 type Batch struct {
-	// Application is the id of the application that they come from; empty for the agent itself.
+	// Application is the id of the application that the records come from; empty for the agent itself.
 	Application string `json:"application,omitempty"`
-	// Kind says what the records are, such as Events.
+	// Kind is the kind of the records, such as Events.
 	Kind string `json:"kind"`
-	// Spool names the spool that numbers the records; another spool begins at 1 again.
+	// Spool identifies the spool that numbers the records. Each spool starts at 1.
 	Spool string `json:"spool"`
-	// First is the number of the first record. A gap to the record before means that the source gave up what lies between.
+	// First is the number of the first record. A gap after the previous record means that the source has dropped the records between them.
 	First   int64             `json:"first"`
 	Records []json.RawMessage `json:"records"`
 }
 
 // Answer acknowledges a batch.
 type Answer struct {
-	// Next is the number of the record that the manager expects next: all before it are applied, and their source may forget them.
+	// Next is the number of the next record that the manager expects. All records before it are applied, and the source may delete them.
 	Next int64 `json:"next"`
-	// WaitMillis is how long the source is to wait before it sends more: the manager is behind.
+	// WaitMillis is the time that the source must wait before it sends more, because the manager is overloaded.
 	WaitMillis int64 `json:"waitMillis,omitempty"`
 }
 
-// ErrTooLong is the error of a record with more than MaxRecord octets.
+// ErrTooLong reports a record with more than MaxRecord octets.
 var ErrTooLong = fmt.Errorf("the record has more than %d octets", MaxRecord)
 
-// InvalidRecord is the code of the refusal of a batch with a record that can never be applied: its source gives that one up.
+// InvalidRecord is the error code for a batch with a record that can never be applied. The source drops that record.
 const InvalidRecord = "InvalidRecord"
 
-// names are those of kinds, spools and applications.
+// names is the pattern of kinds, spools and applications.
 var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// IsName reports whether a text can be a kind, or name a spool or an application: letters, digits, dashes and underscores, 1 to 64.
+// IsName reports whether a text is valid as a kind, a spool or an application: 1 to 64 letters, digits, hyphens and underscores.
 func IsName(text string) bool { return names.MatchString(text) }
 
-// UnknownKind is the code of the refusal of a kind that a manager does not know: its source keeps the records.
+// UnknownKind is the error code for a kind that the manager does not know. The source keeps the records.
 const UnknownKind = "UnknownStreamKind"
 
-// Check refuses a batch that is out of bounds; the problem names the field.
+// Check validates the limits and names of a batch. The returned problem names the field.
 func (b Batch) Check() error {
 	size := 0
 	for i, r := range b.Records {
@@ -86,13 +86,13 @@ func (b Batch) Check() error {
 // Events is the kind of records that are an Event.
 const Events = "events"
 
-// Event is something that happened at a service point while nobody may have looked: the manager lists it with the moves of the service
-// point.
+// Event is a change at a service point. Events are sent as records, so that changes while the manager is not connected are not lost. The
+// manager lists it with the status changes of the service point.
 type Event struct {
-	// At is when, in Unix milliseconds by the clock of the service point.
+	// At is the time of the event, in Unix milliseconds by the clock of the service point.
 	At int64 `json:"at"`
-	// Application is the name and the id of the application, with a slash between them; empty where the event is the agent's. Field is what
-	// moved, Before and After are its values, and Reason says why.
+	// Application is the name and the id of the application, separated by a slash; empty for an event of the agent. Field is the changed
+	// field, Before and After are its values, and Reason is the reason of the change.
 	Application string `json:"application,omitempty"`
 	Field       string `json:"field"`
 	Before      string `json:"before"`
@@ -100,13 +100,13 @@ type Event struct {
 	Reason      string `json:"reason,omitempty"`
 }
 
-// Bounds of the texts of an event, in octets.
+// Limits of the texts of an event, in octets.
 const (
 	MaxName   = 200
 	MaxReason = 1000
 )
 
-// Check refuses an event whose texts are too long, or that names no field.
+// Check returns an error if a text of the event is too long or contains a NUL, or if Field is empty.
 func (e Event) Check() error {
 	for field, text := range map[string]string{"application": e.Application, "field": e.Field, "before": e.Before, "after": e.After} {
 		if len(text) > MaxName {

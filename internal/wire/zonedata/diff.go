@@ -1,7 +1,7 @@
 package zonedata
 
-// Diff gives what has to be removed from a list of entries, and what added, to come to another one. Both are in order, and have nothing
-// twice.
+// Diff returns the entries to remove from before, and those to add to it, so that it equals after. Both lists must be sorted and without
+// duplicates.
 func Diff(before, after []Entry) (removed, added []Entry) {
 	for len(before) > 0 || len(after) > 0 {
 		var c int
@@ -27,13 +27,14 @@ func Diff(before, after []Entry) (removed, added []Entry) {
 	return removed, added
 }
 
-// Net gives what is left of changes one behind the other: what was added and not removed again, and the other way round.
+// Net accumulates changes of records. Its value is 1 for an added record and -1 for a removed one. A record that was added and removed
+// again is not in it.
 type Net map[string]int
 
-// Removed counts a record out, Added in.
+// Removed counts a removed record.
 func (n Net) Removed(r Record) { n.step(r, -1) }
 
-// Added counts a record in.
+// Added counts an added record.
 func (n Net) Added(r Record) { n.step(r, 1) }
 
 func (n Net) step(r Record, by int) {

@@ -9,15 +9,15 @@ import (
 	"portolan/internal/wire/content"
 )
 
-// Hash names the content of a zone: it is the sum of the SHA-256 of its records, in four lanes of 64 bits. It does not depend on their
-// order, and follows from the one before by what was added and removed. It finds faults, not forgers: what it is about comes over a
-// channel whose ends have shown who they are.
+// Hash identifies the content of a zone. It is the sum of the SHA-256 of its records, in four lanes of 64 bits. It does not depend on their
+// order, and can be updated for added and removed records. It detects faults, not forgery: the content is sent over authenticated
+// connections.
 type Hash [4]uint64
 
-// Add counts a record in.
+// Add adds a record to the hash.
 func (h *Hash) Add(r Record) { h.step(r, 1) }
 
-// Remove takes a record out that was counted in.
+// Remove removes a record from the hash.
 func (h *Hash) Remove(r Record) { h.step(r, ^uint64(0)) }
 
 func (h *Hash) step(r Record, sign uint64) {
@@ -27,7 +27,7 @@ func (h *Hash) step(r Record, sign uint64) {
 	}
 }
 
-// String is the hash in 64 hexadecimal digits.
+// String returns the hash as 64 hexadecimal digits.
 func (h Hash) String() string {
 	var b [32]byte
 	for i, lane := range h {
@@ -36,7 +36,7 @@ func (h Hash) String() string {
 	return hex.EncodeToString(b[:])
 }
 
-// ParseHash reads what String writes.
+// ParseHash parses the output of String.
 func ParseHash(text string) (h Hash, err error) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != 32 {
@@ -48,19 +48,19 @@ func ParseHash(text string) (h Hash, err error) {
 	return h, nil
 }
 
-// AddZone counts the content of a zone in, in a hash of what a server serves; RemoveZone takes it out.
+// AddZone adds the content of a zone to the hash of a server's content.
 func (h *Hash) AddZone(id, content string) { h.step(Record(id+" "+content), 1) }
 
-// RemoveZone takes out what AddZone counted in.
+// RemoveZone removes what AddZone added.
 func (h *Hash) RemoveZone(id, content string) { h.step(Record(id+" "+content), ^uint64(0)) }
 
-// AddSettings counts the settings in, RemoveSettings takes them out.
+// AddSettings adds the settings to the hash of a server's content.
 func (h *Hash) AddSettings(text []byte) { h.step(Record(text), 1) }
 
-// RemoveSettings takes out what AddSettings counted in.
+// RemoveSettings removes what AddSettings added.
 func (h *Hash) RemoveSettings(text []byte) { h.step(Record(text), ^uint64(0)) }
 
-// Total is the hash of what a server serves: its settings, and the content of each zone by its id.
+// Total returns the hash of a server's content: its settings, and the content hash of each zone by its id.
 func Total(settings []byte, zones map[string]string) (h Hash) {
 	h.AddSettings(settings)
 	for id, content := range zones {
@@ -69,18 +69,18 @@ func Total(settings []byte, zones map[string]string) (h Hash) {
 	return h
 }
 
-// Revision names what a server serves: Number tells an earlier one from a later one in one database, and Hash what it is.
+// Revision identifies the content of a server. Number orders the revisions of one database. Hash identifies the content.
 type Revision struct {
 	Number int64
 	Hash   Hash
 }
 
-// String is the number and the hash, with a hyphen between them.
+// String returns the number and the hash, separated by a hyphen.
 func (r Revision) String() string {
 	return content.Revision{Number: r.Number, Hash: r.Hash.String()}.String()
 }
 
-// ParseRevision reads what String writes.
+// ParseRevision parses the output of String.
 func ParseRevision(text string) (r Revision, err error) {
 	named, err := content.ParseRevision(text)
 	if err != nil {

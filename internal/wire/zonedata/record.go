@@ -1,6 +1,6 @@
-// Package zonedata is the data of zones as name servers serve it: records in wire form, revisions of zones and of what one server serves,
-// the differences between them, and how all that is written as a stream. It is pure: managers make it, service points keep it and
-// applications answer from it.
+// Package zonedata is the data of zones as name servers serve it: records in wire form, revisions of zones and of the content of a server,
+// their differences, and the stream format. It has no side effects. Managers create the data, service points store it, and applications
+// serve it.
 package zonedata
 
 import (
@@ -12,14 +12,14 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Record is a resource record in wire form (RFC 1035 section 4.1.3) without compression, its owner in lower case. Two records are the same
-// where their bytes are.
+// Record is a resource record in wire form (RFC 1035 section 4.1.3) without compression, with the owner in lower case. Two records are
+// equal if their bytes are.
 type Record []byte
 
-// fixed is how long what stands between the owner and the data is: type, class, TTL, and the length of the data.
-const fixed = 10
+// fixedSize is the size of the fields between the owner and the data, in octets: type, class, TTL, and the length of the data.
+const fixedSize = 10
 
-// NewRecord puts a record into wire form.
+// NewRecord converts a record to wire form.
 func NewRecord(rr dns.RR) (Record, error) {
 	h := rr.Header()
 	h.Name = dns.CanonicalName(h.Name)
@@ -35,28 +35,29 @@ func NewRecord(rr dns.RR) (Record, error) {
 	return r, nil
 }
 
-// Check refuses bytes that are no record.
+// Check returns an error if the bytes are not a record.
 func (r Record) Check() error {
 	end := NameEnd(r, 0)
-	if end < 0 || len(r) < end+fixed || len(r) != end+fixed+int(binary.BigEndian.Uint16(r[end+8:])) {
+	if end < 0 || len(r) < end+fixedSize || len(r) != end+fixedSize+int(binary.BigEndian.Uint16(r[end+8:])) {
 		return fmt.Errorf("%d bytes that are no record", len(r))
 	}
 	return nil
 }
 
-// Owner is its owner in wire form.
+// Owner returns the owner in wire form.
 func (r Record) Owner() []byte { return r[:NameEnd(r, 0)] }
 
-// Type is its type.
+// Type returns the record type.
 func (r Record) Type() uint16 { return binary.BigEndian.Uint16(r[NameEnd(r, 0):]) }
 
-// TTL is its time to live, in seconds.
+// TTL returns the time to live, in seconds.
 func (r Record) TTL() uint32 { return binary.BigEndian.Uint32(r[NameEnd(r, 0)+4:]) }
 
-// Data is its data.
-func (r Record) Data() []byte { return r[NameEnd(r, 0)+fixed:] }
+// Data returns the record data.
+func (r Record) Data() []byte { return r[NameEnd(r, 0)+fixedSize:] }
 
-// RR gives it as the DNS library has it. Data that the library does not read, such as a UID of one octet, is octets (RFC 3597).
+// RR returns the record for the DNS library. Data that the library cannot parse, such as a UID of one octet, is returned as octets (RFC
+// 3597).
 func (r Record) RR() (dns.RR, error) {
 	rr, _, err := dns.UnpackRR(r, 0)
 	if err == nil {
@@ -70,7 +71,7 @@ func (r Record) RR() (dns.RR, error) {
 		Rdlength: uint16(len(r.Data()))}, Rdata: hex.EncodeToString(r.Data())}, nil //nolint:gosec // a record has no more
 }
 
-// NameEnd is where a name in wire form ends that begins at a place, and is not compressed; -1 where there is none.
+// NameEnd returns the end of the uncompressed name in wire form that starts at from; -1 if it is not valid.
 func NameEnd(wire []byte, from int) int {
 	for at := from; at < len(wire) && at-from < 255; {
 		length := int(wire[at])
@@ -85,7 +86,7 @@ func NameEnd(wire []byte, from int) int {
 	return -1
 }
 
-// WireName gives a name, absolute or not, in wire form and in lower case.
+// WireName returns a name, absolute or not, in wire form and lower case.
 func WireName(name string) (string, error) {
 	var buf [256]byte
 	n, err := dns.PackDomainName(dns.CanonicalName(name), buf[:], 0, nil, false)
@@ -98,8 +99,8 @@ func WireName(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// Key gives a name in wire form and in lower case as bytes that compare in canonical order (RFC 4034 section 6.1): a name stands before all
-// that lie below it, and those before what follows it.
+// Key converts a name in wire form and lower case to bytes that sort in canonical order (RFC 4034 section 6.1). A name sorts before all
+// names below it, and those before the next name.
 func Key(owner []byte) []byte {
 	var starts [128]int
 	labels := 0
@@ -113,7 +114,7 @@ func Key(owner []byte) []byte {
 	for i := labels - 1; i >= 0; i-- {
 		label := owner[starts[i]+1 : starts[i]+1+int(owner[starts[i]])]
 		for _, c := range label {
-			if c <= 1 { // 0 ends a label, and 1 says that such a byte is part of one
+			if c <= 1 { // 0 ends a label; 1 escapes a byte 0 or 1 in a label
 				key = append(key, 1, c+1)
 				continue
 			}
@@ -130,7 +131,7 @@ type Entry struct {
 	Record Record
 }
 
-// Compare orders entries: by owner, then by type, the SOA first, then by their bytes.
+// Compare compares entries by owner, then by type with the SOA first, then by bytes.
 func (e Entry) Compare(o Entry) int {
 	if c := bytes.Compare(e.Key, o.Key); c != 0 {
 		return c
@@ -147,5 +148,5 @@ func (e Entry) Compare(o Entry) int {
 
 func isSOA(behind []byte) bool { return binary.BigEndian.Uint16(behind) == dns.TypeSOA }
 
-// Less reports whether one entry stands before another.
+// Less reports whether an entry sorts before another.
 func (e Entry) Less(o Entry) bool { return e.Compare(o) < 0 }

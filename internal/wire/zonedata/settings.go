@@ -2,54 +2,56 @@ package zonedata
 
 import "net/netip"
 
-// Settings are what a server is to know beside the data of its zones. They are the same bytes wherever they are the same.
+// Settings are the settings of a server besides the data of its zones. Equal settings have equal bytes in JSON.
 type Settings struct {
-	// Views are in the order in which a client is compared with them: the first that lets it in answers.
+	// Views are in the order of matching: the first view that allows a client answers it.
 	Views []View `json:"views"`
 	Zones []Zone `json:"zones"`
-	// Keys are those that messages may be signed with.
+	// Keys are the keys that messages may be signed with.
 	Keys []SigningKey `json:"keys,omitempty"`
 }
 
 // SigningKey is a key that messages are signed with (RFC 8945).
 type SigningKey struct {
-	// Name is absolute, with its last dot, in lower case; so is Algorithm, such as hmac-sha256.
+	// Name is absolute, with the final dot, in lower case; so is Algorithm, such as hmac-sha256.
 	Name      string `json:"name"`
 	Algorithm string `json:"algorithm"`
 	Secret    []byte `json:"secret"`
 }
 
-// View is a view as a server serves it.
+// View is a view of a server.
 type View struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
-	// Clients are those that the view is for; nil means all.
+	// Clients are the clients of the view; nil means all.
 	Clients []Match `json:"clients,omitempty"`
-	// Recursion is how names are answered that the server has no zone for; nil where no role says so.
+	// Recursion sets how other names are resolved; nil if no role sets it.
 	Recursion *Recursion `json:"recursion,omitempty"`
-	// Policies are the response policy zones of the view: the first one that says something of a question decides.
+	// Policies are the response policy zones of the view. The first one that matches a query decides.
 	Policies []Policy `json:"policies,omitempty"`
 }
 
-// Recursion is how names are answered that a server has no zone for: by asking others.
+// Recursion sets how a server resolves names outside of its zones.
 type Recursion struct {
-	// Clients are those that are answered; nil means all of the view.
+	// Clients are the clients that may use recursion; nil means all clients of the view.
 	Clients []Match `json:"clients,omitempty"`
-	// Forwarders are the servers that are asked; none where the server finds out by itself, or as it is set up.
+	// Forwarders are the servers that queries are forwarded to. If there are none, the server resolves names itself, or by its own
+	// configuration.
 	Forwarders []netip.AddrPort `json:"forwarders,omitempty"`
-	// Only says that nobody else is asked where those do not answer.
+	// Only means that no other server is asked if the forwarders do not answer.
 	Only bool `json:"only,omitempty"`
-	// Closed says that no names are answered but those of Zones: no role says that others are.
+	// Closed means that only the names in Zones are resolved, because no role allows others.
 	Closed bool `json:"closed,omitempty"`
-	// Zones are asked elsewhere.
+	// Zones are forwarded to other servers.
 	Zones []Forwarded `json:"zones,omitempty"`
 }
 
-// Forwarded is a zone whose names are asked elsewhere.
+// Forwarded is a zone whose names are resolved by other servers.
 type Forwarded struct {
-	// Name is absolute, with its last dot, in lower case.
+	// Name is absolute, with the final dot, in lower case.
 	Name string `json:"name"`
-	// To are the servers that are asked; Only says that nobody else is where those do not answer. Stub says that they answer for the zone.
+	// To are the servers that are asked. Only means that no others are asked if these do not answer. Stub means that they are authoritative
+	// for the zone.
 	To   []netip.AddrPort `json:"to"`
 	Only bool             `json:"only,omitempty"`
 	Stub bool             `json:"stub,omitempty"`
@@ -57,84 +59,84 @@ type Forwarded struct {
 
 // Policy is a response policy zone.
 type Policy struct {
-	// Zone is its ID among the zones.
+	// Zone is the ID of its zone in Settings.Zones.
 	Zone string `json:"zone"`
-	// Override, where it is not empty, is what is done instead of what its records say: ALLOWLIST, BLOCKLIST, BLACKHOLE or REDIRECT, that to
+	// Override replaces the actions of its records, unless empty: ALLOWLIST, BLOCKLIST, BLACKHOLE or REDIRECT. REDIRECT redirects to
 	// Target, a name or an address.
 	Override string `json:"override,omitempty"`
 	Target   string `json:"target,omitempty"`
 }
 
-// Zone is a zone as a server serves it.
+// Zone is a zone of a server.
 type Zone struct {
-	// ID names the zone in this database, View is the id of its view.
+	// ID identifies the zone in this database. View is the id of its view.
 	ID   string `json:"id"`
 	View int64  `json:"view"`
-	// Name is absolute, with its last dot, in lower case.
+	// Name is absolute, with the final dot, in lower case.
 	Name string `json:"name"`
-	// Query and Transfer are who may ask, and who may have all of it; nil means all for the one, and nobody for the other.
+	// Query lists the clients that may query the zone; nil means all. Transfer lists those that may transfer it; nil means none.
 	Query    []Match `json:"query,omitempty"`
 	Transfer []Match `json:"transfer,omitempty"`
-	// Update are who may change the zone by messages (RFC 2136); nil means nobody.
+	// Update lists the clients that may change the zone by dynamic update (RFC 2136); nil means none.
 	Update []Match `json:"update,omitempty"`
-	// Notify are the servers that are told when the zone has changed (RFC 1996).
+	// Notify are the servers that are notified of changes (RFC 1996).
 	Notify []netip.AddrPort `json:"notify,omitempty"`
-	// Copied says that others have made the zone. Primaries are the servers that it is copied from, which may say that it has changed.
+	// Copied means that the zone is a copy from other servers. Primaries are the servers that it is copied from, and that may send NOTIFY.
 	Copied    bool         `json:"copied,omitempty"`
 	Primaries []netip.Addr `json:"primaries,omitempty"`
-	// Void says that nobody knows just now what the zone holds: questions for it are answered with SERVFAIL.
+	// Void means that the content of the zone is currently unknown: queries are answered with SERVFAIL.
 	Void bool `json:"void,omitempty"`
-	// Signing is how the zone is signed; nil where it is not.
+	// Signing sets how the zone is signed; nil if it is not signed.
 	Signing *Signing `json:"signing,omitempty"`
 }
 
-// Signing is how a zone is signed where it is answered from (RFC 4035). Its DNSKEY records are part of its data.
+// Signing sets how the server that answers for a zone signs it (RFC 4035). The DNSKEY records are part of the zone's data.
 type Signing struct {
-	// Keys are those that sign.
+	// Keys are the keys that sign.
 	Keys []ZoneKey `json:"keys"`
-	// Validity is for how long a signature holds, and Renewal how long before its end it is made anew, in seconds.
+	// Validity is the validity of a signature, and Renewal the time before its end at which it is renewed, both in seconds.
 	Validity int64 `json:"validity"`
 	Renewal  int64 `json:"renewal"`
-	// Hashed has NSEC3 records say what is not there (RFC 5155), without salt, in one round; else NSEC records do.
+	// Hashed proves nonexistence with NSEC3 records (RFC 5155), without salt and additional iterations, instead of NSEC records.
 	Hashed bool `json:"hashed,omitempty"`
 }
 
-// ZoneKey is a key that records of a zone are signed with.
+// ZoneKey is a key that signs records of a zone.
 type ZoneKey struct {
-	// Flags are those of its DNSKEY record: 257 of a key that signs keys, 256 of one that signs the rest.
+	// Flags are the flags of its DNSKEY record: 257 for a key-signing key, 256 for a zone-signing key.
 	Flags     uint16 `json:"flags"`
 	Algorithm uint8  `json:"algorithm"`
-	// Public is as in a DNSKEY record, Private as in a file of BIND.
+	// Public has the format of a DNSKEY record, Private that of a BIND key file.
 	Public  string `json:"public"`
 	Private string `json:"private"`
 }
 
-// Match is an element of a list of clients; the first element that a client matches decides.
+// Match is an element of a list of clients. The first element that matches a client decides.
 type Match struct {
-	// Not refuses those who match.
+	// Not refuses the clients that match.
 	Not bool `json:"not,omitempty"`
-	// Prefix is where the client is; Key is the name of the key that it signs with; List is a list that lets it in. An element with none of
-	// these matches nobody.
+	// Prefix matches the client's address, Key the name of the key that the message is signed with, and List the clients that it allows. An
+	// element without any of these matches no client.
 	Prefix netip.Prefix `json:"prefix,omitzero"`
 	Key    string       `json:"key,omitempty"`
 	List   []Match      `json:"list,omitempty"`
 }
 
-// Client is somebody who asks.
+// Client is the sender of a message.
 type Client struct {
 	Address netip.Addr
-	// Key is the name of the key that the message is signed with, as that of a SigningKey; empty where it is not.
+	// Key is the name of the SigningKey that the message is signed with; empty if it is not signed.
 	Key string
 }
 
-// Allows reports whether a list lets a client in. A list that is nil says nothing: otherwise is the answer then.
+// Allows reports whether a list allows a client. For a nil list it returns otherwise.
 func Allows(list []Match, client Client, otherwise bool) bool {
 	if list == nil {
 		return otherwise
 	}
 	client.Address = client.Address.Unmap()
 	for _, m := range list {
-		// A list within a list that refuses the client is one that it does not match, as BIND has it.
+		// A nested list that refuses the client does not match, as in BIND.
 		if m.Prefix.IsValid() && m.Prefix.Contains(client.Address) || m.Key != "" && m.Key == client.Key ||
 			m.List != nil && Allows(m.List, client, false) {
 			return !m.Not

@@ -11,11 +11,11 @@ import (
 	"portolan/internal/wire/content"
 )
 
-// Kind is the kind of content that a stream has (content.Envelope).
+// Kind is the content kind of the stream (content.Envelope).
 const Kind = "zones"
 
-// A stream says how to come from one revision of what a server serves to another one: an envelope, the settings where they are others, what
-// there is of each zone that changed, and the end. Each part has a letter, its length, and its bytes.
+// A stream contains the changes from one revision of a server's content to another: an envelope, the settings if they have changed, the
+// records of each changed zone, and an end mark. Each part has a letter, its length, and its bytes.
 const (
 	partSettings = 'S'
 	partZone     = 'Z'
@@ -25,20 +25,20 @@ const (
 	partEnd      = 'E'
 )
 
-// Header begins a stream.
+// Header is the envelope at the start of a stream.
 type Header = content.Envelope
 
-// Change begins what a stream says of a zone: records that are removed, then those that are added.
+// Change starts the part of a zone. The removed records follow, then the added ones.
 type Change struct {
 	ID string `json:"id"`
-	// From is the hash of the content before; empty means that there was none, or that it is replaced whole. To is the one after.
+	// From is the hash of the content before the change; empty if there was none, or if it is replaced completely. To is the hash after it.
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
 	// Serial is the serial number of the zone after the change.
 	Serial uint32 `json:"serial"`
 }
 
-// partSize is how long a part of records is, about, and maxPart how long any may be, in bytes.
+// partSize is the approximate size of a part with records, and maxPart the maximum size of any part, in bytes.
 const (
 	partSize = 64 << 10
 	maxPart  = 16 << 20
@@ -52,7 +52,7 @@ type Writer struct {
 	err  error
 }
 
-// NewWriter begins a stream.
+// NewWriter starts a stream.
 func NewWriter(w io.Writer, h Header) *Writer {
 	out := &Writer{out: bufio.NewWriterSize(w, partSize)}
 	h.Kind = Kind
@@ -63,22 +63,22 @@ func NewWriter(w io.Writer, h Header) *Writer {
 	return out
 }
 
-// Settings gives other settings, as JSON.
+// Settings writes changed settings, as JSON.
 func (w *Writer) Settings(text []byte) { w.write(partSettings, text) }
 
-// Zone begins what there is of a zone.
+// Zone starts the part of a zone.
 func (w *Writer) Zone(c Change) { w.document(partZone, c) }
 
-// Removed and Added give a record of the zone that was begun.
+// Removed writes a removed record of the current zone.
 func (w *Writer) Removed(r Record) { w.record(partRemoved, r) }
 
-// Added gives a record that is added.
+// Added writes an added record of the current zone.
 func (w *Writer) Added(r Record) { w.record(partAdded, r) }
 
-// Gone says that a zone is served no more.
+// Gone reports that a zone is not served any more.
 func (w *Writer) Gone(id string) { w.write(partGone, []byte(id)) }
 
-// Close ends the stream. It gives the first error that there was.
+// Close ends the stream. It returns the first error.
 func (w *Writer) Close() error {
 	w.write(partEnd, nil)
 	if w.err != nil {
@@ -128,12 +128,12 @@ func (w *Writer) put(kind byte, text []byte) {
 	}
 }
 
-// AppendRecord writes a record behind others.
+// AppendRecord appends a record with its length.
 func AppendRecord(to []byte, r Record) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(r))), r...)
 }
 
-// Records gives the records that AppendRecord wrote, to fn, which may keep them as long as text stays.
+// Records calls fn for each record that AppendRecord wrote. The records refer to text.
 func Records(text []byte, fn func(Record) error) error {
 	for len(text) > 0 {
 		length, n := binary.Uvarint(text)
@@ -152,7 +152,7 @@ func Records(text []byte, fn func(Record) error) error {
 	return nil
 }
 
-// Taker takes what a stream says, in its order. Records stay as they are while it is being read and after.
+// Taker receives the parts of a stream in order. The records stay valid after the call.
 type Taker interface {
 	Begin(Header) error
 	Settings(text []byte) error
@@ -160,7 +160,7 @@ type Taker interface {
 	Removed(Record) error
 	Added(Record) error
 	Gone(id string) error
-	// End comes once, where the stream is whole.
+	// End is called once if the stream is complete.
 	End() error
 }
 
@@ -230,12 +230,12 @@ func readPart(r *bufio.Reader) (kind byte, text []byte, err error) {
 	return kind, text, err
 }
 
-// Nothing names the content of a server that serves nothing, and WriteNothing writes the stream that leads to it.
+// Nothing returns the revision of a server without content. WriteNothing writes the stream that results in it.
 func Nothing() string { return Revision{Hash: Total(nothing, nil)}.String() }
 
 var nothing = []byte("{}")
 
-// WriteNothing writes a stream behind which nothing is served.
+// WriteNothing writes a stream that removes all content.
 func WriteNothing(out io.Writer) error {
 	w := NewWriter(out, Header{To: Nothing()})
 	w.Settings(nothing)
