@@ -16,7 +16,7 @@ import (
 func TestRefusalsNameResourcesByNumber(t *testing.T) {
 	apitest.Slow(t)
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
-		packages.NeedImports | packages.NeedDeps, Dir: "../../.."}, "./internal/...")
+		packages.NeedImports, Dir: "../../.."}, "./internal/...")
 	if err != nil || packages.PrintErrors(loaded) > 0 {
 		t.Fatal(err)
 	}
