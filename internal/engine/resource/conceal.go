@@ -8,8 +8,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Conceal gives what refused a caller's change: in other words where it names resources that the caller does not see, such as the one that
-// is in the way. What the caller has sent itself tells it nothing, and is said again as it is.
+// Conceal replaces the error of a caller's change if it names resources that the caller does not see, such as a conflicting one. Ids that
+// the caller sent itself reveal nothing, so they stay in the error.
 func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessage, err error) error {
 	p, ok := problem.As(err)
 	if !ok || len(p.Named) == 0 || problem.IsNotFound(p) || !caller.Limited() {
@@ -43,10 +43,11 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 	return err
 }
 
-// Concealed gives what refused a part of the change as Conceal does, for words that are kept instead of answered.
+// Concealed is Conceal for errors of a part of the change that are stored instead of returned.
 func (c *Change) Concealed(err error) error { return c.API.Conceal(c.Tx, c.Caller, nil, err) }
 
-// onlyFields gives the members that a problem is about. Others tell nothing of what the caller knows: unknown ones are ignored.
+// onlyFields returns the members that a problem is about. Other members do not show that the caller knows an id, because unknown members
+// are ignored.
 func onlyFields(sent map[string]json.RawMessage, fields []string) map[string]json.RawMessage {
 	only := map[string]json.RawMessage{}
 	for _, name := range fields {
@@ -57,10 +58,10 @@ func onlyFields(sent map[string]json.RawMessage, fields []string) map[string]jso
 	return only
 }
 
-// mostSaid is how many resources a caller may have named: who sends very many numbers does not know them, but tries.
+// mostSaid is how many ids a caller may have sent. A caller that sends more does not know them, but guesses.
 const mostSaid = 20
 
-// numbersSent are the numbers of resources that a caller named itself, as {"id":N}; none where there are very many.
+// numbersSent returns the ids that the caller sent as {"id":N}; nil if there are more than mostSaid.
 func numbersSent(sent map[string]json.RawMessage) map[int64]bool {
 	said := map[int64]bool{}
 	var visit func(value any)
@@ -91,7 +92,6 @@ func numbersSent(sent map[string]json.RawMessage) map[int64]bool {
 	return said
 }
 
-// Sees reports whether the caller sees a resource.
 func (c *Change) Sees(head store.Head) (bool, error) {
 	if !c.Caller.Limited() {
 		return true, nil

@@ -15,68 +15,67 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Match says why a resource was found by a text. Better ones come first.
+// Match is the reason why a resource matches a search text. Better matches have lower values.
 type Match int
 
 // The matches.
 const (
-	// MatchID: the text is its id.
+	// MatchID: the text is the resource's id.
 	MatchID Match = iota
-	// MatchSpace: it has exactly that address, or that range.
+	// MatchSpace: the resource has exactly that address or range.
 	MatchSpace
-	// MatchKey: the text is what it is looked up by, such as a hardware address or an absolute name.
+	// MatchKey: the text is the look-up key, such as a hardware address or an absolute name.
 	MatchKey
-	// MatchName: the text is its name, or another text of it.
+	// MatchName: the text is the name, or another text of the resource.
 	MatchName
-	// MatchRefers: it refers to what has that address or hardware address.
+	// MatchRefers: the resource refers to one that has that address or look-up key.
 	MatchRefers
-	// MatchAround: it has that address or range in it, the nearest first.
+	// MatchAround: the resource contains that address or range; the smallest one comes first.
 	MatchAround
-	// MatchWithin: it lies in that range.
+	// MatchWithin: the resource is inside that range.
 	MatchWithin
-	// MatchBegins: one of its texts begins with the text.
+	// MatchBegins: one of the resource's texts begins with the text.
 	MatchBegins
-	// MatchContains: the text stands somewhere in one of its texts.
+	// MatchContains: one of the resource's texts contains the text.
 	MatchContains
 )
 
-// matches are the names of the matches.
 var matches = [...]string{"id", "address", "key", "name", "refers", "around", "within", "begins", "contains"}
 
-// Matches gives the names of the matches, best first.
+// Matches returns the names of the matches, best first.
 func Matches() []string { return matches[:] }
 
 func (m Match) String() string { return matches[m] }
 
-// Hit is a resource that was found by a text, and why.
+// Hit is a resource that was found, with the reason.
 type Hit struct {
 	Row   *store.Resource
 	Match Match
 }
 
-// Search finds resources by a text, whatever it is: an id, an address, a prefix or a range, a hardware address, a name or a part of
-// one. Exact finds by what indexes have whole, Anywhere by parts of texts; Hits has what they found.
+// Search finds resources by a text: an id, an address, a prefix or a range, a hardware address, a name or a part of a name. Exact finds
+// complete values through indexes, Anywhere finds parts of texts. Hits has the results.
 type Search struct {
 	API    *API
 	Caller Caller
 	Text   string
-	// Limit is how many hits are wanted.
+	// Limit is the maximum number of hits.
 	Limit int
-	// Hits are those found, no resource twice; More says that there may be more than the limit.
+	// Hits are the results, each resource once; More says that there may be more than the limit.
 	Hits []Hit
 	More bool
-	// Complete says that every text was looked at that had to be.
+	// Complete says that the search covered every text it had to.
 	Complete bool
 
 	seen map[int64]bool
-	// cut says that some of what was found was left out.
+	// cut says that some results were omitted.
 	cut bool
 }
 
-// full reports whether enough was found.
+// full reports whether enough resources were found.
 func (s *Search) full() bool { return len(s.Hits) > s.Limit }
 
-// add adds resources that were not found before.
+// add adds the resources that are not in the results yet.
 func (s *Search) add(m Match, rows []*store.Resource) {
 	if s.seen == nil {
 		s.seen = map[int64]bool{}
@@ -89,7 +88,7 @@ func (s *Search) add(m Match, rows []*store.Resource) {
 	}
 }
 
-// found finds visible resources for which a condition holds.
+// found adds visible resources that match a condition.
 func (s *Search) found(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Resource, error) {
 	if s.full() {
 		return nil, nil
@@ -99,7 +98,7 @@ func (s *Search) found(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Res
 	return rows, err
 }
 
-// Exact finds what the text names as a whole, and what a name begins with.
+// Exact finds resources that have the text as a complete value, or a name that begins with it.
 func (s *Search) Exact(tx *store.Tx) error {
 	if id, err := strconv.ParseInt(s.Text, 10, 64); err == nil && id > RootID {
 		switch r, err := s.API.find(tx, nil, id, s.Caller); {
@@ -130,7 +129,7 @@ func (s *Search) Exact(tx *store.Tx) error {
 	return nil
 }
 
-// sort puts better matches first; what is equal stays as it was found.
+// sort sorts the hits by match; hits with equal matches keep their order.
 func (s *Search) sort() {
 	slices.SortStableFunc(s.Hits, func(a, b Hit) int { return cmp.Compare(a.Match, b.Match) })
 	s.More = s.More || s.cut
@@ -139,8 +138,8 @@ func (s *Search) sort() {
 	}
 }
 
-// spans gives the address, prefix or range that the text is; of an address with the length of its prefix, such as an interface has, the
-// prefix and the address.
+// spans returns the address, prefix or range that the text is. For an address with a prefix length, such as that of an interface, it
+// returns the prefix and the address.
 func (s *Search) spans() []space.Range {
 	one := func(a netip.Addr) space.Range { return space.Range{Low: a.Unmap(), High: a.Unmap()} }
 	if a, err := netip.ParseAddr(s.Text); err == nil && a.Zone() == "" {
@@ -157,7 +156,7 @@ func (s *Search) spans() []space.Range {
 	return nil
 }
 
-// collections gives the names of the collections with resources that search may find, of those that a condition holds for.
+// collections returns the names of the searchable collections for which holds returns true.
 func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
 	for _, c := range s.API.collections {
 		if c.From == store.Resources && !c.Hidden && !c.NoSearch && holds(c) {
@@ -167,14 +166,14 @@ func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
 	return names
 }
 
-// spaced are the collections that use space in one of these ways, or, where none is given, in any.
+// spaced returns the collections that use space in one of these ways; without an argument, in any way.
 func (s *Search) spaced(uses ...SpaceUse) []string {
 	return s.collections(func(c *Collection) bool {
 		return c.Space != NoSpace && !c.Scope && (len(uses) == 0 || slices.Contains(uses, c.Space))
 	})
 }
 
-// The columns that are sought by.
+// The columns in search conditions.
 var (
 	lowColumn  = store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
 	highColumn = store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
@@ -186,7 +185,7 @@ func compare(f store.Field, op string, value any) store.Expr {
 	return store.Compare{Field: f, Op: op, Value: value}
 }
 
-// space finds what has exactly the address or the range.
+// space finds resources with exactly the address or range.
 func (s *Search) space(tx *store.Tx) (found []*store.Resource, err error) {
 	for _, r := range s.spans() {
 		rows, err := s.found(tx, MatchSpace, store.InCollection(s.spaced()...), compare(lowColumn, "eq", store.AddrKey(r.Low)),
@@ -199,7 +198,7 @@ func (s *Search) space(tx *store.Tx) (found []*store.Resource, err error) {
 	return found, nil
 }
 
-// around finds what has the address or the range in it, and what lies in the range.
+// around finds resources that contain the address or range, and resources inside the range.
 func (s *Search) around(tx *store.Tx) error {
 	spans := s.spans()
 	if len(spans) == 0 || s.full() {
@@ -219,11 +218,12 @@ func (s *Search) around(tx *store.Tx) error {
 		s.add(MatchAround, rows)
 		return nil
 	}
-	if most := (s.Limit + 1) / 2; len(rows) > most { // what lies in a range has room, too
+	if most := (s.Limit + 1) / 2; len(rows) > most { // resources inside the range need some of the hits as well
 		rows, s.cut = rows[:most], true
 	}
 	s.add(MatchAround, rows)
-	for _, use := range []SpaceUse{HoldsSpace, LiesOverSpace, TakesSpace} { // what has more in it comes first
+	// Resources that contain others come first.
+	for _, use := range []SpaceUse{HoldsSpace, LiesOverSpace, TakesSpace} {
 		if _, err := s.found(tx, MatchWithin, store.InCollection(s.spaced(use)...), compare(lowColumn, "ge", low),
 			compare(lowColumn, "le", high), compare(highColumn, "le", high)); err != nil {
 			return err
@@ -232,10 +232,10 @@ func (s *Search) around(tx *store.Tx) error {
 	return nil
 }
 
-// maxAround is how many nested blocks and networks of all configurations are looked at around an address.
+// maxAround is how many nested blocks and networks of all configurations are read around an address.
 const maxAround = 10_000
 
-// fields calls fn for each field of the types that search may find.
+// fields calls fn for each field of the searchable types.
 func (s *Search) fields(fn func(c *Collection, f *schema.Field)) {
 	s.collections(func(c *Collection) bool {
 		for _, t := range c.Types {
@@ -247,7 +247,7 @@ func (s *Search) fields(fn func(c *Collection, f *schema.Field)) {
 	})
 }
 
-// keys finds what is looked up by the text.
+// keys finds resources whose look-up key is the text.
 func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
 	known, either := map[string]bool{}, store.Any{}
 	s.fields(func(_ *Collection, f *schema.Field) {
@@ -268,12 +268,13 @@ func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
 	return s.found(tx, MatchKey, either)
 }
 
-// anything is the condition that a resource is of any collection, in a form that an index of names by collection is used for.
+// anything returns a condition that is true for every searchable resource. Its form lets the database use the index of names by
+// collection.
 func (s *Search) anything() store.Expr {
 	return store.InCollection(s.collections(func(*Collection) bool { return true })...)
 }
 
-// names finds what has the text as its name: as it is, in small letters or in capitals.
+// names finds resources with the text as their name: as it is, in lower case or in upper case.
 func (s *Search) names(tx *store.Tx) error {
 	tried := []string{}
 	for _, name := range []string{s.Text, strings.ToLower(s.Text), strings.ToUpper(s.Text)} {
@@ -288,7 +289,7 @@ func (s *Search) names(tx *store.Tx) error {
 	return nil
 }
 
-// referring finds what refers to what has the address or the key itself.
+// referring finds resources that refer to a resource with the address or the key.
 func (s *Search) referring(tx *store.Tx, named []*store.Resource) error {
 	var ids []int64
 	for _, r := range named {
@@ -303,7 +304,7 @@ func (s *Search) referring(tx *store.Tx, named []*store.Resource) error {
 	return err
 }
 
-// begins finds what has a name, or an absolute name, that begins with the text.
+// begins finds resources whose name or absolute name begins with the text.
 func (s *Search) begins(tx *store.Tx) error {
 	if _, err := s.found(tx, MatchBegins, s.anything(), compare(nameColumn, "startsWith", s.Text)); err != nil {
 		return err
@@ -316,14 +317,15 @@ func (s *Search) begins(tx *store.Tx) error {
 			dns = append(dns, c.Name)
 		}
 	})
-	// What has names has no space: the index of keys by collection has those alone.
+	// Resources with DNS names have no space; the index of keys by collection contains only resources without space.
 	_, err := s.found(tx, MatchBegins, store.InCollection(dns...), compare(keyColumn, "startsWith", naming.Key(s.Text)),
 		compare(lowColumn, "eq", nil))
 	return err
 }
 
-// Anywhere finds what has the text in one of its texts, in upper or lower case, where there is room left; not what stands for one
-// resource by itself, as an address does, where that was found. Of very many some are found, and those that match best come first.
+// Anywhere finds resources with the text in one of their texts, in upper or lower case, if there is room for more hits. It does nothing
+// if the text, such as an address, has already identified one resource. If there are very many results, it finds some of them; the best
+// matches come first.
 func (s *Search) Anywhere(tx *store.Tx) error {
 	s.Complete = true
 	switch {
@@ -333,7 +335,7 @@ func (s *Search) Anywhere(tx *store.Tx) error {
 	case len(s.Hits) > 0 && s.Hits[0].Match <= MatchKey && s.Text != s.Hits[0].Row.Name:
 		return nil
 	}
-	defer s.sort() // also what was found when it is broken off
+	defer s.sort() // also the results before an interruption
 	if kept := asKept(s.Text); kept != s.Text {
 		if err := s.having(tx, kept); err != nil {
 			return err
@@ -342,9 +344,9 @@ func (s *Search) Anywhere(tx *store.Tx) error {
 	return s.having(tx, s.Text)
 }
 
-// having finds what has a text in one of its texts.
+// having finds resources with a text in one of their texts.
 func (s *Search) having(tx *store.Tx, text string) error {
-	const ranked = 10 // for each hit that is wanted
+	const ranked = 10 // candidates for each hit within the limit
 	found, n := map[Match][]*store.Resource{}, 0
 	whole, err := tx.HavingText(text, func(ids []int64) (enough bool, err error) {
 		rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.IDs(ids)}, len(ids))
@@ -378,7 +380,7 @@ func (s *Search) having(tx *store.Tx, text string) error {
 	return nil
 }
 
-// asKept gives a part of a hardware address as such addresses are kept; another text as it is.
+// asKept returns a part of a hardware address in the notation of stored addresses; other texts unchanged.
 func asKept(text string) string {
 	if strings.Trim(text, "0123456789abcdefABCDEF:") == "" && strings.Contains(text, ":") && !strings.Contains(text, "::") {
 		return strings.ReplaceAll(text, ":", "-")
@@ -386,7 +388,7 @@ func asKept(text string) string {
 	return text
 }
 
-// textMatch says how a resource has a text in one of its own; ok is false where it has not.
+// textMatch returns how a text matches the texts of a resource; ok is false if it does not.
 func textMatch(tx *store.Tx, r *store.Resource, text string) (m Match, ok bool, err error) {
 	whole, begins, contains, err := tx.Texts(r, text)
 	switch {

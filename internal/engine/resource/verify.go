@@ -9,15 +9,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// maxFaults bounds what Verify lists.
+// maxFaults is the maximum number of faults that Verify lists.
 const maxFaults = 100
 
-// verifier looks for faults in one snapshot.
+// verifier collects faults in one snapshot.
 type verifier struct {
 	api    *API
 	tx     *store.Tx
 	faults []string
-	// heads are those of resources above others, as far as they were read.
+	// heads caches the heads of parent resources.
 	heads map[int64]store.Head
 }
 
@@ -27,7 +27,7 @@ func (v *verifier) fault(format string, args ...any) {
 	}
 }
 
-// Verify checks every invariant of the data in a snapshot, those of the rooms with them, and lists what is wrong, in sentences.
+// Verify checks every invariant of the data in a snapshot, including those of other packages, and lists the faults, in sentences.
 func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	v := &verifier{api: a, tx: tx, heads: map[int64]store.Head{}}
 	if err := tx.Verify(v.fault); err != nil {
@@ -41,10 +41,10 @@ func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	return v.faults, nil
 }
 
-// verifyAtOnce is how many resources are looked at together: what they need of others is read for all of them.
+// verifyAtOnce is how many resources are checked together; the data that they need of other resources is read for all of them at once.
 const verifyAtOnce = 500
 
-// resources looks at every row.
+// resources checks every row.
 func (v *verifier) resources() error {
 	rows := make([]*store.Resource, 0, verifyAtOnce)
 	look := func() error {
@@ -63,7 +63,7 @@ func (v *verifier) resources() error {
 	return look()
 }
 
-// checkRows verifies rows: the type is declared, the body can be decoded, columns equal the body, the parent may have such children,
+// checkRows checks rows: the type is declared, the body can be decoded, columns equal the body, the parent may have such children,
 // references equal the table of references, and the row equals its last image in the history.
 func (v *verifier) checkRows(rows []*store.Resource) error {
 	var ids, above []int64
@@ -97,10 +97,10 @@ func (v *verifier) checkRows(rows []*store.Resource) error {
 	return v.versions(rows, references)
 }
 
-// maxHeads bounds the heads that are kept.
+// maxHeads is the maximum number of cached heads.
 const maxHeads = 100_000
 
-// row checks that a row's columns follow from its body.
+// row checks that a row's columns match its body.
 func (v *verifier) row(r *store.Resource) {
 	again, err := v.api.Again(r)
 	switch {
@@ -113,7 +113,7 @@ func (v *verifier) row(r *store.Resource) {
 	}
 }
 
-// place checks what a resource lies below.
+// place checks the parent of a resource.
 func (v *verifier) place(r *store.Resource, may []string) {
 	if r.Parent <= RootID {
 		return
@@ -131,13 +131,12 @@ func (v *verifier) place(r *store.Resource, may []string) {
 	}
 }
 
-// scope reports whether the resources of a collection are scopes, which lie in no other one.
+// scope reports whether the resources of a collection are scopes, which are not in another scope.
 func (v *verifier) scope(collection string) bool {
 	c := v.api.Collection(collection)
 	return c != nil && c.Scope
 }
 
-// links checks that the single references in a row and in the table of references are the same.
 func (v *verifier) links(r *store.Resource, t *schema.Type, references []store.Ref) {
 	for _, ref := range r.Refs {
 		if !slices.Contains(references, ref) {

@@ -8,8 +8,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// versions checks that resources are what the change that wrote them last says they are. What is older than
-// the horizon of the history is not known.
+// versions checks that resources equal their last image in the history. Changes before the horizon of the history are unknown.
 func (v *verifier) versions(rows []*store.Resource, references map[int64][]store.Ref) error {
 	horizon, err := v.tx.Horizon()
 	if err != nil {
@@ -41,7 +40,7 @@ func (v *verifier) versions(rows []*store.Resource, references map[int64][]store
 	return nil
 }
 
-// differs names what an image of the history has otherwise than the resource; empty where nothing is.
+// differs returns the part of a resource that differs from its image in the history; empty if they are equal.
 func differs(r *store.Resource, text []byte, references []store.Ref) string {
 	var was struct {
 		store.Resource
@@ -67,7 +66,7 @@ func differs(r *store.Resource, text []byte, references []store.Ref) string {
 	return ""
 }
 
-// sameRefs reports whether two lists hold the same references, in whatever order.
+// sameRefs reports whether two lists hold the same references, in any order.
 func sameRefs(a, b []store.Ref) bool {
 	order := func(x, y store.Ref) int {
 		if c := strings.Compare(x.Field, y.Field); c != 0 {
