@@ -7,25 +7,25 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// applyAgain is what a transaction knows of those that were taken back before it.
+// applyAgain is what a new attempt to apply a document knows from the transactions that were rolled back before it.
 type applyAgain struct {
-	// broken are the resources that were refused half done, by their places, and why: they are left out.
+	// broken are the resources that were refused after some of their writes, by index, with the error. They are left out.
 	broken map[int]*problem.Problem
-	// keeps says that resources were refused also when what has the tag had gone: nothing goes.
+	// keeps disables prune, because resources were refused even after the deletions.
 	keeps bool
-	// first are the ids of the tagged resources to delete before the document is applied, because at least one of them occupies the place of
-	// a resource of the document.
+	// first are the ids of the tagged resources to delete before the document is applied, because at least one of them occupies the place
+	// of a resource of the document.
 	first []int64
 	until time.Time
 }
 
-// errApplyAgain takes a transaction back, which is begun again with what is known then.
+// errApplyAgain rolls a transaction back so that the document is applied again with the new information.
 var errApplyAgain = errors.New("the document is applied again")
 
-// applyAgainTime is within how long a document is begun again.
+// applyAgainTime is the time limit for new attempts.
 const applyAgainTime = time.Minute
 
-// run runs a transaction, again as long as it ends with errApplyAgain.
+// run runs transactions until one returns another error than errApplyAgain, or nil.
 func (g *applyAgain) run(transaction func() error) error {
 	for {
 		err := transaction()

@@ -2,7 +2,7 @@ package rest
 
 import "slices"
 
-// applyPath documents it.
+// applyPath returns the OpenAPI path item of POST /apply.
 func (a *Server) applyPath() doc {
 	text := doc{"type": "string"}
 	change := doc{"type": "object", "properties": doc{"field": text, "before": doc{}, "after": doc{}}}

@@ -10,13 +10,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// mark gives a resource the tag, where it has it not, as far as the caller may.
+// mark adds the tag to a resource that does not have it, within the rights of the caller.
 func (d *applying) mark(row *store.Resource, one *appliedResource) error {
 	if d.tag == nil {
 		return nil
 	}
 	marked, err := d.Mark(d.changeOf(d.tx, d.rq, nil, nil), row, d.tag)
-	if err != nil || !marked || one.Did == "CREATED" { // of what is made its fields are not told
+	if err != nil || !marked || one.Did == "CREATED" { // the fields of a created resource are not listed
 		return err
 	}
 	name, err := json.Marshal(d.tag.Name)
@@ -24,7 +24,7 @@ func (d *applying) mark(row *store.Resource, one *appliedResource) error {
 	return err
 }
 
-// may asks whether the caller may do something.
+// may returns an error if the caller may not do the action.
 func (d *applying) may(action resource.Action, on resource.Subject) error {
 	if d.May == nil {
 		return nil
@@ -33,13 +33,13 @@ func (d *applying) may(action resource.Action, on resource.Subject) error {
 	return err
 }
 
-// holding are the resources that those of the document lie in.
+// holding returns the ids of all resources above those of the document.
 func (d *applying) holding() (map[int64]bool, error) {
 	above := map[int64]bool{}
 	for id := range d.kept {
 		for {
 			head, err := d.tx.Head(id)
-			if store.IsNotFound(err) { // it went with another one
+			if store.IsNotFound(err) { // it was deleted together with another one
 				break
 			}
 			if err != nil {
@@ -54,7 +54,7 @@ func (d *applying) holding() (map[int64]bool, error) {
 	return above, nil
 }
 
-// below reports whether a resource lies below what the document belongs below.
+// below reports whether a resource is below the base of the document.
 func (d *applying) below(row *store.Resource) (bool, error) {
 	if d.base == 0 || row.Configuration == d.base {
 		return true, nil
@@ -72,8 +72,8 @@ func (d *applying) below(row *store.Resource) (bool, error) {
 	return false, nil
 }
 
-// prune deletes what has the tag, lies below what the document belongs below, and is not among what was applied. What resources of the
-// document lie in stays.
+// prune deletes the resources that have the tag, are below the base of the document, and are not in the document. Resources above those
+// of the document stay.
 func (d *applying) prune() error {
 	above, err := d.holding()
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *applying) listAbsent() error {
 	})
 }
 
-// eachAbsent calls fn with each resource that has the tag, lies below the base of the document, and is not in the document.
+// eachAbsent calls fn with each resource that has the tag, is below the base of the document, and is not in the document.
 func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 	sources, err := d.tx.Referring(d.tag.ID)
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 			continue
 		}
 		row, err := d.Visible(d.tx, link.Target, d.rq.caller)
-		if problem.IsNotFound(err) { // gone with what it lay in, or not for who asks to see
+		if problem.IsNotFound(err) { // deleted together with a parent, or hidden from the caller
 			continue
 		}
 		if err != nil {
@@ -138,8 +138,8 @@ func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 	return nil
 }
 
-// lost returns errApplyAgain if deletions have deleted resources of the document, such as a host with its last address. The deletions are
-// then made first, and these resources are created again.
+// lost returns errApplyAgain if deletions have deleted resources of the document, such as a host with its last address. The next attempt
+// makes the deletions first, and creates these resources again.
 func (d *applying) lost() error {
 	var gone []int64
 	for _, one := range d.pruned {
@@ -161,7 +161,7 @@ func (d *applying) lost() error {
 	return nil
 }
 
-// remove deletes a resource that is not in the document, with what lies below it.
+// remove deletes a resource that is not in the document, and everything below it.
 func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedResource) error {
 	if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
 		return err
@@ -195,11 +195,11 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 	return nil
 }
 
-// removeFirst deletes what an earlier transaction found in the way of resources of the document.
+// removeFirst deletes the resources that an earlier transaction found in the way of the document.
 func (d *applying) removeFirst() error {
 	for _, id := range d.again.first {
 		row, err := d.Visible(d.tx, id, d.rq.caller)
-		if problem.IsNotFound(err) { // gone with what it lay in
+		if problem.IsNotFound(err) { // deleted together with a parent
 			continue
 		}
 		if err != nil {

@@ -10,14 +10,14 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// How a body names an earlier change: as its id, or that of an object at any depth. A quote inside of a text is escaped, so the
-// latter is in no text.
+// A body refers to an earlier change in a member id, at any depth. Quotes inside of strings are escaped, so bodyRef matches no text in a
+// string.
 var (
 	bodyRef = regexp.MustCompile(`([{,\s]"id"\s*:\s*)"(\$[0-9]{1,5})"`)
 	ownRef  = regexp.MustCompile(`^()"(\$[0-9]{1,5})"$`)
 )
 
-// refsIn gives how a member of a body may name earlier changes; nil where it holds what is the client's own, such as user-defined fields.
+// refsIn returns the pattern of references in a member of a body; nil for members with free values, such as user-defined fields.
 func (a *Server) refsIn(rq *request, name string) *regexp.Regexp {
 	if slices.ContainsFunc(a.TargetTypes(rq.Target), func(t *schema.Type) bool {
 		f := t.ByName[name]
@@ -31,7 +31,7 @@ func (a *Server) refsIn(rq *request, name string) *regexp.Regexp {
 	return bodyRef
 }
 
-// bodyRefs gives the earlier changes that a member of a body names.
+// bodyRefs returns the indexes of the changes that a member of a body refers to.
 func (a *Server) bodyRefs(rq *request, name string, raw json.RawMessage) (refs []int) {
 	if form := a.refsIn(rq, name); form != nil {
 		for _, match := range form.FindAllSubmatch(raw, -1) {
@@ -41,7 +41,7 @@ func (a *Server) bodyRefs(rq *request, name string, raw json.RawMessage) (refs [
 	return refs
 }
 
-// fillBody puts ids in the place of the earlier changes that a member of a body names.
+// fillBody replaces the references in a member of a body by ids.
 func (a *Server) fillBody(rq *request, name string, raw json.RawMessage, made []int64) json.RawMessage {
 	form := a.refsIn(rq, name)
 	if form == nil {
@@ -53,7 +53,7 @@ func (a *Server) fillBody(rq *request, name string, raw json.RawMessage, made []
 	})
 }
 
-// refOf reads $3; -1 where it is something else.
+// refOf parses a reference such as $3; -1 for other texts.
 func refOf(text string) int {
 	digits, ok := strings.CutPrefix(text, "$")
 	n, err := strconv.ParseUint(digits, 10, 31)
@@ -63,7 +63,7 @@ func refOf(text string) int {
 	return int(n) //nolint:gosec // 31 bits
 }
 
-// fillPath puts ids in the place of the earlier changes that a path names.
+// fillPath replaces the references in a path by ids.
 func fillPath(path string, id func(ref int) int64) string {
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {

@@ -10,7 +10,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// effective answers what a caller, or the user of a number, may do with a resource, and which access rights decide.
+// effective answers with the rights of the caller, or of the user in the parameter user, on a resource, and with the access rights that
+// decide.
 func (a *Server) effective(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	form, query, err := a.askedBelow(w, r, t, caller, "user")
 	if err != nil || r.Method == http.MethodOptions {
@@ -45,7 +46,7 @@ func (a *Server) effective(w http.ResponseWriter, r *http.Request, t resource.Ta
 	return nil
 }
 
-// effectivePath documents it.
+// effectivePath returns the OpenAPI path item of the effective rights.
 func (a *Server) effectivePath(c *resource.Collection) doc {
 	level := doc{"type": "string", "enum": []string{"HIDE", "VIEW", "CHANGE", "ADD", "FULL"}}
 	flag := doc{"type": "boolean"}
