@@ -24,7 +24,7 @@ type tried struct {
 	answer
 	resource.Outcome
 	asked   resource.Asked
-	depends int64 // the request below which it was sent; 0 where it was sent below what is there
+	depends int64 // the pending request that the change was sent below; 0 for an existing resource
 }
 
 // ask stores a change as a request for approval, and answers 202 with the resulting resource or, for a deletion, with the request. It

@@ -9,10 +9,10 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// changes are the methods that change something.
+// changes are the methods that change data.
 var changes = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// engineHeaders are the headers that the engine itself looks at.
+// engineHeaders are the headers that the engine itself reads.
 var engineHeaders = []resource.RequestHeader{
 	{Name: commentHeader, Description: "A remark that the history keeps with the change.", Methods: changes},
 	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.",
@@ -29,7 +29,7 @@ var engineHeaders = []resource.RequestHeader{
 		Methods: []string{http.MethodPost}},
 }
 
-// readOptions reads the options of a request that changes something, and refuses a header with a value that it cannot have.
+// readOptions reads the options of a request that changes data, and refuses a header with an invalid value.
 func (a *Server) readOptions(r *http.Request) (o resource.Options, err error) {
 	for _, h := range a.headers {
 		if n := len(r.Header.Values(h.Name)); n > 1 && h.Name != "If-Match" {
@@ -48,7 +48,7 @@ func (a *Server) readOptions(r *http.Request) (o resource.Options, err error) {
 	return o, nil
 }
 
-// headersFor are the headers that a method of some types looks at, each once.
+// headersFor returns the headers that a method of some types reads, each once.
 func (a *Server) headersFor(method string, types []*schema.Type) (list []resource.RequestHeader) {
 	for _, h := range a.headers {
 		if slices.Contains(h.Methods, method) && !slices.ContainsFunc(list,

@@ -13,12 +13,10 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// doc is a piece of an OpenAPI document; maps are written with sorted keys, so the document is the
-// same every time.
+// doc is a part of an OpenAPI document. Maps are encoded with sorted keys, so the document is the same every time.
 type doc = map[string]any
 
-// OpenAPI gives the OpenAPI 3.1 document of the declared API.
-//
+// OpenAPI returns the OpenAPI 3.1 document of the declared API.
 // paths and schemas are those of other APIs of the manager, which are written by hand.
 func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
 	all, types := a.paths(), a.schemas()
@@ -52,7 +50,7 @@ func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) (
 
 func ref(to string) doc { return doc{"$ref": "#/components/" + to} }
 
-// parameters are the query parameters and the request headers, each under its name.
+// parameters returns the query parameters and the request headers, by name.
 func (a *Server) parameters() doc {
 	query := func(name, description string, schema doc) doc {
 		return doc{"name": name, "in": "query", "description": description, "schema": schema}
@@ -85,7 +83,7 @@ func (a *Server) parameters() doc {
 	return all
 }
 
-// problemTexts are the answers that are problems, by their status.
+// problemTexts are the descriptions of the problem answers, by status.
 var problemTexts = map[string]string{
 	"400": "Something in the request is wrong; the message names it.",
 	"401": "Credentials are missing or wrong.",
@@ -106,12 +104,12 @@ var problemTexts = map[string]string{
 	"503": "The database cannot be reached, or others are changing the same; try again.",
 }
 
-// anyAnswer are the problems that every request may be answered with.
+// anyAnswer are the problem answers of every request.
 var anyAnswer = []string{"400", "401", "403", "404", "405", "406", "414", "429", "500", "501", "503"}
 
 func statusOf(text string) int {
 	n, err := strconv.Atoi(text)
-	if err != nil { // they stand in the table above
+	if err != nil { // the keys of the table above
 		panic(err)
 	}
 	return n
@@ -131,7 +129,7 @@ func problems() doc {
 	return all
 }
 
-// paths lists what the router answers, path by path.
+// paths returns the path items of everything that the router serves.
 func (a *Server) paths() doc {
 	paths := doc{
 		a.Base:           a.pathItem(resource.Target{Root: true, List: true}, a.AllTypes(), nil, "Resources", "Everything"),
@@ -161,7 +159,7 @@ func (a *Server) paths() doc {
 	return paths
 }
 
-// ownPaths describes a collection, each resource of it, and what is ours below one.
+// ownPaths adds the paths of a collection, of its resources, and of the unpublished reports below them.
 func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
 	types := a.TargetTypes(resource.Target{Collection: c})
 	paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, types, types, c.Path(), c.Path())
@@ -183,7 +181,7 @@ func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
 	}
 }
 
-// anyOf is a resource of one of the types, as it is answered: where fields are left out it may fit several.
+// anyOf returns the schema of a resource of one of the types. It is not oneOf, because a resource with fewer fields may fit several.
 func anyOf(types []*schema.Type) doc {
 	if len(types) == 1 {
 		return ref("schemas/" + types[0].Name)
@@ -217,7 +215,7 @@ func (a *Server) pathItem(t resource.Target, types, takes []*schema.Type, name, 
 	return item
 }
 
-// summary says in a few words what a method does to a target.
+// summary describes in a few words what a method does with a target.
 func summary(t resource.Target, method string) string {
 	what := "resources"
 	if t.Sub != nil {
@@ -259,7 +257,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		params = append(params, ref("parameters/fields"))
 		answers = a.resourceAnswer("200", "The resource.", types, true)
 		if t.Any {
-			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // as it was just made
+			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // it was just built
 			for _, media := range []string{asHAL.String(), asJSON.String()} {
 				content[media] = doc{"schema": doc{"anyOf": []any{ref("schemas/" + a.RootType), anyOf(types)}}}
 			}
@@ -316,7 +314,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 			"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), ref("schemas/Step")}}}}}
 	}
 	for _, h := range a.headersFor(method, headers) {
-		if h.Name == confirmHeader { // which is for lists
+		if h.Name == confirmHeader { // for lists only
 			continue
 		}
 		params = append(params, ref("parameters/"+h.Name))
@@ -346,15 +344,15 @@ func (a *Server) deleteListOperation(op doc) doc {
 	return op
 }
 
-// tableBody is a body that is a table.
+// tableBody is the request body of a table.
 var tableBody = doc{"required": true, "content": doc{asCSV.String(): doc{"schema": doc{"type": "string",
 	"description": "A table (RFC 4180) whose first line names the fields, one of them the type."},
 	"example": "type,range\nIPv4Network,10.0.9.0/24\n"}}}
 
-// binary is the schema of bytes.
+// binary is the schema of binary data.
 var binary = doc{"type": "string", "format": "binary"}
 
-// hasContent reports whether resources of one of the types have bytes beside their fields that are sent.
+// hasContent reports whether resources of one of the types have content that can be downloaded.
 func (a *Server) hasContent(types []*schema.Type) bool {
 	return slices.ContainsFunc(types, func(t *schema.Type) bool {
 		c := a.CollectionOf(t)
@@ -362,7 +360,7 @@ func (a *Server) hasContent(types []*schema.Type) bool {
 	})
 }
 
-// body is a request's body in some media types.
+// body returns a request body in some media types.
 func body(schema, example doc, media ...string) doc {
 	content := doc{}
 	for _, m := range media {
@@ -386,11 +384,11 @@ func (a *Server) resourceAnswer(status, description string, types []*schema.Type
 	return doc{status: doc{"description": description, "headers": headers, "content": content}}
 }
 
-// ignoredText says what the header x-portolan-ignored is.
+// ignoredText describes the header x-portolan-ignored.
 const ignoredText = "What of the request means nothing here and was ignored: members of the body, and query parameters with a " +
 	"question mark in front."
 
-// recordedText says what the header x-portolan-transaction is.
+// recordedText describes the header x-portolan-transaction.
 const recordedText = "The number of the transaction that the change was made in, by which it can be undone. Ours."
 
 func answerHeader(description string) doc {
@@ -406,7 +404,7 @@ func (a *Server) pageAnswer(types []*schema.Type) doc {
 			"text/html": doc{"schema": doc{"type": "string"}}}}}
 }
 
-// dryRunAnswer adds what a change that is only tried answers to what 200 says already.
+// dryRunAnswer adds the answer of a dry run to the 200 answer.
 func dryRunAnswer(there any) doc {
 	tried := ref("schemas/DryRun")
 	answer, ok := there.(doc)
@@ -423,7 +421,7 @@ func dryRunAnswer(there any) doc {
 	return answer
 }
 
-// describe says what a method does to a target, of which types.
+// describe returns the description of a method of a target.
 func (a *Server) describe(t resource.Target, method string, types []*schema.Type) string {
 	text := ""
 	switch {
@@ -461,5 +459,5 @@ func (a *Server) describe(t resource.Target, method string, types []*schema.Type
 	return strings.TrimSpace(text)
 }
 
-// maxDescribed is how many types an operation describes.
+// maxDescribed is the maximum number of types that an operation describes.
 const maxDescribed = 3

@@ -2,12 +2,12 @@ package rest
 
 import "slices"
 
-// listOrOne adds to the schema of what a POST takes that it may be a list of such.
+// listOrOne adds a list of resources to the request schema of a POST.
 func listOrOne(schema doc) doc {
 	return doc{"anyOf": []any{schema, doc{"type": "array", "items": doc{"type": "object"}, "minItems": 1, "maxItems": maxChanges}}}
 }
 
-// madeListOrOne adds to the answer of a POST what a list is answered with.
+// madeListOrOne adds the answer for a list to the answers of a POST.
 func madeListOrOne(answers doc) {
 	made, _ := answers["201"].(doc)
 	content, _ := made["content"].(doc)
@@ -17,7 +17,7 @@ func madeListOrOne(answers doc) {
 	}
 }
 
-// batchPath documents the batch.
+// batchPath returns the OpenAPI path item of POST /batch.
 func (a *Server) batchPath() doc {
 	change := doc{"type": "object", "required": []string{"method", "path"}, "additionalProperties": false, "properties": doc{
 		"method": doc{"type": "string", "enum": changes},

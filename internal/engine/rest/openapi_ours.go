@@ -2,7 +2,7 @@ package rest
 
 import "portolan/internal/engine/resource"
 
-// searchPath documents the search.
+// searchPath returns the OpenAPI path item of the search.
 func (a *Server) searchPath() doc {
 	head := doc{"type": "object", "required": []string{"id", "type", "name"}, "properties": doc{"id": doc{"type": "integer"},
 		"type": doc{"type": "string"}, "name": doc{"type": []string{"string", "null"}}}}
@@ -32,7 +32,7 @@ func (a *Server) searchPath() doc {
 		"responses": answers}}
 }
 
-// mapPath documents the map of what has space.
+// mapPath returns the OpenAPI path item of the utilization map.
 func (a *Server) mapPath(c *resource.Collection) doc {
 	whole := func(text string) doc { return doc{"type": "integer", "description": text} }
 	required := []string{"range", "prefix", "cells", "cellLength", "levels", "kinds", "map"}
@@ -64,7 +64,7 @@ func (a *Server) mapPath(c *resource.Collection) doc {
 		"responses": answers}}
 }
 
-// countsPath documents the counts below a resource.
+// countsPath returns the OpenAPI path item of the counts below a resource.
 func (a *Server) countsPath(c *resource.Collection) doc {
 	answer := doc{"type": "object", "required": []string{"totalCount", "counts"}, "properties": doc{
 		"totalCount": doc{"type": "integer", "format": "int64"},
@@ -83,7 +83,7 @@ func (a *Server) countsPath(c *resource.Collection) doc {
 		"responses": answers}}
 }
 
-// changesPath documents the change feed.
+// changesPath returns the OpenAPI path item of the change feed.
 func (a *Server) changesPath() doc {
 	answers := doc{"200": doc{"description": "Events, until the client goes or the manager ends.",
 		"content": doc{"text/event-stream": doc{"schema": doc{"type": "string"}}}},

@@ -14,16 +14,17 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// fedChange is a change as it is sent, and what decides who wants it.
+// fedChange is a change as the feed sends it, with the properties that clients select by.
 type fedChange struct {
 	collection string
-	// parents are those that it had before and has after.
+	// parents are the parents before and after the change.
 	parents [2]int64
 	text    []byte
 }
 
-// Told words a transaction as one object: what the feed says of it, its position, and at most some of those changes that are wanted. nil
-// where there are none, but for a transaction without any, which goes to who wants all. Its member more says that there are more.
+// Told returns a transaction as one JSON object: its members in the feed, its position, and at most `most` of the selected changes. The
+// member more says that there are more changes. It returns nil if no change is selected, except for transactions without changes when
+// everything is selected.
 func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, most int) ([]byte, error) {
 	f := following{collections: collections, parent: parent}
 	var changes []byte
@@ -56,35 +57,35 @@ var (
 	errNotWorded  = errors.New("the changes of a transaction could not be put into words")
 )
 
-// wordings are changes of the latest transactions, some at a time, worded once for all who follow.
+// wordings caches encoded changes of the latest transactions, which are encoded once for all clients.
 type wordings struct {
 	mu    sync.Mutex
 	known map[wordingKey]*wording
 	order []wordingKey
 }
 
-// wordingKey is a transaction, and the change that those of a wording come behind; 0 is its beginning.
+// wordingKey identifies a wording: a transaction, and the number of the change before its first one; 0 for the start.
 type wordingKey struct {
 	at    store.Position
 	after int64
 }
 
-// wordingsKept is how many wordings are kept, of a few hundred changes each at most.
+// wordingsKept is the maximum number of cached wordings; each has at most a few hundred changes.
 const wordingsKept = 64
 
-// wording is some changes of a transaction as they are sent.
+// wording are some encoded changes of a transaction.
 type wording struct {
 	once    sync.Once
 	changes []fedChange
-	// last is the number of the last of them; more says that more may come behind it.
+	// last is the number of the last of them; more says that there may be further ones.
 	last int64
 	more bool
 	err  error
-	// transaction is what is said of the transaction, in the first wording of one.
+	// transaction is the encoded transaction, in the first wording of each.
 	transaction *saidTransaction
 }
 
-// saidTransaction is what is said of a transaction: its position, its members, and the event behind its changes.
+// saidTransaction is the encoded transaction: its position, its members, and the event after its changes.
 type saidTransaction struct {
 	position     string
 	members, end []byte
@@ -99,7 +100,7 @@ func newSaid(e store.Entry) *saidTransaction {
 	return t
 }
 
-// wordChanges gives fn the changes of a transaction in words, and what is said of it.
+// wordChanges calls fn with the encoded changes of a transaction, and returns the encoded transaction.
 func (a *Server) wordChanges(ctx context.Context, e store.Entry, fn func(fedChange) error) (*saidTransaction, error) {
 	first, err := a.worded(e, 0)
 	for w := first; err == nil && ctx.Err() == nil; w, err = a.worded(e, w.last) {
@@ -115,7 +116,7 @@ func (a *Server) wordChanges(ctx context.Context, e store.Entry, fn func(fedChan
 	return nil, errors.Join(err, ctx.Err())
 }
 
-// worded words changes of a transaction behind one of them, unless that was done for somebody else.
+// worded returns the encoded changes of a transaction after one of them, from the cache if another client needed them before.
 func (a *Server) worded(e store.Entry, after int64) (*wording, error) {
 	key := wordingKey{e.Position, after}
 	a.wordings.mu.Lock()
@@ -136,10 +137,10 @@ func (a *Server) worded(e store.Entry, after int64) (*wording, error) {
 		if after == 0 {
 			w.transaction = newSaid(e)
 		}
-		w.err = errNotWorded // where this panics
+		w.err = errNotWorded // remains if word panics
 		w.err = a.Store.View(a.closing, func(tx *store.Tx) error { return a.word(tx, e, after, w) })
 	})
-	if w.err != nil { // who comes next tries again
+	if w.err != nil { // the next client tries again
 		a.wordings.mu.Lock()
 		if a.wordings.known[key] == w {
 			delete(a.wordings.known, key)
@@ -150,7 +151,7 @@ func (a *Server) worded(e store.Entry, after int64) (*wording, error) {
 	return w, w.err
 }
 
-// word words changes of a transaction behind one of them, as its operations are shown.
+// word encodes changes of a transaction after one of them, in the form of its operations.
 func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) error {
 	q := a.SubQuery(a.History.Sub(operationsName), e.ID, resource.Caller{Administrator: true})
 	q.Where = store.All{q.Where, store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "gt", Value: after}}
@@ -172,7 +173,7 @@ func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) erro
 			return err
 		}
 	}
-	rd := a.renderer(tx, asJSON, resource.Caller{Administrator: true}) // who may follow the changes sees everything
+	rd := a.renderer(tx, asJSON, resource.Caller{Administrator: true}) // clients of the change feed see everything
 	if err := rd.ready(rows); err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) erro
 	return nil
 }
 
-// placeOf gives where what a change is of lay and lies, from its images.
+// placeOf returns the collection and the parents of a changed resource, from the images of the change.
 func placeOf(r *store.Resource) (c fedChange, err error) {
 	var row struct {
 		FieldUpdates [2]*struct {
