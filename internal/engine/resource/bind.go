@@ -381,7 +381,7 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 		if !ok {
 			return nil, s.Unknown("orderBy", "UnsupportedOrderByField", path)
 		}
-		if s.free(path) { // numbers compare as numbers, before values that are not numbers
+		if s.free(path) { // numbers compare as numbers, after values that are not numbers
 			orders = append(orders, store.Order{By: store.Field{Kind: store.Numeral, Path: by.Path}, Descending: descending})
 		}
 		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.whole(path[0]),

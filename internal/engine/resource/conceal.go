@@ -92,6 +92,7 @@ func numbersSent(sent map[string]json.RawMessage) map[int64]bool {
 	return said
 }
 
+// Sees reports whether the caller sees a resource.
 func (c *Change) Sees(head store.Head) (bool, error) {
 	if !c.Caller.Limited() {
 		return true, nil

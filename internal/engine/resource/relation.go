@@ -129,6 +129,7 @@ func (r *Registry) Having(holds func(*Collection) bool) (names []string) {
 	return names
 }
 
+// EachType calls fn for every declared type.
 func (r *Registry) EachType(fn func(t *schema.Type)) {
 	for _, c := range r.collections {
 		for _, t := range c.Types {
@@ -151,6 +152,7 @@ type Rule struct {
 	AfterWrite, BeforeDelete func(c *Change) error
 }
 
+// Rule declares a rule.
 func (r *Registry) Rule(rule Rule) { r.rules = append(r.rules, rule) }
 
 // UserFields checks and describes the user-defined fields of resources of all types.
@@ -181,6 +183,7 @@ type Demand interface {
 	Ask(tx *store.Tx, a *API, collection, comment string) error
 }
 
+// Demand declares the check of every change.
 func (r *Registry) Demand(d Demand) { r.demand = d }
 
 // Seed declares data that every manager has from its first start. seed runs at each start and creates the missing data.
@@ -223,6 +226,7 @@ type Links struct {
 	Joined func(c *Change, source, target *store.Resource) error
 }
 
+// Links declares links.
 func (r *Registry) Links(l Links) { r.links = append(r.links, l) }
 
 // ComputedSub is a subcollection whose resources are computed for each request.
@@ -268,6 +272,7 @@ type FurtherSub struct {
 // Further declares a subcollection that resources do not link to.
 func (r *Registry) Further(s FurtherSub) { r.further = append(r.further, s) }
 
+// Computed declares a computed subcollection.
 func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) }
 
 // complete sets the methods and subcollections of a collection from the published facts.

@@ -69,6 +69,7 @@ func Number(name, description string) Option[int64] {
 	}}}
 }
 
+// Name returns the name of the header.
 func (o Option[T]) Name() string { return o.header.Name }
 
 // Refuse returns the error for a value that only a rule can recognize as invalid.

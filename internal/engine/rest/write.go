@@ -223,7 +223,7 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 		}
 		return a.readMembers(w, rq)
 	}
-	if dryRun(rq.Request) { // the dry run would count as a sign-in, and consume the link of the sign-in
+	if dryRun(rq.Request) { // the dry run would count as a sign-in, and use up a sign-in link
 		return problem.BadRequest("InvalidHeaderValue", "%s: a sign-in is not tried", dryRunHeader)
 	}
 	rq.key, rq.members = "", map[string]json.RawMessage{}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// maxIndexed is how long a text in an index may be, in characters: PostgreSQL takes no entry beyond 2,704 bytes.
+// maxIndexed is the maximum length of a text with an index, in characters: PostgreSQL limits an index entry to 2,704 bytes.
 const maxIndexed = 255
 
 func declareField(member reflect.StructField, tag string, index []int) *Field {

@@ -18,13 +18,13 @@ import (
 	"portolan/internal/base/space"
 )
 
-// Decode writes the members of a request into the object. Unknown and read-only members are
-// ignored (spec.md 2.8). It gives every problem it finds, and the names of the fields it set.
+// Decode writes the members of a request into the object. It ignores unknown and read-only members (spec.md 2.8). It returns the names of
+// the fields it set, and all problems it found.
 func (t *Type) Decode(o Object, members map[string]json.RawMessage, create bool) (given map[string]bool, problems []*problem.Problem) {
 	return t.DecodeOver(o, o, members, create)
 }
 
-// DecodeOver is Decode into an object that takes the place of another one, was.
+// DecodeOver is Decode into an object that replaces the object was.
 func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, create bool) (given map[string]bool,
 	problems []*problem.Problem,
 ) {
@@ -35,7 +35,7 @@ func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, cre
 		if !ok || f.ReadOnly || f.CreateOnly && !create || f.Name == "type" || f.Column != "" {
 			continue
 		}
-		if f.Also != "" && members[f.Also] != nil { // which is looked at together with this
+		if f.Also != "" && members[f.Also] != nil { // both are compared together
 			continue
 		}
 		if f.other != nil && members[f.other.Name] != nil {
@@ -59,8 +59,8 @@ func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, cre
 	return given, problems
 }
 
-// oneOfBoth gives the value of a field that is given by both of its names: the one that says something else than what is there. Two that
-// both do, and not the same, are refused.
+// oneOfBoth returns the value of a field that the request has by both of its names: the one that differs from the current value. It
+// refuses two values that both differ from it and from each other.
 func (t *Type) oneOfBoth(o Object, f *Field, raw, other json.RawMessage) (json.RawMessage, *problem.Problem) {
 	switch {
 	case bytes.Equal(raw, other), !t.Differs(o, f.other, other):
@@ -71,9 +71,9 @@ func (t *Type) oneOfBoth(o Object, f *Field, raw, other json.RawMessage) (json.R
 	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name, "is another name of %s, which says something else", f.Name)
 }
 
-// Differs reports whether a member says something else of a field than an object has there. What cannot be read differs.
+// Differs reports whether a member has another value than an object's field. Values that cannot be parsed differ.
 func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
-	if f.Kind == SecretText && string(raw) == "null" { // as it is shown, whatever it is
+	if f.Kind == SecretText && string(raw) == "null" { // the form in which every secret is shown
 		return false
 	}
 	other := reflect.New(t.goType).Elem()
@@ -83,19 +83,19 @@ func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
 	return !reflect.DeepEqual(other.FieldByIndex(f.Index).Interface(), reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Interface())
 }
 
-// coded is what is wrong with a value, with the published code for it.
+// coded is an error about a value, with its published code.
 type coded struct {
 	code string
 	error
 }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the error without the code.
 func (c coded) Unwrap() error { return c.error }
 
-// fault words what is wrong with a value.
+// fault returns an error about a value.
 func fault(code, format string, args ...any) error { return coded{code, fmt.Errorf(format, args...)} }
 
-// faulty gives an error its code; nil stays nil.
+// faulty adds a code to an error; nil stays nil.
 func faulty(code string, err error) error {
 	if err == nil {
 		return nil
@@ -103,7 +103,7 @@ func faulty(code string, err error) error {
 	return coded{code, err}
 }
 
-// codeOf gives the code of what is wrong with a value: that of any other fault where it has none of its own.
+// codeOf returns the code of an error about a value, or the code for other errors.
 func codeOf(err error) string {
 	if c := (coded{}); errors.As(err, &c) {
 		return c.code
@@ -114,7 +114,7 @@ func codeOf(err error) string {
 // decodeField writes one JSON value into a field of an object.
 func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Problem {
 	if string(raw) == "null" {
-		if !f.Nullable && f.Kind != SecretText { // null is how secrets are shown
+		if !f.Nullable && f.Kind != SecretText { // secrets are shown as null
 			return problem.Field("EmptyFieldValue", f.Name, "must not be null")
 		}
 		v.SetZero()
@@ -140,7 +140,7 @@ func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Proble
 	return nil
 }
 
-// parse reads the field's JSON value as the Go value its struct member has.
+// parse converts the field's JSON value into the Go value of its struct member.
 func (f *Field) parse(raw json.RawMessage) (any, error) {
 	switch f.Kind {
 	case Bool:
@@ -212,7 +212,7 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 
 func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
 	if inner := bytes.Trim(raw, `"`); len(inner) == len(raw)-2 && len(inner) > 0 && len(bytes.Trim(inner, "-0123456789")) == 0 {
-		raw = inner // published examples have numbers as texts
+		raw = inner // published examples have numbers as strings
 	}
 	var x float64
 	var n int64
@@ -231,10 +231,10 @@ func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
 	return n, nil
 }
 
-// oneLine is the longest text, in bytes, that is a name or the like: only longer ones have lines.
+// oneLine is the maximum length of names and similar texts, in bytes; only longer texts may have several lines.
 const oneLine = 255
 
-// parseText reads the kinds that JSON writes as strings.
+// parseText parses the kinds that JSON writes as strings.
 func (f *Field) parseText(text string) (any, error) {
 	switch f.Kind {
 	case Address:
@@ -288,7 +288,7 @@ func (f *Field) parseText(text string) (any, error) {
 	return text, nil
 }
 
-// checkList looks at a list of texts: how many there are, and each of them.
+// checkList checks the length of a list of strings, and each of them.
 func (f *Field) checkList(list []string) error {
 	if f.Min != nil && int64(len(list)) < *f.Min {
 		return fault("EmptyFieldValue", "must have %d or more entries", *f.Min)
@@ -302,7 +302,7 @@ func (f *Field) checkList(list []string) error {
 	return nil
 }
 
-// isControl are the control characters that no value has; lines and tabs it may.
+// isControl reports whether a character is a control character that no value may have. Line feeds and tabs are allowed.
 func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
 func (f *Field) parseMap(raw json.RawMessage) (any, error) {
@@ -398,7 +398,7 @@ func parseItem(raw json.RawMessage) (RefItem, error) {
 	return item, nil
 }
 
-// Missing lists the required fields that were not given or are null.
+// Missing returns the problem with the required fields that are missing, if any.
 func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.Problem {
 	var names []string
 	for _, f := range t.Fields {
@@ -414,7 +414,7 @@ func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.
 			if f.other != nil && !instead {
 				_, instead = members[f.other.Name]
 			}
-			if !instead || f.Unless == "" && f.other == nil { // a member may have no name
+			if !instead || f.Unless == "" && f.other == nil { // a member may have an empty name
 				names = append(names, f.Name)
 			}
 		}
@@ -422,7 +422,7 @@ func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.
 	return MissingFields(names)
 }
 
-// MissingFields is the problem that required fields are missing; none where there are no names.
+// MissingFields returns the problem that required fields are missing; nil without names.
 func MissingFields(names []string) []*problem.Problem {
 	if len(names) == 0 {
 		return nil

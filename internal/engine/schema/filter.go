@@ -34,24 +34,24 @@ type Literal struct {
 	at     int
 }
 
-// Integer reads a number that is not quoted.
+// Integer parses a number without quotes.
 func (l Literal) Integer() (n int64, ok bool) {
 	n, err := strconv.ParseInt(l.Text, 10, 64)
 	return n, err == nil && !l.Quoted
 }
 
-// maxFilterDepth bounds nested parentheses, maxFilterTerms the comparisons of one filter.
+// maxFilterDepth is the maximum depth of parentheses, maxFilterTerms the maximum number of comparisons of one filter.
 const (
 	maxFilterDepth = 32
 	maxFilterTerms = 200
-	// maxPath is how many names a path may have; maxFilterWeight bounds what a filter costs: a value compared
-	// counts one, and as much again and four times more for each reference that its path follows.
+	// MaxPath is the maximum number of names in a path. maxFilterWeight is the maximum cost of a filter: each value counts 1, plus 4 for
+	// each reference on its path.
 	MaxPath         = 8
 	maxFilterWeight = 400
 	referenceWeight = 4
 )
 
-// Weight is what a filter costs.
+// Weight returns the cost of a filter.
 func (n *Node) Weight() (w int) {
 	for _, part := range append(n.And, n.Or...) {
 		w += part.Weight()
@@ -62,10 +62,10 @@ func (n *Node) Weight() (w int) {
 	return w
 }
 
-// Null reports whether the literal is null, which stands without quotes.
+// Null reports whether the literal is null, which is written without quotes.
 func (l Literal) Null() bool { return !l.Quoted && l.Text == "null" }
 
-// operators are those that are published, and within, which is ours. Which of them a field takes is said by its kind.
+// operators are the published operators, and our addition within. The kind of a field determines its operators.
 var operators = []string{"eq", "in", "ne", "ge", "gt", "le", "lt", "contains", "within", "startsWith", "endsWith"}
 
 type filterParser struct {
@@ -75,7 +75,7 @@ type filterParser struct {
 	terms int
 }
 
-// ParseFilter reads a filter; its error names the position, counted in bytes from 1.
+// ParseFilter parses a filter. Its error contains the position, counted in bytes from 1.
 func ParseFilter(text string) (*Node, error) {
 	p := &filterParser{text: text}
 	n, err := p.expression()
@@ -107,7 +107,7 @@ func (p *filterParser) fail(at int, format string, args ...any) error {
 	return e
 }
 
-// coding gives a problem another code.
+// coding sets the code of a problem.
 func coding(code string, err error) error {
 	if p, ok := problem.As(err); ok {
 		p.Code = code
@@ -121,7 +121,7 @@ func (p *filterParser) space() {
 	}
 }
 
-// keyword takes a word of the grammar, if it stands here as a word of its own.
+// keyword consumes a word of the grammar, if it is the next word.
 func (p *filterParser) keyword(word string) bool {
 	p.space()
 	end := p.at + len(word)
@@ -307,7 +307,7 @@ func (p *filterParser) value() (Literal, error) {
 	return v, coding("FilterTokenError", p.fail(p.at, "the text that starts at position %d is not closed", v.at+1))
 }
 
-// numeral reports whether text is a number as JSON writes one.
+// numeral reports whether text is a number as in JSON.
 func numeral(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	return digits != "" && digits[0] >= '0' && digits[0] <= '9' && strings.Trim(digits, "0123456789.eE+-") == ""
