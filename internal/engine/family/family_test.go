@@ -11,7 +11,7 @@ import (
 	"portolan/internal/engine/family"
 )
 
-// sites is an API at a root of its own, with one path.
+// sites is an API at its own root, with one path.
 func sites() *family.Family {
 	admit := func(r *http.Request) (*http.Request, error) {
 		if r.Header.Get("Authorization") == "" {
@@ -48,7 +48,7 @@ func sites() *family.Family {
 	}}}
 }
 
-// ask sends a request to the family and returns the answer, or the error that it would be answered with.
+// ask sends a request to the family and returns the answer, or the error of the handler.
 func ask(t *testing.T, method, path, body string, headers ...string) (*httptest.ResponseRecorder, *problem.Problem) {
 	t.Helper()
 	f := sites()
