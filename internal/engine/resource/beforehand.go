@@ -10,7 +10,7 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// NeedsProbe is the error by which BeforeWrite asks whether an address answers. The transaction is rolled back, the address is probed
+// NeedsProbe is the error that BeforeWrite returns to have an address probed. The transaction is rolled back, the address is probed
 // (API.Probe), and the change starts again with the result in Probed.
 type NeedsProbe struct{ Addr netip.Addr }
 
@@ -31,7 +31,7 @@ func (c *Change) Work(about string, do func() (any, error)) (any, error) {
 	return made[0], nil
 }
 
-// NeedsWork is the error by which Work asks for its result. The transaction is rolled back, the work is done, and the change starts
+// NeedsWork is the error that Work returns to have the work done. The transaction is rolled back, the work is done, and the change starts
 // again.
 type NeedsWork struct {
 	About string

@@ -204,7 +204,7 @@ func (s Scope) withDefault(e store.Expr, n *schema.Node, path []string) (store.E
 	return e, nil
 }
 
-// constant returns the types in which the field at a path has the same text in every resource, with that text; nil if there are none.
+// constant returns the types whose resources all have the same text in the field at a path, with that text; nil if there are none.
 func (s Scope) constant(path []string) map[string]string {
 	var of map[string]string
 	for _, t := range s.Types {

@@ -44,7 +44,7 @@ type Caller struct {
 // Cookie is the key in Change.Extra for the value that the browser stores as its cookie.
 const Cookie = "\x00cookie"
 
-// maxClient is how much of a client's name the history stores, in bytes.
+// maxClient is the maximum length of a client's name in the history, in bytes.
 const maxClient = 200
 
 // Author returns the caller as the history records it, with the comment of a change.

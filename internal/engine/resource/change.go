@@ -24,7 +24,7 @@ type Change struct {
 	New schema.Object
 	// Row is the stored row before the change; nil if the change creates it.
 	Row *store.Resource
-	// Parent is the row of the resource below which the request creates; nil for other requests.
+	// Parent is the row of the parent of the resource that the request creates; nil for other requests.
 	Parent *store.Resource
 	// Whole says that the request replaces the resource (PUT).
 	Whole bool
@@ -55,7 +55,7 @@ type Change struct {
 	Operation, Summary string
 }
 
-// Reused is the error by which BeforeWrite reports that the existing resource ID serves the request, so that none is created.
+// Reused is the error that BeforeWrite returns if the existing resource with this ID serves the request, so that none is created.
 type Reused struct{ ID int64 }
 
 // Error returns a text that is never shown.

@@ -25,12 +25,12 @@ type Collection struct {
 	Local bool
 	// Options are the request headers for resources of the collection.
 	Options []RequestHeader
-	// Space is how the resources use the address space that they span.
+	// Space is the resources' use of the address space that they span.
 	Space SpaceUse
 	// Vacant returns the resources that the free space of a parent could hold; nil for collections without them.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
-	// Map returns the usage and the resources of equal parts of a resource; nil for collections without address space. cells is the
-	// number of parts. part limits the map to a prefix that overlaps the resource; the zero Prefix stands for all of it.
+	// Map returns the utilization map of a resource, divided into equal parts; nil for collections without address space. cells is the
+	// number of parts. part limits the map to a prefix that overlaps the resource; the zero Prefix means the whole resource.
 	Map func(tx *store.Tx, above *store.Resource, part netip.Prefix, cells int) (*SpaceMap, error)
 	// Counts are the numbers that are kept for each resource; the zero value for collections without counts.
 	Counts Counts
@@ -130,7 +130,7 @@ func (c *Collection) Clearable() bool {
 	return c.Logged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard.ordinary()
 }
 
-// SpaceUse is how a resource uses address space.
+// SpaceUse is a resource's use of address space.
 type SpaceUse int
 
 // The uses of space, from the outermost resources to the innermost.
@@ -158,7 +158,7 @@ type SignIn struct {
 	Console bool
 }
 
-// Relation is how the resources of a subcollection relate to the resource above.
+// Relation is the relation between the resources of a subcollection and the resource above.
 type Relation int
 
 // The relations.

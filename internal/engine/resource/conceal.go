@@ -58,7 +58,7 @@ func onlyFields(sent map[string]json.RawMessage, fields []string) map[string]jso
 	return only
 }
 
-// mostSaid is how many ids a caller may have sent. A caller that sends more does not know them, but guesses.
+// mostSaid is the maximum number of ids that a caller is assumed to know. A caller that sends more of them guesses.
 const mostSaid = 20
 
 // numbersSent returns the ids that the caller sent as {"id":N}; nil if there are more than mostSaid.

@@ -183,7 +183,7 @@ func (a *API) declared(row *store.Resource) (*schema.Type, schema.Object, error)
 	return t, o, err
 }
 
-// deleteAtOnce is how many resources below a deleted one are checked and deleted together.
+// deleteAtOnce is the number of resources below a deleted one that are checked and deleted together.
 const deleteAtOnce = 500
 
 // deleteBelow deletes everything below resources that are being deleted, from the bottom up. It deletes many resources at a time if
@@ -206,7 +206,7 @@ func (c *Change) deleteBelow(parents ...int64) error {
 	return nil
 }
 
-// deleteEach deletes resources that have no children left, and whose parents are being deleted as well.
+// deleteEach deletes resources that have no children left. Their parents are being deleted as well.
 func (c *Change) deleteEach(ids []int64) error {
 	needed, err := c.Tx.Needed(ids)
 	if err != nil {

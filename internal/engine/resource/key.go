@@ -12,7 +12,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// KeyField returns the field by which users identify resources of the collection: the range, the address, the absolute name, the look-up
+// KeyField returns the field that identifies resources of the collection to users: the range, the address, the absolute name, the look-up
 // key, a code, or otherwise the name.
 func (c *Collection) KeyField() string {
 	for _, holds := range []func(f *schema.Field) bool{
@@ -64,7 +64,7 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	return rows[0], nil
 }
 
-// maxNamedAlike is how many resources with the same key NamedBelow checks.
+// maxNamedAlike is the maximum number of resources with the same key that NamedBelow checks.
 const maxNamedAlike = 1000
 
 // NamedBelow returns the resource of a collection that has this key and is below another resource, at any depth. The error names field.
@@ -171,7 +171,7 @@ func (a *API) SameTarget(f *schema.Field, one, other string) bool {
 	})
 }
 
-// AsShown returns the identifying text of a reference in the notation in which the target shows it (schema.Field.Kept).
+// AsShown returns the identifying text of a reference in the notation of its target (schema.Field.Kept).
 func (a *API) AsShown(f *schema.Field, text string) string {
 	for _, name := range f.Refs {
 		t := a.TypeNamed(name)

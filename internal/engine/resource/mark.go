@@ -56,7 +56,7 @@ func (c *Collection) KeyOf(row *store.Resource) string {
 	return row.Name
 }
 
-// maxUnmarked is how many resources without a tag Unmarked lists.
+// maxUnmarked is the maximum number of resources without a tag that Unmarked lists.
 const maxUnmarked = 10
 
 // Unmarked lists the resources below row that do not have the tag, as far as the caller sees them: a deletion of row by its tag would

@@ -119,7 +119,7 @@ func (r *Registry) merged() (all []*Collection) {
 	return all
 }
 
-// Having returns the names of the collections for which holds returns true, sorted.
+// Having returns the names of the collections that satisfy the condition holds, sorted.
 func (r *Registry) Having(holds func(*Collection) bool) (names []string) {
 	for _, c := range r.merged() {
 		if holds(c) {
@@ -264,7 +264,7 @@ type FurtherSub struct {
 	// Below is the collection of the resources that have the subcollection, Name the name of the subcollection, Item the collection of
 	// its resources.
 	Below, Name, Item string
-	// Types are the types that POST creates; none if Field is the field by which the items refer to the resource above.
+	// Types are the types that POST creates. They are empty if Field is set: the field of the items that refers to the resource above.
 	Types []string
 	Field string
 }

@@ -156,7 +156,7 @@ func (s *Search) spans() []space.Range {
 	return nil
 }
 
-// collections returns the names of the searchable collections for which holds returns true.
+// collections returns the names of the searchable collections that satisfy the condition holds.
 func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
 	for _, c := range s.API.collections {
 		if c.From == store.Resources && !c.Hidden && !c.NoSearch && holds(c) {
@@ -232,7 +232,7 @@ func (s *Search) around(tx *store.Tx) error {
 	return nil
 }
 
-// maxAround is how many nested blocks and networks of all configurations are read around an address.
+// maxAround is the maximum number of nested blocks and networks, of all configurations, that are read around an address.
 const maxAround = 10_000
 
 // fields calls fn for each field of the searchable types.

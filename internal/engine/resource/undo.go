@@ -108,9 +108,9 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	return c.checkRestored(changes, after)
 }
 
-// checkNames refuses an undo that changes a resource's absolute name while there are resources below it that the transaction did not
-// change, because they were created later: their absolute names end in its name. ids are sorted; found and after are the resources before
-// and after the undo.
+// checkNames refuses an undo that changes the absolute name of a resource with children that were created after the transaction. Their
+// absolute names end in its name, and the undo would not change them. ids are sorted; found and after are the resources before and after
+// the undo.
 func (c *Change) checkNames(ids []int64, found, after map[int64]*store.Resource) error {
 	for _, id := range ids {
 		before, row := found[id], after[id]
@@ -242,7 +242,7 @@ func (c *Change) letGo(unmade []int64) error {
 	return nil
 }
 
-// letGoAtOnce is how many resources one query for such requests covers.
+// letGoAtOnce is the number of resources in one query for such requests.
 const letGoAtOnce = 500
 
 // checkUnmade checks that no resource needs one that does not exist any more.

@@ -41,7 +41,8 @@ func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	return v.faults, nil
 }
 
-// verifyAtOnce is how many resources are checked together; the data that they need of other resources is read for all of them at once.
+// verifyAtOnce is the number of resources that are checked together. The data that they need of other resources is read once for all of
+// them.
 const verifyAtOnce = 500
 
 // resources checks every row.

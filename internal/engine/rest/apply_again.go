@@ -7,7 +7,7 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// applyAgain is what a new attempt to apply a document knows from the transactions that were rolled back before it.
+// applyAgain is the information that one attempt to apply a document passes to the next, after its transaction was rolled back.
 type applyAgain struct {
 	// broken are the resources that were refused after some of their writes, by index, with the error. They are left out.
 	broken map[int]*problem.Problem

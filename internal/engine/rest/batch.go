@@ -49,8 +49,8 @@ const (
 	maxBatches     = 1
 )
 
-// takeBatch waits until the caller may execute a batch, after the body was read. done ends the turn and must be called before the answer
-// is sent, so that a slow client does not block others. done may be called more than once.
+// takeBatch waits until the caller may execute a batch. It is called after the body was read. The caller of takeBatch must call done
+// before it sends the answer, so that a slow client does not block others. done may be called more than once.
 func (a *Server) takeBatch(ctx context.Context, caller resource.Caller) (done func(), err error) {
 	_, leave, err := a.batches.take(ctx, caller.Owner())
 	if err != nil {

@@ -384,8 +384,8 @@ var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }
 // mostKept is the maximum size of a buffer that is put back, in bytes.
 const mostKept = 64 << 10
 
-// shortBody is the maximum length of a body, in bytes, for which net/http sets Content-Length by itself: it buffers this much until the
-// handler has returned. Without that header an answer has eight headers, as many as a Go map holds without growing.
+// shortBody is the maximum length of a body, in bytes, that net/http buffers until the handler has returned. It then sets Content-Length
+// by itself. Without that header an answer has eight headers, as many as a Go map holds without growing.
 const shortBody = 2048
 
 // send sends an answer with a body in a media type. It ignores write errors, because the client has disconnected then.

@@ -41,7 +41,7 @@ const keptFor = 24 * time.Hour
 // The database does not contain the key of a client: answers are found by a hash of it, and requests are distinguished by a hash that is
 // keyed with it. A reader of the database can therefore not guess the contents of bodies.
 
-// lookUp returns the hash by which an answer is found.
+// lookUp returns the hash that identifies a stored answer.
 func (rq *request) lookUp() string {
 	sum := sha256.Sum256([]byte("portolan idempotency\x00" + rq.key))
 	return hex.EncodeToString(sum[:])

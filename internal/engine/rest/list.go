@@ -16,7 +16,7 @@ import (
 )
 
 // flushAt is the number of bytes of a list that are collected before they are sent. batch is the number of rows that wait for their
-// inlined references. smallPage is the maximum page size for which completed rows are cached.
+// inlined references. Completed rows are cached for pages of at most smallPage rows.
 const (
 	flushAt   = 64 << 10
 	batch     = 256

@@ -371,9 +371,9 @@ func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 }
 
 // pageLinks returns the links to the previous and the next page (spec.md section 8). There is a previous page if the offset is not 0 and
-// all rows together are more than the limit; after the last row, it is the last page. all is the number of rows; it is used only if there
-// are no rows after the page.
-// after is the place of the last row, by which the next page is found at any distance; empty if the offset must be used.
+// the list has more rows than the limit. For a page behind the last row, the previous page is the last page with rows. all is the number
+// of rows; it is used only if there are no rows after the page. after is the place of the last row. It lets the next page be found at any
+// distance; if it is empty, the offset is used.
 func pageLinks(r *http.Request, o options, more bool, all int64, after string) (prev, next string) {
 	var kept []string
 	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {

@@ -411,7 +411,7 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 	return append(b, p.last...)
 }
 
-// above returns the path in front of the parent's id; empty if there is no visible parent.
+// above returns the path in front of the parent's id. It is empty without a visible parent.
 func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) string {
 	switch {
 	case r.Parent == 0 || len(c.Parents) == 0 && !c.Inner || c.NoUp, rd.hidden[r.Parent]:

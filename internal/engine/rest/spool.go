@@ -34,8 +34,8 @@ type spool struct {
 }
 
 // Limits of a spool. maxQueued pieces may always wait in memory. maxAhead pieces may wait there while all spools together have fewer than
-// maxAllAhead (or a few more, added concurrently), so that a page of the usual size needs no file. maxOwnFiles and maxAllFiles are the
-// maximum number of bytes in files, of one caller and of all.
+// maxAllAhead, so that a page of the usual size needs no file. Concurrent additions may exceed maxAllAhead by a few. maxOwnFiles and
+// maxAllFiles are the maximum number of bytes in files, of one caller and of all.
 const (
 	maxQueued   = 8
 	maxAhead    = 32

@@ -163,7 +163,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	return nil
 }
 
-// RecordedHeader has the number of the transaction of a change, by which it can be undone.
+// RecordedHeader has the number of the transaction of a change. An undo needs this number.
 const RecordedHeader = "x-portolan-transaction"
 
 // tellRecorded sets RecordedHeader if the history records the change and the caller sees the history.

@@ -73,7 +73,7 @@ func (t *Type) oneOfBoth(o Object, f *Field, raw, other json.RawMessage) (json.R
 
 // Differs reports whether a member has another value than an object's field. Values that cannot be parsed differ.
 func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
-	if f.Kind == SecretText && string(raw) == "null" { // the form in which every secret is shown
+	if f.Kind == SecretText && string(raw) == "null" { // every secret is shown as null
 		return false
 	}
 	other := reflect.New(t.goType).Elem()

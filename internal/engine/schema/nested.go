@@ -244,7 +244,7 @@ func (f *Field) MergeNested(o Object, patch json.RawMessage) (json.RawMessage, e
 func merged(now, patch json.RawMessage, by *Field, variant string) (json.RawMessage, error) {
 	var members, change map[string]json.RawMessage
 	if json.Unmarshal(patch, &change) != nil || change == nil || json.Unmarshal(now, &members) != nil || members == nil {
-		return patch, nil //nolint:nilerr // the field's own reader says what is wrong
+		return patch, nil //nolint:nilerr // the field's decoder reports the error
 	}
 	if by != nil {
 		var other string

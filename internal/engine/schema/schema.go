@@ -43,8 +43,8 @@ func HeadOf(o Object) *Head { return o.head() }
 // Ref is a field that refers to one resource; the zero value is null.
 type Ref struct {
 	ID int64
-	// By is the value by which a request names the resource instead of its id: the value of the field in the tag identify. Rules resolve
-	// it.
+	// By identifies the resource in a request without its id. It is the value of the target's field that the tag identify names. Rules
+	// resolve it.
 	By string
 }
 
@@ -80,7 +80,7 @@ type Range struct {
 	SizeOnly bool
 	// Relative is a range by its position in a network, which the type's rules resolve; zero otherwise.
 	Relative space.Relative
-	// Hardware is a hardware address from which the range is derived; nil otherwise.
+	// Hardware is a hardware address if the range is derived from one; nil otherwise.
 	Hardware net.HardwareAddr
 	// Dashed says that the range is written low-high even if it is a prefix.
 	Dashed bool
@@ -153,7 +153,7 @@ type Field struct {
 	// Others is the pattern of further values beside those of Enum; nil if there are none.
 	Others   *regexp.Regexp
 	Refs     []string // types that a reference may point to; empty: any
-	Identify string   // the field of the target by which a body may name it, instead of id
+	Identify string   // the field of the target that may identify it in a body, instead of id
 	Span     bool     // the row's span is this address
 	Sums     bool     // counts resources below this one; hidden from callers that do not see all of them
 	Tells    bool     // a text that may name other resources of the configuration; shown to callers that see all of it
