@@ -49,9 +49,9 @@ type Outside struct {
 }
 
 // WithOutside runs a change, each attempt in a transaction of its own. Between the attempts it does the work that the change needs
-// outside of a transaction: it probes at most `most` addresses, and runs long work. tooMany is the message for more probes, with %d for
-// the limit.
-func (a *API) WithOutside(ctx context.Context, most int, tooMany string, change func(o Outside) error) error {
+// outside of a transaction: it probes at most maxProbes addresses, and runs long work. tooMany is the error message for more probes, with
+// a verb %d for maxProbes.
+func (a *API) WithOutside(ctx context.Context, maxProbes int, tooMany string, change func(o Outside) error) error {
 	probed := map[netip.Addr]bool{}
 	work := map[string][]any{} // all results so far; each attempt uses them from the start
 	for {
@@ -69,8 +69,8 @@ func (a *API) WithOutside(ctx context.Context, most int, tooMany string, change 
 		if !errors.As(err, &needs) {
 			return err
 		}
-		if len(probed) >= most {
-			return problem.BadRequest("NoSpaceForAddress", tooMany, most)
+		if len(probed) >= maxProbes {
+			return problem.BadRequest("NoSpaceForAddress", tooMany, maxProbes)
 		}
 		if a.Probe == nil {
 			return err

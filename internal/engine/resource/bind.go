@@ -381,10 +381,10 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 		if !ok {
 			return nil, s.Unknown("orderBy", "UnsupportedOrderByField", path)
 		}
-		if s.free(path) { // numbers compare as numbers, after values that are not numbers
+		if s.isUndeclared(path) { // numbers compare as numbers, after values that are not numbers
 			orders = append(orders, store.Order{By: store.Field{Kind: store.Numeral, Path: by.Path}, Descending: descending})
 		}
-		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.whole(path[0]),
+		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.isAlwaysSet(path[0]),
 			Spaceless: s.spaceless() && by.Via == ""})
 		if len(seen) > 8 {
 			return nil, problem.Query("orderBy", "has more than 8 fields")
@@ -393,8 +393,8 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 	return orders, nil
 }
 
-// whole reports whether every resource of the scope has a value in a field, stored in the column of the row.
-func (s Scope) whole(name string) bool {
+// isAlwaysSet reports whether every resource of the scope has a value in a field, stored in the column of the row.
+func (s Scope) isAlwaysSet(name string) bool {
 	for _, t := range s.Types {
 		if f, ok := t.ByName[name]; !ok || f.Kind != schema.Span && !f.Span {
 			return false
@@ -424,8 +424,8 @@ func (s Scope) userIndexed(path []string) bool {
 // isUserDefined reports whether a path is that of a user-defined field.
 func isUserDefined(path []string) bool { return len(path) == 2 && path[0] == "userDefinedFields" }
 
-// free reports whether a path is a member that the schema does not define, such as a user-defined field.
-func (s Scope) free(path []string) bool {
+// isUndeclared reports whether a path is a member that the schema does not define, such as a user-defined field.
+func (s Scope) isUndeclared(path []string) bool {
 	f := s.Find(path[0])
 	return len(path) > 1 && (f.Kind == schema.Map || f.Kind == schema.Raw)
 }

@@ -163,7 +163,7 @@ func (c *Change) create() (*store.Resource, error) {
 		c.Given = map[string]bool{}
 	}
 	first := c.Tx.Describe(operationOf(added, c.Type), "")
-	if err := c.seesSent(); err != nil {
+	if err := c.checkSentReferences(); err != nil {
 		return nil, err
 	}
 	if rule, ok := c.New.(BeforeWriter); ok {
@@ -199,7 +199,7 @@ func (c *Change) create() (*store.Resource, error) {
 		return nil, err
 	}
 	if first {
-		c.Tx.Summarize(made(c.Type, c.New))
+		c.Tx.Summarize(creationSummary(c.Type, c.New))
 	}
 	if err := c.Tx.Insert(row); err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) 
 func (c *Change) update() (*store.Resource, error) {
 	first := c.Tx.Describe(operationOf(updated, c.Type), "")
 	c.Type.KeepSecrets(c.Old, c.New)
-	if err := c.seesSent(); err != nil {
+	if err := c.checkSentReferences(); err != nil {
 		return nil, err
 	}
 	if rule, ok := c.New.(BeforeWriter); ok {

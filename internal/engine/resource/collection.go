@@ -341,7 +341,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		a.complete(c, r)
 	}
 	for _, c := range a.collections {
-		if c.Around = a.around(c); s != nil {
+		if c.Around = a.ancestorCollections(c); s != nil {
 			s.WatchBelow(c.Around)
 		}
 	}
@@ -359,9 +359,9 @@ func NewAPI(s *store.Store, r *Registry) *API {
 	return a
 }
 
-// around returns the collections of all resources above those of a collection, at any height. The result is empty if one of these
+// ancestorCollections returns the collections of all resources above those of a collection, at any height. The result is empty if one of these
 // collections is Numerous, because searching all of its resources would take too long.
-func (a *API) around(c *Collection) (r store.Surroundings) {
+func (a *API) ancestorCollections(c *Collection) (r store.Surroundings) {
 	r.Of = c.Name
 	all := []string{}
 	for waiting := c.Parents; len(waiting) > 0; {

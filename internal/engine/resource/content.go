@@ -38,19 +38,19 @@ type Content struct {
 	Checked any
 }
 
-// Parts calls fn for the parts of the content, each of at most `most` bytes.
-func (c *Content) Parts(most int, fn func(part []byte) error) error {
+// Parts calls fn for the parts of the content, each of at most maxBytes bytes.
+func (c *Content) Parts(maxBytes int, fn func(part []byte) error) error {
 	if _, err := c.File.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	buffer := make([]byte, most)
+	buffer := make([]byte, maxBytes)
 	for {
 		n, err := io.ReadFull(c.File, buffer)
 		if n > 0 {
 			if err := fn(buffer[:n:n]); err != nil {
 				return err
 			}
-			buffer = make([]byte, most) // fn may have kept the part
+			buffer = make([]byte, maxBytes) // fn may have kept the part
 		}
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

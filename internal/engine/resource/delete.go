@@ -21,7 +21,7 @@ func (c *Change) Delete(row *store.Resource) error {
 }
 
 func (c *Change) delete(row *store.Resource, with bool) error {
-	t, o, err := c.API.declared(row)
+	t, o, err := c.API.decode(row)
 	if err != nil {
 		return err
 	}
@@ -74,10 +74,11 @@ func (c *Change) beforeDelete(t *schema.Type, o schema.Object, row *store.Resour
 	return asked, nil
 }
 
-// DeleteSome deletes a resource if at most `most` resources have to be deleted, itself included. Otherwise it deletes that many resources
-// below it, from the bottom up, and returns done = false. Resources that are deleted because they refer to these are not counted.
-func (c *Change) DeleteSome(row *store.Resource, most int) (done bool, err error) {
-	t, o, err := c.API.declared(row)
+// DeleteSome deletes a resource if the deletion removes at most limit resources, itself included. Otherwise it deletes that many
+// resources below it, from the bottom up, and returns done = false. Resources that are deleted because they refer to these are not
+// counted.
+func (c *Change) DeleteSome(row *store.Resource, limit int) (done bool, err error) {
+	t, o, err := c.API.decode(row)
 	if err != nil {
 		return false, err
 	}
@@ -90,15 +91,15 @@ func (c *Change) DeleteSome(row *store.Resource, most int) (done bool, err error
 			return false, err
 		}
 	}
-	size, err := n.sizeUpTo(row.ID, most)
+	size, err := n.sizeUpTo(row.ID, limit)
 	if err != nil {
 		return false, err
 	}
-	if size <= most {
+	if size <= limit {
 		return true, n.delete(row, false)
 	}
 	c.Tx.Describe(operationOf(deleted, t), "Deleted a part of "+describe(t, o))
-	return false, n.deleteFirst(row.ID, &most)
+	return false, n.deleteFirst(row.ID, &limit)
 }
 
 // deleteFirst deletes up to *left resources below a resource, and decrements *left.
@@ -147,17 +148,17 @@ func (c *Change) deleteFirst(id int64, left *int) error {
 	return nil
 }
 
-// sizeUpTo counts a resource and the resources below it; it stops as soon as the count exceeds most.
-func (c *Change) sizeUpTo(id int64, most int) (size int, err error) {
+// sizeUpTo counts a resource and the resources below it; it stops as soon as the count exceeds limit.
+func (c *Change) sizeUpTo(id int64, limit int) (size int, err error) {
 	size = 1
 	for waiting := []int64{id}; len(waiting) > 0; {
 		last := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
-		children, err := c.Tx.FirstChildren(last, most-size+1)
+		children, err := c.Tx.FirstChildren(last, limit-size+1)
 		if err != nil {
 			return 0, err
 		}
-		if size += len(children); size > most {
+		if size += len(children); size > limit {
 			return size, nil
 		}
 		needed, err := c.Tx.Needed(children)
@@ -173,8 +174,8 @@ func (c *Change) sizeUpTo(id int64, most int) (size int, err error) {
 	return size, nil
 }
 
-// declared returns the type of a resource, and the resource as its rules see it.
-func (a *API) declared(row *store.Resource) (*schema.Type, schema.Object, error) {
+// decode returns the type of a resource, and the resource as its rules see it.
+func (a *API) decode(row *store.Resource) (*schema.Type, schema.Object, error) {
 	t := a.types[row.Type]
 	if t == nil {
 		return nil, nil, fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
@@ -244,7 +245,7 @@ func (c *Change) deleteAlone(ids []int64, with bool) error {
 		if !ok {
 			continue
 		}
-		t, o, err := c.API.declared(row)
+		t, o, err := c.API.decode(row)
 		if err != nil {
 			return err
 		}
@@ -289,7 +290,7 @@ func (c *Change) dropReferences(target *store.Resource) error {
 			return err
 		}
 		if f := c.API.types[source.Type].ByName[l.Field]; f != nil && f.OnDelete == "refuse" {
-			goes, err := c.goes(source)
+			goes, err := c.isBeingDeleted(source)
 			if err != nil {
 				return err
 			}
@@ -307,8 +308,8 @@ func (c *Change) dropReferences(target *store.Resource) error {
 	return nil
 }
 
-// goes reports whether a resource is the one that is being deleted, or is below it.
-func (c *Change) goes(row *store.Resource) (bool, error) {
+// isBeingDeleted reports whether a resource is the one that is being deleted, or is below it.
+func (c *Change) isBeingDeleted(row *store.Resource) (bool, error) {
 	id, parent := row.ID, row.Parent
 	for id != c.deleting {
 		if parent <= RootID {

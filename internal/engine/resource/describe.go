@@ -22,8 +22,8 @@ func describe(t *schema.Type, o schema.Object) string {
 	return text
 }
 
-// made returns the summary of a creation: "Added" and the resource or, for a type that records an action, that action (schema.Type.Did).
-func made(t *schema.Type, o schema.Object) string {
+// creationSummary returns the summary of a creation: "Added" and the resource or, for a type that records an action, that action (schema.Type.Did).
+func creationSummary(t *schema.Type, o schema.Object) string {
 	if t.Did == "" {
 		return "Added " + describe(t, o)
 	}

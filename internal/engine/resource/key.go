@@ -45,7 +45,7 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	}
 	by := c.KeyField()
 	rows, err := tx.Some(append(where, key), 2)
-	if err == nil && len(rows) == 0 && c.coded() {
+	if err == nil && len(rows) == 0 && c.hasCodeKey() {
 		by = "name"
 		rows, err = tx.Some(append(where, compare(nameColumn, "eq", text)), 2)
 	}
@@ -157,8 +157,8 @@ func (c *Collection) keyField() *schema.Field {
 	return nil
 }
 
-// coded reports whether the key is a code that differs from the name, such as that of a location.
-func (c *Collection) coded() bool {
+// hasCodeKey reports whether the key is a code that differs from the name, such as that of a location.
+func (c *Collection) hasCodeKey() bool {
 	f := c.keyField()
 	return f != nil && f.Name != "name" && f.Kind == schema.Text && !f.DNS && f.KeyPrefix == ""
 }

@@ -333,7 +333,7 @@ func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 	}
 	if find := r.finder(c.Name, p.Name); find != nil {
 		i := slices.IndexFunc(r.computed, func(one ComputedSub) bool { return one.Below == c.Name && one.Name == p.Name })
-		return Sub{Relation: Computed, Items: a.holds(p), From: r.computed[i].From, Asks: r.computed[i].Asks, Find: find}
+		return Sub{Relation: Computed, Items: a.itemCollections(p), From: r.computed[i].From, Asks: r.computed[i].Asks, Find: find}
 	}
 	var refs []string
 	for _, t := range c.Types {
@@ -379,7 +379,7 @@ func (r *Registry) finder(collection, name string) func(*store.Tx, *API, *store.
 func (a *API) relateByLinks(c *Collection, p published.Sub, r *Registry) (Sub, bool) {
 	for _, l := range r.links {
 		switch {
-		case l.Name == p.Name && (len(l.From) == 0 && (l.To == "*" || !a.under(a.byName[l.To], c.Name)) || slices.Contains(l.From, c.Name)):
+		case l.Name == p.Name && (len(l.From) == 0 && (l.To == "*" || !a.mayBeBelow(a.byName[l.To], c.Name)) || slices.Contains(l.From, c.Name)):
 			return Sub{Relation: Linked, Field: l.Name, Items: []string{l.To}, Open: true, Joined: l.Joined}, true
 		case l.Back == p.Name && l.To == c.Name:
 			from := l.From
@@ -448,13 +448,13 @@ func (a *API) relateChildren(c *Collection, p published.Sub) Sub {
 	return s
 }
 
-// under reports whether a resource of a collection may be the child of a resource of the collection parent.
-func (a *API) under(c *Collection, parent string) bool {
+// mayBeBelow reports whether a resource of a collection may be the child of a resource of the collection parent.
+func (a *API) mayBeBelow(c *Collection, parent string) bool {
 	return slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return slices.Contains(a.ParentsOf(t), parent) })
 }
 
-// holds returns the collections of a subcollection's resources; "*" where they may be in any.
-func (a *API) holds(p published.Sub) []string {
+// itemCollections returns the collections of a subcollection's resources; "*" where they may be in any.
+func (a *API) itemCollections(p published.Sub) []string {
 	if len(p.Types) == 0 {
 		return []string{"*"}
 	}

@@ -14,9 +14,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// seesSent refuses references to resources that do not exist and to resources that the caller does not see, with the same message, before
+// checkSentReferences refuses references to resources that do not exist and to resources that the caller does not see, with the same message, before
 // any rule reads the targets. Callers that see everything get the messages of the rules.
-func (c *Change) seesSent() error {
+func (c *Change) checkSentReferences() error {
 	if !c.Requested() || !c.Caller.Limited() {
 		return nil
 	}

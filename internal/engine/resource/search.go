@@ -72,8 +72,8 @@ type Search struct {
 	cut bool
 }
 
-// full reports whether enough resources were found.
-func (s *Search) full() bool { return len(s.Hits) > s.Limit }
+// isFull reports whether enough resources were found.
+func (s *Search) isFull() bool { return len(s.Hits) > s.Limit }
 
 // add adds the resources that are not in the results yet.
 func (s *Search) add(m Match, rows []*store.Resource) {
@@ -88,9 +88,9 @@ func (s *Search) add(m Match, rows []*store.Resource) {
 	}
 }
 
-// found adds visible resources that match a condition.
-func (s *Search) found(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Resource, error) {
-	if s.full() {
+// find adds visible resources that match a condition.
+func (s *Search) find(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Resource, error) {
+	if s.isFull() {
 		return nil, nil
 	}
 	rows, err := tx.Some(append(store.All{s.API.visible(s.Caller)}, where...), s.Limit+1)
@@ -110,16 +110,16 @@ func (s *Search) Exact(tx *store.Tx) error {
 	}
 	var named []*store.Resource
 	for _, step := range []func() error{
-		func() (err error) { named, err = s.space(tx); return err },
+		func() (err error) { named, err = s.findSpace(tx); return err },
 		func() error {
-			rows, err := s.keys(tx)
+			rows, err := s.findKeys(tx)
 			named = append(named, rows...)
 			return err
 		},
-		func() error { return s.names(tx) },
-		func() error { return s.referring(tx, named) },
-		func() error { return s.around(tx) },
-		func() error { return s.begins(tx) },
+		func() error { return s.findNames(tx) },
+		func() error { return s.findReferring(tx, named) },
+		func() error { return s.findAround(tx) },
+		func() error { return s.findPrefixes(tx) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (s *Search) Exact(tx *store.Tx) error {
 func (s *Search) sort() {
 	slices.SortStableFunc(s.Hits, func(a, b Hit) int { return cmp.Compare(a.Match, b.Match) })
 	s.More = s.More || s.cut
-	if s.full() {
+	if s.isFull() {
 		s.Hits, s.More = s.Hits[:s.Limit], true
 	}
 }
@@ -156,8 +156,8 @@ func (s *Search) spans() []space.Range {
 	return nil
 }
 
-// collections returns the names of the searchable collections that satisfy the condition holds.
-func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
+// searchableCollections returns the names of the searchable collections that satisfy the condition holds.
+func (s *Search) searchableCollections(holds func(c *Collection) bool) (names []string) {
 	for _, c := range s.API.collections {
 		if c.From == store.Resources && !c.Hidden && !c.NoSearch && holds(c) {
 			names = append(names, c.Name)
@@ -166,9 +166,9 @@ func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
 	return names
 }
 
-// spaced returns the collections that use space in one of these ways; without an argument, in any way.
-func (s *Search) spaced(uses ...SpaceUse) []string {
-	return s.collections(func(c *Collection) bool {
+// spacedCollections returns the collections that use space in one of these ways; without an argument, in any way.
+func (s *Search) spacedCollections(uses ...SpaceUse) []string {
+	return s.searchableCollections(func(c *Collection) bool {
 		return c.Space != NoSpace && !c.Scope && (len(uses) == 0 || slices.Contains(uses, c.Space))
 	})
 }
@@ -185,10 +185,10 @@ func compare(f store.Field, op string, value any) store.Expr {
 	return store.Compare{Field: f, Op: op, Value: value}
 }
 
-// space finds resources with exactly the address or range.
-func (s *Search) space(tx *store.Tx) (found []*store.Resource, err error) {
+// findSpace finds resources with exactly the address or range.
+func (s *Search) findSpace(tx *store.Tx) (found []*store.Resource, err error) {
 	for _, r := range s.spans() {
-		rows, err := s.found(tx, MatchSpace, store.InCollection(s.spaced()...), compare(lowColumn, "eq", store.AddrKey(r.Low)),
+		rows, err := s.find(tx, MatchSpace, store.InCollection(s.spacedCollections()...), compare(lowColumn, "eq", store.AddrKey(r.Low)),
 			compare(highColumn, "eq", store.AddrKey(r.High)))
 		if err != nil {
 			return nil, err
@@ -198,15 +198,15 @@ func (s *Search) space(tx *store.Tx) (found []*store.Resource, err error) {
 	return found, nil
 }
 
-// around finds resources that contain the address or range, and resources inside the range.
-func (s *Search) around(tx *store.Tx) error {
+// findAround finds resources that contain the address or range, and resources inside the range.
+func (s *Search) findAround(tx *store.Tx) error {
 	spans := s.spans()
-	if len(spans) == 0 || s.full() {
+	if len(spans) == 0 || s.isFull() {
 		return nil
 	}
 	r := spans[0]
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
-	rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.InCollection(s.spaced()...), store.Around{Low: low, High: high}},
+	rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.InCollection(s.spacedCollections()...), store.Around{Low: low, High: high}},
 		maxAround)
 	if err != nil {
 		return err
@@ -218,13 +218,13 @@ func (s *Search) around(tx *store.Tx) error {
 		s.add(MatchAround, rows)
 		return nil
 	}
-	if most := (s.Limit + 1) / 2; len(rows) > most { // resources inside the range need some of the hits as well
-		rows, s.cut = rows[:most], true
+	if limit := (s.Limit + 1) / 2; len(rows) > limit { // resources inside the range need some of the hits as well
+		rows, s.cut = rows[:limit], true
 	}
 	s.add(MatchAround, rows)
 	// Resources that contain others come first.
 	for _, use := range []SpaceUse{HoldsSpace, LiesOverSpace, TakesSpace} {
-		if _, err := s.found(tx, MatchWithin, store.InCollection(s.spaced(use)...), compare(lowColumn, "ge", low),
+		if _, err := s.find(tx, MatchWithin, store.InCollection(s.spacedCollections(use)...), compare(lowColumn, "ge", low),
 			compare(lowColumn, "le", high), compare(highColumn, "le", high)); err != nil {
 			return err
 		}
@@ -235,9 +235,9 @@ func (s *Search) around(tx *store.Tx) error {
 // maxAround is the maximum number of nested blocks and networks, of all configurations, that are read around an address.
 const maxAround = 10_000
 
-// fields calls fn for each field of the searchable types.
-func (s *Search) fields(fn func(c *Collection, f *schema.Field)) {
-	s.collections(func(c *Collection) bool {
+// eachField calls fn for each field of the searchable types.
+func (s *Search) eachField(fn func(c *Collection, f *schema.Field)) {
+	s.searchableCollections(func(c *Collection) bool {
 		for _, t := range c.Types {
 			for _, f := range t.Fields {
 				fn(c, f)
@@ -247,10 +247,10 @@ func (s *Search) fields(fn func(c *Collection, f *schema.Field)) {
 	})
 }
 
-// keys finds resources whose look-up key is the text.
-func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
+// findKeys finds resources whose look-up key is the text.
+func (s *Search) findKeys(tx *store.Tx) ([]*store.Resource, error) {
 	known, either := map[string]bool{}, store.Any{}
-	s.fields(func(_ *Collection, f *schema.Field) {
+	s.eachField(func(_ *Collection, f *schema.Field) {
 		key := ""
 		switch {
 		case f.KeyPrefix != "":
@@ -265,32 +265,32 @@ func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
 			either = append(either, compare(keyColumn, "eq", key))
 		}
 	})
-	return s.found(tx, MatchKey, either)
+	return s.find(tx, MatchKey, either)
 }
 
-// anything returns a condition that is true for every searchable resource. Its form lets the database use the index of names by
+// anySearchable returns a condition that is true for every searchable resource. Its form lets the database use the index of names by
 // collection.
-func (s *Search) anything() store.Expr {
-	return store.InCollection(s.collections(func(*Collection) bool { return true })...)
+func (s *Search) anySearchable() store.Expr {
+	return store.InCollection(s.searchableCollections(func(*Collection) bool { return true })...)
 }
 
-// names finds resources with the text as their name: as it is, in lower case or in upper case.
-func (s *Search) names(tx *store.Tx) error {
+// findNames finds resources with the text as their name: as it is, in lower case or in upper case.
+func (s *Search) findNames(tx *store.Tx) error {
 	tried := []string{}
 	for _, name := range []string{s.Text, strings.ToLower(s.Text), strings.ToUpper(s.Text)} {
 		if slices.Contains(tried, name) {
 			continue
 		}
 		tried = append(tried, name)
-		if _, err := s.found(tx, MatchName, s.anything(), compare(nameColumn, "eq", name)); err != nil {
+		if _, err := s.find(tx, MatchName, s.anySearchable(), compare(nameColumn, "eq", name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// referring finds resources that refer to a resource with the address or the key.
-func (s *Search) referring(tx *store.Tx, named []*store.Resource) error {
+// findReferring finds resources that refer to a resource with the address or the key.
+func (s *Search) findReferring(tx *store.Tx, named []*store.Resource) error {
 	var ids []int64
 	for _, r := range named {
 		if space := s.API.byName[r.Collection].Space; space == TakesSpace || space == NoSpace {
@@ -300,25 +300,25 @@ func (s *Search) referring(tx *store.Tx, named []*store.Resource) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := s.found(tx, MatchRefers, store.LinksTo{Targets: ids})
+	_, err := s.find(tx, MatchRefers, store.LinksTo{Targets: ids})
 	return err
 }
 
-// begins finds resources whose name or absolute name begins with the text.
-func (s *Search) begins(tx *store.Tx) error {
-	if _, err := s.found(tx, MatchBegins, s.anything(), compare(nameColumn, "startsWith", s.Text)); err != nil {
+// findPrefixes finds resources whose name or absolute name begins with the text.
+func (s *Search) findPrefixes(tx *store.Tx) error {
+	if _, err := s.find(tx, MatchBegins, s.anySearchable(), compare(nameColumn, "startsWith", s.Text)); err != nil {
 		return err
 	}
 	known := map[string]bool{}
 	var dns []string
-	s.fields(func(c *Collection, f *schema.Field) {
+	s.eachField(func(c *Collection, f *schema.Field) {
 		if f.DNS && !known[c.Name] {
 			known[c.Name] = true
 			dns = append(dns, c.Name)
 		}
 	})
 	// Resources with DNS names have no space; the index of keys by collection contains only resources without space.
-	_, err := s.found(tx, MatchBegins, store.InCollection(dns...), compare(keyColumn, "startsWith", naming.Key(s.Text)),
+	_, err := s.find(tx, MatchBegins, store.InCollection(dns...), compare(keyColumn, "startsWith", naming.Key(s.Text)),
 		compare(lowColumn, "eq", nil))
 	return err
 }
@@ -337,15 +337,15 @@ func (s *Search) Anywhere(tx *store.Tx) error {
 	}
 	defer s.sort() // also the results before an interruption
 	if kept := asKept(s.Text); kept != s.Text {
-		if err := s.having(tx, kept); err != nil {
+		if err := s.findContaining(tx, kept); err != nil {
 			return err
 		}
 	}
-	return s.having(tx, s.Text)
+	return s.findContaining(tx, s.Text)
 }
 
-// having finds resources with a text in one of their texts.
-func (s *Search) having(tx *store.Tx, text string) error {
+// findContaining finds resources with a text in one of their texts.
+func (s *Search) findContaining(tx *store.Tx, text string) error {
 	const ranked = 10 // candidates for each hit within the limit
 	found, n := map[Match][]*store.Resource{}, 0
 	whole, err := tx.HavingText(text, func(ids []int64) (enough bool, err error) {

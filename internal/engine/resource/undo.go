@@ -72,8 +72,8 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		return err
 	}
 	now := maps.Clone(found)
-	whole := wholly(changes)
-	unmade := map[int64]*store.Resource{}
+	whole := createdOrDeleted(changes)
+	removed := map[int64]*store.Resource{}
 	for i := len(changes) - 1; i >= 0; i-- {
 		u := undone{resource: changes[i].Resource}
 		if u.before, err = store.DecodeImage(changes[i].Before); err != nil {
@@ -82,17 +82,17 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		if u.after, err = store.DecodeImage(changes[i].After); err != nil {
 			return err
 		}
-		if now[u.resource], err = c.takeBack(u, now[u.resource], whole, transaction, own, force); err != nil {
+		if now[u.resource], err = c.undoChange(u, now[u.resource], whole, transaction, own, force); err != nil {
 			return err
 		}
 		if u.before == nil {
-			unmade[u.resource] = u.after
+			removed[u.resource] = u.after
 		}
 	}
-	if err := c.letGo(slices.Sorted(maps.Keys(unmade))); err != nil {
+	if err := c.releaseRequests(slices.Sorted(maps.Keys(removed))); err != nil {
 		return err
 	}
-	if err := c.checkUnmade(unmade); err != nil {
+	if err := c.checkRemoved(removed); err != nil {
 		return err
 	}
 	after, err := c.Tx.Load(ids)
@@ -139,18 +139,18 @@ func cannotUndo(format string, args ...any) error {
 	return problem.Conflict("UndoConflict", "the transaction cannot be undone: "+format, args...)
 }
 
-// takeBack undoes one change of a resource, given as it is now, and returns the resulting resource.
-func (c *Change) takeBack(u undone, now *store.Resource, whole map[int64]bool, transaction, own int64,
+// undoChange undoes one change of a resource, given as it is now, and returns the resulting resource.
+func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool, transaction, own int64,
 	force bool) (*store.Resource, error) {
 	shown := u.after
 	if shown == nil {
 		shown = u.before
 	}
 	t := c.API.types[shown.Type]
-	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.goesAlong(t, u, whole) {
+	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.isUndoneWithResource(t, u, whole) {
 		return nil, cannotUndo("a change of %s %d cannot be taken back", shown.Type, u.resource)
 	}
-	if now != nil && !force && now.Version != transaction && now.Version != own && !sameAs(now, u.after) {
+	if now != nil && !force && now.Version != transaction && now.Version != own && !equalRows(now, u.after) {
 		return nil, cannotUndo("%s %d was changed by transaction %d since", now.Type, now.ID, now.Version)
 	}
 	switch {
@@ -161,14 +161,14 @@ func (c *Change) takeBack(u undone, now *store.Resource, whole map[int64]bool, t
 	case u.after == nil && now != nil:
 		return nil, cannotUndo("%s %d is there again", now.Type, now.ID)
 	case u.after == nil:
-		return c.remake(u.before)
+		return c.restore(u.before)
 	}
 	back := *u.before
 	return &back, c.Tx.Replace(now, &back)
 }
 
-// wholly returns the resources that a transaction created or deleted.
-func wholly(changes []store.EntryChange) map[int64]bool {
+// createdOrDeleted returns the resources that a transaction created or deleted.
+func createdOrDeleted(changes []store.EntryChange) map[int64]bool {
 	found := map[int64]bool{}
 	for _, c := range changes {
 		if c.Before == nil || c.After == nil {
@@ -178,9 +178,9 @@ func wholly(changes []store.EntryChange) map[int64]bool {
 	return found
 }
 
-// goesAlong reports whether a change of an access right is undone with its resource: it was created or deleted together with that
+// isUndoneWithResource reports whether a change of an access right is undone with its resource: it was created or deleted together with that
 // resource.
-func (c *Change) goesAlong(t *schema.Type, u undone, whole map[int64]bool) bool {
+func (c *Change) isUndoneWithResource(t *schema.Type, u undone, whole map[int64]bool) bool {
 	if c.API.CollectionOf(t).Guard != Granted || u.before != nil && u.after != nil {
 		return false
 	}
@@ -191,31 +191,31 @@ func (c *Change) goesAlong(t *schema.Type, u undone, whole map[int64]bool) bool 
 	return whole[right.Ref("resource")]
 }
 
-// sameAs reports whether a resource is as a transaction left it, although later transactions changed it: those changes were undone.
-func sameAs(now, after *store.Resource) bool {
+// equalRows reports whether a resource is as a transaction left it, although later transactions changed it: those changes were undone.
+func equalRows(now, after *store.Resource) bool {
 	if after == nil || now.Type != after.Type || now.Name != after.Name || now.Parent != after.Parent ||
 		now.Configuration != after.Configuration || now.Key != after.Key || !bytes.Equal(now.Low, after.Low) ||
 		!bytes.Equal(now.High, after.High) || !bytes.Equal(now.Body, after.Body) {
 		return false
 	}
-	return slices.Equal(inOrder(now.Refs), inOrder(after.Refs)) && slices.Equal(inOrder(now.Links), inOrder(after.Links))
+	return slices.Equal(sortRefs(now.Refs), sortRefs(after.Refs)) && slices.Equal(sortRefs(now.Links), sortRefs(after.Links))
 }
 
-// inOrder returns references sorted by field and target.
-func inOrder(refs []store.Ref) []store.Ref {
+// sortRefs returns references sorted by field and target.
+func sortRefs(refs []store.Ref) []store.Ref {
 	return slices.SortedFunc(slices.Values(refs), func(a, b store.Ref) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Target, b.Target))
 	})
 }
 
-// letGo removes references to resources that do not exist any more from requests for approval, such as the request that created them. The
+// releaseRequests removes references to resources that do not exist any more from requests for approval, such as the request that created them. The
 // requests themselves stay.
-func (c *Change) letGo(unmade []int64) error {
+func (c *Change) releaseRequests(removed []int64) error {
 	for _, requests := range c.API.collections {
 		if requests.Guard != Asking {
 			continue
 		}
-		for part := range slices.Chunk(unmade, letGoAtOnce) {
+		for part := range slices.Chunk(removed, releaseAtOnce) {
 			var about []store.Ref // by the number of the request
 			if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(requests.Name),
 				store.LinksTo{Targets: part}}}, func(row *store.Resource) error {
@@ -242,12 +242,12 @@ func (c *Change) letGo(unmade []int64) error {
 	return nil
 }
 
-// letGoAtOnce is the number of resources in one query for such requests.
-const letGoAtOnce = 500
+// releaseAtOnce is the number of resources in one query for such requests.
+const releaseAtOnce = 500
 
-// checkUnmade checks that no resource needs one that does not exist any more.
-func (c *Change) checkUnmade(unmade map[int64]*store.Resource) error {
-	needs, needed, below, err := c.Tx.Needing(slices.Sorted(maps.Keys(unmade)))
+// checkRemoved checks that no resource needs one that does not exist any more.
+func (c *Change) checkRemoved(removed map[int64]*store.Resource) error {
+	needs, needed, below, err := c.Tx.Needing(slices.Sorted(maps.Keys(removed)))
 	if err != nil || needs == 0 {
 		return err
 	}
@@ -255,11 +255,11 @@ func (c *Change) checkUnmade(unmade map[int64]*store.Resource) error {
 	if below {
 		how = "lies below"
 	}
-	return cannotUndo("resource %d %s %s %d since", needs, how, unmade[needed].Type, needed)
+	return cannotUndo("resource %d %s %s %d since", needs, how, removed[needed].Type, needed)
 }
 
-// remake restores a deleted resource with its old id.
-func (c *Change) remake(before *store.Resource) (*store.Resource, error) {
+// restore restores a deleted resource with its old id.
+func (c *Change) restore(before *store.Resource) (*store.Resource, error) {
 	back := *before
 	return &back, c.Tx.Insert(&back)
 }

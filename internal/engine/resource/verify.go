@@ -33,7 +33,7 @@ func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	if err := tx.Verify(v.fault); err != nil {
 		return nil, err
 	}
-	if err := tx.Shielded(v.resources); store.IsDamage(err) {
+	if err := tx.Shielded(v.checkAll); store.IsDamage(err) {
 		v.fault("resources are checked up to a damaged place alone: %v", err)
 	} else if err != nil {
 		return nil, err
@@ -45,10 +45,10 @@ func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 // them.
 const verifyAtOnce = 500
 
-// resources checks every row.
-func (v *verifier) resources() error {
+// checkAll checks every row.
+func (v *verifier) checkAll() error {
 	rows := make([]*store.Resource, 0, verifyAtOnce)
-	look := func() error {
+	flush := func() error {
 		err := v.checkRows(rows)
 		rows = rows[:0]
 		return err
@@ -57,11 +57,11 @@ func (v *verifier) resources() error {
 		if rows = append(rows, r.Clone()); len(rows) < verifyAtOnce {
 			return nil
 		}
-		return look()
+		return flush()
 	}); err != nil {
 		return err
 	}
-	return look()
+	return flush()
 }
 
 // checkRows checks rows: the type is declared, the body can be decoded, columns equal the body, the parent may have such children,
@@ -91,18 +91,18 @@ func (v *verifier) checkRows(rows []*store.Resource) error {
 			v.fault("resource %d has the type %s in %s, which is not declared", r.ID, r.Type, r.Collection)
 			continue
 		}
-		v.row(r)
-		v.place(r, v.api.ParentsOf(t))
-		v.links(r, t, references[r.ID])
+		v.checkRow(r)
+		v.checkParent(r, v.api.ParentsOf(t))
+		v.checkLinks(r, t, references[r.ID])
 	}
-	return v.versions(rows, references)
+	return v.checkHistory(rows, references)
 }
 
 // maxHeads is the maximum number of cached heads.
 const maxHeads = 100_000
 
-// row checks that a row's columns match its body.
-func (v *verifier) row(r *store.Resource) {
+// checkRow checks that a row's columns match its body.
+func (v *verifier) checkRow(r *store.Resource) {
 	again, err := v.api.Again(r)
 	switch {
 	case err != nil:
@@ -114,8 +114,8 @@ func (v *verifier) row(r *store.Resource) {
 	}
 }
 
-// place checks the parent of a resource.
-func (v *verifier) place(r *store.Resource, may []string) {
+// checkParent checks the parent of a resource.
+func (v *verifier) checkParent(r *store.Resource, may []string) {
 	if r.Parent <= RootID {
 		return
 	}
@@ -127,18 +127,18 @@ func (v *verifier) place(r *store.Resource, may []string) {
 	case !slices.Contains(may, head.Collection):
 		v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
 	}
-	if head.Configuration != r.Configuration && !v.scope(head.Collection) && r.Configuration != 0 {
+	if head.Configuration != r.Configuration && !v.isScope(head.Collection) && r.Configuration != 0 {
 		v.fault("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
 	}
 }
 
-// scope reports whether the resources of a collection are scopes, which are not in another scope.
-func (v *verifier) scope(collection string) bool {
+// isScope reports whether the resources of a collection are scopes, which are not in another scope.
+func (v *verifier) isScope(collection string) bool {
 	c := v.api.Collection(collection)
 	return c != nil && c.Scope
 }
 
-func (v *verifier) links(r *store.Resource, t *schema.Type, references []store.Ref) {
+func (v *verifier) checkLinks(r *store.Resource, t *schema.Type, references []store.Ref) {
 	for _, ref := range r.Refs {
 		if !slices.Contains(references, ref) {
 			v.fault("the reference %s of resource %d is not in the table of references", ref.Field, r.ID)

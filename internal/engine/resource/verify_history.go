@@ -8,8 +8,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// versions checks that resources equal their last image in the history. Changes before the horizon of the history are unknown.
-func (v *verifier) versions(rows []*store.Resource, references map[int64][]store.Ref) error {
+// checkHistory checks that resources equal their last image in the history. Changes before the horizon of the history are unknown.
+func (v *verifier) checkHistory(rows []*store.Resource, references map[int64][]store.Ref) error {
 	horizon, err := v.tx.Horizon()
 	if err != nil {
 		return err
@@ -33,15 +33,15 @@ func (v *verifier) versions(rows []*store.Resource, references map[int64][]store
 			}
 			continue
 		}
-		if what := differs(r, text, references[r.ID]); what != "" {
+		if what := differingPart(r, text, references[r.ID]); what != "" {
 			v.fault("resource %d, of type %s, is not what the history says it is: %s differs", r.ID, r.Type, what)
 		}
 	}
 	return nil
 }
 
-// differs returns the part of a resource that differs from its image in the history; empty if they are equal.
-func differs(r *store.Resource, text []byte, references []store.Ref) string {
+// differingPart returns the part of a resource that differs from its image in the history; empty if they are equal.
+func differingPart(r *store.Resource, text []byte, references []store.Ref) string {
 	var was struct {
 		store.Resource
 		Body json.RawMessage `json:"body"`
