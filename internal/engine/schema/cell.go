@@ -147,7 +147,7 @@ type node struct {
 // of the row, and a string for a list of references.
 func (r *TableRow) Put(c *Column, text string) error {
 	f := r.t.ByName[c.path[0].name]
-	value := c.value(f, strings.TrimSpace(text))
+	value := c.cellValue(f, strings.TrimSpace(text))
 	if f != nil && f.Kind == References && c.Whole() && value[0] == '"' {
 		return fmt.Errorf("%s: is a list of references: name the column %s[0].%s", c.Name, c.Name, cmp.Or(f.Identify, "id"))
 	}
@@ -158,7 +158,7 @@ func (r *TableRow) Put(c *Column, text string) error {
 	}
 	for _, s := range c.path[1:] {
 		var err error
-		if top, err = top.at(s); err != nil {
+		if top, err = top.part(s); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
@@ -166,11 +166,11 @@ func (r *TableRow) Put(c *Column, text string) error {
 	return nil
 }
 
-// errTwice reports a cell for a value that another cell has set in a different way.
-var errTwice = errors.New("another column says something of it, too")
+// errConflictingCells reports a cell for a value that another cell has set in a different way.
+var errConflictingCells = errors.New("another column says something of it, too")
 
-// at returns the part of a value at a step, and creates it if it is missing.
-func (n *node) at(s step) (*node, error) {
+// part returns the part of a value at a step, and creates it if it is missing.
+func (n *node) part(s step) (*node, error) {
 	if n.raw != nil && string(n.raw) != "null" { // parse it into its parts
 		var members map[string]json.RawMessage
 		var list []json.RawMessage
@@ -185,13 +185,13 @@ func (n *node) at(s step) (*node, error) {
 				n.list = append(n.list, &node{raw: raw})
 			}
 		default:
-			return nil, errTwice
+			return nil, errConflictingCells
 		}
 	}
 	n.raw = nil
 	switch {
 	case s.name != "" && n.list != nil, s.name == "" && n.members != nil:
-		return nil, errTwice
+		return nil, errConflictingCells
 	case s.name != "":
 		if n.members == nil {
 			n.members = map[string]*node{}
@@ -237,8 +237,8 @@ func (r *TableRow) Members() (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// value returns the JSON value of a cell, by the kind of the field, which may be nil.
-func (c *Column) value(f *Field, text string) json.RawMessage {
+// cellValue returns the JSON value of a cell, by the kind of the field, which may be nil.
+func (c *Column) cellValue(f *Field, text string) json.RawMessage {
 	if text == "" || text == nullCell {
 		return json.RawMessage("null")
 	}
@@ -258,10 +258,10 @@ func (c *Column) value(f *Field, text string) json.RawMessage {
 	}
 	refers := f.Kind == Reference || f.Kind == References
 	switch {
-	case refers && len(c.path) > 1 && c.path[len(c.path)-1].name == "id" && isDigits(text):
+	case refers && len(c.path) > 1 && c.path[len(c.path)-1].name == "id" && hasOnlyDigits(text):
 		return json.RawMessage(text)
 	case refers && len(c.path) > 1:
-	case f.Kind == Reference && isDigits(text):
+	case f.Kind == Reference && hasOnlyDigits(text):
 		return json.RawMessage(`{"id":` + text + `}`)
 	case f.Kind == Bool: // a spreadsheet writes TRUE
 		if lower := strings.ToLower(text); lower == "true" || lower == "false" {
@@ -286,6 +286,6 @@ func (f *Field) structured() bool {
 	return false
 }
 
-func isDigits(text string) bool {
+func hasOnlyDigits(text string) bool {
 	return text != "" && len(bytes.Trim([]byte(text), "0123456789")) == 0
 }

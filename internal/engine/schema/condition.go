@@ -42,7 +42,7 @@ func (f *Field) operators() string {
 // Condition converts a comparison of the field into a condition.
 func (f *Field) Condition(n *Node) (store.Expr, error) {
 	if !slices.Contains(strings.Fields(f.operators()), n.Op) {
-		return nil, coding("UnsupportedFilterOperator", FilterValue(n, n.Values[0],
+		return nil, setCode("UnsupportedFilterOperator", FilterValue(n, n.Values[0],
 			"the operator "+n.Op+" is not for this field; these are: "+f.operators()))
 	}
 	switch {
@@ -88,7 +88,7 @@ func (f *Field) CompareWith(n *Node, at store.Field) (store.Expr, error) {
 func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store.Expr, error) {
 	if v.Null() || f.Blank && v.Text == "" && (op == "eq" || op == "ne") {
 		if op != "eq" && op != "ne" {
-			return nil, coding("UnsupportedFilterOperatorForNullValue", FilterValue(n, v, "null goes with eq, in and ne"))
+			return nil, setCode("UnsupportedFilterOperatorForNullValue", FilterValue(n, v, "null goes with eq, in and ne"))
 		}
 		return store.Compare{Field: at, Op: op}, nil
 	}
@@ -107,7 +107,7 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: naming.Key(text)}, nil
 	}
 	if text, ok := value.(string); ok && f.DNS && op == "startsWith" {
-		return namesFrom(text, store.Compare{Field: at, Op: op, Value: text}), nil
+		return prefixCondition(text, store.Compare{Field: at, Op: op, Value: text}), nil
 	}
 	if text, ok := value.(string); ok && f.KeyPrefix != "" && (op == "eq" || op == "ne") {
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: f.KeyPrefix + text}, nil
@@ -115,10 +115,10 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 	return store.Compare{Field: at, Op: op, Value: value}, nil
 }
 
-// namesFrom adds a condition on the key, which has an index, to the condition that a name starts with a text. The key starts with the
-// text in lower case, or its last label starts like an A-label (RFC 5890 section 2.3.2.1), because that label may go on with non-ASCII
-// letters. It adds nothing if the text itself has non-ASCII letters or escapes.
-func namesFrom(text string, whole store.Compare) store.Expr {
+// prefixCondition adds a condition on the key to whole, the condition that a name starts with a text, because the key has an index. The
+// key starts with the text in lower case, or its last label starts like an A-label (RFC 5890 section 2.3.2.1), because that label may go
+// on with non-ASCII letters. It adds nothing if the text itself has non-ASCII letters or escapes.
+func prefixCondition(text string, whole store.Compare) store.Expr {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || r == '\\' }) {
 		return whole
 	}
@@ -156,37 +156,37 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 	switch f.Kind {
 	case Bool:
 		if v.Text != "true" && v.Text != "false" {
-			return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected true or false"))
+			return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "expected true or false"))
 		}
 		return v.Text == "true", nil
 	case Integer:
 		if i, err := strconv.ParseInt(v.Text, 10, 64); err == nil {
 			return i, nil
 		}
-		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a whole number"))
+		return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "expected a whole number"))
 	case Float:
 		if x, err := strconv.ParseFloat(v.Text, 64); err == nil {
 			return x, nil
 		}
-		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a number"))
+		return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "expected a number"))
 	case Time:
 		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02"} {
 			if at, err := time.Parse(layout, v.Text); err == nil {
 				return FormatTime(at), nil
 			}
 		}
-		return nil, coding("InvalidFilterDate", FilterValue(n, v, "expected a time as in RFC 3339"))
+		return nil, setCode("InvalidFilterDate", FilterValue(n, v, "expected a time as in RFC 3339"))
 	case Address:
 		a, err := netip.ParseAddr(strings.TrimSpace(v.Text))
 		if err != nil || a.Zone() != "" {
-			return nil, coding("InvalidFilterAddress", FilterValue(n, v, "expected an IP address"))
+			return nil, setCode("InvalidFilterAddress", FilterValue(n, v, "expected an IP address"))
 		}
 		return store.AddrKey(a.Unmap()), nil
 	}
 	if n.Op == "eq" || n.Op == "in" || n.Op == "ne" {
 		switch kept, err := f.Kept(v.Text); {
 		case f.Hardware && err != nil:
-			return nil, coding("InvalidMacAddressFilter", FilterValue(n, v, err.Error()))
+			return nil, setCode("InvalidMacAddressFilter", FilterValue(n, v, err.Error()))
 		case f.DUID && err != nil:
 			return nil, FilterValue(n, v, err.Error())
 		case f.Hardware || f.DUID:
@@ -200,7 +200,7 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 		return strings.ToUpper(strings.ReplaceAll(v.Text, ":", "-")), nil
 	}
 	if !v.Quoted && v.Text != "true" && v.Text != "false" && !numeral(v.Text) {
-		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "text needs quotes"))
+		return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "text needs quotes"))
 	}
 	return v.Text, nil
 }
@@ -250,7 +250,7 @@ func (f *Field) Same(one, other string) bool {
 // and texts that are not numbers do not match.
 func CompareText(n *Node, at store.Field) (store.Expr, error) {
 	f, text := &Field{Kind: Text}, n.Values[0].Text
-	if asNumber(text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
+	if isNumber(text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
 		f.Kind, at.Kind, at.Indexed = Float, store.Numeral, false
 		if _, err := strconv.ParseInt(text, 10, 64); err == nil { // exact for all digits
 			f.Kind = Integer
@@ -278,7 +278,7 @@ func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
 	var either store.Any
 	for _, v := range n.Values {
 		if !v.Quoted {
-			return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a range in quotes"))
+			return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "expected a range in quotes"))
 		}
 		switch n.Op {
 		case "startsWith":

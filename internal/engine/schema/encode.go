@@ -105,8 +105,8 @@ func (t *Type) AppendName(b []byte, name string) []byte {
 	return AppendString(b, name)
 }
 
-// errOrder reports a stored body whose members are not in the order of their declarations.
-var errOrder = errors.New("another order")
+// errMemberOrder reports a stored body whose members are not in the order of their declarations.
+var errMemberOrder = errors.New("another order")
 
 // AppendWhole appends the shown form of a stored body to b: with null for omitted members.
 func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
@@ -126,7 +126,7 @@ func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
 			b = append(b, t.nulls[t.nullAt[next]:t.nullAt[at]]...)
 			next = at + 1
 		} else if f := t.ByName[string(name)]; f != nil && f.Stored() {
-			return errOrder
+			return errMemberOrder
 		}
 		b = append(append(append(b, ',', '"'), name...), '"', ':')
 		b = append(b, raw...)
@@ -137,7 +137,7 @@ func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
 		}
 		return nil
 	})
-	if errors.Is(err, errOrder) {
+	if errors.Is(err, errMemberOrder) {
 		return t.appendOrdered(b[:from], body)
 	}
 	b = append(b, t.nulls[t.nullAt[next]:]...)

@@ -34,8 +34,8 @@ func (n *Node) holdsOne(text *string, v Literal) bool {
 		return strings.HasSuffix(*text, v.Text)
 	}
 	order := strings.Compare(*text, v.Text)
-	if asNumber(v.Text) {
-		x, ok := decimal(*text)
+	if isNumber(v.Text) {
+		x, ok := parseDecimal(*text)
 		if !ok {
 			return false
 		}
@@ -59,25 +59,25 @@ func compareNumbers(x *big.Rat, text string) int {
 		return x.Cmp(new(big.Rat).SetInt64(whole))
 	}
 	y, err := strconv.ParseFloat(text, 64)
-	if err != nil { // it was parsed before (asNumber)
+	if err != nil { // it was parsed before (isNumber)
 		return 0
 	}
 	near, _ := x.Float64()
 	return cmp.Compare(near, y)
 }
 
-// asNumber reports whether ge, gt, le and lt with this text compare numbers.
-func asNumber(text string) bool {
+// isNumber reports whether ge, gt, le and lt with this text compare numbers.
+func isNumber(text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil && numeral(text)
 }
 
-// decimal parses a text that the store treats as a number (store.Numeral).
-func decimal(text string) (*big.Rat, bool) {
-	if len(text) > 20 || !decimals.MatchString(text) {
+// parseDecimal parses a text that the store treats as a number (store.Numeral).
+func parseDecimal(text string) (*big.Rat, bool) {
+	if len(text) > 20 || !decimalPattern.MatchString(text) {
 		return nil, false
 	}
 	return new(big.Rat).SetString(text)
 }
 
-var decimals = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?$`)
+var decimalPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?$`)

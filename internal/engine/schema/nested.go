@@ -16,9 +16,9 @@ import (
 // Checker is a nested object that checks its members. It may set members. An error from At names one of them.
 type Checker interface{ Check() error }
 
-// nest makes a field a nested object (pointer to a struct) or a list of objects (slice of structs), whose members are declared like
-// fields.
-func (f *Field) nest(goType reflect.Type) {
+// declareNested declares the field as a nested object (pointer to a struct) or a list of objects (slice of structs), whose members are
+// declared like fields.
+func (f *Field) declareNested(goType reflect.Type) {
 	s := goType
 	f.Kind, f.goType = Nested, goType
 	if s.Kind() == reflect.Slice {
@@ -43,17 +43,17 @@ func (f *Field) nest(goType reflect.Type) {
 	}
 }
 
-// inside is an error in a nested object, with its path.
-type inside struct {
+// nestedError is an error in a nested object, with its path.
+type nestedError struct {
 	path    string
 	problem *problem.Problem
 }
 
 // Error returns the message.
-func (e inside) Error() string { return e.problem.Message }
+func (e nestedError) Error() string { return e.problem.Message }
 
-// in returns the problem with the whole path of the member.
-func (e inside) in(field string) *problem.Problem {
+// inField returns the problem with the whole path of the member.
+func (e nestedError) inField(field string) *problem.Problem {
 	p := *e.problem
 	path := field + e.path
 	p.Message = path + ": " + p.Message
@@ -63,15 +63,15 @@ func (e inside) in(field string) *problem.Problem {
 
 // At returns an error of a Checker about one of its members.
 func At(member, format string, args ...any) error {
-	return inside{path: "." + member, problem: problem.BadRequest(problem.InvalidValue, format, args...)}
+	return nestedError{path: "." + member, problem: problem.BadRequest(problem.InvalidValue, format, args...)}
 }
 
-// below puts a path in front of the path of an error.
-func below(path string, err error) error {
-	if e := (inside{}); errors.As(err, &e) {
-		return inside{path + e.path, e.problem}
+// inPath puts a path in front of the path of an error.
+func inPath(path string, err error) error {
+	if e := (nestedError{}); errors.As(err, &e) {
+		return nestedError{path + e.path, e.problem}
 	}
-	return inside{path, problem.BadRequest(codeOf(err), "%v", err)}
+	return nestedError{path, problem.BadRequest(codeOf(err), "%v", err)}
 }
 
 // parseNested parses an object, or a list of objects. stored says that it comes from a row, and needs no checks.
@@ -86,19 +86,19 @@ func (f *Field) parseNested(raw json.RawMessage, stored bool) (any, error) {
 	}
 	var parts []json.RawMessage
 	if json.Unmarshal(raw, &parts) != nil {
-		return nil, fault("JsonDeserializationError", "must be a list of objects")
+		return nil, valueError("JsonDeserializationError", "must be a list of objects")
 	}
 	switch n := int64(len(parts)); {
 	case stored:
 	case f.Min != nil && n < *f.Min:
-		return nil, fault("EmptyFieldValue", "must have %d or more entries", *f.Min)
+		return nil, valueError("EmptyFieldValue", "must have %d or more entries", *f.Min)
 	case f.Max != nil && n > *f.Max:
-		return nil, fault("ArrayFieldTooBig", "must have at most %d entries", *f.Max)
+		return nil, valueError("ArrayFieldTooBig", "must have at most %d entries", *f.Max)
 	}
 	list := reflect.MakeSlice(goType, len(parts), len(parts))
 	for i, part := range parts {
 		if err := f.readMembers(part, list.Index(i).Addr(), stored); err != nil {
-			return nil, below(fmt.Sprintf("[%d]", i), err)
+			return nil, inPath(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return list.Interface(), nil
@@ -108,7 +108,7 @@ func (f *Field) parseNested(raw json.RawMessage, stored bool) (any, error) {
 func (f *Field) readMembers(raw json.RawMessage, v reflect.Value, stored bool) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return fault("JsonDeserializationError", "must be an object")
+		return valueError("JsonDeserializationError", "must be an object")
 	}
 	s := v.Elem()
 	for _, m := range f.Members {
@@ -124,11 +124,11 @@ func (f *Field) readMembers(raw json.RawMessage, v reflect.Value, stored bool) e
 			}
 		case stored || m.ReadOnly:
 		case !ok && m.OnPost:
-			return inside{"." + m.Name, problem.BadRequest("MissingRequiredField", "is required and missing")}
+			return nestedError{"." + m.Name, problem.BadRequest("MissingRequiredField", "is required and missing")}
 		case ok:
 			if p := decodeField(m, value, at); p != nil {
 				p.Message = strings.TrimPrefix(p.Message[len(p.Fields[0]):], ": ")
-				return inside{"." + p.Fields[0], p}
+				return nestedError{"." + p.Fields[0], p}
 			}
 		}
 	}
@@ -237,11 +237,11 @@ func (f *Field) MergeNested(o Object, patch json.RawMessage) (json.RawMessage, e
 		return nil, err
 	}
 	by, variant := f.variantOf(at.Elem())
-	return merged(Hide(now), patch, by, variant)
+	return mergeObjects(Hide(now), patch, by, variant)
 }
 
-// merged merges a patch into an object; a patch with another variant replaces it.
-func merged(now, patch json.RawMessage, by *Field, variant string) (json.RawMessage, error) {
+// mergeObjects merges a patch into an object; a patch with another variant replaces it.
+func mergeObjects(now, patch json.RawMessage, by *Field, variant string) (json.RawMessage, error) {
 	var members, change map[string]json.RawMessage
 	if json.Unmarshal(patch, &change) != nil || change == nil || json.Unmarshal(now, &members) != nil || members == nil {
 		return patch, nil //nolint:nilerr // the field's decoder reports the error
@@ -255,7 +255,7 @@ func merged(now, patch json.RawMessage, by *Field, variant string) (json.RawMess
 	for name, value := range change {
 		if bytes.HasPrefix(value, []byte{'{'}) && bytes.HasPrefix(members[name], []byte{'{'}) {
 			var err error
-			if value, err = merged(members[name], value, nil, ""); err != nil {
+			if value, err = mergeObjects(members[name], value, nil, ""); err != nil {
 				return nil, err
 			}
 		}

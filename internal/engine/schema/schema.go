@@ -285,7 +285,7 @@ func setDefault(v reflect.Value, f *Field) {
 func Declare(sample Object) *Type {
 	goType := reflect.TypeOf(sample).Elem()
 	t := &Type{Name: goType.Name(), goType: goType, ByName: map[string]*Field{}, Operation: snake(goType.Name())}
-	t.collect(goType, nil)
+	t.collectFields(goType, nil)
 	for _, f := range t.Fields {
 		t.ByName[f.Name] = f
 		t.secret = t.secret || f.secret
@@ -320,13 +320,13 @@ func Declare(sample Object) *Type {
 	return t
 }
 
-func (t *Type) collect(s reflect.Type, index []int) {
+func (t *Type) collectFields(s reflect.Type, index []int) {
 	for i := range s.NumField() {
 		member := s.Field(i)
 		at := append(append([]int{}, index...), i)
 		if member.Anonymous && member.Type.Kind() == reflect.Struct {
 			if parents, ok := member.Tag.Lookup("parents"); ok {
-				t.Parents = split(parents)
+				t.Parents = splitTag(parents)
 			}
 			if unique := member.Tag.Get("unique"); unique != "" {
 				t.Unique = oneOf("unique", unique, "siblings", "all", "wholeName")
@@ -335,11 +335,11 @@ func (t *Type) collect(s reflect.Type, index []int) {
 			t.Later = t.Later || member.Tag.Get("later") != ""
 			t.Did = cmp.Or(t.Did, member.Tag.Get("did"))
 			before := len(t.Fields)
-			t.collect(member.Type, at)
+			t.collectFields(member.Type, at)
 			if tag := member.Tag.Get("head"); tag != "" {
 				for _, f := range t.Fields[before:] {
 					if f.Name == "name" {
-						f.options(tag)
+						f.setOptions(tag)
 						f.Unless = member.Tag.Get("unless")
 					}
 				}
@@ -354,14 +354,14 @@ func (t *Type) collect(s reflect.Type, index []int) {
 		f.Owner = s.Name()
 		t.Fields = append(t.Fields, f)
 		if name := member.Tag.Get("also"); name != "" {
-			f.other = f.also(name)
+			f.other = f.withName(name)
 			t.Fields = append(t.Fields, f.other)
 		}
 	}
 }
 
-// also returns a copy of the field with another name.
-func (f *Field) also(name string) *Field {
+// withName returns a copy of the field with another name.
+func (f *Field) withName(name string) *Field {
 	other := *f
 	other.Name, other.Also, other.Computed = name, f.Name, true
 	other.OnPost, other.OnPut, other.Indexed, other.Searched, other.Inherit, other.Inline = false, false, false, false, false, false
@@ -381,14 +381,14 @@ func oneOf(tag, value string, values ...string) string {
 	return value
 }
 
-func split(text string) []string {
+func splitTag(text string) []string {
 	if text == "" {
 		return nil
 	}
 	return strings.Split(text, "|")
 }
 
-func bound(text string) *int64 {
+func parseBound(text string) *int64 {
 	if text == "" {
 		return nil
 	}

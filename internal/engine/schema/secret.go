@@ -42,7 +42,7 @@ func (s Secret) append(b []byte) ([]byte, error) {
 func (f *Field) parseSecret(raw json.RawMessage) (any, error) {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
-		return nil, fault("JsonDeserializationError", "must be a string")
+		return nil, valueError("JsonDeserializationError", "must be a string")
 	}
 	if text == "" {
 		return Secret{Given: true}, nil
