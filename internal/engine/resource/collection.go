@@ -359,8 +359,8 @@ func NewAPI(s *store.Store, r *Registry) *API {
 	return a
 }
 
-// ancestorCollections returns the collections of all resources above those of a collection, at any height. The result is empty if one of these
-// collections is Numerous, because searching all of its resources would take too long.
+// ancestorCollections returns the collections of all resources above those of a collection, at any height. The result is empty if one of
+// these collections is Numerous, because searching all of its resources would take too long.
 func (a *API) ancestorCollections(c *Collection) (r store.Surroundings) {
 	r.Of = c.Name
 	all := []string{}

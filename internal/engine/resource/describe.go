@@ -22,7 +22,8 @@ func describe(t *schema.Type, o schema.Object) string {
 	return text
 }
 
-// creationSummary returns the summary of a creation: "Added" and the resource or, for a type that records an action, that action (schema.Type.Did).
+// creationSummary returns the summary of a creation: "Added" and the resource or, for a type that records an action, that action
+// (schema.Type.Did).
 func creationSummary(t *schema.Type, o schema.Object) string {
 	if t.Did == "" {
 		return "Added " + describe(t, o)

@@ -14,8 +14,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// checkSentReferences refuses references to resources that do not exist and to resources that the caller does not see, with the same message, before
-// any rule reads the targets. Callers that see everything get the messages of the rules.
+// checkSentReferences refuses references to resources that do not exist and to resources that the caller does not see, with the same
+// message, before any rule reads the targets. Callers that see everything get the messages of the rules.
 func (c *Change) checkSentReferences() error {
 	if !c.Requested() || !c.Caller.Limited() {
 		return nil

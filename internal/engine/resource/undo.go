@@ -178,8 +178,8 @@ func createdOrDeleted(changes []store.EntryChange) map[int64]bool {
 	return found
 }
 
-// isUndoneWithResource reports whether a change of an access right is undone with its resource: it was created or deleted together with that
-// resource.
+// isUndoneWithResource reports whether a change of an access right is undone with its resource: it was created or deleted together with
+// that resource.
 func (c *Change) isUndoneWithResource(t *schema.Type, u undone, whole map[int64]bool) bool {
 	if c.API.CollectionOf(t).Guard != Granted || u.before != nil && u.after != nil {
 		return false
@@ -208,8 +208,8 @@ func sortRefs(refs []store.Ref) []store.Ref {
 	})
 }
 
-// releaseRequests removes references to resources that do not exist any more from requests for approval, such as the request that created them. The
-// requests themselves stay.
+// releaseRequests removes references to resources that do not exist any more from requests for approval, such as the request that created
+// them. The requests themselves stay.
 func (c *Change) releaseRequests(removed []int64) error {
 	for _, requests := range c.API.collections {
 		if requests.Guard != Asking {

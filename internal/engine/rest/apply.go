@@ -143,7 +143,7 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 	if err != nil {
 		return err
 	}
-	done, err := a.takeBatch(r.Context(), caller)
+	done, err := a.waitForBatch(r.Context(), caller)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 		rq.key = ""
 	}
 	var ans answer
-	again := &applyAgain{broken: map[int]*problem.Problem{}, until: time.Now().Add(applyAgainTime)}
+	again := &attempt{broken: map[int]*problem.Problem{}, until: time.Now().Add(applyAgainTime)}
 	err = a.WithOutside(r.Context(), maxBatchProbes,
 		"%d addresses were asked whether they answer, and more would have to be: apply fewer at once",
 		func(o resource.Outside) error {
@@ -173,13 +173,13 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 		if _, ok := problem.As(err); ok {
 			a.Batched(len(members), "refused")
 		}
-		return wordConflict(err)
+		return conflictProblem(err)
 	case dry:
 		a.Batched(len(members), "tried")
 	default:
 		a.Batched(len(members), "made")
 	}
-	tellRecorded(w, caller, ans)
+	setRecordedHeader(w, caller, ans)
 	send(w, r, http.StatusOK, asJSON, ans.body)
 	return nil
 }
@@ -205,7 +205,7 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 				prepared[i], err = a.CollectionOf(t).Beforehand(rq.Context(), a.API, members)
 			}
 		}
-		if fault, ok := problem.As(placed(resourceAt(i), err)); ok {
+		if fault, ok := problem.As(atPosition(resourceAt(i), err)); ok {
 			if faults = append(faults, fault); len(faults) == maxFaults {
 				break
 			}
@@ -230,7 +230,7 @@ func resourceAt(i int) string { return fmt.Sprintf("resources[%d]", i) }
 
 // applyIn applies the document in a transaction.
 func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any,
-	again *applyAgain) (ans answer, err error) {
+	again *attempt) (ans answer, err error) {
 	if len(all) > 1 || q.Prune { // a single resource has a description of its own
 		text := fmt.Sprintf("Applied %d resources", len(all))
 		if q.Prune {
@@ -246,7 +246,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	if err != nil {
 		return ans, err
 	}
-	d := &applying{Server: a, base: into.Base, again: again, absent: map[int]bool{}, tx: tx, rq: rq,
+	d := &applying{Server: a, base: into.Base, attempt: again, absent: map[int]bool{}, tx: tx, rq: rq,
 		q: q, all: all, prepared: prepared, tag: tag, kept: map[int64]bool{}, stay: map[int64]bool{},
 		results: make([]appliedResource, len(all)), refusals: map[int]*problem.Problem{}, until: time.Now().Add(applyTime)}
 	if err := d.run(); err != nil {
@@ -285,7 +285,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	if ans.body, err = json.Marshal(answer); err != nil {
 		return ans, err
 	}
-	return ans, a.keep(tx, rq, ans)
+	return ans, a.storeAnswer(tx, rq, ans)
 }
 
 // changeOf returns a change in the transaction for one resource.

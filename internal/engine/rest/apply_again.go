@@ -7,8 +7,8 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// applyAgain is the information that one attempt to apply a document passes to the next, after its transaction was rolled back.
-type applyAgain struct {
+// attempt is the information that one attempt to apply a document passes to the next, after its transaction was rolled back.
+type attempt struct {
 	// broken are the resources that were refused after some of their writes, by index, with the error. They are left out.
 	broken map[int]*problem.Problem
 	// keeps disables prune, because resources were refused even after the deletions.
@@ -26,7 +26,7 @@ var errApplyAgain = errors.New("the document is applied again")
 const applyAgainTime = time.Minute
 
 // run runs transactions until one returns another error than errApplyAgain, or nil.
-func (g *applyAgain) run(transaction func() error) error {
+func (g *attempt) run(transaction func() error) error {
 	for {
 		err := transaction()
 		if !errors.Is(err, errApplyAgain) {

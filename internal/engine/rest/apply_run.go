@@ -30,14 +30,14 @@ type applying struct {
 	// stay are the tagged resources that are not in the document, but have resources of the document below them.
 	stay map[int64]bool
 	// base is the resource above the document's resources; 0 is the whole database. pruned are the deleted resources, and those in stay.
-	base   int64
-	pruned []appliedResource
-	again  *applyAgain
-	until  time.Time
+	base    int64
+	pruned  []appliedResource
+	attempt *attempt
+	until   time.Time
 }
 
 // prunes reports whether tagged resources that are not in the document are deleted.
-func (d *applying) prunes() bool { return d.q.Prune && !d.again.keeps }
+func (d *applying) prunes() bool { return d.q.Prune && !d.attempt.keeps }
 
 const (
 	// applyPasses is the number of passes over refused resources, alternately from the end and from the start. A chain of dependencies in
@@ -52,7 +52,7 @@ func (d *applying) run() error {
 	if d.prunes() {
 		err := d.removeFirst()
 		if _, refused := problem.As(err); refused && d.q.Skip {
-			d.again.keeps = true
+			d.attempt.keeps = true
 			return errApplyAgain
 		}
 		if err != nil {
@@ -73,10 +73,10 @@ func (d *applying) settle() error {
 	if !d.prunes() || len(d.refusals) == 0 {
 		return nil
 	}
-	before := len(d.again.first)
-	for i, fault := range d.again.broken {
+	before := len(d.attempt.first)
+	for i, fault := range d.attempt.broken {
 		for _, id := range fault.Named {
-			if d.kept[id] || slices.Contains(d.again.first, id) {
+			if d.kept[id] || slices.Contains(d.attempt.first, id) {
 				continue
 			}
 			tags, err := d.tx.Links(id, "tags")
@@ -84,16 +84,16 @@ func (d *applying) settle() error {
 				return err
 			}
 			if slices.Contains(tags, d.tag.ID) {
-				d.again.first = append(d.again.first, id)
-				delete(d.again.broken, i)
+				d.attempt.first = append(d.attempt.first, id)
+				delete(d.attempt.broken, i)
 			}
 		}
 	}
-	if len(d.again.first) > before {
+	if len(d.attempt.first) > before {
 		return errApplyAgain
 	}
 	if slices.ContainsFunc(d.pruned, func(one appliedResource) bool { return one.Did == "DELETED" }) {
-		d.again.keeps = true
+		d.attempt.keeps = true
 		return errApplyAgain
 	}
 	return nil
@@ -138,13 +138,13 @@ func (d *applying) refuse(again []int, faults []*problem.Problem) error {
 				return err
 			}
 		}
-		if first := d.occupying(again); len(first) > 0 {
+		if first := d.occupyingPlaces(again); len(first) > 0 {
 			for _, one := range d.pruned {
-				if one.Did == "DELETED" && !slices.Contains(d.again.first, one.ID) {
+				if one.Did == "DELETED" && !slices.Contains(d.attempt.first, one.ID) {
 					first = append(first, one.ID)
 				}
 			}
-			d.again.first = append(d.again.first, first...)
+			d.attempt.first = append(d.attempt.first, first...)
 			return errApplyAgain
 		}
 	}
@@ -154,7 +154,7 @@ func (d *applying) refuse(again []int, faults []*problem.Problem) error {
 	case !d.q.Skip:
 		return problem.Join(faults)
 	case len(d.pruned) > 0: // nothing is deleted if a resource was refused
-		d.again.keeps = true
+		d.attempt.keeps = true
 		return errApplyAgain
 	}
 	return nil
@@ -166,7 +166,7 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 		if err := d.rq.Context().Err(); err != nil {
 			return nil, nil, err
 		}
-		if fault := d.again.broken[i]; fault != nil {
+		if fault := d.attempt.broken[i]; fault != nil {
 			d.refusals[i] = fault
 			continue
 		}
@@ -175,14 +175,14 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 				"order in which they need each other", applyTime)
 		}
 		before := d.tx.Writes()
-		err := d.one(i)
+		err := d.applyOne(i)
 		if err == nil {
 			delete(d.refusals, i)
 			continue
 		}
-		fault, ok := problem.As(placed(resourceAt(i), err))
+		fault, ok := problem.As(atPosition(resourceAt(i), err))
 		if !ok {
-			return nil, nil, placed(resourceAt(i), err)
+			return nil, nil, atPosition(resourceAt(i), err)
 		}
 		again, d.refusals[i] = append(again, i), fault
 		if len(faults) < maxFaults {
@@ -194,14 +194,14 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 		if !d.q.Skip { // written in part: later resources must not build on it
 			return nil, nil, problem.Join(faults)
 		}
-		d.again.broken[i] = fault
+		d.attempt.broken[i] = fault
 		return nil, nil, errApplyAgain
 	}
 	return again, faults, nil
 }
 
-// one applies the resource with this index.
-func (d *applying) one(i int) error {
+// applyOne applies the resource with this index.
+func (d *applying) applyOne(i int) error {
 	members := maps.Clone(d.all[i])
 	how := resource.Applying{Base: d.q.Into, Action: d.q.Action, Taken: func(id int64) bool { return d.kept[id] }}
 	if raw, ok := members["in"]; ok {
@@ -224,7 +224,7 @@ func (d *applying) one(i int) error {
 	done, err := d.Apply(d.changeOf(d.tx, d.rq, members, d.prepared[i]), how)
 	d.absent[i] = err != nil && done.Did == "CREATED"
 	if store.Duplicate(err) {
-		err = wordConflict(err)
+		err = conflictProblem(err)
 	}
 	if err != nil {
 		return d.Conceal(d.tx, d.rq.caller, members, err)

@@ -13,9 +13,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// asks reports whether a change without the needed approval becomes a request for approval: it must be a single change that consists of
-// fields only.
-func (a *Server) asks(rq *request) bool {
+// mayRequestApproval reports whether a change without the needed approval becomes a request for approval: it must be a single change that
+// consists of fields only.
+func (a *Server) mayRequestApproval(rq *request) bool {
 	return a.Workflow != nil && a.Askable(rq.Target, rq.Method) && rq.content == nil && rq.atMost == 0
 }
 
@@ -49,20 +49,20 @@ func (a *Server) ask(w http.ResponseWriter, rq *request) error {
 			continue // a concurrent request reserved the same space; if the next free space is wanted, there may be another one
 		}
 		if err != nil {
-			return wordConflict(err)
+			return conflictProblem(err)
 		}
 		break
 	}
 	if ans.body == nil {
 		var err error
-		if ans.body, err = wouldBe(t.body, rq.media, ans.location); err != nil {
+		if ans.body, err = futureBody(t.body, rq.media, ans.location); err != nil {
 			return err
 		}
 	}
 	if rq.key != "" { // requests reserve their objects, so a repeated request is refused anyway
 		rq.ignored = append(rq.ignored, "Idempotency-Key")
 	}
-	note(w, append(rq.ignored, rq.unknown...))
+	listIgnored(w, append(rq.ignored, rq.unknown...))
 	w.Header().Set("Location", ans.location)
 	send(w, rq.Request, http.StatusAccepted, rq.media, ans.body)
 	return nil
@@ -173,8 +173,9 @@ func (a *Server) belowAsked(tx *store.Tx, rq *request, t *tried) error {
 	return err
 }
 
-// wouldBe returns the body of a resource that does not exist yet: without an id, and with a link to the request instead of its own links.
-func wouldBe(body []byte, m media, request string) ([]byte, error) {
+// futureBody returns the body of a resource that does not exist yet: without an id, and with a link to the request instead of its own
+// links.
+func futureBody(body []byte, m media, request string) ([]byte, error) {
 	values := map[string][]byte{"id": []byte("null")}
 	if m == asHAL {
 		links, err := json.Marshal(map[string]any{"workflowRequest": map[string]string{"href": request}})

@@ -49,10 +49,10 @@ const (
 	maxBatches     = 1
 )
 
-// takeBatch waits until the caller may execute a batch. It is called after the body was read. The caller of takeBatch must call done
-// before it sends the answer, so that a slow client does not block others. done may be called more than once.
-func (a *Server) takeBatch(ctx context.Context, caller resource.Caller) (done func(), err error) {
-	_, leave, err := a.batches.take(ctx, caller.Owner())
+// waitForBatch waits until the caller may execute a batch. It is called after the body was read. The caller of waitForBatch must call
+// done before it sends the answer, so that a slow client does not block others. done may be called more than once.
+func (a *Server) waitForBatch(ctx context.Context, caller resource.Caller) (done func(), err error) {
+	_, leave, err := a.batches.acquire(ctx, caller.Owner())
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	if err != nil {
 		return err
 	}
-	done, err := a.takeBatch(r.Context(), caller)
+	done, err := a.waitForBatch(r.Context(), caller)
 	if err != nil {
 		return err
 	}
@@ -147,9 +147,9 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	})
 }
 
-// listed serves POST of a list of resources to a path that creates one resource: all are created, or none. rq has the list as its body.
-func (a *Server) listed(w http.ResponseWriter, rq *request) error {
-	done, err := a.takeBatch(rq.Context(), rq.caller)
+// createList serves POST of a list of resources to a path that creates one resource: all are created, or none. rq has the list as its body.
+func (a *Server) createList(w http.ResponseWriter, rq *request) error {
+	done, err := a.waitForBatch(rq.Context(), rq.caller)
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 			})
 		})
 	done()
-	note(w, rq.ignored)
+	listIgnored(w, rq.ignored)
 	switch {
 	case dry && err == nil:
 		status = http.StatusOK
@@ -254,7 +254,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	if dry {
 		media = asJSON
 	}
-	tellRecorded(w, rq.caller, ans)
+	setRecordedHeader(w, rq.caller, ans)
 	send(w, rq.Request, status, media, ans.body)
 	return nil
 }
@@ -274,8 +274,8 @@ func (a *Server) scopeOf(parts []*part) (all store.Scope) {
 	return all
 }
 
-// together returns a summary of count changes, starting with the summary of the first.
-func together(first string, count int) string {
+// batchSummary returns a summary of count changes, starting with the summary of the first.
+func batchSummary(first string, count int) string {
 	switch count {
 	case 0:
 		return "Changed nothing"
@@ -311,7 +311,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 				sentence = says
 			}
 		}
-		if fault, ok := problem.As(placed(p.at, err)); ok {
+		if fault, ok := problem.As(atPosition(p.at, err)); ok {
 			// ^The writes of the refused change would cause errors in other changes.
 			if faults = append(faults, fault); len(faults) == maxFaults || tx.Writes() != before {
 				break
@@ -324,7 +324,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			break // the known errors are sufficient
 		}
 		if err != nil {
-			return ans, placed(p.at, wordConflict(err))
+			return ans, atPosition(p.at, conflictProblem(err))
 		}
 		if size += len(one.body); size > maxAnswer && len(faults) > 0 {
 			break
@@ -340,7 +340,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		return ans, problem.Join(faults)
 	}
 	if len(parts) > 1 {
-		tx.Rename("BATCH", together(sentence, said))
+		tx.Rename("BATCH", batchSummary(sentence, said))
 	}
 	text, err := word(tx, answers)
 	if err != nil {
@@ -349,5 +349,5 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 	if ans.body, err = json.Marshal(text); err != nil {
 		return ans, err
 	}
-	return ans, a.keep(tx, rq, ans)
+	return ans, a.storeAnswer(tx, rq, ans)
 }

@@ -68,11 +68,11 @@ func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string
 		one, err := read(at, raw, i)
 		if err == nil && one.rq.prepared != nil {
 			if prepared++; prepared > maxPrepared {
-				return nil, placed(at, problem.BadRequest("InvalidRequestBody",
+				return nil, atPosition(at, problem.BadRequest("InvalidRequestBody",
 					"at most %d changes at once may set passwords, or the like", maxPrepared))
 			}
 		}
-		if p, ok := problem.As(placed(at, err)); ok {
+		if p, ok := problem.As(atPosition(at, err)); ok {
 			if faults = append(faults, p); len(faults) == maxFaults {
 				break
 			}
@@ -84,8 +84,8 @@ func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string
 	return parts, problem.Join(faults)
 }
 
-// placed adds the position in the batch to a problem. It returns errors that are not problems of the request unchanged.
-func placed(at string, err error) error {
+// atPosition adds the position in the batch to a problem. It returns errors that are not problems of the request unchanged.
+func atPosition(at string, err error) error {
 	p, ok := problem.As(err)
 	if !ok {
 		return err
@@ -192,7 +192,7 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 		return nil, err
 	}
 	for name, raw := range one.rq.members {
-		for _, ref := range a.bodyRefs(one.rq, name, raw) {
+		for _, ref := range a.bodyReferences(one.rq, name, raw) {
 			if one.refs = append(one.refs, ref); !earlier(ref) {
 				return nil, problem.Invalid(name, "$%d is no earlier change that makes something", ref)
 			}

@@ -17,8 +17,9 @@ var (
 	ownRef  = regexp.MustCompile(`^()"(\$[0-9]{1,5})"$`)
 )
 
-// refsIn returns the pattern of references in a member of a body; nil for members with free values, such as user-defined fields.
-func (a *Server) refsIn(rq *request, name string) *regexp.Regexp {
+// referencePattern returns the pattern of references in a member of a body; nil for members with free values, such as user-defined
+// fields.
+func (a *Server) referencePattern(rq *request, name string) *regexp.Regexp {
 	if slices.ContainsFunc(a.TargetTypes(rq.Target), func(t *schema.Type) bool {
 		f := t.ByName[name]
 		return f != nil && (f.Kind == schema.Map || f.Kind == schema.Raw)
@@ -31,11 +32,11 @@ func (a *Server) refsIn(rq *request, name string) *regexp.Regexp {
 	return bodyRef
 }
 
-// bodyRefs returns the indexes of the changes that a member of a body refers to.
-func (a *Server) bodyRefs(rq *request, name string, raw json.RawMessage) (refs []int) {
-	if form := a.refsIn(rq, name); form != nil {
+// bodyReferences returns the indexes of the changes that a member of a body refers to.
+func (a *Server) bodyReferences(rq *request, name string, raw json.RawMessage) (refs []int) {
+	if form := a.referencePattern(rq, name); form != nil {
 		for _, match := range form.FindAllSubmatch(raw, -1) {
-			refs = append(refs, refOf(string(match[2])))
+			refs = append(refs, parseReference(string(match[2])))
 		}
 	}
 	return refs
@@ -43,18 +44,18 @@ func (a *Server) bodyRefs(rq *request, name string, raw json.RawMessage) (refs [
 
 // fillBody replaces the references in a member of a body by ids.
 func (a *Server) fillBody(rq *request, name string, raw json.RawMessage, made []int64) json.RawMessage {
-	form := a.refsIn(rq, name)
+	form := a.referencePattern(rq, name)
 	if form == nil {
 		return raw
 	}
 	return form.ReplaceAllFunc(raw, func(found []byte) []byte {
 		match := form.FindSubmatch(found)
-		return strconv.AppendInt(slices.Clone(match[1]), made[refOf(string(match[2]))], 10)
+		return strconv.AppendInt(slices.Clone(match[1]), made[parseReference(string(match[2]))], 10)
 	})
 }
 
-// refOf parses a reference such as $3; -1 for other texts.
-func refOf(text string) int {
+// parseReference parses a reference such as $3; -1 for other texts.
+func parseReference(text string) int {
 	digits, ok := strings.CutPrefix(text, "$")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if !ok || err != nil {
@@ -67,7 +68,7 @@ func refOf(text string) int {
 func fillPath(path string, id func(ref int) int64) string {
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {
-		if ref := refOf(segment); ref >= 0 {
+		if ref := parseReference(segment); ref >= 0 {
 			segments[i] = strconv.FormatInt(id(ref), 10)
 		}
 	}

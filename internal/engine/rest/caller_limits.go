@@ -26,9 +26,9 @@ type share struct {
 	spooled atomic.Int64
 }
 
-// take waits for an instance and returns the caller's share; done releases the instance. It returns a 429 problem if too many requests
+// acquire waits for an instance and returns the caller's share; done releases the instance. It returns a 429 problem if too many requests
 // wait already.
-func (s *shares) take(ctx context.Context, caller int64) (one *share, done func(), err error) {
+func (s *shares) acquire(ctx context.Context, caller int64) (one *share, done func(), err error) {
 	s.mu.Lock()
 	one = s.callers[caller]
 	if one == nil {

@@ -60,7 +60,7 @@ func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource
 	default:
 		return problem.New(http.StatusServiceUnavailable, "TooManyFollowers", "%d clients follow the changes already", maxFollowers)
 	}
-	s := &feedSender{api: a, ctx: r.Context(), request: r, following: f, said: time.Now()}
+	s := &feedSender{api: a, ctx: r.Context(), request: r, following: f, checked: time.Now()}
 	detached, err := s.begin(w)
 	switch {
 	case err != nil || r.Method == http.MethodHead:
@@ -74,7 +74,7 @@ func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource
 }
 
 // EndFollowing closes all change feeds.
-func (a *Server) EndFollowing() { a.letGo() }
+func (a *Server) EndFollowing() { a.cancelFeeds() }
 
 // WaitForFollowers waits until all change feeds have ended, or until ctx ends. It must not be called before new ones are refused.
 func (a *Server) WaitForFollowers(ctx context.Context) error {
@@ -123,10 +123,10 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	if err != nil {
 		return f, err
 	}
-	if err := knownAlone(query, "after", "collection", "parent"); err != nil {
+	if err := onlyKnownParameters(query, "after", "collection", "parent"); err != nil {
 		return f, err
 	}
-	if f.parent, err = whole(query, "parent", 1, 1<<62, 0); err != nil {
+	if f.parent, err = intParameter(query, "parent", 1, 1<<62, 0); err != nil {
 		return f, err
 	}
 	for _, text := range query["collection"] {
@@ -137,7 +137,7 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 			f.collections = append(f.collections, name)
 		}
 	}
-	after, given, err := one(query, "after")
+	after, given, err := singleParameter(query, "after")
 	if err != nil {
 		return f, err
 	}
@@ -156,11 +156,11 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	if err == nil { // before anything is sent, so that the request can still be refused
 		_, err = a.Store.Feed(r.Context(), f.after, 1)
 	}
-	return f, gone(err)
+	return f, goneProblem(err)
 }
 
-// gone returns a 410 problem if a position cannot be followed any more.
-func gone(err error) error {
+// goneProblem returns a 410 problem if a position cannot be followed any more.
+func goneProblem(err error) error {
 	if errors.Is(err, store.ErrPruned) || errors.Is(err, store.ErrForeignPosition) {
 		return problem.New(http.StatusGone, "PositionGone", "after: %v", err)
 	}
@@ -198,9 +198,9 @@ type feedSender struct {
 	// request is the client's request.
 	request *http.Request
 	line    feedLine
-	// said is when the client was last authenticated, sentTo the last position that was sent.
-	said   time.Time
-	sentTo string
+	// checked is when the client was last authenticated, sentTo the last position that was sent.
+	checked time.Time
+	sentTo  string
 }
 
 // begin sends the header and the start position. detached says that the connection was hijacked from the HTTP server: a feed then needs
@@ -219,7 +219,7 @@ func (s *feedSender) begin(w http.ResponseWriter) (detached bool, err error) {
 	}
 	control := http.NewResponseController(w)
 	s.line = feedAnswer{w, control}
-	if err := s.flush([]byte("retry: 2000\n" + s.place())); err != nil || s.request.ProtoMajor != 1 {
+	if err := s.flush([]byte("retry: 2000\n" + s.positionEvent())); err != nil || s.request.ProtoMajor != 1 {
 		return false, err
 	}
 	conn, _, err := control.Hijack()
@@ -253,12 +253,12 @@ func (s *feedSender) follow() {
 	})()
 	defer func() { _ = s.line.Close() }() // the end of the connection is the only notice to the client
 	if err := s.api.Store.FollowTogether(ctx, s.after, s.api.Beat, s.send); ctx.Err() == nil {
-		s.fail(err)
+		s.sendError(err)
 	}
 }
 
-// place returns the event with the position to continue from.
-func (s *feedSender) place() string {
+// positionEvent returns the event with the position to continue from.
+func (s *feedSender) positionEvent() string {
 	if s.sentTo = fromStart; s.after != (store.Position{}) {
 		s.sentTo = s.after.String()
 	}
@@ -276,8 +276,8 @@ func (s *feedSender) flush(text []byte) error {
 
 // send sends transactions; without any, a heartbeat. Every Beat it checks that the client is still authorized.
 func (s *feedSender) send(entries []store.Entry) error {
-	if time.Since(s.said) >= s.api.Beat {
-		s.said = time.Now()
+	if time.Since(s.checked) >= s.api.Beat {
+		s.checked = time.Now()
 		if s.api.Still != nil {
 			caller, err := s.api.Still(s.request)
 			if err == nil {
@@ -289,17 +289,17 @@ func (s *feedSender) send(entries []store.Entry) error {
 		}
 	}
 	if len(entries) == 0 {
-		return s.beat()
+		return s.heartbeat()
 	}
 	out := feedBuffers.Get().(*bytes.Buffer) //nolint:errcheck // nothing else is in it
 	defer feedBuffers.Put(out)
 	out.Reset()
 	for _, e := range entries {
-		if err := s.entry(out, e); err != nil {
+		if err := s.writeEntry(out, e); err != nil {
 			return err
 		}
 		s.after = e.Position
-		if err := s.full(out); err != nil {
+		if err := s.flushIfLarge(out); err != nil {
 			return err
 		}
 	}
@@ -312,8 +312,8 @@ func (s *feedSender) send(entries []store.Entry) error {
 // feedBuffers are buffers for output. Only a few are in use at a time, whatever the number of clients.
 var feedBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// full sends the buffer if it is large.
-func (s *feedSender) full(out *bytes.Buffer) error {
+// flushIfLarge sends the buffer if it is large.
+func (s *feedSender) flushIfLarge(out *bytes.Buffer) error {
 	if out.Len() < flushAt {
 		return nil
 	}
@@ -321,17 +321,17 @@ func (s *feedSender) full(out *bytes.Buffer) error {
 	return s.flush(out.Bytes())
 }
 
-// beat sends a heartbeat, or the current position if it has changed.
-func (s *feedSender) beat() error {
+// heartbeat sends a heartbeat, or the current position if it has changed.
+func (s *feedSender) heartbeat() error {
 	if s.after != (store.Position{}) && s.after.String() != s.sentTo {
-		return s.flush([]byte(s.place()))
+		return s.flush([]byte(s.positionEvent()))
 	}
 	return s.flush([]byte(":\n\n"))
 }
 
-// fail sends the reason for the end of the feed.
-func (s *feedSender) fail(err error) {
-	p, ok := problem.As(gone(err))
+// sendError sends the reason for the end of the feed.
+func (s *feedSender) sendError(err error) {
+	p, ok := problem.As(goneProblem(err))
 	if !ok {
 		return // the connection is closed, and the client reconnects
 	}
@@ -340,8 +340,8 @@ func (s *feedSender) fail(err error) {
 	}
 }
 
-// entry writes the selected changes of a transaction and, if there are any, the transaction.
-func (s *feedSender) entry(out *bytes.Buffer, e store.Entry) error {
+// writeEntry writes the selected changes of a transaction and, if there are any, the transaction.
+func (s *feedSender) writeEntry(out *bytes.Buffer, e store.Entry) error {
 	sent := e.Noted() && s.everything()
 	add := func(c fedChange) error {
 		if !s.wants(c) {
@@ -351,9 +351,9 @@ func (s *feedSender) entry(out *bytes.Buffer, e store.Entry) error {
 		out.WriteString("event: change\ndata: ")
 		out.Write(c.text)
 		out.WriteString("\n\n")
-		return s.full(out)
+		return s.flushIfLarge(out)
 	}
-	said, err := s.api.wordChanges(s.ctx, e, add)
+	said, err := s.api.eachChange(s.ctx, e, add)
 	if sent && err == nil {
 		s.sentTo = said.position
 		out.Write(said.end)

@@ -40,7 +40,7 @@ func (rq *request) multiPart(a *Server) bool {
 		return false
 	}
 	kind, _, err := mime.ParseMediaType(rq.Header.Get("Content-Type"))
-	return err == nil && kind == multipartForm && a.takesContent(rq.Target)
+	return err == nil && kind == multipartForm && a.acceptsContent(rq.Target)
 }
 
 // tables returns the types that the request's table may create; nil if the request is not a plain table.
@@ -68,7 +68,7 @@ func (a *Server) tablesOf(t resource.Target) (types []string) {
 // readTable reads a body that is a table into a temporary file, which exists until done is called. The option headers apply to each row.
 func (rq *request) readTable(w http.ResponseWriter, a *Server, types []string) error {
 	if encoding := rq.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return compressed()
+		return compressedBody()
 	}
 	if err := rq.rowsNotTried(); err != nil {
 		return err
@@ -117,8 +117,8 @@ func (rq *request) keepHeaders(a *Server) (err error) {
 	return err
 }
 
-// takesContent reports whether resources that the target creates or changes may have content.
-func (a *Server) takesContent(t resource.Target) bool {
+// acceptsContent reports whether resources that the target creates or changes may have content.
+func (a *Server) acceptsContent(t resource.Target) bool {
 	return slices.ContainsFunc(a.TargetTypes(t), func(x *schema.Type) bool {
 		return slices.Contains(a.CollectionOf(x).Content.Types, x.Name)
 	})

@@ -21,7 +21,7 @@ func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Targe
 	}
 	var numbers map[string]int64
 	if err := a.Store.View(r.Context(), func(tx *store.Tx) error {
-		row, err := a.whole(tx, t, caller)
+		row, err := a.locateWhole(tx, t, caller)
 		if err == nil {
 			numbers, err = t.Collection.Counts.Of(tx, row)
 		}
@@ -34,8 +34,8 @@ func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Targe
 	return nil
 }
 
-// whole returns the resource of a request about everything below it. It refuses callers that do not see everything below it.
-func (a *Server) whole(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
+// locateWhole returns the resource of a request about everything below it. It refuses callers that do not see everything below it.
+func (a *Server) locateWhole(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
 	row, err := a.Locate(tx, t, caller)
 	if err != nil || !caller.Limited() {
 		return row, err

@@ -56,7 +56,7 @@ func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.T
 			return problem.BadRequest("InvalidHeaderValue", "%s: %q is not how many resources are to go", confirmHeader, text)
 		}
 	}
-	done, err := a.takeBatch(r.Context(), caller)
+	done, err := a.waitForBatch(r.Context(), caller)
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.T
 		return err
 	}
 	done()
-	note(w, o.ignored)
-	tellRecorded(w, rq.caller, ans)
+	listIgnored(w, o.ignored)
+	setRecordedHeader(w, rq.caller, ans)
 	send(w, r, http.StatusOK, asJSON, ans.body)
 	return nil
 }
@@ -83,7 +83,7 @@ func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed
 			return ans, err
 		}
 	}
-	q.Limit = mostAtOnce + 1
+	q.Limit = maxDeletedAtOnce + 1
 	var ids []int64
 	if err := tx.List(q, func(row *store.Resource) error {
 		ids = append(ids, row.ID)
@@ -91,8 +91,8 @@ func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed
 	}); err != nil {
 		return ans, err
 	}
-	if len(ids) > mostAtOnce {
-		return ans, problem.BadRequest("FilterNeedsRefinement", "filter: more than %d resources match: delete fewer at once", mostAtOnce)
+	if len(ids) > maxDeletedAtOnce {
+		return ans, problem.BadRequest("FilterNeedsRefinement", "filter: more than %d resources match: delete fewer at once", maxDeletedAtOnce)
 	}
 	if confirmed != len(ids) && !dry {
 		p := problem.Conflict("ConfirmationRequired", "%d resources match: send %s: %d to delete them", len(ids), confirmHeader, len(ids))
@@ -132,10 +132,10 @@ func (a *Server) deleteOne(c *resource.Change, row *store.Resource) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.DeleteSome(row, max(mostAtOnce-tally.Deleted, 0))
+	done, err := c.DeleteSome(row, max(maxDeletedAtOnce-tally.Deleted, 0))
 	if err == nil && !done {
 		return problem.BadRequest("FilterNeedsRefinement", "filter: with all that lies below, more than %d resources would go: delete fewer at "+
-			"once, or the larger ones one by one with %s", mostAtOnce, atMostHeader)
+			"once, or the larger ones one by one with %s", maxDeletedAtOnce, atMostHeader)
 	}
 	if p, ok := problem.As(a.Conceal(c.Tx, c.Caller, nil, err)); ok {
 		one := *p

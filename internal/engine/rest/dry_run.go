@@ -147,7 +147,7 @@ func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]jso
 		return nil, err
 	}
 	rd := a.renderer(tx, rq.media, rq.caller)
-	if err := rd.ready(rows); err != nil {
+	if err := rd.prepare(rows); err != nil {
 		return nil, err
 	}
 	list := make([]json.RawMessage, len(rows))
@@ -206,7 +206,7 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 	if err != nil {
 		return false, err
 	}
-	note(w, rq.ignored)
+	listIgnored(w, rq.ignored)
 	send(w, rq.Request, http.StatusOK, asJSON, body)
 	return true, nil
 }

@@ -17,7 +17,7 @@ func (a *Server) effective(w http.ResponseWriter, r *http.Request, t resource.Ta
 	if err != nil || r.Method == http.MethodOptions {
 		return err
 	}
-	user, err := whole(query, "user", 1, math.MaxInt64, 0)
+	user, err := intParameter(query, "user", 1, math.MaxInt64, 0)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (rd *renderer) embedOne(b []byte, r *store.Resource, sub *resource.Sub, e *
 	}); err != nil {
 		return nil, err
 	}
-	if err := rd.ready(rows); err != nil {
+	if err := rd.prepare(rows); err != nil {
 		return nil, err
 	}
 	b = append(b, '[')

@@ -150,7 +150,7 @@ func (a *Server) askedBelow(w http.ResponseWriter, r *http.Request, t resource.T
 		return form, nil, err
 	}
 	if query, err = parseQuery(r); err == nil {
-		err = knownAlone(query, known...)
+		err = onlyKnownParameters(query, known...)
 	}
 	return form, query, err
 }
@@ -159,8 +159,8 @@ var actions = map[string]resource.Action{http.MethodGet: resource.ActionSee, htt
 	http.MethodPost: resource.ActionMake,
 	http.MethodPut:  resource.ActionReplace, http.MethodPatch: resource.ActionChange, http.MethodDelete: resource.ActionDelete}
 
-// notBuilt returns the error for a published path that is not implemented.
-func notBuilt(path string) error {
+// notImplemented returns the error for a published path that is not implemented.
+func notImplemented(path string) error {
 	return problem.New(http.StatusNotImplemented, "NotImplemented",
 		"%s is part of the published API and not built in this release; see docs/status.md", path)
 }
@@ -179,14 +179,14 @@ func (a *Server) elsewhere(parts []string) string {
 			below = append(below, c.Name)
 		}
 	}
-	if len(below) == 0 || len(below) > mostElsewhere {
+	if len(below) == 0 || len(below) > maxElsewhere {
 		return ""
 	}
 	return fmt.Sprintf(": %s are below %s", parts[2], strings.Join(below, " and "))
 }
 
-// mostElsewhere is the maximum number of collections in the hint. Names below more collections than this are below most of them.
-const mostElsewhere = 4
+// maxElsewhere is the maximum number of collections in the hint. Names below more collections than this are below most of them.
+const maxElsewhere = 4
 
 // route finds the target of a path.
 func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Target, err error) {
@@ -195,7 +195,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		return resource.Target{Root: true, List: true}, nil
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	if len(parts) <= 4 && slices.ContainsFunc(parts, beyondIDs) { // no resource has this id, whatever the path
+	if len(parts) <= 4 && slices.ContainsFunc(parts, isTooLargeID) { // no resource has this id, whatever the path
 		return t, a.nothingAt(r, parts)
 	}
 	if id, ok := number(parts[0]); ok {
@@ -256,13 +256,13 @@ func (a *Server) notServed(r *http.Request, parts []string) error {
 	methods := a.Facts.Methods(parts)
 	ours := r.Method == http.MethodHead || r.Method == http.MethodOptions || r.Method == http.MethodPatch
 	if slices.Contains(methods, r.Method) || ours && len(methods) > 0 {
-		return notBuilt(r.URL.Path)
+		return notImplemented(r.URL.Path)
 	}
 	return a.nothingAt(r, parts)
 }
 
-// beyondIDs reports whether a path element is a number that cannot be an id.
-func beyondIDs(text string) bool {
+// isTooLargeID reports whether a path element is a number that cannot be an id.
+func isTooLargeID(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
 			return false
@@ -300,7 +300,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 	if err != nil {
 		return err
 	}
-	note(w, o.ignored)
+	listIgnored(w, o.ignored)
 	if o.media == asBytes {
 		return a.getContent(w, r, t, caller)
 	}
@@ -312,12 +312,12 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 	case o.fields == nil && t.Sub == nil:
 		read = a.Store.Read
 	case o.fields != nil && len(o.fields.Embeds) > 0: // as long as a list, and in memory until it is sent, so the limits of lists apply
-		_, done, err := a.lists.take(r.Context(), caller.Owner())
+		_, done, err := a.lists.acquire(r.Context(), caller.Owner())
 		if err != nil {
 			return err
 		}
 		defer done()
-		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.long(ctx, caller, false, fn) }
+		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.longRead(ctx, caller, false, fn) }
 	}
 	err = read(r.Context(), func(tx *store.Tx) error {
 		if t.Any && t.ID == resource.RootID {
@@ -345,7 +345,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 			return err
 		}
 	}
-	if sent(w, r, http.StatusOK, o.media, body) == nil && cap(body) <= mostKept {
+	if sendBody(w, r, http.StatusOK, o.media, body) == nil && cap(body) <= maxKeptBuffer {
 		*buffer = body
 		bodies.Put(buffer)
 	}
@@ -381,8 +381,8 @@ func (a *Server) getContent(w http.ResponseWriter, r *http.Request, t resource.T
 // because HTTP/2 may still send a body after an error.
 var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// mostKept is the maximum size of a buffer that is put back, in bytes.
-const mostKept = 64 << 10
+// maxKeptBuffer is the maximum size of a buffer that is put back, in bytes.
+const maxKeptBuffer = 64 << 10
 
 // shortBody is the maximum length of a body, in bytes, that net/http buffers until the handler has returned. It then sets Content-Length
 // by itself. Without that header an answer has eight headers, as many as a Go map holds without growing.
@@ -390,11 +390,11 @@ const shortBody = 2048
 
 // send sends an answer with a body in a media type. It ignores write errors, because the client has disconnected then.
 func send(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) {
-	_ = sent(w, r, status, m, body)
+	_ = sendBody(w, r, status, m, body)
 }
 
-// sent sends an answer with a body in a media type, and returns the write error.
-func sent(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) (err error) {
+// sendBody sends an answer with a body in a media type, and returns the write error.
+func sendBody(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) (err error) {
 	w.Header().Add("Vary", "Accept")
 	w.Header().Set("Content-Type", m.contentType())
 	if r.Method == http.MethodHead || len(body) > shortBody {
@@ -423,8 +423,8 @@ func (a *Server) rootDocument(links bool) []byte {
 	return append(b, '}')
 }
 
-// compressed returns the error for a compressed body.
-func compressed() error {
+// compressedBody returns the error for a compressed body.
+func compressedBody() error {
 	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Encoding: a compressed body is not read here")
 }
 
@@ -445,7 +445,7 @@ func CheckContentType(r *http.Request, allowed ...string) error {
 		charset := strings.ToLower(params["charset"])
 		if err == nil && slices.Contains(allowed, kind) && (charset == "" || charset == "utf-8") {
 			if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-				return compressed()
+				return compressedBody()
 			}
 			return nil
 		}

@@ -18,7 +18,7 @@ var engineHeaders = []resource.RequestHeader{
 	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.",
 		Values: []string{"true", "false"}, Methods: changes},
 	{Name: atMostHeader, Description: "Delete no more than so many resources, 1 to 10000, from the bottom up: the answer is 200 and says " +
-		"whether it is done. The same request goes on. Ours.", Most: mostAtOnce, Methods: []string{http.MethodDelete}},
+		"whether it is done. The same request goes on. Ours.", Most: maxDeletedAtOnce, Methods: []string{http.MethodDelete}},
 	{Name: confirmHeader, Description: "How many resources the deletion of a list is to take: it is refused where its filter finds another " +
 		"number. Ours.", Methods: []string{http.MethodDelete}},
 	{Name: sessionHeader, Description: "cookie: the token of the session goes into a cookie of the browser, and is not shown. Ours.",

@@ -41,8 +41,8 @@ const keptFor = 24 * time.Hour
 // The database does not contain the key of a client: answers are found by a hash of it, and requests are distinguished by a hash that is
 // keyed with it. A reader of the database can therefore not guess the contents of bodies.
 
-// lookUp returns the hash that identifies a stored answer.
-func (rq *request) lookUp() string {
+// keyHash returns the hash that identifies a stored answer.
+func (rq *request) keyHash() string {
 	sum := sha256.Sum256([]byte("portolan idempotency\x00" + rq.key))
 	return hex.EncodeToString(sum[:])
 }
@@ -66,7 +66,7 @@ func (a *Server) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err err
 	var fingerprint string
 	var created int64
 	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user_id = ? AND key = ?", rq.caller.Owner(),
-		rq.lookUp()).
+		rq.keyHash()).
 		Scan(&fingerprint, &ans.location, &ans.etag, &ans.body, &created)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && created < tx.Now().Add(-keptFor).Unix() {
 		return ans, false, nil
@@ -81,8 +81,8 @@ func (a *Server) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err err
 	return ans, true, nil
 }
 
-// keep stores the answer in the transaction of the change, so that both are committed or neither.
-func (a *Server) keep(tx *store.Tx, rq *request, ans answer) error {
+// storeAnswer stores the answer in the transaction of the change, so that both are committed or neither.
+func (a *Server) storeAnswer(tx *store.Tx, rq *request, ans answer) error {
 	if rq.key == "" {
 		return nil
 	}
@@ -91,6 +91,6 @@ func (a *Server) keep(tx *store.Tx, rq *request, ans answer) error {
 		return err
 	}
 	err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (?,?,?,?,?,?,?)",
-		rq.caller.Owner(), rq.lookUp(), rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
+		rq.caller.Owner(), rq.keyHash(), rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
 	return err
 }

@@ -46,7 +46,7 @@ func (a *Server) plan(r *http.Request, t resource.Target, caller resource.Caller
 	p.query.Order, p.query.Limit, p.query.Offset, p.query.Shown = p.order, p.limit+1, p.offset, true
 	if p.after != nil {
 		if !p.query.Takes(*p.after) {
-			return p, notAPlace()
+			return p, invalidPlace()
 		}
 		p.query.After, p.query.Offset = p.after, 0
 	}
@@ -61,8 +61,8 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 	if err != nil {
 		return err
 	}
-	note(w, p.ignored)
-	share, done, err := a.lists.take(r.Context(), caller.Owner())
+	listIgnored(w, p.ignored)
+	share, done, err := a.lists.acquire(r.Context(), caller.Owner())
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		w.WriteHeader(http.StatusOK)
 	}}
 	defer l.abandon()
-	err = a.long(r.Context(), caller, p.light(), func(tx *store.Tx) error {
+	err = a.longRead(r.Context(), caller, p.light(), func(tx *store.Tx) error {
 		if l.started { // the database connection was lost in the middle, and sent data cannot be withdrawn
 			return errCut
 		}
@@ -100,7 +100,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error {
 	if p.target.Sub != nil {
 		if err := a.Exists(tx, p.target.Collection, p.target.ID, p.caller); err != nil {
-			if err := a.hadHistory(tx, p, err); err != nil {
+			if err := a.historyOfDeleted(tx, p, err); err != nil {
 				return err
 			}
 		}
@@ -114,7 +114,7 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 		return err
 	}
 	if v != nil && p.after != nil { // vacant resources have offsets only
-		return notAPlace()
+		return invalidPlace()
 	}
 	total := ""
 	if p.total {
@@ -129,9 +129,9 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	return a.page(tx, l, r, q, p, v, total)
 }
 
-// hadHistory permits the history of a deleted resource for callers that see the whole history, because they most often want to know who
-// deleted it. Other callers get notThere, the error for the missing resource.
-func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) error {
+// historyOfDeleted permits the history of a deleted resource for callers that see the whole history, because they most often want to know
+// who deleted it. Other callers get notThere, the error for the missing resource.
+func (a *Server) historyOfDeleted(tx *store.Tx, p listPlan, notThere error) error {
 	hidden := p.caller.Limited() || !p.caller.Administrator && p.caller.History == "HIDE"
 	if p.target.Sub.Relation != resource.History || hidden || !problem.Is(notThere, "ResourceNotFound") {
 		return notThere
@@ -143,15 +143,15 @@ func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) error {
 	return err
 }
 
-// long runs fn in a snapshot for reads that may take long: within ReadTime, and within the caller's limit of concurrent reads.
+// longRead runs fn in a snapshot for reads that may take long: within ReadTime, and within the caller's limit of concurrent reads.
 // light says that the read is a page in stored order, which takes only a moment. Such reads have connections of their own, so that long
 // reads do not block them.
-func (a *Server) long(ctx context.Context, caller resource.Caller, light bool, fn func(*store.Tx) error) error {
+func (a *Server) longRead(ctx context.Context, caller resource.Caller, light bool, fn func(*store.Tx) error) error {
 	turn, read := &a.reading, a.Store.Lists
 	if light {
 		turn, read = &a.paging, a.Store.Pages
 	}
-	_, done, err := turn.take(ctx, caller.Owner())
+	_, done, err := turn.acquire(ctx, caller.Owner())
 	if err != nil {
 		return err
 	}
@@ -211,24 +211,24 @@ type waitingRoom struct {
 	bodies, scratch []byte
 }
 
-var waitingRooms = sync.Pool{New: func() any { return new(waitingRoom) }}
+var pagerMemories = sync.Pool{New: func() any { return new(waitingRoom) }}
 
-// leave puts the memory back, when nothing of it is in use any more. Large memory is left to the garbage collector.
-func (w *waitingRoom) leave() {
+// release puts the memory back, when nothing of it is in use any more. Large memory is left to the garbage collector.
+func (w *waitingRoom) release() {
 	if cap(w.bodies) > maxRoom || cap(w.scratch) > maxRoom {
 		return
 	}
 	clear(w.waiting[:cap(w.waiting)]) // drop the references
 	w.waiting, w.completed, w.bodies, w.scratch = w.waiting[:0], w.completed[:0], w.bodies[:0], w.scratch[:0]
-	waitingRooms.Put(w)
+	pagerMemories.Put(w)
 }
 
 // maxRoom is the maximum size of reused memory, in bytes.
 const maxRoom = 1 << 20
 
 func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, total string) error {
-	room, _ := waitingRooms.Get().(*waitingRoom)
-	defer room.leave()
+	room, _ := pagerMemories.Get().(*waitingRoom)
+	defer room.release()
 	p := &pager{rd: a.renderer(tx, plan.media, plan.caller), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller,
 		limit: plan.limit, small: plan.limit <= smallPage, waitingRoom: room}
 	switch plan.media {
@@ -288,7 +288,7 @@ func (p *pager) add(row *store.Resource) error {
 	p.last, p.lastName, p.lastLow = row.ID, row.Name, append(p.lastLow[:0], row.Low...)
 	kept := *row
 	kept.Low = nil
-	completed := p.small && p.rd.remembered(&kept)
+	completed := p.small && p.rd.loadCached(&kept)
 	if !completed {
 		from := len(p.bodies)
 		var err error
@@ -318,7 +318,7 @@ func (p *pager) drain() error {
 	}
 	if p.small && len(others) > 0 && p.rd.api.shown.QuietSinceLast(p.rd.tx) {
 		for _, r := range others {
-			p.rd.remember(r)
+			p.rd.storeCached(r)
 		}
 	}
 	if err := p.rd.loadFor(rows); err != nil {

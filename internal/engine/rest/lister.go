@@ -24,8 +24,8 @@ type lister struct {
 	stopped bool
 }
 
-// leastRate is the minimum rate of the client, in bytes per second, in addition to the permitted delay.
-const leastRate = 32 << 10
+// minRate is the minimum rate of the client, in bytes per second, in addition to the permitted delay.
+const minRate = 32 << 10
 
 // flush passes the buffer to the spool.
 func (l *lister) flush() error {
@@ -135,7 +135,7 @@ func (l *lister) rest() error {
 // write sends bytes within the time limits; sent is the number of bytes before them. Time that is spent waiting for the client counts
 // against it; time without data to send does not. The server sets its own deadline again at the next request.
 func (l *lister) write(b []byte, sent int64) error {
-	late := l.limit + time.Duration(sent/leastRate)*time.Second - l.spent
+	late := l.limit + time.Duration(sent/minRate)*time.Second - l.spent
 	began := time.Now()
 	err := http.NewResponseController(l.w).SetWriteDeadline(began.Add(min(l.limit, late)))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -18,8 +18,8 @@ import (
 
 // The number of cells of a map; it must be a power of two.
 const (
-	fewestCells = 256
-	mostCells   = 1 << 16
+	minCells = 256
+	maxCells = 1 << 16
 )
 
 // Each cell of a map is one character of mapLetters. Its index is the kind of the cell times mapLevels, plus its level: 0 for an empty
@@ -36,20 +36,20 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 	if err != nil || r.Method == http.MethodOptions {
 		return err
 	}
-	cells, err := whole(query, "cells", 0, math.MaxInt32, fewestCells)
+	cells, err := intParameter(query, "cells", 0, math.MaxInt32, minCells)
 	if err != nil {
 		return err
 	}
-	if cells < fewestCells || cells > mostCells || bits.OnesCount64(uint64(cells)) != 1 {
-		return problem.Query("cells", "%d is not a power of two from %d to %d", cells, fewestCells, mostCells)
+	if cells < minCells || cells > maxCells || bits.OnesCount64(uint64(cells)) != 1 {
+		return problem.Query("cells", "%d is not a power of two from %d to %d", cells, minCells, maxCells)
 	}
 	part, err := partOf(query)
 	if err != nil {
 		return err
 	}
 	var m *resource.SpaceMap
-	if err := a.long(r.Context(), caller, false, func(tx *store.Tx) error {
-		row, err := a.whole(tx, t, caller)
+	if err := a.longRead(r.Context(), caller, false, func(tx *store.Tx) error {
+		row, err := a.locateWhole(tx, t, caller)
 		if err == nil {
 			err = within(row, part)
 		}
@@ -67,7 +67,7 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 
 // partOf returns the prefix of the requested map; the zero Prefix if the request names none.
 func partOf(query url.Values) (part netip.Prefix, err error) {
-	text, given, err := one(query, "prefix")
+	text, given, err := singleParameter(query, "prefix")
 	if err != nil || !given {
 		return part, err
 	}

@@ -57,7 +57,7 @@ func (a *Server) mapPath(c *resource.Collection) doc {
 			doc{"name": "id", "in": "path", "required": true, "description": "The number of the resource.",
 				"schema": doc{"type": "integer", "format": "int64"}},
 			doc{"name": "cells", "in": "query", "description": "How many cells: a power of two.", "schema": doc{"type": "integer",
-				"enum": []any{256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536}, "default": fewestCells}},
+				"enum": []any{256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536}, "default": minCells}},
 			doc{"name": "prefix", "in": "query",
 				"description": "Of what prefix the map is, of which the resource has at least a part; without it, of all.",
 				"schema":      doc{"type": "string", "example": "10.3.0.0/16"}}},

@@ -157,12 +157,12 @@ func Note(w http.ResponseWriter, r *http.Request, members map[string]json.RawMes
 			ignored = append(ignored, name)
 		}
 	}
-	note(w, ignored)
+	listIgnored(w, ignored)
 }
 
-// note lists the ignored parts of the request in the answer's header (spec.md 2.8): unknown members of the body and headers by their
+// listIgnored lists the ignored parts of the request in the answer's header (spec.md 2.8): unknown members of the body and headers by their
 // names, query parameters with a question mark in front.
-func note(w http.ResponseWriter, ignored []string) {
+func listIgnored(w http.ResponseWriter, ignored []string) {
 	if len(ignored) == 0 {
 		return
 	}
@@ -183,8 +183,8 @@ func note(w http.ResponseWriter, ignored []string) {
 	w.Header().Set("x-portolan-ignored", strings.Join(shown, ", ")+more)
 }
 
-// one reads the single value of a query parameter.
-func one(query url.Values, name string) (string, bool, error) {
+// singleParameter reads the single value of a query parameter.
+func singleParameter(query url.Values, name string) (string, bool, error) {
 	values := query[name]
 	if len(values) == 0 {
 		return "", false, nil
@@ -195,21 +195,21 @@ func one(query url.Values, name string) (string, bool, error) {
 	return values[0], true, nil
 }
 
-func whole(query url.Values, name string, least, most, missing int64) (int64, error) {
-	text, ok, err := one(query, name)
+func intParameter(query url.Values, name string, low, high, fallback int64) (int64, error) {
+	text, ok, err := singleParameter(query, name)
 	if err != nil || !ok {
-		return missing, err
+		return fallback, err
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
+	if err != nil || n < low || n > high {
 		code := map[string]string{"limit": "InvalidLimitParameterValue", "offset": "InvalidOffsetParameterValue"}[name]
-		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name, "%q is not a whole number from %d to %d", text, least, most)
+		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name, "%q is not a whole number from %d to %d", text, low, high)
 	}
 	return n, nil
 }
 
-// knownAlone refuses query parameters other than these. Requests to unpublished paths have no parameters without a purpose.
-func knownAlone(query url.Values, known ...string) error {
+// onlyKnownParameters refuses query parameters other than these. Requests to unpublished paths have no parameters without a purpose.
+func onlyKnownParameters(query url.Values, known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(known, name) {
 			return problem.Query(name, "is not known here; these are: %s", strings.Join(known, ", "))
@@ -248,7 +248,7 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 	if o.media, err = negotiate(r.Header.Values("Accept"), offered); err != nil {
 		return o, err
 	}
-	if text, ok, err := one(query, "fields"); err != nil {
+	if text, ok, err := singleParameter(query, "fields"); err != nil {
 		return o, err
 	} else if ok {
 		if o.fields, err = a.parseFields(text, s); err != nil {
@@ -260,13 +260,13 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 		return o, nil
 	}
 	o.ignored = unknownParameters(query, listParameters)
-	if o.limit, err = whole(query, "limit", 1, a.MaxLimit, min(DefaultLimit, a.MaxLimit)); err != nil {
+	if o.limit, err = intParameter(query, "limit", 1, a.MaxLimit, min(DefaultLimit, a.MaxLimit)); err != nil {
 		return o, err
 	}
-	if o.offset, err = whole(query, "offset", 0, MaxOffset, 0); err != nil {
+	if o.offset, err = intParameter(query, "offset", 0, MaxOffset, 0); err != nil {
 		return o, err
 	}
-	text, ok, err := one(query, "total")
+	text, ok, err := singleParameter(query, "total")
 	if err != nil {
 		return o, err
 	}
@@ -274,7 +274,7 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 		return o, problem.Query("total", "%q is neither true nor false", text)
 	}
 	o.total = text == "true"
-	if text, ok, err := one(query, "filter"); err != nil {
+	if text, ok, err := singleParameter(query, "filter"); err != nil {
 		return o, err
 	} else if ok && strings.TrimSpace(text) != "" {
 		n, err := schema.ParseFilter(text)
@@ -286,27 +286,27 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 		}
 		o.filter = n
 	}
-	if text, ok, err := one(query, "orderBy"); err != nil {
+	if text, ok, err := singleParameter(query, "orderBy"); err != nil {
 		return o, err
 	} else if ok && strings.TrimSpace(text) != "" {
 		if o.order, err = s.Order(text); err != nil {
 			return o, err
 		}
 	}
-	if text, ok, err := one(query, "after"); err != nil {
+	if text, ok, err := singleParameter(query, "after"); err != nil {
 		return o, err
 	} else if ok {
 		if o.after, err = parsePlace(text, o.offset, listDigest(r.URL.Path, query)); err != nil {
-			return o, notAPlace()
+			return o, invalidPlace()
 		}
 	}
 	return o, nil
 }
 
-// errNotAPlace reports a place in another list.
-var errNotAPlace = errors.New("no place in this list")
+// errForeignPlace reports a place in another list.
+var errForeignPlace = errors.New("no place in this list")
 
-func notAPlace() error {
+func invalidPlace() error {
 	return problem.Parameter("InvalidPaginationParameter", "after", "is no place in this list: take it from a link, or leave it out")
 }
 
@@ -355,7 +355,7 @@ func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 		return nil, err
 	}
 	if p.List != list || p.Text != nil && strings.ContainsRune(*p.Text, 0) { // no stored text contains NUL
-		return nil, errNotAPlace
+		return nil, errForeignPlace
 	}
 	if p.Offset != offset {
 		return nil, nil //nolint:nilnil // another page, which is found by its offset

@@ -89,8 +89,8 @@ func (rd *renderer) declared(r *store.Resource) (*schema.Type, *resource.Collect
 	return rd.last, rd.lastOf
 }
 
-// want records the resources whose heads a row needs.
-func (rd *renderer) want(r *store.Resource) {
+// collectWanted records the resources whose heads a row needs.
+func (rd *renderer) collectWanted(r *store.Resource) {
 	add := func(id int64) {
 		if id > resource.RootID {
 			if _, ok := rd.heads[id]; !ok && !rd.hidden[id] {
@@ -123,8 +123,8 @@ func (rd *renderer) want(r *store.Resource) {
 	}
 }
 
-// ready completes rows and reads the data that they need of other resources.
-func (rd *renderer) ready(rows []*store.Resource) (err error) {
+// prepare completes rows and reads the data that they need of other resources.
+func (rd *renderer) prepare(rows []*store.Resource) (err error) {
 	for _, r := range rows {
 		if r.Body, err = rd.wholeBody(nil, r); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (rd *renderer) completes(r *store.Resource) *resource.Collection {
 // loadFor reads the data that completed rows need of other resources.
 func (rd *renderer) loadFor(rows []*store.Resource) error {
 	for _, r := range rows {
-		rd.want(r)
+		rd.collectWanted(r)
 	}
 	if err := rd.concealSums(rows); err != nil {
 		return err
@@ -435,7 +435,7 @@ func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) st
 func (rd *renderer) one(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
 	error) {
 	shown := *r
-	if err := rd.readyOne(&shown); err != nil {
+	if err := rd.prepareOne(&shown); err != nil {
 		return nil, err
 	}
 	return rd.project(b, &shown, p, caller, extra)

@@ -11,19 +11,19 @@ type shownRow struct {
 	refs    []store.Ref
 }
 
-// maxShown is the maximum size of a cached body, in bytes.
-const maxShown = 4 << 10
+// maxCachedBody is the maximum size of a cached body, in bytes.
+const maxCachedBody = 4 << 10
 
-// remembers reports whether completed rows of the resource may be cached until the next change in the database. They may not if the row
+// isCacheable reports whether completed rows of the resource may be cached until the next change in the database. They may not if the row
 // comes from another source, such as an operation, if its values change by themselves, or if it does not exist.
-func (rd *renderer) remembers(r *store.Resource) bool {
+func (rd *renderer) isCacheable(r *store.Resource) bool {
 	c := rd.completes(r)
 	return c != nil && c.From == store.Resources && !c.Fleeting && r.ID != 0
 }
 
-// remembered sets a row to its cached completed form; false if it is not cached.
-func (rd *renderer) remembered(r *store.Resource) bool {
-	if !rd.remembers(r) {
+// loadCached sets a row to its cached completed form; false if it is not cached.
+func (rd *renderer) loadCached(r *store.Resource) bool {
+	if !rd.isCacheable(r) {
 		return false
 	}
 	done, ok := rd.api.shown.Get(rd.tx, r.ID)
@@ -33,23 +33,23 @@ func (rd *renderer) remembered(r *store.Resource) bool {
 	return ok
 }
 
-// remember caches a completed row.
-func (rd *renderer) remember(r *store.Resource) {
-	if rd.remembers(r) && len(r.Body) <= maxShown {
+// storeCached caches a completed row.
+func (rd *renderer) storeCached(r *store.Resource) {
+	if rd.isCacheable(r) && len(r.Body) <= maxCachedBody {
 		done := r.Clone()
 		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Body, done.Refs})
 	}
 }
 
-// readyOne is ready for one row, with the cache.
-func (rd *renderer) readyOne(r *store.Resource) error {
+// prepareOne is ready for one row, with the cache.
+func (rd *renderer) prepareOne(r *store.Resource) error {
 	rows := []*store.Resource{r}
-	if rd.remembered(r) {
+	if rd.loadCached(r) {
 		return rd.loadFor(rows)
 	}
-	err := rd.ready(rows)
+	err := rd.prepare(rows)
 	if err == nil {
-		rd.remember(r)
+		rd.storeCached(r)
 	}
 	return err
 }

@@ -48,13 +48,13 @@ type Server struct {
 	Beat time.Duration
 	// Apply applies one resource of a document (imports.Apply).
 	Apply func(c *resource.Change, how resource.Applying) (resource.Applied, error)
-	// followers has one element for each open change feed; following counts those with a detached connection. letGo cancels closing, and
-	// thereby closes all of them.
-	followers chan struct{}
-	following sync.WaitGroup
-	closing   context.Context
-	letGo     context.CancelFunc
-	wordings  wordings
+	// followers has one element for each open change feed; following counts those with a detached connection. cancelFeeds cancels
+	// closing, and thereby closes all of them.
+	followers   chan struct{}
+	following   sync.WaitGroup
+	closing     context.Context
+	cancelFeeds context.CancelFunc
+	changeCache changeCache
 
 	// headers are the headers that the server or the rules read.
 	headers []resource.RequestHeader
@@ -102,7 +102,7 @@ func New(a *resource.API, settings Settings) *Server {
 		heads: store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection },
 			Among: []string{"configurations", "blocks", "networks", "views", "zones", "locations"}}),
 		shown: store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
-	s.closing, s.letGo = context.WithCancel(context.Background())
+	s.closing, s.cancelFeeds = context.WithCancel(context.Background())
 	s.ours = map[string]ownPath{batchName: {s.batch, s.batchPath}, searchName: {s.search, s.searchPath},
 		changesName: {s.changes, s.changesPath}, applyName: {s.apply, s.applyPath}}
 	for _, c := range a.Collections() {

@@ -59,7 +59,7 @@ func (a *Server) find(ctx context.Context, caller resource.Caller, found *resour
 	bounded, end := context.WithCancel(ctx)
 	defer end()
 	exact := false
-	err := a.long(bounded, caller, true, func(tx *store.Tx) error {
+	err := a.longRead(bounded, caller, true, func(tx *store.Tx) error {
 		if !exact {
 			if err := found.Exact(tx); err != nil {
 				return err
@@ -87,14 +87,14 @@ func searchOptions(r *http.Request) (text string, limit int, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	if err := knownAlone(query, "limit", "q"); err != nil {
+	if err := onlyKnownParameters(query, "limit", "q"); err != nil {
 		return "", 0, err
 	}
-	n, err := whole(query, "limit", 1, maxHits, defaultHits)
+	n, err := intParameter(query, "limit", 1, maxHits, defaultHits)
 	if err != nil {
 		return "", 0, err
 	}
-	if text, _, err = one(query, "q"); err != nil {
+	if text, _, err = singleParameter(query, "q"); err != nil {
 		return "", 0, err
 	}
 	switch text = strings.TrimSpace(text); {
@@ -116,7 +116,7 @@ func (a *Server) hits(tx *store.Tx, form media, found *resource.Search) ([]byte,
 		rows[i] = h.Row.Clone() // completing modifies the row
 		rd.wanted = append(rd.wanted, h.Row.Parent)
 	}
-	if err := rd.ready(rows); err != nil {
+	if err := rd.prepare(rows); err != nil {
 		return nil, err
 	}
 	if err := rd.loadAbove(rows); err != nil {

@@ -53,12 +53,12 @@ func (s *spool) reserve(n int64) bool {
 	if all <= maxAllFiles && own <= maxOwnFiles {
 		return true
 	}
-	s.giveBack(n)
+	s.release(n)
 	return false
 }
 
-// giveBack releases reserved bytes.
-func (s *spool) giveBack(n int64) {
+// release releases reserved bytes.
+func (s *spool) release(n int64) {
 	s.all.bytes.Add(-n)
 	s.own.Add(-n)
 }
@@ -83,7 +83,7 @@ func (s *spool) put(piece []byte) (kept bool, err error) {
 			s.queue = append(s.queue, piece)
 			s.moved.Broadcast()
 			return true, nil
-		case s.room(int64(len(piece))):
+		case s.reserveInFile(int64(len(piece))):
 			if err := s.write(piece); !errors.Is(err, syscall.ENOSPC) {
 				return false, err
 			}
@@ -92,11 +92,11 @@ func (s *spool) put(piece []byte) (kept bool, err error) {
 	}
 }
 
-// room reserves n bytes in the file; false if that is not possible. s.mu must be held.
-func (s *spool) room(n int64) bool {
+// reserveInFile reserves n bytes in the file; false if that is not possible. s.mu must be held.
+func (s *spool) reserveInFile(n int64) bool {
 	if s.file == nil && !s.refused {
 		var err error
-		if s.file, err = nameless(); err != nil {
+		if s.file, err = createUnnamed(); err != nil {
 			s.refused = true
 			s.log.Warn("lists of slow clients hold up the database: no file can be made for them", "error", err)
 		}
@@ -105,7 +105,7 @@ func (s *spool) room(n int64) bool {
 		return false
 	}
 	if s.wrote == s.read { // everything was sent, so the file is reused from its start
-		s.giveBack(s.wrote)
+		s.release(s.wrote)
 		s.wrote, s.read = 0, 0
 	}
 	return s.reserve(n)
@@ -119,7 +119,7 @@ func (s *spool) write(piece []byte) error {
 	_, err := file.WriteAt(piece, at)
 	s.mu.Lock()
 	if err != nil {
-		s.giveBack(n)
+		s.release(n)
 		return fmt.Errorf("keeping what waits to be sent: %w", err)
 	}
 	s.wrote += n
@@ -127,8 +127,8 @@ func (s *spool) write(piece []byte) error {
 	return nil
 }
 
-// nameless creates a file that is deleted when it is closed.
-func nameless() (*os.File, error) {
+// createUnnamed creates a file that is deleted when it is closed.
+func createUnnamed() (*os.File, error) {
 	f, err := os.CreateTemp("", "portolan-list-")
 	if err != nil {
 		return nil, fmt.Errorf("keeping what waits to be sent: %w", err)
@@ -192,7 +192,7 @@ func (s *spool) free() {
 	s.all.pieces.Add(-int64(len(s.queue)))
 	s.queue = nil
 	if s.file != nil {
-		s.giveBack(s.wrote)
+		s.release(s.wrote)
 		_ = s.file.Close() // the data was sent, or is not needed
 	}
 }

@@ -22,7 +22,7 @@ type vacancies struct {
 	a          *Server
 	tx         *store.Tx
 	kind       *resource.Vacancy
-	let        space.Set
+	matching   space.Set
 	offset     int64
 	descending bool
 	// concealed says that their configuration is hidden from the caller.
@@ -39,11 +39,11 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resou
 		return nil, err
 	}
 	kind, err := t.Sub.Vacant(tx, above)
-	if err != nil || kind == nil || !names(o.filter, kind.Field, kind.Value) {
+	if err != nil || kind == nil || !asksForValue(o.filter, kind.Field, kind.Value) {
 		return nil, err
 	}
 	// ^Missing vacant addresses would reveal hidden resources.
-	if _, err := a.whole(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
+	if _, err := a.locateWhole(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
 		return nil, err
 	}
 	v := &vacancies{a: a, tx: tx, kind: kind, offset: o.offset}
@@ -58,17 +58,17 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resou
 		}
 		v.concealed = !seen[head.ID]
 	}
-	if v.let, err = v.passing(o.filter); err != nil {
+	if v.matching, err = v.match(o.filter); err != nil {
 		return nil, err
 	}
 	v.descending = len(o.order) > 0 && o.order[0].Descending && slices.Equal(o.order[0].By.Path, []string{"low"})
 	return v, nil
 }
 
-// names reports whether the filter asks for a value of a field.
-func names(n *schema.Node, field, value string) bool {
+// asksForValue reports whether the filter asks for a value of a field.
+func asksForValue(n *schema.Node, field, value string) bool {
 	for _, part := range slices.Concat(n.And, n.Or) {
-		if names(part, field, value) {
+		if asksForValue(part, field, value) {
 			return true
 		}
 	}
@@ -76,13 +76,13 @@ func names(n *schema.Node, field, value string) bool {
 		slices.ContainsFunc(n.Values, func(l schema.Literal) bool { return l.Text == value })
 }
 
-// passing returns the addresses that match a filter.
-func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
+// match returns the addresses that match a filter.
+func (v *vacancies) match(n *schema.Node) (space.Set, error) {
 	switch {
 	case n.And != nil:
 		let := space.Set{v.kind.Whole}
 		for _, part := range n.And {
-			one, err := v.passing(part)
+			one, err := v.match(part)
 			if err != nil {
 				return nil, err
 			}
@@ -92,7 +92,7 @@ func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
 	case n.Or != nil:
 		var let space.Set
 		for _, part := range n.Or {
-			one, err := v.passing(part)
+			one, err := v.match(part)
 			if err != nil {
 				return nil, err
 			}
@@ -100,17 +100,17 @@ func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
 		}
 		return let, nil
 	case n.Path[0] == v.kind.By:
-		return v.byAddress(n)
+		return v.matchAddress(n)
 	}
-	holds, err := v.holds(n)
+	holds, err := v.matchesOther(n)
 	if err != nil || !holds {
 		return nil, err
 	}
 	return space.Set{v.kind.Whole}, nil
 }
 
-// byAddress returns the addresses that match a comparison of the address.
-func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
+// matchAddress returns the addresses that match a comparison of the address.
+func (v *vacancies) matchAddress(n *schema.Node) (let space.Set, err error) {
 	whole := v.kind.Whole
 	for _, l := range n.Values {
 		if l.Null() { // an address is never null
@@ -162,8 +162,8 @@ func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
 	return let, nil
 }
 
-// holds reports whether a comparison of any other field is true; except for a few, all other fields are null.
-func (v *vacancies) holds(n *schema.Node) (bool, error) {
+// matchesOther reports whether a comparison of any other field is true; except for a few, all other fields are null.
+func (v *vacancies) matchesOther(n *schema.Node) (bool, error) {
 	text := ""
 	switch path := strings.Join(n.Path, "."); path {
 	case v.kind.Field:
@@ -217,7 +217,7 @@ func (v *vacancies) total(others int64) (string, error) {
 	if v == nil {
 		return sum.String(), nil
 	}
-	for _, part := range v.let {
+	for _, part := range v.matching {
 		if err := v.kind.Free(part.Low, part.High, false, func(i space.Range) bool {
 			sum.Add(sum, i.Size())
 			return true
@@ -230,7 +230,7 @@ func (v *vacancies) total(others int64) (string, error) {
 
 // list adds the vacant resources to a page that has room after the existing ones.
 func (v *vacancies) list(q store.Query, p *pager) error {
-	if v == nil || len(v.let) == 0 {
+	if v == nil || len(v.matching) == 0 {
 		return nil
 	}
 	skip := new(big.Int)
@@ -247,7 +247,7 @@ func (v *vacancies) list(q store.Query, p *pager) error {
 	if err != nil {
 		return err
 	}
-	parts := v.let
+	parts := v.matching
 	if v.descending {
 		parts = slices.Clone(parts)
 		slices.Reverse(parts)

@@ -25,7 +25,7 @@ type fedChange struct {
 // Told returns a transaction as one JSON object: its members in the feed, its position, and at most `most` of the selected changes. The
 // member more says that there are more changes. It returns nil if no change is selected, except for transactions without changes when
 // everything is selected.
-func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, most int) ([]byte, error) {
+func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error) {
 	f := following{collections: collections, parent: parent}
 	var changes []byte
 	n := 0
@@ -33,8 +33,8 @@ func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, 
 		if !f.wants(c) {
 			return nil
 		}
-		if n++; n > most {
-			return errEnoughTold
+		if n++; n > limit {
+			return errEnoughChanges
 		}
 		if n > 1 {
 			changes = append(changes, ',')
@@ -42,57 +42,57 @@ func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, 
 		changes = append(changes, c.text...)
 		return nil
 	}
-	w, err := a.wordChanges(ctx, e, add)
-	if err != nil && !errors.Is(err, errEnoughTold) || n == 0 && !(e.Noted() && f.everything()) {
+	w, err := a.eachChange(ctx, e, add)
+	if err != nil && !errors.Is(err, errEnoughChanges) || n == 0 && !(e.Noted() && f.everything()) {
 		return nil, err
 	}
 	text := schema.AppendString([]byte(`{"position":`), w.position)
 	text = append(append(append(text, ','), w.members...), `,"changes":[`...)
 	text = append(append(text, changes...), `],"more":`...)
-	return append(strconv.AppendBool(text, n > most), '}'), nil
+	return append(strconv.AppendBool(text, n > limit), '}'), nil
 }
 
 var (
-	errEnoughTold = errors.New("enough was told")
-	errNotWorded  = errors.New("the changes of a transaction could not be put into words")
+	errEnoughChanges = errors.New("enough was told")
+	errNotEncoded    = errors.New("the changes of a transaction could not be put into words")
 )
 
-// wordings caches encoded changes of the latest transactions, which are encoded once for all clients.
-type wordings struct {
+// changeCache caches encoded changes of the latest transactions, which are encoded once for all clients.
+type changeCache struct {
 	mu    sync.Mutex
-	known map[wordingKey]*wording
-	order []wordingKey
+	known map[changesKey]*changeBatch
+	order []changesKey
 }
 
-// wordingKey identifies a wording: a transaction, and the number of the change before its first one; 0 for the start.
-type wordingKey struct {
+// changesKey identifies a batch: a transaction, and the number of the change before its first one; 0 for the start.
+type changesKey struct {
 	at    store.Position
 	after int64
 }
 
-// wordingsKept is the maximum number of cached wordings; each has at most a few hundred changes.
-const wordingsKept = 64
+// maxCachedBatches is the maximum number of cached batches; each has at most a few hundred changes.
+const maxCachedBatches = 64
 
-// wording are some encoded changes of a transaction.
-type wording struct {
+// changeBatch are some encoded changes of a transaction.
+type changeBatch struct {
 	once    sync.Once
 	changes []fedChange
 	// last is the number of the last of them; more says that there may be further ones.
 	last int64
 	more bool
 	err  error
-	// transaction is the encoded transaction, in the first wording of each.
-	transaction *saidTransaction
+	// transaction is the encoded transaction, in the first batch of each.
+	transaction *encodedTransaction
 }
 
-// saidTransaction is the encoded transaction: its position, its members, and the event after its changes.
-type saidTransaction struct {
+// encodedTransaction is the encoded transaction: its position, its members, and the event after its changes.
+type encodedTransaction struct {
 	position     string
 	members, end []byte
 }
 
-func newSaid(e store.Entry) *saidTransaction {
-	t := &saidTransaction{position: e.Position.String(), members: strconv.AppendInt([]byte(`"id":`), e.ID, 10)}
+func encodeTransaction(e store.Entry) *encodedTransaction {
+	t := &encodedTransaction{position: e.Position.String(), members: strconv.AppendInt([]byte(`"id":`), e.ID, 10)}
 	if len(e.Body) > 2 {
 		t.members = append(append(t.members, ','), e.Body[1:len(e.Body)-1]...)
 	}
@@ -100,10 +100,10 @@ func newSaid(e store.Entry) *saidTransaction {
 	return t
 }
 
-// wordChanges calls fn with the encoded changes of a transaction, and returns the encoded transaction.
-func (a *Server) wordChanges(ctx context.Context, e store.Entry, fn func(fedChange) error) (*saidTransaction, error) {
-	first, err := a.worded(e, 0)
-	for w := first; err == nil && ctx.Err() == nil; w, err = a.worded(e, w.last) {
+// eachChange calls fn with the encoded changes of a transaction, and returns the encoded transaction.
+func (a *Server) eachChange(ctx context.Context, e store.Entry, fn func(fedChange) error) (*encodedTransaction, error) {
+	first, err := a.encodedChanges(e, 0)
+	for w := first; err == nil && ctx.Err() == nil; w, err = a.encodedChanges(e, w.last) {
 		for _, c := range w.changes {
 			if err := fn(c); err != nil {
 				return first.transaction, err
@@ -116,43 +116,43 @@ func (a *Server) wordChanges(ctx context.Context, e store.Entry, fn func(fedChan
 	return nil, errors.Join(err, ctx.Err())
 }
 
-// worded returns the encoded changes of a transaction after one of them, from the cache if another client needed them before.
-func (a *Server) worded(e store.Entry, after int64) (*wording, error) {
-	key := wordingKey{e.Position, after}
-	a.wordings.mu.Lock()
-	w := a.wordings.known[key]
+// encodedChanges returns the encoded changes of a transaction after one of them, from the cache if another client needed them before.
+func (a *Server) encodedChanges(e store.Entry, after int64) (*changeBatch, error) {
+	key := changesKey{e.Position, after}
+	a.changeCache.mu.Lock()
+	w := a.changeCache.known[key]
 	if w == nil {
-		w = &wording{}
-		if a.wordings.known == nil {
-			a.wordings.known = map[wordingKey]*wording{}
+		w = &changeBatch{}
+		if a.changeCache.known == nil {
+			a.changeCache.known = map[changesKey]*changeBatch{}
 		}
-		a.wordings.known[key] = w
-		if a.wordings.order = append(a.wordings.order, key); len(a.wordings.order) > wordingsKept {
-			delete(a.wordings.known, a.wordings.order[0])
-			a.wordings.order = a.wordings.order[1:]
+		a.changeCache.known[key] = w
+		if a.changeCache.order = append(a.changeCache.order, key); len(a.changeCache.order) > maxCachedBatches {
+			delete(a.changeCache.known, a.changeCache.order[0])
+			a.changeCache.order = a.changeCache.order[1:]
 		}
 	}
-	a.wordings.mu.Unlock()
+	a.changeCache.mu.Unlock()
 	w.once.Do(func() {
 		if after == 0 {
-			w.transaction = newSaid(e)
+			w.transaction = encodeTransaction(e)
 		}
-		w.err = errNotWorded // remains if word panics
-		w.err = a.Store.View(a.closing, func(tx *store.Tx) error { return a.word(tx, e, after, w) })
+		w.err = errNotEncoded // remains if word panics
+		w.err = a.Store.View(a.closing, func(tx *store.Tx) error { return a.encodeChanges(tx, e, after, w) })
 	})
 	if w.err != nil { // the next client tries again
-		a.wordings.mu.Lock()
-		if a.wordings.known[key] == w {
-			delete(a.wordings.known, key)
-			a.wordings.order = slices.DeleteFunc(a.wordings.order, func(k wordingKey) bool { return k == key })
+		a.changeCache.mu.Lock()
+		if a.changeCache.known[key] == w {
+			delete(a.changeCache.known, key)
+			a.changeCache.order = slices.DeleteFunc(a.changeCache.order, func(k changesKey) bool { return k == key })
 		}
-		a.wordings.mu.Unlock()
+		a.changeCache.mu.Unlock()
 	}
 	return w, w.err
 }
 
-// word encodes changes of a transaction after one of them, in the form of its operations.
-func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) error {
+// encodeChanges encodes changes of a transaction after one of them, in the form of its operations.
+func (a *Server) encodeChanges(tx *store.Tx, e store.Entry, after int64, w *changeBatch) error {
 	q := a.SubQuery(a.History.Sub(operationsName), e.ID, resource.Caller{Administrator: true})
 	q.Where = store.All{q.Where, store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "gt", Value: after}}
 	q.Limit = batch
@@ -174,7 +174,7 @@ func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) erro
 		}
 	}
 	rd := a.renderer(tx, asJSON, resource.Caller{Administrator: true}) // clients of the change feed see everything
-	if err := rd.ready(rows); err != nil {
+	if err := rd.prepare(rows); err != nil {
 		return err
 	}
 	for i, r := range rows {

@@ -67,11 +67,11 @@ const (
 	inCookie      = "cookie"
 )
 
-// mostAtOnce is the maximum number of resources that one step of a deletion deletes.
-const mostAtOnce = 10_000
+// maxDeletedAtOnce is the maximum number of resources that one step of a deletion deletes.
+const maxDeletedAtOnce = 10_000
 
-// show fills the answer with the created transaction.
-func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
+// showTransaction fills the answer with the created transaction.
+func (a *Server) showTransaction(r *http.Request, rq *request, ans *answer) error {
 	return a.Store.View(r.Context(), func(tx *store.Tx) error {
 		row, err := a.FindIn(tx, a.History, ans.transaction)
 		if err != nil {
@@ -108,7 +108,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		return err
 	}
 	if rq.list {
-		return a.listed(w, rq)
+		return a.createList(w, rq)
 	}
 	dry := dryRun(r)
 	if t.Sub != nil && t.Sub.Asks && !dry {
@@ -125,27 +125,27 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		rq.outside = o
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
-			if dry && a.asks(rq) { // the dry run shows the effects of an approval
+			if dry && a.mayRequestApproval(rq) { // the dry run shows the effects of an approval
 				tx.Approve(0)
 			}
 			return a.perform(tx, rq)
 		})
 	})
-	if errors.Is(err, resource.ErrApproval) && !dry && a.asks(rq) {
+	if errors.Is(err, resource.ErrApproval) && !dry && a.mayRequestApproval(rq) {
 		return a.ask(w, rq)
 	}
-	note(w, append(rq.ignored, rq.unknown...))
+	listIgnored(w, append(rq.ignored, rq.unknown...))
 	if dry && err == nil {
 		send(w, r, http.StatusOK, asJSON, ans.body)
 		return nil
 	}
 	if err == nil && ans.transaction != 0 {
-		err = a.show(r, rq, &ans)
+		err = a.showTransaction(r, rq, &ans)
 	}
 	if err != nil {
-		return wordConflict(err)
+		return conflictProblem(err)
 	}
-	tellRecorded(w, rq.caller, ans)
+	setRecordedHeader(w, rq.caller, ans)
 	if ans.cookie != "" && a.SetCookie != nil {
 		a.SetCookie(w, r, ans.cookie)
 	}
@@ -166,8 +166,8 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 // RecordedHeader has the number of the transaction of a change. An undo needs this number.
 const RecordedHeader = "x-portolan-transaction"
 
-// tellRecorded sets RecordedHeader if the history records the change and the caller sees the history.
-func tellRecorded(w http.ResponseWriter, caller resource.Caller, ans answer) {
+// setRecordedHeader sets RecordedHeader if the history records the change and the caller sees the history.
+func setRecordedHeader(w http.ResponseWriter, caller resource.Caller, ans answer) {
 	if ans.recorded != 0 && (caller.Administrator || caller.History != "HIDE") {
 		w.Header().Set(RecordedHeader, strconv.FormatInt(ans.recorded, 10))
 	}
@@ -178,8 +178,8 @@ func listable(t resource.Target) bool {
 	return t.Sub != nil && !t.Sub.Asks || t.Sub == nil && t.Collection.SignIn == nil && t.Collection.Act == nil
 }
 
-// wordConflict returns a problem for a violated unique index that no rule has checked before.
-func wordConflict(err error) error {
+// conflictProblem returns a problem for a violated unique index that no rule has checked before.
+func conflictProblem(err error) error {
 	if _, ok := problem.As(err); !ok && store.Duplicate(err) {
 		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
 		p.Err = err
@@ -197,7 +197,7 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 		return err
 	}
 	rq.ignored = unknownParameters(query, itemParameters)
-	if text, ok, err := one(query, "fields"); err != nil {
+	if text, ok, err := singleParameter(query, "fields"); err != nil {
 		return err
 	} else if ok {
 		if rq.fields, err = a.parseFields(text, a.ScopeFor(a.TargetTypes(rq.Target), rq.caller)); err != nil {
@@ -307,8 +307,8 @@ func (a *Server) readHead(rq *request) (err error) {
 		if rq.Method != http.MethodDelete {
 			return problem.BadRequest("InvalidHeaderValue", "%s: goes with DELETE", atMostHeader)
 		}
-		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > mostAtOnce {
-			return problem.BadRequest("InvalidHeaderValue", "%s: %q is no number from 1 to %d", atMostHeader, text, mostAtOnce)
+		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > maxDeletedAtOnce {
+			return problem.BadRequest("InvalidHeaderValue", "%s: %q is no number from 1 to %d", atMostHeader, text, maxDeletedAtOnce)
 		}
 		if rq.Sub != nil && rq.Sub.Relation != resource.Children {
 			return problem.BadRequest("InvalidHeaderValue", "%s: a link is taken away at once", atMostHeader)
@@ -425,5 +425,5 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	if ans.body, err = a.renderer(c.Tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
 		return ans, err
 	}
-	return ans, a.keep(c.Tx, rq, ans)
+	return ans, a.storeAnswer(c.Tx, rq, ans)
 }
