@@ -89,7 +89,7 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 	}
 	if err != nil && l.started {
 		if r.Context().Err() == nil {
-			a.Log.ErrorContext(r.Context(), "a list was cut short", "path", r.URL.Path, "error", err)
+			a.Log.ErrorContext(r.Context(), "list aborted", "path", r.URL.Path, "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}

@@ -98,7 +98,7 @@ func (s *spool) reserveInFile(n int64) bool {
 		var err error
 		if s.file, err = createUnnamed(); err != nil {
 			s.refused = true
-			s.log.Warn("lists of slow clients hold up the database: no file can be made for them", "error", err)
+			s.log.Warn("spool file not created, slow clients block the database", "error", err)
 		}
 	}
 	if s.file == nil {

@@ -22,7 +22,7 @@ type fedChange struct {
 	text    []byte
 }
 
-// Told returns a transaction as one JSON object: its members in the feed, its position, and at most `most` of the selected changes. The
+// Told returns a transaction as one JSON object: its members in the feed, its position, and at most limit of the selected changes. The
 // member more says that there are more changes. It returns nil if no change is selected, except for transactions without changes when
 // everything is selected.
 func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error) {
@@ -53,8 +53,8 @@ func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, 
 }
 
 var (
-	errEnoughChanges = errors.New("enough was told")
-	errNotEncoded    = errors.New("the changes of a transaction could not be put into words")
+	errEnoughChanges = errors.New("enough changes")
+	errNotEncoded    = errors.New("the changes of a transaction were not encoded")
 )
 
 // changeCache caches encoded changes of the latest transactions, which are encoded once for all clients.

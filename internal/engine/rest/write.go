@@ -101,7 +101,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 			return
 		}
 		if err := rq.content.Drop(); err != nil {
-			a.Log.Warn("a temporary file stays", "error", err)
+			a.Log.Warn("temporary file not removed", "error", err)
 		}
 	}()
 	if err := a.read(w, rq); err != nil {
