@@ -20,7 +20,7 @@ type doc = map[string]any
 // paths and schemas are those of other APIs of the manager, which are written by hand.
 func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
 	all, types := a.paths(), a.schemas()
-	types[a.RootType] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.",
+	types[a.RootType] = doc{"type": "object", "description": "The root of all resources; its id is 1.",
 		"properties": doc{"id": doc{"const": resource.RootID}, "type": doc{"const": a.RootType},
 			"name": doc{"type": "string"}, "version": doc{"type": "string"}, "hostname": doc{"type": "string"},
 			"userDefinedFields": doc{"type": "null"}, "_links": ref("schemas/Links")}}
@@ -29,8 +29,8 @@ func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) (
 	d := doc{
 		"openapi": "3.1.0",
 		"info": doc{"title": title, "version": version,
-			"description": "Addresses, names and what they belong to, as resources. Compatible with the published Address Manager RESTful v2 " +
-				"API; not affiliated with its owner.",
+			"description": "IP addresses, DNS names and the objects around them, as resources. Compatible with the published Address Manager " +
+				"RESTful v2 API; not affiliated with its owner.",
 			"license": doc{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"servers":  []any{doc{"url": "/"}},
 		"security": []any{doc{"basic": []any{}}, doc{"bearer": []any{}}},
@@ -56,15 +56,15 @@ func (a *Server) parameters() doc {
 		return doc{"name": name, "in": "query", "description": description, "schema": schema}
 	}
 	all := doc{
-		"limit": query("limit", "The most resources to return.",
+		"limit": query("limit", "The maximum number of resources to return.",
 			doc{"type": "integer", "minimum": 1, "maximum": a.MaxLimit, "default": DefaultLimit}),
 		"offset": query("offset", "The first row to return, counted from 0.",
 			doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
-		"after": query("after", "Where the page begins, as a next link says it: it is found there however far behind it lies. "+
-			"Refused in a list with another filter or order, ignored with another offset.", doc{"type": "string"}),
-		"total": query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
+		"after": query("after", "The start of the page, from a next link. The page is found directly, at any distance from the start of the "+
+			"list. Refused in a list with another filter or order, ignored with another offset.", doc{"type": "string"}),
+		"total": query("total", "Whether to count all matching resources.", doc{"type": "boolean", "default": false}),
 		"filter": query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses. "+
-			"Ours is the operator within, for a range or an address: everything inside a prefix.",
+			"Portolan adds the operator within, for a range or an address: everything inside a prefix.",
 			doc{"type": "string", "example": "id:gt(100000)"}),
 		"orderBy": query("orderBy", "Fields to order by: name, desc(id), asc(range).", doc{"type": "string", "example": "desc(id)"}),
 		"fields": query("fields", "Which fields to return: names, not(names), embed(subcollections).",
@@ -85,23 +85,23 @@ func (a *Server) parameters() doc {
 
 // problemTexts are the descriptions of the problem answers, by status.
 var problemTexts = map[string]string{
-	"400": "Something in the request is wrong; the message names it.",
+	"400": "The request is invalid; the message names the error.",
 	"401": "Credentials are missing or wrong.",
 	"403": "The caller may not do this.",
-	"404": "It is not there.",
-	"405": "The method is not for this resource; Allow names those that are.",
-	"406": "None of the media types that are asked for can be had.",
-	"409": "It does not fit with what is there.",
-	"410": "What is asked for is not kept any more.",
-	"412": "The resource has changed since.",
+	"404": "The resource does not exist.",
+	"405": "The resource does not accept the method; Allow lists the accepted ones.",
+	"406": "None of the accepted media types is available.",
+	"409": "The request conflicts with existing data.",
+	"410": "The requested data is no longer available.",
+	"412": "The resource has changed since it was read.",
 	"413": "The body is too large.",
 	"414": "The URL is too long.",
-	"415": "The body is of another media type, or compressed.",
-	"429": "Too many requests of the kind; Retry-After says when the next one is let in.",
+	"415": "The body has an unsupported media type, or is compressed.",
+	"429": "Too many requests of this kind; Retry-After is the time until the next one is accepted.",
 	"431": "The header is too large.",
-	"500": "Something went wrong here; the log has it under the id in the message.",
-	"501": "It is published, and not built yet.",
-	"503": "The database cannot be reached, or others are changing the same; try again.",
+	"500": "Internal error; the message contains its id in the log.",
+	"501": "Published, but not implemented yet.",
+	"503": "The database is unreachable, or concurrent changes conflict; try again.",
 }
 
 // anyAnswer are the problem answers of every request.
@@ -234,11 +234,11 @@ func summary(t resource.Target, method string) string {
 	case method == http.MethodPost:
 		return "Add one to the " + what
 	case method == http.MethodDelete && t.List:
-		return "Delete those of the " + what + " that a filter finds, with all that lies below them"
+		return "Delete the " + what + " that match a filter, with everything below them"
 	case method == http.MethodDelete && links:
 		return "Unlink one from the " + what
 	case method == http.MethodDelete:
-		return "Delete one of the " + what + ", with all that lies below it"
+		return "Delete one of the " + what + ", with everything below it"
 	case method == http.MethodPut:
 		return "Replace one of the " + what
 	}
@@ -302,7 +302,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		if t.List {
 			return a.deleteListOperation(op)
 		}
-		answers = doc{"204": doc{"description": "It is gone; with " + atMostHeader + " the answer is 200.",
+		answers = doc{"204": doc{"description": "Deleted; with " + atMostHeader + " the answer is 200.",
 			"headers": doc{RecordedHeader: answerHeader(recordedText)}}}
 		refused = append(refused, "409", "412")
 	}
@@ -310,7 +310,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		answers["200"] = dryRunAnswer(answers["200"])
 	}
 	if method == http.MethodDelete {
-		answers["200"] = doc{"description": "What would have come of it (" + dryRunHeader + "), or what a step did (" + atMostHeader + ").",
+		answers["200"] = doc{"description": "The result of a dry run (" + dryRunHeader + "), or of one step (" + atMostHeader + ").",
 			"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), ref("schemas/Step")}}}}}
 	}
 	for _, h := range a.headersFor(method, headers) {
@@ -329,13 +329,13 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 // deleteListOperation documents the deletion of a list.
 func (a *Server) deleteListOperation(op doc) doc {
 	op["parameters"] = []any{
-		doc{"name": "filter", "in": "query", "required": true, "description": "What is to be deleted, in the grammar of lists.",
+		doc{"name": "filter", "in": "query", "required": true, "description": "The resources to delete, in the filter grammar of lists.",
 			"schema": doc{"type": "string", "minLength": 1}, "example": "name:'renamed'"},
 		ref("parameters/" + confirmHeader), ref("parameters/" + dryRunHeader), ref("parameters/" + commentHeader)}
 	whole := doc{"type": "integer"}
 	gone := doc{"type": "object", "required": []string{"count", "deleted"}, "properties": doc{"count": whole, "created": whole,
 		"changed": whole, "deleted": whole}}
-	answers := doc{"200": doc{"description": "They are gone; or what would have come of it (" + dryRunHeader + ").",
+	answers := doc{"200": doc{"description": "Deleted; or the result of a dry run (" + dryRunHeader + ").",
 		"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), gone}}}}}}
 	for _, status := range append(slices.Clone(anyAnswer), "409") {
 		answers[status] = ref("responses/" + status)
@@ -379,17 +379,16 @@ func (a *Server) resourceAnswer(status, description string, types []*schema.Type
 		headers[RecordedHeader] = answerHeader(recordedText)
 	}
 	if status == "201" {
-		headers["Location"] = answerHeader("Where the new resource is.")
+		headers["Location"] = answerHeader("The path of the new resource.")
 	}
 	return doc{status: doc{"description": description, "headers": headers, "content": content}}
 }
 
 // ignoredText describes the header x-portolan-ignored.
-const ignoredText = "What of the request means nothing here and was ignored: members of the body, and query parameters with a " +
-	"question mark in front."
+const ignoredText = "The ignored parts of the request: members of the body, headers, and query parameters with a question mark in front."
 
 // recordedText describes the header x-portolan-transaction.
-const recordedText = "The number of the transaction that the change was made in, by which it can be undone. Ours."
+const recordedText = "The number of the transaction of the change. An undo needs this number. Portolan extension."
 
 func answerHeader(description string) doc {
 	return doc{"description": description, "schema": doc{"type": "string"}}
@@ -409,10 +408,10 @@ func dryRunAnswer(there any) doc {
 	tried := ref("schemas/DryRun")
 	answer, ok := there.(doc)
 	if !ok {
-		return doc{"description": "What would have come of the change (x-portolan-dry-run).",
+		return doc{"description": "The result of a dry run (x-portolan-dry-run).",
 			"content": doc{"application/json": doc{"schema": tried}}}
 	}
-	answer["description"] = "The changed resource, or what would have come of the change (x-portolan-dry-run)."
+	answer["description"] = "The changed resource, or the result of a dry run (x-portolan-dry-run)."
 	content, _ := answer["content"].(doc)
 	for media := range content {
 		one, _ := content[media].(doc)
@@ -426,30 +425,30 @@ func (a *Server) describe(t resource.Target, method string, types []*schema.Type
 	text := ""
 	switch {
 	case method == http.MethodGet && t.List:
-		text = "Gives a page of them, narrowed by filter and ordered by orderBy; next and prev lead to the pages beside it. "
+		text = "Returns a page of them, selected by filter and ordered by orderBy; next and prev link to the neighboring pages. "
 	case method == http.MethodGet:
-		text = "Gives one with its entity tag; fields narrows what is shown. "
+		text = "Returns one with its entity tag; fields selects the shown fields. "
 	case method == http.MethodPost && t.Sub != nil && t.Sub.Relation != resource.Children:
-		text = "Takes the id of a resource that is there, and links it. "
+		text = "Links an existing resource by its id. "
 	case method == http.MethodPost:
-		text = "Makes a new one, with what belongs to it, in one transaction of the history. "
+		text = "Creates a new one, with the resources that belong to it, in one transaction of the history. "
 		if listable(t) {
-			text += "A list makes all that are in it, or none. "
+			text += "A list creates all its resources, or none. "
 		}
 	case method == http.MethodPut:
-		text = "Sets every field: what can be null and is left out becomes null. "
+		text = "Sets every field: omitted fields become null if they can be null. "
 	case method == http.MethodPatch:
-		text = "Sets the fields that are given, and leaves the others (RFC 7396). "
+		text = "Sets the given fields, and leaves the others unchanged (RFC 7396). "
 	case method == http.MethodDelete && t.Sub != nil && t.Sub.Relation != resource.Children:
-		text = "Takes the link away; what it leads to stays. "
+		text = "Removes the link; its target stays. "
 	case method == http.MethodDelete:
-		text = "Deletes it with all that lies below it, in one transaction of the history, which can be undone. "
+		text = "Deletes it with everything below it, in one transaction of the history, which can be undone. "
 	}
 	if t.Any {
 		text += "1 is the manager itself. "
 	}
 	if t.Collection != nil && t.Collection.From != store.Resources {
-		text += "It comes from the history. "
+		text += "It is read from the history. "
 	}
 	if len(types) <= maxDescribed {
 		for _, one := range types {

@@ -11,21 +11,22 @@ func (a *Server) schemas() doc {
 			"fields": doc{"type": "array", "items": doc{"type": "string"}}}},
 		"Link":  doc{"type": "object", "required": []string{"href"}, "properties": doc{"href": doc{"type": "string"}}},
 		"Links": doc{"type": "object", "additionalProperties": ref("schemas/Link")},
-		"MadeList": doc{"type": "object", "description": "What a POST of a list has made, in its order.", "required": []string{"count", "data"},
+		"MadeList": doc{"type": "object", "description": "The resources that a POST of a list created, in its order.",
+			"required":   []string{"count", "data"},
 			"properties": doc{"count": doc{"type": "integer"}, "data": doc{"type": "array", "items": doc{"type": "object"}}}},
 		"DryRun": doc{"type": "object", "required": []string{"dryRun", "created", "changed", "deleted", "operations"},
 			"properties": doc{"dryRun": doc{"const": true},
-				"estimate": doc{"const": true, "description": "The change is large, and was not tried, or not to its end. The numbers are those that " +
-					"are kept of what it is about."},
-				"atLeast": doc{"const": true, "description": "The numbers are of what was tried until that was enough."},
+				"estimate": doc{"const": true, "description": "The change is large, and was not tried, or not completely. The numbers are estimates " +
+					"from stored counts."},
+				"atLeast": doc{"const": true, "description": "The numbers cover the tried part of the change."},
 				"approval": doc{"const": true, "description": "The change needs an approval: without a dry run it creates a workflow " +
 					"request, and is answered with 202."},
 				"operations": doc{"type": []string{"array", "null"}, "items": ref("schemas/Operation"), "maxItems": shownOperations,
-					"description": "The first changes; null for who may not see them."},
+					"description": "The first changes; null if the caller may not see them."},
 				"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"},
 				"deleted": doc{"type": "integer"}}},
 		"Step": doc{"type": "object", "required": []string{"done", "created", "changed", "deleted"}, "properties": doc{
-			"done":    doc{"type": "boolean", "description": "Nothing is left; otherwise the same request takes the next step."},
+			"done":    doc{"type": "boolean", "description": "Nothing is left; otherwise the same request executes the next step."},
 			"created": doc{"type": "integer"}, "changed": doc{"type": "integer"}, "deleted": doc{"type": "integer"}}},
 		"InlinedReference": doc{"type": "object", "properties": doc{"id": doc{"type": "integer", "format": "int64"},
 			"type": doc{"type": "string"},

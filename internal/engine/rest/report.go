@@ -53,7 +53,7 @@ func (a *Server) reportPath(c *resource.Collection, rep resource.Report) doc {
 		answers[status] = ref("responses/" + status)
 	}
 	return doc{"get": doc{"operationId": rep.Name + "-" + c.Name, "tags": []string{c.Name}, "summary": rep.Summary,
-		"description": rep.Description + " Ours.",
+		"description": rep.Description + " Portolan extension.",
 		"parameters": []any{doc{"name": "id", "in": "path", "required": true, "description": "The number of the resource.",
 			"schema": doc{"type": "integer", "format": "int64"}}},
 		"responses": answers}}
