@@ -43,7 +43,7 @@ type htmlRows struct {
 
 func (h htmlRows) begin(b []byte) []byte {
 	b = append(b, pageHead(h.path, h.base)...)
-	return append(b, "<table><thead><tr><th>id</th><th>type</th><th>name</th><th>what it holds</th></tr></thead><tbody>\n"...)
+	return append(b, "<table><thead><tr><th>id</th><th>type</th><th>name</th><th>fields</th></tr></thead><tbody>\n"...)
 }
 
 func (h htmlRows) row(b []byte, object []byte, _ bool) ([]byte, error) {
