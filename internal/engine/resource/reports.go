@@ -93,7 +93,7 @@ type FieldChange struct {
 
 // Counts are numbers by type or state that are kept for a resource, with a path below it.
 type Counts struct {
-	// Name is the last part of the path; Summary describes in a sentence what is counted.
+	// Name is the last part of the path; Summary is a sentence about the counted objects.
 	Name, Summary string
 	// Of returns the numbers of one resource. Zeros may be omitted.
 	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)

@@ -66,9 +66,9 @@ func (d *applying) run() error {
 }
 
 // settle returns errApplyAgain in two cases:
-// - A resource was refused after some of its writes, and the error names a tagged resource that is not in the document. That resource is
-// deleted first in the next attempt.
-// - Resources were deleted, and another one is refused. Nothing is deleted in the next attempt.
+//   - A resource was refused after some of its writes, and the error names a tagged resource that is not in the document. That resource is
+//     deleted first in the next attempt.
+//   - Resources were deleted, and another one is refused. Nothing is deleted in the next attempt.
 func (d *applying) settle() error {
 	if !d.prunes() || len(d.refusals) == 0 {
 		return nil

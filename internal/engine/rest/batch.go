@@ -312,7 +312,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			}
 		}
 		if fault, ok := problem.As(atPosition(p.at, err)); ok {
-			// ^The writes of the refused change would cause errors in other changes.
+			// The writes of the refused change would cause errors in other changes.
 			if faults = append(faults, fault); len(faults) == maxFaults || tx.Writes() != before {
 				break
 			}

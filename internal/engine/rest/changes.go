@@ -198,7 +198,7 @@ type feedSender struct {
 	// request is the client's request.
 	request *http.Request
 	line    feedLine
-	// checked is when the client was last authenticated, sentTo the last position that was sent.
+	// checked is the time of the last authorization check, sentTo the last position that was sent.
 	checked time.Time
 	sentTo  string
 }

@@ -306,7 +306,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 	}
 	buffer, _ := bodies.Get().(*[]byte)
 	var body []byte
-	// ^Most answers need one row and cached data. Others need one snapshot for all their reads.
+	// Most answers need one row and cached data. Others need one snapshot for all their reads.
 	read := a.Store.View
 	switch {
 	case o.fields == nil && t.Sub == nil:

@@ -144,6 +144,7 @@ func (a *Server) historyOfDeleted(tx *store.Tx, p listPlan, notThere error) erro
 }
 
 // longRead runs fn in a snapshot for reads that may take long: within ReadTime, and within the caller's limit of concurrent reads.
+//
 // light says that the read is a page in stored order, which takes only a moment. Such reads have connections of their own, so that long
 // reads do not block them.
 func (a *Server) longRead(ctx context.Context, caller resource.Caller, light bool, fn func(*store.Tx) error) error {

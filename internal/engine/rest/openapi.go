@@ -17,6 +17,7 @@ import (
 type doc = map[string]any
 
 // OpenAPI returns the OpenAPI 3.1 document of the declared API.
+//
 // paths and schemas are those of other APIs of the manager, which are written by hand.
 func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
 	all, types := a.paths(), a.schemas()

@@ -208,7 +208,8 @@ func intParameter(query url.Values, name string, low, high, fallback int64) (int
 	return n, nil
 }
 
-// onlyKnownParameters refuses query parameters other than these. Requests to unpublished paths have no parameters without a purpose.
+// onlyKnownParameters refuses query parameters other than these. It is for unpublished paths: their clients send no unknown parameters on
+// purpose, so one is a mistake.
 func onlyKnownParameters(query url.Values, known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(known, name) {
@@ -372,8 +373,9 @@ func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 
 // pageLinks returns the links to the previous and the next page (spec.md section 8). There is a previous page if the offset is not 0 and
 // the list has more rows than the limit. For a page behind the last row, the previous page is the last page with rows. all is the number
-// of rows; it is used only if there are no rows after the page. after is the place of the last row. It lets the next page be found at any
-// distance; if it is empty, the offset is used.
+// of rows; it is used only if there are no rows after the page.
+//
+// after is the place of the last row. It lets the next page be found at any distance; if it is empty, the offset is used.
 func pageLinks(r *http.Request, o options, more bool, all int64, after string) (prev, next string) {
 	var kept []string
 	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {

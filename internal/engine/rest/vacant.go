@@ -42,7 +42,7 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resou
 	if err != nil || kind == nil || !asksForValue(o.filter, kind.Field, kind.Value) {
 		return nil, err
 	}
-	// ^Missing vacant addresses would reveal hidden resources.
+	// Missing vacant addresses would reveal hidden resources.
 	if _, err := a.locateWhole(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
 		return nil, err
 	}

@@ -275,13 +275,14 @@ func setDefault(v reflect.Value, f *Field) {
 
 // Declare reads a type from the struct of its sample, once, at the start. It panics on a faulty declaration, which is a programming
 // error.
+//
 // The embedded head may have these tags:
-// - `head` has options of the field name, `unless` names a member that may replace it.
-// - `unique` (siblings, all, wholeName) makes names unique (Type.Unique).
-// - `parents` are the collections whose resources may be a parent, if they differ from those of the collection.
-// - `post:"no"` says that POST never creates a resource of the type.
-// - `later` is the release that first has the type.
-// - `did` is the action that a resource of the type records, as text for the history.
+//   - `head` has options of the field name, `unless` names a member that may replace it.
+//   - `unique` (siblings, all, wholeName) makes names unique (Type.Unique).
+//   - `parents` are the collections whose resources may be a parent, if they differ from those of the collection.
+//   - `post:"no"` says that POST never creates a resource of the type.
+//   - `later` is the release that first has the type.
+//   - `did` is the action that a resource of the type records, as text for the history.
 func Declare(sample Object) *Type {
 	goType := reflect.TypeOf(sample).Elem()
 	t := &Type{Name: goType.Name(), goType: goType, ByName: map[string]*Field{}, Operation: snake(goType.Name())}
