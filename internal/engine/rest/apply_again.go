@@ -9,7 +9,7 @@ import (
 
 // attempt is the information that one attempt to apply a document passes to the next, after its transaction was rolled back.
 type attempt struct {
-	// broken are the resources that were refused after some of their writes, by index, with the error. They are left out.
+	// broken are the resources that were refused after some of their writes, by index, with the error. Further attempts leave them out.
 	broken map[int]*problem.Problem
 	// keeps disables prune, because resources were refused even after the deletions.
 	keeps bool

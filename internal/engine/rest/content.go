@@ -65,7 +65,8 @@ func (a *Server) tablesOf(t resource.Target) (types []string) {
 	return types
 }
 
-// readTable reads a body that is a table into a temporary file, which exists until done is called. The option headers apply to each row.
+// readTable reads a body that is a table into a temporary file. write deletes the file after the request. The option headers apply to
+// each row.
 func (rq *request) readTable(w http.ResponseWriter, a *Server, types []string) error {
 	if encoding := rq.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return compressedBody()
@@ -124,7 +125,7 @@ func (a *Server) acceptsContent(t resource.Target) bool {
 	})
 }
 
-// readParts reads a multipart body: the members, and the content into a temporary file, which exists until done is called.
+// readParts reads a multipart body: the members, and the content into a temporary file. write deletes the file after the request.
 func (rq *request) readParts(w http.ResponseWriter, a *Server) (err error) {
 	rq.Body = http.MaxBytesReader(w, rq.Body, maxContent+(1<<20))
 	parts, err := rq.MultipartReader()

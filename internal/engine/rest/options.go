@@ -48,8 +48,8 @@ func (m media) contentType() string {
 	return mediaTypes[m]
 }
 
-// negotiate selects the media type of the answer by the Accept header (RFC 9110 section 12.5.1): the one with the best quality, in the
-// order of offered if several are equal. Without the header it is hal+json.
+// negotiate selects the media type of the answer by the Accept header (RFC 9110 section 12.5.1): the one with the best quality. If
+// several are equal, it prefers an exact match to a wildcard, and then the first of offered. Without the header it returns hal+json.
 func negotiate(accept []string, offered []media) (media, error) {
 	header := strings.Join(accept, ",")
 	if strings.TrimSpace(header) == "" {
@@ -133,7 +133,7 @@ var (
 	listParameters = []string{"after", "fields", "filter", "limit", "offset", "orderBy", "total"}
 )
 
-// unknownParameters returns the unknown query parameters, as the client is informed of them.
+// unknownParameters returns the query parameters that are not in known, each with a question mark in front.
 func unknownParameters(query url.Values, known []string) (names []string) {
 	for name := range query {
 		if !slices.Contains(known, name) {
@@ -149,7 +149,7 @@ const (
 	maxIgnoredName = 64 // bytes of one
 )
 
-// Note sets the header of note for other APIs: it lists the members and query parameters that are not known.
+// Note is listIgnored for other APIs: it lists the members and query parameters of a request that are not in known.
 func Note(w http.ResponseWriter, r *http.Request, members map[string]json.RawMessage, known ...string) {
 	ignored := unknownParameters(r.URL.Query(), known)
 	for name := range members {

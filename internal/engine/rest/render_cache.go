@@ -41,7 +41,7 @@ func (rd *renderer) storeCached(r *store.Resource) {
 	}
 }
 
-// prepareOne is ready for one row, with the cache.
+// prepareOne is prepare for one row, with the cache.
 func (rd *renderer) prepareOne(r *store.Resource) error {
 	rows := []*store.Resource{r}
 	if rd.loadCached(r) {

@@ -137,7 +137,7 @@ func (a *Server) encodedChanges(e store.Entry, after int64) (*changeBatch, error
 		if after == 0 {
 			w.transaction = encodeTransaction(e)
 		}
-		w.err = errNotEncoded // remains if word panics
+		w.err = errNotEncoded // remains if encodeChanges panics
 		w.err = a.Store.View(a.closing, func(tx *store.Tx) error { return a.encodeChanges(tx, e, after, w) })
 	})
 	if w.err != nil { // the next client tries again
