@@ -199,8 +199,8 @@ func (a *API) JoinIn(c *Change, at Target) (*store.Resource, error) {
 	return a.Locate(c.Tx, at, c.Caller)
 }
 
-// Part removes the join of a resource to the resource above.
-func (a *API) Part(c *Change, at Target) error {
+// Unjoin removes the join of a resource to the resource above.
+func (a *API) Unjoin(c *Change, at Target) error {
 	above, err := a.find(c.Tx, at.Collection, at.ID, c.Caller)
 	if err != nil {
 		return err

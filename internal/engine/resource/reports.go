@@ -62,8 +62,8 @@ type Applying struct {
 	In   *string
 	// Action limits the request to CREATE or UPDATE; empty: both. For UPDATE, the number (id) may name the resource.
 	Action string
-	// Taken reports whether another resource of the document already applies to a resource. A resource without a name of its own is then
-	// a different one.
+	// Taken reports whether another resource of the document was already matched to an existing resource. A resource without a name is
+	// then not matched to it.
 	Taken func(id int64) bool
 	// Nothing only checks Base and Action, and returns the resource that Base names.
 	Nothing bool

@@ -293,7 +293,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 	err error) {
 	answers, made, size := make([]partAnswer, len(parts)), make([]int64, len(parts)), 0
 	var faults []*problem.Problem
-	sentence, said := "", 0 // the summary of the first change that has one
+	firstSummary, described := "", 0 // the summary of the first change that has one
 	for i, p := range parts {
 		if err := rq.Context().Err(); err != nil {
 			return ans, err
@@ -306,9 +306,9 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			tx.Rename("", "")
 		}
 		one, err := a.performPart(tx, rq, p, made)
-		if says := tx.Summary(); says != "" && len(parts) > 1 {
-			if said++; said == 1 {
-				sentence = says
+		if summary := tx.Summary(); summary != "" && len(parts) > 1 {
+			if described++; described == 1 {
+				firstSummary = summary
 			}
 		}
 		if fault, ok := problem.As(atPosition(p.at, err)); ok {
@@ -340,7 +340,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		return ans, problem.Join(faults)
 	}
 	if len(parts) > 1 {
-		tx.Rename("BATCH", batchSummary(sentence, said))
+		tx.Rename("BATCH", batchSummary(firstSummary, described))
 	}
 	text, err := word(tx, answers)
 	if err != nil {

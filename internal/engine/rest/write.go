@@ -344,7 +344,7 @@ func (a *Server) performAsked(tx *store.Tx, rq *request) (answer, error) {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)
 	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Remove != nil:
-		return answer{status: http.StatusNoContent}, a.Part(c, rq.Target)
+		return answer{status: http.StatusNoContent}, a.Unjoin(c, rq.Target)
 	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Relation != resource.Children:
 		return answer{status: http.StatusNoContent}, a.Unlink(c, rq.Target)
 	}
