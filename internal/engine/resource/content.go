@@ -64,8 +64,8 @@ func (c *Content) Parts(maxBytes int, fn func(part []byte) error) error {
 // Drop closes and deletes the temporary file, if it still exists.
 func (c *Content) Drop() error {
 	err := c.File.Close()
-	if gone := os.Remove(c.File.Name()); !errors.Is(gone, os.ErrNotExist) {
-		err = errors.Join(err, gone)
+	if removeErr := os.Remove(c.File.Name()); !errors.Is(removeErr, os.ErrNotExist) {
+		err = errors.Join(err, removeErr)
 	}
 	return err
 }

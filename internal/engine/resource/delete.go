@@ -290,14 +290,14 @@ func (c *Change) dropReferences(target *store.Resource) error {
 			return err
 		}
 		if f := c.API.types[source.Type].ByName[l.Field]; f != nil && f.OnDelete == "refuse" {
-			goes, err := c.isBeingDeleted(source)
+			isDeleted, err := c.isBeingDeleted(source)
 			if err != nil {
 				return err
 			}
-			if !goes && f.Hidden {
+			if !isDeleted && f.Hidden {
 				return problem.InUse("%s %d, %s, names %s %d", source.Type, source.ID, source.Name, target.Type, target.ID)
 			}
-			if !goes {
+			if !isDeleted {
 				return problem.InUse("%s %d is the %s of %s %d", target.Type, target.ID, l.Field, source.Type, source.ID)
 			}
 		}

@@ -141,18 +141,18 @@ func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 // checkLost returns errApplyAgain if deletions have deleted resources of the document, such as a host with its last address. The next
 // attempt makes the deletions first, and creates these resources again.
 func (d *applying) checkLost() error {
-	var gone []int64
+	var deletedIDs []int64
 	for _, one := range d.pruned {
 		if one.Did == "DELETED" && len(one.Notes) > 0 && !slices.Contains(d.attempt.first, one.ID) {
-			gone = append(gone, one.ID)
+			deletedIDs = append(deletedIDs, one.ID)
 		}
 	}
-	if len(gone) == 0 {
+	if len(deletedIDs) == 0 {
 		return nil
 	}
 	for id := range d.kept {
 		if _, err := d.tx.Head(id); store.IsNotFound(err) {
-			d.attempt.first = append(d.attempt.first, gone...)
+			d.attempt.first = append(d.attempt.first, deletedIDs...)
 			return errApplyAgain
 		} else if err != nil {
 			return err

@@ -81,13 +81,13 @@ func (a *Server) WaitForFollowers(ctx context.Context) error {
 	if a.Followers() == 0 { // also if ctx has ended, because other clients may have used up its time
 		return nil
 	}
-	gone := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		a.following.Wait()
-		close(gone)
+		close(ended)
 	}()
 	select {
-	case <-gone:
+	case <-ended:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for who follows the changes: %w", ctx.Err())
@@ -353,10 +353,10 @@ func (s *feedSender) writeEntry(out *bytes.Buffer, e store.Entry) error {
 		out.WriteString("\n\n")
 		return s.flushIfLarge(out)
 	}
-	said, err := s.api.eachChange(s.ctx, e, add)
+	encoded, err := s.api.eachChange(s.ctx, e, add)
 	if sent && err == nil {
-		s.sentTo = said.position
-		out.Write(said.end)
+		s.sentTo = encoded.position
+		out.Write(encoded.end)
 	}
 	return err
 }

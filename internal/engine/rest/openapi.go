@@ -334,10 +334,10 @@ func (a *Server) deleteListOperation(op doc) doc {
 			"schema": doc{"type": "string", "minLength": 1}, "example": "name:'renamed'"},
 		ref("parameters/" + confirmHeader), ref("parameters/" + dryRunHeader), ref("parameters/" + commentHeader)}
 	whole := doc{"type": "integer"}
-	gone := doc{"type": "object", "required": []string{"count", "deleted"}, "properties": doc{"count": whole, "created": whole,
+	deletedSchema := doc{"type": "object", "required": []string{"count", "deleted"}, "properties": doc{"count": whole, "created": whole,
 		"changed": whole, "deleted": whole}}
 	answers := doc{"200": doc{"description": "Deleted; or the result of a dry run (" + dryRunHeader + ").",
-		"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), gone}}}}}}
+		"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), deletedSchema}}}}}}
 	for _, status := range append(slices.Clone(anyAnswer), "409") {
 		answers[status] = ref("responses/" + status)
 	}
