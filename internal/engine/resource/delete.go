@@ -317,7 +317,7 @@ func (c *Change) isBeingDeleted(row *store.Resource) (bool, error) {
 		}
 		h, err := c.Tx.Head(parent)
 		if err != nil {
-			return false, fmt.Errorf("looking for what lies above resource %d: %w", row.ID, err)
+			return false, fmt.Errorf("read the parents of resource %d: %w", row.ID, err)
 		}
 		id, parent = h.ID, h.Parent
 	}

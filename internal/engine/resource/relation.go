@@ -409,7 +409,7 @@ func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 				clear(by)
 			}
 			if other := by[t.Name]; other != "" && other != f.Name {
-				panic(fmt.Sprintf("%s/%s: both %s and %s of %s lead there", c.Name, p.Name, other, f.Name, t.Name))
+				panic(fmt.Sprintf("%s/%s: both %s and %s of %s name this subcollection", c.Name, p.Name, other, f.Name, t.Name))
 			}
 			field = f.Name
 			by[t.Name] = f.Name

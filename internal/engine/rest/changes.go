@@ -90,7 +90,7 @@ func (a *Server) WaitForFollowers(ctx context.Context) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for who follows the changes: %w", ctx.Err())
+		return fmt.Errorf("wait for the change feeds to end: %w", ctx.Err())
 	}
 }
 

@@ -168,7 +168,7 @@ func (a *Server) longRead(ctx context.Context, caller resource.Caller, light boo
 }
 
 // errCut is the error of a list whose database connection was lost after the first bytes were sent.
-var errCut = errors.New("the database was lost in the middle of a list")
+var errCut = errors.New("the database connection was lost in the middle of a list")
 
 // formatter writes the rows of a list in one media type.
 type formatter interface {

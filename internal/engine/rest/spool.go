@@ -120,7 +120,7 @@ func (s *spool) write(piece []byte) error {
 	s.mu.Lock()
 	if err != nil {
 		s.release(n)
-		return fmt.Errorf("keeping what waits to be sent: %w", err)
+		return fmt.Errorf("write the spool file: %w", err)
 	}
 	s.wrote += n
 	s.moved.Broadcast()
@@ -131,7 +131,7 @@ func (s *spool) write(piece []byte) error {
 func createUnnamed() (*os.File, error) {
 	f, err := os.CreateTemp("", "portolan-list-")
 	if err != nil {
-		return nil, fmt.Errorf("keeping what waits to be sent: %w", err)
+		return nil, fmt.Errorf("write the spool file: %w", err)
 	}
 	if err := os.Remove(f.Name()); err != nil { // some systems cannot remove an open file; it then remains in the temporary directory
 		return f, nil //nolint:nilerr // a remaining file does no harm
@@ -159,7 +159,7 @@ func (s *spool) next(b []byte) ([]byte, error) {
 			_, err := file.ReadAt(b[:n], at)
 			s.mu.Lock()
 			if err != nil {
-				return nil, fmt.Errorf("reading what waits to be sent: %w", err)
+				return nil, fmt.Errorf("read the spool file: %w", err)
 			}
 			s.read += n
 			s.moved.Broadcast()

@@ -83,10 +83,10 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 		f.MaxLength = int(*n)
 	}
 	if f.Indexed && (f.Kind != Text && f.Kind != Time || f.MaxLength > maxIndexed) {
-		panic(fmt.Sprintf("field %s has an index and is no time or text of at most %d characters", name, maxIndexed))
+		panic(fmt.Sprintf("field %s has an index, but is not a time or a text of at most %d characters", name, maxIndexed))
 	}
 	if f.Searched && (f.Kind != Text && f.Kind != Address || !f.Stored()) {
-		panic("field " + name + " is searched and is no text in the body")
+		panic("field " + name + " is searched, but is not a text in the body")
 	}
 	if f.Name == "id" {
 		f.Nullable = false

@@ -38,7 +38,7 @@ func OfGo(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string"}
 	case reflect.Struct:
 	default:
-		panic("there is no schema for " + t.String())
+		panic("no schema for " + t.String())
 	}
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {

@@ -377,7 +377,7 @@ func (f *Field) Elsewhere() bool { return f.Kind == References || f.Identify != 
 // oneOf returns the value of a tag, and panics if it is not one of values.
 func oneOf(tag, value string, values ...string) string {
 	if !slices.Contains(values, value) {
-		panic(fmt.Sprintf("the tag %s is %q, which is none of %v", tag, value, values))
+		panic(fmt.Sprintf("the tag %s is %q; it must be one of %v", tag, value, values))
 	}
 	return value
 }
@@ -395,7 +395,7 @@ func parseBound(text string) *int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		panic("a bound that is no number: " + text)
+		panic("invalid number in a tag: " + text)
 	}
 	return &n
 }
