@@ -29,8 +29,8 @@ type Collection struct {
 	Space SpaceUse
 	// Vacant returns the resources that the free space of a parent could hold; nil for collections without them.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
-	// Map returns the utilization map of a resource, divided into equal parts; nil for collections without address space. cells is the
-	// number of parts. part limits the map to a prefix that overlaps the resource; the zero Prefix means the whole resource.
+	// Map returns the utilization map of a resource, divided into this number of equal cells; nil for collections without address space.
+	// The map is limited to part, a prefix that overlaps the resource; the zero Prefix means the whole resource.
 	Map func(tx *store.Tx, above *store.Resource, part netip.Prefix, cells int) (*SpaceMap, error)
 	// Counts are the numbers that are kept for each resource; the zero value for collections without counts.
 	Counts Counts

@@ -131,7 +131,7 @@ func (s *spool) write(piece []byte) error {
 func createUnnamed() (*os.File, error) {
 	f, err := os.CreateTemp("", "portolan-list-")
 	if err != nil {
-		return nil, fmt.Errorf("write the spool file: %w", err)
+		return nil, fmt.Errorf("create the spool file: %w", err)
 	}
 	if err := os.Remove(f.Name()); err != nil { // some systems cannot remove an open file; it then remains in the temporary directory
 		return f, nil //nolint:nilerr // a remaining file does no harm
