@@ -146,7 +146,7 @@ func TestRecurringRules(t *testing.T) {
 }
 
 // A rule of another package runs after the type's own, for every kind of write, and a refused change is not written.
-func TestRuleOfAnotherRoom(t *testing.T) {
+func TestRuleOfAnotherPackage(t *testing.T) {
 	var seen []string
 	e := startEngine(t, func(r *resource.Registry) {
 		r.Rule(resource.Rule{Types: []string{"book"}, AfterWrite: func(c *resource.Change) error {
