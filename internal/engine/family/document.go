@@ -17,7 +17,7 @@ func Text() Schema { return Schema{"type": "string"} }
 // List is the schema of an array.
 func List(items Schema) Schema { return Schema{"type": "array", "items": items} }
 
-// Object is the schema of an object with these properties, of which some are required.
+// Object is the schema of an object with these properties, some of them required.
 func Object(properties Schema, required ...string) Schema {
 	s := Schema{"type": "object", "properties": properties}
 	if len(required) > 0 {

@@ -77,14 +77,14 @@ func plainBody(p *problem.Problem) plainError {
 	return plainError{Status: p.Status, Reason: http.StatusText(p.Status), Code: p.Code, Message: p.Message, Fields: p.Fields}
 }
 
-// realm is what the challenges name.
+// realm is the realm of the challenges.
 const realm = "Portolan"
 
-// bearer is the challenge of an API that takes bearer tokens alone.
+// bearer returns the challenge of an API that accepts only bearer tokens.
 func bearer(*http.Request) []string { return []string{`Bearer realm="` + realm + `"`} }
 
-// basicOrBearer are the challenges of an API that takes passwords, too. A script in a browser is not asked for one: its page has a form,
-// which the browser's window would cover.
+// basicOrBearer returns the challenges of an API that accepts passwords as well. A script in a browser gets no Basic challenge: its page
+// has a form, which the browser's password window would cover.
 func basicOrBearer(r *http.Request) []string {
 	mode := r.Header.Get("Sec-Fetch-Mode")
 	if mode != "" && mode != "navigate" {

@@ -24,7 +24,7 @@ type Family struct {
 	Errors Errors
 	// Tag is the tag of its operations in the OpenAPI document.
 	Tag string
-	// Paths are its paths; each pattern is there once.
+	// Paths are its paths; each pattern occurs once.
 	Paths []Path
 	// Schemas are values of Go types that become components of the OpenAPI document, by their names there.
 	Schemas map[string]any
@@ -32,7 +32,7 @@ type Family struct {
 
 // Path is a path with its operations.
 type Path struct {
-	// Pattern is the path from the root of the host, as http.ServeMux takes it.
+	// Pattern is the path from the root of the host, as a pattern of http.ServeMux.
 	Pattern string
 	// Parameters are the segments of the pattern that are in braces.
 	Parameters []Parameter
@@ -46,9 +46,9 @@ type Parameter struct {
 	Schema Schema
 }
 
-// Access says who may ask for an operation.
+// Access determines who may use an operation.
 type Access struct {
-	// Schemes are the security schemes of the OpenAPI document, one of which is needed; none: everyone may ask.
+	// Schemes are the security schemes of the OpenAPI document; one of them is required. Without schemes, every request is admitted.
 	Schemes []string
 	// Admit returns the request with the caller in its context, or the error that refuses it; nil admits every request.
 	Admit func(r *http.Request) (*http.Request, error)
@@ -60,9 +60,9 @@ type Operation struct {
 	// ID, Summary and Description are its operationId, summary and description in the OpenAPI document.
 	ID, Summary, Description string
 	Access                   Access
-	// Query are the query parameters that it knows; others are ignored, and named in the answer (spec.md section 2.8).
+	// Query are the known query parameters; others are ignored, and listed in the answer (spec.md section 2.8).
 	Query []Parameter
-	// Body is the body that it takes; nil: none is read.
+	// Body is the request body; nil: none is read.
 	Body    *Body
 	Success Success
 	// Problems are the statuses of its errors beside those that every operation may have.
@@ -70,14 +70,14 @@ type Operation struct {
 	Handle   func(w http.ResponseWriter, r *Request) error
 }
 
-// Body is the JSON object that an operation takes.
+// Body is the JSON object in a request.
 type Body struct {
 	// Schema is the schema of the object. Its properties are the members that the operation knows.
 	Schema  Schema
 	Example any
-	// Refused are members that the operation knows and refuses; the OpenAPI document does not show them.
+	// Refused are members that the operation knows and refuses; the OpenAPI document does not list them.
 	Refused []string
-	// Within bounds it; the zero value means rest.SmallBody.
+	// Within are the limits of the body; the zero value means rest.SmallBody.
 	Within rest.Bounds
 }
 
@@ -85,7 +85,7 @@ type Body struct {
 type Success struct {
 	Status      int
 	Description string
-	// Schema is that of the document that is answered; nil: the answer has none. Type is its media type; empty means application/json.
+	// Schema is the schema of the answer's document; nil: the answer has none. Type is its media type; empty means application/json.
 	Schema Schema
 	Type   string
 }
@@ -93,11 +93,11 @@ type Success struct {
 // Request is a request with the members of its body.
 type Request struct {
 	*http.Request
-	// Members are those of the body; nil where the operation takes none.
+	// Members are the members of the body; nil if the operation has no body.
 	Members map[string]json.RawMessage
 }
 
-// Strings returns the members of the body that are strings, by their names. Members that are missing or null are left out; one that is of
+// Strings returns the members of the body that are strings, by their names. It omits members that are missing or null. A member of
 // another type is an error that names it.
 func (r *Request) Strings(names ...string) (values map[string]string, err error) {
 	return Strings(r.Members, names...)
@@ -129,7 +129,7 @@ func Missing(names ...string) error {
 	return p
 }
 
-// Handler returns the handler of a path. Errors that it returns are not worded yet: the caller does that, by the family's Errors.
+// Handler returns the handler of a path. The caller has to send the errors that it returns, in the form of the family's Errors.
 func (p *Path) Handler() func(w http.ResponseWriter, r *http.Request) error {
 	allowed := p.methods()
 	operations := map[string]*Operation{}
@@ -157,7 +157,7 @@ func (p *Path) Handler() func(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// methods returns the methods that the path answers, sorted.
+// methods returns the methods of the path, sorted.
 func (p *Path) methods() []string {
 	all := []string{http.MethodOptions}
 	for _, o := range p.Operations {
@@ -177,7 +177,7 @@ func WrongMethod(w http.ResponseWriter, r *http.Request, allowed ...string) erro
 	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method, list)
 }
 
-// serve admits the request, reads its body, names to the client what of it is ignored, and handles it.
+// serve admits the request, reads its body, lists ignored members and parameters in the answer, and handles it.
 func (o *Operation) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	if o.Access.Admit != nil {
 		if r, err = o.Access.Admit(r); err != nil {
@@ -199,7 +199,7 @@ func (o *Operation) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	return o.Handle(w, request)
 }
 
-// read reads the body of a request; that of a PATCH may be called a merge-patch (RFC 7396).
+// read reads the body of a request. A PATCH may have the media type merge-patch (RFC 7396).
 func (b *Body) read(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, error) {
 	within := b.Within
 	if within == (rest.Bounds{}) {
@@ -209,8 +209,8 @@ func (b *Body) read(w http.ResponseWriter, r *http.Request) (map[string]json.Raw
 	return members, err
 }
 
-// ReadJSON reads a body that is a JSON object; that of a PATCH may be called a merge-patch (RFC 7396). It returns its
-// members and the whole.
+// ReadJSON reads a body that is a JSON object. A PATCH may have the media type merge-patch (RFC 7396). It returns the members and the raw
+// body.
 func ReadJSON(w http.ResponseWriter, r *http.Request, within rest.Bounds) (map[string]json.RawMessage, []byte, error) {
 	allowed := []string{"application/json"}
 	if r.Method == http.MethodPatch {
@@ -222,7 +222,7 @@ func ReadJSON(w http.ResponseWriter, r *http.Request, within rest.Bounds) (map[s
 	return rest.ReadBody(w, r, within)
 }
 
-// members are the members that the operation knows.
+// members returns the names of the known members.
 func (b *Body) members() []string {
 	all := slices.Clone(b.Refused)
 	properties, _ := b.Schema["properties"].(Schema)

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/engine/family"
 )
 
-// sites is an API at a root of its own, with one path.
+// sites is an API at its own root, with one path.
 func sites() *family.Family {
 	admit := func(r *http.Request) (*http.Request, error) {
 		if r.Header.Get("Authorization") == "" {
@@ -48,7 +48,7 @@ func sites() *family.Family {
 	}}}
 }
 
-// ask sends a request to the family and returns the answer, or the error that it would be answered with.
+// ask sends a request to the family and returns the answer, or the error of the handler.
 func ask(t *testing.T, method, path, body string, headers ...string) (*httptest.ResponseRecorder, *problem.Problem) {
 	t.Helper()
 	f := sites()
@@ -72,7 +72,7 @@ func ask(t *testing.T, method, path, body string, headers ...string) (*httptest.
 	return w, p
 }
 
-// Methods, callers, parameters and bodies follow from the declaration.
+// TestOperations checks that methods, callers, parameters and bodies follow the declaration.
 func TestOperations(t *testing.T) {
 	const signedIn, isJSON = "Authorization: Bearer x", "Content-Type: application/json"
 	for name, c := range map[string]struct {
@@ -119,7 +119,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// The OpenAPI document follows from the same declaration.
+// TestDocument checks that the OpenAPI document follows the same declaration.
 func TestDocument(t *testing.T) {
 	path := sites().Document()["/v1/api/sites/{id}"].(family.Schema)
 	get, put := path["get"].(family.Schema), path["put"].(family.Schema)
@@ -143,7 +143,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// The forms of errors: the address API asks for a password, the others for a token; the others say the message twice.
+// TestErrors checks the forms of errors. The address API asks for a password, other APIs for a token; their errors contain the message
+// twice.
 func TestErrors(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	script := r.Clone(t.Context())

@@ -1,6 +1,6 @@
-// Package published holds the facts of the published Address Manager RESTful v2 API, release 9.5, and what release 9.6 adds: operations,
-// types, and what hangs below a resource of each collection. They say what is to be served, and which subcollections resources link
-// to; tests hold the declared types to them. It knows nothing of how anything is served.
+// Package published contains the facts of the published Address Manager RESTful v2 API, release 9.5, and the additions of release 9.6:
+// operations, types, and the subcollections of each collection. The server derives its paths and links from them, and tests check the
+// declared types against them. The package does not serve anything itself.
 package published
 
 import (
@@ -14,10 +14,10 @@ import (
 	"sync"
 )
 
-// Release is the latest release that is served.
+// Release is the latest release that the server implements.
 const Release = "9.6.0"
 
-// Base is the path that every published path begins with.
+// Base is the start of every published path.
 const Base = "/api/v2"
 
 // Operation is one method of one path.
@@ -27,17 +27,17 @@ type Operation struct {
 	Path string `json:"path"`
 	// ID is the operation's published name.
 	ID string `json:"operationId"`
-	// Collections are what {collection} in the path may be; empty where it does not stand there.
+	// Collections are the values of {collection} in the path; empty if the path does not contain it.
 	Collections []string `json:"collections"`
-	// Types are those of the resources that are answered.
+	// Types are the types of the resources in the answer.
 	Types []string `json:"types"`
-	// Accepts are the types of the bodies that are taken; "-" stands for a link. Bodies has what is in them.
+	// Accepts are the types of the accepted bodies; "-" is a link. Bodies returns their members.
 	Accepts []string `json:"accepts"`
-	// Headers are the request headers of its own.
+	// Headers are the operation's own request headers.
 	Headers []Header `json:"headers"`
 }
 
-// Header is a request header, with the values that it may have where they are published.
+// Header is a request header, with its values if they are published.
 type Header struct {
 	Name string   `json:"name"`
 	Enum []string `json:"enum"`
@@ -81,20 +81,20 @@ var typesText []byte
 //go:embed subcollections.json
 var subcollectionsText []byte
 
-// Operations gives all operations, in the order they are published in.
+// Operations returns all operations in published order.
 var Operations = sync.OnceValue(func() (all []Operation) { return read(all, operationsText) })
 
-// Bodies gives the request bodies of an operation, by its ID and the type.
+// Bodies returns the request bodies of an operation, by its ID and the type.
 var Bodies = sync.OnceValue(func() (all map[string]map[string]Body) { return read(all, bodiesText) })
 
-// Types gives all types, by name.
+// Types returns all types, by name.
 var Types = sync.OnceValue(func() (all map[string]Type) { return read(all, typesText) })
 
-// Subcollections gives the names of what hangs below a resource of each collection, in the order of its links.
+// Subcollections returns the names of the subcollections of each collection, in the order of its links.
 var Subcollections = sync.OnceValue(func() (all map[string][]string) { return read(all, subcollectionsText) })
 
-// What release 9.6 adds: operations at paths that 9.5 does not have, bodies of those, all types as they are there, and further
-// subcollections. What 9.5 has stays whole.
+// The additions of release 9.6: operations at paths that 9.5 does not have, the bodies of these operations, all types of 9.6, and further
+// subcollections. Everything in 9.5 remains.
 //
 //go:embed later_operations.json
 var laterOperationsText []byte
@@ -108,27 +108,28 @@ var laterTypesText []byte
 //go:embed later_subcollections.json
 var laterSubcollectionsText []byte
 
-// LaterOperations gives the operations that release 9.6 adds, each with those of its collections that 9.5 does not have there.
+// LaterOperations returns the operations that release 9.6 adds. An operation that release 9.5 has for other collections has only the
+// added collections.
 var LaterOperations = sync.OnceValue(func() (all []Operation) { return read(all, laterOperationsText) })
 
-// LaterBodies gives the request bodies of an operation of LaterOperations, by its ID and the type.
+// LaterBodies returns the request bodies of an operation of LaterOperations, by its ID and the type.
 var LaterBodies = sync.OnceValue(func() (all map[string]map[string]Body) { return read(all, laterBodiesText) })
 
-// LaterTypes gives all types of release 9.6, by name.
+// LaterTypes returns all types of release 9.6, by name.
 var LaterTypes = sync.OnceValue(func() (all map[string]Type) { return read(all, laterTypesText) })
 
-// LaterSubcollections gives what hangs below a resource of each collection in release 9.6 alone.
+// LaterSubcollections returns the subcollections that release 9.6 adds to each collection.
 var LaterSubcollections = sync.OnceValue(func() (all map[string][]string) { return read(all, laterSubcollectionsText) })
 
 //go:embed errors.json
 var errorsText []byte
 
-// ErrorCodes gives the status of each published code of errors.
+// ErrorCodes returns the status of each published error code.
 var ErrorCodes = sync.OnceValue(func() map[string]int {
 	codes := map[string]int{}
 	for status, names := range read(map[string][]string{}, errorsText) {
 		n, err := strconv.Atoi(status)
-		if err != nil { // as with read
+		if err != nil { // as in read
 			panic("the published facts: " + err.Error())
 		}
 		for _, name := range names {
@@ -138,7 +139,7 @@ var ErrorCodes = sync.OnceValue(func() map[string]int {
 	return codes
 })
 
-// read decodes facts. They are part of the program: that they can be read is tested.
+// read decodes facts. They are embedded in the program, and a test checks that they can be decoded.
 func read[T any](into T, text []byte) T {
 	if err := json.Unmarshal(text, &into); err != nil {
 		panic("the published facts: " + err.Error())
@@ -146,7 +147,7 @@ func read[T any](into T, text []byte) T {
 	return into
 }
 
-// paths are the operations by the path they have where {collection} is put in and other variables are {}.
+// paths are the operations by path, with {collection} replaced and other variables as {}.
 var paths = sync.OnceValue(func() map[string][]*Operation {
 	all := map[string][]*Operation{}
 	operations := slices.Concat(Operations(), LaterOperations())
@@ -164,7 +165,7 @@ var paths = sync.OnceValue(func() map[string][]*Operation {
 	return all
 })
 
-// At gives the operation of a method and a path below Base, such as "networks/{}/tags"; nil where there is none.
+// At returns the operation of a method and a path below Base, such as "networks/{}/tags"; nil if it does not exist.
 func At(method, path string) *Operation {
 	for _, o := range paths()[Base+"/"+path] {
 		if o.Method == method {
@@ -174,7 +175,7 @@ func At(method, path string) *Operation {
 	return nil
 }
 
-// Methods gives the published methods of a path, in parts below Base, such as networks, 100001, tags.
+// Methods returns the published methods of a path, given as its elements below Base, such as networks, 100001, tags.
 func Methods(parts []string) (methods []string) {
 	parts = slices.Clone(parts)
 	for i, part := range parts {
@@ -188,23 +189,24 @@ func Methods(parts []string) (methods []string) {
 	return methods
 }
 
-// Sub is what is published of a subcollection of a collection's resources.
+// Sub are the facts about one subcollection of a collection.
 type Sub struct {
 	Name string
-	// Types are those of what it holds; empty where it may hold anything.
+	// Types are the types of its resources; empty if they may have any type.
 	Types []string
-	// Later says that release 9.6 alone has it: what is shown of a resource stays as release 9.5 has it, and links to none.
+	// Later says that only release 9.6 has it. Resources have no link to it, because they are shown as in release 9.5.
 	Later bool
-	// Post, Item, Put, Patch, Delete: POST to it, GET, PUT, PATCH and DELETE of one resource through it are published.
+	// Post says that POST to the subcollection is published, Item, Put, Patch and Delete that GET, PUT, PATCH and DELETE of one resource
+	// through it are.
 	Post, Item, Put, Patch, Delete bool
 }
 
-// Linked gives the names of what hangs below a resource of a collection in either release, in the order of its links.
+// Linked returns the names of the subcollections of a collection in either release, in the order of its links.
 func Linked(collection string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(Subcollections()[collection], LaterSubcollections()[collection])))
 }
 
-// Subs gives the subcollections of a collection, in the order of its links.
+// Subs returns the subcollections of a collection, in the order of its links.
 func Subs(collection string) []Sub {
 	var subs []Sub
 	for _, name := range Linked(collection) {
@@ -214,7 +216,7 @@ func Subs(collection string) []Sub {
 			Put:  At(http.MethodPut, list+"/{}") != nil, Patch: At(http.MethodPatch, list+"/{}") != nil,
 			Delete: At(http.MethodDelete, list+"/{}") != nil}
 		get := At(http.MethodGet, list)
-		if get == nil { // it is written to alone
+		if get == nil { // it cannot be read, only written to
 			get = At(http.MethodPost, list)
 		}
 		if get != nil && len(get.Types) <= maxTypes && !slices.Equal(get.Types, []string{"Resource"}) {
@@ -225,11 +227,11 @@ func Subs(collection string) []Sub {
 	return subs
 }
 
-// maxTypes is how many types one collection has at the most: what lists more holds anything.
+// maxTypes is the maximum number of types of one collection; a subcollection with more may contain any type.
 const maxTypes = 20
 
-// Inner reports whether resources of a collection have no path of their own: they are reached through the one above alone. What release 9.5
-// has without such a path stays so.
+// Inner reports whether resources of a collection have no path of their own, so that they are reached only through the resource above. A
+// collection without such a path in release 9.5 remains inner.
 func Inner(collection string) bool {
 	all := paths()[Base+"/"+collection]
 	if !slices.Contains(slices.Concat(slices.Collect(maps.Values(Subcollections()))...), collection) {
@@ -238,14 +240,14 @@ func Inner(collection string) bool {
 	return !slices.ContainsFunc(Operations(), func(o Operation) bool { return o.Path == Base+"/"+collection })
 }
 
-// Facts answer by what is published.
+// Facts implements resource.Facts with the published facts.
 type Facts struct{}
 
-// Subs gives the subcollections of a collection, in the order of its links.
+// Subs returns the subcollections of a collection, in the order of its links.
 func (Facts) Subs(collection string) []Sub { return Subs(collection) }
 
 // Inner reports whether resources of a collection have no path of their own.
 func (Facts) Inner(collection string) bool { return Inner(collection) }
 
-// Methods gives the published methods of a path, in parts below the base.
+// Methods returns the published methods of a path, given as its elements below the base.
 func (Facts) Methods(parts []string) []string { return Methods(parts) }

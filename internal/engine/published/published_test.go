@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The facts are whole: as many as spec.md says.
+// TestFacts checks the numbers of operations and types against spec.md.
 func TestFacts(t *testing.T) {
 	if n := len(Operations()); n != 477 {
 		t.Errorf("%d operations", n)

@@ -8,46 +8,46 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// ErrApproval is inside the problem that refuses a change which others have to approve before it is made.
+// ErrApproval is wrapped in the problem that refuses a change because it needs an approval first.
 var ErrApproval = errors.New("others have to approve this")
 
-// Asked is a change that is asked for: what a request would have done, as it was sent.
+// Asked is a requested change that needs an approval: the original request as it was sent.
 type Asked struct {
-	// Method is POST, PUT, PATCH or DELETE.
 	Method string `json:"method"`
-	// Collection, ID and Sub are where it was sent: a resource, or a subcollection of it.
+	// Collection, ID and Sub are the target of the request: a resource, or a subcollection of it.
 	Collection string `json:"collection"`
 	ID         int64  `json:"id"`
 	Sub        string `json:"sub,omitempty"`
-	// Members are those of the body, Headers what the request asked beside.
+	// Members are the members of the body, Headers the option headers of the request.
 	Members map[string]json.RawMessage `json:"members,omitempty"`
 	Headers map[string]string          `json:"headers,omitempty"`
-	// Version is that of the resource when it was asked; 0 for a POST.
+	// Version is the version of the resource at the time of the request; 0 for a POST.
 	Version int64 `json:"version,omitempty"`
 }
 
-// Outcome is what a change that is asked for came to when it was tried.
+// Outcome is the result of trying a requested change.
 type Outcome struct {
-	// Row is what was made, or changed; what was deleted as it was before.
+	// Row is the created or changed resource; for a deletion, the resource before it.
 	Row *store.Resource
-	// Changes are all that it did, Summary says it in a sentence. The first ones, Foreseen, are those of the requests that it depends on.
+	// Changes are all its changes, Summary describes them in a sentence. The first Foreseen of them are those of the pending requests
+	// that it depends on.
 	Changes  []store.EntryChange
 	Foreseen int
 	Summary  string
 }
 
-// Workflow keeps changes that are asked for (room workflow).
+// Workflow stores requests for approval (package workflow).
 type Workflow interface {
-	// Ask keeps a change, and gives the request; depends is the request that is to be approved before, 0 where there is none.
+	// Ask stores a change and returns the request. depends is the id of the request that has to be approved first, 0 for none.
 	Ask(c *Change, asked Asked, came Outcome, depends int64) (*store.Resource, error)
-	// Foresee makes, in a transaction that is only tried, what a pending request asks for, and gives it.
+	// Foresee applies a pending request in a transaction that will be rolled back, and returns the resulting resource.
 	Foresee(c *Change, request int64) (*store.Resource, error)
 }
 
-// WorkflowExtension is the name of the extension that keeps what pending requests ask for.
+// WorkflowExtension is the name of the database extension that stores the changes of pending requests.
 const WorkflowExtension = "workflow"
 
-// HeldSpace gives the space of a collection that pending requests ask for in a configuration, in order.
+// HeldSpace returns the space of a collection that pending requests reserve in a configuration, in order.
 func HeldSpace(tx *store.Tx, collection string, configuration int64) ([]space.Range, error) {
 	if e := tx.Extension(WorkflowExtension); e != nil {
 		if h, ok := e.State.(interface {
@@ -59,12 +59,12 @@ func HeldSpace(tx *store.Tx, collection string, configuration int64) ([]space.Ra
 	return nil, nil
 }
 
-// Standing is what somebody may do with resources of a type: the level, and whether changes are made (NONE), asked for (RECOMMEND), or
-// approved, too (APPROVE).
+// Standing are the rights of a caller on resources of a type: the access level, and the workflow level. NONE applies changes directly,
+// RECOMMEND creates requests for approval, APPROVE also approves requests.
 type Standing struct{ Level, Workflow string }
 
-// Askable reports whether what is sent there can be asked for: to make what lies in another resource, or to change or delete one resource,
-// of a collection with changes that may need an approval.
+// Askable reports whether a request for the target may become a request for approval: it creates a resource below another one, or changes
+// or deletes one resource, in a collection whose changes may need an approval.
 func (a *API) Askable(t Target, method string) bool {
 	if method == methodPost {
 		return t.Sub != nil && (t.Sub.Relation == Children || t.Sub.Asks) && a.byName[t.Sub.Items[0]].Workflow != nil
@@ -72,7 +72,7 @@ func (a *API) Askable(t Target, method string) bool {
 	return t.Collection != nil && t.Sub == nil && !t.List && t.Collection.Workflow != nil
 }
 
-// Perform makes a change that was asked for, with the data as it is now. It gives what was made or changed; nil where it was deleted.
+// Perform applies a requested change to the current data. It returns the created or changed resource, nil after a deletion.
 func (a *API) Perform(c *Change, k Asked) (*store.Resource, error) {
 	t := Target{Collection: a.byName[k.Collection], ID: k.ID}
 	if t.Collection == nil {

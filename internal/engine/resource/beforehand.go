@@ -10,14 +10,15 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// NeedsProbe is what BeforeWrite gives where the change depends on whether an address answers. All of it is
-// taken back, the address is asked (API.Probe), and the change begins anew with the answer in Probed.
+// NeedsProbe is the error that BeforeWrite returns to have an address probed. The transaction is rolled back, the address is probed
+// (API.Probe), and the change starts again with the result in Probed.
 type NeedsProbe struct{ Addr netip.Addr }
 
-// Error is shown where nobody can ask.
+// Error is shown where probing is not possible.
 func (p NeedsProbe) Error() string { return "nobody has asked whether " + p.Addr.String() + " answers" }
 
-// Work gives what takes too long for a transaction, such as a key of RSA: it is made outside of it where that can be.
+// Work returns the result of work that takes too long for a transaction, such as an RSA key. The work runs outside of the transaction
+// where that is possible. about identifies it.
 func (c *Change) Work(about string, do func() (any, error)) (any, error) {
 	if c.Made == nil {
 		return do()
@@ -30,28 +31,29 @@ func (c *Change) Work(about string, do func() (any, error)) (any, error) {
 	return made[0], nil
 }
 
-// NeedsWork is what Work gives where something has yet to be made. All of the change is taken back, it is made, and the change begins anew.
+// NeedsWork is the error that Work returns to have the work done. The transaction is rolled back, the work is done, and the change starts
+// again.
 type NeedsWork struct {
 	About string
 	Do    func() (any, error)
 }
 
-// Error is never shown.
+// Error returns a text that is never shown.
 func (n NeedsWork) Error() string { return n.About + " has yet to be made" }
 
-// Outside is what was found out and made for a change outside of its transaction.
+// Outside are the results that were computed for a change outside of its transaction.
 type Outside struct {
-	// Probed are the addresses that were asked whether they answer (NeedsProbe), Made is what was made (NeedsWork).
+	// Probed are the probed addresses, with whether each one answered (NeedsProbe). Made are the results of work (NeedsWork).
 	Probed map[netip.Addr]bool
 	Made   map[string][]any
 }
 
-// WithOutside makes a change, in a transaction of its own each time it is tried, and does for it in between what it asks for outside of
-// one: asking whether addresses answer, at most so many, and making what takes long. tooMany words, with their number, that more would
-// have to be asked.
-func (a *API) WithOutside(ctx context.Context, most int, tooMany string, change func(o Outside) error) error {
+// WithOutside runs a change, each attempt in a transaction of its own. Between the attempts it does the work that the change needs
+// outside of a transaction: it probes at most maxProbes addresses, and runs long work. tooMany is the error message for more probes, with
+// a verb %d for maxProbes.
+func (a *API) WithOutside(ctx context.Context, maxProbes int, tooMany string, change func(o Outside) error) error {
 	probed := map[netip.Addr]bool{}
-	work := map[string][]any{} // all that was made so far: each try takes it from the beginning
+	work := map[string][]any{} // all results so far; each attempt uses them from the start
 	for {
 		err := change(Outside{probed, maps.Clone(work)})
 		var wants NeedsWork
@@ -67,8 +69,8 @@ func (a *API) WithOutside(ctx context.Context, most int, tooMany string, change 
 		if !errors.As(err, &needs) {
 			return err
 		}
-		if len(probed) >= most {
-			return problem.BadRequest("NoSpaceForAddress", tooMany, most)
+		if len(probed) >= maxProbes {
+			return problem.BadRequest("NoSpaceForAddress", tooMany, maxProbes)
 		}
 		if a.Probe == nil {
 			return err

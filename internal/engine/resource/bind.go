@@ -11,17 +11,17 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Scope is what paths of a filter or an order are resolved in: the types a list may hold.
+// Scope resolves the paths of a filter or an order, within the types that a list may contain.
 type Scope struct {
 	api    *API
 	Types  []*schema.Type
 	caller Caller
 }
 
-// ScopeFor gives the scope of types, as a caller sees what they refer to.
+// ScopeFor returns the scope of some types. Referenced resources are limited to those that the caller may see.
 func (a *API) ScopeFor(types []*schema.Type, caller Caller) Scope { return Scope{a, types, caller} }
 
-// Find gives the field of that name in the types of the scope that have it.
+// Find returns the field of that name of a type in the scope; a filterable field takes precedence.
 func (s Scope) Find(name string) *schema.Field {
 	var found *schema.Field
 	for _, t := range s.Types {
@@ -37,14 +37,14 @@ func (s Scope) Find(name string) *schema.Field {
 	return found
 }
 
-// Unknown refuses a path that names no field of the scope, and lists those that there are.
+// Unknown returns the error for a path that is not a filterable field of the scope. It lists the filterable fields.
 func (s Scope) Unknown(parameter, code string, path []string) error {
 	return s.unknown(parameter, code, path, func(f *schema.Field) bool {
 		return f.Filterable() && f.Kind != schema.Raw && f.Kind != schema.NestedList
 	})
 }
 
-// Unshown refuses a path that names no field that resources of the scope show, and lists those that they do.
+// Unshown returns the error for a path that is not a shown field of the scope. It lists the shown fields.
 func (s Scope) Unshown(parameter, code string, path []string) error {
 	return s.unknown(parameter, code, path, func(f *schema.Field) bool { return !f.WriteOnly && f.Also == "" })
 }
@@ -69,7 +69,7 @@ func (s Scope) unknown(parameter, code string, path []string, may func(*schema.F
 	return p
 }
 
-// Bind turns a parsed filter into a condition.
+// Bind converts a parsed filter into a condition.
 func (s Scope) Bind(n *schema.Node) (store.Expr, error) {
 	list := n.And
 	if n.Or != nil {
@@ -94,11 +94,11 @@ func (s Scope) Bind(n *schema.Node) (store.Expr, error) {
 
 func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 	f := s.Find(path[0])
-	if f != nil && f.Also != "" { // another name of what is kept
+	if f != nil && f.Also != "" { // another name of a stored field
 		path = append([]string{f.Also}, path[1:]...)
 		f = s.Find(path[0])
 	}
-	if f != nil && f.Tells && s.caller.Limited() { // a filter would tell what the field does not show
+	if f != nil && f.Tells && s.caller.Limited() { // a filter would reveal values that the field does not show
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
 	if constant := s.constant(path); constant != nil {
@@ -110,14 +110,14 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 	if f == nil || !f.Filterable() {
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
-	// References are found by what a resource itself refers to, which is an index's work.
+	// References are compared by the resource's own value, which uses an index.
 	if f.Inherit && f.Kind != schema.References && f.Kind != schema.Reference {
 		return s.compareInherited(f, n, path)
 	}
 	return s.compareOwn(f, n, path)
 }
 
-// compareInherited compares what is in effect: what a resource sets itself, or what comes down to it.
+// compareInherited compares the value in effect: the resource's own value or, if that is unset, the inherited one.
 func (s Scope) compareInherited(f *schema.Field, n *schema.Node, path []string) (store.Expr, error) {
 	e := store.Inherited{}
 	for _, c := range s.api.collections {
@@ -133,7 +133,7 @@ func (s Scope) compareInherited(f *schema.Field, n *schema.Node, path []string) 
 	return e, err
 }
 
-// compareOwn compares what a resource has itself.
+// compareOwn compares the resource's own value.
 func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store.Expr, error) {
 	if f.Kind == schema.Reference {
 		return s.compareReference(f, n, path[1:])
@@ -158,7 +158,7 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 	if err != nil || !f.DNS || s.allNamed(path[0]) || n.Op != "eq" && n.Op != "in" || slices.ContainsFunc(n.Values, schema.Literal.Null) {
 		return e, err
 	}
-	var named store.Any // others have a key, too, which is no name that they show
+	var named store.Any // keys of other types are not shown names, so they must not match
 	for _, t := range s.Types {
 		if t.ByName[path[0]] != nil {
 			named = append(named, typeIs(t.Name))
@@ -167,13 +167,13 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 	return store.All{e, named}, nil
 }
 
-// typeIs asks for a type.
+// typeIs returns the condition that a resource has a type.
 func typeIs(name string) store.Expr {
 	return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: name}
 }
 
-// withDefault compares a user-defined field, of which e is the condition on what resources set, with what they show: those that do not set
-// it show the default of their type.
+// withDefault extends the condition e on the stored values of a user-defined field to the shown values: resources that do not set the
+// field show the default of their type.
 func (s Scope) withDefault(e store.Expr, n *schema.Node, path []string) (store.Expr, error) {
 	if s.api.UserFields == nil {
 		return e, nil
@@ -204,7 +204,7 @@ func (s Scope) withDefault(e store.Expr, n *schema.Node, path []string) (store.E
 	return e, nil
 }
 
-// constant gives the types in which a text is the same in every resource, by what it is; nil where it is in none.
+// constant returns the types whose resources all have the same text in the field at a path, with that text; nil if there are none.
 func (s Scope) constant(path []string) map[string]string {
 	var of map[string]string
 	for _, t := range s.Types {
@@ -218,7 +218,8 @@ func (s Scope) constant(path []string) map[string]string {
 	return of
 }
 
-// compareConstant compares a text that is the same in every resource of some types, by type, and kept in those of others, in f.
+// compareConstant compares a text that is the same in every resource of some types. of has these texts by type; in resources of other
+// types, the text is stored in field f.
 func (s Scope) compareConstant(of map[string]string, f *schema.Field, n *schema.Node) (store.Expr, error) {
 	if !slices.Contains([]string{"eq", "in", "ne", "contains", "startsWith", "endsWith"}, n.Op) {
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
@@ -243,7 +244,7 @@ func (s Scope) compareConstant(of map[string]string, f *schema.Field, n *schema.
 	if len(kept) == 0 {
 		return either, nil
 	}
-	if !f.Filterable() { // the others do not have it
+	if !f.Filterable() { // the other types do not have the field
 		if n.Op == "ne" || slices.ContainsFunc(n.Values, schema.Literal.Null) {
 			return append(either, kept), nil
 		}
@@ -256,7 +257,7 @@ func (s Scope) compareConstant(of map[string]string, f *schema.Field, n *schema.
 	return append(either, store.All{e, kept}), nil
 }
 
-// findMany gives the field of many references that a path names by their ids; nil where it is none, or cannot be filtered by.
+// findMany returns the reference list that a path names by the ids of its targets (name.id); nil if it is not one, or not filterable.
 func (s Scope) findMany(path []string) *schema.Field {
 	if len(path) != 2 || path[1] != "id" {
 		return nil
@@ -271,7 +272,7 @@ func (s Scope) findMany(path []string) *schema.Field {
 	return nil
 }
 
-// compareMany asks whether one of many references is one of those.
+// compareMany returns the condition that a reference list has one of the given targets.
 func (s Scope) compareMany(f *schema.Field, n *schema.Node) (store.Expr, error) {
 	var targets []int64
 	for _, v := range n.Values {
@@ -284,7 +285,7 @@ func (s Scope) compareMany(f *schema.Field, n *schema.Node) (store.Expr, error) 
 	return store.LinksTo{Targets: targets, Field: f.Name}, nil
 }
 
-// compareNested compares a member of a nested object, snmp.version, or asks whether the object is there.
+// compareNested compares a member of a nested object, such as snmp.version, or checks whether the object is set.
 func (s Scope) compareNested(f *schema.Field, n *schema.Node, path []string) (store.Expr, error) {
 	if len(path) == 1 && (n.Op == "eq" || n.Op == "ne") && n.Values[0].Null() {
 		return schema.CompareText(n, store.Field{Kind: store.Text, Path: path})
@@ -296,9 +297,9 @@ func (s Scope) compareNested(f *schema.Field, n *schema.Node, path []string) (st
 	return m.CompareWith(n, store.Field{Kind: m.StoreField().Kind, Path: path})
 }
 
-// compareReference follows a reference: location.id, location.name, location.country.
+// compareReference compares a member of a reference's target: location.id, location.name, location.country.
 func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) (store.Expr, error) {
-	if f.Column == "" && s.api.CollectionOf(s.Types[0]).From != store.Resources { // whose references are in no table
+	if f.Column == "" && s.api.CollectionOf(s.Types[0]).From != store.Resources { // references of rows from other sources are in no table
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
 	through := store.Through{Ref: f.Name}
@@ -310,7 +311,7 @@ func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) 
 		if !v.Null() || n.Op != "eq" && n.Op != "ne" {
 			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
-		if seen := s.api.visible(s.caller); len(seen) > 0 { // what is not seen is shown as null
+		if seen := s.api.visible(s.caller); len(seen) > 0 { // references to hidden resources are shown as null
 			through.Where = seen
 		}
 		if n.Op == "ne" {
@@ -318,7 +319,7 @@ func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) 
 		}
 		return store.Not{Expr: through}, nil
 	}
-	// By id, the commonest, without a look at the target.
+	// A comparison by id is the most frequent one and needs no access to the target.
 	if rest[0] == "id" && len(rest) == 1 && (n.Op == "eq" || n.Op == "in") && f.Column != "" {
 		field := &schema.Field{Name: n.Path[0], Kind: schema.Integer}
 		return field.CompareWith(n, store.Field{Kind: store.ColumnInt, Path: []string{f.Column}})
@@ -344,13 +345,13 @@ func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) 
 	}
 	where = store.All{store.InCollection(collections...), where} // indexes are by collection
 	through.Where = where
-	if seen := s.api.visible(s.caller); len(seen) > 0 { // what is not seen is not found by what it has
+	if seen := s.api.visible(s.caller); len(seen) > 0 { // hidden resources must not be found by their values
 		through.Where = append(slices.Clone(seen), where)
 	}
 	return through, nil
 }
 
-// Order reads orderBy.
+// Order parses the parameter orderBy.
 func (s Scope) Order(text string) (orders []store.Order, err error) {
 	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -380,10 +381,10 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 		if !ok {
 			return nil, s.Unknown("orderBy", "UnsupportedOrderByField", path)
 		}
-		if s.free(path) { // numbers as numbers, behind what is none
+		if s.isUndeclared(path) { // numbers compare as numbers, after values that are not numbers
 			orders = append(orders, store.Order{By: store.Field{Kind: store.Numeral, Path: by.Path}, Descending: descending})
 		}
-		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.whole(path[0]),
+		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.isAlwaysSet(path[0]),
 			Spaceless: s.spaceless() && by.Via == ""})
 		if len(seen) > 8 {
 			return nil, problem.Query("orderBy", "has more than 8 fields")
@@ -392,8 +393,8 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 	return orders, nil
 }
 
-// whole reports whether every resource of the scope has a value in a field, and its row one in the column of it.
-func (s Scope) whole(name string) bool {
+// isAlwaysSet reports whether every resource of the scope has a value in a field, stored in the column of the row.
+func (s Scope) isAlwaysSet(name string) bool {
 	for _, t := range s.Types {
 		if f, ok := t.ByName[name]; !ok || f.Kind != schema.Span && !f.Span {
 			return false
@@ -402,7 +403,7 @@ func (s Scope) whole(name string) bool {
 	return true
 }
 
-// allNamed reports whether the key of every resource of the scope is the DNS name in a field; the key of other types is not shown.
+// allNamed reports whether the key of every resource of the scope is the DNS name in a field. The keys of other types are not shown.
 func (s Scope) allNamed(name string) bool {
 	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f == nil || !f.DNS })
 }
@@ -412,7 +413,7 @@ func (s Scope) spaceless() bool {
 	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return s.api.CollectionOf(t).Space != NoSpace })
 }
 
-// userIndexed reports whether there is an index of the user-defined field at a path, in each collection of the scope.
+// userIndexed reports whether the user-defined field at a path has an index in each collection of the scope.
 func (s Scope) userIndexed(path []string) bool {
 	if s.api.UserFields == nil || !isUserDefined(path) {
 		return false
@@ -423,8 +424,8 @@ func (s Scope) userIndexed(path []string) bool {
 // isUserDefined reports whether a path is that of a user-defined field.
 func isUserDefined(path []string) bool { return len(path) == 2 && path[0] == "userDefinedFields" }
 
-// free reports whether a path leads to what its field says nothing of, such as a field that users have defined.
-func (s Scope) free(path []string) bool {
+// isUndeclared reports whether a path is a member that the schema does not define, such as a user-defined field.
+func (s Scope) isUndeclared(path []string) bool {
 	f := s.Find(path[0])
 	return len(path) > 1 && (f.Kind == schema.Map || f.Kind == schema.Raw)
 }
@@ -443,7 +444,7 @@ func (s Scope) orderField(path []string) (store.Field, bool) {
 		if f.Column != "" {
 			at.Via, at.ViaColumn = f.Column, true
 		}
-		if seen := s.api.visible(s.caller); len(seen) > 0 { // what is not seen is null
+		if seen := s.api.visible(s.caller); len(seen) > 0 { // references to hidden resources are null
 			at.ViaSeen = seen
 		}
 		return at, true
@@ -459,7 +460,7 @@ func (s Scope) orderField(path []string) (store.Field, bool) {
 		return store.Field{}, false
 	case f.Kind == schema.Span:
 		return store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, true
-	case f.DNS && s.allNamed(path[0]): // as names compare: in lower case
+	case f.DNS && s.allNamed(path[0]): // DNS names are ordered in lower case
 		return store.Field{Kind: store.ColumnText, Path: []string{"key"}}, true
 	}
 	return f.StoreField(), true

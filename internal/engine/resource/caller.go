@@ -10,44 +10,44 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Caller is who sends a request, as identity established it.
+// Caller is the authenticated sender of a request.
 type Caller struct {
-	// User is the id of the user resource.
 	User int64
 	Name string
-	// Administrator may do everything.
+	// Administrator says that the caller may do everything.
 	Administrator bool
-	// Rights are what a user may do who is no administrator; nil for all others: those read everything.
+	// Rights are the rights of a user who is not an administrator. nil for all other callers, which may read everything.
 	Rights Rights
-	// ReadOnly is a session or a token that may not change anything, whoever's it is.
+	// ReadOnly says that the session or token may not change anything, whatever rights its user has.
 	ReadOnly bool
-	// Session is the id of the session resource; 0 outside of one.
+	// Session is the id of the session resource; 0 without a session.
 	Session int64
-	// Token is the id of a bearer token or key set; empty for a user's password or session.
+	// Token is the id of a bearer token or key set; empty for a password or a session.
 	Token string
-	// Scopes say what a token or key set is good for, with a blank between; empty: everything.
+	// Scopes are the scopes of a token or key set, separated by blanks; empty: unlimited.
 	Scopes string
-	// Credential is what was shown that is neither a session, nor such a token, nor a password here, as the history names it.
+	// Credential names any other credential for the history: one that is neither a session, a token of this manager nor a password of
+	// this manager.
 	Credential string
-	// History and Security are the privileges of the user about the history and about users.
+	// History and Security are the user's privileges for the history and for user management.
 	History, Security string
-	// MustReset says that the user may do nothing but set a new password.
+	// MustReset says that the user may only set a new password.
 	MustReset bool
-	// Remote is the address that the request came from, without its port.
+	// Remote is the address of the client, without its port.
 	Remote string
-	// Console says that a sign-in begins a session whose token the browser keeps as a cookie.
+	// Console says that a sign-in starts a session whose token the browser stores as a cookie.
 	Console bool
-	// Client is the program that sent the request, as it says itself (User-Agent).
+	// Client is the program that sent the request, as it names itself (User-Agent).
 	Client string
 }
 
-// Cookie stands among what is extra in an answer (Change.Extra) for what a browser is to keep as its cookie.
+// Cookie is the key in Change.Extra for the value that the browser stores as its cookie.
 const Cookie = "\x00cookie"
 
-// maxClient is how much of a program's name the history keeps, in bytes.
+// maxClient is the maximum length of a client's name in the history, in bytes.
 const maxClient = 200
 
-// Author is the caller as the history keeps it, with what it says of a change.
+// Author returns the caller as the history records it, with the comment of a change.
 func (c Caller) Author(comment string) store.Author {
 	a := store.Author{User: c.User, Name: c.Name, Comment: comment, Remote: c.Remote}
 	a.Client = strings.Map(func(r rune) rune {
@@ -69,7 +69,7 @@ func (c Caller) Author(comment string) store.Author {
 	return a
 }
 
-// Owner tells callers apart whose requests are remembered: users by their numbers, tokens by numbers below 0.
+// Owner identifies callers whose requests are remembered: users by their ids, tokens by negative numbers.
 func (c Caller) Owner() int64 {
 	if c.Token == "" {
 		return c.User
@@ -78,5 +78,5 @@ func (c Caller) Owner() int64 {
 	return -1 - int64(binary.BigEndian.Uint64(sum[:8])>>1) //nolint:gosec // shifted, so that it fits
 }
 
-// Limited reports whether there are resources that a caller may not see because of where they lie.
+// Limited reports whether some resources are hidden from the caller.
 func (c Caller) Limited() bool { return c.Rights != nil && !c.Administrator && !c.Rights.Everything() }

@@ -13,83 +13,82 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Change is one resource being created, changed or deleted, as its rules see it.
+// Change is the creation, change or deletion of one resource, as its rules see it.
 type Change struct {
-	Tx  *store.Tx
-	API *API
-	// Type is the resource's type.
+	Tx   *store.Tx
+	API  *API
 	Type *schema.Type
-	// Old is the resource before; nil when it is created.
+	// Old is the resource before the change; nil if the change creates it.
 	Old schema.Object
-	// New is the resource after; nil when it is deleted. BeforeWrite may change it.
+	// New is the resource after the change; nil if the change deletes it. BeforeWrite may modify it.
 	New schema.Object
-	// Row is the stored row before; nil when it is created.
+	// Row is the stored row before the change; nil if the change creates it.
 	Row *store.Resource
-	// Parent is the row of the resource that the request creates below; nil elsewhere.
+	// Parent is the row of the parent of the resource that the request creates; nil for other requests.
 	Parent *store.Resource
-	// Whole says that a request replaces the resource (PUT).
+	// Whole says that the request replaces the resource (PUT).
 	Whole bool
-	// Given holds the names of the fields the request set.
+	// Given are the names of the fields that the request set.
 	Given map[string]bool
-	// Sent are the members of the request's body, as they were sent; nil where there is no request.
+	// Sent are the members of the request's body as sent; nil for a change without a request.
 	Sent map[string]json.RawMessage
-	// Ignored are the members that were sent and are no fields.
+	// Ignored are the members of the request that are not fields.
 	Ignored []string
-	// Options are what the request asks beside its body; empty where there is no request.
+	// Options are the request's options; empty for a change without a request.
 	Options Options
 	Caller  Caller
-	// deleting is the resource whose deletion was asked for, with all that lies below it; 0 where none is.
+	// deleting is the id of the resource that the request deletes with everything below it; 0 for other requests.
 	deleting int64
-	// With says that the parent is deleted, too, so that nothing needs to be given back to it.
+	// With says that the parent is deleted as well, so that nothing has to be released to it.
 	With bool
-	// Probed are the addresses that were asked whether they answer, and what came of it (NeedsProbe).
+	// Probed are the probed addresses, with whether each one answered (NeedsProbe).
 	Probed map[netip.Addr]bool
-	// Made is what was made outside of the transaction, by what it is (NeedsWork); nil where nothing can be.
+	// Made are the results of work outside of the transaction, by their name (NeedsWork); nil where work cannot be done outside of it.
 	Made map[string][]any
-	// Prepared is what Collection.Beforehand gave; nil where there is no request.
+	// Prepared is the result of Collection.Beforehand; nil for a change without a request.
 	Prepared any
-	// Content is what came along beside the fields; nil where nothing did.
+	// Content is the content that the request carried in addition to the fields; nil without one.
 	Content *Content
-	// Extra are transient fields of the answer, and Cookie.
+	// Extra are transient fields of the answer, and the cookie (Cookie).
 	Extra map[string]string
-	// Operation and Summary are what the transaction is called, where a rule says it; empty where it is named by what is written.
+	// Operation and Summary are the name of the transaction, if a rule sets them. If they are empty, the first written resource names it.
 	Operation, Summary string
 }
 
-// Reused is what BeforeWrite gives for a resource that is not made, because one that is there does.
+// Reused is the error that BeforeWrite returns if the existing resource with this ID serves the request, so that none is created.
 type Reused struct{ ID int64 }
 
-// Error is never shown.
+// Error returns a text that is never shown.
 func (r Reused) Error() string { return fmt.Sprintf("resource %d does", r.ID) }
 
-// GoesAlong reports whether the resource goes because something above it, or that it depends on, is being deleted, if not all at once.
+// GoesAlong reports whether the resource is deleted because a resource above it, or one that it depends on, is deleted.
 func (c *Change) GoesAlong() bool {
 	return c.With || c.deleting != 0 && c.Row != nil && c.deleting != c.Row.ID
 }
 
-// Requested reports whether a request says what is written, and not something that follows from one.
+// Requested reports whether a request set these values. Changes that follow from another change are not requested.
 func (c *Change) Requested() bool { return c.Sent != nil }
 
-// Creates reports whether the resource is created.
+// Creates reports whether the change creates the resource.
 func (c *Change) Creates() bool { return c.Old == nil }
 
-// Rules that a type may have. They run inside the transaction, and an error takes all of it back.
+// Rules that a type may have. They run inside the transaction; an error rolls all of it back.
 type (
-	// BeforeWriter is asked before a resource is created or changed by a request. It may set fields of Change.New, and may
-	// refuse.
+	// BeforeWriter runs before a request creates or changes a resource. It may set fields of Change.New, and may refuse the change.
 	BeforeWriter interface{ BeforeWrite(c *Change) error }
-	// Validator is asked behind BeforeWrite, and alone when a resource comes back by an undo, whether it may be there as it
-	// is, apart from the space that it takes. It changes nothing.
+	// Validator checks a resource after BeforeWrite, and alone when an undo restores the resource. It refuses a resource that may not
+	// exist in this form, without regard to the space that it takes. It changes nothing.
 	Validator interface{ Validate(c *Change) error }
-	// AfterWriter acts after a resource was written: what belongs to it is made.
+	// AfterWriter runs after a resource was written, and creates the resources that belong to it.
 	AfterWriter interface{ AfterWrite(c *Change) error }
-	// BeforeBelowDeleter acts before what lies below a resource is deleted, and then the resource: what is to stay is taken out.
+	// BeforeBelowDeleter runs before the resources below a resource, and then the resource itself, are deleted. It moves out the
+	// resources that are to stay.
 	BeforeBelowDeleter interface{ BeforeBelowDelete(c *Change) error }
-	// BeforeDeleter acts before a resource is deleted: what it holds is given back.
+	// BeforeDeleter runs before a resource is deleted, and releases what the resource holds.
 	BeforeDeleter interface{ BeforeDelete(c *Change) error }
 )
 
-// notFoundInlined is a body that refers to what is not there.
+// notFoundInlined returns the error for a body that refers to a resource that does not exist. field is the member that refers to it.
 func notFoundInlined(field string, format string, args ...any) error {
 	p := problem.NotFound(field+": "+format, args...)
 	p.Code = "InlinedResourceNotFound"
@@ -97,12 +96,12 @@ func notFoundInlined(field string, format string, args ...any) error {
 	return p
 }
 
-// NotFoundInlined is the answer to a body that refers to what is not there.
+// NotFoundInlined returns the error for a body that refers to a resource that does not exist. field is the member that refers to it.
 func NotFoundInlined(field, format string, args ...any) error {
 	return notFoundInlined(field, format, args...)
 }
 
-// MayDeploy refuses a deployment of a type at a resource that a user may not ask for.
+// MayDeploy refuses a deployment of a type at a resource if the user has no right to it. User 0 is not checked.
 func (c *Change) MayDeploy(user int64, typeName string, at int64) error {
 	if c.API.MayDeploy == nil || user == 0 {
 		return nil
@@ -122,7 +121,7 @@ func (c *Change) Above(id int64) (*store.Resource, error) {
 	return c.Tx.Get(id)
 }
 
-// Following gives a change that follows from this one, as if a request had set the given fields and said nothing else.
+// Following returns a change that follows from this one, as if a request had set only the given fields.
 func (c *Change) Following(given ...string) *Change {
 	n := *c
 	n.Given, n.Sent, n.Parent, n.Options, n.Whole = map[string]bool{}, nil, nil, Options{}, false
@@ -133,21 +132,21 @@ func (c *Change) Following(given ...string) *Change {
 	return &n
 }
 
-// FollowingAsked is Following for what is to heed the request's options, too.
+// FollowingAsked is Following with the options of the request.
 func (c *Change) FollowingAsked(given ...string) *Change {
 	n := c.Following(given...)
 	n.Options = c.Options
 	return n
 }
 
-// Create writes a new object below its parent, with all its rules. Given and Caller come from c.
+// Create writes a new object below its parent, with all its rules. Given and Caller are those of c.
 func (c *Change) Create(t *schema.Type, o schema.Object) (*store.Resource, error) {
 	n := *c
 	n.Type, n.Old, n.Row, n.New = t, nil, nil, o
 	return n.create()
 }
 
-// CreateMany writes new objects of a type whose rules the caller has seen to, and gives their rows.
+// CreateMany writes new objects of a type and returns their rows. It runs no rules; the caller is responsible for them.
 func (c *Change) CreateMany(t *schema.Type, objects []schema.Object) ([]*store.Resource, error) {
 	rows := make([]*store.Resource, len(objects))
 	for i, o := range objects {
@@ -164,7 +163,7 @@ func (c *Change) create() (*store.Resource, error) {
 		c.Given = map[string]bool{}
 	}
 	first := c.Tx.Describe(operationOf(added, c.Type), "")
-	if err := c.seesSent(); err != nil {
+	if err := c.checkSentReferences(); err != nil {
 		return nil, err
 	}
 	if rule, ok := c.New.(BeforeWriter); ok {
@@ -200,7 +199,7 @@ func (c *Change) create() (*store.Resource, error) {
 		return nil, err
 	}
 	if first {
-		c.Tx.Summarize(made(c.Type, c.New))
+		c.Tx.Summarize(creationSummary(c.Type, c.New))
 	}
 	if err := c.Tx.Insert(row); err != nil {
 		return nil, err
@@ -209,7 +208,7 @@ func (c *Change) create() (*store.Resource, error) {
 	return row, c.afterWrite()
 }
 
-// checkUserFields reads the user-defined fields.
+// checkUserFields checks the user-defined fields.
 func (c *Change) checkUserFields() error {
 	if c.API.UserFields == nil {
 		return nil
@@ -217,7 +216,7 @@ func (c *Change) checkUserFields() error {
 	return c.API.UserFields.Check(c)
 }
 
-// afterWrite runs the rule of the type, and then those that other rooms have for it.
+// afterWrite runs the rule of the type, and then the rules of other packages for it.
 func (c *Change) afterWrite() error {
 	if rule, ok := c.New.(AfterWriter); ok {
 		if err := rule.AfterWrite(c); err != nil {
@@ -235,7 +234,7 @@ func (c *Change) afterWrite() error {
 	return nil
 }
 
-// validate asks the rules that hold whenever a resource is there, whatever brought it: those of its tags, then its own.
+// validate runs the checks that a resource has to pass however it came into existence: those of its tags, then its own.
 func (c *Change) validate() error {
 	if err := c.uniqueName(); err != nil {
 		return err
@@ -246,8 +245,8 @@ func (c *Change) validate() error {
 	return nil
 }
 
-// uniqueName refuses a name that another one of the collection has, right below the same parent or anywhere (the tag
-// unique). A name that stays where it was is not asked for again.
+// uniqueName refuses a name that another resource of the collection has, below the same parent or anywhere (the tag unique). An unchanged
+// name below an unchanged parent is not checked again.
 func (c *Change) uniqueName() error {
 	h := schema.HeadOf(c.New)
 	if c.Type.Unique == "" || c.Type.Unique == "wholeName" || h.Name == "" {
@@ -274,7 +273,7 @@ func (c *Change) uniqueName() error {
 	return nil
 }
 
-// Change writes an object anew, with all its rules.
+// Change reads the object of a row, applies change to it, and writes it with all its rules.
 func (c *Change) Change(row *store.Resource, change func(o schema.Object)) (*store.Resource, error) {
 	n := *c
 	n.Type, n.Row = c.API.types[row.Type], row
@@ -289,7 +288,7 @@ func (c *Change) Change(row *store.Resource, change func(o schema.Object)) (*sto
 	return n.update()
 }
 
-// Patch writes some members of a resource anew, with all its rules, as a request would.
+// Patch writes some members of a resource with all its rules, as a request would.
 func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
 	n := *c
 	n.Type, n.Row = c.API.types[row.Type], row
@@ -311,7 +310,7 @@ func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) 
 func (c *Change) update() (*store.Resource, error) {
 	first := c.Tx.Describe(operationOf(updated, c.Type), "")
 	c.Type.KeepSecrets(c.Old, c.New)
-	if err := c.seesSent(); err != nil {
+	if err := c.checkSentReferences(); err != nil {
 		return nil, err
 	}
 	if rule, ok := c.New.(BeforeWriter); ok {
@@ -328,7 +327,7 @@ func (c *Change) update() (*store.Resource, error) {
 	if err := c.checkUserFields(); err != nil {
 		return nil, err
 	}
-	// What follows from another change, with no field given, fits as it did before.
+	// A change that follows from another change, with no field given, is as valid as before.
 	if len(c.Given) > 0 {
 		if err := c.validate(); err != nil {
 			return nil, err
@@ -356,8 +355,8 @@ func (c *Change) update() (*store.Resource, error) {
 	return row, c.afterWrite()
 }
 
-// relink sets what a field refers to, as a request would that gives the field and nothing else: with all rules. targets are in no
-// order: a field whose order counts has no links made one by one.
+// relink sets the targets of a reference field with all rules, as a request would that sets only this field. The targets have no order;
+// links of fields with a significant order are never created one by one.
 func (c *Change) relink(source *store.Resource, f *schema.Field, targets []int64) error {
 	_, err := c.FollowingAsked(f.Name).Change(source, func(o schema.Object) {
 		v := reflect.ValueOf(o).Elem().FieldByIndex(f.Index)
@@ -378,7 +377,7 @@ func (c *Change) relink(source *store.Resource, f *schema.Field, targets []int64
 	return err
 }
 
-// Link adds one reference of a field of many, or one that is no field, such as a tag. No rule is asked.
+// Link adds one target to a list of references, or to links that are not a field, such as tags. It runs no rules.
 func (c *Change) Link(source *store.Resource, name string, target int64) error {
 	if err := c.Tx.LoadLinks(source); err != nil {
 		return err
@@ -391,7 +390,7 @@ func (c *Change) Link(source *store.Resource, name string, target int64) error {
 	return c.Tx.Replace(source, &with)
 }
 
-// Each calls fn for the resources of which a condition holds. They are read first, so that fn may change them.
+// Each calls fn for each resource that matches a condition. It reads all of them first, so that fn may change them.
 func (c *Change) Each(where store.Expr, fn func(row *store.Resource, o schema.Object) error) error {
 	var rows []*store.Resource
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: where}, func(r *store.Resource) error {
@@ -421,7 +420,7 @@ func (a *API) Object(row *store.Resource) (schema.Object, error) {
 	return t.Object(row)
 }
 
-// Again gives a row as it would be written from its body: without references and links.
+// Again returns a row as it would be written from its body: without references and links.
 func (a *API) Again(row *store.Resource) (*store.Resource, error) {
 	o, err := a.Object(row)
 	if err != nil {
@@ -430,8 +429,8 @@ func (a *API) Again(row *store.Resource) (*store.Resource, error) {
 	return a.types[row.Type].Row(o, nil)
 }
 
-// SentInherited gives the names of the fields that a request says are inherited: those in the member _inheritedFields. A PUT without that
-// member comes from a client that does not know it: every one of fields, those that can be inherited, counts as named that is unset now.
+// SentInherited returns the names of the fields that a request declares as inherited: those in the member _inheritedFields. A PUT without
+// that member comes from a client that does not know it; then every field of fields that is unset now counts as inherited.
 func (c *Change) SentInherited(fields ...string) (names []string) {
 	if c.Sent["_inheritedFields"] != nil || !c.Whole || c.Old == nil {
 		return c.SentTexts("_inheritedFields")
@@ -444,7 +443,7 @@ func (c *Change) SentInherited(fields ...string) (names []string) {
 	return names
 }
 
-// SentTexts gives a member of the request's body that is a list of texts; nil where there is none, or it is another value.
+// SentTexts returns a member of the request's body that is a list of strings; nil if it is missing or not such a list.
 func (c *Change) SentTexts(member string) (texts []string) {
 	if json.Unmarshal(c.Sent[member], &texts) != nil {
 		return nil

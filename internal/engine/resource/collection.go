@@ -12,165 +12,168 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Collection is a declared collection: its types, and what hangs below its resources.
+// Collection is a declared collection: its types, and the subcollections of its resources.
 type Collection struct {
 	Name  string
 	Types []*schema.Type
-	// Parents are the collections whose resources may be the parent of one of these, with those that its types name
-	// themselves (the tag parents). "" says that one may have no parent; its own name, where it has no subcollection of that
-	// name, that the root resource is the parent.
+	// Parents are the collections whose resources may be the parent of a resource of this collection, including the parents that its
+	// types declare (the tag parents). "" allows a resource without a parent. The collection's own name allows the root resource as the
+	// parent, unless the collection has a subcollection of that name.
 	Parents []string
-	// Local: a POST below its parent depends on, and changes, nothing but what lies right below the parent (store.Within),
-	// unless it gives a field or an option that reaches further (Field.Elsewhere, RequestHeader.Elsewhere).
+	// Local: a POST below a parent reads and changes only the direct children of that parent (store.Within), unless the request sets a
+	// field or an option that reaches further (Field.Elsewhere, RequestHeader.Elsewhere).
 	Local bool
-	// Options are what requests for resources of the collection may ask beside their fields.
+	// Options are the request headers for resources of the collection.
 	Options []RequestHeader
-	// Space says what the resources do with the address space that they span.
+	// Space is the resources' use of the address space that they span.
 	Space SpaceUse
-	// Vacant gives what lies in the free space of a parent; nil where nothing is said of it.
+	// Vacant returns the resources that the free space of a parent could hold; nil for collections without them.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
-	// Map returns the usage and the resources of equal parts of a resource; nil for collections without address space. cells is the
-	// number of parts. part limits the map to a prefix that overlaps the resource; the zero Prefix stands for all of it.
+	// Map returns the utilization map of a resource, divided into this number of equal cells; nil for collections without address space.
+	// The map is limited to part, a prefix that overlaps the resource; the zero Prefix means the whole resource.
 	Map func(tx *store.Tx, above *store.Resource, part netip.Prefix, cells int) (*SpaceMap, error)
-	// Counts says how many of something lie below a resource; the zero Counts where nobody asks.
+	// Counts are the numbers that are kept for each resource; the zero value for collections without counts.
 	Counts Counts
-	// Reports are what else is told of a resource below its path (Registry.Report).
+	// Reports are further answers below the path of each resource (Registry.Report).
 	Reports []Report
-	// Ours: the collection is not published; it has every method.
+	// Ours: the collection is not part of the published API; it has every method.
 	Ours bool
-	// Secret: something is kept of its resources outside of their rows, such as passwords.
+	// Secret: the resources have data outside of their rows, such as passwords.
 	Secret bool
-	// Act, where there is one, is what POST to the collection does, with the object that the request
-	// gave; the answer is the transaction that it made.
+	// Act executes a POST to the collection with the decoded object of the request; the answer is the transaction that it created. nil
+	// for collections whose POST creates a resource.
 	Act func(c *Change, o schema.Object) error
-	// Estimate says, by the numbers that are kept, how much a POST below a resource would change, with the members that it sends: what
-	// it says of much is answered to who only tries it. nil where it never is much; what cannot be read is none.
+	// Estimate returns how many resources a POST below a resource would change, from stored counts and the members of the request. A dry
+	// run of a large change is answered with this estimate. Members that cannot be read count as nothing. nil where such a change is
+	// never large.
 	Estimate func(tx *store.Tx, above int64, members map[string]json.RawMessage) (store.Tally, error)
-	// Place finds the resource that one with these members belongs right below, within a configuration or something that lies in one; nil
-	// where nothing but the resource above says where it belongs. It words what it does not find as a problem.
+	// Place returns the direct parent of a new resource with these members, searched in a configuration or in a resource of one. It
+	// reports a parent that it does not find as a problem. nil where the members do not determine the parent.
 	Place func(c *Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (above *store.Resource, err error)
-	// Default is the type of a new resource that names none and fits several; empty: it has to name one.
+	// Default is the type of a new resource that names no type and fits several; empty: the request must name the type.
 	Default string
-	// PlacedBy is a member, by name, that Place looks at beside the fields; empty: none.
+	// PlacedBy is the name of a member that Place reads in addition to the fields; empty: none.
 	PlacedBy string
-	// Content says which of the resources have bytes beside their fields.
+	// Content describes the resources that have bytes in addition to their fields.
 	Content Contents
-	// Called is what the subcollection is called that resources are reached through which have no path of their own; empty: Name.
+	// Called is the name of the subcollection through which resources without a path of their own are reached; empty: Name.
 	Called string
-	// At is what its own path is called, where that is the name of another collection, which has none; empty: Name.
+	// At is the name in the collection's own path, where that is the name of another collection that has no path; empty: Name.
 	At string
-	// From is the source of the rows; Resources where empty.
+	// From is the source of the rows; empty: Resources.
 	From store.Source
-	// Aliases are names that stand for an id, such as sessions/current.
+	// Aliases are names that replace an id in a path, such as sessions/current.
 	Aliases map[string]func(Caller) (int64, error)
-	// Unkept returns a resource without a row for GET of an alias, such as sessions/current of a bearer token. nil for collections without.
+	// Unkept returns a resource without a row for GET of an alias, such as sessions/current of a bearer token. nil for collections
+	// without such resources.
 	Unkept func(Caller) schema.Object
-	// Guard says what of a caller decides about the collection, beyond what holds for all.
+	// Guard is the additional access rule of the collection.
 	Guard Guard
-	// SignIn makes a POST to the collection a sign-in: before its transaction begins it gives the caller that the rest is
-	// done for. The answers to such requests are not kept for an Idempotency-Key, and their body may be empty.
+	// SignIn makes a POST to the collection a sign-in: it runs before the transaction and returns the caller of the rest of the request.
+	// The answers to such requests are not stored for an Idempotency-Key, and the body may be empty.
 	SignIn func(ctx context.Context, a *API, s SignIn) (Caller, error)
-	// Beforehand, where there is one, does for a request that makes or changes a resource what takes too long for
-	// a transaction; the rules find what it gives in Change.Prepared.
+	// Beforehand does the work that takes too long for a transaction, before a request creates or changes a resource. The rules find its
+	// result in Change.Prepared. nil for collections without such work.
 	Beforehand func(ctx context.Context, a *API, members map[string]json.RawMessage) (any, error)
-	// Numerous: there may be as many of its resources as of anything.
+	// Numerous: the number of resources has no practical bound.
 	Numerous bool
-	// Workflow says of a type what its changes are called where others have to approve them, such as IPV4_NETWORK; empty where none of
-	// them ever has to be. nil: of no type.
+	// Workflow returns the name of a type's changes in approval rules, such as IPV4_NETWORK; empty where changes of the type never need
+	// an approval. nil: no type needs one.
 	Workflow func(typeName string) string
-	// Around are the collections of what its resources lie in. NewAPI finds them.
+	// Around are the collections of the resources above those of this collection. NewAPI computes them.
 	Around store.Surroundings
-	// NoUp: the resources have a parent and are in no hierarchy that a link would show.
+	// NoUp: the resources have a parent, but no link to it, because they are not in a hierarchy.
 	NoUp bool
-	// Hidden keeps the collection's resources out of the list of everything.
+	// Hidden excludes the collection's resources from the list of all resources.
 	Hidden bool
-	// NoSearch: the resources say what there can be, not what there is, and search does not look among them.
+	// NoSearch: search skips the resources, because they define possible values, not objects of the network.
 	NoSearch bool
-	// Joins: the resources join two others, and are shown as what they join, and not themselves. They are hidden, and undone like all others.
+	// Joins: each resource joins two others. The API shows the other resource of the pair, not the joining one. Joining resources are
+	// hidden, and undone like all others.
 	Joins bool
-	// Unlogged: the resources are no part of the network; their changes stay out of the history.
+	// Unlogged: the resources are not part of the network; the history does not record their changes.
 	Unlogged bool
-	// Scope: what lies in one of the resources never refers to what lies in another one (store.Scope).
+	// Scope: the resources are scopes. Resources in one scope never refer to resources in another one (store.Scope).
 	Scope bool
 	// History: the resources are the transactions of the history.
 	History bool
-	// Complete, where there is one, puts into resources that are about to be shown what is not kept in their rows. It may set the rows' Body
-	// and Refs anew, and, where they come from a source of their own, their Name; it must not write into the old ones. The rows are without
-	// span, key and links.
+	// Complete adds values to rows that are about to be shown, which are not stored in them. It may set new values of Body and Refs, and
+	// of Name if the rows come from a source of their own; it must not write into the old ones. The rows have no span, key or links. nil
+	// for collections without such values.
 	Complete func(tx *store.Tx, rows []*store.Resource) error
-	// Fleeting: what Complete puts into rows may change while nothing in the database does.
+	// Fleeting: the values that Complete adds may change without any change in the database.
 	Fleeting bool
 
-	// What follows is found by NewAPI from the published facts.
+	// NewAPI computes the following fields from the published facts.
 
-	// Post: resources are created by POST to the collection itself.
+	// Post: POST to the collection itself creates resources.
 	Post bool
-	// ReadOnly: neither PUT, PATCH nor DELETE of one. NoPut, NoDelete: those methods are not offered.
+	// ReadOnly: a resource accepts neither PUT, PATCH nor DELETE. NoPut, NoDelete: the resource does not accept that method.
 	ReadOnly, NoPut, NoDelete bool
-	// Inner: the resources are reached through the one above alone, such as a transaction's operations.
+	// Inner: the resources are reached only through the resource above, such as a transaction's operations.
 	Inner bool
 	// Subs are the subcollections, in the order of the published links.
 	Subs []Sub
 }
 
-// PathBelow is what follows the resource above in the path of a resource that has no path of its own.
+// PathBelow returns the path element behind the resource above, for resources that have no path of their own.
 func (c *Collection) PathBelow() string { return cmp.Or(c.Called, c.Name) }
 
-// Path is what the collection's own path is called.
+// Path returns the name of the collection in its own path.
 func (c *Collection) Path() string { return cmp.Or(c.At, c.Name) }
 
 // Logged reports whether changes of the collection's resources are in the history.
 func (c *Collection) Logged() bool { return c.From == store.Resources && !c.Unlogged && !c.History }
 
-// Clearable reports whether those of the collection that a filter finds can be deleted at once.
+// Clearable reports whether one request can delete all resources of the collection that match a filter.
 func (c *Collection) Clearable() bool {
 	return c.Logged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard.ordinary()
 }
 
-// SpaceUse says what a resource does with address space.
+// SpaceUse is a resource's use of address space.
 type SpaceUse int
 
-// What resources do with space, in the order in which they lie in each other.
+// The uses of space, from the outermost resources to the innermost.
 const (
-	// NoSpace: it has none.
+	// NoSpace: the resource has no space.
 	NoSpace SpaceUse = iota
-	// HoldsSpace: it takes space from what it lies in, and others take it from there.
+	// HoldsSpace: the resource takes space from its parent, and its children take space from it.
 	HoldsSpace
-	// TakesSpace: it takes space from what it lies in.
+	// TakesSpace: the resource takes space from its parent.
 	TakesSpace
-	// LiesOverSpace: it spans what others take, and takes nothing.
+	// LiesOverSpace: the resource spans space that other resources take, and takes none itself.
 	LiesOverSpace
 )
 
-// SignIn is what a sign-in is asked with.
+// SignIn are the inputs of a sign-in request.
 type SignIn struct {
-	// Members are those of the body; the rules see what is changed in them.
+	// Members are the members of the body. SignIn may change them; the rules see the changed values.
 	Members map[string]json.RawMessage
-	// Name and Password are the Basic credentials of the request, where Basic says that there are some.
+	// Name and Password are the Basic credentials of the request, if Basic is true.
 	Name, Password string
 	Basic          bool
-	// Remote is the address that it comes from.
+	// Remote is the client's address.
 	Remote string
-	// Console says that the token goes into a cookie.
+	// Console says that the token is sent as a cookie.
 	Console bool
 }
 
-// Relation says how the resources of a subcollection belong to the resource above.
+// Relation is the relation between the resources of a subcollection and the resource above.
 type Relation int
 
 // The relations.
 const (
-	// Unbuilt is published and not built: 501.
+	// Unbuilt is published and not implemented: 501.
 	Unbuilt Relation = iota
-	// Children are the resources whose parent it is.
+	// Children are the resources whose parent is the resource above.
 	Children
-	// Linked are the targets of its field Sub.Field.
+	// Linked are the targets of the field Sub.Field of the resource above.
 	Linked
-	// Linking are the resources whose field Sub.Field leads to it.
+	// Linking are the resources whose field Sub.Field refers to the resource above.
 	Linking
-	// History are the transactions that changed it.
+	// History are the transactions that changed the resource above.
 	History
-	// Computed are the resources that Sub.Find gives.
+	// Computed are the resources that Sub.Find returns.
 	Computed
 )
 
@@ -178,46 +181,46 @@ const (
 type Sub struct {
 	Name     string
 	Relation Relation
-	// Items are the collections of what it holds; empty: Name; "*": any.
+	// Items are the collections of its resources; empty: Name; "*": any.
 	Items []string
 	Field string
-	// FieldOf are the fields by the types that they lead from (Linking), where these have one.
+	// FieldOf maps types to their linking fields (Linking). Types without an entry link by Field.
 	FieldOf map[string]string
 	// Post: POST creates (Children) or links (Linked, Linking).
 	Post bool
-	// Clear: DELETE of the subcollection deletes those of the children that a filter finds.
+	// Clear: DELETE of the subcollection deletes the children that match a filter.
 	Clear bool
-	// Types are the types POST takes; empty: all of the items' types.
+	// Types are the types that POST accepts; empty: all of the items' types.
 	Types []string
-	// Item: GET of one through the subcollection. Drop: DELETE of one, which deletes a child and
-	// unlinks a link.
+	// Item: GET of one resource through the subcollection. Drop: DELETE of one, which deletes a child or removes a link.
 	Item, Drop bool
-	// Change: PUT and PATCH of one through the subcollection, NoPut: PATCH alone.
+	// Change: PUT and PATCH of one resource through the subcollection, NoPut: PATCH only.
 	Change, NoPut bool
-	// Ours: it is not published, and no link of a resource leads to it.
+	// Ours: the subcollection is not part of the published API, and resources have no link to it.
 	Ours bool
-	// Later: a later release alone has it, and no link of a resource leads to it.
+	// Later: only a later release publishes the subcollection, and resources have no link to it.
 	Later bool
-	// Asks: a POST is a change that is asked for, and nothing is made before others approve it.
+	// Asks: a POST creates a request for approval; the change itself is applied after the approval.
 	Asks bool
-	// Open: the link is no field of what it leads from; any resource may have it.
+	// Open: the link is not a field of its source; any resource may have it.
 	Open bool
 	// Local says that a POST may be local (Collection.Local).
 	Local bool
-	// Joined is told of a link that POST has made, from its source to its target.
+	// Joined is called with the source and the target of each link that POST created.
 	Joined func(c *Change, source, target *store.Resource) error
-	// Make and Remove make and unlink what a subcollection holds whose resources join others; nil elsewhere.
+	// Make and Remove create and remove a joining resource, in subcollections whose items are joined to the resource above; nil
+	// elsewhere.
 	Make   func(c *Change, above *store.Resource) (id int64, err error)
 	Remove func(c *Change, above *store.Resource, item int64) error
-	// Find gives the ids of what a computed subcollection holds.
+	// Find returns the ids of the resources of a computed subcollection.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
-	// From is the source of what is found; empty for resources.
+	// From is the source of the found rows; empty: resources.
 	From store.Source
-	// Vacant gives what lies in the free space of the resource above; nil where nothing is said of it.
+	// Vacant returns the resources that the free space of the resource above could hold; nil without such.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 }
 
-// FieldIn gives the field that links a resource of a type.
+// FieldIn returns the field that links a resource of a type.
 func (s *Sub) FieldIn(typeName string) string {
 	if name := s.FieldOf[typeName]; name != "" {
 		return name
@@ -225,7 +228,7 @@ func (s *Sub) FieldIn(typeName string) string {
 	return s.Field
 }
 
-// Fields gives the fields that link, each once, in order.
+// Fields returns the fields that link, each once, sorted.
 func (s *Sub) Fields() []string {
 	if len(s.FieldOf) == 0 {
 		return []string{s.Field}
@@ -233,9 +236,9 @@ func (s *Sub) Fields() []string {
 	return slices.Compact(slices.Sorted(maps.Values(s.FieldOf)))
 }
 
-// Manager is what the manager knows of itself.
+// Manager describes the manager itself.
 type Manager struct {
-	// Hostname is the name of its machine, Address where its APIs are served.
+	// Hostname is the name of its machine, Address the address that serves its APIs.
 	Hostname, Address string
 }
 
@@ -244,48 +247,50 @@ type API struct {
 	Store *store.Store
 	// Descriptions are the doc comments of the declarations, by Type and Type.field.
 	Descriptions map[string]string
-	// UserFields says what is asked of user-defined fields; nil where nothing is.
+	// UserFields checks user-defined fields; nil where nothing does.
 	UserFields UserFields
-	// Manager is what the manager knows of itself.
+	// Manager describes the manager itself.
 	Manager *Manager
-	// Provisions hold what packages are told at the start.
+	// Provisions are the values that packages receive at the start.
 	Provisions *Provisions
-	// Demand is what is asked of every change; nil where nothing is.
+	// Demand is the check that every change has to pass; nil without one.
 	Demand Demand
-	// Sealer keeps secrets.
+	// Sealer encrypts and decrypts secrets.
 	Sealer Sealer
-	// May decides what callers may do (authz.May); nil lets everybody do everything.
+	// May decides what callers may do (authz.May); nil permits everything to all callers.
 	May Decide
-	// Effective gives what a caller may do with a resource, or the user of a number, where that is not 0; nil where nobody is asked.
+	// Effective returns the rights on a resource of the caller or, if user is not 0, of that user; nil without access control.
 	Effective func(tx *store.Tx, caller Caller, row *store.Resource, user int64) (Effective, error)
-	// MayDeploy refuses a deployment of a type at a resource that the user of a number may not ask for; 0 is nobody's token. nil: all may.
+	// MayDeploy refuses a deployment of a type at a resource if the user has no right to it; user is 0 for a token without a user. nil:
+	// every user may deploy.
 	MayDeploy func(tx *store.Tx, user int64, typeName string, at *store.Resource) error
-	// Standing gives what a caller may do with resources of a type that lie below a resource, or with that itself; nil where all may all.
+	// Standing returns the rights of a caller on resources of a type below a resource, or, if below is false, on the resource itself; nil
+	// without access control.
 	Standing func(tx *store.Tx, caller Caller, at *store.Resource, below bool, typeName string) (Standing, error)
-	// Workflow keeps changes that are asked for; nil where none are.
+	// Workflow stores requests for approval; nil without a workflow.
 	Workflow Workflow
-	// Probe asks whether an address answers; nil where nobody can be asked.
+	// Probe reports whether an address answers; nil where probing is not possible.
 	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
 
-	// Respan changes what is free when rows come back, go or change by an undo. It gives the
-	// first one that finds its space taken.
+	// Respan updates the free space for rows that an undo creates, deletes or changes. It returns the first row whose space is taken.
 	Respan func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
 
 	collections []*Collection
-	// history is the collection of transactions, scope the one whose resources are scopes; nil where there is none.
+	// History is the collection of transactions, Scope the collection whose resources are scopes; nil if none is declared.
 	History, Scope *Collection
 	Facts          Facts
-	Headers        []RequestHeader // that rules look at
+	Headers        []RequestHeader // the headers that rules read
 	byName         map[string]*Collection
-	// at are the collections whose own path is called otherwise than they are, by what it is called.
+	// at maps the name in a collection's own path to the collection, where the two names differ.
 	at    map[string]*Collection
 	types map[string]*schema.Type
-	// rules are those that rooms have for types of others, by type.
+	// rules are the rules that packages declare for types of other packages, by type.
 	rules map[string][]Rule
 	seeds []func(c *Change) error
 }
 
-// NewAPI puts what was declared together and checks that it fits.
+// NewAPI combines the declarations of the registry, checks that they are consistent, and returns the API. It panics on an inconsistent
+// declaration.
 func NewAPI(s *store.Store, r *Registry) *API {
 	a := &API{Store: s, collections: r.merged(), Facts: r.Facts, byName: map[string]*Collection{}, at: map[string]*Collection{},
 		types: map[string]*schema.Type{},
@@ -336,7 +341,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		a.complete(c, r)
 	}
 	for _, c := range a.collections {
-		if c.Around = a.around(c); s != nil {
+		if c.Around = a.ancestorCollections(c); s != nil {
 			s.WatchBelow(c.Around)
 		}
 	}
@@ -354,9 +359,9 @@ func NewAPI(s *store.Store, r *Registry) *API {
 	return a
 }
 
-// around gives the collections of what resources of a collection lie in, at any height; none where there may be as many of those as of
-// anything, so that nobody looks through all of them.
-func (a *API) around(c *Collection) (r store.Surroundings) {
+// ancestorCollections returns the collections of all resources above those of a collection, at any height. The result is empty if one of
+// these collections is Numerous, because searching all of its resources would take too long.
+func (a *API) ancestorCollections(c *Collection) (r store.Surroundings) {
 	r.Of = c.Name
 	all := []string{}
 	for waiting := c.Parents; len(waiting) > 0; {
@@ -373,7 +378,8 @@ func (a *API) around(c *Collection) (r store.Surroundings) {
 		waiting = append(slices.Clone(waiting), above.Parents...)
 	}
 	slices.Sort(all)
-	inner := slices.DeleteFunc(slices.Clone(all), func(name string) bool { // in which none of the others lies
+	// inner are the collections that are not a parent collection of any other of them.
+	inner := slices.DeleteFunc(slices.Clone(all), func(name string) bool {
 		return !slices.ContainsFunc(all, func(below string) bool { return slices.Contains(a.byName[below].Parents, name) })
 	})
 	if r.Collections = all; !slices.ContainsFunc(c.Parents, func(name string) bool { return slices.Contains(inner, name) }) {
@@ -382,7 +388,7 @@ func (a *API) around(c *Collection) (r store.Surroundings) {
 	return r
 }
 
-// inlineMembers gives the members of bodies that are shown where references are inlined, by type.
+// inlineMembers returns the body members that are shown where references are inlined, by type.
 func (a *API) inlineMembers() map[string]string {
 	members := map[string]string{}
 	for name, t := range a.types {
@@ -393,19 +399,19 @@ func (a *API) inlineMembers() map[string]string {
 	return members
 }
 
-// CollectionOf gives the collection of a declared type.
+// CollectionOf returns the collection of a declared type.
 func (a *API) CollectionOf(t *schema.Type) *Collection { return a.byName[t.Collection] }
 
-// TypeNamed gives a declared type by its name; nil where there is none.
+// TypeNamed returns a declared type by its name, nil if it does not exist.
 func (a *API) TypeNamed(name string) *schema.Type { return a.types[name] }
 
-// Type gives a declared type by its name.
+// Type returns a declared type by its name.
 func (a *API) Type(name string) (*schema.Type, bool) {
 	t, ok := a.types[name]
 	return t, ok
 }
 
-// AtPath gives the collection whose own path is called so; nil where there is none.
+// AtPath returns the collection with this name in its own path, nil if it does not exist.
 func (a *API) AtPath(name string) *Collection {
 	if c := a.at[name]; c != nil {
 		return c
@@ -416,19 +422,18 @@ func (a *API) AtPath(name string) *Collection {
 	return nil
 }
 
-// Collection gives a declared collection by its name; nil where there is none.
+// Collection returns a declared collection by its name, nil if it does not exist.
 func (a *API) Collection(name string) *Collection { return a.byName[name] }
 
-// Undoable tells whether changes in the collection can be taken back: not where there is more to a
-// resource than its row.
+// Undoable reports whether changes of the collection's resources can be undone. They cannot if a resource has data outside of its row.
 func (c *Collection) Undoable() bool {
 	return c.From == store.Resources && c.Guard.ordinary() && (!c.Hidden || c.Joins) && !c.Secret
 }
 
-// Collections gives the declared collections in their order.
+// Collections returns the declared collections, sorted by name.
 func (a *API) Collections() []*Collection { return a.collections }
 
-// Sub gives a subcollection by its name.
+// Sub returns a subcollection by its name, nil if it does not exist.
 func (c *Collection) Sub(name string) *Sub {
 	for i := range c.Subs {
 		if c.Subs[i].Name == name {
@@ -438,7 +443,7 @@ func (c *Collection) Sub(name string) *Sub {
 	return nil
 }
 
-// ItemTypes gives the types a subcollection holds.
+// ItemTypes returns the types of a subcollection's resources.
 func (a *API) ItemTypes(s *Sub) (types []*schema.Type) {
 	for _, item := range s.Items {
 		if item == "*" {
@@ -449,7 +454,7 @@ func (a *API) ItemTypes(s *Sub) (types []*schema.Type) {
 	return types
 }
 
-// AllTypes gives the types whose resources have rows.
+// AllTypes returns the types whose resources have rows.
 func (a *API) AllTypes() (types []*schema.Type) {
 	for _, c := range a.collections {
 		if c.From == store.Resources {
@@ -459,7 +464,7 @@ func (a *API) AllTypes() (types []*schema.Type) {
 	return types
 }
 
-// PostTypes gives the types that POST to a subcollection takes.
+// PostTypes returns the types that POST to a subcollection accepts.
 func (a *API) PostTypes(s *Sub) []*schema.Type {
 	all := a.ItemTypes(s)
 	if len(s.Types) == 0 {
@@ -468,5 +473,5 @@ func (a *API) PostTypes(s *Sub) []*schema.Type {
 	return slices.DeleteFunc(slices.Clone(all), func(t *schema.Type) bool { return !slices.Contains(s.Types, t.Name) })
 }
 
-// RootID is the id of the root resource, which a configuration's up link names.
+// RootID is the id of the root resource, the target of a configuration's up link.
 const RootID = 1

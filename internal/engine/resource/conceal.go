@@ -8,15 +8,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Conceal gives what refused a caller's change: in other words where it names resources that the caller does not see, such as the one that
-// is in the way. What the caller has sent itself tells it nothing, and is said again as it is.
+// Conceal replaces the error of a caller's change if it names resources that the caller does not see, such as a conflicting one. Ids that
+// the caller sent itself reveal nothing, so they stay in the error.
 func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessage, err error) error {
 	p, ok := problem.As(err)
 	if !ok || len(p.Named) == 0 || problem.IsNotFound(p) || !caller.Limited() {
 		return err
 	}
-	said := numbersSent(onlyFields(sent, p.Fields))
-	named := slices.DeleteFunc(slices.Clone(p.Named), func(id int64) bool { return said[id] })
+	known := sentIDs(selectMembers(sent, p.Fields))
+	named := slices.DeleteFunc(slices.Clone(p.Named), func(id int64) bool { return known[id] })
 	heads := map[int64]store.Head{}
 	if failed := tx.Heads(named, heads); failed != nil {
 		return failed
@@ -43,11 +43,12 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 	return err
 }
 
-// Concealed gives what refused a part of the change as Conceal does, for words that are kept instead of answered.
+// Concealed is Conceal for errors of a part of the change that are stored instead of returned.
 func (c *Change) Concealed(err error) error { return c.API.Conceal(c.Tx, c.Caller, nil, err) }
 
-// onlyFields gives the members that a problem is about. Others tell nothing of what the caller knows: unknown ones are ignored.
-func onlyFields(sent map[string]json.RawMessage, fields []string) map[string]json.RawMessage {
+// selectMembers returns the members that a problem is about. Other members do not show that the caller knows an id, because unknown members
+// are ignored.
+func selectMembers(sent map[string]json.RawMessage, fields []string) map[string]json.RawMessage {
 	only := map[string]json.RawMessage{}
 	for _, name := range fields {
 		if raw, ok := sent[name]; ok {
@@ -57,12 +58,12 @@ func onlyFields(sent map[string]json.RawMessage, fields []string) map[string]jso
 	return only
 }
 
-// mostSaid is how many resources a caller may have named: who sends very many numbers does not know them, but tries.
-const mostSaid = 20
+// maxKnownIDs is the maximum number of ids that a caller is assumed to know. A caller that sends more of them guesses.
+const maxKnownIDs = 20
 
-// numbersSent are the numbers of resources that a caller named itself, as {"id":N}; none where there are very many.
-func numbersSent(sent map[string]json.RawMessage) map[int64]bool {
-	said := map[int64]bool{}
+// sentIDs returns the ids that the caller sent as {"id":N}; nil if there are more than maxKnownIDs.
+func sentIDs(sent map[string]json.RawMessage) map[int64]bool {
+	ids := map[int64]bool{}
 	var visit func(value any)
 	visit = func(value any) {
 		switch x := value.(type) {
@@ -73,7 +74,7 @@ func numbersSent(sent map[string]json.RawMessage) map[int64]bool {
 		case map[string]any:
 			for name, one := range x {
 				if n, ok := one.(float64); ok && name == "id" {
-					said[int64(n)] = true
+					ids[int64(n)] = true
 				}
 				visit(one)
 			}
@@ -85,10 +86,10 @@ func numbersSent(sent map[string]json.RawMessage) map[int64]bool {
 			visit(value)
 		}
 	}
-	if len(said) > mostSaid {
+	if len(ids) > maxKnownIDs {
 		return nil
 	}
-	return said
+	return ids
 }
 
 // Sees reports whether the caller sees a resource.

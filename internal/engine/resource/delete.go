@@ -10,8 +10,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Delete deletes a resource with all that lies below it. What refers to it loses the reference,
-// or goes with it where its type says so.
+// Delete deletes a resource and everything below it. A resource that refers to it loses the reference, or is deleted if its type declares
+// that.
 func (c *Change) Delete(row *store.Resource) error {
 	n := *c
 	if n.deleting == 0 {
@@ -21,7 +21,7 @@ func (c *Change) Delete(row *store.Resource) error {
 }
 
 func (c *Change) delete(row *store.Resource, with bool) error {
-	t, o, err := c.API.declared(row)
+	t, o, err := c.API.decode(row)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 		return err
 	}
 	if asked {
-		// Giving back may have led to this very resource being deleted, from the other side.
+		// Releasing its resources may have deleted this resource as well, through the other side.
 		if _, err := c.Tx.Head(row.ID); errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
@@ -52,7 +52,7 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 	return c.Tx.Remove(row)
 }
 
-// beforeDelete asks the rules of a resource that is about to go, and tells whether it has any.
+// beforeDelete runs the rules of a resource before its deletion, and reports whether it has any.
 func (c *Change) beforeDelete(t *schema.Type, o schema.Object, row *store.Resource, with bool) (asked bool, err error) {
 	n := *c
 	n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
@@ -74,10 +74,11 @@ func (c *Change) beforeDelete(t *schema.Type, o schema.Object, row *store.Resour
 	return asked, nil
 }
 
-// DeleteSome deletes a resource where no more than so many are in the way, it among them; else that many of those that lie below it, from
-// the bottom up, and done is false. What goes along, because it refers to them, is not counted.
-func (c *Change) DeleteSome(row *store.Resource, most int) (done bool, err error) {
-	t, o, err := c.API.declared(row)
+// DeleteSome deletes a resource if the deletion removes at most limit resources, itself included. Otherwise it deletes that many
+// resources below it, from the bottom up, and returns done = false. Resources that are deleted because they refer to these are not
+// counted.
+func (c *Change) DeleteSome(row *store.Resource, limit int) (done bool, err error) {
+	t, o, err := c.API.decode(row)
 	if err != nil {
 		return false, err
 	}
@@ -90,18 +91,18 @@ func (c *Change) DeleteSome(row *store.Resource, most int) (done bool, err error
 			return false, err
 		}
 	}
-	size, err := n.sizeUpTo(row.ID, most)
+	size, err := n.sizeUpTo(row.ID, limit)
 	if err != nil {
 		return false, err
 	}
-	if size <= most {
+	if size <= limit {
 		return true, n.delete(row, false)
 	}
 	c.Tx.Describe(operationOf(deleted, t), "Deleted a part of "+describe(t, o))
-	return false, n.deleteFirst(row.ID, &most)
+	return false, n.deleteFirst(row.ID, &limit)
 }
 
-// deleteFirst deletes what lies below a resource until as many are gone as are left.
+// deleteFirst deletes up to *left resources below a resource, and decrements *left.
 func (c *Change) deleteFirst(id int64, left *int) error {
 	children, err := c.Tx.FirstChildren(id, *left)
 	if err != nil {
@@ -133,7 +134,7 @@ func (c *Change) deleteFirst(id int64, left *int) error {
 			return c.deleteFirst(child, left)
 		}
 		row, err := c.Tx.Get(child)
-		if errors.Is(err, store.ErrNotFound) { // it went with another one
+		if errors.Is(err, store.ErrNotFound) { // it was deleted together with another one
 			continue
 		}
 		if err != nil {
@@ -147,17 +148,17 @@ func (c *Change) deleteFirst(id int64, left *int) error {
 	return nil
 }
 
-// sizeUpTo counts a resource and what lies below it, until there are more than so many.
-func (c *Change) sizeUpTo(id int64, most int) (size int, err error) {
+// sizeUpTo counts a resource and the resources below it; it stops as soon as the count exceeds limit.
+func (c *Change) sizeUpTo(id int64, limit int) (size int, err error) {
 	size = 1
 	for waiting := []int64{id}; len(waiting) > 0; {
 		last := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
-		children, err := c.Tx.FirstChildren(last, most-size+1)
+		children, err := c.Tx.FirstChildren(last, limit-size+1)
 		if err != nil {
 			return 0, err
 		}
-		if size += len(children); size > most {
+		if size += len(children); size > limit {
 			return size, nil
 		}
 		needed, err := c.Tx.Needed(children)
@@ -173,8 +174,8 @@ func (c *Change) sizeUpTo(id int64, most int) (size int, err error) {
 	return size, nil
 }
 
-// declared gives the type of a resource, and the resource as its rules see it.
-func (a *API) declared(row *store.Resource) (*schema.Type, schema.Object, error) {
+// decode returns the type of a resource, and the resource as its rules see it.
+func (a *API) decode(row *store.Resource) (*schema.Type, schema.Object, error) {
 	t := a.types[row.Type]
 	if t == nil {
 		return nil, nil, fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
@@ -183,11 +184,11 @@ func (a *API) declared(row *store.Resource) (*schema.Type, schema.Object, error)
 	return t, o, err
 }
 
-// deleteAtOnce is how many resources below a deleted one are looked at, and deleted, together.
+// deleteAtOnce is the number of resources below a deleted one that are checked and deleted together.
 const deleteAtOnce = 500
 
-// deleteBelow deletes what lies below resources that are deleted, from the bottom up: what nothing refers to
-// many at a time.
+// deleteBelow deletes everything below resources that are being deleted, from the bottom up. It deletes many resources at a time if
+// nothing refers to them.
 func (c *Change) deleteBelow(parents ...int64) error {
 	for part := range slices.Chunk(parents, deleteAtOnce) {
 		children, err := c.Tx.Children(part...)
@@ -206,7 +207,7 @@ func (c *Change) deleteBelow(parents ...int64) error {
 	return nil
 }
 
-// deleteEach deletes resources below which nothing lies any more, and whose parents go with them.
+// deleteEach deletes resources that have no children left. Their parents are being deleted as well.
 func (c *Change) deleteEach(ids []int64) error {
 	needed, err := c.Tx.Needed(ids)
 	if err != nil {
@@ -220,7 +221,7 @@ func (c *Change) deleteEach(ids []int64) error {
 		}
 		child, err := c.Tx.Get(id)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // went with another one that it depended on
+			continue // it was deleted together with another resource that it depended on
 		}
 		if err != nil {
 			return err
@@ -232,9 +233,9 @@ func (c *Change) deleteEach(ids []int64) error {
 	return c.deleteAlone(alone, true)
 }
 
-// deleteAlone deletes resources below which nothing lies and to which nothing refers. with says that their parent goes with them.
+// deleteAlone deletes resources without children and without references to them. with says that their parent is being deleted as well.
 func (c *Change) deleteAlone(ids []int64, with bool) error {
-	found, err := c.Tx.Load(ids) // those that have gone with another one are not in it
+	found, err := c.Tx.Load(ids) // resources that were deleted together with another one are missing
 	if err != nil {
 		return err
 	}
@@ -244,7 +245,7 @@ func (c *Change) deleteAlone(ids []int64, with bool) error {
 		if !ok {
 			continue
 		}
-		t, o, err := c.API.declared(row)
+		t, o, err := c.API.decode(row)
 		if err != nil {
 			return err
 		}
@@ -253,7 +254,7 @@ func (c *Change) deleteAlone(ids []int64, with bool) error {
 		}
 		rows = append(rows, row)
 	}
-	if !with { // giving back may have led to one being deleted from the other side
+	if !with { // releasing resources may have deleted one of these through the other side
 		if found, err = c.Tx.Load(ids); err != nil {
 			return err
 		}
@@ -262,19 +263,19 @@ func (c *Change) deleteAlone(ids []int64, with bool) error {
 	return c.Tx.RemoveMany(rows)
 }
 
-// Dissolve deletes one resource whose content has gone elsewhere: what refers to it loses the
-// reference, and nothing is given back, which the caller sees to.
+// Dissolve deletes one resource whose content was moved elsewhere. Resources that refer to it lose the reference. Nothing is released;
+// the caller is responsible for that.
 func (c *Change) Dissolve(row *store.Resource) error {
 	n := *c
-	n.deleting = row.ID // what goes with it goes along
+	n.deleting = row.ID // resources that are deleted with it are part of the same deletion
 	if err := n.dropReferences(row); err != nil {
 		return err
 	}
 	return c.Tx.Remove(row)
 }
 
-// dropReferences takes the deleted resource out of what refers to it, or refuses the deletion where that says so (the tag
-// onDelete) and is not deleted itself.
+// dropReferences removes the references to a deleted resource. It refuses the deletion if a referring resource declares that (the tag
+// onDelete) and is not being deleted itself.
 func (c *Change) dropReferences(target *store.Resource) error {
 	links, err := c.Tx.Referring(target.ID)
 	if err != nil {
@@ -289,14 +290,14 @@ func (c *Change) dropReferences(target *store.Resource) error {
 			return err
 		}
 		if f := c.API.types[source.Type].ByName[l.Field]; f != nil && f.OnDelete == "refuse" {
-			goes, err := c.goes(source)
+			isDeleted, err := c.isBeingDeleted(source)
 			if err != nil {
 				return err
 			}
-			if !goes && f.Hidden {
+			if !isDeleted && f.Hidden {
 				return problem.InUse("%s %d, %s, names %s %d", source.Type, source.ID, source.Name, target.Type, target.ID)
 			}
-			if !goes {
+			if !isDeleted {
 				return problem.InUse("%s %d is the %s of %s %d", target.Type, target.ID, l.Field, source.Type, source.ID)
 			}
 		}
@@ -307,8 +308,8 @@ func (c *Change) dropReferences(target *store.Resource) error {
 	return nil
 }
 
-// goes reports whether a resource is, or lies below, the one that is being deleted.
-func (c *Change) goes(row *store.Resource) (bool, error) {
+// isBeingDeleted reports whether a resource is the one that is being deleted, or is below it.
+func (c *Change) isBeingDeleted(row *store.Resource) (bool, error) {
 	id, parent := row.ID, row.Parent
 	for id != c.deleting {
 		if parent <= RootID {
@@ -316,14 +317,14 @@ func (c *Change) goes(row *store.Resource) (bool, error) {
 		}
 		h, err := c.Tx.Head(parent)
 		if err != nil {
-			return false, fmt.Errorf("looking for what lies above resource %d: %w", row.ID, err)
+			return false, fmt.Errorf("read the parents of resource %d: %w", row.ID, err)
 		}
 		id, parent = h.ID, h.Parent
 	}
 	return true, nil
 }
 
-// Unlink takes one reference out of a resource, which may take the resource with it.
+// Unlink removes one reference from a resource. It deletes the resource if the field's rule is cascade and this was its last target.
 func (c *Change) Unlink(source *store.Resource, field string, target int64) error {
 	t := c.API.types[source.Type]
 	o, err := t.Object(source)

@@ -8,8 +8,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// describe names a resource in a sentence: by what it is called in its field, such as its range or
-// its absolute name, and by its own name.
+// describe returns the text for a resource in a sentence: the type, the identifying field such as its range or absolute name, and its
+// name.
 func describe(t *schema.Type, o schema.Object) string {
 	text := t.Name
 	s, ok := o.(fmt.Stringer)
@@ -22,15 +22,16 @@ func describe(t *schema.Type, o schema.Object) string {
 	return text
 }
 
-// made says what making a resource did: it was added, or, where it is the record of something, that.
-func made(t *schema.Type, o schema.Object) string {
+// creationSummary returns the summary of a creation: "Added" and the resource or, for a type that records an action, that action
+// (schema.Type.Did).
+func creationSummary(t *schema.Type, o schema.Object) string {
 	if t.Did == "" {
 		return "Added " + describe(t, o)
 	}
 	return t.Did + " " + schema.HeadOf(o).Name
 }
 
-// describeLink names the transaction by what is linked to what, where nothing has named it yet.
+// describeLink sets the summary of the transaction to the new link, unless the transaction has a summary.
 func (c *Change) describeLink(source *store.Resource, target int64) error {
 	if !c.Tx.Describe(operationOf(updated, c.API.types[source.Type]), "") {
 		return nil

@@ -1,6 +1,6 @@
-// Package resource is the unit of work: collections and how they hang together, changes with the rules of their types, references,
-// deleting, undo, and how what is asked for is found. It knows no type by name, and no HTTP: rest/ serves it.
+// Package resource is the unit of work of the engine: collections and the relations between them, changes with the rules of their types,
+// references, deletion, undo, search and filters. It knows no type by name and no HTTP; package rest serves it over HTTP.
 //
-// A resource is kept as the JSON that will be served, without head, inlined references and links. Serving one is splicing
-// bytes; only fields, CSV and HTML look inside.
+// A resource is stored as the JSON that will be served, without its head, inlined references and links. Serving a resource copies these
+// bytes into the answer. Only field selection, CSV and HTML parse them.
 package resource

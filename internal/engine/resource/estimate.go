@@ -6,7 +6,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Carried estimates what changes resources with all that lies below them: those that members refer to, and that above.
+// Carried returns an Estimate function for actions that change resources with everything below them: the resources that the named members
+// refer to and, if ofAbove is set, the resource above.
 func Carried(ofAbove bool, names ...string) func(*store.Tx, int64, map[string]json.RawMessage) (store.Tally, error) {
 	return func(tx *store.Tx, above int64, members map[string]json.RawMessage) (t store.Tally, err error) {
 		var ids []int64
@@ -27,7 +28,7 @@ func Carried(ofAbove bool, names ...string) func(*store.Tx, int64, map[string]js
 	}
 }
 
-// idsIn gives the ids of a reference, or of a list of them, as it is sent.
+// idsIn returns the ids of a sent reference, or of a list of references.
 func idsIn(raw json.RawMessage) (ids []int64) {
 	type one struct {
 		ID int64 `json:"id"`

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// SubQuery selects what a subcollection of a resource holds, as far as the caller may see it.
+// SubQuery returns the query of a subcollection, limited to the resources that the caller may see.
 func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 	q := store.Query{From: store.Resources}
 	if from := a.source(s); from != store.Resources {
@@ -37,7 +37,7 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 		} else {
 			all = append(all, either)
 		}
-	case Computed: // what it holds is found in the transaction (Found)
+	case Computed: // its resources are found in the transaction (Found)
 	}
 	if s.Items[0] != "*" {
 		all = append(all, a.inCollections(s.Items, caller))
@@ -51,7 +51,7 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 	return q
 }
 
-// source is the table that a subcollection's resources come from.
+// source returns the table of a subcollection's resources.
 func (a *API) source(s *Sub) store.Source {
 	if s.Items[0] == "*" {
 		return store.Resources
@@ -59,8 +59,7 @@ func (a *API) source(s *Sub) store.Source {
 	return a.byName[s.Items[0]].From
 }
 
-// Found narrows the query of a subcollection to what it holds, where that has to be found out first; other queries are given
-// back as they are.
+// Found narrows the query of a computed subcollection to the ids that it finds. It returns other queries unchanged.
 func (a *API) Found(tx *store.Tx, s *Sub, id int64, q store.Query) (store.Query, error) {
 	if s == nil || s.Relation != Computed {
 		return q, nil
@@ -85,7 +84,7 @@ func (a *API) inCollections(names []string, caller Caller) store.Expr {
 	return either
 }
 
-// Seen gives those of some resources that a caller sees, by id.
+// Seen returns the given resources that a caller sees, by id.
 func (a *API) Seen(tx *store.Tx, caller Caller, ids []int64) (map[int64]*store.Resource, error) {
 	seen := make(map[int64]*store.Resource, len(ids))
 	err := tx.List(store.Query{From: store.Resources, Where: append(a.visible(caller), store.IDs(ids))}, func(r *store.Resource) error {
@@ -95,7 +94,7 @@ func (a *API) Seen(tx *store.Tx, caller Caller, ids []int64) (map[int64]*store.R
 	return seen, err
 }
 
-// visible is the condition for lists that span collections. Those of which the same is seen have it once.
+// visible returns the condition for lists over all collections. Collections with the same condition share one term.
 func (a *API) visible(caller Caller) (all store.All) {
 	var seen []store.Expr
 	var of [][]string
@@ -128,9 +127,9 @@ func (a *API) visible(caller Caller) (all store.All) {
 	return all
 }
 
-// Sees gives those of some resources that a limited caller sees, by their heads.
+// Sees reports which of the given resources a limited caller sees, by id.
 func (a *API) Sees(tx *store.Tx, heads []store.Head, caller Caller) (map[int64]bool, error) {
-	var lying []store.Head // what is decided about by where it lies
+	var lying []store.Head // those whose visibility depends on their place
 	var others []int64
 	for _, h := range heads {
 		if c := a.byName[h.Collection]; c != nil && c.Guard == Everybody {
@@ -148,7 +147,7 @@ func (a *API) Sees(tx *store.Tx, heads []store.Head, caller Caller) (map[int64]b
 	return seen, err
 }
 
-// ListQuery gives the query of a list target and the types it may hold.
+// ListQuery returns the query of a list target and the types that it may contain.
 func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 	switch {
 	case t.Root:
@@ -163,13 +162,13 @@ func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 		Scope{a, a.TargetTypes(t), caller}
 }
 
-// Exists gives a 404 where the resource is not in the collection or the caller may not see it.
+// Exists returns a 404 problem if the resource is not in the collection or the caller may not see it.
 func (a *API) Exists(tx *store.Tx, c *Collection, id int64, caller Caller) error {
 	_, err := a.find(tx, c, id, caller)
 	return err
 }
 
-// Only gives the one resource of a type, such as settings; nil where it is not there.
+// Only returns the single resource of a type, such as settings; nil if it does not exist.
 func (a *API) Only(tx *store.Tx, typeName string) (schema.Object, error) {
 	t := a.types[typeName]
 	if t == nil {
@@ -183,12 +182,12 @@ func (a *API) Only(tx *store.Tx, typeName string) (schema.Object, error) {
 	return t.Object(row)
 }
 
-// Visible reads a resource that the caller may see, of whatever collection.
+// Visible reads a resource of any collection that the caller may see.
 func (a *API) Visible(tx *store.Tx, id int64, caller Caller) (*store.Resource, error) {
 	return a.find(tx, nil, id, caller)
 }
 
-// JoinIn joins what a request names to the resource that it is sent below, and gives how that is seen from there.
+// JoinIn joins the resource that a request names to the resource above, and returns the joined resource.
 func (a *API) JoinIn(c *Change, at Target) (*store.Resource, error) {
 	above, err := a.find(c.Tx, at.Collection, at.ID, c.Caller)
 	if err != nil {
@@ -200,8 +199,8 @@ func (a *API) JoinIn(c *Change, at Target) (*store.Resource, error) {
 	return a.Locate(c.Tx, at, c.Caller)
 }
 
-// Part takes apart what is joined.
-func (a *API) Part(c *Change, at Target) error {
+// Unjoin removes the join of a resource to the resource above.
+func (a *API) Unjoin(c *Change, at Target) error {
 	above, err := a.find(c.Tx, at.Collection, at.ID, c.Caller)
 	if err != nil {
 		return err
@@ -209,7 +208,7 @@ func (a *API) Part(c *Change, at Target) error {
 	return at.Sub.Remove(c, above, at.Item)
 }
 
-// find reads one resource of a collection; nil stands for any collection.
+// find reads one resource of a collection; nil means any collection.
 func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
 	if c != nil && c.From != store.Resources {
 		return a.findIn(tx, c, id, a.seen(c, caller))
@@ -230,7 +229,7 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 			return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
 		}
 	}
-	if c != nil && r.Collection != c.Name && a.byName[r.Collection].Hidden { // of which nothing is said elsewhere
+	if c != nil && r.Collection != c.Name && a.byName[r.Collection].Hidden { // hidden resources are not mentioned elsewhere
 		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
 	}
 	if c != nil && r.Collection != c.Name {
@@ -256,12 +255,12 @@ func within(c *Collection) string {
 	return " in " + c.Path()
 }
 
-// FindIn reads one of a collection whose rows are in a source of their own.
+// FindIn reads one resource of a collection whose rows have a source of their own.
 func (a *API) FindIn(tx *store.Tx, c *Collection, id int64) (*store.Resource, error) {
 	return a.findIn(tx, c, id, nil)
 }
 
-// findIn is FindIn of what a condition narrows; nil narrows nothing.
+// findIn is FindIn with an additional condition; nil adds none.
 func (a *API) findIn(tx *store.Tx, c *Collection, id int64, by store.Expr) (found *store.Resource, err error) {
 	err = tx.List(store.Query{From: c.From, Where: narrowed(hasID(id), by), Limit: 1}, func(r *store.Resource) error {
 		found = r.Clone()
@@ -273,7 +272,7 @@ func (a *API) findIn(tx *store.Tx, c *Collection, id int64, by store.Expr) (foun
 	return found, err
 }
 
-// Locate reads the resource a target names.
+// Locate reads the resource that a target names.
 func (a *API) Locate(tx *store.Tx, t Target, caller Caller) (*store.Resource, error) {
 	if t.Sub == nil {
 		return a.find(tx, t.Collection, t.ID, caller)
@@ -299,7 +298,7 @@ func (a *API) Locate(tx *store.Tx, t Target, caller Caller) (*store.Resource, er
 	return tx.Get(t.Item)
 }
 
-// ConfigurationNamed gives the configuration of a name; of no name the only one that there is.
+// ConfigurationNamed returns the configuration with this name; for an empty name, the only configuration.
 func ConfigurationNamed(tx *store.Tx, name string) (*store.Resource, error) {
 	found, err := tx.ByName("configurations", 0, name)
 	if name == "" {

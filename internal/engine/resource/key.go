@@ -12,8 +12,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// KeyField is the field that people name resources of the collection by: their range, their address, their whole name, what they are looked
-// up by, a code, or else their name.
+// KeyField returns the field that identifies resources of the collection to users: the range, the address, the absolute name, the look-up
+// key, a code, or otherwise the name.
 func (c *Collection) KeyField() string {
 	for _, holds := range []func(f *schema.Field) bool{
 		func(f *schema.Field) bool { return f.Kind == schema.Span && f.Name == "range" },
@@ -31,8 +31,8 @@ func (c *Collection) KeyField() string {
 	return "name"
 }
 
-// Named gives the one resource of a collection that a text names by its key (KeyField), in a configuration, or in any where that is 0; by
-// its name where the key is a code, as references show names. field is what named it, for the refusal: there is none, or there are several.
+// Named returns the one resource of a collection that has this key (KeyField), in a configuration, or in any if that is 0. If the key is
+// a code, the name identifies the resource as well, as references show names. The errors for none and for several resources name field.
 func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource, error) {
 	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
 	where := store.All{q.Where}
@@ -45,7 +45,7 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	}
 	by := c.KeyField()
 	rows, err := tx.Some(append(where, key), 2)
-	if err == nil && len(rows) == 0 && c.coded() {
+	if err == nil && len(rows) == 0 && c.hasCodeKey() {
 		by = "name"
 		rows, err = tx.Some(append(where, compare(nameColumn, "eq", text)), 2)
 	}
@@ -64,11 +64,10 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	return rows[0], nil
 }
 
-// maxNamedAlike is how many resources of one key NamedBelow looks at.
+// maxNamedAlike is the maximum number of resources with the same key that NamedBelow checks.
 const maxNamedAlike = 1000
 
-// NamedBelow gives the resource of a collection that a text names by its key and that lies below another one, however deep. The error names
-// field.
+// NamedBelow returns the resource of a collection that has this key and is below another resource, at any depth. The error names field.
 func (a *API) NamedBelow(tx *store.Tx, caller Caller, field string, c *Collection, text string, above *store.Resource) (*store.Resource,
 	error) {
 	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
@@ -96,7 +95,7 @@ func (a *API) NamedBelow(tx *store.Tx, caller Caller, field string, c *Collectio
 		text)
 }
 
-// NamedOrNumbered is Named of what may also be a number: one that no resource is called.
+// NamedOrNumbered is Named for a text that may also be an id. A resource with that key takes precedence.
 func (a *API) NamedOrNumbered(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource,
 	error) {
 	id, wrong := strconv.ParseInt(text, 10, 64)
@@ -111,7 +110,7 @@ func (a *API) NamedOrNumbered(tx *store.Tx, caller Caller, field string, c *Coll
 	return row, err
 }
 
-// keyExpr is the condition that a resource has a key; nil where the text can be none.
+// keyExpr returns the condition that a resource has a key; nil if the text cannot be a key.
 func (c *Collection) keyExpr(text string) store.Expr {
 	f := c.keyField()
 	switch {
@@ -138,7 +137,7 @@ func (c *Collection) keyExpr(text string) store.Expr {
 	return compare(store.Field{Kind: store.Text, Path: []string{f.Name}, Indexed: f.Indexed}, "eq", text)
 }
 
-// HardwareKey reports whether a text is a hardware address, and the resources are told apart by those.
+// HardwareKey reports whether a text is a hardware address, in a collection whose key is one.
 func (c *Collection) HardwareKey(text string) bool {
 	f := c.keyField()
 	if f == nil || !f.Hardware {
@@ -148,7 +147,7 @@ func (c *Collection) HardwareKey(text string) bool {
 	return err == nil
 }
 
-// keyField is the field that KeyField names; nil where no type of the collection has it.
+// keyField returns the field that KeyField names; nil if no type of the collection has it.
 func (c *Collection) keyField() *schema.Field {
 	for _, t := range c.Types {
 		if f := t.ByName[c.KeyField()]; f != nil {
@@ -158,13 +157,13 @@ func (c *Collection) keyField() *schema.Field {
 	return nil
 }
 
-// coded reports whether the key is a code that says nothing of the name, such as that of a location.
-func (c *Collection) coded() bool {
+// hasCodeKey reports whether the key is a code that differs from the name, such as that of a location.
+func (c *Collection) hasCodeKey() bool {
 	f := c.keyField()
 	return f != nil && f.Name != "name" && f.Kind == schema.Text && !f.DNS && f.KeyPrefix == ""
 }
 
-// SameTarget reports whether two texts name the same by what a reference goes by, in whatever notation (schema.Field.Same).
+// SameTarget reports whether two texts identify the same target of a reference, in any notation (schema.Field.Same).
 func (a *API) SameTarget(f *schema.Field, one, other string) bool {
 	return slices.ContainsFunc(f.Refs, func(name string) bool {
 		t := a.TypeNamed(name)
@@ -172,7 +171,7 @@ func (a *API) SameTarget(f *schema.Field, one, other string) bool {
 	})
 }
 
-// AsShown gives a text that names what a reference refers to as that shows it (schema.Field.Kept).
+// AsShown returns the identifying text of a reference in the notation of its target (schema.Field.Kept).
 func (a *API) AsShown(f *schema.Field, text string) string {
 	for _, name := range f.Refs {
 		t := a.TypeNamed(name)

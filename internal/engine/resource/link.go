@@ -9,7 +9,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Link adds a resource to a field of many: the body names it by its id.
+// Link adds the resource that the body names by its id to a list of references.
 func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 	above, err := a.find(c.Tx, at.Collection, at.ID, c.Caller)
 	if err != nil {
@@ -55,14 +55,14 @@ func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 func (a *API) addLink(c *Change, at Target, source, target *store.Resource) error {
 	field := at.Sub.FieldIn(source.Type)
 	f := a.types[source.Type].ByName[field]
-	other := target // which the body names
+	other := target // the resource that the body names
 	if at.Sub.Relation == Linking {
 		other = source
 	}
 	if slices.Contains(source.Refs, store.Ref{Field: field, Target: target.ID}) {
 		return alreadyLinked(other.ID)
 	}
-	if f != nil && f.Kind == schema.Reference { // the other side holds one: it is set
+	if f != nil && f.Kind == schema.Reference { // the other side has a single reference, which is set
 		return c.relink(source, f, []int64{target.ID})
 	}
 	if f == nil && !at.Sub.Open {
@@ -88,7 +88,7 @@ func alreadyLinked(id int64) error {
 	return problem.Conflict("ResourceAlreadyExists", "resource %d is linked already", id)
 }
 
-// Unlink takes a resource out of a field of many.
+// Unlink removes a resource from a list of references.
 func (a *API) Unlink(c *Change, at Target) error {
 	other, err := a.Locate(c.Tx, at, c.Caller)
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *API) Unlink(c *Change, at Target) error {
 		return err
 	}
 	rest := slices.DeleteFunc(targets, func(id int64) bool { return id == target })
-	if f == nil || f.OnDelete == "cascade" && len(rest) == 0 { // no field, or one without which it goes
+	if f == nil || f.OnDelete == "cascade" && len(rest) == 0 { // not a field, or a field whose last target deletes the resource
 		return c.Unlink(row, field, target)
 	}
 	return c.relink(row, f, rest)

@@ -11,19 +11,19 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// ScopeOf is what the change depends on and changes.
+// ScopeOf returns the scope of the data that the change reads and writes.
 func (a *API) ScopeOf(t Target, creates bool, c *Change) store.Scope {
-	if t.Sub == nil && t.Collection.Post { // its siblings lie outside of all configurations
+	if t.Sub == nil && t.Collection.Post { // the resource's siblings are outside of all configurations
 		return store.Scope{}
 	}
-	if t.Sub != nil && (t.Sub.Joined != nil || t.Sub.Make != nil) { // what is linked may change, and lie outside of them
+	// The linked resource may change, and may be outside of all configurations.
+	if t.Sub != nil && (t.Sub.Joined != nil || t.Sub.Make != nil) {
 		return store.Scope{}
 	}
 	return store.Within(t.ID, creates && t.Sub != nil && t.Sub.Local && a.staysLocal(t, c))
 }
 
-// staysLocal reports whether a POST gives no field and no option by which it reaches further than what lies right below its
-// parent.
+// staysLocal reports whether a POST sets only fields and options that reach no further than the direct children of its parent.
 func (a *API) staysLocal(t Target, c *Change) bool {
 	for _, kind := range a.PostTypes(t.Sub) {
 		for _, f := range kind.Fields {
@@ -40,18 +40,19 @@ func (a *API) staysLocal(t Target, c *Change) bool {
 	return true
 }
 
-// TargetTypes are the types that the resource of a change may be of.
+// TargetTypes returns the types that the resource of a change may have.
 func (a *API) TargetTypes(t Target) []*schema.Type {
 	if t.Sub != nil {
 		return a.ItemTypes(t.Sub)
 	}
-	if c := t.Collection; c.At != "" && len(c.Types) == 0 { // there are none: they would be of the types that others of its path are of
+	// The collection has no types of its own: its resources would have the types of the other collection with this path.
+	if c := t.Collection; c.At != "" && len(c.Types) == 0 {
 		return a.byName[c.At].Types
 	}
 	return t.Collection.Types
 }
 
-// MakeIn makes a resource in a collection or below a parent.
+// MakeIn creates a resource in a collection or below a parent.
 func (a *API) MakeIn(c *Change, at Target) (*store.Resource, error) {
 	types := a.TypesMadeIn(at)
 	var parent *store.Resource
@@ -88,17 +89,18 @@ func (a *API) MakeIn(c *Change, at Target) (*store.Resource, error) {
 	return c.Create(t, o)
 }
 
-// TypesMadeIn gives the types that POST makes there.
+// TypesMadeIn returns the types that POST to the target creates.
 func (a *API) TypesMadeIn(t Target) []*schema.Type {
 	if t.Sub != nil {
 		return a.PostTypes(t.Sub)
 	}
-	return slices.DeleteFunc(slices.Clone(t.Collection.Types), func(x *schema.Type) bool { // those that say what they lie below
+	// Types that declare other parents are not created here.
+	return slices.DeleteFunc(slices.Clone(t.Collection.Types), func(x *schema.Type) bool {
 		return x.Parents != nil && !slices.Contains(x.Parents, "") && !slices.Contains(x.Parents, t.Collection.Name)
 	})
 }
 
-// setColumns fills the references that the row itself has, so that rules and answers see them.
+// setColumns sets the reference fields that are columns of the row, so that rules and answers see them.
 func setColumns(t *schema.Type, o schema.Object) {
 	v := reflect.ValueOf(o).Elem()
 	for _, f := range t.Fields {
@@ -111,8 +113,8 @@ func setColumns(t *schema.Type, o schema.Object) {
 	}
 }
 
-// fitting gives the only type that a body fits: it has every member that any type has, and the required ones with proper values. Where
-// several fit, it gives the preferred one of them, and nil where that is none.
+// fitting returns the only type that fits a body: the type has every member of the body that any type has, and the body has its required
+// members with valid values. If several types fit, fitting returns the preferred one, or nil if that does not fit.
 func fitting(types []*schema.Type, preferred string, members map[string]json.RawMessage) (found *schema.Type) {
 	all := 0
 	for _, t := range types {
@@ -135,7 +137,7 @@ func fitting(types []*schema.Type, preferred string, members map[string]json.Raw
 	return found
 }
 
-// pickType finds the type of a new resource: named in the body, the only one that the body fits, or the default.
+// pickType returns the type of a new resource: the type that the body names, the only type that fits the body, or the default.
 func pickType(types []*schema.Type, preferred string, members map[string]json.RawMessage) (*schema.Type, []*problem.Problem) {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -144,13 +146,13 @@ func pickType(types []*schema.Type, preferred string, members map[string]json.Ra
 	raw, ok := members["type"]
 	if !ok || string(raw) == "null" {
 		first := slices.DeleteFunc(slices.Clone(types), func(t *schema.Type) bool { return t.Later })
-		if len(types) == 1 || len(first) == 1 { // what there was before a later release had more needs no type
+		if len(types) == 1 || len(first) == 1 { // a type that existed before a later release added others need not be named
 			return append(first, types...)[0], nil
 		}
 		if t := fitting(first, preferred, members); t != nil {
 			return t, nil
 		}
-		// Required fields that every type asks for are named in the same answer.
+		// The answer also names the fields that are required by every type.
 		missing := []string{"type"}
 		for _, p := range types[0].Missing(members, false) {
 			for _, name := range p.Fields {
@@ -176,8 +178,8 @@ func pickType(types []*schema.Type, preferred string, members map[string]json.Ra
 		strings.Join(names, ", "))}
 }
 
-// reset sets what a PUT may write to its default, so that a field left out becomes unset. Fields
-// that are never null keep what they have.
+// reset sets the fields that a PUT may write to their defaults, so that a field that the request omits becomes unset. Fields that are
+// never null keep their values.
 func reset(t *schema.Type, o schema.Object) {
 	v := reflect.ValueOf(o).Elem()
 	for _, f := range t.Fields {
@@ -188,7 +190,7 @@ func reset(t *schema.Type, o schema.Object) {
 	}
 }
 
-// Rewrite replaces a resource by what was sent, whole, or changes it.
+// Rewrite replaces a resource by the sent members (whole, PUT), or changes only these members (PATCH).
 func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resource, error) {
 	t := a.types[row.Type]
 	c.ignore(t)
@@ -219,7 +221,7 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 		return nil, problem.Join(problems)
 	}
 	if whole {
-		for _, f := range t.Fields { // what PUT leaves out is set to null, so it is given
+		for _, f := range t.Fields { // PUT sets an omitted field to null, so the field counts as given
 			if !f.ReadOnly && !f.CreateOnly && f.Kind != schema.References {
 				given[f.Name] = true
 			}
@@ -230,7 +232,8 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range t.Fields { // what can be set at the beginning alone is ignored, and named where it was to be another one
+	// Fields that can be set only on creation are ignored. They are reported if the request has another value.
+	for _, f := range t.Fields {
 		if raw, ok := c.Sent[f.Name]; ok && f.CreateOnly && t.Differs(fresh, f, raw) && !slices.Contains(c.Ignored, f.Name) {
 			c.Ignored = append(c.Ignored, f.Name)
 		}
@@ -238,7 +241,7 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 	return after, nil
 }
 
-// Act does what POST to a collection of transactions asks for, and gives the number of the transaction.
+// Act executes a POST to a collection with Collection.Act, and returns the number of the transaction.
 func (a *API) Act(c *Change, on *Collection) (transaction int64, err error) {
 	t := on.Types[0]
 	c.ignore(t)
@@ -254,10 +257,10 @@ func (a *API) Act(c *Change, on *Collection) (transaction int64, err error) {
 	return c.Tx.Number()
 }
 
-// ignore notes the members of the body that are no fields of a type.
+// ignore records the members of the body that are not fields of a type.
 func (c *Change) ignore(t *schema.Type) {
 	for name := range c.Sent {
-		// _links and the like come back as they were shown
+		// clients send _links and similar members back as they received them
 		if t.ByName[name] == nil && !strings.HasPrefix(name, "_") && !slices.Contains(c.Ignored, name) {
 			c.Ignored = append(c.Ignored, name)
 		}

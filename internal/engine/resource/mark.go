@@ -9,8 +9,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Tagged gives the tag of a path such as tags/import or tags/100123, or of a name. It gives nil for an empty path. The error names the
-// field tag if the caller sees no such tag.
+// Tagged returns the tag of a path such as tags/import or tags/100123, or of a name. It returns nil for an empty path. The error names
+// the field tag if the caller sees no such tag.
 func (a *API) Tagged(tx *store.Tx, caller Caller, path string) (*store.Resource, error) {
 	if path == "" {
 		return nil, nil
@@ -18,7 +18,7 @@ func (a *API) Tagged(tx *store.Tx, caller Caller, path string) (*store.Resource,
 	return a.NamedOrNumbered(tx, caller, "tag", a.Collection("tags"), strings.TrimPrefix(path, "tags/"), 0)
 }
 
-// Mark gives a tag to a resource, within the rights of the caller. marked is false if the resource has the tag already.
+// Mark adds a tag to a resource, within the rights of the caller. marked is false if the resource has the tag already.
 func (a *API) Mark(c *Change, row, tag *store.Resource) (marked bool, err error) {
 	targets, err := c.Tx.Links(row.ID, "tags")
 	if err != nil || slices.Contains(targets, tag.ID) {
@@ -44,7 +44,7 @@ func (a *API) Mark(c *Change, row, tag *store.Resource) (marked bool, err error)
 	return err == nil, err
 }
 
-// KeyOf is the value of the key field of a resource, such as its range; without a key field it is the name.
+// KeyOf returns the value of the key field of a resource, such as its range; without a key field it returns the name.
 func (c *Collection) KeyOf(row *store.Resource) string {
 	if field := c.KeyField(); field != "name" {
 		var members map[string]json.RawMessage
@@ -56,11 +56,11 @@ func (c *Collection) KeyOf(row *store.Resource) string {
 	return row.Name
 }
 
-// maxUnmarked is how many resources without a tag Unmarked names.
+// maxUnmarked is the maximum number of resources without a tag that Unmarked lists.
 const maxUnmarked = 10
 
-// Unmarked names the resources below row that do not have the tag, as far as the caller sees them: a deletion of row by its tag would
-// delete them, too. It returns an empty text if there are none.
+// Unmarked lists the resources below row that do not have the tag, as far as the caller sees them: a deletion of row by its tag would
+// delete them as well. It returns an empty text if there are none.
 func (a *API) Unmarked(c *Change, row, tag *store.Resource) (text string, err error) {
 	var ids []int64
 	if err := c.Tx.Each(func(scan func(...any) error) error {

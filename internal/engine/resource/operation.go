@@ -14,7 +14,8 @@ const (
 	deleted = "DELETE"
 )
 
-// operationNouns are what the published enumeration of Transaction.operation calls types, where that does not follow from their names.
+// operationNouns are the nouns of types in the published enumeration of Transaction.operation, where they do not follow from the type
+// names.
 var operationNouns = map[string]string{
 	"DHCPv4Subclass": "DHCPV4_CLIENT_SUBCLASS", "DHCPv4CustomClientOptionDefinition": "CUSTOM_DHCPV4_CLIENT_OPTION_DEFINITION",
 	"DHCPVendorOption": "VENDOR_CLIENT_OPTION", "DHCPVendorOptionDefinition": "VENDOR_OPTION_DEFINITION",
@@ -28,7 +29,7 @@ var operationNouns = map[string]string{
 	"DenyMACPool":        "MAC_POOL", "SAMLServiceProviderSettings": "SAML_SERVICE_PROVIDER",
 }
 
-// operationNames are operations that the published enumeration names otherwise than by a verb and a noun, by the verb and the type.
+// operationNames are the operations that the published enumeration does not name by a verb and a noun, by the verb and the type.
 var operationNames = map[string]string{
 	"UPDATE KeyDistributionCenter": "UPDATE_KERBEROS_DOMAIN_CONTROLLER", "ADD NetworkInterface": "ADD_SERVER_NETWORK_INTERFACE",
 	"UPDATE NetworkInterface": "UPDATE_SERVER_INTERFACE", "ADD AdministrativeAccessRight": "ADD_ADMINISTRATIVE_ACCESS_RIGHTS",
@@ -48,9 +49,9 @@ var operationNames = map[string]string{
 	"ADD UserDefinedLink": "ADD_RESOURCE_LINK", "DELETE UserDefinedLink": "DELETE_RESOURCE_LINK",
 }
 
-// operationOf names what a change does to a resource of a type, as the published enumeration of Transaction.operation has it: published
-// clients refuse a whole list that has another word. What the enumeration has no word for is ADD_RESOURCE, UPDATE_RESOURCE or
-// DELETE_RESOURCE; types that are ours have words of their own.
+// operationOf returns the operation for a change of a type, as the published enumeration of Transaction.operation names it. Published
+// clients reject a whole list that has any other word. Changes without a word in the enumeration are ADD_RESOURCE, UPDATE_RESOURCE or
+// DELETE_RESOURCE; types that are not published have words of their own.
 func operationOf(verb string, t *schema.Type) string {
 	if name := operationNames[verb+" "+t.Name]; name != "" {
 		return name
@@ -68,7 +69,7 @@ func operationOf(verb string, t *schema.Type) string {
 	return name
 }
 
-// publishedOperations are the words of the published enumeration, of either release.
+// publishedOperations returns the words of the published enumeration, of either release.
 var publishedOperations = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, types := range []map[string]published.Type{published.Types(), published.LaterTypes()} {
@@ -79,7 +80,7 @@ var publishedOperations = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// OperationsOf gives the operations that changes of a type are called in the history.
+// OperationsOf returns the operations of changes of a type in the history.
 func OperationsOf(t *schema.Type) []string {
 	return []string{operationOf(added, t), operationOf(updated, t), operationOf(deleted, t)}
 }

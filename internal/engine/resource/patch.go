@@ -8,8 +8,8 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// mergePatch gives the members of a patch with those of its maps merged into what is there (RFC 7396);
-// other members are set whole.
+// mergePatch returns the members of a patch. Maps and nested objects are merged into the existing values (RFC 7396); other members
+// replace theirs.
 func mergePatch(t *schema.Type, old schema.Object, patch map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	members := maps.Clone(patch)
 	v := reflect.ValueOf(old).Elem()
@@ -27,7 +27,7 @@ func mergePatch(t *schema.Type, old schema.Object, patch map[string]json.RawMess
 		}
 		var inner map[string]json.RawMessage
 		if json.Unmarshal(raw, &inner) != nil {
-			continue // the field's own reader will say what is wrong
+			continue // the field's decoder reports the error
 		}
 		merged := map[string]json.RawMessage{}
 		for name, value := range v.FieldByIndex(f.Index).Interface().(map[string]string) {

@@ -1,7 +1,8 @@
 package resource
 
-// Provisions hold what the packages of a manager are told when it starts, one value of each type. The code that starts the manager sets
-// them before the first request (Provide); the package that declares a type reads its own (Provided). Reading beside writing is not safe.
+// Provisions hold the values that the packages of a manager receive at its start, one value of each type. The code that starts the
+// manager sets them before the first request (Provide); the package that declares a type reads its own (Provided). Reading is not safe
+// while a value is set.
 type Provisions struct{ byType map[any]any }
 
 // Provide stores the value of type T in place of the one before.

@@ -12,12 +12,12 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Registry takes what the rooms declare: collections with their types, and what links them beyond their fields. How the
-// collections hang together follows from that and from the published facts (NewAPI).
+// Registry collects the declarations of all packages: collections with their types, and the links that are not fields. NewAPI derives the
+// relations between the collections from them and from the published facts.
 type Registry struct {
-	// Facts are what is published.
+	// Facts are the published facts.
 	Facts Facts
-	// Manager is what the manager knows of itself, once it has started.
+	// Manager describes the manager itself, once it has started.
 	Manager     *Manager
 	provisions  *Provisions
 	collections []*Collection
@@ -36,10 +36,10 @@ type Registry struct {
 	descriptions map[string]string
 }
 
-// Extension declares what a room keeps in a database beside the rows of resources.
+// Extension declares what a package stores in the database in addition to the rows of resources.
 func (r *Registry) Extension(e *store.Extension) { r.extensions = append(r.extensions, e) }
 
-// Layout is what all that was declared keeps in a database.
+// Layout returns the database layout of all declarations.
 func (r *Registry) Layout() *store.Layout {
 	l := &store.Layout{Extensions: r.extensions}
 	for _, c := range r.merged() {
@@ -67,18 +67,18 @@ func (r *Registry) Layout() *store.Layout {
 	return l
 }
 
-// Facts are what is published of the collections.
+// Facts are the published facts about the collections.
 type Facts interface {
-	// Subs gives the subcollections of a collection, in the order of its links.
+	// Subs returns the subcollections of a collection, in the order of its links.
 	Subs(collection string) []published.Sub
 	// Inner reports whether resources of a collection have no path of their own.
 	Inner(collection string) bool
-	// Methods gives the published methods of a path, in parts below the base.
+	// Methods returns the published methods of a path, given as its elements below the base path.
 	Methods(parts []string) []string
 }
 
-// Collection declares a collection with its types, each by a sample. Of a collection that another room declares one may
-// declare further types, parents and options: there is one declaration of everything else.
+// Collection declares a collection with its types, each by a sample. A package may add types, parents, options and reports to a
+// collection that another package declares; everything else is declared once.
 func (r *Registry) Collection(c Collection, samples ...schema.Object) {
 	for _, sample := range samples {
 		c.Types = append(c.Types, schema.Declare(sample))
@@ -86,13 +86,12 @@ func (r *Registry) Collection(c Collection, samples ...schema.Object) {
 	r.collections = append(r.collections, &c)
 }
 
-// Report declares what is told of each resource of a collection that any room declares.
+// Report declares a report of each resource of a collection, which any package may have declared.
 func (r *Registry) Report(collection string, rep Report) {
 	r.collections = append(r.collections, &Collection{Name: collection, Reports: []Report{rep}})
 }
 
-// merged gives the collections, each with all that was declared of it, in the order of their names, as
-// their types are.
+// merged returns the collections with all their declarations, sorted by name, with their types sorted by name.
 func (r *Registry) merged() (all []*Collection) {
 	byName := map[string]*Collection{}
 	for _, c := range r.collections {
@@ -121,7 +120,7 @@ func (r *Registry) merged() (all []*Collection) {
 	return all
 }
 
-// Having gives the collections of which something holds, in the order of their names.
+// Having returns the names of the collections that satisfy the condition holds, sorted.
 func (r *Registry) Having(holds func(*Collection) bool) (names []string) {
 	for _, c := range r.merged() {
 		if holds(c) {
@@ -140,52 +139,52 @@ func (r *Registry) EachType(fn func(t *schema.Type)) {
 	}
 }
 
-// partial reports whether nothing but a name, types, parents and options is declared.
+// partial reports whether a declaration has nothing but a name, types, parents, options and reports.
 func (c *Collection) partial() bool {
 	rest := *c
 	rest.Name, rest.Types, rest.Parents, rest.Options, rest.Reports = "", nil, nil, nil, nil
 	return reflect.ValueOf(rest).IsZero()
 }
 
-// Rule is what a room has to do with resources of types that another room declares: it runs behind their own rule.
+// Rule is the rule of a package for resources of types that another package declares. It runs after the rule of the type.
 type Rule struct {
 	Types []string
-	// AfterWrite runs when a resource of the types was written (AfterWriter), BeforeDelete before one goes (BeforeDeleter).
+	// AfterWrite runs after a resource of the types was written (AfterWriter), BeforeDelete before one is deleted (BeforeDeleter).
 	AfterWrite, BeforeDelete func(c *Change) error
 }
 
 // Rule declares a rule.
 func (r *Registry) Rule(rule Rule) { r.rules = append(r.rules, rule) }
 
-// UserFields says what is asked of the user-defined fields of resources, whatever their type.
+// UserFields checks and describes the user-defined fields of resources of all types.
 type UserFields interface {
-	// Open is called with the store and what it has, before anything else.
+	// Open is called with the store and the API before any other method.
 	Open(s *store.Store, a *API)
-	// Check reads those of a resource that is about to be written.
+	// Check checks the user-defined fields of a resource that is about to be written.
 	Check(c *Change) error
-	// Missing gives the fields that resources of a type show though they do not set them; nil where there are none.
+	// Missing returns the fields that resources of a type show without setting them, nil if there are none.
 	Missing(tx *store.Tx, a *API, typeName string) (map[string]*string, error)
-	// Defaults gives what resources show in a field that they do not set, by their types; those types are left out that show nothing.
+	// Defaults returns the values that resources show in a field that they do not set, by type. Types without a default are omitted.
 	Defaults(name string) (map[string]string, error)
-	// Indexes gives the indexes of fields that there shall be; Found notes which there are, and Indexed reports whether one of a field of
-	// resources in a collection is among these.
+	// Indexes returns the indexes of fields that should exist. Found records the indexes that do exist. Indexed reports whether a field
+	// of the resources of a collection has one.
 	Indexes(tx *store.Tx, a *API) ([]store.Index, error)
 	Found(there map[store.Index]bool)
 	Indexed(collection, name string) bool
 }
 
-// UserFields declares what is asked of user-defined fields.
+// UserFields declares the checks of user-defined fields.
 func (r *Registry) UserFields(u UserFields) { r.userFields = u }
 
-// Demand is what is asked of every request that changes something.
+// Demand is a check of every request that changes data.
 type Demand interface {
-	// Open is called with the store, before anything else.
+	// Open is called with the store before any other method.
 	Open(s *store.Store)
-	// Ask refuses a change of a collection, which came with a comment.
+	// Ask refuses a change of a collection, for example because of its comment.
 	Ask(tx *store.Tx, a *API, collection, comment string) error
 }
 
-// Demand declares what is asked of every change.
+// Demand declares the check of every change.
 func (r *Registry) Demand(d Demand) { r.demand = d }
 
 // Respan declares the function that updates free space when an undo creates, deletes or moves rows (API.Respan).
@@ -193,10 +192,10 @@ func (r *Registry) Respan(fn func(tx *store.Tx, moves []Respan) (blocked *store.
 	r.respan = fn
 }
 
-// Seed declares what every manager has from its first start on: seed makes what of it is missing, and is run at each start.
+// Seed declares data that every manager has from its first start. seed runs at each start and creates the missing data.
 func (r *Registry) Seed(seed func(c *Change) error) { r.seeds = append(r.seeds, seed) }
 
-// Seed makes what every manager has.
+// Seed creates the data that every manager has.
 func (a *API) Seed(tx *store.Tx) error {
 	for _, seed := range a.seeds {
 		if err := seed(&Change{Tx: tx, API: a, Given: map[string]bool{}, Extra: map[string]string{}}); err != nil {
@@ -206,7 +205,7 @@ func (a *API) Seed(tx *store.Tx) error {
 	return nil
 }
 
-// Describe takes descriptions of types and fields, by Type and Type.field.
+// Describe adds descriptions of types and fields, by Type and Type.field.
 func (r *Registry) Describe(descriptions map[string]string) { maps.Copy(r.described(), descriptions) }
 
 func (r *Registry) described() map[string]string {
@@ -216,71 +215,73 @@ func (r *Registry) described() map[string]string {
 	return r.descriptions
 }
 
-// Header declares a header that is taken with resources of every type.
+// Header declares a request header for resources of every type.
 func (r *Registry) Header(h RequestHeader) { r.headers = append(r.headers, h) }
 
-// Links are links that are no fields: a published subcollection of that name holds them.
+// Links are links that are not fields; a published subcollection of that name lists them.
 type Links struct {
-	// Name is the name of the subcollection, and of the links where they are kept.
+	// Name is the name of the subcollection, and of the stored links.
 	Name string
-	// From are the collections that they lead from; empty: those that have such a subcollection.
+	// From are the collections of the sources; empty: those with such a subcollection.
 	From []string
-	// To is the collection that they lead to.
+	// To is the collection of the targets.
 	To string
-	// Back is the subcollection of what they lead to that holds where they come from; empty where there is none.
+	// Back is the subcollection of a target that lists the sources; empty if there is none.
 	Back string
-	// Joined is told of a link that POST has made.
+	// Joined is called with the source and the target of each link that POST created.
 	Joined func(c *Change, source, target *store.Resource) error
 }
 
 // Links declares links.
 func (r *Registry) Links(l Links) { r.links = append(r.links, l) }
 
-// ComputedSub is a subcollection whose resources are found out each time.
+// ComputedSub is a subcollection whose resources are computed for each request.
 type ComputedSub struct {
-	// Below is the collection below whose resources it hangs, Type the one type of it that has it, all where it is empty; Name
-	// is its name there.
+	// Below is the collection of the resources that have the subcollection, Type the only type of it that does (empty: all types). Name
+	// is the name of the subcollection.
 	Below, Type, Name string
-	// Items are the collections of what a subcollection of ours holds; nil where it is published.
+	// Items are the collections of the resources of a subcollection that is not published; nil if it is published.
 	Items []string
-	// From is the source that what it holds comes from, where that is not there any more; empty for resources.
+	// From is the source of the rows, for resources that do not exist any more; empty for resources.
 	From store.Source
-	// Asks: a POST asks for what it names, where that is published (Sub.Asks).
+	// Asks: a POST creates a request for approval, if POST is published (Sub.Asks).
 	Asks bool
-	// Find gives the ids of what it holds.
+	// Find returns the ids of the resources.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 }
 
-// JoinedSub is a published subcollection whose resources are joined to the one above by others, which are not shown: what it holds comes
-// from a source of its own, in which the parent is the resource above and the number that of the one it is joined to.
+// JoinedSub is a published subcollection whose items are joined to the resource above by hidden resources. The items have a source of
+// their own: the parent of a row is the resource above, its id that of the joined resource.
 type JoinedSub struct {
 	// Name is the name of the subcollection, and of the collection with the source.
 	Name string
-	// Make joins what a request names to the resource above, and gives its number. Remove takes it away.
+	// Make joins the resource that a request names to the resource above, and returns the id of the joined resource. Remove undoes the
+	// join.
 	Make   func(c *Change, above *store.Resource) (id int64, err error)
 	Remove func(c *Change, above *store.Resource, item int64) error
 }
 
-// Joined declares such a subcollection.
+// Joined declares a joined subcollection.
 func (r *Registry) Joined(s JoinedSub) { r.joined = append(r.joined, s) }
 
-// FurtherSub is a subcollection that resources do not link to, as it is published elsewhere alone: what is made below them, or what
-// refers to them.
+// FurtherSub is a subcollection that resources do not link to, because it is published only elsewhere. It lists resources that are
+// created below a resource, or that refer to it.
 type FurtherSub struct {
-	// Below is the collection below whose resources it hangs, Name its name there, Item the collection of what it holds.
+	// Below is the collection of the resources that have the subcollection, Name the name of the subcollection, Item the collection of
+	// its resources.
 	Below, Name, Item string
-	// Types are the types that POST makes; none where Field is the field of what it holds that leads to the resource above.
+	// Types are the types that POST creates. They are empty if Field is set: the field of the items that refers to the resource above.
 	Types []string
 	Field string
 }
 
-// Further declares a subcollection that is not linked to.
+// Further declares a subcollection that resources do not link to.
 func (r *Registry) Further(s FurtherSub) { r.further = append(r.further, s) }
 
 // Computed declares a computed subcollection.
 func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) }
 
-// complete sets what follows of a collection from the facts: its methods and its subcollections.
+// complete sets the methods and subcollections of a collection from the published facts.
 func (a *API) complete(c *Collection, r *Registry) {
 	all, one := r.Facts.Methods([]string{c.Path()}), r.Facts.Methods([]string{c.Path(), "1"})
 	if c.Ours {
@@ -295,11 +296,11 @@ func (a *API) complete(c *Collection, r *Registry) {
 		if s.Relation != Unbuilt {
 			s.Post, s.Item, s.Drop = p.Post, p.Item, p.Delete
 			s.Change, s.NoPut = p.Put || p.Patch, !p.Put
-			if s.Relation == Computed { // what is found out is neither made nor unlinked
+			if s.Relation == Computed { // computed resources can neither be created nor unlinked
 				s.Asks = s.Asks && p.Post
 				s.Post, s.Drop = s.Asks, false
 			}
-			if s.Relation == Linked || s.Relation == Linking { // what can be linked can be looked at, and unlinked
+			if s.Relation == Linked || s.Relation == Linking { // resources that can be linked can be read and unlinked
 				s.Item, s.Drop = s.Item || s.Post, s.Drop || s.Post
 			}
 			if s.Post && s.Relation == Children {
@@ -327,17 +328,18 @@ func (a *API) complete(c *Collection, r *Registry) {
 	}
 }
 
-// relate finds how what a subcollection holds belongs to the resource above: by a field of one of them, by links, or as
-// its children. Relation is Unbuilt where nothing that is declared says how.
+// relate returns how the resources of a subcollection relate to the resource above: by a field of one of them, by links, or as its
+// children. The relation is Unbuilt if no declaration determines it.
 func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 	for _, j := range r.joined {
 		if j.Name == p.Name {
-			return Sub{Relation: Children, Items: []string{j.Name}, Types: []string{a.byName[j.Name].Types[0].Name}, Make: j.Make, Remove: j.Remove}
+			return Sub{Relation: Children, Items: []string{j.Name}, Types: []string{a.byName[j.Name].Types[0].Name}, Make: j.Make,
+				Remove: j.Remove}
 		}
 	}
 	if find := r.finder(c.Name, p.Name); find != nil {
 		i := slices.IndexFunc(r.computed, func(one ComputedSub) bool { return one.Below == c.Name && one.Name == p.Name })
-		return Sub{Relation: Computed, Items: a.holds(p), From: r.computed[i].From, Asks: r.computed[i].Asks, Find: find}
+		return Sub{Relation: Computed, Items: a.itemCollections(p), From: r.computed[i].From, Asks: r.computed[i].Asks, Find: find}
 	}
 	var refs []string
 	for _, t := range c.Types {
@@ -357,7 +359,7 @@ func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 	return a.relateChildren(c, p)
 }
 
-// finder gives what finds the resources of a computed subcollection, by the type of the resource above; nil where none is
+// finder returns the function that finds the resources of a computed subcollection, by the type of the resource above; nil if none is
 // declared.
 func (r *Registry) finder(collection, name string) func(*store.Tx, *API, *store.Resource) ([]int64, error) {
 	var found []ComputedSub
@@ -379,11 +381,11 @@ func (r *Registry) finder(collection, name string) func(*store.Tx, *API, *store.
 	}
 }
 
-// relateByLinks finds links that are no fields.
+// relateByLinks returns the relation by links that are not fields; ok is false if none is declared.
 func (a *API) relateByLinks(c *Collection, p published.Sub, r *Registry) (Sub, bool) {
 	for _, l := range r.links {
 		switch {
-		case l.Name == p.Name && (len(l.From) == 0 && (l.To == "*" || !a.under(a.byName[l.To], c.Name)) || slices.Contains(l.From, c.Name)):
+		case l.Name == p.Name && (len(l.From) == 0 && (l.To == "*" || !a.mayBeBelow(a.byName[l.To], c.Name)) || slices.Contains(l.From, c.Name)):
 			return Sub{Relation: Linked, Field: l.Name, Items: []string{l.To}, Open: true, Joined: l.Joined}, true
 		case l.Back == p.Name && l.To == c.Name:
 			from := l.From
@@ -396,8 +398,8 @@ func (a *API) relateByLinks(c *Collection, p published.Sub, r *Registry) (Sub, b
 	return Sub{}, false
 }
 
-// relateBack finds the field that leads here and says so (Field.Back), in the types that are published there, or in
-// any where those have none.
+// relateBack returns the relation by a field that refers to this collection and names the subcollection (Field.Back). It searches the
+// types that are published for the subcollection, or all types if it has none of these.
 func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 	var field string
 	var all, listed []string
@@ -408,12 +410,12 @@ func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 			if !slices.Contains(f.Back, p.Name) || !named && (len(f.Refs) > 0 || byName) {
 				continue
 			}
-			if named && !byName { // what leads to these types alone goes before what leads to any
+			if named && !byName { // a field that refers only to these types takes precedence over one that refers to any type
 				byName, all, listed = true, nil, nil
 				clear(by)
 			}
 			if other := by[t.Name]; other != "" && other != f.Name {
-				panic(fmt.Sprintf("%s/%s: both %s and %s of %s lead there", c.Name, p.Name, other, f.Name, t.Name))
+				panic(fmt.Sprintf("%s/%s: both %s and %s of %s name this subcollection", c.Name, p.Name, other, f.Name, t.Name))
 			}
 			field = f.Name
 			by[t.Name] = f.Name
@@ -429,7 +431,7 @@ func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 	return Sub{Relation: Linking, Field: field, FieldOf: by, Items: a.collectionsOf(listed), Types: listed}, field != ""
 }
 
-// relateChildren finds types that may lie below.
+// relateChildren returns the relation by types whose parents may be in this collection.
 func (a *API) relateChildren(c *Collection, p published.Sub) Sub {
 	items := a.collectionsOf(p.Types)
 	s := Sub{Items: items}
@@ -452,20 +454,20 @@ func (a *API) relateChildren(c *Collection, p published.Sub) Sub {
 	return s
 }
 
-// under reports whether one of the types of a collection may lie below a resource of a collection.
-func (a *API) under(c *Collection, parent string) bool {
+// mayBeBelow reports whether a resource of a collection may be the child of a resource of the collection parent.
+func (a *API) mayBeBelow(c *Collection, parent string) bool {
 	return slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return slices.Contains(a.ParentsOf(t), parent) })
 }
 
-// holds gives the collections that a subcollection's resources are of; "*" where they may be of any.
-func (a *API) holds(p published.Sub) []string {
+// itemCollections returns the collections of a subcollection's resources; "*" where they may be in any.
+func (a *API) itemCollections(p published.Sub) []string {
 	if len(p.Types) == 0 {
 		return []string{"*"}
 	}
 	return a.collectionsOf(p.Types)
 }
 
-// collectionsOf gives the collections of those types that are declared, in order.
+// collectionsOf returns the collections of the declared types among these, sorted.
 func (a *API) collectionsOf(types []string) []string {
 	names := map[string]bool{}
 	for _, name := range types {
@@ -476,7 +478,7 @@ func (a *API) collectionsOf(types []string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// ParentsOf gives the collections whose resources may be the parent of one of the type; "" says that one may have no parent.
+// ParentsOf returns the collections whose resources may be the parent of a resource of the type; "" allows a resource without a parent.
 func (a *API) ParentsOf(t *schema.Type) []string {
 	if t.Parents != nil {
 		return t.Parents

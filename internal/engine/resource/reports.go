@@ -9,104 +9,104 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Target is what a path names.
+// Target is the resource or list that a path names.
 type Target struct {
 	Collection *Collection // of the resource or the list
 	Sub        *Sub
-	ID         int64 // of the resource above where there is a sub, else of the resource
+	ID         int64 // of the resource above if Sub is set, otherwise of the resource
 	Item       int64 // of the resource in the subcollection
-	Root       bool  // the list of everything
-	Any        bool  // a resource by its id alone
+	Root       bool  // the list of all resources
+	Any        bool  // a resource by its id, of any collection
 	List       bool  // the path names a list
 	Alias      bool  // the path has an alias in place of the id
-	Unkept     bool  // an alias for what is kept nowhere: Collection.Unkept has it
+	Unkept     bool  // an alias for an object that is not stored: Collection.Unkept returns it
 }
 
-// Vacancy is what lies in the free space of a resource.
+// Vacancy describes the resources that the free space of a resource could hold.
 type Vacancy struct {
-	// Type is the type that the resources would have, By the field that tells them apart: an address.
+	// Type is the type of the resources, By the field that identifies them: an address.
 	Type, By string
-	// Field is the field that says by Value that one is vacant; they are listed where a filter asks for that.
+	// Field has the value Value in a vacant resource. Lists contain vacant resources if a filter asks for that value.
 	Field, Value string
-	// Whole is the space that may be free.
+	// Whole is the space that is searched for free addresses.
 	Whole space.Range
-	// Parent and Configuration are where they would lie.
+	// Parent and Configuration are those of the vacant resources.
 	Parent, Configuration int64
-	// Free calls fn for what is free from low to high, in order, or from the last to the first, until fn says stop.
+	// Free calls fn for the free ranges from low to high, in order, or backwards, until fn returns false.
 	Free func(low, high netip.Addr, backwards bool, fn func(space.Range) (more bool)) error
 }
 
-// SpaceMap is how full equal parts of a prefix are, and what lies there.
+// SpaceMap is the utilization of the equal parts of a prefix, and the kind of their contents.
 type SpaceMap struct {
-	// Range is what the resource has, Whole the smallest prefix that has it, Length that of the prefix of one cell.
+	// Range is the space of the resource, Whole the smallest prefix that contains it, Length the prefix length of one cell.
 	Range, Whole space.Range
 	Length       int
-	// Kinds are the names of what lies in a cell; Cells are the parts, in the order of their addresses.
+	// Kinds are the names of the contents of cells; Cells are the parts in address order.
 	Kinds []string
 	Cells []Cell
 }
 
 // Cell is one part of a SpaceMap.
 type Cell struct {
-	// Outside: it is none of the resource's. Kind is a number of what lies there.
+	// Outside: the cell is not part of the resource. Kind is the index of its content in Kinds.
 	Outside bool
 	Kind    byte
-	// Full is the share in use of the addresses that hosts may have, 0 to 1.
+	// Full is the share of the host addresses that is in use, 0 to 1.
 	Full float64
 }
 
-// Applying says how a resource of a document is applied.
+// Applying are the options for applying one resource of a document.
 type Applying struct {
-	// Base is the path of what the resources of the document belong below; In, where it is given, that of what this one does.
+	// Base is the path of the resource above the resources of the document. In, if set, is the path of the resource above this one.
 	Base string
 	In   *string
-	// Action leaves it at CREATE or UPDATE; empty: both. UPDATE takes the number of what is changed (id), too.
+	// Action limits the request to CREATE or UPDATE; empty: both. For UPDATE, the number (id) may name the resource.
 	Action string
-	// Taken reports whether another resource of the document is about one already: one without a name of its own is none of them.
+	// Taken reports whether another resource of the document was already matched to an existing resource. A resource without a name is
+	// then not matched to it.
 	Taken func(id int64) bool
-	// Nothing only looks whether Base and Action are good, and gives what Base names.
+	// Nothing only checks Base and Action, and returns the resource that Base names.
 	Nothing bool
 }
 
-// Applied is what came of a resource that is to be as it was sent (POST /apply).
+// Applied is the result of applying one resource of a document (POST /apply).
 type Applied struct {
-	// Row is the resource as it is now; nil where it could not be read.
+	// Row is the resource after the request; nil if it could not be read.
 	Row *store.Resource
-	// Base is the number of what the resources of the document belong below; 0 for all.
+	// Base is the id of the resource above the resources of the document; 0 for none.
 	Base int64
-	// Did is CREATED, CHANGED or UNCHANGED. Beside an error it is CREATED where the resource is not there, and could not be made.
-	Did string
-	// Changes are the fields that were changed.
+	// Did is CREATED, CHANGED or UNCHANGED. With an error it is CREATED if the resource does not exist and could not be created.
+	Did     string
 	Changes []FieldChange
-	// Said is what was passed over of it, in sentences.
+	// Said are the notes about ignored parts of the resource, in sentences.
 	Said []string
-	// Once are secrets of it that are shown this once, by their fields.
+	// Once are the secrets that this answer shows once, by field.
 	Once map[string]string
 }
 
-// FieldChange is a field that was changed, with its value before and after it; both are null where they are not told.
+// FieldChange is a changed field with its values before and after; both are null if they are not shown.
 type FieldChange struct {
 	Field  string          `json:"field"`
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
 }
 
-// Counts are numbers by type or state that are kept for a resource, and answered below its path.
+// Counts are numbers by type or state that are kept for a resource, with a path below it.
 type Counts struct {
-	// Name is the last part of the path; Summary says in a sentence what is counted.
+	// Name is the last part of the path; Summary is a sentence about the counted objects.
 	Name, Summary string
-	// Of gives the numbers of one resource. What there is none of need not be there.
+	// Of returns the numbers of one resource. Zeros may be omitted.
 	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)
 }
 
-// The last parts of the paths of what is told of resources beside counts and reports: how full one is, what a caller may do with it.
+// The last parts of the paths of a resource's utilization map and of the caller's rights on it.
 const (
 	MapName       = "map"
 	EffectiveName = "effectiveRights"
 )
 
-// Tells reports whether something of a name is told of each resource of the collection, below its path: its map, its counts, what a caller
-// may do with it, or a report.
+// Tells reports whether resources of the collection have a report with this name below their path: the map, the counts, the effective
+// rights, or a declared report.
 func (c *Collection) Tells(name string) bool {
 	switch name {
 	case MapName:
@@ -119,12 +119,12 @@ func (c *Collection) Tells(name string) bool {
 	return slices.ContainsFunc(c.Reports, func(r Report) bool { return r.Name == name })
 }
 
-// Report tells what follows from a resource and from what else is kept, below its path. It is ours.
+// Report is an answer below the path of a resource, computed from it and from other stored data. It is not part of the published API.
 type Report struct {
-	// Name is the last part of the path; Summary says in a sentence what is told, Description more.
+	// Name is the last part of the path; Summary is a sentence about the report, Description a longer text.
 	Name, Summary, Description string
-	// Answer is a sample of what Of gives: a struct, as JSON.
+	// Answer is a sample of the result of Of: a struct, encoded as JSON.
 	Answer any
-	// Of gives what is told to a caller, who sees the resource; it leaves out what the caller does not see.
+	// Of returns the report for a caller that sees the resource. It omits everything that the caller does not see.
 	Of func(tx *store.Tx, a *API, caller Caller, of *store.Resource) (any, error)
 }

@@ -9,22 +9,22 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// RequestHeader is a header by which a request is steered: what it may say, and what looks at it.
+// RequestHeader is a request header that controls how a request is executed.
 type RequestHeader struct {
 	Name, Description string
-	// Values are those that it may have, in any letter case; nil means any text.
+	// Values are the allowed values, in any letter case; nil means any text.
 	Values []string
-	// Most makes it a number from 1 to that; 0: it is none.
+	// Most makes the value a number from 1 to Most; 0: not a number.
 	Most int
-	// Elsewhere: what it asks for may be outside of the parent of what is made (Collection.Local).
+	// Elsewhere: the option may have effects outside of the parent of a created resource (Collection.Local).
 	Elsewhere bool
-	// Methods are those that look at it, Types the types that it is for; nil means every type.
+	// Methods are the methods with this header, Types the resource types; nil means every type.
 	Methods, Types []string
-	// parse gives the value of a text that is not empty; nil where the engine reads the header itself.
+	// parse returns the value of a text that is not empty; nil if the engine reads the header itself.
 	parse func(text string) (any, error)
 }
 
-// The methods of requests, as the published facts name them.
+// The request methods, as the published facts name them.
 const (
 	methodGet    = "GET"
 	methodPost   = "POST"
@@ -33,7 +33,7 @@ const (
 	methodDelete = "DELETE"
 )
 
-// The methods that an option can be for.
+// The methods that an option may apply to.
 var (
 	Creating = []string{methodPost}
 	Changing = []string{methodPut, methodPatch}
@@ -41,24 +41,24 @@ var (
 	Reading  = []string{methodGet}
 )
 
-// Option is something that a request asks of the rules beside its body. It comes in a header, is parsed and refused before
-// any rule runs, and stands in the documentation wherever it is registered (Collection.Options). A rule sees its value.
+// Option is a request option for the rules, sent in a header. The header is parsed, and refused if invalid, before any rule runs. The
+// documentation lists it wherever it is registered (Collection.Options). Rules read its value.
 type Option[T any] struct{ header RequestHeader }
 
-// Flag is an option that says yes or no.
+// Flag returns an option with the values true and false.
 func Flag(name, description string) Option[bool] {
 	return Option[bool]{RequestHeader{Name: name, Description: description, Values: yesOrNo,
 		parse: func(text string) (any, error) { return strings.EqualFold(text, "true"), nil }}}
 }
 
-// Choice is an option that is one of some words, which it is given as whatever the letter case it was sent in.
+// Choice returns an option with one of some values. The header accepts them in any letter case; the option has them as declared here.
 func Choice(name, description string, values ...string) Option[string] {
 	return Option[string]{RequestHeader{Name: name, Description: description, Values: values, parse: func(text string) (any, error) {
 		return values[slices.IndexFunc(values, func(v string) bool { return strings.EqualFold(v, text) })], nil
 	}}}
 }
 
-// Number is an option that is the number of a resource.
+// Number returns an option with the id of a resource.
 func Number(name, description string) Option[int64] {
 	return Option[int64]{RequestHeader{Name: name, Description: description, parse: func(text string) (any, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -69,48 +69,48 @@ func Number(name, description string) Option[int64] {
 	}}}
 }
 
-// Name is the name of the header.
+// Name returns the name of the header.
 func (o Option[T]) Name() string { return o.header.Name }
 
-// Refuse words what is wrong with the value that a request gave, where only a rule can tell.
+// Refuse returns the error for a value that only a rule can recognize as invalid.
 func (o Option[T]) Refuse(format string, args ...any) error {
 	return invalidHeader(o.header.Name, format, args...)
 }
 
-// For registers the option for some methods, and some types of the collection; for all of them where none is named.
+// For returns the header of the option for some methods and types, to be registered; without types, for all types of the collection.
 func (o Option[T]) For(methods []string, types ...string) RequestHeader {
 	h := o.header
 	h.Methods, h.Types = methods, types
 	return h
 }
 
-// ReachingOut says that what the option asks for may be outside of the parent of what is made.
+// ReachingOut marks a header whose option may have effects outside of the parent of a created resource.
 func (h RequestHeader) ReachingOut() RequestHeader {
 	h.Elsewhere = true
 	return h
 }
 
-// In gives what a request asked; the zero value where it said nothing.
+// In returns the value of the option in a request; the zero value if it is not set.
 func (o Option[T]) In(options Options) T {
 	value, _ := o.Given(options)
 	return value
 }
 
-// Given gives what a request asked, and whether it said anything.
+// Given returns the value of the option in a request, and whether it is set.
 func (o Option[T]) Given(options Options) (value T, given bool) {
 	value, given = options.values[o.header.Name].(T)
 	return value, given
 }
 
-// Set gives options with this one set.
+// Set returns options with this one set.
 func (o Option[T]) Set(options Options, value T) Options {
 	return options.with(o.header.Name, value)
 }
 
-// Options are what a request asks of the rules beside its body; the zero value asks nothing. They do not change.
+// Options are the options of a request; the zero value has none. They are immutable.
 type Options struct{ values map[string]any }
 
-// Read gives options with what a header says, and refuses a value that it cannot have.
+// Read returns options with the value of a header, or an error if the value is invalid.
 func (h RequestHeader) Read(o Options, text string) (Options, error) {
 	if h.Values != nil && !slices.ContainsFunc(h.Values, func(v string) bool { return strings.EqualFold(v, text) }) {
 		return o, invalidHeader(h.Name, "%q is none of %s", text, strings.Join(h.Values, ", "))
@@ -125,7 +125,7 @@ func (h RequestHeader) Read(o Options, text string) (Options, error) {
 	return o.with(h.Name, value), nil
 }
 
-// with gives options with one more.
+// with returns a copy of the options with one more.
 func (o Options) with(name string, value any) Options {
 	values := maps.Clone(o.values)
 	if values == nil {
@@ -135,17 +135,17 @@ func (o Options) with(name string, value any) Options {
 	return Options{values}
 }
 
-// yesOrNo are the values of a header that says yes or no.
+// yesOrNo are the values of a flag.
 var yesOrNo = []string{"true", "false"}
 
-// invalidHeader refuses a header.
+// invalidHeader returns the error for an invalid header value.
 func invalidHeader(name, format string, args ...any) error {
 	p := problem.BadRequest("InvalidHeaderValue", name+": "+format, args...)
 	p.Fields = []string{name}
 	return p
 }
 
-// declareOptions gathers the headers that rooms and collections have registered.
+// declareOptions collects the headers that packages and collections have registered.
 func (a *API) declareOptions(r *Registry) {
 	a.Headers = slices.Clone(r.headers)
 	for _, c := range a.collections {

@@ -14,9 +14,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// seesSent refuses references to what is not there, and to what the caller does not see, in the same words, before any rule looks at what
-// they lead to. Who sees everything gets the words of the rules.
-func (c *Change) seesSent() error {
+// checkSentReferences refuses references to resources that do not exist and to resources that the caller does not see, with the same
+// message, before any rule reads the targets. Callers that see everything get the messages of the rules.
+func (c *Change) checkSentReferences() error {
 	if !c.Requested() || !c.Caller.Limited() {
 		return nil
 	}
@@ -57,8 +57,8 @@ func (c *Change) seesSent() error {
 	return nil
 }
 
-// resolve checks that what the object refers to exists and is of a type that may stand there.
-// References by something else than an id are for the type's own rules, before.
+// resolve checks that every reference points to an existing resource of an allowed type. References by another value than an id have been
+// resolved before by the type's own rules.
 func (c *Change) resolve() error {
 	v := reflect.ValueOf(c.New).Elem()
 	for _, f := range c.Type.Fields {
@@ -98,11 +98,12 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 	if err != nil {
 		return err
 	}
-	if c.Requested() && c.Given[f.Name] { // what a rule has put there was not asked for
+	if c.Requested() && c.Given[f.Name] { // targets that a rule has set were not requested
 		switch seen, err := c.Sees(head); {
 		case err != nil:
 			return err
-		case !seen && !bytes.Contains(c.Sent[f.Name], strconv.AppendInt(nil, ref.ID, 10)): // what it was named by is not told the number of
+		// The caller named the target by another value, so the error does not reveal its id.
+		case !seen && !bytes.Contains(c.Sent[f.Name], strconv.AppendInt(nil, ref.ID, 10)):
 			return notFoundInlined(f.Name, "what it names is not there, or not for %s to see", c.Caller.Name)
 		case !seen:
 			return notFoundInlined(f.Name, "there is no resource %d", ref.ID)

@@ -2,138 +2,140 @@ package resource
 
 import "portolan/internal/engine/store"
 
-// Effective is what somebody may do with a resource.
+// Effective are the effective rights of a user or token on a resource.
 type Effective struct {
-	// User is whose rights these are; nil for a token that belongs to no user.
+	// User is the id of the user; nil for a token without a user.
 	User *int64 `json:"user"`
-	// Administrator says that no right limits it.
+	// Administrator says that no right limits the user.
 	Administrator bool `json:"administrator"`
-	// AccessLevel is that of the resource, LevelBelow that of what lies below it, but for types that AccessOverrides have.
+	// AccessLevel is the level for the resource, LevelBelow the level for the resources below it, except for the types in
+	// AccessOverrides.
 	AccessLevel     string      `json:"accessLevel"`
 	LevelBelow      string      `json:"levelBelow"`
 	AccessOverrides []TypeLevel `json:"accessOverrides"`
-	// The ways to deploy that are allowed there.
+	// The kinds of deployment that are allowed at the resource.
 	DeploymentsAllowed          bool `json:"deploymentsAllowed"`
 	QuickDeploymentsAllowed     bool `json:"quickDeploymentsAllowed"`
 	SelectiveDeploymentsAllowed bool `json:"selectiveDeploymentsAllowed"`
-	// WorkflowLevel says whether changes are made, asked for (RECOMMEND), or approved, too (APPROVE).
+	// WorkflowLevel is NONE if changes are applied directly, RECOMMEND if they need an approval, APPROVE if the user also approves
+	// requests.
 	WorkflowLevel string `json:"workflowLevel"`
-	// DecidedBy is what decides; nil where nothing does.
+	// DecidedBy names the access rights that decide; nil if there are none.
 	DecidedBy *DecidedBy `json:"decidedBy"`
 }
 
-// Hidden reports whether the resource is not there for whom it is asked.
+// Hidden reports whether the resource is invisible to the user.
 func (e Effective) Hidden() bool { return e.AccessLevel == "HIDE" }
 
-// Changes reports whether it may be changed.
+// Changes reports whether the user may change the resource.
 func (e Effective) Changes() bool { return !e.Hidden() && e.AccessLevel != "VIEW" }
 
-// TypeLevel is the level of resources of a type.
+// TypeLevel is the access level for resources of a type.
 type TypeLevel struct {
 	ResourceType string `json:"resourceType"`
 	AccessLevel  string `json:"accessLevel"`
 }
 
-// DecidedBy are access rights, and the resource that they are set at; nil for those by default.
+// DecidedBy are access rights, and the resource that they are set at; nil for default rights.
 type DecidedBy struct {
 	Resource     *int64  `json:"resource"`
 	AccessRights []int64 `json:"accessRights"`
 }
 
-// Action is what a caller wants to do with a resource, or a collection of them.
+// Action is the kind of access to a resource or to a collection.
 type Action int
 
 // The actions.
 const (
-	// ActionFind is to come upon it, in whatever request: what is not found is not there for the caller.
+	// ActionFind is finding the resource in any request. A resource that may not be found does not exist for the caller.
 	ActionFind Action = iota
-	// ActionSee is to ask for it.
+	// ActionSee is reading it.
 	ActionSee
-	// ActionMake is to make one, or to link one.
+	// ActionMake is creating or linking one.
 	ActionMake
-	// ActionChange is to change some of its fields, ActionReplace to write it anew, ActionDelete to delete or unlink it.
+	// ActionChange is changing some of its fields, ActionReplace replacing it, ActionDelete deleting or unlinking it.
 	ActionChange
 	ActionReplace
 	ActionDelete
 )
 
-// Guard says what of a caller decides about a collection, beyond what holds for all collections.
+// Guard is the additional access rule of a collection, beyond the rules for all collections.
 type Guard int
 
 // The guards.
 const (
-	// Everybody: nothing more.
+	// Everybody: no additional rule.
 	Everybody Guard = iota
-	// Accounts: its resources are the users themselves.
+	// Accounts: the resources are the users themselves.
 	Accounts
-	// Sessions: its resources belong to the user that is their parent.
+	// Sessions: the resources belong to the user that is their parent.
 	Sessions
-	// HistoryList: its resources are the history, as a list.
+	// HistoryList: the resources are the entries of the history.
 	HistoryList
-	// HistoryImages: its resources are what exactly the history changed.
+	// HistoryImages: the resources are the exact changes in the history.
 	HistoryImages
-	// Administration: its resources are how the manager itself is set up.
+	// Administration: the resources are settings of the manager itself.
 	Administration
-	// Logs: its resources are the manager's logs, which administrators see, and those with a right to see them.
+	// Logs: the resources are the manager's logs. Administrators and users with the right to logs see them.
 	Logs
-	// Managed: its resources are seen as others are, and changed by administrators alone.
+	// Managed: the resources are visible by access rights; only administrators change them.
 	Managed
-	// Common: its resources say what there can be; whoever sees anything by its rights sees them all, and administrators alone change them.
+	// Common: the resources define possible values. Every user with any access right sees them all; only administrators change them.
 	Common
-	// Granted: its resources are the access rights.
+	// Granted: the resources are the access rights.
 	Granted
-	// Between: its resources are links from their reference source to their reference destination.
+	// Between: the resources are links from their reference source to their reference destination.
 	Between
-	// Own: its resources are what users ask for, who are in the reference user; who may ask is for the collection's rules.
+	// Own: the resources are requests of the user in the reference user. The collection's rules decide who may create them.
 	Own
-	// Events: its resources are what has happened.
+	// Events: the resources are the event log.
 	Events
-	// Asking: its resources are changes that the user in the reference creator asks for, about what lies in the reference place.
+	// Asking: the resources are requests for approval by the user in the reference creator, about resources below the reference place.
 	Asking
 )
 
-// ordinary reports whether resources are kept, undone and deleted as all others are: rights alone say who does that.
+// ordinary reports whether resources are stored, undone and deleted like all others, subject only to access rights.
 func (g Guard) ordinary() bool {
 	return g == Everybody || g == Managed || g == Common || g == Between || g == Own || g == Asking
 }
 
-// Rights are what a user who is no administrator may do (authz.Rights).
+// Rights are the rights of a user who is not an administrator (authz.Rights).
 type Rights interface {
-	// Everything reports whether the user sees all resources there are, also those that are still to come.
+	// Everything reports whether the user sees all resources, including future ones.
 	Everything() bool
-	// Sees gives those of some resources, by their heads, that the user sees. All are decided about by where they lie.
+	// Sees reports which of the given resources the user sees, by id. The visibility of all of them depends on their place.
 	Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error)
-	// SeesParent reports that what a resource that is seen lies in is seen, too; false where that has to be looked up.
+	// SeesParent returns true if the parent of a visible resource is certainly visible; false means that it has to be checked.
 	SeesParent(id int64) bool
-	// Whole reports of some resources that the user sees whether it sees all that lies below, too, also what is still to come.
+	// Whole reports for some visible resources whether the user sees everything below them, including future resources.
 	Whole(tx *store.Tx, ids []int64) (map[int64]bool, error)
 }
 
-// Subject is what a caller wants to do something with.
+// Subject is the object of an access.
 type Subject struct {
-	// Collection is its collection; nil where it may be of any.
+	// Collection is its collection; nil for any.
 	Collection *Collection
-	// Sub is the subcollection below the resource that it is about; nil where it is about the resource itself.
+	// Sub is the accessed subcollection of the resource; nil for the resource itself.
 	Sub *Sub
-	// ID is the resource; 0 for the collection as a whole.
+	// ID is the id of the resource; 0 for the whole collection.
 	ID int64
-	// Alone: resources of the collection alone are looked for, most likely many.
+	// Alone: the query is limited to resources of the collection, most likely many of them.
 	Alone bool
-	// Plain: nothing is asked beside the fields of the resource.
+	// Plain: the request has nothing in addition to the fields of the resource.
 	Plain bool
 }
 
-// Decide says what a caller may do: for ActionFind, the condition that narrows what it sees of a collection, nil where that is
-// all of it; for the others, the problem that refuses it.
+// Decide returns the decision about an access. For ActionFind it returns the condition on the resources of a collection that the caller
+// sees, nil for all of them. For other actions it returns the problem that refuses the access, if it is refused.
 type Decide func(caller Caller, action Action, on Subject) (seen store.Expr, err error)
 
-// seen narrows what a caller sees of a collection: the one place where reading is within the caller's rights. nil is all of it,
-// store.Nothing none of it.
+// seen returns the condition on the resources of a collection that a caller sees: nil for all of them, store.Nothing for none. It is the
+// only place where access rights limit reading.
 func (a *API) seen(c *Collection, caller Caller) store.Expr {
 	return a.seenBy(caller, Subject{Collection: c})
 }
 
-// seenAlone is seen where resources of that collection alone are looked for.
+// seenAlone is seen for queries that are limited to this collection.
 func (a *API) seenAlone(c *Collection, caller Caller) store.Expr {
 	return a.seenBy(caller, Subject{Collection: c, Alone: true})
 }
@@ -149,7 +151,7 @@ func (a *API) seenBy(caller Caller, on Subject) store.Expr {
 	return seen
 }
 
-// narrowed is a condition together with what narrows it.
+// narrowed returns the conjunction of two conditions; by may be nil.
 func narrowed(where, by store.Expr) store.Expr {
 	if by == nil {
 		return where

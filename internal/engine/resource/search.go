@@ -15,68 +15,67 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Match says why a resource was found by a text. Better ones come first.
+// Match is the reason why a resource matches a search text. Better matches have lower values.
 type Match int
 
 // The matches.
 const (
-	// MatchID: the text is its id.
+	// MatchID: the text is the resource's id.
 	MatchID Match = iota
-	// MatchSpace: it has exactly that address, or that range.
+	// MatchSpace: the resource has exactly that address or range.
 	MatchSpace
-	// MatchKey: the text is what it is looked up by, such as a hardware address or an absolute name.
+	// MatchKey: the text is the look-up key, such as a hardware address or an absolute name.
 	MatchKey
-	// MatchName: the text is its name, or another text of it.
+	// MatchName: the text is the name, or another text of the resource.
 	MatchName
-	// MatchRefers: it refers to what has that address or hardware address.
+	// MatchRefers: the resource refers to one that has that address or look-up key.
 	MatchRefers
-	// MatchAround: it has that address or range in it, the nearest first.
+	// MatchAround: the resource contains that address or range; the smallest one comes first.
 	MatchAround
-	// MatchWithin: it lies in that range.
+	// MatchWithin: the resource is inside that range.
 	MatchWithin
-	// MatchBegins: one of its texts begins with the text.
+	// MatchBegins: one of the resource's texts begins with the text.
 	MatchBegins
-	// MatchContains: the text stands somewhere in one of its texts.
+	// MatchContains: one of the resource's texts contains the text.
 	MatchContains
 )
 
-// matches are the names of the matches.
 var matches = [...]string{"id", "address", "key", "name", "refers", "around", "within", "begins", "contains"}
 
-// Matches gives the names of the matches, best first.
+// Matches returns the names of the matches, best first.
 func Matches() []string { return matches[:] }
 
 func (m Match) String() string { return matches[m] }
 
-// Hit is a resource that was found by a text, and why.
+// Hit is a resource that was found, with the reason.
 type Hit struct {
 	Row   *store.Resource
 	Match Match
 }
 
-// Search finds resources by a text, whatever it is: an id, an address, a prefix or a range, a hardware address, a name or a part of
-// one. Exact finds by what indexes have whole, Anywhere by parts of texts; Hits has what they found.
+// Search finds resources by a text: an id, an address, a prefix or a range, a hardware address, a name or a part of a name. Exact finds
+// complete values through indexes, Anywhere finds parts of texts. Hits has the results.
 type Search struct {
 	API    *API
 	Caller Caller
 	Text   string
-	// Limit is how many hits are wanted.
+	// Limit is the maximum number of hits.
 	Limit int
-	// Hits are those found, no resource twice; More says that there may be more than the limit.
+	// Hits are the results, each resource once; More says that there may be more than the limit.
 	Hits []Hit
 	More bool
-	// Complete says that every text was looked at that had to be.
+	// Complete says that the search covered every text it had to.
 	Complete bool
 
 	seen map[int64]bool
-	// cut says that some of what was found was left out.
+	// cut says that some results were omitted.
 	cut bool
 }
 
-// full reports whether enough was found.
-func (s *Search) full() bool { return len(s.Hits) > s.Limit }
+// isFull reports whether enough resources were found.
+func (s *Search) isFull() bool { return len(s.Hits) > s.Limit }
 
-// add adds resources that were not found before.
+// add adds the resources that are not in the results yet.
 func (s *Search) add(m Match, rows []*store.Resource) {
 	if s.seen == nil {
 		s.seen = map[int64]bool{}
@@ -89,9 +88,9 @@ func (s *Search) add(m Match, rows []*store.Resource) {
 	}
 }
 
-// found finds visible resources for which a condition holds.
-func (s *Search) found(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Resource, error) {
-	if s.full() {
+// find adds visible resources that match a condition.
+func (s *Search) find(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Resource, error) {
+	if s.isFull() {
 		return nil, nil
 	}
 	rows, err := tx.Some(append(store.All{s.API.visible(s.Caller)}, where...), s.Limit+1)
@@ -99,7 +98,7 @@ func (s *Search) found(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Res
 	return rows, err
 }
 
-// Exact finds what the text names as a whole, and what a name begins with.
+// Exact finds resources that have the text as a complete value, or a name that begins with it.
 func (s *Search) Exact(tx *store.Tx) error {
 	if id, err := strconv.ParseInt(s.Text, 10, 64); err == nil && id > RootID {
 		switch r, err := s.API.find(tx, nil, id, s.Caller); {
@@ -111,16 +110,16 @@ func (s *Search) Exact(tx *store.Tx) error {
 	}
 	var named []*store.Resource
 	for _, step := range []func() error{
-		func() (err error) { named, err = s.space(tx); return err },
+		func() (err error) { named, err = s.findSpace(tx); return err },
 		func() error {
-			rows, err := s.keys(tx)
+			rows, err := s.findKeys(tx)
 			named = append(named, rows...)
 			return err
 		},
-		func() error { return s.names(tx) },
-		func() error { return s.referring(tx, named) },
-		func() error { return s.around(tx) },
-		func() error { return s.begins(tx) },
+		func() error { return s.findNames(tx) },
+		func() error { return s.findReferring(tx, named) },
+		func() error { return s.findAround(tx) },
+		func() error { return s.findPrefixes(tx) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -130,17 +129,17 @@ func (s *Search) Exact(tx *store.Tx) error {
 	return nil
 }
 
-// sort puts better matches first; what is equal stays as it was found.
+// sort sorts the hits by match; hits with equal matches keep their order.
 func (s *Search) sort() {
 	slices.SortStableFunc(s.Hits, func(a, b Hit) int { return cmp.Compare(a.Match, b.Match) })
 	s.More = s.More || s.cut
-	if s.full() {
+	if s.isFull() {
 		s.Hits, s.More = s.Hits[:s.Limit], true
 	}
 }
 
-// spans gives the address, prefix or range that the text is; of an address with the length of its prefix, such as an interface has, the
-// prefix and the address.
+// spans returns the address, prefix or range that the text is. For an address with a prefix length, such as that of an interface, it
+// returns the prefix and the address.
 func (s *Search) spans() []space.Range {
 	one := func(a netip.Addr) space.Range { return space.Range{Low: a.Unmap(), High: a.Unmap()} }
 	if a, err := netip.ParseAddr(s.Text); err == nil && a.Zone() == "" {
@@ -157,8 +156,8 @@ func (s *Search) spans() []space.Range {
 	return nil
 }
 
-// collections gives the names of the collections with resources that search may find, of those that a condition holds for.
-func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
+// searchableCollections returns the names of the searchable collections that satisfy the condition holds.
+func (s *Search) searchableCollections(holds func(c *Collection) bool) (names []string) {
 	for _, c := range s.API.collections {
 		if c.From == store.Resources && !c.Hidden && !c.NoSearch && holds(c) {
 			names = append(names, c.Name)
@@ -167,14 +166,14 @@ func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
 	return names
 }
 
-// spaced are the collections that use space in one of these ways, or, where none is given, in any.
-func (s *Search) spaced(uses ...SpaceUse) []string {
-	return s.collections(func(c *Collection) bool {
+// spacedCollections returns the collections that use space in one of these ways; without an argument, in any way.
+func (s *Search) spacedCollections(uses ...SpaceUse) []string {
+	return s.searchableCollections(func(c *Collection) bool {
 		return c.Space != NoSpace && !c.Scope && (len(uses) == 0 || slices.Contains(uses, c.Space))
 	})
 }
 
-// The columns that are sought by.
+// The columns in search conditions.
 var (
 	lowColumn  = store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
 	highColumn = store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
@@ -186,10 +185,10 @@ func compare(f store.Field, op string, value any) store.Expr {
 	return store.Compare{Field: f, Op: op, Value: value}
 }
 
-// space finds what has exactly the address or the range.
-func (s *Search) space(tx *store.Tx) (found []*store.Resource, err error) {
+// findSpace finds resources with exactly the address or range.
+func (s *Search) findSpace(tx *store.Tx) (found []*store.Resource, err error) {
 	for _, r := range s.spans() {
-		rows, err := s.found(tx, MatchSpace, store.InCollection(s.spaced()...), compare(lowColumn, "eq", store.AddrKey(r.Low)),
+		rows, err := s.find(tx, MatchSpace, store.InCollection(s.spacedCollections()...), compare(lowColumn, "eq", store.AddrKey(r.Low)),
 			compare(highColumn, "eq", store.AddrKey(r.High)))
 		if err != nil {
 			return nil, err
@@ -199,15 +198,15 @@ func (s *Search) space(tx *store.Tx) (found []*store.Resource, err error) {
 	return found, nil
 }
 
-// around finds what has the address or the range in it, and what lies in the range.
-func (s *Search) around(tx *store.Tx) error {
+// findAround finds resources that contain the address or range, and resources inside the range.
+func (s *Search) findAround(tx *store.Tx) error {
 	spans := s.spans()
-	if len(spans) == 0 || s.full() {
+	if len(spans) == 0 || s.isFull() {
 		return nil
 	}
 	r := spans[0]
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
-	rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.InCollection(s.spaced()...), store.Around{Low: low, High: high}},
+	rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.InCollection(s.spacedCollections()...), store.Around{Low: low, High: high}},
 		maxAround)
 	if err != nil {
 		return err
@@ -219,12 +218,13 @@ func (s *Search) around(tx *store.Tx) error {
 		s.add(MatchAround, rows)
 		return nil
 	}
-	if most := (s.Limit + 1) / 2; len(rows) > most { // what lies in a range has room, too
-		rows, s.cut = rows[:most], true
+	if limit := (s.Limit + 1) / 2; len(rows) > limit { // resources inside the range need some of the hits as well
+		rows, s.cut = rows[:limit], true
 	}
 	s.add(MatchAround, rows)
-	for _, use := range []SpaceUse{HoldsSpace, LiesOverSpace, TakesSpace} { // what has more in it comes first
-		if _, err := s.found(tx, MatchWithin, store.InCollection(s.spaced(use)...), compare(lowColumn, "ge", low),
+	// Resources that contain others come first.
+	for _, use := range []SpaceUse{HoldsSpace, LiesOverSpace, TakesSpace} {
+		if _, err := s.find(tx, MatchWithin, store.InCollection(s.spacedCollections(use)...), compare(lowColumn, "ge", low),
 			compare(lowColumn, "le", high), compare(highColumn, "le", high)); err != nil {
 			return err
 		}
@@ -232,12 +232,12 @@ func (s *Search) around(tx *store.Tx) error {
 	return nil
 }
 
-// maxAround is how many nested blocks and networks of all configurations are looked at around an address.
+// maxAround is the maximum number of nested blocks and networks, of all configurations, that are read around an address.
 const maxAround = 10_000
 
-// fields calls fn for each field of the types that search may find.
-func (s *Search) fields(fn func(c *Collection, f *schema.Field)) {
-	s.collections(func(c *Collection) bool {
+// eachField calls fn for each field of the searchable types.
+func (s *Search) eachField(fn func(c *Collection, f *schema.Field)) {
+	s.searchableCollections(func(c *Collection) bool {
 		for _, t := range c.Types {
 			for _, f := range t.Fields {
 				fn(c, f)
@@ -247,10 +247,10 @@ func (s *Search) fields(fn func(c *Collection, f *schema.Field)) {
 	})
 }
 
-// keys finds what is looked up by the text.
-func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
+// findKeys finds resources whose look-up key is the text.
+func (s *Search) findKeys(tx *store.Tx) ([]*store.Resource, error) {
 	known, either := map[string]bool{}, store.Any{}
-	s.fields(func(_ *Collection, f *schema.Field) {
+	s.eachField(func(_ *Collection, f *schema.Field) {
 		key := ""
 		switch {
 		case f.KeyPrefix != "":
@@ -265,31 +265,32 @@ func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
 			either = append(either, compare(keyColumn, "eq", key))
 		}
 	})
-	return s.found(tx, MatchKey, either)
+	return s.find(tx, MatchKey, either)
 }
 
-// anything is the condition that a resource is of any collection, in a form that an index of names by collection is used for.
-func (s *Search) anything() store.Expr {
-	return store.InCollection(s.collections(func(*Collection) bool { return true })...)
+// anySearchable returns a condition that is true for every searchable resource. Its form lets the database use the index of names by
+// collection.
+func (s *Search) anySearchable() store.Expr {
+	return store.InCollection(s.searchableCollections(func(*Collection) bool { return true })...)
 }
 
-// names finds what has the text as its name: as it is, in small letters or in capitals.
-func (s *Search) names(tx *store.Tx) error {
+// findNames finds resources with the text as their name: as it is, in lower case or in upper case.
+func (s *Search) findNames(tx *store.Tx) error {
 	tried := []string{}
 	for _, name := range []string{s.Text, strings.ToLower(s.Text), strings.ToUpper(s.Text)} {
 		if slices.Contains(tried, name) {
 			continue
 		}
 		tried = append(tried, name)
-		if _, err := s.found(tx, MatchName, s.anything(), compare(nameColumn, "eq", name)); err != nil {
+		if _, err := s.find(tx, MatchName, s.anySearchable(), compare(nameColumn, "eq", name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// referring finds what refers to what has the address or the key itself.
-func (s *Search) referring(tx *store.Tx, named []*store.Resource) error {
+// findReferring finds resources that refer to a resource with the address or the key.
+func (s *Search) findReferring(tx *store.Tx, named []*store.Resource) error {
 	var ids []int64
 	for _, r := range named {
 		if space := s.API.byName[r.Collection].Space; space == TakesSpace || space == NoSpace {
@@ -299,31 +300,32 @@ func (s *Search) referring(tx *store.Tx, named []*store.Resource) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := s.found(tx, MatchRefers, store.LinksTo{Targets: ids})
+	_, err := s.find(tx, MatchRefers, store.LinksTo{Targets: ids})
 	return err
 }
 
-// begins finds what has a name, or an absolute name, that begins with the text.
-func (s *Search) begins(tx *store.Tx) error {
-	if _, err := s.found(tx, MatchBegins, s.anything(), compare(nameColumn, "startsWith", s.Text)); err != nil {
+// findPrefixes finds resources whose name or absolute name begins with the text.
+func (s *Search) findPrefixes(tx *store.Tx) error {
+	if _, err := s.find(tx, MatchBegins, s.anySearchable(), compare(nameColumn, "startsWith", s.Text)); err != nil {
 		return err
 	}
 	known := map[string]bool{}
 	var dns []string
-	s.fields(func(c *Collection, f *schema.Field) {
+	s.eachField(func(c *Collection, f *schema.Field) {
 		if f.DNS && !known[c.Name] {
 			known[c.Name] = true
 			dns = append(dns, c.Name)
 		}
 	})
-	// What has names has no space: the index of keys by collection has those alone.
-	_, err := s.found(tx, MatchBegins, store.InCollection(dns...), compare(keyColumn, "startsWith", naming.Key(s.Text)),
+	// Resources with DNS names have no space; the index of keys by collection contains only resources without space.
+	_, err := s.find(tx, MatchBegins, store.InCollection(dns...), compare(keyColumn, "startsWith", naming.Key(s.Text)),
 		compare(lowColumn, "eq", nil))
 	return err
 }
 
-// Anywhere finds what has the text in one of its texts, in upper or lower case, where there is room left; not what stands for one
-// resource by itself, as an address does, where that was found. Of very many some are found, and those that match best come first.
+// Anywhere finds resources with the text in one of their texts, in upper or lower case, if there is room for more hits. It does nothing
+// if the text, such as an address, has already identified one resource. If there are very many results, it finds some of them; the best
+// matches come first.
 func (s *Search) Anywhere(tx *store.Tx) error {
 	s.Complete = true
 	switch {
@@ -333,18 +335,18 @@ func (s *Search) Anywhere(tx *store.Tx) error {
 	case len(s.Hits) > 0 && s.Hits[0].Match <= MatchKey && s.Text != s.Hits[0].Row.Name:
 		return nil
 	}
-	defer s.sort() // also what was found when it is broken off
+	defer s.sort() // also the results before an interruption
 	if kept := asKept(s.Text); kept != s.Text {
-		if err := s.having(tx, kept); err != nil {
+		if err := s.findContaining(tx, kept); err != nil {
 			return err
 		}
 	}
-	return s.having(tx, s.Text)
+	return s.findContaining(tx, s.Text)
 }
 
-// having finds what has a text in one of its texts.
-func (s *Search) having(tx *store.Tx, text string) error {
-	const ranked = 10 // for each hit that is wanted
+// findContaining finds resources with a text in one of their texts.
+func (s *Search) findContaining(tx *store.Tx, text string) error {
+	const ranked = 10 // candidates for each hit within the limit
 	found, n := map[Match][]*store.Resource{}, 0
 	whole, err := tx.HavingText(text, func(ids []int64) (enough bool, err error) {
 		rows, err := tx.Some(store.All{s.API.visible(s.Caller), store.IDs(ids)}, len(ids))
@@ -378,7 +380,7 @@ func (s *Search) having(tx *store.Tx, text string) error {
 	return nil
 }
 
-// asKept gives a part of a hardware address as such addresses are kept; another text as it is.
+// asKept returns a part of a hardware address in the notation of stored addresses; other texts unchanged.
 func asKept(text string) string {
 	if strings.Trim(text, "0123456789abcdefABCDEF:") == "" && strings.Contains(text, ":") && !strings.Contains(text, "::") {
 		return strings.ReplaceAll(text, ":", "-")
@@ -386,7 +388,7 @@ func asKept(text string) string {
 	return text
 }
 
-// textMatch says how a resource has a text in one of its own; ok is false where it has not.
+// textMatch returns how a text matches the texts of a resource; ok is false if it does not.
 func textMatch(tx *store.Tx, r *store.Resource, text string) (m Match, ok bool, err error) {
 	whole, begins, contains, err := tx.Texts(r, text)
 	switch {

@@ -5,14 +5,14 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Sealer keeps secrets: what it gives for a text tells nobody but it what the text is. about names what the secret is for, and has to be
-// the same again.
+// Sealer encrypts secrets: only the sealer can recover the text from a sealed one. about is the purpose of the secret; Open needs the
+// same value as Seal.
 type Sealer interface {
 	Seal(tx *store.Tx, about, plain string) (sealed string, err error)
 	Open(tx *store.Tx, about, sealed string) (plain string, err error)
 }
 
-// seal seals what the change gives of secrets.
+// seal encrypts the secrets that the change sets.
 func (c *Change) seal() error {
 	return c.Type.EachSecret(c.New, func(path string, s *schema.Secret) (err error) {
 		if s.Plain != "" {
@@ -26,7 +26,7 @@ func (c *Change) seal() error {
 	})
 }
 
-// Secrets gives the secrets of a stored object in plain text, by their paths.
+// Secrets returns the secrets of a stored object in plain text, by their paths.
 func (a *API) Secrets(tx *store.Tx, o schema.Object) (map[string]string, error) {
 	plain := map[string]string{}
 	t := a.types[schema.HeadOf(o).Type]

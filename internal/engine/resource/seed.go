@@ -2,8 +2,8 @@ package resource
 
 import "portolan/internal/engine/store"
 
-// EachWithout calls fn for the resources of a collection below which nothing of another one lies of which a condition holds: what a seed
-// makes there is missing.
+// EachWithout calls fn for each resource of the collection above that has no child in the collection below that matches a condition.
+// Seeds create the missing child there.
 func EachWithout(c *Change, above, below string, holds store.Expr, fn func(id int64) error) error {
 	var missing []int64
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection(above)}, func(r *store.Resource) error {

@@ -8,9 +8,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// CopyOnSplit makes what is set at a resource that is split, such as an option, a role or an access right, for one of its parts, too: what
-// refers to it by a field that says so (onSplit). The manager makes it, with all rules: who may split need not see what is set
-// there, nor may it make such.
+// CopyOnSplit copies the resources that are set at a split resource, such as options, roles or access rights, for one of its parts: those
+// that refer to it by a field with the tag onSplit. The copies are made in the name of the manager, with all rules: the caller of the
+// split needs no rights on them.
 func (c *Change) CopyOnSplit(whole, part int64) error {
 	manager := c.Following()
 	manager.Caller = Caller{}
@@ -41,7 +41,7 @@ func (c *Change) CopyOnSplit(whole, part int64) error {
 	return nil
 }
 
-// copyAt makes a resource like another one, which refers to another target by a field.
+// copyAt creates a copy of a resource whose field f refers to another target.
 func (c *Change) copyAt(row *store.Resource, o schema.Object, f *schema.Field, target int64) error {
 	t := c.API.types[row.Type]
 	schema.HeadOf(o).ID = 0
@@ -57,7 +57,7 @@ func (c *Change) copyAt(row *store.Resource, o schema.Object, f *schema.Field, t
 	if err := c.Tx.LoadLinks(row); err != nil {
 		return err
 	}
-	for _, link := range row.Links { // lists of references, which the object does not have
+	for _, link := range row.Links { // lists of references are not part of the object
 		if err := c.Tx.LoadLinks(made); err != nil {
 			return err
 		}

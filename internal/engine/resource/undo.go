@@ -14,16 +14,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// undone is one change that is taken back: the resource as the change found it and as it left it.
+// undone is one change to be undone: the resource before and after it.
 type undone struct {
 	resource      int64
 	before, after *store.Resource
 }
 
-// Undo takes back what a transaction changed, in the order from its last change to its first, as a
-// transaction of its own. Where a later transaction changed the same resource, or something has come
-// to depend on it, nothing is taken back and the reason is given. force takes back over later changes
-// of the same resources; what is in the way as such still refuses.
+// Undo undoes the changes of a transaction, from its last to its first, in a new transaction. It fails, with the reason, if a later
+// transaction changed the same resource, or if other resources depend on one by now. force ignores later changes of the same resources;
+// other conflicts still fail.
 func (c *Change) Undo(transaction int64, force bool) error {
 	horizon, err := c.Tx.Horizon()
 	if err != nil {
@@ -36,14 +35,14 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if noted, err := c.Tx.Noted(transaction); err != nil || noted {
 		return cmp.Or(err, cannotUndo("transaction %d changed no resource: do it anew, the other way round", transaction))
 	}
-	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // which may be there in part
+	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // the transaction may be kept in part
 		return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction,
 			schema.FormatTime(time.UnixMilli(horizon.At)))
 	}
 	if len(changes) == 0 {
 		return problem.NotFound("there is no transaction %d", transaction)
 	}
-	// What was asked for stays what it is: it is approved or denied, and not taken back.
+	// Requests for approval stay unchanged: they are approved or denied, not undone.
 	changes = slices.DeleteFunc(changes, func(one store.EntryChange) bool {
 		image := one.After
 		if image == nil {
@@ -73,8 +72,8 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		return err
 	}
 	now := maps.Clone(found)
-	whole := wholly(changes)
-	unmade := map[int64]*store.Resource{}
+	whole := createdOrDeleted(changes)
+	removed := map[int64]*store.Resource{}
 	for i := len(changes) - 1; i >= 0; i-- {
 		u := undone{resource: changes[i].Resource}
 		if u.before, err = store.DecodeImage(changes[i].Before); err != nil {
@@ -83,17 +82,17 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		if u.after, err = store.DecodeImage(changes[i].After); err != nil {
 			return err
 		}
-		if now[u.resource], err = c.takeBack(u, now[u.resource], whole, transaction, own, force); err != nil {
+		if now[u.resource], err = c.undoChange(u, now[u.resource], whole, transaction, own, force); err != nil {
 			return err
 		}
 		if u.before == nil {
-			unmade[u.resource] = u.after
+			removed[u.resource] = u.after
 		}
 	}
-	if err := c.letGo(slices.Sorted(maps.Keys(unmade))); err != nil {
+	if err := c.releaseRequests(slices.Sorted(maps.Keys(removed))); err != nil {
 		return err
 	}
-	if err := c.checkUnmade(unmade); err != nil {
+	if err := c.checkRemoved(removed); err != nil {
 		return err
 	}
 	after, err := c.Tx.Load(ids)
@@ -109,8 +108,9 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	return c.checkRestored(changes, after)
 }
 
-// checkNames refuses an undo that gives a resource another whole name while resources lie below it that the transaction did not change, as
-// they were created since: their whole names end in its name. ids are sorted; found and after are the resources before and after the undo.
+// checkNames refuses an undo that changes the absolute name of a resource with children that were created after the transaction. Their
+// absolute names end in its name, and the undo would not change them. ids are sorted; found and after are the resources before and after
+// the undo.
 func (c *Change) checkNames(ids []int64, found, after map[int64]*store.Resource) error {
 	for _, id := range ids {
 		before, row := found[id], after[id]
@@ -139,18 +139,18 @@ func cannotUndo(format string, args ...any) error {
 	return problem.Conflict("UndoConflict", "the transaction cannot be undone: "+format, args...)
 }
 
-// takeBack takes one change back, of a resource as it is now, and gives it as it is then.
-func (c *Change) takeBack(u undone, now *store.Resource, whole map[int64]bool, transaction, own int64,
+// undoChange undoes one change of a resource, given as it is now, and returns the resulting resource.
+func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool, transaction, own int64,
 	force bool) (*store.Resource, error) {
 	shown := u.after
 	if shown == nil {
 		shown = u.before
 	}
 	t := c.API.types[shown.Type]
-	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.goesAlong(t, u, whole) {
+	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.isUndoneWithResource(t, u, whole) {
 		return nil, cannotUndo("a change of %s %d cannot be taken back", shown.Type, u.resource)
 	}
-	if now != nil && !force && now.Version != transaction && now.Version != own && !sameAs(now, u.after) {
+	if now != nil && !force && now.Version != transaction && now.Version != own && !equalRows(now, u.after) {
 		return nil, cannotUndo("%s %d was changed by transaction %d since", now.Type, now.ID, now.Version)
 	}
 	switch {
@@ -161,14 +161,14 @@ func (c *Change) takeBack(u undone, now *store.Resource, whole map[int64]bool, t
 	case u.after == nil && now != nil:
 		return nil, cannotUndo("%s %d is there again", now.Type, now.ID)
 	case u.after == nil:
-		return c.remake(u.before)
+		return c.restore(u.before)
 	}
 	back := *u.before
 	return &back, c.Tx.Replace(now, &back)
 }
 
-// wholly gives the resources that a transaction has made, or deleted.
-func wholly(changes []store.EntryChange) map[int64]bool {
+// createdOrDeleted returns the resources that a transaction created or deleted.
+func createdOrDeleted(changes []store.EntryChange) map[int64]bool {
 	found := map[int64]bool{}
 	for _, c := range changes {
 		if c.Before == nil || c.After == nil {
@@ -178,8 +178,9 @@ func wholly(changes []store.EntryChange) map[int64]bool {
 	return found
 }
 
-// goesAlong reports whether a change of an access right is taken back: where it came, or went, with the resource that it is set at.
-func (c *Change) goesAlong(t *schema.Type, u undone, whole map[int64]bool) bool {
+// isUndoneWithResource reports whether a change of an access right is undone with its resource: it was created or deleted together with
+// that resource.
+func (c *Change) isUndoneWithResource(t *schema.Type, u undone, whole map[int64]bool) bool {
 	if c.API.CollectionOf(t).Guard != Granted || u.before != nil && u.after != nil {
 		return false
 	}
@@ -190,30 +191,32 @@ func (c *Change) goesAlong(t *schema.Type, u undone, whole map[int64]bool) bool 
 	return whole[right.Ref("resource")]
 }
 
-// sameAs reports whether a resource is as a transaction left it, though others have changed it since: what they did was taken back.
-func sameAs(now, after *store.Resource) bool {
+// equalRows reports whether a resource equals the state in which a transaction left it. Later transactions may have changed it if their
+// changes were undone.
+func equalRows(now, after *store.Resource) bool {
 	if after == nil || now.Type != after.Type || now.Name != after.Name || now.Parent != after.Parent ||
 		now.Configuration != after.Configuration || now.Key != after.Key || !bytes.Equal(now.Low, after.Low) ||
 		!bytes.Equal(now.High, after.High) || !bytes.Equal(now.Body, after.Body) {
 		return false
 	}
-	return slices.Equal(inOrder(now.Refs), inOrder(after.Refs)) && slices.Equal(inOrder(now.Links), inOrder(after.Links))
+	return slices.Equal(sortRefs(now.Refs), sortRefs(after.Refs)) && slices.Equal(sortRefs(now.Links), sortRefs(after.Links))
 }
 
-// inOrder gives references in an order of their own.
-func inOrder(refs []store.Ref) []store.Ref {
+// sortRefs returns references sorted by field and target.
+func sortRefs(refs []store.Ref) []store.Ref {
 	return slices.SortedFunc(slices.Values(refs), func(a, b store.Ref) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Target, b.Target))
 	})
 }
 
-// letGo takes resources that are not there any more out of the requests that were about them, such as the one that made them: those stay.
-func (c *Change) letGo(unmade []int64) error {
+// releaseRequests removes references to resources that do not exist any more from requests for approval, such as the request that created
+// them. The requests themselves stay.
+func (c *Change) releaseRequests(removed []int64) error {
 	for _, requests := range c.API.collections {
 		if requests.Guard != Asking {
 			continue
 		}
-		for part := range slices.Chunk(unmade, letGoAtOnce) {
+		for part := range slices.Chunk(removed, releaseAtOnce) {
 			var about []store.Ref // by the number of the request
 			if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(requests.Name),
 				store.LinksTo{Targets: part}}}, func(row *store.Resource) error {
@@ -240,12 +243,12 @@ func (c *Change) letGo(unmade []int64) error {
 	return nil
 }
 
-// letGoAtOnce is how many resources it is asked of at once whether a request is about them.
-const letGoAtOnce = 500
+// releaseAtOnce is the number of resources in one query for such requests.
+const releaseAtOnce = 500
 
-// checkUnmade checks that nothing needs resources that are not there any more.
-func (c *Change) checkUnmade(unmade map[int64]*store.Resource) error {
-	needs, needed, below, err := c.Tx.Needing(slices.Sorted(maps.Keys(unmade)))
+// checkRemoved checks that no resource needs one that does not exist any more.
+func (c *Change) checkRemoved(removed map[int64]*store.Resource) error {
+	needs, needed, below, err := c.Tx.Needing(slices.Sorted(maps.Keys(removed)))
 	if err != nil || needs == 0 {
 		return err
 	}
@@ -253,16 +256,16 @@ func (c *Change) checkUnmade(unmade map[int64]*store.Resource) error {
 	if below {
 		how = "lies below"
 	}
-	return cannotUndo("resource %d %s %s %d since", needs, how, unmade[needed].Type, needed)
+	return cannotUndo("resource %d %s %s %d since", needs, how, removed[needed].Type, needed)
 }
 
-// remake takes back that a resource was deleted. It has its number again.
-func (c *Change) remake(before *store.Resource) (*store.Resource, error) {
+// restore restores a deleted resource with its old id.
+func (c *Change) restore(before *store.Resource) (*store.Resource, error) {
 	back := *before
 	return &back, c.Tx.Insert(&back)
 }
 
-// respan changes what is free, for resources as they were before and are after.
+// respan updates the free space for resources before and after the undo.
 func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) error {
 	if c.API.Respan == nil {
 		return nil
@@ -281,11 +284,10 @@ func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) err
 	return err
 }
 
-// Respan is a resource before and after its span or its parent changed; nil where it was, or is, not
-// there.
+// Respan is a resource before and after a change of its span or parent; nil if it did not, or does not, exist.
 type Respan struct{ Before, After *store.Resource }
 
-// checkRestored checks what is there again: that what it refers to is there, and that it fits.
+// checkRestored checks the restored resources: their references must exist, and they must pass their own validation.
 func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*store.Resource) error {
 	seen, known := map[int64]bool{}, map[int64]bool{0: true, RootID: true}
 	there := func(id int64) (bool, error) {

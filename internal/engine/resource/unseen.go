@@ -9,8 +9,9 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// keepUnseen leaves in what a request sets the references to resources that the caller does not see: it was not shown them, and cannot have
-// meant to take them away. A single reference stays where the request has null, as which it was shown; another one replaces it.
+// keepUnseen keeps references to resources that the caller does not see when a request sets the field: the caller was not shown them, so
+// it cannot have meant to remove them. A single reference stays if the request has null, which the caller was shown; another value
+// replaces it.
 func (c *Change) keepUnseen() error {
 	if !c.Requested() || !c.Caller.Limited() || c.Row == nil {
 		return nil
@@ -55,7 +56,7 @@ func (c *Change) keepUnseen() error {
 	return nil
 }
 
-// unseen gives those of the resources that the caller does not see.
+// unseen returns those of the resources that the caller does not see.
 func (c *Change) unseen(ids []int64) ([]int64, error) {
 	heads := map[int64]store.Head{}
 	if err := c.Tx.Heads(slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id == 0 }), heads); err != nil {

@@ -9,15 +9,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// maxFaults bounds what Verify lists.
+// maxFaults is the maximum number of faults that Verify lists.
 const maxFaults = 100
 
-// verifier looks for faults in one snapshot.
+// verifier collects faults in one snapshot.
 type verifier struct {
 	api    *API
 	tx     *store.Tx
 	faults []string
-	// heads are those of resources above others, as far as they were read.
+	// heads caches the heads of parent resources.
 	heads map[int64]store.Head
 }
 
@@ -27,13 +27,13 @@ func (v *verifier) fault(format string, args ...any) {
 	}
 }
 
-// Verify checks every invariant of the data in a snapshot, those of the rooms with them, and lists what is wrong, in sentences.
+// Verify checks every invariant of the data in a snapshot, including those of other packages, and lists the faults, in sentences.
 func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	v := &verifier{api: a, tx: tx, heads: map[int64]store.Head{}}
 	if err := tx.Verify(v.fault); err != nil {
 		return nil, err
 	}
-	if err := tx.Shielded(v.resources); store.IsDamage(err) {
+	if err := tx.Shielded(v.checkAll); store.IsDamage(err) {
 		v.fault("resources are checked up to a damaged place alone: %v", err)
 	} else if err != nil {
 		return nil, err
@@ -41,13 +41,14 @@ func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	return v.faults, nil
 }
 
-// verifyAtOnce is how many resources are looked at together: what they need of others is read for all of them.
+// verifyAtOnce is the number of resources that are checked together. The data that they need of other resources is read once for all of
+// them.
 const verifyAtOnce = 500
 
-// resources looks at every row.
-func (v *verifier) resources() error {
+// checkAll checks every row.
+func (v *verifier) checkAll() error {
 	rows := make([]*store.Resource, 0, verifyAtOnce)
-	look := func() error {
+	flush := func() error {
 		err := v.checkRows(rows)
 		rows = rows[:0]
 		return err
@@ -56,14 +57,14 @@ func (v *verifier) resources() error {
 		if rows = append(rows, r.Clone()); len(rows) < verifyAtOnce {
 			return nil
 		}
-		return look()
+		return flush()
 	}); err != nil {
 		return err
 	}
-	return look()
+	return flush()
 }
 
-// checkRows verifies rows: the type is declared, the body can be decoded, columns equal the body, the parent may have such children,
+// checkRows checks rows: the type is declared, the body can be decoded, columns equal the body, the parent may have such children,
 // references equal the table of references, and the row equals its last image in the history.
 func (v *verifier) checkRows(rows []*store.Resource) error {
 	var ids, above []int64
@@ -90,18 +91,18 @@ func (v *verifier) checkRows(rows []*store.Resource) error {
 			v.fault("resource %d has the type %s in %s, which is not declared", r.ID, r.Type, r.Collection)
 			continue
 		}
-		v.row(r)
-		v.place(r, v.api.ParentsOf(t))
-		v.links(r, t, references[r.ID])
+		v.checkRow(r)
+		v.checkParent(r, v.api.ParentsOf(t))
+		v.checkLinks(r, t, references[r.ID])
 	}
-	return v.versions(rows, references)
+	return v.checkHistory(rows, references)
 }
 
-// maxHeads bounds the heads that are kept.
+// maxHeads is the maximum number of cached heads.
 const maxHeads = 100_000
 
-// row checks that a row's columns follow from its body.
-func (v *verifier) row(r *store.Resource) {
+// checkRow checks that a row's columns match its body.
+func (v *verifier) checkRow(r *store.Resource) {
 	again, err := v.api.Again(r)
 	switch {
 	case err != nil:
@@ -113,8 +114,8 @@ func (v *verifier) row(r *store.Resource) {
 	}
 }
 
-// place checks what a resource lies below.
-func (v *verifier) place(r *store.Resource, may []string) {
+// checkParent checks the parent of a resource.
+func (v *verifier) checkParent(r *store.Resource, may []string) {
 	if r.Parent <= RootID {
 		return
 	}
@@ -126,19 +127,18 @@ func (v *verifier) place(r *store.Resource, may []string) {
 	case !slices.Contains(may, head.Collection):
 		v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
 	}
-	if head.Configuration != r.Configuration && !v.scope(head.Collection) && r.Configuration != 0 {
+	if head.Configuration != r.Configuration && !v.isScope(head.Collection) && r.Configuration != 0 {
 		v.fault("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
 	}
 }
 
-// scope reports whether the resources of a collection are scopes, which lie in no other one.
-func (v *verifier) scope(collection string) bool {
+// isScope reports whether the resources of a collection are scopes, which are not in another scope.
+func (v *verifier) isScope(collection string) bool {
 	c := v.api.Collection(collection)
 	return c != nil && c.Scope
 }
 
-// links checks that the single references in a row and in the table of references are the same.
-func (v *verifier) links(r *store.Resource, t *schema.Type, references []store.Ref) {
+func (v *verifier) checkLinks(r *store.Resource, t *schema.Type, references []store.Ref) {
 	for _, ref := range r.Refs {
 		if !slices.Contains(references, ref) {
 			v.fault("the reference %s of resource %d is not in the table of references", ref.Field, r.ID)

@@ -8,9 +8,8 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// versions checks that resources are what the change that wrote them last says they are. What is older than
-// the horizon of the history is not known.
-func (v *verifier) versions(rows []*store.Resource, references map[int64][]store.Ref) error {
+// checkHistory checks that resources equal their last image in the history. Changes before the horizon of the history are unknown.
+func (v *verifier) checkHistory(rows []*store.Resource, references map[int64][]store.Ref) error {
 	horizon, err := v.tx.Horizon()
 	if err != nil {
 		return err
@@ -34,15 +33,15 @@ func (v *verifier) versions(rows []*store.Resource, references map[int64][]store
 			}
 			continue
 		}
-		if what := differs(r, text, references[r.ID]); what != "" {
+		if what := differingPart(r, text, references[r.ID]); what != "" {
 			v.fault("resource %d, of type %s, is not what the history says it is: %s differs", r.ID, r.Type, what)
 		}
 	}
 	return nil
 }
 
-// differs names what an image of the history has otherwise than the resource; empty where nothing is.
-func differs(r *store.Resource, text []byte, references []store.Ref) string {
+// differingPart returns the part of a resource that differs from its image in the history; empty if they are equal.
+func differingPart(r *store.Resource, text []byte, references []store.Ref) string {
 	var was struct {
 		store.Resource
 		Body json.RawMessage `json:"body"`
@@ -67,7 +66,7 @@ func differs(r *store.Resource, text []byte, references []store.Ref) string {
 	return ""
 }
 
-// sameRefs reports whether two lists hold the same references, in whatever order.
+// sameRefs reports whether two lists hold the same references, in any order.
 func sameRefs(a, b []store.Ref) bool {
 	order := func(x, y store.Ref) int {
 		if c := strings.Compare(x.Field, y.Field); c != 0 {

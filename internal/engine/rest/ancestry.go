@@ -5,7 +5,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// loadAbove reads the heads of all that rows lie in.
+// loadAbove reads the heads of all resources above the rows.
 func (rd *renderer) loadAbove(rows []*store.Resource) error {
 	at := make([]int64, len(rows))
 	for i, r := range rows {
@@ -31,17 +31,17 @@ func (rd *renderer) loadAbove(rows []*store.Resource) error {
 		if err := rd.load(); err != nil {
 			return err
 		}
-		if len(rd.heads) == wanted { // what it lay in is deleted
+		if len(rd.heads) == wanted { // a resource above was deleted
 			return nil
 		}
 	}
 	return nil
 }
 
-// maxDepth bounds how deep resources lie in each other.
+// maxDepth is the maximum depth of the resource tree.
 const maxDepth = 1000
 
-// appendPath writes what a resource lies in, from the outside.
+// appendPath appends the resources above a resource as a JSON array, the outermost first.
 func (rd *renderer) appendPath(b []byte, r *store.Resource) []byte {
 	var above []store.Head
 	for id := r.Parent; id > resource.RootID; {

@@ -14,44 +14,47 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// What is applied is a list of resources as they are to be: those that are there otherwise are changed, those that are not there are
-// made, in one transaction, all of them or none. With a tag they are marked, and with prune what has the tag and is not among them goes.
+// POST /apply takes a list of resources in their desired state. In one transaction it changes existing resources that differ and creates
+// missing ones, or it changes nothing. With a tag it tags all of them; with prune it deletes resources that have the tag and are not in
+// the list.
 
-// applyName is the name of what takes them, below the API's path.
+// applyName is the path element of POST /apply.
 const applyName = "apply"
 
-// applyRequest is the body.
+// applyRequest is the body of POST /apply.
 type applyRequest struct {
-	// Into is what they belong below, unless they say so themselves (in).
+	// Into is the path of the resource above, for resources that have no member in.
 	Into string `json:"into"`
-	// Defaults are members of every resource whose type has them and that does not say otherwise, such as the view.
+	// Defaults are members for every resource whose type has them and that does not set them itself, such as the view.
 	Defaults map[string]json.RawMessage `json:"defaults"`
-	// Action leaves it at one: CREATE refuses what is there, UPDATE what is not. Empty: CREATE_OR_UPDATE.
+	// Action limits the request: CREATE refuses existing resources, UPDATE missing ones. Empty: CREATE_OR_UPDATE.
 	Action string `json:"action"`
-	// Tag is the tag that they get, by its path, such as tags/north. Prune takes away what has it and is not among them.
+	// Tag is the path of the tag for the resources, such as tags/north. Prune deletes the resources that have the tag and are not in the
+	// list.
 	Tag   string `json:"tag"`
 	Prune bool   `json:"prune"`
-	// Skip leaves out resources that are refused, and applies the others.
+	// Skip omits resources that are refused, and applies the others.
 	Skip      bool              `json:"skip"`
 	Resources []json.RawMessage `json:"resources"`
 }
 
-// appliedResource is what came of one of them.
+// appliedResource is the result for one resource.
 type appliedResource struct {
-	// Did is CREATED, CHANGED, UNCHANGED, DELETED or, of a resource that has the tag and stays because others were refused, ABSENT.
+	// Did is CREATED, CHANGED, UNCHANGED, DELETED or ABSENT. ABSENT is a resource that has the tag and is not in the list, but was not
+	// deleted because other resources were refused.
 	Did  string `json:"did"`
 	ID   int64  `json:"id"`
 	Type string `json:"type"`
-	// Key is what people name it by; Path where it is.
+	// Key is the value of the resource's key field, Path its path.
 	Key     string                 `json:"key"`
 	Path    string                 `json:"path"`
 	Changes []resource.FieldChange `json:"changes,omitempty"`
 	Notes   []string               `json:"notes,omitempty"`
-	// Once are secrets of it that no other answer shows, by their fields.
+	// Once are secrets of the resource that no other answer shows, by field.
 	Once map[string]string `json:"once,omitempty"`
 }
 
-// refusedResource is a resource that was skipped: its place in the list, and why.
+// refusedResource is a resource that was skipped: its index in the list, and the error.
 type refusedResource struct {
 	Index   int      `json:"index"`
 	Code    string   `json:"code"`
@@ -59,20 +62,20 @@ type refusedResource struct {
 	Fields  []string `json:"fields,omitempty"`
 }
 
-// appliedAnswer is the answer.
+// appliedAnswer is the answer of POST /apply.
 type appliedAnswer struct {
 	Created   int `json:"created"`
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
 	Deleted   int `json:"deleted"`
-	// Transaction is its number in the history; null where nothing changed.
+	// Transaction is the number of the transaction in the history; null if nothing changed.
 	Transaction *int64            `json:"transaction"`
 	Resources   []appliedResource `json:"resources"`
-	// Refused are those that were skipped.
+	// Refused are the skipped resources.
 	Refused []refusedResource `json:"refused,omitempty"`
 }
 
-// readApply reads the body.
+// readApply reads the body of POST /apply.
 func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, err error) {
 	if err := CheckContentType(rq.Request, "application/json"); err != nil {
 		return q, err
@@ -80,7 +83,7 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 	if rq.members, rq.raw, err = ReadBody(w, rq.Request, batchBody); err != nil {
 		return q, err
 	}
-	for name, raw := range rq.members { // one by one, so that a refusal names its field
+	for name, raw := range rq.members { // member by member, so that an error names the member
 		var into any
 		switch name {
 		case "into":
@@ -112,7 +115,7 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 	switch {
 	case rq.members["resources"] == nil:
 		return q, problem.Missing("resources")
-	case q.Resources == nil: // nothing is not an empty list: with prune that takes everything away
+	case q.Resources == nil: // null is not an empty list, which would delete everything with prune
 		return q, problem.Invalid("resources", "must be a list")
 	case len(q.Resources) > maxChanges:
 		return q, problem.Invalid("resources", "at most %d are applied at once", maxChanges)
@@ -122,7 +125,7 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 	return q, nil
 }
 
-// apply answers POST of resources as they are to be.
+// apply serves POST /apply.
 func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	everything := resource.Target{Root: true, List: true}
 	if err := a.only(w, r, everything, caller, http.MethodPost); err != nil || r.Method == http.MethodOptions {
@@ -140,7 +143,7 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 	if err != nil {
 		return err
 	}
-	done, err := a.takeBatch(r.Context(), caller)
+	done, err := a.waitForBatch(r.Context(), caller)
 	if err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 		rq.key = ""
 	}
 	var ans answer
-	again := &applyAgain{broken: map[int]*problem.Problem{}, until: time.Now().Add(applyAgainTime)}
+	again := &attempt{broken: map[int]*problem.Problem{}, until: time.Now().Add(applyAgainTime)}
 	err = a.WithOutside(r.Context(), maxBatchProbes,
 		"%d addresses were asked whether they answer, and more would have to be: apply fewer at once",
 		func(o resource.Outside) error {
@@ -170,18 +173,18 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 		if _, ok := problem.As(err); ok {
 			a.Batched(len(members), "refused")
 		}
-		return wordConflict(err)
+		return conflictProblem(err)
 	case dry:
 		a.Batched(len(members), "tried")
 	default:
 		a.Batched(len(members), "made")
 	}
-	tellRecorded(w, caller, ans)
+	setRecordedHeader(w, caller, ans)
 	send(w, r, http.StatusOK, asJSON, ans.body)
 	return nil
 }
 
-// toApply reads the resources, and does for them what takes too long for a transaction.
+// toApply decodes the resources, and does the work for them that takes too long for a transaction.
 func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.RawMessage, prepared map[int]any, err error) {
 	var faults []*problem.Problem
 	prepared = map[int]any{}
@@ -202,7 +205,7 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 				prepared[i], err = a.CollectionOf(t).Beforehand(rq.Context(), a.API, members)
 			}
 		}
-		if fault, ok := problem.As(placed(resourceAt(i), err)); ok {
+		if fault, ok := problem.As(atPosition(resourceAt(i), err)); ok {
 			if faults = append(faults, fault); len(faults) == maxFaults {
 				break
 			}
@@ -215,7 +218,7 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 				members[name] = value
 			}
 		}
-		if (a.CollectionOf(t).Secret || showsOnce(t)) && rq.key != "" { // nothing of a body with secrets is remembered
+		if (a.CollectionOf(t).Secret || showsOnce(t)) && rq.key != "" { // a body with secrets is never stored
 			return nil, nil, problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: is not for a %s, which has secrets", t.Name)
 		}
 		all = append(all, members)
@@ -225,10 +228,10 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 
 func resourceAt(i int) string { return fmt.Sprintf("resources[%d]", i) }
 
-// applyIn applies in a transaction.
+// applyIn applies the document in a transaction.
 func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any,
-	again *applyAgain) (ans answer, err error) {
-	if len(all) > 1 || q.Prune { // one alone says itself what it is
+	again *attempt) (ans answer, err error) {
+	if len(all) > 1 || q.Prune { // a single resource has a description of its own
 		text := fmt.Sprintf("Applied %d resources", len(all))
 		if q.Prune {
 			text += ", and deleted what else has the tag " + strings.TrimPrefix(q.Tag, "tags/")
@@ -236,14 +239,14 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		tx.Describe("APPLY", text)
 	}
 	into, err := a.Apply(a.changeOf(tx, rq, nil, nil), resource.Applying{Base: q.Into, Action: q.Action, Nothing: true})
-	if err != nil && !(problem.IsNotFound(err) && len(all) > 0) { // which one of them may make
+	if err != nil && !(problem.IsNotFound(err) && len(all) > 0) { // one of the resources may create it
 		return ans, a.Conceal(tx, rq.caller, nil, err)
 	}
 	tag, err := a.Tagged(tx, rq.caller, q.Tag)
 	if err != nil {
 		return ans, err
 	}
-	d := &applying{Server: a, base: into.Base, again: again, absent: map[int]bool{}, tx: tx, rq: rq,
+	d := &applying{Server: a, base: into.Base, attempt: again, absent: map[int]bool{}, tx: tx, rq: rq,
 		q: q, all: all, prepared: prepared, tag: tag, kept: map[int64]bool{}, stay: map[int64]bool{},
 		results: make([]appliedResource, len(all)), refusals: map[int]*problem.Problem{}, until: time.Now().Add(applyTime)}
 	if err := d.run(); err != nil {
@@ -282,10 +285,10 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	if ans.body, err = json.Marshal(answer); err != nil {
 		return ans, err
 	}
-	return ans, a.keep(tx, rq, ans)
+	return ans, a.storeAnswer(tx, rq, ans)
 }
 
-// changeOf is the change of the transaction for one resource.
+// changeOf returns a change in the transaction for one resource.
 func (a *Server) changeOf(tx *store.Tx, rq *request, members map[string]json.RawMessage, prepared any) *resource.Change {
 	return &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.outside.Probed, Made: rq.outside.Made,
 		Prepared: prepared, Options: rq.options, Extra: map[string]string{}}

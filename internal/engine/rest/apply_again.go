@@ -7,26 +7,26 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// applyAgain is what a transaction knows of those that were taken back before it.
-type applyAgain struct {
-	// broken are the resources that were refused half done, by their places, and why: they are left out.
+// attempt is the information that one attempt to apply a document passes to the next, after its transaction was rolled back.
+type attempt struct {
+	// broken are the resources that were refused after some of their writes, by index, with the error. Further attempts leave them out.
 	broken map[int]*problem.Problem
-	// keeps says that resources were refused also when what has the tag had gone: nothing goes.
+	// keeps disables prune, because resources were refused even after the deletions.
 	keeps bool
-	// first are the ids of the tagged resources to delete before the document is applied, because at least one of them occupies the place of
-	// a resource of the document.
+	// first are the ids of the tagged resources to delete before the document is applied, because at least one of them occupies the place
+	// of a resource of the document.
 	first []int64
 	until time.Time
 }
 
-// errApplyAgain takes a transaction back, which is begun again with what is known then.
+// errApplyAgain rolls a transaction back so that the document is applied again with the new information.
 var errApplyAgain = errors.New("the document is applied again")
 
-// applyAgainTime is within how long a document is begun again.
+// applyAgainTime is the time limit for new attempts.
 const applyAgainTime = time.Minute
 
-// run runs a transaction, again as long as it ends with errApplyAgain.
-func (g *applyAgain) run(transaction func() error) error {
+// run runs transactions until one returns another error than errApplyAgain, or nil.
+func (g *attempt) run(transaction func() error) error {
 	for {
 		err := transaction()
 		if !errors.Is(err, errApplyAgain) {

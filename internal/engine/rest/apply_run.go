@@ -12,7 +12,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// applying applies the resources of a document.
+// applying is the application of one document in one transaction.
 type applying struct {
 	*Server
 	tx       *store.Tx
@@ -21,29 +21,29 @@ type applying struct {
 	all      []map[string]json.RawMessage
 	prepared map[int]any
 	tag      *store.Resource
-	// kept are the resources that the document is about, results what came of each.
+	// kept are the ids of the document's resources, results the result for each of them.
 	kept    map[int64]bool
 	results []appliedResource
-	// refusals are why resources were refused, by their places; absent are those of them that are not there.
+	// refusals are the errors of refused resources, by index; absent are the indexes of refused resources that do not exist.
 	refusals map[int]*problem.Problem
 	absent   map[int]bool
-	// stay are the resources with the tag that are not in the document, and that others of the document lie in.
+	// stay are the tagged resources that are not in the document, but have resources of the document below them.
 	stay map[int64]bool
-	// base is what the resources belong below; 0 is all. pruned are those that went, or would if nothing of the document lay in them.
-	base   int64
-	pruned []appliedResource
-	again  *applyAgain
-	until  time.Time
+	// base is the resource above the document's resources; 0 is the whole database. pruned are the deleted resources, and those in stay.
+	base    int64
+	pruned  []appliedResource
+	attempt *attempt
+	until   time.Time
 }
 
-// prunes reports whether what has the tag, and is not in the document, goes.
-func (d *applying) prunes() bool { return d.q.Prune && !d.again.keeps }
+// prunes reports whether tagged resources that are not in the document are deleted.
+func (d *applying) prunes() bool { return d.q.Prune && !d.attempt.keeps }
 
 const (
-	// applyPasses is how often what is refused is tried again behind the others, by turns from the end and from the beginning: a chain in
-	// either order takes two.
+	// applyPasses is the number of passes over refused resources, alternately from the end and from the start. A chain of dependencies in
+	// either order needs two.
 	applyPasses = 8
-	// applyTime is how long all of it may take: other changes wait meanwhile.
+	// applyTime is the time limit for applying the document, because other changes wait meanwhile.
 	applyTime = 20 * time.Second
 )
 
@@ -52,7 +52,7 @@ func (d *applying) run() error {
 	if d.prunes() {
 		err := d.removeFirst()
 		if _, refused := problem.As(err); refused && d.q.Skip {
-			d.again.keeps = true
+			d.attempt.keeps = true
 			return errApplyAgain
 		}
 		if err != nil {
@@ -65,16 +65,18 @@ func (d *applying) run() error {
 	return d.settle()
 }
 
-// settle returns errApplyAgain in two cases. A resource was refused half done, and the refusal names a tagged resource that is not in the
-// document: that resource is deleted first then. Or resources were deleted and another one is refused: nothing is deleted then.
+// settle returns errApplyAgain in two cases:
+//   - A resource was refused after some of its writes, and the error names a tagged resource that is not in the document. That resource is
+//     deleted first in the next attempt.
+//   - Resources were deleted, and another one is refused. Nothing is deleted in the next attempt.
 func (d *applying) settle() error {
 	if !d.prunes() || len(d.refusals) == 0 {
 		return nil
 	}
-	before := len(d.again.first)
-	for i, fault := range d.again.broken {
+	before := len(d.attempt.first)
+	for i, fault := range d.attempt.broken {
 		for _, id := range fault.Named {
-			if d.kept[id] || slices.Contains(d.again.first, id) {
+			if d.kept[id] || slices.Contains(d.attempt.first, id) {
 				continue
 			}
 			tags, err := d.tx.Links(id, "tags")
@@ -82,23 +84,23 @@ func (d *applying) settle() error {
 				return err
 			}
 			if slices.Contains(tags, d.tag.ID) {
-				d.again.first = append(d.again.first, id)
-				delete(d.again.broken, i)
+				d.attempt.first = append(d.attempt.first, id)
+				delete(d.attempt.broken, i)
 			}
 		}
 	}
-	if len(d.again.first) > before {
+	if len(d.attempt.first) > before {
 		return errApplyAgain
 	}
 	if slices.ContainsFunc(d.pruned, func(one appliedResource) bool { return one.Did == "DELETED" }) {
-		d.again.keeps = true
+		d.attempt.keeps = true
 		return errApplyAgain
 	}
 	return nil
 }
 
-// passes applies all resources. Their order does not matter: those that are refused because of what there is not yet are tried again when
-// the others are done, as long as that leads to anything; then the faults of all are named.
+// passes applies all resources, in any order. Resources that are refused because of missing ones are tried again after the others, as
+// long as a pass makes progress. It then returns the errors of all refused resources.
 func (d *applying) passes() error {
 	pending := make([]int, len(d.all))
 	for i := range pending {
@@ -122,8 +124,8 @@ func (d *applying) passes() error {
 	return d.refuse(again, faults)
 }
 
-// refuse gives the faults as an error, or nothing where resources with faults are skipped. What is to go may be in the way of what is not
-// there: it goes first then.
+// refuse returns the errors of the refused resources, or nil if refused resources are skipped. If only missing resources were refused, it
+// first deletes the resources to prune, because they may be in the way, and tries again.
 func (d *applying) refuse(again []int, faults []*problem.Problem) error {
 	onlyCreates := d.prunes() && len(again) == len(d.refusals) && !slices.ContainsFunc(again, func(i int) bool { return !d.absent[i] })
 	if onlyCreates {
@@ -136,13 +138,13 @@ func (d *applying) refuse(again []int, faults []*problem.Problem) error {
 				return err
 			}
 		}
-		if first := d.occupying(again); len(first) > 0 {
+		if first := d.occupyingPlaces(again); len(first) > 0 {
 			for _, one := range d.pruned {
-				if one.Did == "DELETED" && !slices.Contains(d.again.first, one.ID) {
+				if one.Did == "DELETED" && !slices.Contains(d.attempt.first, one.ID) {
 					first = append(first, one.ID)
 				}
 			}
-			d.again.first = append(d.again.first, first...)
+			d.attempt.first = append(d.attempt.first, first...)
 			return errApplyAgain
 		}
 	}
@@ -151,20 +153,20 @@ func (d *applying) refuse(again []int, faults []*problem.Problem) error {
 		return nil
 	case !d.q.Skip:
 		return problem.Join(faults)
-	case len(d.pruned) > 0: // nothing goes where a resource was refused
-		d.again.keeps = true
+	case len(d.pruned) > 0: // nothing is deleted if a resource was refused
+		d.attempt.keeps = true
 		return errApplyAgain
 	}
 	return nil
 }
 
-// pass tries the resources with these numbers once. again are those that were refused, faults the first reasons.
+// pass tries the resources with these indexes once. again are the refused ones, faults the first errors.
 func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, err error) {
 	for _, i := range pending {
 		if err := d.rq.Context().Err(); err != nil {
 			return nil, nil, err
 		}
-		if fault := d.again.broken[i]; fault != nil {
+		if fault := d.attempt.broken[i]; fault != nil {
 			d.refusals[i] = fault
 			continue
 		}
@@ -173,14 +175,14 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 				"order in which they need each other", applyTime)
 		}
 		before := d.tx.Writes()
-		err := d.one(i)
+		err := d.applyOne(i)
 		if err == nil {
 			delete(d.refusals, i)
 			continue
 		}
-		fault, ok := problem.As(placed(resourceAt(i), err))
+		fault, ok := problem.As(atPosition(resourceAt(i), err))
 		if !ok {
-			return nil, nil, placed(resourceAt(i), err)
+			return nil, nil, atPosition(resourceAt(i), err)
 		}
 		again, d.refusals[i] = append(again, i), fault
 		if len(faults) < maxFaults {
@@ -189,17 +191,17 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 		if d.tx.Writes() == before {
 			continue
 		}
-		if !d.q.Skip { // half done: nothing is to be built on that
+		if !d.q.Skip { // written in part: later resources must not build on it
 			return nil, nil, problem.Join(faults)
 		}
-		d.again.broken[i] = fault
+		d.attempt.broken[i] = fault
 		return nil, nil, errApplyAgain
 	}
 	return again, faults, nil
 }
 
-// one applies the resource with a number.
-func (d *applying) one(i int) error {
+// applyOne applies the resource with this index.
+func (d *applying) applyOne(i int) error {
 	members := maps.Clone(d.all[i])
 	how := resource.Applying{Base: d.q.Into, Action: d.q.Action, Taken: func(id int64) bool { return d.kept[id] }}
 	if raw, ok := members["in"]; ok {
@@ -208,7 +210,7 @@ func (d *applying) one(i int) error {
 		if json.Unmarshal(raw, &in) != nil {
 			return problem.Invalid("in", "is the path of what it belongs below, as a text")
 		}
-		if how.In = &in; in == "" { // right below the root
+		if how.In = &in; in == "" { // directly below the root
 			how.Base, how.In = "", nil
 		}
 	}
@@ -222,7 +224,7 @@ func (d *applying) one(i int) error {
 	done, err := d.Apply(d.changeOf(d.tx, d.rq, members, d.prepared[i]), how)
 	d.absent[i] = err != nil && done.Did == "CREATED"
 	if store.Duplicate(err) {
-		err = wordConflict(err)
+		err = conflictProblem(err)
 	}
 	if err != nil {
 		return d.Conceal(d.tx, d.rq.caller, members, err)
@@ -236,7 +238,7 @@ func (d *applying) one(i int) error {
 		return err
 	}
 	one.Changes, one.Notes = done.Changes, done.Said
-	if !dryRun(d.rq.Request) { // of which nothing stays
+	if !dryRun(d.rq.Request) { // the secrets of a dry run do not exist
 		one.Once = done.Once
 	}
 	if tagged {
@@ -248,7 +250,7 @@ func (d *applying) one(i int) error {
 	return nil
 }
 
-// add adds what came of one.
+// add adds the result for one resource.
 func (x *appliedAnswer) add(one appliedResource) {
 	switch one.Did {
 	case "CREATED":
@@ -263,12 +265,12 @@ func (x *appliedAnswer) add(one appliedResource) {
 	x.Resources = append(x.Resources, one)
 }
 
-// appliedRow words a resource.
+// appliedRow returns the result for a row.
 func (d *applying) appliedRow(did string, row *store.Resource) (appliedResource, error) {
 	c := d.Collection(row.Collection)
 	one := appliedResource{Did: did, ID: row.ID, Type: row.Type, Key: c.KeyOf(row),
 		Path: fmt.Sprintf("%s/%s/%d", d.Base, row.Collection, row.ID)}
-	if c.Inner { // which has no other path
+	if c.Inner { // the resource has no other path
 		above, err := d.tx.Head(row.Parent)
 		if err != nil {
 			return one, err

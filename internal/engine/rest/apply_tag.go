@@ -10,13 +10,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// mark gives a resource the tag, where it has it not, as far as the caller may.
+// mark adds the tag to a resource that does not have it, within the rights of the caller.
 func (d *applying) mark(row *store.Resource, one *appliedResource) error {
 	if d.tag == nil {
 		return nil
 	}
 	marked, err := d.Mark(d.changeOf(d.tx, d.rq, nil, nil), row, d.tag)
-	if err != nil || !marked || one.Did == "CREATED" { // of what is made its fields are not told
+	if err != nil || !marked || one.Did == "CREATED" { // the fields of a created resource are not listed
 		return err
 	}
 	name, err := json.Marshal(d.tag.Name)
@@ -24,8 +24,8 @@ func (d *applying) mark(row *store.Resource, one *appliedResource) error {
 	return err
 }
 
-// may asks whether the caller may do something.
-func (d *applying) may(action resource.Action, on resource.Subject) error {
+// checkRight returns an error if the caller may not do the action.
+func (d *applying) checkRight(action resource.Action, on resource.Subject) error {
 	if d.May == nil {
 		return nil
 	}
@@ -33,13 +33,13 @@ func (d *applying) may(action resource.Action, on resource.Subject) error {
 	return err
 }
 
-// holding are the resources that those of the document lie in.
-func (d *applying) holding() (map[int64]bool, error) {
+// parentsOfKept returns the ids of all resources above those of the document.
+func (d *applying) parentsOfKept() (map[int64]bool, error) {
 	above := map[int64]bool{}
 	for id := range d.kept {
 		for {
 			head, err := d.tx.Head(id)
-			if store.IsNotFound(err) { // it went with another one
+			if store.IsNotFound(err) { // it was deleted together with another one
 				break
 			}
 			if err != nil {
@@ -54,8 +54,8 @@ func (d *applying) holding() (map[int64]bool, error) {
 	return above, nil
 }
 
-// below reports whether a resource lies below what the document belongs below.
-func (d *applying) below(row *store.Resource) (bool, error) {
+// isBelowBase reports whether a resource is below the base of the document.
+func (d *applying) isBelowBase(row *store.Resource) (bool, error) {
 	if d.base == 0 || row.Configuration == d.base {
 		return true, nil
 	}
@@ -72,10 +72,10 @@ func (d *applying) below(row *store.Resource) (bool, error) {
 	return false, nil
 }
 
-// prune deletes what has the tag, lies below what the document belongs below, and is not among what was applied. What resources of the
-// document lie in stays.
+// prune deletes the resources that have the tag, are below the base of the document, and are not in the document. Resources above those
+// of the document stay.
 func (d *applying) prune() error {
-	above, err := d.holding()
+	above, err := d.parentsOfKept()
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (d *applying) prune() error {
 	}); err != nil {
 		return err
 	}
-	return d.lost()
+	return d.checkLost()
 }
 
 // listAbsent adds the absent resources to the answer. It is called instead of prune if resources were refused.
@@ -108,7 +108,7 @@ func (d *applying) listAbsent() error {
 	})
 }
 
-// eachAbsent calls fn with each resource that has the tag, lies below the base of the document, and is not in the document.
+// eachAbsent calls fn with each resource that has the tag, is below the base of the document, and is not in the document.
 func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 	sources, err := d.tx.Referring(d.tag.ID)
 	if err != nil {
@@ -119,13 +119,13 @@ func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 			continue
 		}
 		row, err := d.Visible(d.tx, link.Target, d.rq.caller)
-		if problem.IsNotFound(err) { // gone with what it lay in, or not for who asks to see
+		if problem.IsNotFound(err) { // deleted together with a parent, or hidden from the caller
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if below, err := d.below(row); err != nil || !below {
+		if below, err := d.isBelowBase(row); err != nil || !below {
 			if err != nil {
 				return err
 			}
@@ -138,21 +138,21 @@ func (d *applying) eachAbsent(fn func(row *store.Resource) error) error {
 	return nil
 }
 
-// lost returns errApplyAgain if deletions have deleted resources of the document, such as a host with its last address. The deletions are
-// then made first, and these resources are created again.
-func (d *applying) lost() error {
-	var gone []int64
+// checkLost returns errApplyAgain if deletions have deleted resources of the document, such as a host with its last address. The next
+// attempt makes the deletions first, and creates these resources again.
+func (d *applying) checkLost() error {
+	var deletedIDs []int64
 	for _, one := range d.pruned {
-		if one.Did == "DELETED" && len(one.Notes) > 0 && !slices.Contains(d.again.first, one.ID) {
-			gone = append(gone, one.ID)
+		if one.Did == "DELETED" && len(one.Notes) > 0 && !slices.Contains(d.attempt.first, one.ID) {
+			deletedIDs = append(deletedIDs, one.ID)
 		}
 	}
-	if len(gone) == 0 {
+	if len(deletedIDs) == 0 {
 		return nil
 	}
 	for id := range d.kept {
 		if _, err := d.tx.Head(id); store.IsNotFound(err) {
-			d.again.first = append(d.again.first, gone...)
+			d.attempt.first = append(d.attempt.first, deletedIDs...)
 			return errApplyAgain
 		} else if err != nil {
 			return err
@@ -161,9 +161,9 @@ func (d *applying) lost() error {
 	return nil
 }
 
-// remove deletes a resource that is not in the document, with what lies below it.
+// remove deletes a resource that is not in the document, and everything below it.
 func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedResource) error {
-	if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
+	if err := d.checkRight(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
 		return err
 	}
 	before, err := d.tx.Tally()
@@ -195,11 +195,11 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 	return nil
 }
 
-// removeFirst deletes what an earlier transaction found in the way of resources of the document.
+// removeFirst deletes the resources that an earlier transaction found in the way of the document.
 func (d *applying) removeFirst() error {
-	for _, id := range d.again.first {
+	for _, id := range d.attempt.first {
 		row, err := d.Visible(d.tx, id, d.rq.caller)
-		if problem.IsNotFound(err) { // gone with what it lay in
+		if problem.IsNotFound(err) { // deleted together with a parent
 			continue
 		}
 		if err != nil {
@@ -209,7 +209,7 @@ func (d *applying) removeFirst() error {
 		if err != nil {
 			return err
 		}
-		if below, err := d.below(row); err != nil || !below || !slices.Contains(tags, d.tag.ID) { // changed since
+		if below, err := d.isBelowBase(row); err != nil || !below || !slices.Contains(tags, d.tag.ID) { // changed since
 			if err != nil {
 				return err
 			}
@@ -226,9 +226,9 @@ func (d *applying) removeFirst() error {
 	return nil
 }
 
-// occupying returns the ids of the resources that are in stay and that the refusals name: they occupy the range of a resource of the
+// occupyingPlaces returns the ids of the resources that are in stay and that the refusals name: they occupy the range of a resource of the
 // document, such as a network that was split.
-func (d *applying) occupying(refused []int) (all []int64) {
+func (d *applying) occupyingPlaces(refused []int) (all []int64) {
 	for _, i := range refused {
 		for _, id := range d.refusals[i].Named {
 			if d.stay[id] && !slices.Contains(all, id) {

@@ -13,21 +13,22 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// asks reports whether a change that others have to approve can be asked for: it was sent by itself, and is no more than its fields say.
-func (a *Server) asks(rq *request) bool {
+// mayRequestApproval reports whether a change without the needed approval becomes a request for approval: it must be a single change that
+// consists of fields only.
+func (a *Server) mayRequestApproval(rq *request) bool {
 	return a.Workflow != nil && a.Askable(rq.Target, rq.Method) && rq.content == nil && rq.atMost == 0
 }
 
-// tried is what came of a change that was tried so that it can be asked for.
+// tried is the result of trying a change before it is requested.
 type tried struct {
 	answer
 	resource.Outcome
 	asked   resource.Asked
-	depends int64 // the request below which it was sent; 0 where it was sent below what is there
+	depends int64 // the pending request that the change was sent below; 0 for an existing resource
 }
 
-// ask keeps a change as a request for others to approve, and answers 202: with what would be, or, of a deletion, with the request. The
-// change is tried before, so that what cannot be is refused at once.
+// ask stores a change as a request for approval, and answers 202 with the resulting resource or, for a deletion, with the request. It
+// tries the change first, so that an impossible change is refused at once.
 func (a *Server) ask(w http.ResponseWriter, rq *request) error {
 	t := &tried{asked: resource.Asked{Method: rq.Method, Collection: rq.Collection.Name, ID: rq.ID, Members: rq.members,
 		Headers: map[string]string{}}}
@@ -45,32 +46,32 @@ func (a *Server) ask(w http.ResponseWriter, rq *request) error {
 		t.asked.Members = maps.Clone(first)
 		err := a.askOnce(rq, t, &ans)
 		if p, ok := problem.As(err); ok && p.Code == "ResourceConflictsWithOther" && again < askedAgain && rq.Method == http.MethodPost {
-			continue // somebody has asked for it meanwhile: where it is the next free one that is wanted, there is another one
+			continue // a concurrent request reserved the same space; if the next free space is wanted, there may be another one
 		}
 		if err != nil {
-			return wordConflict(err)
+			return conflictProblem(err)
 		}
 		break
 	}
 	if ans.body == nil {
 		var err error
-		if ans.body, err = wouldBe(t.body, rq.media, ans.location); err != nil {
+		if ans.body, err = futureBody(t.body, rq.media, ans.location); err != nil {
 			return err
 		}
 	}
-	if rq.key != "" { // what is asked for is held: a second one is refused
+	if rq.key != "" { // requests reserve their objects, so a repeated request is refused anyway
 		rq.ignored = append(rq.ignored, "Idempotency-Key")
 	}
-	note(w, append(rq.ignored, rq.unknown...))
+	listIgnored(w, append(rq.ignored, rq.unknown...))
 	w.Header().Set("Location", ans.location)
 	send(w, rq.Request, http.StatusAccepted, rq.media, ans.body)
 	return nil
 }
 
-// askedAgain is how often a change is tried again because others have asked for the same meanwhile.
+// askedAgain is the maximum number of retries after conflicts with concurrent requests.
 const askedAgain = 5
 
-// askOnce tries the change, and keeps it.
+// askOnce tries the change, and stores the request.
 func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 	scope := a.ScopeOf(rq.Target, rq.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 	if err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
@@ -93,7 +94,7 @@ func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 	})
 }
 
-// foresee does the change in a transaction that is only tried, as if it were approved, and notes what came of it.
+// foresee applies the change as if it were approved, in a transaction that will be rolled back, and records the outcome.
 func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 	tx.Approve(0)
 	id := rq.ID
@@ -143,7 +144,7 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 	return err
 }
 
-// belowAsked makes what a pending request asks for, and what is sent below it.
+// belowAsked applies a pending request, and then the change that was sent below it.
 func (a *Server) belowAsked(tx *store.Tx, rq *request, t *tried) error {
 	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Probed: rq.outside.Probed, Made: rq.outside.Made, Extra: map[string]string{}}
 	above, err := a.Workflow.Foresee(c, rq.ID)
@@ -165,15 +166,16 @@ func (a *Server) belowAsked(tx *store.Tx, rq *request, t *tried) error {
 	if err != nil {
 		return err
 	}
-	t.asked.ID = 0 // it is not there yet
+	t.asked.ID = 0 // it does not exist yet
 	t.Row = row.Clone()
 	tx.Rename("", fmt.Sprintf("Added %s %s below what workflow request %d asks for", row.Type, row.Name, rq.ID))
 	t.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, n.Extra)
 	return err
 }
 
-// wouldBe gives a resource that is not there: without a number, and with a link to the request in place of its own.
-func wouldBe(body []byte, m media, request string) ([]byte, error) {
+// futureBody returns the body of a resource that does not exist yet: without an id, and with a link to the request instead of its own
+// links.
+func futureBody(body []byte, m media, request string) ([]byte, error) {
 	values := map[string][]byte{"id": []byte("null")}
 	if m == asHAL {
 		links, err := json.Marshal(map[string]any{"workflowRequest": map[string]string{"href": request}})

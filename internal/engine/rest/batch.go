@@ -15,43 +15,44 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// A batch is many changes in one transaction: all of them are made, or none. Each is read as if it was sent alone, all of them
-// before the transaction begins, and has the same rights, rules and headers. A change may name one before it that makes
-// something: $3 in its path, or as the value of a member id of its body, is the id of what changes[3] makes.
+// A batch is a list of changes in one transaction: all of them are applied, or none. Each is read like a single request, before the
+// transaction starts, and has the same rights, rules and headers. A change may refer to an earlier one that creates a resource: $3 in its
+// path, or as the value of a member id of its body, is the id of the resource that changes[3] creates.
 
-// batchName is the name of what takes batches, below the API's path.
+// batchName is the path element of POST /batch.
 const batchName = "batch"
 
-// Bounds of a batch.
+// Limits of a batch.
 const (
-	// maxChanges is how many changes it may have, maxFaults how many faults are named that are found before it begins.
+	// maxChanges is the maximum number of changes, maxFaults the maximum number of errors that are reported before the transaction
+	// starts.
 	maxChanges = 10_000
 	maxFaults  = 100
-	// maxFault is how much is said of one, in bytes.
+	// maxFault is the maximum length of one error, in bytes.
 	maxFault = 1_000
-	// maxPrepared is how many of its changes may need work before they are made, such as hashing a password.
+	// maxPrepared is the maximum number of changes that need work before the transaction, such as hashing a password.
 	maxPrepared = 16
-	// maxAnswer bounds what the answers of its changes may take, in bytes.
+	// maxAnswer is the maximum total length of the answers of the changes, in bytes.
 	maxAnswer = 32 << 20
-	// maxBatchProbes is how many addresses are asked for it whether they answer. All is done anew behind each.
+	// maxBatchProbes is the maximum number of addresses to probe. The whole batch is executed again after each.
 	maxBatchProbes = 64
 )
 
-// batchBody bounds its body.
+// batchBody are the limits of the body of a batch.
 var batchBody = Bounds{Bytes: 4 << 20, Members: 300_000}
 
-// batchesEach is how many batches of one caller may be under way at a time, batchesWaiting how many may wait. maxBatches is how many
-// there may be of all callers: each has its body, its changes and its answer in memory.
+// batchesEach is the number of concurrent batches of one caller, batchesWaiting the number that may wait. maxBatches is the number of
+// concurrent batches of all callers: each has its body, its changes and its answer in memory.
 const (
 	batchesEach    = 1
 	batchesWaiting = 8
 	maxBatches     = 1
 )
 
-// takeBatch waits for the caller's turn, when the body is there; done ends it, at the latest before the answer is sent: no client may
-// keep others waiting by being slow. It may be called again.
-func (a *Server) takeBatch(ctx context.Context, caller resource.Caller) (done func(), err error) {
-	_, leave, err := a.batches.take(ctx, caller.Owner())
+// waitForBatch waits until the caller may execute a batch. It is called after the body was read. The caller of waitForBatch must call
+// done before it sends the answer, so that a slow client does not block others. done may be called more than once.
+func (a *Server) waitForBatch(ctx context.Context, caller resource.Caller) (done func(), err error) {
+	_, leave, err := a.batches.acquire(ctx, caller.Owner())
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (a *Server) takeBatch(ctx context.Context, caller resource.Caller) (done fu
 	}
 }
 
-// batch answers POST of a batch.
+// batch serves POST /batch.
 func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	switch r.Method {
 	case http.MethodPost:
@@ -111,7 +112,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	if err != nil {
 		return err
 	}
-	done, err := a.takeBatch(r.Context(), caller)
+	done, err := a.waitForBatch(r.Context(), caller)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 		var text struct {
 			Method string `json:"method"`
 		}
-		// One that is wrong itself is not held against those that name it.
+		// A faulty change causes no further errors in changes that refer to it.
 		makes[i] = json.Unmarshal(raw, &text) != nil || text.Method == http.MethodPost || !slices.Contains(changes, text.Method)
 	}
 	parts, err := a.parts(rq, texts, func(at string, raw json.RawMessage, i int) (*part, error) {
@@ -146,9 +147,9 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	})
 }
 
-// listed answers POST of a list of resources where one is made: all are made, or none. rq has the list as its body.
-func (a *Server) listed(w http.ResponseWriter, rq *request) error {
-	done, err := a.takeBatch(rq.Context(), rq.caller)
+// createList serves POST of a list of resources to a path that creates one resource: all are created, or none. rq has the list as its body.
+func (a *Server) createList(w http.ResponseWriter, rq *request) error {
+	done, err := a.waitForBatch(rq.Context(), rq.caller)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (a *Server) listed(w http.ResponseWriter, rq *request) error {
 	})
 }
 
-// listOf reads the elements of a list.
+// listOf decodes the elements of a list.
 func listOf(field string, raw json.RawMessage) (list []json.RawMessage, err error) {
 	name := field
 	if name == "" {
@@ -209,12 +210,12 @@ func listOf(field string, raw json.RawMessage) (list []json.RawMessage, err erro
 	return list, nil
 }
 
-// writeParts makes all changes, ends the turn, and answers what is worded.
+// writeParts applies all changes, ends the turn, and sends the answer that word returns.
 func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, done func(), status int,
 	word func(tx *store.Tx, answers []partAnswer) (any, error)) error {
 	dry := dryRun(rq.Request)
 	switch {
-	case dry: // what is only tried is no answer to keep
+	case dry: // a dry run has no answer to store
 		rq.key = ""
 	case rq.key != "" && slices.ContainsFunc(parts, func(p *part) bool {
 		return p.rq.Collection != nil && (p.rq.Collection.Secret || a.showsSecrets(p.rq.Target))
@@ -236,13 +237,13 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 			})
 		})
 	done()
-	note(w, rq.ignored)
+	listIgnored(w, rq.ignored)
 	switch {
 	case dry && err == nil:
 		status = http.StatusOK
 		a.Batched(len(parts), "tried")
 	case err != nil:
-		if _, ok := problem.As(err); ok { // and it did not end for want of a database, or of the client
+		if _, ok := problem.As(err); ok { // not a database error or a cancelled request
 			a.Batched(len(parts), "refused")
 		}
 		return err
@@ -253,12 +254,12 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	if dry {
 		media = asJSON
 	}
-	tellRecorded(w, rq.caller, ans)
+	setRecordedHeader(w, rq.caller, ans)
 	send(w, rq.Request, status, media, ans.body)
 	return nil
 }
 
-// scopeOf gives what the changes depend on and change: of all what it is for each, where that is one; else everything.
+// scopeOf returns the scope of all changes: their common scope or, if they differ, everything.
 func (a *Server) scopeOf(parts []*part) (all store.Scope) {
 	for i, p := range parts {
 		if p.path != nil || p.rq.Any {
@@ -273,8 +274,8 @@ func (a *Server) scopeOf(parts []*part) (all store.Scope) {
 	return all
 }
 
-// together describes so many changes by the sentence of the first of them.
-func together(first string, count int) string {
+// batchSummary returns a summary of count changes, starting with the summary of the first.
+func batchSummary(first string, count int) string {
 	switch count {
 	case 0:
 		return "Changed nothing"
@@ -286,32 +287,32 @@ func together(first string, count int) string {
 	return fmt.Sprintf("%s, and %d more changes", first, count-1)
 }
 
-// performParts makes the changes, one behind the other. Behind one that is refused the others are still tried, but for those that name
-// one that was refused, to name the faults of all; the problem that is returned takes everything back.
+// performParts applies the changes one after the other. After a refused change it still tries the following ones, except those that refer
+// to a refused one, to report all errors; the returned problem rolls everything back.
 func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word func(*store.Tx, []partAnswer) (any, error)) (ans answer,
 	err error) {
 	answers, made, size := make([]partAnswer, len(parts)), make([]int64, len(parts)), 0
 	var faults []*problem.Problem
-	sentence, said := "", 0 // of the first change that says something: it says most of what all are
+	firstSummary, described := "", 0 // the summary of the first change that has one
 	for i, p := range parts {
 		if err := rq.Context().Err(); err != nil {
 			return ans, err
 		}
 		if slices.ContainsFunc(p.refs, func(ref int) bool { return answers[ref].Status == 0 }) {
-			continue // it names one that was refused, or passed over like this one
+			continue // it refers to a change that was refused or skipped
 		}
 		before := tx.Writes()
 		if len(parts) > 1 {
 			tx.Rename("", "")
 		}
 		one, err := a.performPart(tx, rq, p, made)
-		if says := tx.Summary(); says != "" && len(parts) > 1 {
-			if said++; said == 1 {
-				sentence = says
+		if summary := tx.Summary(); summary != "" && len(parts) > 1 {
+			if described++; described == 1 {
+				firstSummary = summary
 			}
 		}
-		if fault, ok := problem.As(placed(p.at, err)); ok {
-			// What it had written by then would be in the way of others that are not at fault.
+		if fault, ok := problem.As(atPosition(p.at, err)); ok {
+			// The writes of the refused change would cause errors in other changes.
 			if faults = append(faults, fault); len(faults) == maxFaults || tx.Writes() != before {
 				break
 			}
@@ -320,10 +321,10 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		var probe resource.NeedsProbe
 		var work resource.NeedsWork
 		if len(faults) > 0 && (errors.Is(err, store.ErrTrialEnded) || store.Duplicate(err) || errors.As(err, &probe) || errors.As(err, &work)) {
-			break // what is known is enough to refuse it
+			break // the known errors are sufficient
 		}
 		if err != nil {
-			return ans, placed(p.at, wordConflict(err))
+			return ans, atPosition(p.at, conflictProblem(err))
 		}
 		if size += len(one.body); size > maxAnswer && len(faults) > 0 {
 			break
@@ -339,7 +340,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		return ans, problem.Join(faults)
 	}
 	if len(parts) > 1 {
-		tx.Rename("BATCH", together(sentence, said))
+		tx.Rename("BATCH", batchSummary(firstSummary, described))
 	}
 	text, err := word(tx, answers)
 	if err != nil {
@@ -348,5 +349,5 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 	if ans.body, err = json.Marshal(text); err != nil {
 		return ans, err
 	}
-	return ans, a.keep(tx, rq, ans)
+	return ans, a.storeAnswer(tx, rq, ans)
 }

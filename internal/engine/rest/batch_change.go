@@ -21,13 +21,13 @@ import (
 // part is one change of a batch.
 type part struct {
 	rq *request
-	// at is its place in the body, such as changes[3].
+	// at is its position in the body, such as changes[3].
 	at string
-	// path is its path as it was sent, where that or the body names earlier changes; nil where neither does.
+	// path is the sent path, if the path or the body refers to earlier changes; nil otherwise.
 	path *url.URL
-	// refs are the numbers of those changes.
+	// refs are the indexes of those changes.
 	refs []int
-	// members are those of its body, as they were sent, where path is not nil.
+	// members are the sent members of the body, if path is not nil.
 	members map[string]json.RawMessage
 }
 
@@ -39,10 +39,10 @@ type partText struct {
 	Body    json.RawMessage   `json:"body"`
 }
 
-// partMembers are its members.
+// partMembers are the names of its members.
 var partMembers = []string{"body", "headers", "method", "path"}
 
-// partAnswer is what came of one change.
+// partAnswer is the result of one change.
 type partAnswer struct {
 	Status   int             `json:"status"`
 	Location string          `json:"location,omitempty"`
@@ -51,7 +51,7 @@ type partAnswer struct {
 	Body     json.RawMessage `json:"body"`
 }
 
-// parts reads all changes, and names the faults of all that cannot be made, whatever the data.
+// parts reads all changes, and reports the errors of all that are invalid regardless of the data.
 func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string, raw json.RawMessage, i int) (*part, error)) ([]*part,
 	error) {
 	parts := make([]*part, len(texts))
@@ -68,11 +68,11 @@ func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string
 		one, err := read(at, raw, i)
 		if err == nil && one.rq.prepared != nil {
 			if prepared++; prepared > maxPrepared {
-				return nil, placed(at, problem.BadRequest("InvalidRequestBody",
+				return nil, atPosition(at, problem.BadRequest("InvalidRequestBody",
 					"at most %d changes at once may set passwords, or the like", maxPrepared))
 			}
 		}
-		if p, ok := problem.As(placed(at, err)); ok {
+		if p, ok := problem.As(atPosition(at, err)); ok {
 			if faults = append(faults, p); len(faults) == maxFaults {
 				break
 			}
@@ -84,13 +84,13 @@ func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string
 	return parts, problem.Join(faults)
 }
 
-// placed says at which change of a batch a problem is. What is no problem of the request stays as it is.
-func placed(at string, err error) error {
+// atPosition adds the position in the batch to a problem. It returns errors that are not problems of the request unchanged.
+func atPosition(at string, err error) error {
 	p, ok := problem.As(err)
 	if !ok {
 		return err
 	}
-	short := *p // it may quote what was sent
+	short := *p // the message may quote the request
 	short.Message, short.Fields = schema.Cut(p.Message, maxFault), make([]string, len(p.Fields))
 	for i, field := range p.Fields {
 		short.Fields[i] = schema.Cut(field, maxIgnoredName)
@@ -98,7 +98,7 @@ func placed(at string, err error) error {
 	return problem.At(at, &short)
 }
 
-// partOf reads a change of a batch. earlier tells whether a change is before it, and makes something.
+// partOf reads a change of a batch. earlier reports whether ref is the index of an earlier change that creates a resource.
 func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier func(ref int) bool) (*part, error) {
 	members, err := schema.ParseObject(raw, AnyBody.Members)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier fun
 	return a.newPart(rq, at, text.Method, path, header, text.Body, earlier)
 }
 
-// partHeader gives the headers of a change: those that would be looked at if it was sent alone.
+// partHeader returns the headers of a change: those that a single request would use.
 func (a *Server) partHeader(rq *request, text *partText) (http.Header, error) {
 	header := http.Header{}
 	for _, name := range slices.Sorted(maps.Keys(text.Headers)) {
@@ -163,10 +163,10 @@ func (a *Server) partHeader(rq *request, text *partText) (http.Header, error) {
 	return header, nil
 }
 
-// ofBatches are the headers that are of a batch and not of its changes.
+// ofBatches are the headers of a batch that its changes must not have.
 var ofBatches = []string{"Idempotency-Key", dryRunHeader, commentHeader}
 
-// newPart reads a change as if it was sent alone. earlier tells whether a change is before it, and makes something.
+// newPart reads a change like a single request. earlier reports whether ref is the index of an earlier change that creates a resource.
 func (a *Server) newPart(rq *request, at, method string, path *url.URL, header http.Header, body json.RawMessage,
 	earlier func(ref int) bool) (*part, error) {
 	one := &part{at: at}
@@ -176,7 +176,7 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 		if one.refs = append(one.refs, ref); !earlier(ref) {
 			wrong = ref
 		}
-		return resource.RootID + 1 // until it is known any id does: that there is a resource is asked in the transaction
+		return resource.RootID + 1 // any id serves as a placeholder; the transaction checks whether the resource exists
 	}), ""
 	if wrong >= 0 {
 		return nil, problem.Invalid("path", "$%d is no earlier change that makes something", wrong)
@@ -192,7 +192,7 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 		return nil, err
 	}
 	for name, raw := range one.rq.members {
-		for _, ref := range a.bodyRefs(one.rq, name, raw) {
+		for _, ref := range a.bodyReferences(one.rq, name, raw) {
 			if one.refs = append(one.refs, ref); !earlier(ref) {
 				return nil, problem.Invalid(name, "$%d is no earlier change that makes something", ref)
 			}
@@ -210,7 +210,7 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 	return one, nil
 }
 
-// partTarget finds what a change is about, and asks whether the caller may.
+// partTarget returns the target of a change, and an error if the caller may not change it.
 func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resource.Target, err error) {
 	if t, err = a.route(sent, caller); err != nil {
 		return t, err
@@ -228,14 +228,14 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 	if sent.Method == http.MethodPost && !listable(t) {
 		return t, problem.Invalid("path", "%s cannot be made in a batch", t.Collection.Name)
 	}
-	// Who may do what is known when it begins, and must not change on the way.
+	// Rights are determined at the start of the batch, and must not change during it.
 	if t.Collection != nil && t.Collection.SignIn != nil || t.Sub == nil && !t.List && t.ID == caller.User {
 		return t, problem.Invalid("path", "neither sessions nor the user who asks can be changed in a batch")
 	}
 	return t, refused
 }
 
-// performPart makes one change. made are the ids of what the changes before it have made.
+// performPart applies one change. made are the ids of the resources that the earlier changes created.
 func (a *Server) performPart(tx *store.Tx, rq *request, p *part, made []int64) (ans answer, err error) {
 	p.rq.outside = rq.outside
 	if p.path != nil {

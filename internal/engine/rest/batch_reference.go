@@ -10,15 +10,16 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// How a body names an earlier change: as its id, or that of an object at any depth. A quote inside of a text is escaped, so the
-// latter is in no text.
+// A body refers to an earlier change in a member id, at any depth. Quotes inside of strings are escaped, so bodyRef matches no text in a
+// string.
 var (
 	bodyRef = regexp.MustCompile(`([{,\s]"id"\s*:\s*)"(\$[0-9]{1,5})"`)
 	ownRef  = regexp.MustCompile(`^()"(\$[0-9]{1,5})"$`)
 )
 
-// refsIn gives how a member of a body may name earlier changes; nil where it holds what is the client's own, such as user-defined fields.
-func (a *Server) refsIn(rq *request, name string) *regexp.Regexp {
+// referencePattern returns the pattern of references in a member of a body; nil for members with free values, such as user-defined
+// fields.
+func (a *Server) referencePattern(rq *request, name string) *regexp.Regexp {
 	if slices.ContainsFunc(a.TargetTypes(rq.Target), func(t *schema.Type) bool {
 		f := t.ByName[name]
 		return f != nil && (f.Kind == schema.Map || f.Kind == schema.Raw)
@@ -31,30 +32,30 @@ func (a *Server) refsIn(rq *request, name string) *regexp.Regexp {
 	return bodyRef
 }
 
-// bodyRefs gives the earlier changes that a member of a body names.
-func (a *Server) bodyRefs(rq *request, name string, raw json.RawMessage) (refs []int) {
-	if form := a.refsIn(rq, name); form != nil {
+// bodyReferences returns the indexes of the changes that a member of a body refers to.
+func (a *Server) bodyReferences(rq *request, name string, raw json.RawMessage) (refs []int) {
+	if form := a.referencePattern(rq, name); form != nil {
 		for _, match := range form.FindAllSubmatch(raw, -1) {
-			refs = append(refs, refOf(string(match[2])))
+			refs = append(refs, parseReference(string(match[2])))
 		}
 	}
 	return refs
 }
 
-// fillBody puts ids in the place of the earlier changes that a member of a body names.
+// fillBody replaces the references in a member of a body by ids.
 func (a *Server) fillBody(rq *request, name string, raw json.RawMessage, made []int64) json.RawMessage {
-	form := a.refsIn(rq, name)
+	form := a.referencePattern(rq, name)
 	if form == nil {
 		return raw
 	}
 	return form.ReplaceAllFunc(raw, func(found []byte) []byte {
 		match := form.FindSubmatch(found)
-		return strconv.AppendInt(slices.Clone(match[1]), made[refOf(string(match[2]))], 10)
+		return strconv.AppendInt(slices.Clone(match[1]), made[parseReference(string(match[2]))], 10)
 	})
 }
 
-// refOf reads $3; -1 where it is something else.
-func refOf(text string) int {
+// parseReference parses a reference such as $3; -1 for other texts.
+func parseReference(text string) int {
 	digits, ok := strings.CutPrefix(text, "$")
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if !ok || err != nil {
@@ -63,11 +64,11 @@ func refOf(text string) int {
 	return int(n) //nolint:gosec // 31 bits
 }
 
-// fillPath puts ids in the place of the earlier changes that a path names.
+// fillPath replaces the references in a path by ids.
 func fillPath(path string, id func(ref int) int64) string {
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {
-		if ref := refOf(segment); ref >= 0 {
+		if ref := parseReference(segment); ref >= 0 {
 			segments[i] = strconv.FormatInt(id(ref), 10)
 		}
 	}

@@ -12,17 +12,17 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// Bounds are those of a request's body.
+// Bounds are the limits of a request's body.
 type Bounds struct {
-	// Bytes is how long it may be, Members how many members and elements it may have, at any depth.
+	// Bytes is the maximum length, Members the maximum number of members and elements, at any depth.
 	Bytes   int64
 	Members int
-	// Time is how long it may take to come; 0 leaves that to the server.
+	// Time is the maximum time for reading the body; 0 means the server's own limit.
 	Time time.Duration
 }
 
-// Bounds of bodies: of changes by somebody who is known, of a sign-in or the like by somebody who is not, of a service point's report, and
-// of a batch of its records.
+// Limits of bodies: AnyBody of changes by authenticated callers, SmallBody of sign-ins and similar requests without authentication,
+// ReportBody of a service point's report, StreamBody of a batch of its records.
 var (
 	AnyBody    = Bounds{Bytes: 10 << 20, Members: 200_000}
 	SmallBody  = Bounds{Bytes: 16 << 10, Members: 100, Time: 10 * time.Second}
@@ -30,8 +30,8 @@ var (
 	StreamBody = Bounds{Bytes: 1 << 20, Members: 100_000, Time: 30 * time.Second}
 )
 
-// ReadBody reads a request's JSON object within the bounds. It refuses what is no object, holds
-// a member twice, or nests too deeply.
+// ReadBody reads a request's JSON object within the limits. It refuses bodies that are not an object, have a duplicate member, or nest
+// too deeply.
 func ReadBody(w http.ResponseWriter, r *http.Request, within Bounds) (map[string]json.RawMessage, []byte, error) {
 	data, err := readBytes(w, r, within)
 	if err != nil {
@@ -41,10 +41,9 @@ func ReadBody(w http.ResponseWriter, r *http.Request, within Bounds) (map[string
 	return members, data, err
 }
 
-// readBytes reads a request's body.
 func readBytes(w http.ResponseWriter, r *http.Request, within Bounds) ([]byte, error) {
 	if within.Time > 0 {
-		// Where the connection has no deadlines of its own, as in some tests, the server's hold.
+		// Connections without deadlines, as in some tests, have the server's limit.
 		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(within.Time)); err != nil &&
 			!errors.Is(err, http.ErrNotSupported) {
 			return nil, err
@@ -61,7 +60,7 @@ func readBytes(w http.ResponseWriter, r *http.Request, within Bounds) ([]byte, e
 	return data, nil
 }
 
-// size words a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	if n >= 1<<20 {
 		return strconv.FormatInt(n>>20, 10) + " MiB"

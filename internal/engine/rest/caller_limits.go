@@ -9,25 +9,26 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// shares sees to it that no caller has all there is of something, such as the connections for lists.
+// shares prevents a caller from using all instances of a resource, such as the connections for lists.
 type shares struct {
-	// each is how many a caller may have at a time, waiting how many may wait for theirs.
+	// each is the number of instances that a caller may use at a time, waiting the number of requests that may wait.
 	each, waiting int
 
 	mu sync.Mutex
-	// callers are those that have one or wait for one. Guarded by mu.
+	// callers are the callers that use or wait for an instance. Guarded by mu.
 	callers map[int64]*share
 }
 
 type share struct {
 	tokens chan struct{}
 	users  int
-	// spooled is how many bytes of the caller's answers wait in files.
+	// spooled is the size of the caller's answers in spool files, in bytes.
 	spooled atomic.Int64
 }
 
-// take waits for one of the caller's, and gives what the caller has; done gives it back. It gives 429 where too many wait already.
-func (s *shares) take(ctx context.Context, caller int64) (one *share, done func(), err error) {
+// acquire waits for an instance and returns the caller's share; done releases the instance. It returns a 429 problem if too many requests
+// wait already.
+func (s *shares) acquire(ctx context.Context, caller int64) (one *share, done func(), err error) {
 	s.mu.Lock()
 	one = s.callers[caller]
 	if one == nil {

@@ -19,19 +19,19 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// changesName is the name of the change feed, below the API's path.
+// changesName is the path element of the change feed.
 const changesName = "changes"
 
-// maxFollowers is how many may follow the changes.
+// maxFollowers is the maximum number of clients of the change feed.
 const maxFollowers = 20_000
 
-// fromStart is the position before everything that is kept.
+// fromStart is the position before all available changes.
 const fromStart = "start"
 
-// following is what one follower wants.
+// following is the selection of one client of the change feed.
 type following struct {
 	after store.Position
-	// collections are those whose changes he wants, parent what they lie right below; empty and 0: all.
+	// collections are the collections of the wanted changes, parent the direct parent of the resources; empty and 0: all.
 	collections []string
 	parent      int64
 }
@@ -41,8 +41,8 @@ func (f *following) wants(c fedChange) bool {
 		(f.parent == 0 || slices.Contains(c.parents[:], f.parent))
 }
 
-// changes sends what changes, as it is committed, by whichever manager: Server-Sent Events (WHATWG HTML, 9.2). First the changes of
-// a transaction, each an event "change", then the transaction, an event "transaction" whose id is the position to go on behind.
+// changes streams changes as they are committed, by any manager, as Server-Sent Events (WHATWG HTML, 9.2). For each transaction it sends
+// its changes, each as an event "change", then an event "transaction". The id of that event is the position to continue from.
 func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	everything := resource.Target{Root: true, List: true}
 	if err := a.only(w, r, everything, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
@@ -60,7 +60,7 @@ func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource
 	default:
 		return problem.New(http.StatusServiceUnavailable, "TooManyFollowers", "%d clients follow the changes already", maxFollowers)
 	}
-	s := &feedSender{api: a, ctx: r.Context(), request: r, following: f, said: time.Now()}
+	s := &feedSender{api: a, ctx: r.Context(), request: r, following: f, checked: time.Now()}
 	detached, err := s.begin(w)
 	switch {
 	case err != nil || r.Method == http.MethodHead:
@@ -73,40 +73,41 @@ func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource
 	return err
 }
 
-// EndFollowing lets those go who follow the changes.
-func (a *Server) EndFollowing() { a.letGo() }
+// EndFollowing closes all change feeds.
+func (a *Server) EndFollowing() { a.cancelFeeds() }
 
-// WaitForFollowers waits until they have gone, once nobody can begin to follow, or ctx ends.
+// WaitForFollowers waits until all change feeds have ended, or until ctx ends. It must not be called before new ones are refused.
 func (a *Server) WaitForFollowers(ctx context.Context) error {
-	if a.Followers() == 0 { // also where ctx has ended: other clients may have taken its time
+	if a.Followers() == 0 { // also if ctx has ended, because other clients may have used up its time
 		return nil
 	}
-	gone := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		a.following.Wait()
-		close(gone)
+		close(ended)
 	}()
 	select {
-	case <-gone:
+	case <-ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for who follows the changes: %w", ctx.Err())
+		return fmt.Errorf("wait for the change feeds to end: %w", ctx.Err())
 	}
 }
 
-// Followers counts who follows the changes.
+// Followers returns the number of open change feeds.
 func (a *Server) Followers() int { return len(a.followers) }
 
-// everything reports whether all changes are wanted: transactions without a change of a resource, such as those of the fleet, too.
+// everything reports whether the client wants all changes. It then also gets transactions without a change of a resource, such as those
+// of the fleet.
 func (f following) everything() bool { return len(f.collections) == 0 && f.parent == 0 }
 
-// maySeeChanges asks whether the caller may see what exactly the history changed.
+// maySeeChanges returns an error if the caller may not see the exact changes in the history.
 func (a *Server) maySeeChanges(caller resource.Caller) error {
 	if a.May == nil || a.History == nil {
 		return nil
 	}
 	on := resource.Subject{Collection: a.Collection(operationsName)}
-	if _, err := a.May(caller, resource.ActionSee, on); err != nil { // who must set a new password first
+	if _, err := a.May(caller, resource.ActionSee, on); err != nil { // for example, callers that must set a new password first
 		return err
 	}
 	seen, err := a.May(caller, resource.ActionFind, on)
@@ -116,16 +117,16 @@ func (a *Server) maySeeChanges(caller resource.Caller) error {
 	return err
 }
 
-// followingOf reads what is wanted.
+// followingOf parses the parameters of a change feed.
 func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	query, err := parseQuery(r)
 	if err != nil {
 		return f, err
 	}
-	if err := knownAlone(query, "after", "collection", "parent"); err != nil {
+	if err := onlyKnownParameters(query, "after", "collection", "parent"); err != nil {
 		return f, err
 	}
-	if f.parent, err = whole(query, "parent", 1, 1<<62, 0); err != nil {
+	if f.parent, err = intParameter(query, "parent", 1, 1<<62, 0); err != nil {
 		return f, err
 	}
 	for _, text := range query["collection"] {
@@ -136,11 +137,11 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 			f.collections = append(f.collections, name)
 		}
 	}
-	after, given, err := one(query, "after")
+	after, given, err := singleParameter(query, "after")
 	if err != nil {
 		return f, err
 	}
-	if last := r.Header.Get("Last-Event-ID"); last != "" { // which a browser sends when it comes again
+	if last := r.Header.Get("Last-Event-ID"); last != "" { // browsers send it when they reconnect
 		after, given = last, true
 	}
 	switch {
@@ -152,33 +153,33 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 			return f, problem.Query("after", "%q is no position in a change feed: give the id of an event, or %s", after, fromStart)
 		}
 	}
-	if err == nil { // before anything is sent, so that it can be refused
+	if err == nil { // before anything is sent, so that the request can still be refused
 		_, err = a.Store.Feed(r.Context(), f.after, 1)
 	}
-	return f, gone(err)
+	return f, goneProblem(err)
 }
 
-// gone words what cannot be followed any more.
-func gone(err error) error {
+// goneProblem returns a 410 problem if a position cannot be followed any more.
+func goneProblem(err error) error {
 	if errors.Is(err, store.ErrPruned) || errors.Is(err, store.ErrForeignPosition) {
 		return problem.New(http.StatusGone, "PositionGone", "after: %v", err)
 	}
 	return err
 }
 
-// feedLine is where events go: a connection that is the client's alone, or one of the answers on it (HTTP/2).
+// feedLine is the output of a feed: a hijacked connection, or one response (HTTP/2).
 type feedLine interface {
 	io.WriteCloser
 	SetWriteDeadline(t time.Time) error
 }
 
-// feedAnswer is an answer that goes on.
+// feedAnswer is a response that is sent in pieces.
 type feedAnswer struct {
 	http.ResponseWriter
 	*http.ResponseController
 }
 
-// Write writes and sends.
+// Write writes and flushes.
 func (l feedAnswer) Write(text []byte) (int, error) {
 	n, err := l.ResponseWriter.Write(text)
 	if err == nil {
@@ -187,31 +188,30 @@ func (l feedAnswer) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// Close is for what serves to do.
+// Close does nothing; the server closes the response.
 func (feedAnswer) Close() error { return nil }
 
-// feedSender sends events to one client.
 type feedSender struct {
 	following
 	api *Server
 	ctx context.Context
-	// request says who asks.
+	// request is the client's request.
 	request *http.Request
 	line    feedLine
-	// said is when who asks was last asked for, sentTo the position that was last sent.
-	said   time.Time
-	sentTo string
+	// checked is the time of the last authorization check, sentTo the last position that was sent.
+	checked time.Time
+	sentTo  string
 }
 
-// begin sends the header and where the feed begins. detached says that the connection has nothing else to do, and was taken from what
-// serves: a follower is then one small goroutine, not two with their buffers.
+// begin sends the header and the start position. detached says that the connection was hijacked from the HTTP server: a feed then needs
+// one small goroutine instead of two with buffers.
 func (s *feedSender) begin(w http.ResponseWriter) (detached bool, err error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("No-Gzip-Compression", "1") // an encoder for each follower would take more than all else
-	h.Set("X-Accel-Buffering", "no")  // a proxy would keep events
+	h.Set("No-Gzip-Compression", "1") // an encoder for each client would use more memory than everything else
+	h.Set("X-Accel-Buffering", "no")  // a proxy would buffer events
 	if s.request.ProtoMajor == 1 {
-		h.Set("Transfer-Encoding", "identity") // up to the end of the connection
+		h.Set("Transfer-Encoding", "identity") // the body ends with the connection
 	}
 	w.WriteHeader(http.StatusOK)
 	if s.request.Method == http.MethodHead {
@@ -219,29 +219,29 @@ func (s *feedSender) begin(w http.ResponseWriter) (detached bool, err error) {
 	}
 	control := http.NewResponseController(w)
 	s.line = feedAnswer{w, control}
-	if err := s.flush([]byte("retry: 2000\n" + s.place())); err != nil || s.request.ProtoMajor != 1 {
+	if err := s.flush([]byte("retry: 2000\n" + s.positionEvent())); err != nil || s.request.ProtoMajor != 1 {
 		return false, err
 	}
 	conn, _, err := control.Hijack()
 	if err != nil {
 		return false, err
 	}
-	if err := conn.SetReadDeadline(time.Time{}); err != nil { // it asks nothing more
-		_ = conn.Close() // nothing of ours is in it
+	if err := conn.SetReadDeadline(time.Time{}); err != nil { // the client sends nothing more
+		_ = conn.Close() // nothing of ours was written to it
 		return false, http.ErrAbortHandler
 	}
 	s.line, s.ctx = conn, s.api.closing
-	// Without what belongs to the connection: its buffers, the context of its answers.
+	// The copy does not keep the buffers and contexts of the connection alive.
 	s.request = (&http.Request{Method: s.request.Method, URL: s.request.URL, Header: s.request.Header, Host: s.request.Host,
 		RemoteAddr: s.request.RemoteAddr, TLS: s.request.TLS}).WithContext(s.ctx)
 	return true, nil
 }
 
-// follow sends what comes until the client, its rights or the manager ends it.
+// follow sends changes until the client disconnects, loses its rights, or the manager stops.
 func (s *feedSender) follow() {
 	defer func() {
 		<-s.api.followers
-		if p := recover(); p != nil { // nobody above this one would stop it
+		if p := recover(); p != nil { // this goroutine has no other handler for a panic
 			s.api.Log.Error("panic", "error", p, "stack", string(debug.Stack()))
 		}
 	}()
@@ -249,23 +249,23 @@ func (s *feedSender) follow() {
 	defer end()
 	defer context.AfterFunc(s.api.closing, func() {
 		end()
-		_ = s.line.Close() // whatever is written to it now is cut short
+		_ = s.line.Close() // interrupts a blocked write
 	})()
-	defer func() { _ = s.line.Close() }() // what it was sent is all that it is told
+	defer func() { _ = s.line.Close() }() // the end of the connection is the only notice to the client
 	if err := s.api.Store.FollowTogether(ctx, s.after, s.api.Beat, s.send); ctx.Err() == nil {
-		s.fail(err)
+		s.sendError(err)
 	}
 }
 
-// place is the event that says where to go on.
-func (s *feedSender) place() string {
+// positionEvent returns the event with the position to continue from.
+func (s *feedSender) positionEvent() string {
 	if s.sentTo = fromStart; s.after != (store.Position{}) {
 		s.sentTo = s.after.String()
 	}
 	return "id: " + s.sentTo + "\nevent: position\ndata: {}\n\n"
 }
 
-// flush sends text; a client that does not read is cut off.
+// flush sends text. It returns an error if the client does not read within WriteTime.
 func (s *feedSender) flush(text []byte) error {
 	if err := s.line.SetWriteDeadline(time.Now().Add(s.api.WriteTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
@@ -274,32 +274,32 @@ func (s *feedSender) flush(text []byte) error {
 	return err
 }
 
-// send sends transactions; without any, that there are none.
+// send sends transactions; without any, a heartbeat. Every Beat it checks that the client is still authorized.
 func (s *feedSender) send(entries []store.Entry) error {
-	if time.Since(s.said) >= s.api.Beat {
-		s.said = time.Now()
+	if time.Since(s.checked) >= s.api.Beat {
+		s.checked = time.Now()
 		if s.api.Still != nil {
 			caller, err := s.api.Still(s.request)
 			if err == nil {
 				err = s.api.maySeeChanges(caller)
 			}
-			if err != nil { // a token that was revoked, a session that has ended
+			if err != nil { // a token was revoked, or a session has ended
 				return err
 			}
 		}
 	}
 	if len(entries) == 0 {
-		return s.beat()
+		return s.heartbeat()
 	}
 	out := feedBuffers.Get().(*bytes.Buffer) //nolint:errcheck // nothing else is in it
 	defer feedBuffers.Put(out)
 	out.Reset()
 	for _, e := range entries {
-		if err := s.entry(out, e); err != nil {
+		if err := s.writeEntry(out, e); err != nil {
 			return err
 		}
 		s.after = e.Position
-		if err := s.full(out); err != nil {
+		if err := s.flushIfLarge(out); err != nil {
 			return err
 		}
 	}
@@ -309,11 +309,11 @@ func (s *feedSender) send(entries []store.Entry) error {
 	return s.flush(out.Bytes())
 }
 
-// feedBuffers are what is sent is put together in: few at a time, of however many followers.
+// feedBuffers are buffers for output. Only a few are in use at a time, whatever the number of clients.
 var feedBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// full sends what has gathered, where that is much.
-func (s *feedSender) full(out *bytes.Buffer) error {
+// flushIfLarge sends the buffer if it is large.
+func (s *feedSender) flushIfLarge(out *bytes.Buffer) error {
 	if out.Len() < flushAt {
 		return nil
 	}
@@ -321,27 +321,27 @@ func (s *feedSender) full(out *bytes.Buffer) error {
 	return s.flush(out.Bytes())
 }
 
-// beat says that the connection lives, and where to go on where nothing that was wanted has come.
-func (s *feedSender) beat() error {
+// heartbeat sends a heartbeat, or the current position if it has changed.
+func (s *feedSender) heartbeat() error {
 	if s.after != (store.Position{}) && s.after.String() != s.sentTo {
-		return s.flush([]byte(s.place()))
+		return s.flush([]byte(s.positionEvent()))
 	}
 	return s.flush([]byte(":\n\n"))
 }
 
-// fail says why the feed ends.
-func (s *feedSender) fail(err error) {
-	p, ok := problem.As(gone(err))
+// sendError sends the reason for the end of the feed.
+func (s *feedSender) sendError(err error) {
+	p, ok := problem.As(goneProblem(err))
 	if !ok {
-		return // the connection is cut, and the client comes again
+		return // the connection is closed, and the client reconnects
 	}
 	if text, err := json.Marshal(map[string]any{"status": p.Status, "code": p.Code, "message": p.Message}); err == nil {
-		_ = s.flush([]byte("event: error\ndata: " + string(text) + "\n\n")) // who has gone needs no reason
+		_ = s.flush([]byte("event: error\ndata: " + string(text) + "\n\n")) // the client may have disconnected
 	}
 }
 
-// entry writes the changes of a transaction that are wanted and, if there were any, the transaction.
-func (s *feedSender) entry(out *bytes.Buffer, e store.Entry) error {
+// writeEntry writes the selected changes of a transaction and, if there are any, the transaction.
+func (s *feedSender) writeEntry(out *bytes.Buffer, e store.Entry) error {
 	sent := e.Noted() && s.everything()
 	add := func(c fedChange) error {
 		if !s.wants(c) {
@@ -351,12 +351,12 @@ func (s *feedSender) entry(out *bytes.Buffer, e store.Entry) error {
 		out.WriteString("event: change\ndata: ")
 		out.Write(c.text)
 		out.WriteString("\n\n")
-		return s.full(out)
+		return s.flushIfLarge(out)
 	}
-	said, err := s.api.wordChanges(s.ctx, e, add)
+	encoded, err := s.api.eachChange(s.ctx, e, add)
 	if sent && err == nil {
-		s.sentTo = said.position
-		out.Write(said.end)
+		s.sentTo = encoded.position
+		out.Write(encoded.end)
 	}
 	return err
 }

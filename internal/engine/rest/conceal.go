@@ -9,12 +9,12 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// concealSums notes of which rows the caller does not see all that lies below, where they have what counts it.
+// concealSums records the rows with sums over resources that the caller does not see completely.
 func (rd *renderer) concealSums(rows []*store.Resource) error {
 	if !rd.limited {
 		return nil
 	}
-	within := map[int64]int64{} // what the sums are of: a range counts what lies in its network
+	within := map[int64]int64{} // the resource that the sums cover: a range counts resources in its network
 	for _, r := range rows {
 		t := rd.typeOf(r)
 		if t == nil {
@@ -31,7 +31,7 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 			if err != nil {
 				return err
 			}
-			if of == 0 { // nobody knows any more what it was about
+			if of == 0 { // its former configuration is unknown
 				rd.partly[r.ID] = true
 			} else if of != resource.RootID {
 				within[r.ID] = of
@@ -45,7 +45,7 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 	if err != nil {
 		return err
 	}
-	var above []store.Head // rows are seen, what lies above them need not be
+	var above []store.Head // rows are visible; the resources above them need not be
 	for id, of := range within {
 		if id != of {
 			h, err := rd.tx.Head(of)
@@ -62,7 +62,8 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 	return err
 }
 
-// configurationAbove gives the configuration that a resource lies in, the root where it lies in none, and 0 where it does not exist.
+// configurationAbove returns the configuration of a resource, the root if it is outside of all configurations, and 0 if it does not
+// exist.
 func (rd *renderer) configurationAbove(id int64) (int64, error) {
 	h, err := rd.tx.Head(id)
 	switch {
@@ -78,7 +79,7 @@ func (rd *renderer) configurationAbove(id int64) (int64, error) {
 	return h.Configuration, nil
 }
 
-// withoutSums gives the body of a resource without what counts or names resources that the caller does not see.
+// withoutSums returns the body of a resource, with null for fields that count or name resources that the caller does not see.
 func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, error) {
 	if !rd.partly[r.ID] {
 		return r.Body, nil
@@ -98,7 +99,7 @@ func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, erro
 	return append(b, '}'), err
 }
 
-// conceal takes those heads away that the caller may not see: what refers to them shows null.
+// conceal removes the heads that the caller may not see; references to them are shown as null.
 func (rd *renderer) conceal(ids []int64) error {
 	heads := make([]store.Head, 0, len(ids))
 	for _, id := range ids {

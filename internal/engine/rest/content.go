@@ -1,7 +1,7 @@
 package rest
 
 import (
-	"crypto/md5" //nolint:gosec // it is published as a sum of files, and nothing relies on it
+	"crypto/md5" //nolint:gosec // the API publishes MD5 sums of files; nothing relies on them
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -19,14 +19,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// The parts of a multi-part body: what is said of a file, as JSON, and the file itself. What is said may come as a part for each field,
-// too.
+// The parts of a multipart body: the members of the resource as JSON, and the file. Members may also be sent as one part for each field.
 const (
 	infoPart = "fileInfo"
 	dataPart = "fileData"
 )
 
-// maxContent is how long a file may be, in bytes; maxInfo how long what is said of it.
+// maxContent is the maximum length of a file, maxInfo that of another part, both in bytes.
 const (
 	maxContent = 100 << 20
 	maxInfo    = 64 << 10
@@ -35,16 +34,16 @@ const (
 
 const multipartForm = "multipart/form-data"
 
-// multiPart reports whether a request has a body of several parts, where that is taken.
+// multiPart reports whether a request has a multipart body, and its target accepts one.
 func (rq *request) multiPart(a *Server) bool {
 	if rq.Method != http.MethodPost && rq.Method != http.MethodPut {
 		return false
 	}
 	kind, _, err := mime.ParseMediaType(rq.Header.Get("Content-Type"))
-	return err == nil && kind == multipartForm && a.takesContent(rq.Target)
+	return err == nil && kind == multipartForm && a.acceptsContent(rq.Target)
 }
 
-// tables gives the types that a table makes which is sent as it is; none where the request is no such table.
+// tables returns the types that the request's table may create; nil if the request is not a plain table.
 func (rq *request) tables(a *Server) (types []string) {
 	kind, _, err := mime.ParseMediaType(rq.Header.Get("Content-Type"))
 	if err != nil || kind != asCSV.String() || rq.Method != http.MethodPost {
@@ -53,7 +52,7 @@ func (rq *request) tables(a *Server) (types []string) {
 	return a.tablesOf(rq.Target)
 }
 
-// tablesOf gives the types that are made below a resource by a table as it is.
+// tablesOf returns the types that a plain table creates below a resource.
 func (a *Server) tablesOf(t resource.Target) (types []string) {
 	if t.Sub == nil {
 		return nil
@@ -66,11 +65,11 @@ func (a *Server) tablesOf(t resource.Target) (types []string) {
 	return types
 }
 
-// readTable reads a body that is a table, which waits in a temporary file until done is called. The headers that rows may have hold for
-// each of them.
+// readTable reads a body that is a table into a temporary file. write deletes the file after the request. The option headers apply to
+// each row.
 func (rq *request) readTable(w http.ResponseWriter, a *Server, types []string) error {
 	if encoding := rq.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return compressed()
+		return compressedBody()
 	}
 	if err := rq.rowsNotTried(); err != nil {
 		return err
@@ -94,7 +93,7 @@ func (rq *request) readTable(w http.ResponseWriter, a *Server, types []string) e
 	return nil
 }
 
-// rowsNotTried refuses to only try an import: it would say nothing of the rows.
+// rowsNotTried refuses the dry run of an import, because it would not check the rows.
 func (rq *request) rowsNotTried() error {
 	if !dryRun(rq.Request) {
 		return nil
@@ -103,7 +102,7 @@ func (rq *request) rowsNotTried() error {
 		"%s: what would come of the rows is tried by an import with the mode DRY_RUN (POST /imports)", dryRunHeader)
 }
 
-// keepHeaders makes the headers that rows may have a member of the body, for they hold for rows that are worked off later.
+// keepHeaders stores the option headers as a member of the body, because they apply to rows that are imported later.
 func (rq *request) keepHeaders(a *Server) (err error) {
 	headers := map[string]string{}
 	for _, h := range a.Headers {
@@ -119,14 +118,14 @@ func (rq *request) keepHeaders(a *Server) (err error) {
 	return err
 }
 
-// takesContent reports whether resources that a target makes or changes may have content.
-func (a *Server) takesContent(t resource.Target) bool {
+// acceptsContent reports whether resources that the target creates or changes may have content.
+func (a *Server) acceptsContent(t resource.Target) bool {
 	return slices.ContainsFunc(a.TargetTypes(t), func(x *schema.Type) bool {
 		return slices.Contains(a.CollectionOf(x).Content.Types, x.Name)
 	})
 }
 
-// readParts reads a body of several parts: the members, and the content, which waits in a temporary file until done is called.
+// readParts reads a multipart body: the members, and the content into a temporary file. write deletes the file after the request.
 func (rq *request) readParts(w http.ResponseWriter, a *Server) (err error) {
 	rq.Body = http.MaxBytesReader(w, rq.Body, maxContent+(1<<20))
 	parts, err := rq.MultipartReader()
@@ -159,7 +158,6 @@ func (rq *request) readParts(w http.ResponseWriter, a *Server) (err error) {
 	return nil
 }
 
-// readPart reads one part.
 func (rq *request) readPart(part *multipart.Part) error {
 	name := part.FormName()
 	if name == dataPart {
@@ -186,7 +184,7 @@ func (rq *request) readPart(part *multipart.Part) error {
 	return nil
 }
 
-// partProblem words what is wrong with a part.
+// partProblem returns the problem for a part that cannot be read.
 func partProblem(err error, format string, args ...any) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -195,14 +193,14 @@ func partProblem(err error, format string, args ...any) error {
 	return problem.BadRequest("InvalidRequestBody", format, args...)
 }
 
-// readContent writes a file that is sent into a temporary one, and sums it up.
+// readContent copies a sent file into a temporary file, and computes its checksums.
 func (rq *request) readContent(part io.Reader, name, kind string) (err error) {
 	file, err := os.CreateTemp("", "portolan-content-*")
 	if err != nil {
 		return err
 	}
 	rq.content = &resource.Content{File: file, Name: name, Type: kind}
-	// Nothing stays if the manager is killed. Where a file that is open cannot go, Drop takes it away.
+	// The file disappears if the manager is killed. On systems that cannot delete an open file, Drop deletes it.
 	_ = os.Remove(file.Name())
 	one, other := md5.New(), sha256.New() //nolint:gosec // as above
 	n, err := io.Copy(io.MultiWriter(file, one, other), io.LimitReader(part, maxContent+1))
@@ -217,8 +215,8 @@ func (rq *request) readContent(part io.Reader, name, kind string) (err error) {
 	return nil
 }
 
-// sendContent answers with the content of a resource. Each part is read by itself, so that a client that takes its time holds up nobody:
-// what a content has never changes.
+// sendContent answers with the content of a resource. It reads each part in a transaction of its own, so that a slow client blocks
+// nothing. This is safe because contents are immutable.
 func (a *Server) sendContent(w http.ResponseWriter, r *http.Request, row *store.Resource) error {
 	c := a.Collection(row.Collection)
 	if c.Content.Open == nil || !slices.Contains(c.Content.Types, row.Type) {
@@ -246,8 +244,8 @@ func (a *Server) sendContent(w http.ResponseWriter, r *http.Request, row *store.
 		if data == nil {
 			return nil
 		}
-		if _, err := w.Write(data); err != nil { // the client's going is its own affair
-			return nil //nolint:nilerr // as it says
+		if _, err := w.Write(data); err != nil {
+			return nil //nolint:nilerr // the client disconnected
 		}
 	}
 }

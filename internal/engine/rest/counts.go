@@ -13,7 +13,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// counts answers how many there are of something below a resource, by kind (Collection.Counts).
+// counts answers with the numbers of resources below a resource, by kind (Collection.Counts).
 func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	form, _, err := a.askedBelow(w, r, t, caller)
 	if err != nil || r.Method == http.MethodOptions {
@@ -21,7 +21,7 @@ func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Targe
 	}
 	var numbers map[string]int64
 	if err := a.Store.View(r.Context(), func(tx *store.Tx) error {
-		row, err := a.whole(tx, t, caller)
+		row, err := a.locateWhole(tx, t, caller)
 		if err == nil {
 			numbers, err = t.Collection.Counts.Of(tx, row)
 		}
@@ -34,8 +34,8 @@ func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Targe
 	return nil
 }
 
-// whole gives a resource of which something is asked that follows from all that lies below it, to who sees all of that.
-func (a *Server) whole(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
+// locateWhole returns the resource of a request about everything below it. It refuses callers that do not see everything below it.
+func (a *Server) locateWhole(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
 	row, err := a.Locate(tx, t, caller)
 	if err != nil || !caller.Limited() {
 		return row, err
@@ -47,7 +47,7 @@ func (a *Server) whole(tx *store.Tx, t resource.Target, caller resource.Caller) 
 	return row, err
 }
 
-// countsText writes numbers by kind.
+// countsText encodes numbers by kind.
 func countsText(numbers map[string]int64, form media, above, name string) []byte {
 	total := int64(0)
 	for _, n := range numbers {

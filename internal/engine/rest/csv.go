@@ -9,8 +9,8 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// csvRows writes a list as CSV (RFC 4180), one line a resource. The columns are the fields asked
-// for, or every field of the list's types; a reference shows as its id and its name.
+// csvRows writes a list as CSV (RFC 4180), one line for each resource. The columns are the selected fields, or every field of the list's
+// types; a reference has two columns, its id and its name.
 type csvRows struct {
 	columns []*schema.Column
 	out     *bytes.Buffer
@@ -46,7 +46,7 @@ func newCSVRows(s resource.Scope, p *schema.Projection) *csvRows {
 
 func (c *csvRows) write(b []byte, record []string) []byte {
 	c.out.Reset()
-	_ = c.writer.Write(record) // a bytes.Buffer takes everything
+	_ = c.writer.Write(record) // a bytes.Buffer never fails
 	c.writer.Flush()
 	return append(b, c.out.Bytes()...)
 }

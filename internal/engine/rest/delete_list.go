@@ -12,18 +12,18 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// confirmHeader says how many resources the deletion of a list is to take.
+// confirmHeader is the header with the number of resources that the deletion of a list shall delete.
 const confirmHeader = "x-portolan-confirm"
 
-// deletedAnswer is what the deletion of a list answers.
+// deletedAnswer is the answer to the deletion of a list.
 type deletedAnswer struct {
-	// Count is how many resources of the list were deleted. The tally has all that went along.
+	// Count is the number of deleted resources of the list. The tally includes all others that were deleted with them.
 	Count int `json:"count"`
 	store.Tally
 }
 
-// deleteList answers DELETE of a list: all that its filter finds goes, with what lies below, or nothing does. The request says how many
-// that are, so that a filter that finds more than somebody thought deletes nothing.
+// deleteList serves DELETE of a list: it deletes all resources that match the filter, with everything below them, or none. The request
+// contains their number, so that a filter that matches more than expected deletes nothing.
 func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	rq := &request{Request: r, Target: t, caller: caller}
 	if err := a.readHead(rq); err != nil {
@@ -56,7 +56,7 @@ func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.T
 			return problem.BadRequest("InvalidHeaderValue", "%s: %q is not how many resources are to go", confirmHeader, text)
 		}
 	}
-	done, err := a.takeBatch(r.Context(), caller)
+	done, err := a.waitForBatch(r.Context(), caller)
 	if err != nil {
 		return err
 	}
@@ -70,20 +70,20 @@ func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.T
 		return err
 	}
 	done()
-	note(w, o.ignored)
-	tellRecorded(w, rq.caller, ans)
+	listIgnored(w, o.ignored)
+	setRecordedHeader(w, rq.caller, ans)
 	send(w, r, http.StatusOK, asJSON, ans.body)
 	return nil
 }
 
-// deleteFound deletes what a query finds.
+// deleteFound deletes the resources that a query finds.
 func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed int, dry bool) (ans answer, err error) {
 	if rq.Sub != nil {
 		if err := a.Exists(tx, rq.Collection, rq.ID, rq.caller); err != nil {
 			return ans, err
 		}
 	}
-	q.Limit = mostAtOnce + 1
+	q.Limit = maxDeletedAtOnce + 1
 	var ids []int64
 	if err := tx.List(q, func(row *store.Resource) error {
 		ids = append(ids, row.ID)
@@ -91,8 +91,8 @@ func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed
 	}); err != nil {
 		return ans, err
 	}
-	if len(ids) > mostAtOnce {
-		return ans, problem.BadRequest("FilterNeedsRefinement", "filter: more than %d resources match: delete fewer at once", mostAtOnce)
+	if len(ids) > maxDeletedAtOnce {
+		return ans, problem.BadRequest("FilterNeedsRefinement", "filter: more than %d resources match: delete fewer at once", maxDeletedAtOnce)
 	}
 	if confirmed != len(ids) && !dry {
 		p := problem.Conflict("ConfirmationRequired", "%d resources match: send %s: %d to delete them", len(ids), confirmHeader, len(ids))
@@ -103,7 +103,7 @@ func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed
 	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Options: rq.options, Extra: map[string]string{}}
 	for _, id := range ids {
 		row, err := tx.Get(id)
-		if errors.Is(err, store.ErrNotFound) { // it went with one before
+		if errors.Is(err, store.ErrNotFound) { // it was deleted together with an earlier one
 			continue
 		}
 		if err != nil {
@@ -121,7 +121,7 @@ func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed
 	return ans, err
 }
 
-// deleteOne deletes one of a list. A refusal names it.
+// deleteOne deletes one resource of a list. An error names the resource.
 func (a *Server) deleteOne(c *resource.Change, row *store.Resource) error {
 	if a.May != nil {
 		if _, err := a.May(c.Caller, resource.ActionDelete, resource.Subject{Collection: a.Collection(row.Collection), ID: row.ID}); err != nil {
@@ -132,10 +132,10 @@ func (a *Server) deleteOne(c *resource.Change, row *store.Resource) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.DeleteSome(row, max(mostAtOnce-tally.Deleted, 0))
+	done, err := c.DeleteSome(row, max(maxDeletedAtOnce-tally.Deleted, 0))
 	if err == nil && !done {
 		return problem.BadRequest("FilterNeedsRefinement", "filter: with all that lies below, more than %d resources would go: delete fewer at "+
-			"once, or the larger ones one by one with %s", mostAtOnce, atMostHeader)
+			"once, or the larger ones one by one with %s", maxDeletedAtOnce, atMostHeader)
 	}
 	if p, ok := problem.As(a.Conceal(c.Tx, c.Caller, nil, err)); ok {
 		one := *p

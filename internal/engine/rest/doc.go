@@ -1,3 +1,3 @@
-// Package rest is the grammar of the API over HTTP: routes, negotiation, pages, HAL, CSV, HTML, OpenAPI, answers that are kept for
-// who asks again. It knows no type by name.
+// Package rest implements the HTTP interface of the API: routes, content negotiation, pages, HAL, CSV, HTML, OpenAPI, and answers that
+// are stored for repeated requests. It knows no type by name.
 package rest

@@ -12,35 +12,35 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// dryRun tells whether a change is only to be tried. That the header says yes or no was checked (readOptions).
+// dryRun reports whether a change is a dry run. The value of the header was checked before (readOptions).
 func dryRun(r *http.Request) bool { return strings.EqualFold(r.Header.Get(dryRunHeader), "true") }
 
-// operationsName is the subcollection of a transaction that has what it did.
+// operationsName is the subcollection of a transaction that lists its changes.
 const operationsName = "operations"
 
-// shownOperations is how many of the changes a dry run shows; the numbers are of all.
+// shownOperations is the maximum number of changes in the answer to a dry run; the counts cover all changes.
 const shownOperations = 100
 
-// triedAnswer is what a dry run answers.
+// triedAnswer is the answer to a dry run.
 type triedAnswer struct {
 	DryRun bool `json:"dryRun"`
-	// Estimate says that it was not tried, or not to its end. The numbers are then those that are kept of what it is about or, with
-	// AtLeast, of what was done until it was ended.
+	// Estimate says that the change was not tried, or not completely. The counts are then estimates from stored numbers or, with AtLeast,
+	// the counts up to the point where the trial was stopped.
 	Estimate bool `json:"estimate,omitempty"`
 	AtLeast  bool `json:"atLeast,omitempty"`
 	// Approval reports that the change needs an approval: without a dry run it creates a workflow request (202).
 	Approval bool            `json:"approval,omitempty"`
 	Resource json.RawMessage `json:"resource"`
 	store.Tally
-	// Operations are the first changes; null where the caller may not see what the history has.
+	// Operations are the first changes; null if the caller may not see the exact changes in the history.
 	Operations []json.RawMessage `json:"operations"`
 }
 
-// change runs a change in a transaction: for good, or only to try it. What came of a trial is the answer's body then.
+// change runs a change in a transaction. In a dry run it rolls the transaction back, and the body of the answer is the result.
 func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, do func(tx *store.Tx) (answer, error)) error {
 	perform := func(tx *store.Tx) (answer, error) {
 		if a.Demand != nil {
-			name := "" // a batch, of any
+			name := "" // a batch, which may change any collection
 			if rq.Collection != nil {
 				name = rq.Collection.Name
 			}
@@ -90,7 +90,7 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 	return err
 }
 
-// countSeen leaves out, of what a trial has counted for a limited caller, the resources that the caller does not see. What was made is the
+// countSeen removes the resources that a limited caller does not see from the counts of a dry run. Created resources are always the
 // caller's.
 func (a *Server) countSeen(rq *request, tally *store.Tally, touched map[int64]string) error {
 	if touched == nil {
@@ -119,7 +119,7 @@ func (a *Server) countSeen(rq *request, tally *store.Tally, touched map[int64]st
 	})
 }
 
-// operations gives the first changes of the transaction, as its subcollection would show them.
+// operations returns the first changes of the transaction, as its subcollection would show them.
 func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]json.RawMessage, error) {
 	if a.History == nil || a.History.Sub(operationsName) == nil {
 		return nil, nil
@@ -134,7 +134,7 @@ func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]jso
 	at := resource.Target{Collection: a.History, Sub: a.History.Sub(operationsName), ID: number, List: true}
 	if a.May != nil {
 		if _, err := a.May(rq.caller, resource.ActionSee, resource.Subject{Collection: at.Collection, Sub: at.Sub, ID: at.ID}); err != nil {
-			return nil, nil //nolint:nilerr // who may not see them is shown the numbers alone
+			return nil, nil //nolint:nilerr // callers that may not see them get only the counts
 		}
 	}
 	q, _ := a.ListQuery(at, rq.caller)
@@ -147,7 +147,7 @@ func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]jso
 		return nil, err
 	}
 	rd := a.renderer(tx, rq.media, rq.caller)
-	if err := rd.ready(rows); err != nil {
+	if err := rd.prepare(rows); err != nil {
 		return nil, err
 	}
 	list := make([]json.RawMessage, len(rows))
@@ -159,7 +159,7 @@ func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]jso
 	return list, nil
 }
 
-// estimate answers a dry run of what would change much by the numbers that are kept. done is false where it is to be tried.
+// estimate answers the dry run of a large change with stored counts. done is false if the change has to be tried.
 func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err error) {
 	made := rq.Collection
 	if rq.Sub != nil {
@@ -170,7 +170,7 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 		return false, nil
 	}
 	limited := rq.caller.Rights != nil && !rq.caller.Administrator
-	if limited && rq.Method == http.MethodPost { // whose rights are looked at when it is tried
+	if limited && rq.Method == http.MethodPost { // the rights are checked when it is tried
 		return false, nil
 	}
 	var t store.Tally
@@ -198,7 +198,7 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 		if first, tried.Operations, err = a.firstDeleted(rq); err != nil {
 			return false, err
 		}
-		if limited { // what was not looked at may be hidden
+		if limited { // the other resources may be hidden from the caller
 			tried.Tally, tried.AtLeast = first, true
 		}
 	}
@@ -206,12 +206,12 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 	if err != nil {
 		return false, err
 	}
-	note(w, rq.ignored)
+	listIgnored(w, rq.ignored)
 	send(w, rq.Request, http.StatusOK, asJSON, body)
 	return true, nil
 }
 
-// firstDeleted gives the first changes of a large deletion: what lies lowest goes first.
+// firstDeleted returns the first changes of a large deletion; the lowest resources are deleted first.
 func (a *Server) firstDeleted(rq *request) (tally store.Tally, list []json.RawMessage, err error) {
 	err = a.Store.Try(rq.Context(), store.Scope{}, rq.author, func(tx *store.Tx) error {
 		row, err := a.Locate(tx, rq.Target, rq.caller)

@@ -7,21 +7,21 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Bounds of an answer with embedded resources: how many of one subcollection are shown, how many there may be
-// in all, and how long the answer may be, in bytes.
+// Limits of an answer with embedded resources: the number of resources of one subcollection, the number in total, and the length of the
+// answer in bytes.
 const (
 	maxEmbedded    = DefaultLimit
 	maxAllEmbedded = 10_000
 	maxEmbedBytes  = 32 << 20
 )
 
-// errEmbed refuses an answer beyond the bounds.
+// errEmbed returns the error for an answer beyond these limits.
 func errEmbed() error {
 	return problem.BadRequest("EmbedTooLarge",
 		"fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
 }
 
-// embed adds _embedded to the object that b ends with.
+// embed adds _embedded to the object at the end of b.
 func (rd *renderer) embed(b []byte, r *store.Resource, embeds []*schema.Embedding, caller resource.Caller) ([]byte, error) {
 	b = b[:len(b)-1]
 	if b[len(b)-1] != '{' {
@@ -49,7 +49,7 @@ func (rd *renderer) embed(b []byte, r *store.Resource, embeds []*schema.Embeddin
 	return append(b, '}', '}'), nil
 }
 
-// embedOne appends what a subcollection holds as an array.
+// embedOne appends the resources of a subcollection as an array.
 func (rd *renderer) embedOne(b []byte, r *store.Resource, sub *resource.Sub, e *schema.Embedding, caller resource.Caller) ([]byte, error) {
 	q, err := rd.api.Found(rd.tx, sub, r.ID, rd.api.SubQuery(sub, r.ID, caller))
 	if err != nil {
@@ -66,7 +66,7 @@ func (rd *renderer) embedOne(b []byte, r *store.Resource, sub *resource.Sub, e *
 	}); err != nil {
 		return nil, err
 	}
-	if err := rd.ready(rows); err != nil {
+	if err := rd.prepare(rows); err != nil {
 		return nil, err
 	}
 	b = append(b, '[')

@@ -16,7 +16,7 @@ import (
 	"portolan/internal/testkit/toys"
 )
 
-// engine serves toy types out of a database of its own.
+// engine serves toy types from a database of its own.
 type engine struct {
 	t   *testing.T
 	api *Server
@@ -38,7 +38,7 @@ func startEngine(t *testing.T, more ...func(*resource.Registry)) *engine {
 	return &engine{t, New(resource.NewAPI(s, r), Settings{Base: "/toys", MaxLimit: 10})}
 }
 
-// do sends a request as an administrator and gives the status and the body.
+// do sends a request as an administrator and returns the status and the body.
 func (e *engine) do(method, path, body string) (status int, answer map[string]any, text string) {
 	e.t.Helper()
 	rq := httptest.NewRequest(method, "/toys/"+path, strings.NewReader(body))
@@ -74,14 +74,14 @@ func (e *engine) want(status int, method, path, body string) map[string]any {
 	return answer
 }
 
-// id makes a resource and gives its number.
+// id creates a resource and returns its id.
 func (e *engine) id(path, body string) string {
 	e.t.Helper()
 	id, _ := e.want(http.StatusCreated, "POST", path, body)["id"].(float64)
 	return fmt.Sprint(int64(id))
 }
 
-// The bytes on the wire of toy types, whole: what a client compares.
+// The complete bytes that clients receive for toy types.
 func TestToysOnTheWire(t *testing.T) {
 	e := startEngine(t)
 	s := e.id("shelves", `{"name":"top"}`)
@@ -102,8 +102,7 @@ func TestToysOnTheWire(t *testing.T) {
 	}
 }
 
-// Tags say what recurs: names that are unique among siblings or everywhere, and what becomes of whoever refers to what is
-// deleted.
+// Tags declare recurring rules: names that are unique among siblings or everywhere, and the effect of a deletion on referring resources.
 func TestRecurringRules(t *testing.T) {
 	e := startEngine(t)
 	top, bottom := e.id("shelves", `{"name":"top"}`), e.id("shelves", `{"name":"bottom"}`)
@@ -114,7 +113,7 @@ func TestRecurringRules(t *testing.T) {
 			t.Errorf("%s %s %s answers %d %v; want %d %s naming %q", method, path, body, got, answer, status, code, naming)
 		}
 	}
-	// Shelves have names of their own everywhere, books among the books of their shelf.
+	// Names of shelves are unique everywhere, names of books among the books of a shelf.
 	refused(409, "ResourceAlreadyExists", `"top" is the name of shelf `+top, "POST", "shelves", `{"name":"top"}`)
 	one := e.id("shelves/"+top+"/books", `{"type":"book","name":"one"}`)
 	refused(409, "ResourceAlreadyExists", "book "+one, "POST", "shelves/"+top+"/books", `{"type":"book","name":"one"}`)
@@ -123,7 +122,7 @@ func TestRecurringRules(t *testing.T) {
 	e.want(200, "PATCH", "books/"+other, `{"name":"two"}`)
 	e.want(200, "PUT", "shelves/"+top, `{"id":`+top+`,"type":"shelf","name":"top"}`)
 	refused(409, "ResourceAlreadyExists", "shelf "+bottom, "PUT", "shelves/"+top, `{"id":`+top+`,"type":"shelf","name":"bottom"}`)
-	// A favourite that goes is no favourite any more; a loan goes with its book; a copy keeps its original.
+	// A deleted favourite is removed from the list, a loan is deleted with its book, a copy protects its original.
 	e.want(201, "POST", "shelves/"+top+"/favourites", `{"id":`+other+`}`)
 	refused(409, "ResourceAlreadyExists", "linked already", "POST", "shelves/"+top+"/favourites", `{"id":`+other+`}`)
 	loan := e.id("shelves/"+top+"/loans", `{"type":"loan","name":"l","book":{"id":`+other+`}}`)
@@ -132,7 +131,7 @@ func TestRecurringRules(t *testing.T) {
 	if e.want(200, "GET", "loans/"+loan, "")["name"] != "l" {
 		t.Error("a deletion that was refused took something along")
 	}
-	// Together they may go.
+	// Together they may be deleted.
 	third := e.id("shelves", `{"name":"third"}`)
 	original := e.id("shelves/"+third+"/books", `{"type":"book","name":"o"}`)
 	e.id("shelves/"+third+"/copies", `{"type":"duplicate","name":"c","original":{"id":`+original+`}}`)
@@ -146,8 +145,8 @@ func TestRecurringRules(t *testing.T) {
 	}
 }
 
-// A rule of another room runs behind the type's own, for every way of writing, and what it refuses is not written.
-func TestRuleOfAnotherRoom(t *testing.T) {
+// A rule of another package runs after the type's own, for every kind of write, and a refused change is not written.
+func TestRuleOfAnotherPackage(t *testing.T) {
 	var seen []string
 	e := startEngine(t, func(r *resource.Registry) {
 		r.Rule(resource.Rule{Types: []string{"book"}, AfterWrite: func(c *resource.Change) error {
@@ -171,7 +170,7 @@ func TestRuleOfAnotherRoom(t *testing.T) {
 	}
 }
 
-// No more follow the changes than there is room for, and room is given back.
+// The number of change feeds is limited, and a closed feed makes room for another.
 func TestTooManyFollowers(t *testing.T) {
 	e := startEngine(t)
 	e.api.followers = make(chan struct{}, 1)
@@ -180,7 +179,7 @@ func TestTooManyFollowers(t *testing.T) {
 		t.Errorf("a follower too many is answered %v", got)
 	}
 	<-e.api.followers
-	for range 2 { // who asks for the header alone leaves at once
+	for range 2 { // a HEAD request ends at once
 		e.want(http.StatusOK, http.MethodHead, "changes", "")
 	}
 	if n := e.api.Followers(); n != 0 {

@@ -10,13 +10,13 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// maxFields bounds the names of one fields parameter, maxEmbedDepth how deep embed goes.
+// maxFields is the maximum number of names in the parameter fields, maxEmbedDepth the maximum depth of embed.
 const (
 	maxFields     = 200
 	maxEmbedDepth = 4
 )
 
-// parseFields reads the forms of fields: names, not(names), embed(subcollections).
+// parseFields parses the parameter fields: names, not(names), embed(subcollections).
 func (a *Server) parseFields(text string, s resource.Scope) (*schema.Projection, error) {
 	bad := func(format string, args ...any) error {
 		return problem.Parameter("FieldsParseError", "fields", format, args...)
@@ -65,7 +65,7 @@ func call(part, form string) (string, bool) {
 	return strings.CutSuffix(inner, ")")
 }
 
-// splitTop splits at the commas that stand outside of parentheses.
+// splitTop splits a text at the commas outside of parentheses.
 func splitTop(text string) (parts []string, err error) {
 	depth, from := 0, 0
 	for i := range len(text) {
@@ -89,7 +89,7 @@ func splitTop(text string) (parts []string, err error) {
 	return append(parts, strings.TrimSpace(text[from:])), nil
 }
 
-// fieldPath reads a dotted name whose first part is a field of the scope's types.
+// fieldPath parses a dotted name whose first part is a field of the scope's types.
 func fieldPath(s resource.Scope, name string) ([]string, error) {
 	path := strings.Split(strings.TrimSpace(name), ".")
 	if len(path) > 8 {
@@ -109,7 +109,7 @@ func fieldPath(s resource.Scope, name string) ([]string, error) {
 	return path, nil
 }
 
-// hasMembers reports whether a field has members, in some type that a list may hold.
+// hasMembers reports whether a field has members, in some type of the scope.
 func hasMembers(s resource.Scope, name string) bool {
 	return slices.ContainsFunc(s.Types, func(t *schema.Type) bool {
 		f := t.ByName[name]

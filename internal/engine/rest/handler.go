@@ -17,10 +17,10 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// MaxURL is the longest path and query that is read, in bytes.
+// MaxURL is the maximum length of path and query, in bytes.
 const MaxURL = 16 << 10
 
-// Serve answers a caller's request below Base, or gives the problem that the door words.
+// Serve answers a caller's request below Base, or returns the problem that the API's handler sends.
 func (a *Server) Serve(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	if len(r.URL.RequestURI()) > MaxURL {
 		return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", MaxURL)
@@ -45,11 +45,11 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request, caller resource.C
 		return err
 	}
 	action, methods := actions[r.Method], methodsOf(t)
-	if action == resource.ActionFind { // OPTIONS, and what no method is
+	if action == resource.ActionFind { // OPTIONS and unknown methods
 		action = resource.ActionSee
 	}
 	refused := a.refuses(r, t, caller, action)
-	if caller.MustReset && refused != nil { // who learns nothing else, not even which methods there are
+	if caller.MustReset && refused != nil { // such a caller learns nothing else, not even the methods
 		return refused
 	}
 	switch {
@@ -75,7 +75,7 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request, caller resource.C
 	return a.get(w, r, t, caller)
 }
 
-// refuses asks whether the caller may do what a request asks: the one place for changes.
+// refuses returns an error if the caller has no right to the request. It is the only place that checks the rights on changes.
 func (a *Server) refuses(r *http.Request, t resource.Target, caller resource.Caller, action resource.Action) error {
 	if a.May == nil {
 		return nil
@@ -85,7 +85,7 @@ func (a *Server) refuses(r *http.Request, t resource.Target, caller resource.Cal
 	return err
 }
 
-// only refuses what the caller may not ask, and other methods than these; it answers OPTIONS.
+// only refuses requests that the caller has no right to, and requests with other methods than these; it answers OPTIONS.
 func (a *Server) only(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, methods ...string) error {
 	if err := a.refuses(r, t, caller, resource.ActionSee); err != nil {
 		return err
@@ -102,13 +102,13 @@ func (a *Server) only(w http.ResponseWriter, r *http.Request, t resource.Target,
 	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this; these are: %s", r.Method, allow(methods))
 }
 
-// noMethod refuses a method that is not for a target.
+// noMethod returns the error for a method that a target does not have.
 func noMethod(method string, methods []string) error {
 	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", method, allow(methods))
 }
 
-// oursBelow gives the resource and what answers, where a path names what is ours below one resource: its map, its counts, what may be done
-// with it, or a report. serve is nil for any other path.
+// oursBelow returns the resource and the handler of a path that is not published, below one resource: its map, its counts, the effective
+// rights on it, or a report. serve is nil for any other path.
 func (a *Server) oursBelow(path string) (
 	t resource.Target, serve func(http.ResponseWriter, *http.Request, resource.Target, resource.Caller) error,
 ) {
@@ -139,7 +139,8 @@ func (a *Server) oursBelow(path string) (
 	}
 }
 
-// askedBelow reads a request for what is ours below one resource, which takes no other parameters than known; it answers OPTIONS.
+// askedBelow reads a request for a path that is not published, below one resource. It refuses other parameters than known; it answers
+// OPTIONS.
 func (a *Server) askedBelow(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, known ...string) (form media,
 	query url.Values, err error) {
 	if err = a.only(w, r, t, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
@@ -149,23 +150,22 @@ func (a *Server) askedBelow(w http.ResponseWriter, r *http.Request, t resource.T
 		return form, nil, err
 	}
 	if query, err = parseQuery(r); err == nil {
-		err = knownAlone(query, known...)
+		err = onlyKnownParameters(query, known...)
 	}
 	return form, query, err
 }
 
-// actions are what the methods do.
 var actions = map[string]resource.Action{http.MethodGet: resource.ActionSee, http.MethodHead: resource.ActionSee,
 	http.MethodPost: resource.ActionMake,
 	http.MethodPut:  resource.ActionReplace, http.MethodPatch: resource.ActionChange, http.MethodDelete: resource.ActionDelete}
 
-// notBuilt is the answer to what is published and not built.
-func notBuilt(path string) error {
+// notImplemented returns the error for a published path that is not implemented.
+func notImplemented(path string) error {
 	return problem.New(http.StatusNotImplemented, "NotImplemented",
 		"%s is part of the published API and not built in this release; see docs/status.md", path)
 }
 
-// elsewhere says where what a path ends with is, as far as there is something of that name below other collections.
+// elsewhere returns a hint for a wrong path: the collections that have a subcollection with the last name in the path, or an empty text.
 func (a *Server) elsewhere(parts []string) string {
 	if len(parts) != 3 {
 		return ""
@@ -179,23 +179,23 @@ func (a *Server) elsewhere(parts []string) string {
 			below = append(below, c.Name)
 		}
 	}
-	if len(below) == 0 || len(below) > mostElsewhere {
+	if len(below) == 0 || len(below) > maxElsewhere {
 		return ""
 	}
 	return fmt.Sprintf(": %s are below %s", parts[2], strings.Join(below, " and "))
 }
 
-// mostElsewhere is how many collections are named: what is below more than these is below most.
-const mostElsewhere = 4
+// maxElsewhere is the maximum number of collections in the hint. Names below more collections than this are below most of them.
+const maxElsewhere = 4
 
-// route finds what a path names.
+// route finds the target of a path.
 func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Target, err error) {
 	path := strings.TrimPrefix(r.URL.Path, a.Base)
 	if path == "" {
 		return resource.Target{Root: true, List: true}, nil
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	if len(parts) <= 4 && slices.ContainsFunc(parts, beyondIDs) { // which no resource has, whatever the path
+	if len(parts) <= 4 && slices.ContainsFunc(parts, isTooLargeID) { // no resource has this id, whatever the path
 		return t, a.nothingAt(r, parts)
 	}
 	if id, ok := number(parts[0]); ok {
@@ -245,24 +245,24 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 	return t, nil
 }
 
-// nothingAt says that there is nothing at the path of a request, of which parts are what is below the base.
+// nothingAt returns a 404 problem for the path of a request. parts are the elements of the path below the base.
 func (a *Server) nothingAt(r *http.Request, parts []string) error {
 	return problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s%s", r.URL.Path, a.elsewhere(parts))
 }
 
-// notServed says that a path is published and not built, or that there is nothing.
+// notServed returns a 501 problem for a published path that is not implemented, and a 404 problem for other paths.
 func (a *Server) notServed(r *http.Request, parts []string) error {
-	// HEAD, OPTIONS and PATCH are ours, at every published path.
+	// We add HEAD, OPTIONS and PATCH to every published path.
 	methods := a.Facts.Methods(parts)
 	ours := r.Method == http.MethodHead || r.Method == http.MethodOptions || r.Method == http.MethodPatch
 	if slices.Contains(methods, r.Method) || ours && len(methods) > 0 {
-		return notBuilt(r.URL.Path)
+		return notImplemented(r.URL.Path)
 	}
 	return a.nothingAt(r, parts)
 }
 
-// beyondIDs reports whether a part of a path is a number that no id can be.
-func beyondIDs(text string) bool {
+// isTooLargeID reports whether a path element is a number that cannot be an id.
+func isTooLargeID(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
 			return false
@@ -272,7 +272,7 @@ func beyondIDs(text string) bool {
 	return !ok && text != ""
 }
 
-// number reads an id.
+// number parses an id.
 func number(text string) (int64, bool) {
 	if text == "" || len(text) > 18 {
 		return 0, false
@@ -286,7 +286,7 @@ func number(text string) (int64, bool) {
 	return n, err == nil && n > 0
 }
 
-// etag is a resource's entity tag: its number and its version (RFC 9110 section 8.8.3).
+// etag returns a resource's entity tag: its id and its version (RFC 9110 section 8.8.3).
 func etag(r *store.Resource) string {
 	return `"` + strconv.FormatInt(r.ID, 10) + "." + strconv.FormatInt(r.Version, 10) + `"`
 }
@@ -300,24 +300,24 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 	if err != nil {
 		return err
 	}
-	note(w, o.ignored)
+	listIgnored(w, o.ignored)
 	if o.media == asBytes {
 		return a.getContent(w, r, t, caller)
 	}
 	buffer, _ := bodies.Get().(*[]byte)
 	var body []byte
-	// One row and what is remembered make most answers; more asks for one moment for all of it.
+	// Most answers need one row and cached data. Others need one snapshot for all their reads.
 	read := a.Store.View
 	switch {
 	case o.fields == nil && t.Sub == nil:
 		read = a.Store.Read
-	case o.fields != nil && len(o.fields.Embeds) > 0: // as long as a list, and in memory until it is sent: one of as few
-		_, done, err := a.lists.take(r.Context(), caller.Owner())
+	case o.fields != nil && len(o.fields.Embeds) > 0: // as long as a list, and in memory until it is sent, so the limits of lists apply
+		_, done, err := a.lists.acquire(r.Context(), caller.Owner())
 		if err != nil {
 			return err
 		}
 		defer done()
-		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.long(ctx, caller, false, fn) }
+		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.longRead(ctx, caller, false, fn) }
 	}
 	err = read(r.Context(), func(tx *store.Tx) error {
 		if t.Any && t.ID == resource.RootID {
@@ -334,7 +334,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 		if t.Alias && a.OfRequest != nil {
 			extra = a.OfRequest(r, caller)
 		}
-		body, err = rd.one((*buffer)[:0], row, o.fields, caller, extra) // from the start, where it is read again
+		body, err = rd.one((*buffer)[:0], row, o.fields, caller, extra) // from the start, because the transaction may run again
 		return err
 	})
 	if err != nil {
@@ -345,7 +345,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 			return err
 		}
 	}
-	if sent(w, r, http.StatusOK, o.media, body) == nil && cap(body) <= mostKept {
+	if sendBody(w, r, http.StatusOK, o.media, body) == nil && cap(body) <= maxKeptBuffer {
 		*buffer = body
 		bodies.Put(buffer)
 	}
@@ -355,7 +355,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 // onlyRead are the methods that change nothing.
 var onlyRead = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 
-// shownAt gives the row that GET of a target shows: the one that is kept there, or one that is made for the caller.
+// shownAt returns the row for GET of a target: the stored one, or one that is computed for the caller.
 func (a *Server) shownAt(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
 	if !t.Unkept {
 		return a.Locate(tx, t, caller)
@@ -365,7 +365,7 @@ func (a *Server) shownAt(tx *store.Tx, t resource.Target, caller resource.Caller
 	return typ.Row(o, nil)
 }
 
-// getContent answers GET of the content of a resource.
+// getContent serves GET of the content of a resource.
 func (a *Server) getContent(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	var row *store.Resource
 	if err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
@@ -377,24 +377,24 @@ func (a *Server) getContent(w http.ResponseWriter, r *http.Request, t resource.T
 	return a.sendContent(w, r, row)
 }
 
-// bodies are buffers for the bodies of single resources, *[]byte. One goes back when its body was sent without an error: HTTP/2 may go on
-// sending what it failed to.
+// bodies are buffers for the bodies of single resources, *[]byte. A buffer is put back only if its body was sent without an error,
+// because HTTP/2 may still send a body after an error.
 var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// mostKept is how large a buffer is kept at most, in bytes.
-const mostKept = 64 << 10
+// maxKeptBuffer is the maximum size of a buffer that is put back, in bytes.
+const maxKeptBuffer = 64 << 10
 
-// shortBody is the longest body, in bytes, of which net/http sets Content-Length by itself: it keeps as much in a buffer until the handler
-// has returned. Without that header an answer has eight of them, which is as many as a map of Go holds without growing.
+// shortBody is the maximum length of a body, in bytes, that net/http buffers until the handler has returned. It then sets Content-Length
+// by itself. Without that header an answer has eight headers, as many as a Go map holds without growing.
 const shortBody = 2048
 
-// send answers with a body of a form; a client's going is its own affair.
+// send sends an answer with a body in a media type. It ignores write errors, because the client has disconnected then.
 func send(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) {
-	_ = sent(w, r, status, m, body)
+	_ = sendBody(w, r, status, m, body)
 }
 
-// sent answers with a body of a form, and gives the error of sending it.
-func sent(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) (err error) {
+// sendBody sends an answer with a body in a media type, and returns the write error.
+func sendBody(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) (err error) {
 	w.Header().Add("Vary", "Accept")
 	w.Header().Set("Content-Type", m.contentType())
 	if r.Method == http.MethodHead || len(body) > shortBody {
@@ -402,12 +402,12 @@ func sent(w http.ResponseWriter, r *http.Request, status int, m media, body []by
 	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, err = w.Write(body) //nolint:gosec // pages are escaped where they are made
+		_, err = w.Write(body) //nolint:gosec // pages are escaped where they are built
 	}
 	return err
 }
 
-// rootDocument is the resource that a configuration's up link names.
+// rootDocument returns the root resource, the target of a configuration's up link.
 func (a *Server) rootDocument(links bool) []byte {
 	b := append([]byte(`{"id":1,"type":`), schema.AppendString(nil, a.RootType)...)
 	b = schema.AppendString(append(b, `,"name":"Portolan","userDefinedFields":null,"version":`...), a.Version)
@@ -423,12 +423,12 @@ func (a *Server) rootDocument(links bool) []byte {
 	return append(b, '}')
 }
 
-// compressed refuses a body that is compressed.
-func compressed() error {
+// compressedBody returns the error for a compressed body.
+func compressedBody() error {
 	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Encoding: a compressed body is not read here")
 }
 
-// checkContentType refuses a body in a form that is not read here.
+// checkContentType refuses a body with a media type that cannot be read.
 func checkContentType(r *http.Request) error {
 	if r.Method == http.MethodPatch {
 		return CheckContentType(r, "application/merge-patch+json", "application/json", "application/hal+json")
@@ -436,8 +436,8 @@ func checkContentType(r *http.Request) error {
 	return CheckContentType(r, "application/hal+json", "application/json")
 }
 
-// CheckContentType refuses a body that is of none of the allowed media types, in another character
-// set than UTF-8, or compressed.
+// CheckContentType refuses a body with another media type than the allowed ones, with another character set than UTF-8, or with
+// compression.
 func CheckContentType(r *http.Request, allowed ...string) error {
 	values := r.Header.Values("Content-Type")
 	if len(values) == 1 {
@@ -445,7 +445,7 @@ func CheckContentType(r *http.Request, allowed ...string) error {
 		charset := strings.ToLower(params["charset"])
 		if err == nil && slices.Contains(allowed, kind) && (charset == "" || charset == "utf-8") {
 			if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-				return compressed()
+				return compressedBody()
 			}
 			return nil
 		}
@@ -453,7 +453,7 @@ func CheckContentType(r *http.Request, allowed ...string) error {
 	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Type: expected %s", strings.Join(allowed, " or "))
 }
 
-// checkIfMatch refuses a change to a resource that has changed since (RFC 9110 section 13.1.1).
+// checkIfMatch refuses a change if the resource has changed since the client read it (RFC 9110 section 13.1.1).
 func checkIfMatch(r *http.Request, row *store.Resource) error {
 	header := strings.Join(r.Header.Values("If-Match"), ",")
 	if strings.TrimSpace(header) == "" {

@@ -9,27 +9,28 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// changes are the methods that change something.
+// changes are the methods that change data.
 var changes = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// engineHeaders are the headers that the engine itself looks at.
+// engineHeaders are the headers that the engine itself reads.
 var engineHeaders = []resource.RequestHeader{
-	{Name: commentHeader, Description: "A remark that the history keeps with the change.", Methods: changes},
-	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.",
+	{Name: commentHeader, Description: "A comment that the history stores with the change.", Methods: changes},
+	{Name: dryRunHeader, Description: "Dry run: try the change and roll it back. The answer is 200 and lists the effects. Portolan extension.",
 		Values: []string{"true", "false"}, Methods: changes},
-	{Name: atMostHeader, Description: "Delete no more than so many resources, 1 to 10000, from the bottom up: the answer is 200 and says " +
-		"whether it is done. The same request goes on. Ours.", Most: mostAtOnce, Methods: []string{http.MethodDelete}},
-	{Name: confirmHeader, Description: "How many resources the deletion of a list is to take: it is refused where its filter finds another " +
-		"number. Ours.", Methods: []string{http.MethodDelete}},
-	{Name: sessionHeader, Description: "cookie: the token of the session goes into a cookie of the browser, and is not shown. Ours.",
+	{Name: atMostHeader, Description: "Delete at most this number of resources, 1 to 10000, from the bottom up. The answer is 200 and says " +
+		"whether the deletion is complete. Repeat the same request to continue. Portolan extension.", Most: maxDeletedAtOnce,
+		Methods: []string{http.MethodDelete}},
+	{Name: confirmHeader, Description: "The number of resources that the deletion of a list shall delete. The deletion is refused if the " +
+		"filter matches another number. Portolan extension.", Methods: []string{http.MethodDelete}},
+	{Name: sessionHeader, Description: "cookie: the session's token is stored as a cookie of the browser, and not shown. Portolan extension.",
 		Values: []string{inCookie}, Methods: []string{http.MethodPost}, Types: []string{"UserSession"}},
 	{Name: "If-Match", Description: "The entity tag that the resource must still have.",
 		Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
-	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.",
+	{Name: "Idempotency-Key", Description: "A request that repeats a key within 24 hours returns the first answer and changes nothing.",
 		Methods: []string{http.MethodPost}},
 }
 
-// readOptions reads the options of a request that changes something, and refuses a header with a value that it cannot have.
+// readOptions reads the options of a request that changes data, and refuses a header with an invalid value.
 func (a *Server) readOptions(r *http.Request) (o resource.Options, err error) {
 	for _, h := range a.headers {
 		if n := len(r.Header.Values(h.Name)); n > 1 && h.Name != "If-Match" {
@@ -48,7 +49,7 @@ func (a *Server) readOptions(r *http.Request) (o resource.Options, err error) {
 	return o, nil
 }
 
-// headersFor are the headers that a method of some types looks at, each once.
+// headersFor returns the headers that a method of some types reads, each once.
 func (a *Server) headersFor(method string, types []*schema.Type) (list []resource.RequestHeader) {
 	for _, h := range a.headers {
 		if slices.Contains(h.Methods, method) && !slices.ContainsFunc(list,

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// The HTML forms are for a person with a browser: the same data, with links that can be followed.
+// The HTML pages are for users with a browser: the same data, with links.
 
 const htmlHead = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>%TITLE%</title><style>` + htmlStyle + `</style></head><body><nav><a href="%BASE%">everything</a> · <a href="/api/docs">API</a></nav><h1>%TITLE%</h1>
@@ -25,7 +25,7 @@ th{font-weight:600;background:#f4f6f8}code{font:13px ui-monospace,monospace}nav{
 @media(prefers-color-scheme:dark){body{background:#11171d;color:#d9e2ea}a{color:#6db3ff}th{background:#1b242d}th,td{border-color:#2b3742}}
 `
 
-// StyleHash is the hash of the pages' style, as a Content-Security-Policy names it.
+// StyleHash returns the hash of the pages' style, as a Content-Security-Policy names it.
 func StyleHash() string {
 	sum := sha256.Sum256([]byte(htmlStyle))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -35,7 +35,7 @@ func pageHead(title, base string) string {
 	return strings.NewReplacer("%TITLE%", html.EscapeString(title), "%BASE%", html.EscapeString(base)).Replace(htmlHead)
 }
 
-// htmlRows writes a list as a table. types are those of its resources, by name.
+// htmlRows writes a list as a table. types returns the types of its resources, by name.
 type htmlRows struct {
 	path, base string
 	types      func(name string) *schema.Type
@@ -43,7 +43,7 @@ type htmlRows struct {
 
 func (h htmlRows) begin(b []byte) []byte {
 	b = append(b, pageHead(h.path, h.base)...)
-	return append(b, "<table><thead><tr><th>id</th><th>type</th><th>name</th><th>what it holds</th></tr></thead><tbody>\n"...)
+	return append(b, "<table><thead><tr><th>id</th><th>type</th><th>name</th><th>fields</th></tr></thead><tbody>\n"...)
 }
 
 func (h htmlRows) row(b []byte, object []byte, _ bool) ([]byte, error) {
@@ -151,7 +151,7 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// href gives a link by its name out of a _links object.
+// href returns a link of a _links object by its name.
 func href(links json.RawMessage, name string) string {
 	var all map[string]struct {
 		Href string `json:"href"`
@@ -162,13 +162,13 @@ func href(links json.RawMessage, name string) string {
 	return all[name].Href
 }
 
-// below reports whether a link is one of ours: a path below the base.
+// below reports whether a link is a path below the base.
 func (h htmlRows) below(link string) bool {
 	return link == h.base || strings.HasPrefix(link, h.base+"/")
 }
 
-// value writes the value of a member. An inlined reference becomes a link to what it refers to: where the type
-// declares the member as a reference, because what clients keep in free members may look like one.
+// value writes the value of a member. An inlined reference becomes a link to its target, if the type declares the member as a reference;
+// the free members of clients may look like one.
 func (h htmlRows) value(kind, member string, raw json.RawMessage) string {
 	var ref struct {
 		ID    json.Number     `json:"id"`

@@ -17,16 +17,16 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// Extension keeps answers for those who ask again.
+// Extension declares the table of answers to repeated requests.
 func Extension() *store.Extension {
 	return &store.Extension{Name: "idempotency", Migrations: migrations, Tables: []store.Table{
 		{Name: "idempotency", Columns: []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, Key: 2}}}
 }
 
-// maxKey bounds the Idempotency-Key, in bytes.
+// maxKey is the maximum length of the Idempotency-Key, in bytes.
 const maxKey = 255
 
-// IdempotencyKey gives the request's Idempotency-Key; empty where it has none.
+// IdempotencyKey returns the request's Idempotency-Key; empty if it has none.
 func IdempotencyKey(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > maxKey {
@@ -35,19 +35,19 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// keptFor is how long an answer is kept for its Idempotency-Key.
+// keptFor is the time that an answer is stored for its Idempotency-Key.
 const keptFor = 24 * time.Hour
 
-// The key that a client sends is itself not kept: answers are found by a hash of it, and requests are told
-// apart by a hash that is keyed with it. Who reads the database cannot try what a body may have held.
+// The database does not contain the key of a client: answers are found by a hash of it, and requests are distinguished by a hash that is
+// keyed with it. A reader of the database can therefore not guess the contents of bodies.
 
-// lookUp is what an answer is found by.
-func (rq *request) lookUp() string {
+// keyHash returns the hash that identifies a stored answer.
+func (rq *request) keyHash() string {
 	sum := sha256.Sum256([]byte("portolan idempotency\x00" + rq.key))
 	return hex.EncodeToString(sum[:])
 }
 
-// fingerprint tells one request from another.
+// fingerprint returns the hash that distinguishes the request from others.
 func (rq *request) fingerprint() string {
 	sum := hmac.New(sha256.New, []byte("portolan request\x00"+rq.key))
 	for _, part := range []string{rq.Method, rq.URL.RequestURI(), rq.media.String()} {
@@ -58,7 +58,7 @@ func (rq *request) fingerprint() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// replay gives the answer that was kept for the request's Idempotency-Key, if there is one.
+// replay returns the answer that was stored for the request's Idempotency-Key, if there is one.
 func (a *Server) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err error) {
 	if rq.key == "" {
 		return ans, false, nil
@@ -66,7 +66,7 @@ func (a *Server) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err err
 	var fingerprint string
 	var created int64
 	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user_id = ? AND key = ?", rq.caller.Owner(),
-		rq.lookUp()).
+		rq.keyHash()).
 		Scan(&fingerprint, &ans.location, &ans.etag, &ans.body, &created)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && created < tx.Now().Add(-keptFor).Unix() {
 		return ans, false, nil
@@ -81,16 +81,16 @@ func (a *Server) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err err
 	return ans, true, nil
 }
 
-// keep keeps the answer in the transaction of the change, so that both are there or neither.
-func (a *Server) keep(tx *store.Tx, rq *request, ans answer) error {
+// storeAnswer stores the answer in the transaction of the change, so that both are committed or neither.
+func (a *Server) storeAnswer(tx *store.Tx, rq *request, ans answer) error {
 	if rq.key == "" {
 		return nil
 	}
-	// What is too old goes, and with it an older answer for this very key.
+	// This deletes expired answers, among them one for this very key.
 	if err := tx.Write("DELETE FROM idempotency WHERE created < ?", tx.Now().Add(-keptFor).Unix()); err != nil {
 		return err
 	}
 	err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (?,?,?,?,?,?,?)",
-		rq.caller.Owner(), rq.lookUp(), rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
+		rq.caller.Owner(), rq.keyHash(), rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
 	return err
 }

@@ -15,25 +15,25 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// flushAt is how many bytes of a list gather before they are sent; batch is how many rows wait
-// for their inlined references; smallPage is how many rows a page may have of which it is remembered how they are completed.
+// flushAt is the number of bytes of a list that are collected before they are sent. batch is the number of rows that wait for their
+// inlined references. Completed rows are cached for pages of at most smallPage rows.
 const (
 	flushAt   = 64 << 10
 	batch     = 256
 	smallPage = 100
 )
 
-// listPlan is a list as it was asked for: all that can be said of it without the data.
+// listPlan is a parsed list request, without any data.
 type listPlan struct {
 	options
 	target resource.Target
 	caller resource.Caller
 	scope  resource.Scope
-	// query is whole, but for what a computed subcollection holds.
+	// query is complete, except for the ids of a computed subcollection.
 	query store.Query
 }
 
-// plan reads what a request asks of a list.
+// plan parses a list request.
 func (a *Server) plan(r *http.Request, t resource.Target, caller resource.Caller) (p listPlan, err error) {
 	p = listPlan{target: t, caller: caller}
 	p.query, p.scope = a.ListQuery(t, caller)
@@ -46,23 +46,23 @@ func (a *Server) plan(r *http.Request, t resource.Target, caller resource.Caller
 	p.query.Order, p.query.Limit, p.query.Offset, p.query.Shown = p.order, p.limit+1, p.offset, true
 	if p.after != nil {
 		if !p.query.Takes(*p.after) {
-			return p, notAPlace()
+			return p, invalidPlace()
 		}
 		p.query.After, p.query.Offset = p.after, 0
 	}
 	return p, nil
 }
 
-// list answers GET of a list: planned, then run in one pass through the store, and written by one writer. It streams: the memory
-// it takes does not grow with the page. When it fails after the first bytes went out, the connection is cut, so that no client
-// takes a part for the whole.
+// list serves GET of a list. It is planned, then run in one pass through the store, and written by one writer. It streams: its memory
+// does not grow with the page. If it fails after the first bytes were sent, it closes the connection, so that a client does not mistake a
+// part for the whole list.
 func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	p, err := a.plan(r, t, caller)
 	if err != nil {
 		return err
 	}
-	note(w, p.ignored)
-	share, done, err := a.lists.take(r.Context(), caller.Owner())
+	listIgnored(w, p.ignored)
+	share, done, err := a.lists.acquire(r.Context(), caller.Owner())
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		w.WriteHeader(http.StatusOK)
 	}}
 	defer l.abandon()
-	err = a.long(r.Context(), caller, p.light(), func(tx *store.Tx) error {
-		if l.started { // the database went away in the middle: what was sent cannot be taken back
+	err = a.longRead(r.Context(), caller, p.light(), func(tx *store.Tx) error {
+		if l.started { // the database connection was lost in the middle, and sent data cannot be withdrawn
 			return errCut
 		}
 		l.buf = l.buf[:0]
@@ -83,24 +83,24 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 	})
 	if err != nil {
 		l.spool.fail(err)
-		_ = l.stop() // what came of the answer is known
+		_ = l.stop() // the answer has failed already
 	} else {
 		err = l.rest()
 	}
 	if err != nil && l.started {
 		if r.Context().Err() == nil {
-			a.Log.ErrorContext(r.Context(), "a list was cut short", "path", r.URL.Path, "error", err)
+			a.Log.ErrorContext(r.Context(), "list aborted", "path", r.URL.Path, "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}
 	return err
 }
 
-// run writes a planned list out of one snapshot.
+// run writes a planned list from one snapshot.
 func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error {
 	if p.target.Sub != nil {
 		if err := a.Exists(tx, p.target.Collection, p.target.ID, p.caller); err != nil {
-			if err := a.hadHistory(tx, p, err); err != nil {
+			if err := a.historyOfDeleted(tx, p, err); err != nil {
 				return err
 			}
 		}
@@ -113,8 +113,8 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if v != nil && p.after != nil { // those that are vacant are counted
-		return notAPlace()
+	if v != nil && p.after != nil { // vacant resources have offsets only
+		return invalidPlace()
 	}
 	total := ""
 	if p.total {
@@ -129,9 +129,9 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	return a.page(tx, l, r, q, p, v, total)
 }
 
-// hadHistory lets a list be of what has become of a resource that is not there any more, for who sees all of the history: who has
-// deleted it is asked most of all. notThere is why it is not found, and what others are told.
-func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) error {
+// historyOfDeleted permits the history of a deleted resource for callers that see the whole history, because they most often want to know
+// who deleted it. Other callers get notThere, the error for the missing resource.
+func (a *Server) historyOfDeleted(tx *store.Tx, p listPlan, notThere error) error {
 	hidden := p.caller.Limited() || !p.caller.Administrator && p.caller.History == "HIDE"
 	if p.target.Sub.Relation != resource.History || hidden || !problem.Is(notThere, "ResourceNotFound") {
 		return notThere
@@ -143,16 +143,16 @@ func (a *Server) hadHistory(tx *store.Tx, p listPlan, notThere error) error {
 	return err
 }
 
-// long runs fn in a snapshot for what may take long: within a time, and as one of few of the same caller.
+// longRead runs fn in a snapshot for reads that may take long: within ReadTime, and within the caller's limit of concurrent reads.
 //
-// light says that it is a page as it lies there, which takes a moment: those have connections of their own, so
-// that nobody's heavy questions hold them up.
-func (a *Server) long(ctx context.Context, caller resource.Caller, light bool, fn func(*store.Tx) error) error {
+// light says that the read is a page in stored order, which takes only a moment. Such reads have connections of their own, so that long
+// reads do not block them.
+func (a *Server) longRead(ctx context.Context, caller resource.Caller, light bool, fn func(*store.Tx) error) error {
 	turn, read := &a.reading, a.Store.Lists
 	if light {
 		turn, read = &a.paging, a.Store.Pages
 	}
-	_, done, err := turn.take(ctx, caller.Owner())
+	_, done, err := turn.acquire(ctx, caller.Owner())
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (a *Server) long(ctx context.Context, caller resource.Caller, light bool, f
 	return err
 }
 
-// errCut is a list whose database went away after the first bytes were sent.
-var errCut = errors.New("the database was lost in the middle of a list")
+// errCut is the error of a list whose database connection was lost after the first bytes were sent.
+var errCut = errors.New("the database connection was lost in the middle of a list")
 
 // formatter writes the rows of a list in one media type.
 type formatter interface {
@@ -177,14 +177,14 @@ type formatter interface {
 	end(b []byte, f footer) []byte
 }
 
-// footer is what is known once the last row was read.
+// footer is the information behind the last row.
 type footer struct {
 	count      int64
-	total      string // a number; empty where it was not asked for
+	total      string // a number; empty if the request does not want it
 	prev, next string
 }
 
-// pager turns rows into a page. Rows wait in a batch until what they refer to was read for all of them.
+// pager turns rows into a page. Rows wait in a batch until their referenced resources were read for all of them.
 type pager struct {
 	rd     *renderer
 	l      *lister
@@ -193,42 +193,43 @@ type pager struct {
 	caller resource.Caller
 	limit  int64
 	count  int64
-	more   bool // there are rows behind the page
-	// last is the last row of the page, lastName its name, lastLow the low end of its span.
+	more   bool // there are rows after the page
+	// last is the id of the last row of the page, lastName its name, lastLow the low end of its span.
 	last     int64
 	lastName string
 	lastLow  []byte
-	// small says that few rows were asked for: how they are completed is remembered.
+	// small says that the page is small, so that completed rows are cached.
 	small bool
 	*waitingRoom
 }
 
-// waitingRoom is the memory of a pager, which others use again.
+// waitingRoom is the memory of a pager; it is reused.
 type waitingRoom struct {
 	waiting []store.Resource
-	// completed says of each that waits that it is complete already: its body is what was remembered. The others' lie side by side in bodies.
+	// completed says for each waiting row that it is complete, with a cached body. The bodies of the other rows are in bodies, one after
+	// the other.
 	completed       []bool
 	bodies, scratch []byte
 }
 
-var waitingRooms = sync.Pool{New: func() any { return new(waitingRoom) }}
+var pagerMemories = sync.Pool{New: func() any { return new(waitingRoom) }}
 
-// leave gives the memory back, of which nothing is used any more; what has grown large is left to the collector.
-func (w *waitingRoom) leave() {
+// release puts the memory back, when nothing of it is in use any more. Large memory is left to the garbage collector.
+func (w *waitingRoom) release() {
 	if cap(w.bodies) > maxRoom || cap(w.scratch) > maxRoom {
 		return
 	}
-	clear(w.waiting[:cap(w.waiting)]) // what it refers to
+	clear(w.waiting[:cap(w.waiting)]) // drop the references
 	w.waiting, w.completed, w.bodies, w.scratch = w.waiting[:0], w.completed[:0], w.bodies[:0], w.scratch[:0]
-	waitingRooms.Put(w)
+	pagerMemories.Put(w)
 }
 
-// maxRoom is how many bytes of memory are kept for others.
+// maxRoom is the maximum size of reused memory, in bytes.
 const maxRoom = 1 << 20
 
 func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, total string) error {
-	room, _ := waitingRooms.Get().(*waitingRoom)
-	defer room.leave()
+	room, _ := pagerMemories.Get().(*waitingRoom)
+	defer room.release()
 	p := &pager{rd: a.renderer(tx, plan.media, plan.caller), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller,
 		limit: plan.limit, small: plan.limit <= smallPage, waitingRoom: room}
 	switch plan.media {
@@ -261,7 +262,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 		}
 	}
 	all := plan.offset + p.count
-	if p.count == 0 && plan.offset > 0 { // behind the last row
+	if p.count == 0 && plan.offset > 0 { // after the last row
 		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
 		if err != nil {
 			return err
@@ -270,7 +271,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 		if err != nil {
 			return err
 		}
-		if all, err = strconv.ParseInt(text, 10, 64); err != nil { // more than an int64: all of an IPv6 network
+		if all, err = strconv.ParseInt(text, 10, 64); err != nil { // more than an int64, such as all addresses of an IPv6 network
 			all = math.MaxInt64
 		}
 	}
@@ -279,7 +280,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 	return l.finish()
 }
 
-// add takes a row.
+// add adds a row to the page.
 func (p *pager) add(row *store.Resource) error {
 	if p.count+int64(len(p.waiting)) == p.limit {
 		p.more = true
@@ -288,7 +289,7 @@ func (p *pager) add(row *store.Resource) error {
 	p.last, p.lastName, p.lastLow = row.ID, row.Name, append(p.lastLow[:0], row.Low...)
 	kept := *row
 	kept.Low = nil
-	completed := p.small && p.rd.remembered(&kept)
+	completed := p.small && p.rd.loadCached(&kept)
 	if !completed {
 		from := len(p.bodies)
 		var err error
@@ -304,7 +305,7 @@ func (p *pager) add(row *store.Resource) error {
 	return p.drain()
 }
 
-// drain writes the rows that wait.
+// drain writes the waiting rows.
 func (p *pager) drain() error {
 	rows, others := make([]*store.Resource, len(p.waiting)), make([]*store.Resource, 0, len(p.waiting))
 	for i := range p.waiting {
@@ -318,7 +319,7 @@ func (p *pager) drain() error {
 	}
 	if p.small && len(others) > 0 && p.rd.api.shown.QuietSinceLast(p.rd.tx) {
 		for _, r := range others {
-			p.rd.remember(r)
+			p.rd.storeCached(r)
 		}
 	}
 	if err := p.rd.loadFor(rows); err != nil {
@@ -331,7 +332,7 @@ func (p *pager) drain() error {
 		p.count++
 		switch {
 		case len(p.l.buf) < flushAt:
-		case p.fields != nil && len(p.fields.Embeds) > 0: // whole or not at all
+		case p.fields != nil && len(p.fields.Embeds) > 0: // sent completely or not at all
 			if len(p.l.buf) > maxEmbedBytes {
 				return errEmbed()
 			}
@@ -348,7 +349,7 @@ func (p *pager) drain() error {
 }
 
 func (p *pager) write(row *store.Resource) (err error) {
-	if _, ok := p.form.(jsonRows); ok && p.fields == nil { // straight into the buffer
+	if _, ok := p.form.(jsonRows); ok && p.fields == nil { // directly into the buffer
 		if p.count > 0 {
 			p.l.buf = append(p.l.buf, ',')
 		}
@@ -362,7 +363,7 @@ func (p *pager) write(row *store.Resource) (err error) {
 	return err
 }
 
-// jsonRows writes a list as JSON: data first, because the count is known last.
+// jsonRows writes a list as JSON: data first, because the count is known only at the end.
 type jsonRows struct{}
 
 func (jsonRows) begin(b []byte) []byte { return append(b, `{"data":[`...) }
@@ -376,7 +377,7 @@ func (jsonRows) row(b []byte, object []byte, first bool) ([]byte, error) {
 
 func (j jsonRows) end(b []byte, f footer) []byte {
 	if begun := j.begin(nil); f.count == 0 && f.total == "" && f.prev == "" && f.next == "" && bytes.HasSuffix(b, begun) {
-		return append(b[:len(b)-len(begun)], `{"count":0,"data":[]}`...) // the published order, which scripts look for
+		return append(b[:len(b)-len(begun)], `{"count":0,"data":[]}`...) // the published order, which scripts expect
 	}
 	b = append(b, `],"count":`...)
 	b = strconv.AppendInt(b, f.count, 10)

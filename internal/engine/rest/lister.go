@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// lister gathers a list's bytes and hands them to a spool when there are enough; another goroutine sends them.
+// lister collects a list's bytes and passes them to a spool in pieces; another goroutine sends them.
 type lister struct {
 	w     http.ResponseWriter
 	spool *spool
-	// limit is how long one piece may take to be sent, and how late the client may be in all; spent is how long
-	// it was waited for so far.
+	// limit is the maximum time for sending one piece, and the client's total permitted delay. spent is the time spent on waiting for the
+	// client so far.
 	limit, spent time.Duration
 	buf          []byte
 	started      bool
 	head         bool
 	status       func()
-	sent         chan error // what came of sending; nil until there is something to send
+	sent         chan error // the result of sending; nil until there is something to send
 	// stopped says that nothing is sent any more.
 	stopped bool
 }
 
-// leastRate is how many bytes a second a client must take, but for what it may be late by at any time.
-const leastRate = 32 << 10
+// minRate is the minimum rate of the client, in bytes per second, in addition to the permitted delay.
+const minRate = 32 << 10
 
-// flush hands over what has gathered.
+// flush passes the buffer to the spool.
 func (l *lister) flush() error {
 	l.begin()
 	if l.sent == nil {
@@ -42,19 +42,19 @@ func (l *lister) flush() error {
 	return err
 }
 
-// pieces are buffers that can be used again, by piece and recycle.
+// pieces are reusable buffers, for piece and recycle.
 var pieces = sync.Pool{New: func() any { return make([]byte, 0, flushAt+flushAt/4) }}
 
-// piece gives an empty buffer.
+// piece returns an empty buffer.
 func piece() []byte {
 	b, _ := pieces.Get().([]byte)
 	return b[:0]
 }
 
-// recycle takes a buffer that nobody uses any more; those that have grown large are left to the collector.
+// recycle puts back a buffer that is not in use any more; large buffers are left to the garbage collector.
 func recycle(b []byte) {
 	if cap(b) >= flushAt && cap(b) <= 4*flushAt {
-		pieces.Put(b[:0]) //nolint:staticcheck // a slice is what it holds
+		pieces.Put(b[:0]) //nolint:staticcheck // the pool holds slices
 	}
 }
 
@@ -102,17 +102,17 @@ func (l *lister) stop() error {
 	return <-l.sent
 }
 
-// abandon ends what nobody has ended: whatever made the answer has panicked.
+// abandon stops a list that was not stopped, because its handler has panicked.
 func (l *lister) abandon() {
 	if !l.stopped {
 		l.spool.fail(errCut)
-		_ = l.stop() // what came of it is lost with the rest
+		_ = l.stop() // the error is lost with the rest
 	}
 }
 
-// finish hands over the rest.
+// finish passes the rest of the list to the spool.
 func (l *lister) finish() error {
-	one := l.sent == nil // all there is fits into one piece
+	one := l.sent == nil // the whole list fits into one piece
 	if one && !l.started && !l.head {
 		l.w.Header().Set("Content-Length", strconv.Itoa(len(l.buf)))
 	}
@@ -123,7 +123,7 @@ func (l *lister) finish() error {
 	return l.flush()
 }
 
-// rest sends what was not handed over, once the database is not needed any more.
+// rest sends the bytes that the spool did not get, after the database was released.
 func (l *lister) rest() error {
 	defer func() { recycle(l.buf) }()
 	if err := l.stop(); err != nil || l.sent != nil || l.head || !l.started || len(l.buf) == 0 {
@@ -132,11 +132,10 @@ func (l *lister) rest() error {
 	return l.write(l.buf, 0)
 }
 
-// write sends bytes within the limits, after so many others. The time that is spent waiting for the client is
-// held against it, that in which nothing was there to be sent is not. The server sets its own deadline again at
-// the next request.
+// write sends bytes within the time limits; sent is the number of bytes before them. Time that is spent waiting for the client counts
+// against it; time without data to send does not. The server sets its own deadline again at the next request.
 func (l *lister) write(b []byte, sent int64) error {
-	late := l.limit + time.Duration(sent/leastRate)*time.Second - l.spent
+	late := l.limit + time.Duration(sent/minRate)*time.Second - l.spent
 	began := time.Now()
 	err := http.NewResponseController(l.w).SetWriteDeadline(began.Add(min(l.limit, late)))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -16,40 +16,40 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// How many cells a map has: a power of two.
+// The number of cells of a map; it must be a power of two.
 const (
-	fewestCells = 256
-	mostCells   = 1 << 16
+	minCells = 256
+	maxCells = 1 << 16
 )
 
-// In a map each cell is one character of mapLetters, whose number is the kind of the cell, times mapLevels, and its level: 0 where
-// nothing is in use, the highest where everything is. outside stands for a cell that is none of the resource's.
+// Each cell of a map is one character of mapLetters. Its index is the kind of the cell times mapLevels, plus its level: 0 for an empty
+// cell, the highest for a full one. outside is the character of a cell that is not part of the resource.
 const (
 	mapLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	mapLevels  = 16
 	outside    = '.'
 )
 
-// spaceMap answers how full equal parts of a resource are, and what lies there.
+// spaceMap serves the utilization map of a resource.
 func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	form, query, err := a.askedBelow(w, r, t, caller, "cells", "prefix")
 	if err != nil || r.Method == http.MethodOptions {
 		return err
 	}
-	cells, err := whole(query, "cells", 0, math.MaxInt32, fewestCells)
+	cells, err := intParameter(query, "cells", 0, math.MaxInt32, minCells)
 	if err != nil {
 		return err
 	}
-	if cells < fewestCells || cells > mostCells || bits.OnesCount64(uint64(cells)) != 1 {
-		return problem.Query("cells", "%d is not a power of two from %d to %d", cells, fewestCells, mostCells)
+	if cells < minCells || cells > maxCells || bits.OnesCount64(uint64(cells)) != 1 {
+		return problem.Query("cells", "%d is not a power of two from %d to %d", cells, minCells, maxCells)
 	}
 	part, err := partOf(query)
 	if err != nil {
 		return err
 	}
 	var m *resource.SpaceMap
-	if err := a.long(r.Context(), caller, false, func(tx *store.Tx) error {
-		row, err := a.whole(tx, t, caller)
+	if err := a.longRead(r.Context(), caller, false, func(tx *store.Tx) error {
+		row, err := a.locateWhole(tx, t, caller)
 		if err == nil {
 			err = within(row, part)
 		}
@@ -65,9 +65,9 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 	return nil
 }
 
-// partOf reads of what prefix a map is wanted; the zero Prefix where none is named.
+// partOf returns the prefix of the requested map; the zero Prefix if the request names none.
 func partOf(query url.Values) (part netip.Prefix, err error) {
-	text, given, err := one(query, "prefix")
+	text, given, err := singleParameter(query, "prefix")
 	if err != nil || !given {
 		return part, err
 	}
@@ -77,7 +77,7 @@ func partOf(query url.Values) (part netip.Prefix, err error) {
 	return part, nil
 }
 
-// within refuses a prefix of which a resource has nothing.
+// within refuses a prefix that does not overlap the resource.
 func within(row *store.Resource, part netip.Prefix) error {
 	if !part.IsValid() {
 		return nil
@@ -89,7 +89,7 @@ func within(row *store.Resource, part netip.Prefix) error {
 	return nil
 }
 
-// mapText writes a map.
+// mapText encodes a map.
 func mapText(m *resource.SpaceMap, form media, above string) []byte {
 	b := make([]byte, 0, len(m.Cells)+512)
 	b = schema.AppendString(append(b, `{"range":`...), m.Range.String())
@@ -119,7 +119,7 @@ func mapText(m *resource.SpaceMap, form media, above string) []byte {
 	return append(b, '}')
 }
 
-// level gives the level of a share: what is not empty is not shown as empty, what is not full not as full.
+// level returns the level of a share. Only an empty cell has the lowest level, and only a full cell the highest.
 func level(full float64) int {
 	switch {
 	case full <= 0:

@@ -9,7 +9,7 @@ import (
 	"portolan/internal/engine/resource"
 )
 
-// methodsOf gives the methods the target takes, sorted, without HEAD and OPTIONS.
+// methodsOf returns the methods of a target, sorted, without HEAD and OPTIONS.
 func methodsOf(t resource.Target) []string {
 	m := make([]string, 0, 4)
 	add := func(yes bool, name string) {

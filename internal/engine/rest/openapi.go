@@ -13,16 +13,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// doc is a piece of an OpenAPI document; maps are written with sorted keys, so the document is the
-// same every time.
+// doc is a part of an OpenAPI document. Maps are encoded with sorted keys, so the document is the same every time.
 type doc = map[string]any
 
-// OpenAPI gives the OpenAPI 3.1 document of the declared API.
+// OpenAPI returns the OpenAPI 3.1 document of the declared API.
 //
 // paths and schemas are those of other APIs of the manager, which are written by hand.
 func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
 	all, types := a.paths(), a.schemas()
-	types[a.RootType] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.",
+	types[a.RootType] = doc{"type": "object", "description": "The root of all resources; its id is 1.",
 		"properties": doc{"id": doc{"const": resource.RootID}, "type": doc{"const": a.RootType},
 			"name": doc{"type": "string"}, "version": doc{"type": "string"}, "hostname": doc{"type": "string"},
 			"userDefinedFields": doc{"type": "null"}, "_links": ref("schemas/Links")}}
@@ -31,8 +30,8 @@ func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) (
 	d := doc{
 		"openapi": "3.1.0",
 		"info": doc{"title": title, "version": version,
-			"description": "Addresses, names and what they belong to, as resources. Compatible with the published Address Manager RESTful v2 " +
-				"API; not affiliated with its owner.",
+			"description": "IP addresses, DNS names and the objects around them, as resources. Compatible with the published Address Manager " +
+				"RESTful v2 API; not affiliated with its owner.",
 			"license": doc{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"servers":  []any{doc{"url": "/"}},
 		"security": []any{doc{"basic": []any{}}, doc{"bearer": []any{}}},
@@ -52,21 +51,21 @@ func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) (
 
 func ref(to string) doc { return doc{"$ref": "#/components/" + to} }
 
-// parameters are the query parameters and the request headers, each under its name.
+// parameters returns the query parameters and the request headers, by name.
 func (a *Server) parameters() doc {
 	query := func(name, description string, schema doc) doc {
 		return doc{"name": name, "in": "query", "description": description, "schema": schema}
 	}
 	all := doc{
-		"limit": query("limit", "The most resources to return.",
+		"limit": query("limit", "The maximum number of resources to return.",
 			doc{"type": "integer", "minimum": 1, "maximum": a.MaxLimit, "default": DefaultLimit}),
 		"offset": query("offset", "The first row to return, counted from 0.",
 			doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
-		"after": query("after", "Where the page begins, as a next link says it: it is found there however far behind it lies. "+
-			"Refused in a list with another filter or order, ignored with another offset.", doc{"type": "string"}),
-		"total": query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
+		"after": query("after", "The start of the page, from a next link. The page is found directly, at any distance from the start of the "+
+			"list. Refused in a list with another filter or order, ignored with another offset.", doc{"type": "string"}),
+		"total": query("total", "Whether to count all matching resources.", doc{"type": "boolean", "default": false}),
 		"filter": query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses. "+
-			"Ours is the operator within, for a range or an address: everything inside a prefix.",
+			"Portolan adds the operator within, for a range or an address: everything inside a prefix.",
 			doc{"type": "string", "example": "id:gt(100000)"}),
 		"orderBy": query("orderBy", "Fields to order by: name, desc(id), asc(range).", doc{"type": "string", "example": "desc(id)"}),
 		"fields": query("fields", "Which fields to return: names, not(names), embed(subcollections).",
@@ -85,33 +84,33 @@ func (a *Server) parameters() doc {
 	return all
 }
 
-// problemTexts are the answers that are problems, by their status.
+// problemTexts are the descriptions of the problem answers, by status.
 var problemTexts = map[string]string{
-	"400": "Something in the request is wrong; the message names it.",
+	"400": "The request is invalid; the message names the error.",
 	"401": "Credentials are missing or wrong.",
 	"403": "The caller may not do this.",
-	"404": "It is not there.",
-	"405": "The method is not for this resource; Allow names those that are.",
-	"406": "None of the media types that are asked for can be had.",
-	"409": "It does not fit with what is there.",
-	"410": "What is asked for is not kept any more.",
-	"412": "The resource has changed since.",
+	"404": "The resource does not exist.",
+	"405": "The resource does not accept the method; Allow lists the accepted ones.",
+	"406": "None of the accepted media types is available.",
+	"409": "The request conflicts with existing data.",
+	"410": "The requested data is no longer available.",
+	"412": "The resource has changed since it was read.",
 	"413": "The body is too large.",
 	"414": "The URL is too long.",
-	"415": "The body is of another media type, or compressed.",
-	"429": "Too many requests of the kind; Retry-After says when the next one is let in.",
+	"415": "The body has an unsupported media type, or is compressed.",
+	"429": "Too many requests of this kind; Retry-After is the time until the next one is accepted.",
 	"431": "The header is too large.",
-	"500": "Something went wrong here; the log has it under the id in the message.",
-	"501": "It is published, and not built yet.",
-	"503": "The database cannot be reached, or others are changing the same; try again.",
+	"500": "Internal error; the message contains its id in the log.",
+	"501": "Published, but not implemented yet.",
+	"503": "The database is unreachable, or concurrent changes conflict; try again.",
 }
 
-// anyAnswer are the problems that every request may be answered with.
+// anyAnswer are the problem answers of every request.
 var anyAnswer = []string{"400", "401", "403", "404", "405", "406", "414", "429", "500", "501", "503"}
 
 func statusOf(text string) int {
 	n, err := strconv.Atoi(text)
-	if err != nil { // they stand in the table above
+	if err != nil { // the keys of the table above
 		panic(err)
 	}
 	return n
@@ -131,7 +130,7 @@ func problems() doc {
 	return all
 }
 
-// paths lists what the router answers, path by path.
+// paths returns the path items of everything that the router serves.
 func (a *Server) paths() doc {
 	paths := doc{
 		a.Base:           a.pathItem(resource.Target{Root: true, List: true}, a.AllTypes(), nil, "Resources", "Everything"),
@@ -161,7 +160,7 @@ func (a *Server) paths() doc {
 	return paths
 }
 
-// ownPaths describes a collection, each resource of it, and what is ours below one.
+// ownPaths adds the paths of a collection, of its resources, and of the unpublished reports below them.
 func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
 	types := a.TargetTypes(resource.Target{Collection: c})
 	paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, types, types, c.Path(), c.Path())
@@ -183,7 +182,7 @@ func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
 	}
 }
 
-// anyOf is a resource of one of the types, as it is answered: where fields are left out it may fit several.
+// anyOf returns the schema of a resource of one of the types. It is not oneOf, because a resource with fewer fields may fit several.
 func anyOf(types []*schema.Type) doc {
 	if len(types) == 1 {
 		return ref("schemas/" + types[0].Name)
@@ -217,7 +216,7 @@ func (a *Server) pathItem(t resource.Target, types, takes []*schema.Type, name, 
 	return item
 }
 
-// summary says in a few words what a method does to a target.
+// summary describes in a few words what a method does with a target.
 func summary(t resource.Target, method string) string {
 	what := "resources"
 	if t.Sub != nil {
@@ -236,11 +235,11 @@ func summary(t resource.Target, method string) string {
 	case method == http.MethodPost:
 		return "Add one to the " + what
 	case method == http.MethodDelete && t.List:
-		return "Delete those of the " + what + " that a filter finds, with all that lies below them"
+		return "Delete the " + what + " that match a filter, with everything below them"
 	case method == http.MethodDelete && links:
 		return "Unlink one from the " + what
 	case method == http.MethodDelete:
-		return "Delete one of the " + what + ", with all that lies below it"
+		return "Delete one of the " + what + ", with everything below it"
 	case method == http.MethodPut:
 		return "Replace one of the " + what
 	}
@@ -259,7 +258,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		params = append(params, ref("parameters/fields"))
 		answers = a.resourceAnswer("200", "The resource.", types, true)
 		if t.Any {
-			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // as it was just made
+			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // it was just built
 			for _, media := range []string{asHAL.String(), asJSON.String()} {
 				content[media] = doc{"schema": doc{"anyOf": []any{ref("schemas/" + a.RootType), anyOf(types)}}}
 			}
@@ -304,7 +303,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		if t.List {
 			return a.deleteListOperation(op)
 		}
-		answers = doc{"204": doc{"description": "It is gone; with " + atMostHeader + " the answer is 200.",
+		answers = doc{"204": doc{"description": "Deleted; with " + atMostHeader + " the answer is 200.",
 			"headers": doc{RecordedHeader: answerHeader(recordedText)}}}
 		refused = append(refused, "409", "412")
 	}
@@ -312,11 +311,11 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		answers["200"] = dryRunAnswer(answers["200"])
 	}
 	if method == http.MethodDelete {
-		answers["200"] = doc{"description": "What would have come of it (" + dryRunHeader + "), or what a step did (" + atMostHeader + ").",
+		answers["200"] = doc{"description": "The result of a dry run (" + dryRunHeader + "), or of one step (" + atMostHeader + ").",
 			"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), ref("schemas/Step")}}}}}
 	}
 	for _, h := range a.headersFor(method, headers) {
-		if h.Name == confirmHeader { // which is for lists
+		if h.Name == confirmHeader { // for lists only
 			continue
 		}
 		params = append(params, ref("parameters/"+h.Name))
@@ -331,14 +330,14 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 // deleteListOperation documents the deletion of a list.
 func (a *Server) deleteListOperation(op doc) doc {
 	op["parameters"] = []any{
-		doc{"name": "filter", "in": "query", "required": true, "description": "What is to be deleted, in the grammar of lists.",
+		doc{"name": "filter", "in": "query", "required": true, "description": "The resources to delete, in the filter grammar of lists.",
 			"schema": doc{"type": "string", "minLength": 1}, "example": "name:'renamed'"},
 		ref("parameters/" + confirmHeader), ref("parameters/" + dryRunHeader), ref("parameters/" + commentHeader)}
 	whole := doc{"type": "integer"}
-	gone := doc{"type": "object", "required": []string{"count", "deleted"}, "properties": doc{"count": whole, "created": whole,
+	deletedSchema := doc{"type": "object", "required": []string{"count", "deleted"}, "properties": doc{"count": whole, "created": whole,
 		"changed": whole, "deleted": whole}}
-	answers := doc{"200": doc{"description": "They are gone; or what would have come of it (" + dryRunHeader + ").",
-		"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), gone}}}}}}
+	answers := doc{"200": doc{"description": "Deleted; or the result of a dry run (" + dryRunHeader + ").",
+		"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), deletedSchema}}}}}}
 	for _, status := range append(slices.Clone(anyAnswer), "409") {
 		answers[status] = ref("responses/" + status)
 	}
@@ -346,15 +345,15 @@ func (a *Server) deleteListOperation(op doc) doc {
 	return op
 }
 
-// tableBody is a body that is a table.
+// tableBody is the request body of a table.
 var tableBody = doc{"required": true, "content": doc{asCSV.String(): doc{"schema": doc{"type": "string",
 	"description": "A table (RFC 4180) whose first line names the fields, one of them the type."},
 	"example": "type,range\nIPv4Network,10.0.9.0/24\n"}}}
 
-// binary is the schema of bytes.
+// binary is the schema of binary data.
 var binary = doc{"type": "string", "format": "binary"}
 
-// hasContent reports whether resources of one of the types have bytes beside their fields that are sent.
+// hasContent reports whether resources of one of the types have content that can be downloaded.
 func (a *Server) hasContent(types []*schema.Type) bool {
 	return slices.ContainsFunc(types, func(t *schema.Type) bool {
 		c := a.CollectionOf(t)
@@ -362,7 +361,7 @@ func (a *Server) hasContent(types []*schema.Type) bool {
 	})
 }
 
-// body is a request's body in some media types.
+// body returns a request body in some media types.
 func body(schema, example doc, media ...string) doc {
 	content := doc{}
 	for _, m := range media {
@@ -381,17 +380,16 @@ func (a *Server) resourceAnswer(status, description string, types []*schema.Type
 		headers[RecordedHeader] = answerHeader(recordedText)
 	}
 	if status == "201" {
-		headers["Location"] = answerHeader("Where the new resource is.")
+		headers["Location"] = answerHeader("The path of the new resource.")
 	}
 	return doc{status: doc{"description": description, "headers": headers, "content": content}}
 }
 
-// ignoredText says what the header x-portolan-ignored is.
-const ignoredText = "What of the request means nothing here and was ignored: members of the body, and query parameters with a " +
-	"question mark in front."
+// ignoredText describes the header x-portolan-ignored.
+const ignoredText = "The ignored parts of the request: members of the body, headers, and query parameters with a question mark in front."
 
-// recordedText says what the header x-portolan-transaction is.
-const recordedText = "The number of the transaction that the change was made in, by which it can be undone. Ours."
+// recordedText describes the header x-portolan-transaction.
+const recordedText = "The number of the transaction of the change. An undo needs this number. Portolan extension."
 
 func answerHeader(description string) doc {
 	return doc{"description": description, "schema": doc{"type": "string"}}
@@ -406,15 +404,15 @@ func (a *Server) pageAnswer(types []*schema.Type) doc {
 			"text/html": doc{"schema": doc{"type": "string"}}}}}
 }
 
-// dryRunAnswer adds what a change that is only tried answers to what 200 says already.
+// dryRunAnswer adds the answer of a dry run to the 200 answer.
 func dryRunAnswer(there any) doc {
 	tried := ref("schemas/DryRun")
 	answer, ok := there.(doc)
 	if !ok {
-		return doc{"description": "What would have come of the change (x-portolan-dry-run).",
+		return doc{"description": "The result of a dry run (x-portolan-dry-run).",
 			"content": doc{"application/json": doc{"schema": tried}}}
 	}
-	answer["description"] = "The changed resource, or what would have come of the change (x-portolan-dry-run)."
+	answer["description"] = "The changed resource, or the result of a dry run (x-portolan-dry-run)."
 	content, _ := answer["content"].(doc)
 	for media := range content {
 		one, _ := content[media].(doc)
@@ -423,35 +421,35 @@ func dryRunAnswer(there any) doc {
 	return answer
 }
 
-// describe says what a method does to a target, of which types.
+// describe returns the description of a method of a target.
 func (a *Server) describe(t resource.Target, method string, types []*schema.Type) string {
 	text := ""
 	switch {
 	case method == http.MethodGet && t.List:
-		text = "Gives a page of them, narrowed by filter and ordered by orderBy; next and prev lead to the pages beside it. "
+		text = "Returns a page of them, selected by filter and ordered by orderBy; next and prev link to the neighboring pages. "
 	case method == http.MethodGet:
-		text = "Gives one with its entity tag; fields narrows what is shown. "
+		text = "Returns one with its entity tag; fields selects the shown fields. "
 	case method == http.MethodPost && t.Sub != nil && t.Sub.Relation != resource.Children:
-		text = "Takes the id of a resource that is there, and links it. "
+		text = "Links an existing resource by its id. "
 	case method == http.MethodPost:
-		text = "Makes a new one, with what belongs to it, in one transaction of the history. "
+		text = "Creates a new one, with the resources that belong to it, in one transaction of the history. "
 		if listable(t) {
-			text += "A list makes all that are in it, or none. "
+			text += "A list creates all its resources, or none. "
 		}
 	case method == http.MethodPut:
-		text = "Sets every field: what can be null and is left out becomes null. "
+		text = "Sets every field: omitted fields become null if they can be null. "
 	case method == http.MethodPatch:
-		text = "Sets the fields that are given, and leaves the others (RFC 7396). "
+		text = "Sets the given fields, and leaves the others unchanged (RFC 7396). "
 	case method == http.MethodDelete && t.Sub != nil && t.Sub.Relation != resource.Children:
-		text = "Takes the link away; what it leads to stays. "
+		text = "Removes the link; its target stays. "
 	case method == http.MethodDelete:
-		text = "Deletes it with all that lies below it, in one transaction of the history, which can be undone. "
+		text = "Deletes it with everything below it, in one transaction of the history, which can be undone. "
 	}
 	if t.Any {
 		text += "1 is the manager itself. "
 	}
 	if t.Collection != nil && t.Collection.From != store.Resources {
-		text += "It comes from the history. "
+		text += "It is read from the history. "
 	}
 	if len(types) <= maxDescribed {
 		for _, one := range types {
@@ -461,5 +459,5 @@ func (a *Server) describe(t resource.Target, method string, types []*schema.Type
 	return strings.TrimSpace(text)
 }
 
-// maxDescribed is how many types an operation describes.
+// maxDescribed is the maximum number of types that an operation describes.
 const maxDescribed = 3

@@ -2,12 +2,12 @@ package rest
 
 import "slices"
 
-// listOrOne adds to the schema of what a POST takes that it may be a list of such.
+// listOrOne adds a list of resources to the request schema of a POST.
 func listOrOne(schema doc) doc {
 	return doc{"anyOf": []any{schema, doc{"type": "array", "items": doc{"type": "object"}, "minItems": 1, "maxItems": maxChanges}}}
 }
 
-// madeListOrOne adds to the answer of a POST what a list is answered with.
+// madeListOrOne adds the answer for a list to the answers of a POST.
 func madeListOrOne(answers doc) {
 	made, _ := answers["201"].(doc)
 	content, _ := made["content"].(doc)
@@ -17,23 +17,23 @@ func madeListOrOne(answers doc) {
 	}
 }
 
-// batchPath documents the batch.
+// batchPath returns the OpenAPI path item of POST /batch.
 func (a *Server) batchPath() doc {
 	change := doc{"type": "object", "required": []string{"method", "path"}, "additionalProperties": false, "properties": doc{
 		"method": doc{"type": "string", "enum": changes},
 		"path": doc{"type": "string", "description": "Below " + a.Base +
-			", such as networks/100123/addresses, with a query where it would have " +
-			"one. $3 as a segment is the id of what changes[3] makes, which must come before.", "example": "networks/100123"},
+			", such as networks/100123/addresses, with a query if needed. " +
+			"$3 as a segment is the id of the resource that changes[3] creates; changes[3] must come earlier.", "example": "networks/100123"},
 		"headers": doc{"type": "object", "additionalProperties": doc{"type": "string"},
 			"description": "Request headers of this change, such as If-Match."},
-		"body": doc{"type": "object", "description": "As it would be sent alone; {\"id\":\"$3\"} is what changes[3] makes."}}}
+		"body": doc{"type": "object", "description": "The body of a single request; {\"id\":\"$3\"} is the resource that changes[3] creates."}}}
 	answer := doc{"type": "object", "required": []string{"count", "transaction", "results"}, "properties": doc{
 		"count":       doc{"type": "integer"},
-		"transaction": doc{"type": []string{"integer", "null"}, "description": "The transaction of the history; null where nothing changed."},
+		"transaction": doc{"type": []string{"integer", "null"}, "description": "The transaction of the history; null if nothing changed."},
 		"results": doc{"type": "array", "items": doc{"type": "object", "required": []string{"status", "body"}, "properties": doc{
 			"status": doc{"type": "integer"}, "location": doc{"type": "string"}, "etag": doc{"type": "string"},
 			"ignored": doc{"type": "array", "items": doc{"type": "string"}}, "body": doc{"type": []string{"object", "null"}}}}}}}
-	answers := doc{"200": dryRunAnswer(doc{"description": "All changes are made.",
+	answers := doc{"200": dryRunAnswer(doc{"description": "All changes were applied.",
 		"headers": doc{"x-portolan-ignored": answerHeader(ignoredText)},
 		"content": doc{asHAL.String(): doc{"schema": answer}, asJSON.String(): doc{"schema": answer}}})}
 	for _, status := range append(slices.Clone(anyAnswer), "409", "412", "413", "415") {
@@ -43,10 +43,10 @@ func (a *Server) batchPath() doc {
 	for _, name := range ofBatches {
 		params = append(params, ref("parameters/"+name))
 	}
-	return doc{"post": doc{"operationId": "post-batch", "tags": []string{"Everything"}, "summary": "Make many changes, all or none",
-		"description": "Each change is what it would be if it was sent alone, with the same rights and rules, in one transaction of the " +
-			"history. " +
-			"Where one cannot be made none is, and the answer names it: changes[3]. Sign-ins and undo are not for a batch. Ours.",
+	return doc{"post": doc{"operationId": "post-batch", "tags": []string{"Everything"}, "summary": "Apply many changes, all or none",
+		"description": "Each change has the same rights and rules as a single request. All are one transaction of the history. " +
+			"If one is refused, none is applied, and the answer names it: changes[3]. A batch cannot contain sign-ins and undo. " +
+			"Portolan extension.",
 		"requestBody": body(doc{"type": "object", "required": []string{"changes"}, "properties": doc{
 			"changes": doc{"type": "array", "items": change, "minItems": 1, "maxItems": maxChanges}}},
 			doc{"changes": []any{doc{"method": "PATCH", "path": "networks/100123", "body": doc{"name": "renamed"}}}}, asJSON.String()),

@@ -11,21 +11,22 @@ func (a *Server) schemas() doc {
 			"fields": doc{"type": "array", "items": doc{"type": "string"}}}},
 		"Link":  doc{"type": "object", "required": []string{"href"}, "properties": doc{"href": doc{"type": "string"}}},
 		"Links": doc{"type": "object", "additionalProperties": ref("schemas/Link")},
-		"MadeList": doc{"type": "object", "description": "What a POST of a list has made, in its order.", "required": []string{"count", "data"},
+		"MadeList": doc{"type": "object", "description": "The resources that a POST of a list created, in its order.",
+			"required":   []string{"count", "data"},
 			"properties": doc{"count": doc{"type": "integer"}, "data": doc{"type": "array", "items": doc{"type": "object"}}}},
 		"DryRun": doc{"type": "object", "required": []string{"dryRun", "created", "changed", "deleted", "operations"},
 			"properties": doc{"dryRun": doc{"const": true},
-				"estimate": doc{"const": true, "description": "The change is large, and was not tried, or not to its end. The numbers are those that " +
-					"are kept of what it is about."},
-				"atLeast": doc{"const": true, "description": "The numbers are of what was tried until that was enough."},
+				"estimate": doc{"const": true, "description": "The change is large, and was not tried, or not completely. The numbers are estimates " +
+					"from stored counts."},
+				"atLeast": doc{"const": true, "description": "The numbers cover the tried part of the change."},
 				"approval": doc{"const": true, "description": "The change needs an approval: without a dry run it creates a workflow " +
 					"request, and is answered with 202."},
 				"operations": doc{"type": []string{"array", "null"}, "items": ref("schemas/Operation"), "maxItems": shownOperations,
-					"description": "The first changes; null for who may not see them."},
+					"description": "The first changes; null if the caller may not see them."},
 				"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"},
 				"deleted": doc{"type": "integer"}}},
 		"Step": doc{"type": "object", "required": []string{"done", "created", "changed", "deleted"}, "properties": doc{
-			"done":    doc{"type": "boolean", "description": "Nothing is left; otherwise the same request takes the next step."},
+			"done":    doc{"type": "boolean", "description": "Nothing is left; otherwise the same request executes the next step."},
 			"created": doc{"type": "integer"}, "changed": doc{"type": "integer"}, "deleted": doc{"type": "integer"}}},
 		"InlinedReference": doc{"type": "object", "properties": doc{"id": doc{"type": "integer", "format": "int64"},
 			"type": doc{"type": "string"},
@@ -39,7 +40,7 @@ func (a *Server) schemas() doc {
 	return schemas
 }
 
-// schema is a type as it is answered. No field is required: the request says which are wanted.
+// schema returns the schema of a type in answers. No field is required, because the request selects the fields.
 func (a *Server) schema(t *schema.Type) doc {
 	properties := doc{"_links": doc{"allOf": []any{ref("schemas/Links")}, "readOnly": true}}
 	for _, f := range t.Fields {
@@ -52,7 +53,7 @@ func (a *Server) schema(t *schema.Type) doc {
 	return doc{"type": "object", "description": a.Descriptions[t.Name], "properties": properties}
 }
 
-// input is what a request gives to make (POST) or replace (PUT) a resource of one of the types, and an example.
+// input returns the schema of a request that creates (POST) or replaces (PUT) a resource of one of the types, and an example.
 func (a *Server) input(types []*schema.Type, create bool) (schema, example doc) {
 	var all []any
 	for _, t := range types {
@@ -82,10 +83,10 @@ func (a *Server) input(types []*schema.Type, create bool) (schema, example doc) 
 	return doc{"oneOf": all}, example
 }
 
-// exampleID is an id as user data has them.
+// exampleID is a typical id of user data.
 const exampleID = 100123
 
-// exampleOf is a value that a field may have: that of its tag, or one of its kind.
+// exampleOf returns a valid value of a field: that of its tag, or one of its kind.
 func exampleOf(f *schema.Field) any {
 	if f.Example != "" {
 		return f.Example
@@ -135,7 +136,7 @@ func exampleOf(f *schema.Field) any {
 	return "example"
 }
 
-// exampleMembers is a nested object with its required members.
+// exampleMembers returns a nested object with its required members.
 func exampleMembers(f *schema.Field) doc {
 	d := doc{}
 	for _, m := range f.Members {
@@ -146,7 +147,7 @@ func exampleMembers(f *schema.Field) doc {
 	return d
 }
 
-// property gives a field's schema.
+// property returns a field's schema.
 func (a *Server) property(f *schema.Field) doc {
 	d := doc{}
 	kind := ""
@@ -200,7 +201,7 @@ func (a *Server) property(f *schema.Field) doc {
 	return d
 }
 
-// members gives the schemas of the members of a nested object.
+// members returns the schemas of the members of a nested object.
 func (a *Server) members(f *schema.Field) doc {
 	properties := doc{}
 	for _, m := range f.Members {
@@ -209,7 +210,7 @@ func (a *Server) members(f *schema.Field) doc {
 	return properties
 }
 
-// bounds adds to a field's schema what narrows its values.
+// bounds adds the limits of the values to a field's schema.
 func bounds(f *schema.Field, d doc) {
 	if f.Enum != nil {
 		values := []any{}
@@ -240,7 +241,7 @@ func bounds(f *schema.Field, d doc) {
 	}
 	if f.WriteOnly {
 		d["writeOnly"] = true
-	} else if f.Kind == schema.SecretText { // which is shown, as null
+	} else if f.Kind == schema.SecretText { // shown as null
 		d["format"] = "password"
 	}
 }

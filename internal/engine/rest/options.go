@@ -22,7 +22,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// media is a form of answer.
+// media is a media type of answers.
 type media int
 
 const (
@@ -37,7 +37,7 @@ var mediaTypes = []string{"application/hal+json", "application/json", "text/html
 
 func (m media) String() string { return mediaTypes[m] }
 
-// contentType is the form as the header Content-Type names it.
+// contentType returns the value of the header Content-Type.
 func (m media) contentType() string {
 	switch m {
 	case asHTML:
@@ -48,8 +48,8 @@ func (m media) contentType() string {
 	return mediaTypes[m]
 }
 
-// negotiate picks the form of answer by the Accept header (RFC 9110 section 12.5.1): the best
-// quality, ours first where they are equal. None means hal+json.
+// negotiate selects the media type of the answer by the Accept header (RFC 9110 section 12.5.1): the one with the best quality. If
+// several are equal, it prefers an exact match to a wildcard, and then the first of offered. Without the header it returns hal+json.
 func negotiate(accept []string, offered []media) (media, error) {
 	header := strings.Join(accept, ",")
 	if strings.TrimSpace(header) == "" {
@@ -72,7 +72,7 @@ func negotiate(accept []string, offered []media) (media, error) {
 	return best, nil
 }
 
-// quality gives the quality the header gives to a media type, by its most specific range.
+// quality returns the quality that the header assigns to a media type, by its most specific range.
 func quality(header, name string) (q float64, exact bool) {
 	specific := -1
 	for part := range strings.SplitSeq(header, ",") {
@@ -103,38 +103,37 @@ func quality(header, name string) (q float64, exact bool) {
 	return q, exact
 }
 
-// options are what a request asks of its answer.
+// options are the parsed parameters of a GET request.
 type options struct {
 	media         media
 	limit, offset int64
 	total         bool
 	where         store.Expr
-	filter        *schema.Node // where, as it was written
+	filter        *schema.Node // the source of where
 	order         []store.Order
-	// after is where the page begins, as a link to it says; nil where offset counts.
+	// after is the start of the page, from a page link; nil if offset is to be used.
 	after  *store.Place
 	fields *schema.Projection
-	// ignored are the query parameters that mean nothing here.
+	// ignored are the query parameters without a meaning here.
 	ignored []string
 }
 
-// lightFilter is what a filter may weigh that is looked for in a moment.
+// lightFilter is the maximum weight of a filter that takes only a moment.
 const lightFilter = 2
 
-// light reports whether a list is a page as it lies there: nothing is counted, ordered or embedded, and next to
-// nothing filtered.
+// light reports whether a list is a page in stored order: without counting, ordering or embedding, and with at most a very simple filter.
 func (o *options) light() bool {
 	return !o.total && o.order == nil && (o.filter == nil || o.filter.Weight() <= lightFilter) &&
 		(o.fields == nil || len(o.fields.Embeds) == 0)
 }
 
-// itemParameters and listParameters are the query parameters that mean something: of one resource, and of lists.
+// itemParameters and listParameters are the query parameters of single resources and of lists.
 var (
 	itemParameters = []string{"fields"}
 	listParameters = []string{"after", "fields", "filter", "limit", "offset", "orderBy", "total"}
 )
 
-// unknownParameters gives the query parameters that mean nothing, as they are named to the client.
+// unknownParameters returns the query parameters that are not in known, each with a question mark in front.
 func unknownParameters(query url.Values, known []string) (names []string) {
 	for name := range query {
 		if !slices.Contains(known, name) {
@@ -144,13 +143,13 @@ func unknownParameters(query url.Values, known []string) (names []string) {
 	return names
 }
 
-// Bounds of the header that names what was ignored.
+// Limits of the header that lists ignored parts.
 const (
 	maxIgnored     = 20 // names
 	maxIgnoredName = 64 // bytes of one
 )
 
-// Note is note for an API whose requests know some members, or query parameters, and no others.
+// Note is listIgnored for other APIs: it lists the members and query parameters of a request that are not in known.
 func Note(w http.ResponseWriter, r *http.Request, members map[string]json.RawMessage, known ...string) {
 	ignored := unknownParameters(r.URL.Query(), known)
 	for name := range members {
@@ -158,12 +157,12 @@ func Note(w http.ResponseWriter, r *http.Request, members map[string]json.RawMes
 			ignored = append(ignored, name)
 		}
 	}
-	note(w, ignored)
+	listIgnored(w, ignored)
 }
 
-// note names to the client what of its request was ignored (spec.md 2.8): unknown members of the body by their
-// names, query parameters with a question mark in front, headers by theirs.
-func note(w http.ResponseWriter, ignored []string) {
+// listIgnored lists the ignored parts of the request in the answer's header (spec.md 2.8): unknown members of the body and headers by their
+// names, query parameters with a question mark in front.
+func listIgnored(w http.ResponseWriter, ignored []string) {
 	if len(ignored) == 0 {
 		return
 	}
@@ -184,8 +183,8 @@ func note(w http.ResponseWriter, ignored []string) {
 	w.Header().Set("x-portolan-ignored", strings.Join(shown, ", ")+more)
 }
 
-// one reads the single value of a query parameter.
-func one(query url.Values, name string) (string, bool, error) {
+// singleParameter reads the single value of a query parameter.
+func singleParameter(query url.Values, name string) (string, bool, error) {
 	values := query[name]
 	if len(values) == 0 {
 		return "", false, nil
@@ -196,21 +195,22 @@ func one(query url.Values, name string) (string, bool, error) {
 	return values[0], true, nil
 }
 
-func whole(query url.Values, name string, least, most, missing int64) (int64, error) {
-	text, ok, err := one(query, name)
+func intParameter(query url.Values, name string, low, high, fallback int64) (int64, error) {
+	text, ok, err := singleParameter(query, name)
 	if err != nil || !ok {
-		return missing, err
+		return fallback, err
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
+	if err != nil || n < low || n > high {
 		code := map[string]string{"limit": "InvalidLimitParameterValue", "offset": "InvalidOffsetParameterValue"}[name]
-		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name, "%q is not a whole number from %d to %d", text, least, most)
+		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name, "%q is not a whole number from %d to %d", text, low, high)
 	}
 	return n, nil
 }
 
-// knownAlone refuses query parameters other than these: at paths of ours nobody sends one that he does not mean.
-func knownAlone(query url.Values, known ...string) error {
+// onlyKnownParameters refuses query parameters other than these. It is for unpublished paths: their clients send no unknown parameters on
+// purpose, so one is a mistake.
+func onlyKnownParameters(query url.Values, known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(known, name) {
 			return problem.Query(name, "is not known here; these are: %s", strings.Join(known, ", "))
@@ -219,10 +219,10 @@ func knownAlone(query url.Values, known ...string) error {
 	return nil
 }
 
-// parseQuery reads the query string strictly: what Go's own reader would drop is refused.
+// parseQuery parses the query string strictly: it refuses parts that Go's own parser would drop.
 func parseQuery(r *http.Request) (url.Values, error) {
 	if r.URL.RawQuery == "" {
-		return nil, nil // what reads it takes nil for empty
+		return nil, nil // callers treat nil as empty
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -231,10 +231,10 @@ func parseQuery(r *http.Request) (url.Values, error) {
 	return query, nil
 }
 
-// MaxOffset bounds the offset; no list is longer.
+// MaxOffset is the maximum offset; no list is longer.
 const MaxOffset = 1 << 40
 
-// options reads what the request asks of a list of the given types.
+// options parses the parameters of a request for a list, or for one resource, of the given types.
 func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o options, err error) {
 	query, err := parseQuery(r)
 	if err != nil {
@@ -249,7 +249,7 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 	if o.media, err = negotiate(r.Header.Values("Accept"), offered); err != nil {
 		return o, err
 	}
-	if text, ok, err := one(query, "fields"); err != nil {
+	if text, ok, err := singleParameter(query, "fields"); err != nil {
 		return o, err
 	} else if ok {
 		if o.fields, err = a.parseFields(text, s); err != nil {
@@ -261,13 +261,13 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 		return o, nil
 	}
 	o.ignored = unknownParameters(query, listParameters)
-	if o.limit, err = whole(query, "limit", 1, a.MaxLimit, min(DefaultLimit, a.MaxLimit)); err != nil {
+	if o.limit, err = intParameter(query, "limit", 1, a.MaxLimit, min(DefaultLimit, a.MaxLimit)); err != nil {
 		return o, err
 	}
-	if o.offset, err = whole(query, "offset", 0, MaxOffset, 0); err != nil {
+	if o.offset, err = intParameter(query, "offset", 0, MaxOffset, 0); err != nil {
 		return o, err
 	}
-	text, ok, err := one(query, "total")
+	text, ok, err := singleParameter(query, "total")
 	if err != nil {
 		return o, err
 	}
@@ -275,7 +275,7 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 		return o, problem.Query("total", "%q is neither true nor false", text)
 	}
 	o.total = text == "true"
-	if text, ok, err := one(query, "filter"); err != nil {
+	if text, ok, err := singleParameter(query, "filter"); err != nil {
 		return o, err
 	} else if ok && strings.TrimSpace(text) != "" {
 		n, err := schema.ParseFilter(text)
@@ -287,34 +287,34 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 		}
 		o.filter = n
 	}
-	if text, ok, err := one(query, "orderBy"); err != nil {
+	if text, ok, err := singleParameter(query, "orderBy"); err != nil {
 		return o, err
 	} else if ok && strings.TrimSpace(text) != "" {
 		if o.order, err = s.Order(text); err != nil {
 			return o, err
 		}
 	}
-	if text, ok, err := one(query, "after"); err != nil {
+	if text, ok, err := singleParameter(query, "after"); err != nil {
 		return o, err
 	} else if ok {
 		if o.after, err = parsePlace(text, o.offset, listDigest(r.URL.Path, query)); err != nil {
-			return o, notAPlace()
+			return o, invalidPlace()
 		}
 	}
 	return o, nil
 }
 
-// errNotAPlace is a place in another list.
-var errNotAPlace = errors.New("no place in this list")
+// errForeignPlace reports a place in another list.
+var errForeignPlace = errors.New("no place in this list")
 
-func notAPlace() error {
+func invalidPlace() error {
 	return problem.Parameter("InvalidPaginationParameter", "after", "is no place in this list: take it from a link, or leave it out")
 }
 
-// placeText is a place as it stands in links, in JSON.
+// placeText is the JSON form of a place in links.
 type placeText struct {
 	ID int64 `json:"i"`
-	// Offset is that of the page: with another one, the client counts for itself.
+	// Offset is the offset of the page. If the request has another one, the place is ignored.
 	Offset int64 `json:"o"`
 	// List is the digest of the list.
 	List string  `json:"l"`
@@ -322,14 +322,14 @@ type placeText struct {
 	Span []byte  `json:"s,omitempty"`
 }
 
-// listDigest tells lists apart, by their paths, filters and orders: a place in one is none in the other.
+// listDigest identifies a list by its path, filter and order: a place in one list is not valid in another.
 func listDigest(path string, query url.Values) string {
 	digest := fnv.New32a()
 	_, _ = io.WriteString(digest, path+"\x00"+query.Get("filter")+"\x00"+query.Get("orderBy")) // never fails
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// formatPlace writes a place for a link.
+// formatPlace encodes a place for a link.
 func formatPlace(at store.Place, offset int64, list string) string {
 	p := placeText{ID: at.ID, Offset: offset, List: list}
 	switch v := at.Value.(type) {
@@ -339,13 +339,13 @@ func formatPlace(at store.Place, offset int64, list string) string {
 		p.Span = v
 	}
 	text, err := json.Marshal(p)
-	if err != nil { // numbers and texts
+	if err != nil { // numbers and strings can always be encoded
 		panic(err)
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// parsePlace reads a place for a page with an offset; nil where it is that of another page.
+// parsePlace decodes a place for a page with an offset; nil if it belongs to another page.
 func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -355,11 +355,11 @@ func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, err
 	}
-	if p.List != list || p.Text != nil && strings.ContainsRune(*p.Text, 0) { // which no text has
-		return nil, errNotAPlace
+	if p.List != list || p.Text != nil && strings.ContainsRune(*p.Text, 0) { // no stored text contains NUL
+		return nil, errForeignPlace
 	}
 	if p.Offset != offset {
-		return nil, nil //nolint:nilnil // a page that is counted for
+		return nil, nil //nolint:nilnil // another page, which is found by its offset
 	}
 	at := &store.Place{ID: p.ID}
 	switch {
@@ -371,11 +371,11 @@ func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 	return at, nil
 }
 
-// pageLinks gives the links to the pages before and behind (spec.md section 8). There is one before where rows were passed over and all
-// rows together are more than the limit; where the page lies behind the last row, it is the last page. all is how many rows there are, and
-// is used where the page does not have the last row but one before it.
+// pageLinks returns the links to the previous and the next page (spec.md section 8). There is a previous page if the offset is not 0 and
+// the list has more rows than the limit. For a page behind the last row, the previous page is the last page with rows. all is the number
+// of rows; it is used only if there are no rows after the page.
 //
-// after is the place of the last row, by which the next page is found wherever it lies; empty where offset has to count.
+// after is the place of the last row. It lets the next page be found at any distance; if it is empty, the offset is used.
 func pageLinks(r *http.Request, o options, more bool, all int64, after string) (prev, next string) {
 	var kept []string
 	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {

@@ -10,13 +10,12 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// plan is what the links of a collection's resources look like, made once: texts between which the
-// resource's id is written.
+// plan are the texts of the links of a collection's resources, built once. The resource's id is written between them.
 type plan struct {
 	one   string // /api/v2/networks/
-	above string // the path of the only collection a parent can be in, else empty
+	above string // the path of the parent's collection if there is only one, otherwise empty
 	root  string // /api/v2/
-	// self stands before the id and before the up link; subs before each further id; last behind all.
+	// self are the texts before the id and before the up link; subs before each further id; last after all.
 	self [2]string
 	subs []string
 	last string
@@ -40,28 +39,28 @@ func newPlan(base string, c *resource.Collection) *plan {
 	return p
 }
 
-// renderer writes resources within one snapshot. It remembers what it has inlined.
+// renderer writes resources in one snapshot. It caches inlined references.
 type renderer struct {
 	api *Server
 	tx  *store.Tx
-	// caller is who is answered; limited says that there is what it may not see, hidden are those that were met, and partly those of which
-	// it does not see all that lies below. The maps are nil where nothing is limited.
+	// caller is the recipient of the answer. limited says that some resources are hidden from it. hidden are the hidden resources found
+	// so far, partly those with hidden resources below them. The maps are nil if limited is false.
 	caller         resource.Caller
 	limited        bool
 	hidden, partly map[int64]bool
-	// seen are those of which that is known already.
+	// seen are resources that are known to be visible.
 	seen    map[int64]bool
 	links   bool
 	heads   map[int64]store.Head
 	inlined map[int64][]byte
 	wanted  []int64
-	// last is the type of the row that was last looked at, lastOf its collection.
+	// last is the type of the previous row, lastOf its collection.
 	last   *schema.Type
 	lastOf *resource.Collection
-	// defined are the user-defined fields of the type definedFor that are shown though they are not set; nil: of none yet.
+	// defined are the user-defined fields that resources of the type definedFor show without setting them; nil if there are none.
 	defined    map[string]*string
 	definedFor *schema.Type
-	// embedded counts what was embedded so far.
+	// embedded is the number of embedded resources so far.
 	embedded int
 }
 
@@ -74,13 +73,13 @@ func (a *Server) renderer(tx *store.Tx, m media, caller resource.Caller) *render
 	return rd
 }
 
-// typeOf gives a row's type, nil where it is not declared; the next row most often has the same.
+// typeOf returns a row's type, nil if it is not declared. It caches the type, because the next row most often has the same.
 func (rd *renderer) typeOf(r *store.Resource) *schema.Type {
 	t, _ := rd.declared(r)
 	return t
 }
 
-// declared gives a row's type and its collection; nil where it is not declared.
+// declared returns a row's type and its collection; nil if it is not declared.
 func (rd *renderer) declared(r *store.Resource) (*schema.Type, *resource.Collection) {
 	if rd.last == nil || rd.last.Name != r.Type {
 		if rd.last, rd.lastOf = rd.api.TypeNamed(r.Type), nil; rd.last != nil {
@@ -90,8 +89,8 @@ func (rd *renderer) declared(r *store.Resource) (*schema.Type, *resource.Collect
 	return rd.last, rd.lastOf
 }
 
-// want notes what a row will need of other resources.
-func (rd *renderer) want(r *store.Resource) {
+// collectWanted records the resources whose heads a row needs.
+func (rd *renderer) collectWanted(r *store.Resource) {
 	add := func(id int64) {
 		if id > resource.RootID {
 			if _, ok := rd.heads[id]; !ok && !rd.hidden[id] {
@@ -124,8 +123,8 @@ func (rd *renderer) want(r *store.Resource) {
 	}
 }
 
-// ready makes rows whole, completes them and reads what they need of other resources.
-func (rd *renderer) ready(rows []*store.Resource) (err error) {
+// prepare completes rows and reads the data that they need of other resources.
+func (rd *renderer) prepare(rows []*store.Resource) (err error) {
 	for _, r := range rows {
 		if r.Body, err = rd.wholeBody(nil, r); err != nil {
 			return err
@@ -137,7 +136,7 @@ func (rd *renderer) ready(rows []*store.Resource) (err error) {
 	return rd.loadFor(rows)
 }
 
-// wholeBody appends the body of a row with what it leaves out. Bodies that a view is made of are whole.
+// wholeBody appends the body of a row with all members that it omits. Bodies from other sources are complete.
 func (rd *renderer) wholeBody(b []byte, r *store.Resource) ([]byte, error) {
 	t, c := rd.declared(r)
 	if t == nil || c.From != store.Resources {
@@ -150,7 +149,7 @@ func (rd *renderer) wholeBody(b []byte, r *store.Resource) ([]byte, error) {
 	return b, err
 }
 
-// complete puts into rows, whose bodies are whole, what their collections show beside what is stored.
+// complete adds the values that collections show in addition to the stored ones to rows with whole bodies.
 func (rd *renderer) complete(rows []*store.Resource) error {
 	if len(rows) == 0 {
 		return nil
@@ -177,7 +176,7 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 	return nil
 }
 
-// completes gives the collection of a row where it shows more than what is stored; nil elsewhere.
+// completes returns the collection of a row if it shows more than the stored values; nil otherwise.
 func (rd *renderer) completes(r *store.Resource) *resource.Collection {
 	if _, c := rd.declared(r); c != nil && c.Complete != nil {
 		return c
@@ -185,10 +184,10 @@ func (rd *renderer) completes(r *store.Resource) *resource.Collection {
 	return nil
 }
 
-// loadFor reads what complete rows need of other resources.
+// loadFor reads the data that completed rows need of other resources.
 func (rd *renderer) loadFor(rows []*store.Resource) error {
 	for _, r := range rows {
-		rd.want(r)
+		rd.collectWanted(r)
 	}
 	if err := rd.concealSums(rows); err != nil {
 		return err
@@ -196,7 +195,7 @@ func (rd *renderer) loadFor(rows []*store.Resource) error {
 	return rd.load()
 }
 
-// load reads the heads that were wanted and are not remembered, in one query for many.
+// load reads the wanted heads that are not cached, with one query.
 func (rd *renderer) load() (err error) {
 	if len(rd.wanted) == 0 {
 		return nil
@@ -246,7 +245,7 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", r.ID, r.Type)
 	}
 	b = append(b, `{"id":`...)
-	if r.ID == 0 { // one that is not there
+	if r.ID == 0 { // a resource that does not exist
 		b = append(b, "null"...)
 	} else {
 		b = strconv.AppendInt(b, r.ID, 10)
@@ -294,16 +293,16 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	return append(b, '}'), nil
 }
 
-// concealsName reports whether the name of what was done, such as a merge, says of what a caller does not see.
+// concealsName reports whether the name of a recorded action, such as a merge, mentions a resource that is hidden from the caller.
 func (rd *renderer) concealsName(t *schema.Type, r *store.Resource) bool {
 	return rd.limited && t.ByName["transaction"] != nil &&
 		slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return rd.hidden[ref.Target] })
 }
 
-// null is JSON's. Nobody writes to it.
+// null is JSON's null. It must not be modified.
 var null = []byte("null")
 
-// inline gives the inlined form of a single reference, or null.
+// inline returns the inlined form of a single reference, or null.
 func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 	var id int64
 	switch f.Column {
@@ -326,11 +325,11 @@ func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 	}
 	head, ok := rd.heads[id]
 	if len(f.Refs) == 1 {
-		if t := rd.api.TypeNamed(f.Refs[0]); t != nil && rd.api.CollectionOf(t).History { // its rows are no resources that have heads
+		if t := rd.api.TypeNamed(f.Refs[0]); t != nil && rd.api.CollectionOf(t).History { // transactions have no heads
 			head, ok = store.Head{ID: id, Collection: t.Collection, Type: t.Name}, true
 		}
 	}
-	if !ok && rd.hidden[id] && rd.api.CollectionOf(rd.typeOf(r)).Guard == resource.Granted { // null would be a right everywhere
+	if !ok && rd.hidden[id] && rd.api.CollectionOf(rd.typeOf(r)).Guard == resource.Granted { // null would mean a right everywhere
 		return append(strconv.AppendInt([]byte(`{"id":`), id, 10), '}')
 	}
 	if !ok {
@@ -344,10 +343,10 @@ func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 	return b
 }
 
-// headRoom is as long as most heads are, in bytes.
+// headRoom is the length of most heads, in bytes.
 const headRoom = 160
 
-// appendHead writes what is shown of a resource where another one names it.
+// appendHead writes the form of a resource in references to it.
 func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
 	b = append(b, `{"id":`...)
 	b = strconv.AppendInt(b, head.ID, 10)
@@ -371,7 +370,7 @@ func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
 		b = append(b, rd.api.Base+"/"...)
 		if c := rd.api.Collection(head.Collection); c == nil {
 			b = append(b, head.Collection+"/"...)
-		} else if !c.Inner { // else it has no path but by its id alone
+		} else if !c.Inner { // otherwise its only path is the one by id
 			b = append(b, c.Path()+"/"...)
 		}
 		b = strconv.AppendInt(b, head.ID, 10)
@@ -412,12 +411,12 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 	return append(b, p.last...)
 }
 
-// above gives the path in front of the parent's id, or nothing where there is no parent.
+// above returns the path in front of the parent's id. It is empty without a visible parent.
 func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) string {
 	switch {
 	case r.Parent == 0 || len(c.Parents) == 0 && !c.Inner || c.NoUp, rd.hidden[r.Parent]:
 		return ""
-	case r.Parent == resource.RootID && !c.Inner: // transactions have numbers of their own
+	case r.Parent == resource.RootID && !c.Inner: // transactions have their own numbers
 		return p.root
 	case p.above != "":
 		return p.above
@@ -432,17 +431,17 @@ func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) st
 	return rd.api.Base + "/" + head.Collection + "/"
 }
 
-// one renders a single resource with what the projection asks for.
+// one renders a single resource with the selected fields.
 func (rd *renderer) one(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
 	error) {
 	shown := *r
-	if err := rd.readyOne(&shown); err != nil {
+	if err := rd.prepareOne(&shown); err != nil {
 		return nil, err
 	}
 	return rd.project(b, &shown, p, caller, extra)
 }
 
-// Show renders a resource as GET of it answers, as plain JSON.
+// Show returns a resource as GET returns it, as plain JSON.
 func (a *Server) Show(tx *store.Tx, r *store.Resource, caller resource.Caller) ([]byte, error) {
 	return a.renderer(tx, asJSON, caller).one(nil, r, nil, caller, nil)
 }

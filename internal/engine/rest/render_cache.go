@@ -4,26 +4,26 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// shownRow is a row as it was completed, of one version of it.
+// shownRow is a completed row of one version of a resource.
 type shownRow struct {
 	version int64
 	body    []byte
 	refs    []store.Ref
 }
 
-// maxShown is how large a body may be, in bytes, that is remembered.
-const maxShown = 4 << 10
+// maxCachedBody is the maximum size of a cached body, in bytes.
+const maxCachedBody = 4 << 10
 
-// remembers reports whether it is remembered how a row is completed, while nothing at all changes: not of what comes from a source of its
-// own, such as an operation, which has numbers of its own, nor of what changes by itself or is not there.
-func (rd *renderer) remembers(r *store.Resource) bool {
+// isCacheable reports whether completed rows of the resource may be cached until the next change in the database. They may not if the row
+// comes from another source, such as an operation, if its values change by themselves, or if it does not exist.
+func (rd *renderer) isCacheable(r *store.Resource) bool {
 	c := rd.completes(r)
 	return c != nil && c.From == store.Resources && !c.Fleeting && r.ID != 0
 }
 
-// remembered makes a row what it was when it was last completed; false where that is not known.
-func (rd *renderer) remembered(r *store.Resource) bool {
-	if !rd.remembers(r) {
+// loadCached sets a row to its cached completed form; false if it is not cached.
+func (rd *renderer) loadCached(r *store.Resource) bool {
+	if !rd.isCacheable(r) {
 		return false
 	}
 	done, ok := rd.api.shown.Get(rd.tx, r.ID)
@@ -33,23 +33,23 @@ func (rd *renderer) remembered(r *store.Resource) bool {
 	return ok
 }
 
-// remember notes how a row was completed.
-func (rd *renderer) remember(r *store.Resource) {
-	if rd.remembers(r) && len(r.Body) <= maxShown {
+// storeCached caches a completed row.
+func (rd *renderer) storeCached(r *store.Resource) {
+	if rd.isCacheable(r) && len(r.Body) <= maxCachedBody {
 		done := r.Clone()
 		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Body, done.Refs})
 	}
 }
 
-// readyOne is ready for one row, and remembers how it was completed.
-func (rd *renderer) readyOne(r *store.Resource) error {
+// prepareOne is prepare for one row, with the cache.
+func (rd *renderer) prepareOne(r *store.Resource) error {
 	rows := []*store.Resource{r}
-	if rd.remembered(r) {
+	if rd.loadCached(r) {
 		return rd.loadFor(rows)
 	}
-	err := rd.ready(rows)
+	err := rd.prepare(rows)
 	if err == nil {
-		rd.remember(r)
+		rd.storeCached(r)
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// report answers what is told of a resource (Collection.Reports).
+// report returns the handler of a report (Collection.Reports).
 func (a *Server) report(rep resource.Report) func(http.ResponseWriter, *http.Request, resource.Target, resource.Caller) error {
 	return func(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 		form, _, err := a.askedBelow(w, r, t, caller)
@@ -41,7 +41,7 @@ func (a *Server) report(rep resource.Report) func(http.ResponseWriter, *http.Req
 	}
 }
 
-// reportPath documents a report.
+// reportPath returns the OpenAPI path item of a report.
 func (a *Server) reportPath(c *resource.Collection, rep resource.Report) doc {
 	answer := schema.OfGo(reflect.TypeOf(rep.Answer))
 	if properties, ok := answer["properties"].(map[string]any); ok {
@@ -53,7 +53,7 @@ func (a *Server) reportPath(c *resource.Collection, rep resource.Report) doc {
 		answers[status] = ref("responses/" + status)
 	}
 	return doc{"get": doc{"operationId": rep.Name + "-" + c.Name, "tags": []string{c.Name}, "summary": rep.Summary,
-		"description": rep.Description + " Ours.",
+		"description": rep.Description + " Portolan extension.",
 		"parameters": []any{doc{"name": "id", "in": "path", "required": true, "description": "The number of the resource.",
 			"schema": doc{"type": "integer", "format": "int64"}}},
 		"responses": answers}}

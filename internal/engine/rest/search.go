@@ -15,11 +15,11 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// searchName is the name of what finds resources by a text, below the API's path.
+// searchName is the path element of the search.
 const searchName = "search"
 
-// Bounds of a search: how many hits are answered unless less or more is asked for, how many at most, how long the text may be in
-// characters, and for how long parts of texts are looked for.
+// Limits of a search: the default and the maximum number of hits, the maximum length of the text in characters, and the time limit for
+// finding parts of texts.
 const (
 	defaultHits = 20
 	maxHits     = 100
@@ -27,7 +27,7 @@ const (
 	searchTime  = 500 * time.Millisecond
 )
 
-// search answers what a text may mean, best first.
+// search serves the search for a text; the best matches come first.
 func (a *Server) search(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	everything := resource.Target{Root: true, List: true}
 	if err := a.only(w, r, everything, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
@@ -54,13 +54,12 @@ func (a *Server) search(w http.ResponseWriter, r *http.Request, caller resource.
 	return nil
 }
 
-// find finds, and renders what was found. How long parts of texts are looked for is bounded: what is found at once is answered all
-// the same.
+// find executes a search and renders the hits. If finding parts of texts exceeds its time limit, the hits until then are rendered.
 func (a *Server) find(ctx context.Context, caller resource.Caller, found *resource.Search, render func(*store.Tx) error) error {
 	bounded, end := context.WithCancel(ctx)
 	defer end()
 	exact := false
-	err := a.long(bounded, caller, true, func(tx *store.Tx) error {
+	err := a.longRead(bounded, caller, true, func(tx *store.Tx) error {
 		if !exact {
 			if err := found.Exact(tx); err != nil {
 				return err
@@ -82,20 +81,20 @@ func (a *Server) find(ctx context.Context, caller resource.Caller, found *resour
 	return err
 }
 
-// searchOptions reads what is sought, and how many hits are wanted.
+// searchOptions parses the text and the number of hits.
 func searchOptions(r *http.Request) (text string, limit int, err error) {
 	query, err := parseQuery(r)
 	if err != nil {
 		return "", 0, err
 	}
-	if err := knownAlone(query, "limit", "q"); err != nil {
+	if err := onlyKnownParameters(query, "limit", "q"); err != nil {
 		return "", 0, err
 	}
-	n, err := whole(query, "limit", 1, maxHits, defaultHits)
+	n, err := intParameter(query, "limit", 1, maxHits, defaultHits)
 	if err != nil {
 		return "", 0, err
 	}
-	if text, _, err = one(query, "q"); err != nil {
+	if text, _, err = singleParameter(query, "q"); err != nil {
 		return "", 0, err
 	}
 	switch text = strings.TrimSpace(text); {
@@ -109,15 +108,15 @@ func searchOptions(r *http.Request) (text string, limit int, err error) {
 	return text, int(n), nil
 }
 
-// hits writes what was found.
+// hits encodes the hits.
 func (a *Server) hits(tx *store.Tx, form media, found *resource.Search) ([]byte, error) {
 	rd := a.renderer(tx, form, found.Caller)
 	rows := make([]*store.Resource, len(found.Hits))
 	for i, h := range found.Hits {
-		rows[i] = h.Row.Clone() // which completing changes
+		rows[i] = h.Row.Clone() // completing modifies the row
 		rd.wanted = append(rd.wanted, h.Row.Parent)
 	}
-	if err := rd.ready(rows); err != nil {
+	if err := rd.prepare(rows); err != nil {
 		return nil, err
 	}
 	if err := rd.loadAbove(rows); err != nil {

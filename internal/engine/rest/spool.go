@@ -10,33 +10,32 @@ import (
 	"syscall"
 )
 
-// spool holds the bytes of an answer between whoever makes them and whoever sends them. What a client does not
-// take at once waits in memory, and beyond that in a file without a name: the database is free as soon as the
-// answer is made, however slow the client is.
+// spool holds the bytes of an answer between the producer and the sender. Data that a client does not read at once waits in memory, and
+// beyond that in an unnamed file. The database is therefore released as soon as the answer is complete, however slow the client is.
 type spool struct {
-	// all is what all spools of an API have, own what those of the caller have in files, in bytes.
+	// all counts the data of all spools of an API, own the bytes of the caller's spools in files.
 	all *backlog
 	own *atomic.Int64
 	log *slog.Logger
 
 	mu    sync.Mutex
-	moved *sync.Cond // something was put or taken
-	// queue are pieces in memory, older than all that is in the file. Guarded by mu.
+	moved *sync.Cond // signals that a piece was added or removed
+	// queue are pieces in memory, older than all data in the file. Guarded by mu.
 	queue [][]byte
-	// file is nil until it is needed; wrote and read are how far it was written and read. Guarded by mu; the
-	// file is written by who puts and read by who takes, each in its own place.
+	// file is nil until it is needed; wrote and read are the write and read positions. Guarded by mu. put writes the file and next reads
+	// it, each at its own position.
 	file        *os.File
 	wrote, read int64
-	// refused says that no file could be made. Guarded by mu.
+	// refused says that no file could be created. Guarded by mu.
 	refused bool
-	// closed says that nothing more comes, failed why nothing more is taken. Guarded by mu.
+	// closed says that no more pieces will be added, failed is the error that stopped the spool. Guarded by mu.
 	closed bool
 	failed error
 }
 
-// Bounds of a spool: how many pieces may always wait in memory, and how many while all spools together have fewer than so many there
-// (or a few more, put at the same moment): a page of the usual size needs no file. How many bytes the answers of one caller, and all of
-// them together, may have in files.
+// Limits of a spool. maxQueued pieces may always wait in memory. maxAhead pieces may wait there while all spools together have fewer than
+// maxAllAhead, so that a page of the usual size needs no file. Concurrent additions may exceed maxAllAhead by a few. maxOwnFiles and
+// maxAllFiles are the maximum number of bytes in files, of one caller and of all.
 const (
 	maxQueued   = 8
 	maxAhead    = 32
@@ -45,21 +44,21 @@ const (
 	maxAllFiles = 4 << 30
 )
 
-// backlog is what all spools of an API have: pieces in memory, and bytes in files.
+// backlog counts the data of all spools of an API: pieces in memory, and bytes in files.
 type backlog struct{ pieces, bytes atomic.Int64 }
 
-// reserve reserves bytes in files; false where there is no room.
+// reserve reserves bytes in files; false if a limit is exceeded.
 func (s *spool) reserve(n int64) bool {
 	all, own := s.all.bytes.Add(n), s.own.Add(n)
 	if all <= maxAllFiles && own <= maxOwnFiles {
 		return true
 	}
-	s.giveBack(n)
+	s.release(n)
 	return false
 }
 
-// giveBack ends a reservation.
-func (s *spool) giveBack(n int64) {
+// release releases reserved bytes.
+func (s *spool) release(n int64) {
 	s.all.bytes.Add(-n)
 	s.own.Add(-n)
 }
@@ -70,8 +69,8 @@ func newSpool(all *backlog, own *atomic.Int64, log *slog.Logger) *spool {
 	return s
 }
 
-// put adds a piece, which is the spool's from then on where kept is true, and the caller's again where it is not.
-// Where there is no room in files, or none can be made, it waits until the client has taken something.
+// put adds a piece. If kept is true, the spool owns the piece afterwards; otherwise the caller may reuse it. If neither memory nor files
+// have room, put waits until the client has read some data.
 func (s *spool) put(piece []byte) (kept bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,7 @@ func (s *spool) put(piece []byte) (kept bool, err error) {
 			s.queue = append(s.queue, piece)
 			s.moved.Broadcast()
 			return true, nil
-		case s.room(int64(len(piece))):
+		case s.reserveInFile(int64(len(piece))):
 			if err := s.write(piece); !errors.Is(err, syscall.ENOSPC) {
 				return false, err
 			}
@@ -93,54 +92,54 @@ func (s *spool) put(piece []byte) (kept bool, err error) {
 	}
 }
 
-// room reserves so many bytes in the file; false where they cannot be had. s.mu is held.
-func (s *spool) room(n int64) bool {
+// reserveInFile reserves n bytes in the file; false if that is not possible. s.mu must be held.
+func (s *spool) reserveInFile(n int64) bool {
 	if s.file == nil && !s.refused {
 		var err error
-		if s.file, err = nameless(); err != nil {
+		if s.file, err = createUnnamed(); err != nil {
 			s.refused = true
-			s.log.Warn("lists of slow clients hold up the database: no file can be made for them", "error", err)
+			s.log.Warn("spool file not created, slow clients block the database", "error", err)
 		}
 	}
 	if s.file == nil {
 		return false
 	}
-	if s.wrote == s.read { // all of it was sent: its place is used again
-		s.giveBack(s.wrote)
+	if s.wrote == s.read { // everything was sent, so the file is reused from its start
+		s.release(s.wrote)
 		s.wrote, s.read = 0, 0
 	}
 	return s.reserve(n)
 }
 
-// write writes a piece behind what is in the file, in room that was reserved. s.mu is held, and let go meanwhile:
-// nobody else writes, and nobody reads that far.
+// write appends a piece to the file, in reserved space. s.mu must be held; write unlocks it during the write. That is safe because there
+// is only one writer, and the reader does not read that far.
 func (s *spool) write(piece []byte) error {
 	n, at, file := int64(len(piece)), s.wrote, s.file
 	s.mu.Unlock()
 	_, err := file.WriteAt(piece, at)
 	s.mu.Lock()
 	if err != nil {
-		s.giveBack(n)
-		return fmt.Errorf("keeping what waits to be sent: %w", err)
+		s.release(n)
+		return fmt.Errorf("write the spool file: %w", err)
 	}
 	s.wrote += n
 	s.moved.Broadcast()
 	return nil
 }
 
-// nameless makes a file that is gone when it is closed.
-func nameless() (*os.File, error) {
+// createUnnamed creates a file that is deleted when it is closed.
+func createUnnamed() (*os.File, error) {
 	f, err := os.CreateTemp("", "portolan-list-")
 	if err != nil {
-		return nil, fmt.Errorf("keeping what waits to be sent: %w", err)
+		return nil, fmt.Errorf("create the spool file: %w", err)
 	}
-	if err := os.Remove(f.Name()); err != nil { // where a file that is open cannot be removed it is left to the system
-		return f, nil //nolint:nilerr // it is only untidy
+	if err := os.Remove(f.Name()); err != nil { // some systems cannot remove an open file; it then remains in the temporary directory
+		return f, nil //nolint:nilerr // a remaining file does no harm
 	}
 	return f, nil
 }
 
-// next gives the next piece, reading what was in the file into b; nil at the end.
+// next returns the next piece, reading data from the file into b; nil at the end.
 func (s *spool) next(b []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +159,7 @@ func (s *spool) next(b []byte) ([]byte, error) {
 			_, err := file.ReadAt(b[:n], at)
 			s.mu.Lock()
 			if err != nil {
-				return nil, fmt.Errorf("reading what waits to be sent: %w", err)
+				return nil, fmt.Errorf("read the spool file: %w", err)
 			}
 			s.read += n
 			s.moved.Broadcast()
@@ -172,7 +171,7 @@ func (s *spool) next(b []byte) ([]byte, error) {
 	}
 }
 
-// end says that nothing more comes.
+// end marks the spool as complete.
 func (s *spool) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +179,7 @@ func (s *spool) end() {
 	s.moved.Broadcast()
 }
 
-// fail says that nothing more is taken.
+// fail stops the spool with an error.
 func (s *spool) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,12 +187,12 @@ func (s *spool) fail(err error) {
 	s.moved.Broadcast()
 }
 
-// free gives back what the spool has. Nobody puts or takes any more.
+// free releases the memory and the file of the spool. It must not be called concurrently with put or next.
 func (s *spool) free() {
 	s.all.pieces.Add(-int64(len(s.queue)))
 	s.queue = nil
 	if s.file != nil {
-		s.giveBack(s.wrote)
-		_ = s.file.Close() // what was in it was sent, or is not wanted
+		s.release(s.wrote)
+		_ = s.file.Close() // the data was sent, or is not needed
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A list may have many pieces in memory while all lists together have few, and some even then; what is beyond waits in a file, and all of
-// it comes out in its order. In the end nothing is counted any more.
+// A list may have many pieces in memory while all lists together have few, and some even otherwise. Further pieces wait in a file, and
+// all come out in order. At the end, the counters are zero.
 func TestSpoolInMemory(t *testing.T) {
 	var all backlog
 	var own atomic.Int64
@@ -61,7 +61,7 @@ func TestSpoolInMemory(t *testing.T) {
 	}
 }
 
-// A list that finds no room in files waits, and goes on when its client has taken what is there.
+// A list without room in files waits, and continues when its client has read some data.
 func TestSpoolGoesOn(t *testing.T) {
 	var all backlog
 	var own atomic.Int64
@@ -91,7 +91,7 @@ func TestSpoolGoesOn(t *testing.T) {
 	}
 }
 
-// TestSpoolOnAFullDisk puts more than the memory holds while the disk is full: the list waits for its client, and nothing is lost.
+// TestSpoolOnAFullDisk adds more pieces than fit into memory while the disk is full: the list waits for its client, and no data is lost.
 func TestSpoolOnAFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -111,7 +111,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 		}
 	}()
 	s.mu.Lock()
-	for len(s.queue) < maxAhead { // behind which pieces go to the disk
+	for len(s.queue) < maxAhead { // further pieces go to the disk
 		s.moved.Wait()
 	}
 	s.mu.Unlock()

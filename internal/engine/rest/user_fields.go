@@ -7,15 +7,15 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// userDefined is the member that user-defined fields stand in.
+// userDefined is the member with the user-defined fields.
 const userDefined = "userDefinedFields"
 
-// withUserFields gives a body with those user-defined fields that it does not set, each with its default or null.
+// withUserFields returns a body with all user-defined fields of its type. Fields that it does not set have their default or null.
 func (rd *renderer) withUserFields(t *schema.Type, body []byte) ([]byte, error) {
 	if rd.api.UserFields == nil {
 		return body, nil
 	}
-	if rd.definedFor != t { // the next row most often has the same
+	if rd.definedFor != t { // the next row most often has the same type
 		fields, err := rd.api.UserFields.Missing(rd.tx, rd.api.API, t.Name)
 		if err != nil {
 			return nil, err

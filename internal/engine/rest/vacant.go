@@ -14,24 +14,22 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// What is not there can be listed, too: the free addresses of a network, made up from its free
-// intervals. They have no id, and of their fields only the address differs from one to the next, so a
-// filter is turned into the set of the addresses that it lets through, and nothing is looked through.
+// Lists can contain resources that do not exist: the free addresses of a network, derived from its free ranges. They have no id, and
+// their fields differ only in the address. A filter is therefore converted into the set of matching addresses, without a scan.
 
-// vacancies are the vacant ones of a list that its filter lets through.
+// vacancies are the vacant resources of a list that match its filter.
 type vacancies struct {
 	a          *Server
 	tx         *store.Tx
 	kind       *resource.Vacancy
-	let        space.Set
+	matching   space.Set
 	offset     int64
 	descending bool
-	// concealed says that the caller does not see the configuration that they lie in.
+	// concealed says that their configuration is hidden from the caller.
 	concealed bool
 }
 
-// vacant gives the vacant ones that a list has behind its resources: none, nil, where its filter does
-// not name their state.
+// vacant returns the vacant resources that a list has after the existing ones; nil if its filter does not ask for their state.
 func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resource.Caller) (*vacancies, error) {
 	if t.Sub == nil || t.Sub.Vacant == nil || o.filter == nil {
 		return nil, nil
@@ -41,11 +39,11 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resou
 		return nil, err
 	}
 	kind, err := t.Sub.Vacant(tx, above)
-	if err != nil || kind == nil || !names(o.filter, kind.Field, kind.Value) {
+	if err != nil || kind == nil || !asksForValue(o.filter, kind.Field, kind.Value) {
 		return nil, err
 	}
-	// What is hidden would be seen by what is missing.
-	if _, err := a.whole(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
+	// Missing vacant addresses would reveal hidden resources.
+	if _, err := a.locateWhole(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
 		return nil, err
 	}
 	v := &vacancies{a: a, tx: tx, kind: kind, offset: o.offset}
@@ -60,17 +58,17 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resou
 		}
 		v.concealed = !seen[head.ID]
 	}
-	if v.let, err = v.passing(o.filter); err != nil {
+	if v.matching, err = v.match(o.filter); err != nil {
 		return nil, err
 	}
 	v.descending = len(o.order) > 0 && o.order[0].Descending && slices.Equal(o.order[0].By.Path, []string{"low"})
 	return v, nil
 }
 
-// names reports whether the filter asks for a field to have a value.
-func names(n *schema.Node, field, value string) bool {
+// asksForValue reports whether the filter asks for a value of a field.
+func asksForValue(n *schema.Node, field, value string) bool {
 	for _, part := range slices.Concat(n.And, n.Or) {
-		if names(part, field, value) {
+		if asksForValue(part, field, value) {
 			return true
 		}
 	}
@@ -78,13 +76,13 @@ func names(n *schema.Node, field, value string) bool {
 		slices.ContainsFunc(n.Values, func(l schema.Literal) bool { return l.Text == value })
 }
 
-// passing gives the addresses for which a filter holds.
-func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
+// match returns the addresses that match a filter.
+func (v *vacancies) match(n *schema.Node) (space.Set, error) {
 	switch {
 	case n.And != nil:
 		let := space.Set{v.kind.Whole}
 		for _, part := range n.And {
-			one, err := v.passing(part)
+			one, err := v.match(part)
 			if err != nil {
 				return nil, err
 			}
@@ -94,7 +92,7 @@ func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
 	case n.Or != nil:
 		var let space.Set
 		for _, part := range n.Or {
-			one, err := v.passing(part)
+			one, err := v.match(part)
 			if err != nil {
 				return nil, err
 			}
@@ -102,17 +100,17 @@ func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
 		}
 		return let, nil
 	case n.Path[0] == v.kind.By:
-		return v.byAddress(n)
+		return v.matchAddress(n)
 	}
-	holds, err := v.holds(n)
+	holds, err := v.matchesOther(n)
 	if err != nil || !holds {
 		return nil, err
 	}
 	return space.Set{v.kind.Whole}, nil
 }
 
-// byAddress gives the addresses for which a comparison of the address holds.
-func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
+// matchAddress returns the addresses that match a comparison of the address.
+func (v *vacancies) matchAddress(n *schema.Node) (let space.Set, err error) {
 	whole := v.kind.Whole
 	for _, l := range n.Values {
 		if l.Null() { // an address is never null
@@ -136,7 +134,7 @@ func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
 		at = at.Unmap()
 		one := space.Range{Low: at, High: at}
 		lowest, highest := whole.Low, whole.High
-		if at.Is4() != whole.Low.Is4() { // of the other family: nothing compares
+		if at.Is4() != whole.Low.Is4() { // the other family: no address compares
 			if n.Op == "ne" {
 				let = let.Union(space.Set{whole})
 			}
@@ -164,8 +162,8 @@ func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
 	return let, nil
 }
 
-// holds tells whether a comparison of any other field holds: but for a few all of them are null.
-func (v *vacancies) holds(n *schema.Node) (bool, error) {
+// matchesOther reports whether a comparison of any other field is true; except for a few, all other fields are null.
+func (v *vacancies) matchesOther(n *schema.Node) (bool, error) {
 	text := ""
 	switch path := strings.Join(n.Path, "."); path {
 	case v.kind.Field:
@@ -213,13 +211,13 @@ func (v *vacancies) holds(n *schema.Node) (bool, error) {
 	return false, nil
 }
 
-// total adds how many vacant ones there are to the number of the others.
+// total returns the number of vacant resources plus the number of others.
 func (v *vacancies) total(others int64) (string, error) {
 	sum := big.NewInt(others)
 	if v == nil {
 		return sum.String(), nil
 	}
-	for _, part := range v.let {
+	for _, part := range v.matching {
 		if err := v.kind.Free(part.Low, part.High, false, func(i space.Range) bool {
 			sum.Add(sum, i.Size())
 			return true
@@ -230,9 +228,9 @@ func (v *vacancies) total(others int64) (string, error) {
 	return sum.String(), nil
 }
 
-// list puts the vacant ones behind the resources of a page that has room for them.
+// list adds the vacant resources to a page that has room after the existing ones.
 func (v *vacancies) list(q store.Query, p *pager) error {
-	if v == nil || len(v.let) == 0 {
+	if v == nil || len(v.matching) == 0 {
 		return nil
 	}
 	skip := new(big.Int)
@@ -249,7 +247,7 @@ func (v *vacancies) list(q store.Query, p *pager) error {
 	if err != nil {
 		return err
 	}
-	parts := v.let
+	parts := v.matching
 	if v.descending {
 		parts = slices.Clone(parts)
 		slices.Reverse(parts)
@@ -273,7 +271,7 @@ func (v *vacancies) list(q store.Query, p *pager) error {
 	return nil
 }
 
-// each calls fn for the addresses of a free interval behind those that are skipped, until the page is full.
+// each calls fn for the addresses of a free range after the skipped ones, until the page is full.
 func (v *vacancies) each(free space.Range, skip *big.Int, fn func(netip.Addr) error, p *pager) error {
 	size := free.Size()
 	if skip.Cmp(size) >= 0 {
@@ -298,7 +296,7 @@ func (v *vacancies) each(free space.Range, skip *big.Int, fn func(netip.Addr) er
 	return nil
 }
 
-// sample gives the row of a vacant one, and how its address stands in its body.
+// sample returns the row of a vacant resource, and the JSON text of its address in the body.
 func (v *vacancies) sample() (*store.Resource, []byte, error) {
 	t := v.a.TypeNamed(v.kind.Type)
 	o := t.New()

@@ -14,17 +14,18 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// fedChange is a change as it is sent, and what decides who wants it.
+// fedChange is a change as the feed sends it, with the properties that clients select by.
 type fedChange struct {
 	collection string
-	// parents are those that it had before and has after.
+	// parents are the parents before and after the change.
 	parents [2]int64
 	text    []byte
 }
 
-// Told words a transaction as one object: what the feed says of it, its position, and at most some of those changes that are wanted. nil
-// where there are none, but for a transaction without any, which goes to who wants all. Its member more says that there are more.
-func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, most int) ([]byte, error) {
+// Told returns a transaction as one JSON object: its members in the feed, its position, and at most limit of the selected changes. The
+// member more says that there are more changes. It returns nil if no change is selected, except for transactions without changes when
+// everything is selected.
+func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, parent int64, limit int) ([]byte, error) {
 	f := following{collections: collections, parent: parent}
 	var changes []byte
 	n := 0
@@ -32,8 +33,8 @@ func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, 
 		if !f.wants(c) {
 			return nil
 		}
-		if n++; n > most {
-			return errEnoughTold
+		if n++; n > limit {
+			return errEnoughChanges
 		}
 		if n > 1 {
 			changes = append(changes, ',')
@@ -41,57 +42,57 @@ func (a *Server) Told(ctx context.Context, e store.Entry, collections []string, 
 		changes = append(changes, c.text...)
 		return nil
 	}
-	w, err := a.wordChanges(ctx, e, add)
-	if err != nil && !errors.Is(err, errEnoughTold) || n == 0 && !(e.Noted() && f.everything()) {
+	w, err := a.eachChange(ctx, e, add)
+	if err != nil && !errors.Is(err, errEnoughChanges) || n == 0 && !(e.Noted() && f.everything()) {
 		return nil, err
 	}
 	text := schema.AppendString([]byte(`{"position":`), w.position)
 	text = append(append(append(text, ','), w.members...), `,"changes":[`...)
 	text = append(append(text, changes...), `],"more":`...)
-	return append(strconv.AppendBool(text, n > most), '}'), nil
+	return append(strconv.AppendBool(text, n > limit), '}'), nil
 }
 
 var (
-	errEnoughTold = errors.New("enough was told")
-	errNotWorded  = errors.New("the changes of a transaction could not be put into words")
+	errEnoughChanges = errors.New("enough changes")
+	errNotEncoded    = errors.New("the changes of a transaction were not encoded")
 )
 
-// wordings are changes of the latest transactions, some at a time, worded once for all who follow.
-type wordings struct {
+// changeCache caches encoded changes of the latest transactions, which are encoded once for all clients.
+type changeCache struct {
 	mu    sync.Mutex
-	known map[wordingKey]*wording
-	order []wordingKey
+	known map[changesKey]*changeBatch
+	order []changesKey
 }
 
-// wordingKey is a transaction, and the change that those of a wording come behind; 0 is its beginning.
-type wordingKey struct {
+// changesKey identifies a batch: a transaction, and the number of the change before its first one; 0 for the start.
+type changesKey struct {
 	at    store.Position
 	after int64
 }
 
-// wordingsKept is how many wordings are kept, of a few hundred changes each at most.
-const wordingsKept = 64
+// maxCachedBatches is the maximum number of cached batches; each has at most a few hundred changes.
+const maxCachedBatches = 64
 
-// wording is some changes of a transaction as they are sent.
-type wording struct {
+// changeBatch are some encoded changes of a transaction.
+type changeBatch struct {
 	once    sync.Once
 	changes []fedChange
-	// last is the number of the last of them; more says that more may come behind it.
+	// last is the number of the last of them; more says that there may be further ones.
 	last int64
 	more bool
 	err  error
-	// transaction is what is said of the transaction, in the first wording of one.
-	transaction *saidTransaction
+	// transaction is the encoded transaction, in the first batch of each.
+	transaction *encodedTransaction
 }
 
-// saidTransaction is what is said of a transaction: its position, its members, and the event behind its changes.
-type saidTransaction struct {
+// encodedTransaction is the encoded transaction: its position, its members, and the event after its changes.
+type encodedTransaction struct {
 	position     string
 	members, end []byte
 }
 
-func newSaid(e store.Entry) *saidTransaction {
-	t := &saidTransaction{position: e.Position.String(), members: strconv.AppendInt([]byte(`"id":`), e.ID, 10)}
+func encodeTransaction(e store.Entry) *encodedTransaction {
+	t := &encodedTransaction{position: e.Position.String(), members: strconv.AppendInt([]byte(`"id":`), e.ID, 10)}
 	if len(e.Body) > 2 {
 		t.members = append(append(t.members, ','), e.Body[1:len(e.Body)-1]...)
 	}
@@ -99,10 +100,10 @@ func newSaid(e store.Entry) *saidTransaction {
 	return t
 }
 
-// wordChanges gives fn the changes of a transaction in words, and what is said of it.
-func (a *Server) wordChanges(ctx context.Context, e store.Entry, fn func(fedChange) error) (*saidTransaction, error) {
-	first, err := a.worded(e, 0)
-	for w := first; err == nil && ctx.Err() == nil; w, err = a.worded(e, w.last) {
+// eachChange calls fn with the encoded changes of a transaction, and returns the encoded transaction.
+func (a *Server) eachChange(ctx context.Context, e store.Entry, fn func(fedChange) error) (*encodedTransaction, error) {
+	first, err := a.encodedChanges(e, 0)
+	for w := first; err == nil && ctx.Err() == nil; w, err = a.encodedChanges(e, w.last) {
 		for _, c := range w.changes {
 			if err := fn(c); err != nil {
 				return first.transaction, err
@@ -115,43 +116,43 @@ func (a *Server) wordChanges(ctx context.Context, e store.Entry, fn func(fedChan
 	return nil, errors.Join(err, ctx.Err())
 }
 
-// worded words changes of a transaction behind one of them, unless that was done for somebody else.
-func (a *Server) worded(e store.Entry, after int64) (*wording, error) {
-	key := wordingKey{e.Position, after}
-	a.wordings.mu.Lock()
-	w := a.wordings.known[key]
+// encodedChanges returns the encoded changes of a transaction after one of them, from the cache if another client needed them before.
+func (a *Server) encodedChanges(e store.Entry, after int64) (*changeBatch, error) {
+	key := changesKey{e.Position, after}
+	a.changeCache.mu.Lock()
+	w := a.changeCache.known[key]
 	if w == nil {
-		w = &wording{}
-		if a.wordings.known == nil {
-			a.wordings.known = map[wordingKey]*wording{}
+		w = &changeBatch{}
+		if a.changeCache.known == nil {
+			a.changeCache.known = map[changesKey]*changeBatch{}
 		}
-		a.wordings.known[key] = w
-		if a.wordings.order = append(a.wordings.order, key); len(a.wordings.order) > wordingsKept {
-			delete(a.wordings.known, a.wordings.order[0])
-			a.wordings.order = a.wordings.order[1:]
+		a.changeCache.known[key] = w
+		if a.changeCache.order = append(a.changeCache.order, key); len(a.changeCache.order) > maxCachedBatches {
+			delete(a.changeCache.known, a.changeCache.order[0])
+			a.changeCache.order = a.changeCache.order[1:]
 		}
 	}
-	a.wordings.mu.Unlock()
+	a.changeCache.mu.Unlock()
 	w.once.Do(func() {
 		if after == 0 {
-			w.transaction = newSaid(e)
+			w.transaction = encodeTransaction(e)
 		}
-		w.err = errNotWorded // where this panics
-		w.err = a.Store.View(a.closing, func(tx *store.Tx) error { return a.word(tx, e, after, w) })
+		w.err = errNotEncoded // remains if encodeChanges panics
+		w.err = a.Store.View(a.closing, func(tx *store.Tx) error { return a.encodeChanges(tx, e, after, w) })
 	})
-	if w.err != nil { // who comes next tries again
-		a.wordings.mu.Lock()
-		if a.wordings.known[key] == w {
-			delete(a.wordings.known, key)
-			a.wordings.order = slices.DeleteFunc(a.wordings.order, func(k wordingKey) bool { return k == key })
+	if w.err != nil { // the next client tries again
+		a.changeCache.mu.Lock()
+		if a.changeCache.known[key] == w {
+			delete(a.changeCache.known, key)
+			a.changeCache.order = slices.DeleteFunc(a.changeCache.order, func(k changesKey) bool { return k == key })
 		}
-		a.wordings.mu.Unlock()
+		a.changeCache.mu.Unlock()
 	}
 	return w, w.err
 }
 
-// word words changes of a transaction behind one of them, as its operations are shown.
-func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) error {
+// encodeChanges encodes changes of a transaction after one of them, in the form of its operations.
+func (a *Server) encodeChanges(tx *store.Tx, e store.Entry, after int64, w *changeBatch) error {
 	q := a.SubQuery(a.History.Sub(operationsName), e.ID, resource.Caller{Administrator: true})
 	q.Where = store.All{q.Where, store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "gt", Value: after}}
 	q.Limit = batch
@@ -172,8 +173,8 @@ func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) erro
 			return err
 		}
 	}
-	rd := a.renderer(tx, asJSON, resource.Caller{Administrator: true}) // who may follow the changes sees everything
-	if err := rd.ready(rows); err != nil {
+	rd := a.renderer(tx, asJSON, resource.Caller{Administrator: true}) // clients of the change feed see everything
+	if err := rd.prepare(rows); err != nil {
 		return err
 	}
 	for i, r := range rows {
@@ -188,7 +189,7 @@ func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) erro
 	return nil
 }
 
-// placeOf gives where what a change is of lay and lies, from its images.
+// placeOf returns the collection and the parents of a changed resource, from the images of the change.
 func placeOf(r *store.Resource) (c fedChange, err error) {
 	var row struct {
 		FieldUpdates [2]*struct {

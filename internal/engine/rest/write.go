@@ -16,8 +16,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// request is a request that changes something, read and checked as far as that goes without the
-// data.
+// request is a request that changes data, read and checked as far as possible without the database.
 type request struct {
 	*http.Request
 	resource.Target
@@ -30,36 +29,36 @@ type request struct {
 	key     string // Idempotency-Key
 	outside resource.Outside
 	options resource.Options
-	// prepared is what Collection.Beforehand gave.
+	// prepared is the result of Collection.Beforehand.
 	prepared any
-	// content is what came along beside the fields; nil where nothing did.
+	// content are the bytes that were sent in addition to the fields; nil without any.
 	content *resource.Content
-	// ignored is what of the request means nothing; unknown are members of its body.
+	// ignored are the ignored parts of the request; unknown are unknown members of its body.
 	ignored, unknown []string
-	// atMost is how many resources a deletion may take; 0: all that lies below.
+	// atMost is the maximum number of resources that a deletion may delete; 0: no limit.
 	atMost int
-	// listable says that the body may be a list of what is to be made, list that it is.
+	// listable says that the body may be a list of resources, list that it is one.
 	listable, list bool
 }
 
-// answer is what a change answers.
+// answer is the answer to a change.
 type answer struct {
 	status   int
 	body     []byte
 	location string
 	etag     string
-	// transaction is the one to be shown, where what was done is a transaction itself.
+	// transaction is the number of the transaction to be shown, for actions whose result is a transaction.
 	transaction int64
-	// made is the id of what was made; 0 where nothing was.
+	// made is the id of the created resource; 0 if none was created.
 	made int64
-	// recorded is the number that all of it has in the history; 0 where the history has nothing of it.
+	// recorded is the number of the transaction in the history; 0 if the history does not record it.
 	recorded int64
-	// cookie is what a browser is to keep; empty: nothing.
+	// cookie is the value for the browser's cookie; empty: none.
 	cookie string
 }
 
-// dryRunHeader lets a change only be tried, commentHeader gives the remark that the history keeps with it, atMostHeader makes a deletion
-// one step of a longer one, sessionHeader has a session's token go into a cookie.
+// dryRunHeader makes a change a dry run. commentHeader has the comment that the history stores. atMostHeader makes a deletion one step of
+// a longer one. sessionHeader requests the session's token as a cookie.
 const (
 	dryRunHeader  = "x-portolan-dry-run"
 	commentHeader = "x-bcn-change-control-comment"
@@ -68,11 +67,11 @@ const (
 	inCookie      = "cookie"
 )
 
-// mostAtOnce is how much a deletion in steps may take in one.
-const mostAtOnce = 10_000
+// maxDeletedAtOnce is the maximum number of resources that one step of a deletion deletes.
+const maxDeletedAtOnce = 10_000
 
-// show fills the answer with the transaction that was made.
-func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
+// showTransaction fills the answer with the created transaction.
+func (a *Server) showTransaction(r *http.Request, rq *request, ans *answer) error {
 	return a.Store.View(r.Context(), func(tx *store.Tx) error {
 		row, err := a.FindIn(tx, a.History, ans.transaction)
 		if err != nil {
@@ -85,13 +84,13 @@ func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
 	})
 }
 
-// maxProbes is how many addresses are asked for one change whether they answer. Asking takes its time, and no lock is held meanwhile.
+// maxProbes is the maximum number of addresses that are probed for one change. Probing takes time; no lock is held during it.
 const (
 	maxProbes     = 16
 	tooManyAnswer = "each of the first %d free addresses answers, and is in use by somebody"
 )
 
-// maxComment bounds the comment on a change, in bytes.
+// maxComment is the maximum length of the comment on a change, in bytes.
 const maxComment = 2000
 
 func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
@@ -102,21 +101,21 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 			return
 		}
 		if err := rq.content.Drop(); err != nil {
-			a.Log.Warn("a temporary file stays", "error", err)
+			a.Log.Warn("temporary file not removed", "error", err)
 		}
 	}()
 	if err := a.read(w, rq); err != nil {
 		return err
 	}
 	if rq.list {
-		return a.listed(w, rq)
+		return a.createList(w, rq)
 	}
 	dry := dryRun(r)
 	if t.Sub != nil && t.Sub.Asks && !dry {
 		return a.ask(w, rq)
 	}
 	if dry {
-		rq.key = "" // what is only tried is no answer to keep
+		rq.key = "" // the answer of a dry run is not stored
 		if done, err := a.estimate(w, rq); done || err != nil {
 			return err
 		}
@@ -126,27 +125,27 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		rq.outside = o
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
-			if dry && a.asks(rq) { // it shows what an approval would do
+			if dry && a.mayRequestApproval(rq) { // the dry run shows the effects of an approval
 				tx.Approve(0)
 			}
 			return a.perform(tx, rq)
 		})
 	})
-	if errors.Is(err, resource.ErrApproval) && !dry && a.asks(rq) {
+	if errors.Is(err, resource.ErrApproval) && !dry && a.mayRequestApproval(rq) {
 		return a.ask(w, rq)
 	}
-	note(w, append(rq.ignored, rq.unknown...))
+	listIgnored(w, append(rq.ignored, rq.unknown...))
 	if dry && err == nil {
 		send(w, r, http.StatusOK, asJSON, ans.body)
 		return nil
 	}
 	if err == nil && ans.transaction != 0 {
-		err = a.show(r, rq, &ans)
+		err = a.showTransaction(r, rq, &ans)
 	}
 	if err != nil {
-		return wordConflict(err)
+		return conflictProblem(err)
 	}
-	tellRecorded(w, rq.caller, ans)
+	setRecordedHeader(w, rq.caller, ans)
 	if ans.cookie != "" && a.SetCookie != nil {
 		a.SetCookie(w, r, ans.cookie)
 	}
@@ -164,23 +163,23 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	return nil
 }
 
-// RecordedHeader tells the number of the transaction that a change was made in, by which it can be undone.
+// RecordedHeader has the number of the transaction of a change. An undo needs this number.
 const RecordedHeader = "x-portolan-transaction"
 
-// tellRecorded sets that header where the history has the change, and who asks sees the history.
-func tellRecorded(w http.ResponseWriter, caller resource.Caller, ans answer) {
+// setRecordedHeader sets RecordedHeader if the history records the change and the caller sees the history.
+func setRecordedHeader(w http.ResponseWriter, caller resource.Caller, ans answer) {
 	if ans.recorded != 0 && (caller.Administrator || caller.History != "HIDE") {
 		w.Header().Set(RecordedHeader, strconv.FormatInt(ans.recorded, 10))
 	}
 }
 
-// listable reports whether a POST there may have a list as its body.
+// listable reports whether a POST to the target may have a list as its body.
 func listable(t resource.Target) bool {
 	return t.Sub != nil && !t.Sub.Asks || t.Sub == nil && t.Collection.SignIn == nil && t.Collection.Act == nil
 }
 
-// wordConflict words a violation of a unique index that a rule did not foresee.
-func wordConflict(err error) error {
+// conflictProblem returns a problem for a violated unique index that no rule has checked before.
+func conflictProblem(err error) error {
 	if _, ok := problem.As(err); !ok && store.Duplicate(err) {
 		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
 		p.Err = err
@@ -189,7 +188,6 @@ func wordConflict(err error) error {
 	return err
 }
 
-// read reads the request's headers and body.
 func (a *Server) read(w http.ResponseWriter, rq *request) error {
 	query, err := parseQuery(rq.Request)
 	if err != nil {
@@ -199,14 +197,14 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 		return err
 	}
 	rq.ignored = unknownParameters(query, itemParameters)
-	if text, ok, err := one(query, "fields"); err != nil {
+	if text, ok, err := singleParameter(query, "fields"); err != nil {
 		return err
 	} else if ok {
 		if rq.fields, err = a.parseFields(text, a.ScopeFor(a.TargetTypes(rq.Target), rq.caller)); err != nil {
 			return err
 		}
 	}
-	if rq.key != "" && (rq.Collection.Secret || a.showsSecrets(rq.Target)) { // nothing of a body with secrets is remembered
+	if rq.key != "" && (rq.Collection.Secret || a.showsSecrets(rq.Target)) { // a body with secrets is never stored
 		rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
 	}
 	if rq.Method == http.MethodDelete {
@@ -225,7 +223,7 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 		}
 		return a.readMembers(w, rq)
 	}
-	if dryRun(rq.Request) { // it would count as one, and take a link away
+	if dryRun(rq.Request) { // the dry run would count as a sign-in, and use up a sign-in link
 		return problem.BadRequest("InvalidHeaderValue", "%s: a sign-in is not tried", dryRunHeader)
 	}
 	rq.key, rq.members = "", map[string]json.RawMessage{}
@@ -258,7 +256,6 @@ func showsOnce(t *schema.Type) bool {
 	return slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Once })
 }
 
-// readMembers reads the body of a change.
 func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
 	if rq.raw, err = readBytes(w, rq.Request, AnyBody); err != nil {
 		return err
@@ -281,7 +278,7 @@ func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
 	return rq.keepHeaders(a)
 }
 
-// Comment is what a request says of its change, by the header x-bcn-change-control-comment.
+// Comment returns the comment of a change, from the header x-bcn-change-control-comment.
 func Comment(r *http.Request) (string, error) {
 	comment := r.Header.Get(commentHeader)
 	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
@@ -290,7 +287,7 @@ func Comment(r *http.Request) (string, error) {
 	return comment, nil
 }
 
-// readHead reads what the headers of a change say.
+// readHead reads the headers of a change.
 func (a *Server) readHead(rq *request) (err error) {
 	if rq.media, err = negotiate(rq.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
 		return err
@@ -310,8 +307,8 @@ func (a *Server) readHead(rq *request) (err error) {
 		if rq.Method != http.MethodDelete {
 			return problem.BadRequest("InvalidHeaderValue", "%s: goes with DELETE", atMostHeader)
 		}
-		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > mostAtOnce {
-			return problem.BadRequest("InvalidHeaderValue", "%s: %q is no number from 1 to %d", atMostHeader, text, mostAtOnce)
+		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > maxDeletedAtOnce {
+			return problem.BadRequest("InvalidHeaderValue", "%s: %q is no number from 1 to %d", atMostHeader, text, maxDeletedAtOnce)
 		}
 		if rq.Sub != nil && rq.Sub.Relation != resource.Children {
 			return problem.BadRequest("InvalidHeaderValue", "%s: a link is taken away at once", atMostHeader)
@@ -327,7 +324,7 @@ func (a *Server) readHead(rq *request) (err error) {
 	return err
 }
 
-// perform does what the request asks, inside the transaction. A refusal names nothing that the caller does not see.
+// perform executes the request in the transaction. An error does not mention resources that are hidden from the caller.
 func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
 	ans, err := a.performAsked(tx, rq)
 	if err != nil {
@@ -347,7 +344,7 @@ func (a *Server) performAsked(tx *store.Tx, rq *request) (answer, error) {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)
 	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Remove != nil:
-		return answer{status: http.StatusNoContent}, a.Part(c, rq.Target)
+		return answer{status: http.StatusNoContent}, a.Unjoin(c, rq.Target)
 	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Relation != resource.Children:
 		return answer{status: http.StatusNoContent}, a.Unlink(c, rq.Target)
 	}
@@ -373,14 +370,14 @@ func (a *Server) performAsked(tx *store.Tx, rq *request) (answer, error) {
 	return ans, err
 }
 
-// stepAnswer is what a step of a deletion answers.
+// stepAnswer is the answer to one step of a deletion.
 type stepAnswer struct {
 	// Done says that nothing is left. Otherwise the same request takes the next step.
 	Done bool `json:"done"`
 	store.Tally
 }
 
-// deleteStep deletes a resource, or a part of what lies below it.
+// deleteStep deletes a resource, or some of the resources below it.
 func (a *Server) deleteStep(c *resource.Change, rq *request, row *store.Resource) (ans answer, err error) {
 	var step stepAnswer
 	if step.Done, err = c.DeleteSome(row, rq.atMost); err != nil {
@@ -422,11 +419,11 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	}
 	ans := answer{status: http.StatusCreated, etag: etag(row), made: row.ID, cookie: c.Extra[resource.Cookie],
 		location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
-	if a.Collection(row.Collection).Inner { // it is reached through the one above alone
+	if a.Collection(row.Collection).Inner { // it is reached only through the resource above
 		ans.location = rq.URL.Path + "/" + strconv.FormatInt(row.ID, 10)
 	}
 	if ans.body, err = a.renderer(c.Tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
 		return ans, err
 	}
-	return ans, a.keep(c.Tx, rq, ans)
+	return ans, a.storeAnswer(c.Tx, rq, ans)
 }

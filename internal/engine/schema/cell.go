@@ -12,27 +12,27 @@ import (
 	"unicode/utf8"
 )
 
-// Column is a column of a table of resources: the path of what it holds, by names and places in lists, such as name, location.id or
+// Column is a column of a table of resources: the path of its value, by member names and list positions, such as name, location.id or
 // addresses[0].address.
 type Column struct {
-	// Name is the column as it is written.
+	// Name is the column's name as written.
 	Name string
 	path []step
 }
 
-// step is a part of a path: a member by its name or, where that is empty, an element of a list by its place.
+// step is one step of a path: a member by its name or, if that is empty, a list element by its position.
 type step struct {
 	name  string
 	place int
 }
 
-// maxPlace is how many elements of a list a table may have columns for.
+// maxPlace is the maximum number of elements of a list that a table may have columns for.
 const maxPlace = 1000
 
-// maxColumnName is how long the name of a column may be, in bytes.
+// maxColumnName is the maximum length of a column's name, in bytes.
 const maxColumnName = 255
 
-// ColumnAt gives the column with a path of names.
+// ColumnAt returns the column with a path of names.
 func ColumnAt(names ...string) *Column {
 	c := &Column{Name: strings.Join(names, ".")}
 	for _, name := range names {
@@ -41,7 +41,7 @@ func ColumnAt(names ...string) *Column {
 	return c
 }
 
-// ParseColumn reads a column's name.
+// ParseColumn parses a column's name.
 func ParseColumn(text string) (*Column, error) {
 	c := &Column{Name: text}
 	if len(text) > maxColumnName || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
@@ -69,10 +69,10 @@ func ParseColumn(text string) (*Column, error) {
 	return c, nil
 }
 
-// Member is the name of the member of resources that the column is of, or a part of.
+// Member returns the name of the resource member that has the column's value.
 func (c *Column) Member() string { return c.path[0].name }
 
-// Text gives what a resource has there as text; null and what is not there are empty.
+// Text returns the column's value in a resource as text; null and missing values are empty.
 func (c *Column) Text(members map[string]json.RawMessage) string {
 	raw := members[c.path[0].name]
 	for _, s := range c.path[1:] {
@@ -100,14 +100,14 @@ func (c *Column) Text(members map[string]json.RawMessage) string {
 	return string(raw)
 }
 
-// nullCell is what a cell says to take a value away.
+// nullCell is the text of a cell that removes a value.
 const nullCell = "null"
 
-// formula is what a spreadsheet takes for the beginning of one.
+// formula are the characters that start a formula in a spreadsheet.
 const formula = "=+-@\t\r"
 
-// PlainCell keeps a spreadsheet from taking a text for a formula: an apostrophe stands before what would begin
-// one. Numbers are no texts, and stay as they are.
+// PlainCell prevents a spreadsheet from reading a text as a formula: it puts an apostrophe in front. Numbers are not texts, and stay
+// unchanged.
 func PlainCell(text string) string {
 	if text != "" && strings.ContainsRune(formula+"'", rune(text[0])) || text == nullCell {
 		return "'" + text
@@ -115,7 +115,7 @@ func PlainCell(text string) string {
 	return text
 }
 
-// cellText takes the apostrophe away again.
+// cellText removes the apostrophe of PlainCell.
 func cellText(text string) string {
 	if len(text) > 1 && text[0] == '\'' && (strings.ContainsRune(formula+"'", rune(text[1])) || text[1:] == nullCell) {
 		return text[1:]
@@ -123,7 +123,7 @@ func cellText(text string) string {
 	return text
 }
 
-// Whole reports whether the column is a member, and not a part of one.
+// Whole reports whether the column is a whole member, not a part of one.
 func (c *Column) Whole() bool { return len(c.path) == 1 }
 
 // TableRow is a row of a table, as the members of a resource of a type.
@@ -132,22 +132,22 @@ type TableRow struct {
 	tops map[string]*node
 }
 
-// NewTableRow begins a row.
+// NewTableRow returns an empty row.
 func NewTableRow(t *Type) *TableRow { return &TableRow{t, map[string]*node{}} }
 
-// node is a value that is being put together: raw, or members of an object, or elements of a list.
+// node is a value under construction: raw JSON, members of an object, or elements of a list.
 type node struct {
 	raw     json.RawMessage
 	members map[string]*node
 	list    []*node
 }
 
-// Put adds what a cell says, as the body of a request would; blanks around it say nothing. What a column says of a part of a member holds
-// before what another one, put before it, says of all of it. A reference that is a text stays one. It refuses a cell that does not go with
-// another one of the row, and a text for a list of references.
+// Put adds the value of a cell, as the body of a request would; it ignores blanks around it. A column for a part of a member overrides an
+// earlier column for the whole member. A reference given as a string stays a string. Put refuses a cell that conflicts with another one
+// of the row, and a string for a list of references.
 func (r *TableRow) Put(c *Column, text string) error {
 	f := r.t.ByName[c.path[0].name]
-	value := c.value(f, strings.TrimSpace(text))
+	value := c.cellValue(f, strings.TrimSpace(text))
 	if f != nil && f.Kind == References && c.Whole() && value[0] == '"' {
 		return fmt.Errorf("%s: is a list of references: name the column %s[0].%s", c.Name, c.Name, cmp.Or(f.Identify, "id"))
 	}
@@ -158,7 +158,7 @@ func (r *TableRow) Put(c *Column, text string) error {
 	}
 	for _, s := range c.path[1:] {
 		var err error
-		if top, err = top.at(s); err != nil {
+		if top, err = top.part(s); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
@@ -166,12 +166,12 @@ func (r *TableRow) Put(c *Column, text string) error {
 	return nil
 }
 
-// errTwice is what a cell says of something that another one has said another way.
-var errTwice = errors.New("another column says something of it, too")
+// errConflictingCells reports a cell for a value that another cell has set in a different way.
+var errConflictingCells = errors.New("another column says something of it, too")
 
-// at gives the part of a value at a step, which is made where it is not there.
-func (n *node) at(s step) (*node, error) {
-	if n.raw != nil && string(n.raw) != "null" { // taken apart
+// part returns the part of a value at a step, and creates it if it is missing.
+func (n *node) part(s step) (*node, error) {
+	if n.raw != nil && string(n.raw) != "null" { // parse it into its parts
 		var members map[string]json.RawMessage
 		var list []json.RawMessage
 		switch {
@@ -185,13 +185,13 @@ func (n *node) at(s step) (*node, error) {
 				n.list = append(n.list, &node{raw: raw})
 			}
 		default:
-			return nil, errTwice
+			return nil, errConflictingCells
 		}
 	}
 	n.raw = nil
 	switch {
 	case s.name != "" && n.list != nil, s.name == "" && n.members != nil:
-		return nil, errTwice
+		return nil, errConflictingCells
 	case s.name != "":
 		if n.members == nil {
 			n.members = map[string]*node{}
@@ -208,7 +208,7 @@ func (n *node) at(s step) (*node, error) {
 	return n.list[s.place], nil
 }
 
-// MarshalJSON words the value.
+// MarshalJSON encodes the value.
 func (n *node) MarshalJSON() ([]byte, error) {
 	switch {
 	case n.members != nil:
@@ -221,12 +221,12 @@ func (n *node) MarshalJSON() ([]byte, error) {
 	return n.raw, nil
 }
 
-// Members gives what was put together.
+// Members returns the members of the row.
 func (r *TableRow) Members() (map[string]json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(r.tops))
 	for name, top := range r.tops {
 		if f := r.t.ByName[name]; f != nil && f.Kind == Reference && top.members["id"] != nil && string(top.members["id"].raw) == "null" {
-			top = &node{} // which leads nowhere, whatever its name was
+			top = &node{} // null, whatever its name was
 		}
 		raw, err := top.MarshalJSON()
 		if err != nil {
@@ -237,8 +237,8 @@ func (r *TableRow) Members() (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// value gives what a cell says as JSON: by the kind of the field, which may be nil.
-func (c *Column) value(f *Field, text string) json.RawMessage {
+// cellValue returns the JSON value of a cell, by the kind of the field, which may be nil.
+func (c *Column) cellValue(f *Field, text string) json.RawMessage {
 	if text == "" || text == nullCell {
 		return json.RawMessage("null")
 	}
@@ -258,10 +258,10 @@ func (c *Column) value(f *Field, text string) json.RawMessage {
 	}
 	refers := f.Kind == Reference || f.Kind == References
 	switch {
-	case refers && len(c.path) > 1 && c.path[len(c.path)-1].name == "id" && isDigits(text):
+	case refers && len(c.path) > 1 && c.path[len(c.path)-1].name == "id" && hasOnlyDigits(text):
 		return json.RawMessage(text)
 	case refers && len(c.path) > 1:
-	case f.Kind == Reference && isDigits(text):
+	case f.Kind == Reference && hasOnlyDigits(text):
 		return json.RawMessage(`{"id":` + text + `}`)
 	case f.Kind == Bool: // a spreadsheet writes TRUE
 		if lower := strings.ToLower(text); lower == "true" || lower == "false" {
@@ -286,6 +286,6 @@ func (f *Field) structured() bool {
 	return false
 }
 
-func isDigits(text string) bool {
+func hasOnlyDigits(text string) bool {
 	return text != "" && len(bytes.Trim([]byte(text), "0123456789")) == 0
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever stands in two cells of a row is put together to JSON, or refused.
+// FuzzTableRow checks that any two cells of a row yield valid JSON, or an error.
 func FuzzTableRow(f *testing.F) {
 	for _, s := range [][4]string{{"crew", `[{"name":"a"}]`, "crew[0].name", "b"}, {"engine.fuel", "SUN", "engine", "null"}, {"x", "", "x.y", "1"},
 		{"a[0][0]", "x", "a[1]", "'=1"}, {"name", "TRUE", "days", "MON"}, {"engine", "null", "engine.litres", "5"}} {
@@ -32,7 +32,7 @@ func FuzzTableRow(f *testing.F) {
 	})
 }
 
-// What a cell shows of a text is read as the same text.
+// TestCellsComeBack checks that the cell of a text is read as the same text.
 func TestCellsComeBack(t *testing.T) {
 	column := ColumnAt("name")
 	for _, text := range []string{"=1+1", "'=1", "'", "''x", "null", "'null", "a, b", "-5", "x"} {

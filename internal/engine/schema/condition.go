@@ -14,16 +14,17 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Filterable reports whether a field can be filtered and ordered by.
+// Filterable reports whether lists can be filtered and ordered by the field.
 func (f *Field) Filterable() bool {
 	return !f.WriteOnly && !f.Transient && !f.Computed && f.Kind != Strings && f.Kind != Integers &&
 		f.Kind != SecretText
 }
 
-// textOperators are those that ask what stands in a text.
+// textOperators are the operators that compare a part of a text.
 var textOperators = []string{"contains", "startsWith", "endsWith"}
 
-// operators lists the operators per kind, as published, and ours: within, and what stands in an address.
+// operators returns the operators of the field's kind. Our additions to the published ones are within, and the text operators for
+// addresses.
 func (f *Field) operators() string {
 	switch f.Kind {
 	case Bool:
@@ -38,10 +39,10 @@ func (f *Field) operators() string {
 	return "eq in ne contains startsWith endsWith"
 }
 
-// Condition turns a comparison of the field into a condition.
+// Condition converts a comparison of the field into a condition.
 func (f *Field) Condition(n *Node) (store.Expr, error) {
 	if !slices.Contains(strings.Fields(f.operators()), n.Op) {
-		return nil, coding("UnsupportedFilterOperator", FilterValue(n, n.Values[0],
+		return nil, setCode("UnsupportedFilterOperator", FilterValue(n, n.Values[0],
 			"the operator "+n.Op+" is not for this field; these are: "+f.operators()))
 	}
 	switch {
@@ -50,21 +51,21 @@ func (f *Field) Condition(n *Node) (store.Expr, error) {
 	case n.Op == "within":
 		r, err := RangeOf(n, n.Values[0])
 		return within(r, f.StoreField(), f.StoreField()), err
-	case f.Kind == Address && slices.Contains(textOperators, n.Op): // of the address as it is written
+	case f.Kind == Address && slices.Contains(textOperators, n.Op): // in the text of the address
 		text := &Field{Kind: Text}
 		return text.CompareWith(n, store.Field{Kind: store.Text, Path: []string{f.Name}, Searched: f.Searched})
 	}
 	return f.CompareWith(n, f.StoreField())
 }
 
-// FilterValue refuses a value in a filter, and says where it stands.
+// FilterValue returns the error for a value in a filter, with its position.
 func FilterValue(n *Node, v Literal, message string) error {
 	p := problem.BadRequest("InvalidFilterValue", "filter: %s, at position %d: %s", strings.Join(n.Path, "."), v.at+1, message)
 	p.Fields = []string{strings.Join(n.Path, ".")}
 	return p
 }
 
-// CompareWith compares what the store has at a place with each of the values.
+// CompareWith compares a field of the store with each of the values.
 func (f *Field) CompareWith(n *Node, at store.Field) (store.Expr, error) {
 	var either store.Any
 	for _, v := range n.Values {
@@ -87,12 +88,12 @@ func (f *Field) CompareWith(n *Node, at store.Field) (store.Expr, error) {
 func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store.Expr, error) {
 	if v.Null() || f.Blank && v.Text == "" && (op == "eq" || op == "ne") {
 		if op != "eq" && op != "ne" {
-			return nil, coding("UnsupportedFilterOperatorForNullValue", FilterValue(n, v, "null goes with eq, in and ne"))
+			return nil, setCode("UnsupportedFilterOperatorForNullValue", FilterValue(n, v, "null goes with eq, in and ne"))
 		}
 		return store.Compare{Field: at, Op: op}, nil
 	}
 	if f.Blank && v.Quoted && v.Text == "" && slices.Contains([]string{"startsWith", "contains", "endsWith"}, op) {
-		return store.All{}, nil // every text has the empty one, also the empty text
+		return store.All{}, nil // every text contains the empty text
 	}
 	value, err := f.literal(n, v)
 	if err != nil {
@@ -106,7 +107,7 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: naming.Key(text)}, nil
 	}
 	if text, ok := value.(string); ok && f.DNS && op == "startsWith" {
-		return namesFrom(text, store.Compare{Field: at, Op: op, Value: text}), nil
+		return prefixCondition(text, store.Compare{Field: at, Op: op, Value: text}), nil
 	}
 	if text, ok := value.(string); ok && f.KeyPrefix != "" && (op == "eq" || op == "ne") {
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: f.KeyPrefix + text}, nil
@@ -114,10 +115,10 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 	return store.Compare{Field: at, Op: op, Value: value}, nil
 }
 
-// namesFrom adds to the condition that a name begins with a text what follows of it for the key, which has an index: it begins with the
-// text in small letters, or its last label there does with what A-labels do (RFC 5890 section 2.3.2.1), as that of a label that goes on
-// with other letters than ASCII's. Nothing follows where the text has such letters itself, or escapes.
-func namesFrom(text string, whole store.Compare) store.Expr {
+// prefixCondition adds a condition on the key to whole, the condition that a name starts with a text, because the key has an index. The
+// key starts with the text in lower case, or its last label starts like an A-label (RFC 5890 section 2.3.2.1), because that label may go
+// on with non-ASCII letters. It adds nothing if the text itself has non-ASCII letters or escapes.
+func prefixCondition(text string, whole store.Compare) store.Expr {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || r == '\\' }) {
 		return whole
 	}
@@ -130,10 +131,10 @@ func namesFrom(text string, whole store.Compare) store.Expr {
 	return store.All{begins, store.Recheck{Expr: whole}}
 }
 
-// aLabel begins labels that stand for others than ASCII's.
+// aLabel is the prefix of A-labels, the ASCII form of labels with other letters.
 const aLabel = "xn--"
 
-// addressCondition compares addresses of one family.
+// addressCondition compares addresses of the same family.
 func addressCondition(at store.Field, op string, key []byte) store.Expr {
 	all := store.All{store.Compare{Field: at, Op: op, Value: key}}
 	edge := make([]byte, 17)
@@ -150,62 +151,62 @@ func addressCondition(at store.Field, op string, key []byte) store.Expr {
 	return all
 }
 
-// literal reads a value for the field.
+// literal parses a value for the field.
 func (f *Field) literal(n *Node, v Literal) (any, error) {
 	switch f.Kind {
 	case Bool:
 		if v.Text != "true" && v.Text != "false" {
-			return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected true or false"))
+			return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "expected true or false"))
 		}
 		return v.Text == "true", nil
 	case Integer:
 		if i, err := strconv.ParseInt(v.Text, 10, 64); err == nil {
 			return i, nil
 		}
-		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a whole number"))
+		return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "expected a whole number"))
 	case Float:
 		if x, err := strconv.ParseFloat(v.Text, 64); err == nil {
 			return x, nil
 		}
-		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a number"))
+		return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "expected a number"))
 	case Time:
 		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02"} {
 			if at, err := time.Parse(layout, v.Text); err == nil {
 				return FormatTime(at), nil
 			}
 		}
-		return nil, coding("InvalidFilterDate", FilterValue(n, v, "expected a time as in RFC 3339"))
+		return nil, setCode("InvalidFilterDate", FilterValue(n, v, "expected a time as in RFC 3339"))
 	case Address:
 		a, err := netip.ParseAddr(strings.TrimSpace(v.Text))
 		if err != nil || a.Zone() != "" {
-			return nil, coding("InvalidFilterAddress", FilterValue(n, v, "expected an IP address"))
+			return nil, setCode("InvalidFilterAddress", FilterValue(n, v, "expected an IP address"))
 		}
 		return store.AddrKey(a.Unmap()), nil
 	}
 	if n.Op == "eq" || n.Op == "in" || n.Op == "ne" {
 		switch kept, err := f.Kept(v.Text); {
 		case f.Hardware && err != nil:
-			return nil, coding("InvalidMacAddressFilter", FilterValue(n, v, err.Error()))
+			return nil, setCode("InvalidMacAddressFilter", FilterValue(n, v, err.Error()))
 		case f.DUID && err != nil:
 			return nil, FilterValue(n, v, err.Error())
 		case f.Hardware || f.DUID:
 			return kept, nil
 		}
 	}
-	if f.DUID && v.Quoted && slices.Contains(textOperators, n.Op) { // as it is kept: 000100012A
+	if f.DUID && v.Quoted && slices.Contains(textOperators, n.Op) { // as it is stored: 000100012A
 		return strings.ToUpper(strings.NewReplacer(":", "", "-", "", " ", "").Replace(v.Text)), nil
 	}
-	if f.Hardware && v.Quoted && slices.Contains(textOperators, n.Op) { // as it is kept: 00-00-5E-00-53-01
+	if f.Hardware && v.Quoted && slices.Contains(textOperators, n.Op) { // as it is stored: 00-00-5E-00-53-01
 		return strings.ToUpper(strings.ReplaceAll(v.Text, ":", "-")), nil
 	}
 	if !v.Quoted && v.Text != "true" && v.Text != "false" && !numeral(v.Text) {
-		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "text needs quotes"))
+		return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "text needs quotes"))
 	}
 	return v.Text, nil
 }
 
-// Kept gives a text of the field as it is kept and shown, whatever notation it has: hardware addresses and DUIDs in one of their own, names
-// without the dot behind. It fails where the text is none of the field's.
+// Kept returns a text of the field in its stored form, which is also shown: hardware addresses and DUIDs in one notation, names without
+// the final dot. It returns an error if the text is not valid for the field.
 func (f *Field) Kept(text string) (string, error) {
 	switch {
 	case f.Hardware:
@@ -222,8 +223,8 @@ func (f *Field) Kept(text string) (string, error) {
 	return text, nil
 }
 
-// Same reports whether two texts of the field say the same: addresses and ranges as such, names in either case (RFC 4343), others as they
-// are kept (Kept).
+// Same reports whether two texts of the field are equal: addresses and ranges by value, names in any letter case (RFC 4343), others by
+// their stored form (Kept).
 func (f *Field) Same(one, other string) bool {
 	switch f.Kind {
 	case Address:
@@ -245,40 +246,39 @@ func (f *Field) Same(one, other string) bool {
 	return false
 }
 
-// CompareText compares a member inside a field, which may be of any kind. What is greater or less than a number is compared as numbers, and
-// what is no number is not found by that.
+// CompareText compares a member inside a field, which may be of any kind. With a number, the operators ge, gt, le and lt compare numbers,
+// and texts that are not numbers do not match.
 func CompareText(n *Node, at store.Field) (store.Expr, error) {
 	f, text := &Field{Kind: Text}, n.Values[0].Text
-	if asNumber(text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
+	if isNumber(text) && slices.Contains([]string{"ge", "gt", "le", "lt"}, n.Op) {
 		f.Kind, at.Kind, at.Indexed = Float, store.Numeral, false
-		if _, err := strconv.ParseInt(text, 10, 64); err == nil { // to the last digit
+		if _, err := strconv.ParseInt(text, 10, 64); err == nil { // exact for all digits
 			f.Kind = Integer
 		}
 	}
 	return f.CompareWith(n, at)
 }
 
-// within holds where all from low to high lies in a range.
+// within returns the condition that everything from low to high is in a range.
 func within(r space.Range, low, high store.Field) store.Expr {
 	from, to := store.AddrKey(r.Low), store.AddrKey(r.High)
 	return store.All{store.Compare{Field: low, Op: "ge", Value: from}, store.Compare{Field: low, Op: "le", Value: to},
 		store.Compare{Field: high, Op: "le", Value: to}}
 }
 
-// The columns of a span.
 var (
 	lowColumn  = store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
 	highColumn = store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
 )
 
-// Spans in filters: eq takes a length, a prefix or low-high; ge, gt, le and lt compare prefix
-// lengths; contains and within take an address, a prefix or low-high; startsWith compares the text.
+// rangeCondition compares spans. eq takes a length, a prefix or low-high; ge, gt, le and lt compare prefix lengths; contains and within
+// take an address, a prefix or low-high; startsWith compares the text.
 func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
 	text := store.Field{Kind: store.Text, Path: []string{f.Name}}
 	var either store.Any
 	for _, v := range n.Values {
 		if !v.Quoted {
-			return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a range in quotes"))
+			return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "expected a range in quotes"))
 		}
 		switch n.Op {
 		case "startsWith":
@@ -348,7 +348,7 @@ func sameFamily(a netip.Addr) store.Expr {
 		store.Compare{Field: lowColumn, Op: "lt", Value: []byte{family + 1}}}
 }
 
-// RangeOf reads an address, a prefix or low-high of a filter.
+// RangeOf parses an address, a prefix or low-high in a filter.
 func RangeOf(n *Node, v Literal) (space.Range, error) {
 	if a, err := netip.ParseAddr(strings.TrimSpace(v.Text)); err == nil && a.Zone() == "" {
 		a = a.Unmap()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// maxIndexed is how long a text in an index may be, in characters: PostgreSQL takes no entry beyond 2,704 bytes.
+// maxIndexed is the maximum length of a text with an index, in characters: PostgreSQL limits an index entry to 2,704 bytes.
 const maxIndexed = 255
 
 func declareField(member reflect.StructField, tag string, index []int) *Field {
@@ -51,13 +51,13 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	case Secret:
 		f.Kind, f.secret = SecretText, true
 	default:
-		f.nest(goType)
+		f.declareNested(goType)
 	}
 	if (f.Kind == Bool || f.Kind == Integer) && !f.ptr {
 		f.Nullable = false
 	}
-	f.options(options)
-	f.For = split(member.Tag.Get("for"))
+	f.setOptions(options)
+	f.For = splitTag(member.Tag.Get("for"))
 	f.Default = member.Tag.Get("default")
 	f.Example = member.Tag.Get("example")
 	f.Always = member.Tag.Get("always")
@@ -66,27 +66,27 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	f.Column = member.Tag.Get("column")
 	f.KeyPrefix = member.Tag.Get("key")
 	f.Unless = member.Tag.Get("unless")
-	f.Enum = split(member.Tag.Get("enum"))
+	f.Enum = splitTag(member.Tag.Get("enum"))
 	if others := member.Tag.Get("others"); others != "" {
 		f.Others = regexp.MustCompile("^(" + others + ")$")
 	}
-	f.Refs = split(member.Tag.Get("ref"))
-	f.Back = split(member.Tag.Get("back"))
+	f.Refs = splitTag(member.Tag.Get("ref"))
+	f.Back = splitTag(member.Tag.Get("back"))
 	if rule := member.Tag.Get("onDelete"); rule != "" {
 		f.OnDelete = oneOf("onDelete", rule, "clear", "cascade", "refuse")
 	}
 	if rule := member.Tag.Get("onSplit"); rule != "" {
 		f.OnSplit = oneOf("onSplit", rule, "copy")
 	}
-	f.Min, f.Max = bound(member.Tag.Get("min")), bound(member.Tag.Get("max"))
-	if n := bound(member.Tag.Get("length")); n != nil {
+	f.Min, f.Max = parseBound(member.Tag.Get("min")), parseBound(member.Tag.Get("max"))
+	if n := parseBound(member.Tag.Get("length")); n != nil {
 		f.MaxLength = int(*n)
 	}
 	if f.Indexed && (f.Kind != Text && f.Kind != Time || f.MaxLength > maxIndexed) {
-		panic(fmt.Sprintf("field %s has an index and is no time or text of at most %d characters", name, maxIndexed))
+		panic(fmt.Sprintf("field %s has an index, but is not a time or a text of at most %d characters", name, maxIndexed))
 	}
 	if f.Searched && (f.Kind != Text && f.Kind != Address || !f.Stored()) {
-		panic("field " + name + " is searched and is no text in the body")
+		panic("field " + name + " is searched, but is not a text in the body")
 	}
 	if f.Name == "id" {
 		f.Nullable = false
@@ -94,8 +94,8 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	return f
 }
 
-func (f *Field) options(text string) {
-	for _, option := range split(strings.ReplaceAll(text, ",", "|")) {
+func (f *Field) setOptions(text string) {
+	for _, option := range splitTag(strings.ReplaceAll(text, ",", "|")) {
 		switch option {
 		case "required":
 			f.OnPost, f.OnPut, f.Nullable = true, true, false

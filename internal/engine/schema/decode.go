@@ -18,13 +18,13 @@ import (
 	"portolan/internal/base/space"
 )
 
-// Decode writes the members of a request into the object. Unknown and read-only members are
-// ignored (spec.md 2.8). It gives every problem it finds, and the names of the fields it set.
+// Decode writes the members of a request into the object. It ignores unknown and read-only members (spec.md 2.8). It returns the names of
+// the fields it set, and all problems it found.
 func (t *Type) Decode(o Object, members map[string]json.RawMessage, create bool) (given map[string]bool, problems []*problem.Problem) {
 	return t.DecodeOver(o, o, members, create)
 }
 
-// DecodeOver is Decode into an object that takes the place of another one, was.
+// DecodeOver is Decode into an object that replaces the object was.
 func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, create bool) (given map[string]bool,
 	problems []*problem.Problem,
 ) {
@@ -35,12 +35,12 @@ func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, cre
 		if !ok || f.ReadOnly || f.CreateOnly && !create || f.Name == "type" || f.Column != "" {
 			continue
 		}
-		if f.Also != "" && members[f.Also] != nil { // which is looked at together with this
+		if f.Also != "" && members[f.Also] != nil { // both are compared together
 			continue
 		}
 		if f.other != nil && members[f.other.Name] != nil {
 			given[f.other.Name] = true
-			one, p := t.oneOfBoth(was, f, raw, members[f.other.Name])
+			one, p := t.chooseValue(was, f, raw, members[f.other.Name])
 			if p != nil {
 				problems = append(problems, p)
 				continue
@@ -59,9 +59,9 @@ func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, cre
 	return given, problems
 }
 
-// oneOfBoth gives the value of a field that is given by both of its names: the one that says something else than what is there. Two that
-// both do, and not the same, are refused.
-func (t *Type) oneOfBoth(o Object, f *Field, raw, other json.RawMessage) (json.RawMessage, *problem.Problem) {
+// chooseValue returns the value of a field that the request has by both of its names: the one that differs from the current value. It
+// refuses two values that both differ from it and from each other.
+func (t *Type) chooseValue(o Object, f *Field, raw, other json.RawMessage) (json.RawMessage, *problem.Problem) {
 	switch {
 	case bytes.Equal(raw, other), !t.Differs(o, f.other, other):
 		return raw, nil
@@ -71,9 +71,9 @@ func (t *Type) oneOfBoth(o Object, f *Field, raw, other json.RawMessage) (json.R
 	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name, "is another name of %s, which says something else", f.Name)
 }
 
-// Differs reports whether a member says something else of a field than an object has there. What cannot be read differs.
+// Differs reports whether a member has another value than an object's field. Values that cannot be parsed differ.
 func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
-	if f.Kind == SecretText && string(raw) == "null" { // as it is shown, whatever it is
+	if f.Kind == SecretText && string(raw) == "null" { // every secret is shown as null
 		return false
 	}
 	other := reflect.New(t.goType).Elem()
@@ -83,29 +83,31 @@ func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
 	return !reflect.DeepEqual(other.FieldByIndex(f.Index).Interface(), reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Interface())
 }
 
-// coded is what is wrong with a value, with the published code for it.
-type coded struct {
+// codedError is an error about a value, with its published code.
+type codedError struct {
 	code string
 	error
 }
 
-// Unwrap gives what is wrong.
-func (c coded) Unwrap() error { return c.error }
+// Unwrap returns the error without the code.
+func (c codedError) Unwrap() error { return c.error }
 
-// fault words what is wrong with a value.
-func fault(code, format string, args ...any) error { return coded{code, fmt.Errorf(format, args...)} }
+// valueError returns an error about a value.
+func valueError(code, format string, args ...any) error {
+	return codedError{code, fmt.Errorf(format, args...)}
+}
 
-// faulty gives an error its code; nil stays nil.
-func faulty(code string, err error) error {
+// withCode adds a code to an error; nil stays nil.
+func withCode(code string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return coded{code, err}
+	return codedError{code, err}
 }
 
-// codeOf gives the code of what is wrong with a value: that of any other fault where it has none of its own.
+// codeOf returns the code of an error about a value, or the code for other errors.
 func codeOf(err error) string {
-	if c := (coded{}); errors.As(err, &c) {
+	if c := (codedError{}); errors.As(err, &c) {
 		return c.code
 	}
 	return problem.InvalidValue
@@ -114,7 +116,7 @@ func codeOf(err error) string {
 // decodeField writes one JSON value into a field of an object.
 func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Problem {
 	if string(raw) == "null" {
-		if !f.Nullable && f.Kind != SecretText { // null is how secrets are shown
+		if !f.Nullable && f.Kind != SecretText { // secrets are shown as null
 			return problem.Field("EmptyFieldValue", f.Name, "must not be null")
 		}
 		v.SetZero()
@@ -124,8 +126,8 @@ func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Proble
 		return nil
 	}
 	x, err := f.parse(raw)
-	if p := (inside{}); errors.As(err, &p) {
-		return p.in(f.Name)
+	if p := (nestedError{}); errors.As(err, &p) {
+		return p.inField(f.Name)
 	}
 	if err != nil {
 		return problem.Field(codeOf(err), f.Name, "%v", err)
@@ -140,13 +142,13 @@ func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Proble
 	return nil
 }
 
-// parse reads the field's JSON value as the Go value its struct member has.
+// parse converts the field's JSON value into the Go value of its struct member.
 func (f *Field) parse(raw json.RawMessage) (any, error) {
 	switch f.Kind {
 	case Bool:
 		var b bool
 		if json.Unmarshal(raw, &b) != nil {
-			return nil, fault("JsonDeserializationError", "must be true or false")
+			return nil, valueError("JsonDeserializationError", "must be true or false")
 		}
 		return b, nil
 	case Integer:
@@ -154,10 +156,10 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	case Float:
 		var x float64
 		if json.Unmarshal(raw, &x) != nil {
-			return nil, fault("JsonDeserializationError", "must be a number")
+			return nil, valueError("JsonDeserializationError", "must be a number")
 		}
 		if f.Min != nil && x < float64(*f.Min) || f.Max != nil && x > float64(*f.Max) {
-			return nil, fault("ValueOutsideRange", "must be between %d and %d", *f.Min, *f.Max)
+			return nil, valueError("ValueOutsideRange", "must be between %d and %d", *f.Min, *f.Max)
 		}
 		return x, nil
 	case Map:
@@ -165,9 +167,9 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	case Raw:
 		switch {
 		case f.List && raw[0] != '[':
-			return nil, fault("JsonDeserializationError", "must be a list")
+			return nil, valueError("JsonDeserializationError", "must be a list")
 		case !f.List && !f.Any && raw[0] != '{':
-			return nil, fault("JsonDeserializationError", "must be an object")
+			return nil, valueError("JsonDeserializationError", "must be an object")
 		}
 		if bytes.Contains(raw, []byte(`$sealed`)) {
 			return nil, fmt.Errorf("holds $sealed, which secrets are kept as")
@@ -183,13 +185,13 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	case Strings:
 		var list []string
 		if json.Unmarshal(raw, &list) != nil {
-			return nil, fault("JsonDeserializationError", "must be an array of strings")
+			return nil, valueError("JsonDeserializationError", "must be an array of strings")
 		}
 		return list, f.checkList(list)
 	case Integers:
 		var list []int64
 		if json.Unmarshal(raw, &list) != nil {
-			return nil, fault("JsonDeserializationError", "must be an array of whole numbers")
+			return nil, valueError("JsonDeserializationError", "must be an array of whole numbers")
 		}
 		return list, nil
 	case Reference:
@@ -205,93 +207,93 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	if f.Digits && len(bytes.Trim(raw, "0123456789")) == 0 {
 		text = string(raw)
 	} else if json.Unmarshal(raw, &text) != nil {
-		return nil, fault("JsonDeserializationError", "must be a string")
+		return nil, valueError("JsonDeserializationError", "must be a string")
 	}
 	return f.parseText(text)
 }
 
 func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
 	if inner := bytes.Trim(raw, `"`); len(inner) == len(raw)-2 && len(inner) > 0 && len(bytes.Trim(inner, "-0123456789")) == 0 {
-		raw = inner // published examples have numbers as texts
+		raw = inner // published examples have numbers as strings
 	}
 	var x float64
 	var n int64
 	if json.Unmarshal(raw, &n) != nil {
 		if json.Unmarshal(raw, &x) != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
-			return nil, fault("JsonDeserializationError", "must be a whole number")
+			return nil, valueError("JsonDeserializationError", "must be a whole number")
 		}
 		n = int64(x)
 	}
 	switch {
 	case f.Min != nil && n < *f.Min:
-		return nil, fault("ValueLessThanMinimum", "must be %d or more", *f.Min)
+		return nil, valueError("ValueLessThanMinimum", "must be %d or more", *f.Min)
 	case f.Max != nil && n > *f.Max:
-		return nil, fault("ValueOutsideRange", "must be %d or less", *f.Max)
+		return nil, valueError("ValueOutsideRange", "must be %d or less", *f.Max)
 	}
 	return n, nil
 }
 
-// oneLine is the longest text, in bytes, that is a name or the like: only longer ones have lines.
-const oneLine = 255
+// maxNameLength is the maximum length of names and similar texts, in bytes; only longer texts may have several lines.
+const maxNameLength = 255
 
-// parseText reads the kinds that JSON writes as strings.
+// parseText parses the kinds that JSON writes as strings.
 func (f *Field) parseText(text string) (any, error) {
 	switch f.Kind {
 	case Address:
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil || a.Zone() != "" {
-			return nil, fault("InvalidIpAddressValue", "%q is not an IP address", text)
+			return nil, valueError("InvalidIpAddressValue", "%q is not an IP address", text)
 		}
 		return a.Unmap(), nil
 	case Span:
 		for _, v4 := range []bool{true, false} {
 			bits, sized, err := space.ParseSize(text, v4)
 			if sized && (err == nil || !v4) {
-				return Range{Bits: bits, SizeOnly: true}, faulty("InvalidIpRangeValue", err)
+				return Range{Bits: bits, SizeOnly: true}, withCode("InvalidIpRangeValue", err)
 			}
 		}
 		if strings.Contains(text, ",") {
 			relative, err := space.ParseRelative(text)
-			return Range{Relative: relative}, faulty("InvalidIpRangeValue", err)
+			return Range{Relative: relative}, withCode("InvalidIpRangeValue", err)
 		}
 		if mac, err := net.ParseMAC(strings.TrimSpace(text)); err == nil && len(mac) <= 8 {
 			return Range{Hardware: mac}, nil
 		}
 		r, err := space.Parse(text)
-		return Range{Range: r}, faulty("InvalidIpRangeValue", err)
+		return Range{Range: r}, withCode("InvalidIpRangeValue", err)
 	case Time:
 		at, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "T", 1)) // published examples have a blank
 		if err != nil {
-			return nil, fault("InvalidDateValue", "%q is not a time as in RFC 3339", text)
+			return nil, valueError("InvalidDateValue", "%q is not a time as in RFC 3339", text)
 		}
 		return at, nil
 	}
 	if len(text) > f.MaxLength {
-		return nil, fault("InvalidStringLength", "has %d bytes, more than %d", len(text), f.MaxLength)
+		return nil, valueError("InvalidStringLength", "has %d bytes, more than %d", len(text), f.MaxLength)
 	}
 	for _, r := range text {
-		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank || f.MaxLength <= oneLine) {
+		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank || f.MaxLength <= maxNameLength) {
 			return nil, fmt.Errorf("holds a control character")
 		}
 	}
 	if f.NonBlank && strings.TrimSpace(text) == "" {
-		return nil, fault("BlankFieldValue", "must not be blank")
+		return nil, valueError("BlankFieldValue", "must not be blank")
 	}
 	if f.Duration {
 		if _, err := ParseDuration(text); err != nil {
-			return nil, faulty("InvalidDurationValue", err)
+			return nil, withCode("InvalidDurationValue", err)
 		}
 	}
 	if f.Enum != nil && !slices.Contains(f.Enum, text) && (f.Others == nil || !f.Others.MatchString(text)) {
-		return nil, fault("InvalidEnumValue", "%q is none of %s", text, strings.Join(f.Enum, ", "))
+		return nil, valueError("InvalidEnumValue", "%q is none of %s", text, strings.Join(f.Enum, ", "))
 	}
 	return text, nil
 }
 
-// checkList looks at a list of texts: how many there are, and each of them.
+// checkList checks the length of a list of strings, and each of them.
 func (f *Field) checkList(list []string) error {
 	if f.Min != nil && int64(len(list)) < *f.Min {
-		return fault("EmptyFieldValue", "must have %d or more entries", *f.Min)
+		return valueError("EmptyFieldValue", "must have %d or more entries", *f.Min)
 	}
 	for i, text := range list {
 		one := Field{Kind: Text, MaxLength: f.MaxLength, NonBlank: f.NonBlank, Enum: f.Enum}
@@ -302,7 +304,7 @@ func (f *Field) checkList(list []string) error {
 	return nil
 }
 
-// isControl are the control characters that no value has; lines and tabs it may.
+// isControl reports whether a character is a control character that no value may have. Line feeds and tabs are allowed.
 func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
 func (f *Field) parseMap(raw json.RawMessage) (any, error) {
@@ -310,7 +312,7 @@ func (f *Field) parseMap(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	if decoder.Decode(&loose) != nil {
-		return nil, fault("JsonDeserializationError", "must be an object")
+		return nil, valueError("JsonDeserializationError", "must be an object")
 	}
 	values := make(map[string]string, len(loose))
 	for name, value := range loose {
@@ -350,7 +352,7 @@ func (f *Field) parseRef(raw json.RawMessage) (any, error) {
 		if f.Identify != "" {
 			by += " or " + f.Identify
 		}
-		return nil, fault("InvalidInlinedResource", "must name a resource by its %s", by)
+		return nil, valueError("InvalidInlinedResource", "must name a resource by its %s", by)
 	}
 	return ref, nil
 }
@@ -358,10 +360,10 @@ func (f *Field) parseRef(raw json.RawMessage) (any, error) {
 func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 	var raws []json.RawMessage
 	if json.Unmarshal(raw, &raws) != nil {
-		return nil, fault("JsonDeserializationError", "must be an array")
+		return nil, valueError("JsonDeserializationError", "must be an array")
 	}
 	if f.Min != nil && int64(len(raws)) < *f.Min {
-		return nil, fault("EmptyFieldValue", "must have at least %d entry", *f.Min)
+		return nil, valueError("EmptyFieldValue", "must have at least %d entry", *f.Min)
 	}
 	list := RefList{Given: true}
 	for i, one := range raws {
@@ -370,7 +372,7 @@ func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 			return nil, fmt.Errorf("entry %d %w", i, err)
 		}
 		if item.ID == 0 && len(item.Text) == 0 {
-			return nil, fault("InvalidInlinedResource", "entry %d names no resource", i)
+			return nil, valueError("InvalidInlinedResource", "entry %d names no resource", i)
 		}
 		list.Items = append(list.Items, item)
 	}
@@ -380,12 +382,12 @@ func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 func parseItem(raw json.RawMessage) (RefItem, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return RefItem{}, fault("JsonDeserializationError", "must be an object")
+		return RefItem{}, valueError("JsonDeserializationError", "must be an object")
 	}
 	item := RefItem{Text: map[string]string{}}
 	if id, ok := members["id"]; ok && string(id) != "null" {
 		if json.Unmarshal(id, &item.ID) != nil || item.ID < 1 {
-			return item, fault("InvalidResourceId", "has an id that is no positive number")
+			return item, valueError("InvalidResourceId", "has an id that is no positive number")
 		}
 	}
 	for name, value := range members {
@@ -398,7 +400,7 @@ func parseItem(raw json.RawMessage) (RefItem, error) {
 	return item, nil
 }
 
-// Missing lists the required fields that were not given or are null.
+// Missing returns the problem with the required fields that are missing, if any.
 func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.Problem {
 	var names []string
 	for _, f := range t.Fields {
@@ -414,7 +416,7 @@ func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.
 			if f.other != nil && !instead {
 				_, instead = members[f.other.Name]
 			}
-			if !instead || f.Unless == "" && f.other == nil { // a member may have no name
+			if !instead || f.Unless == "" && f.other == nil { // a member may have an empty name
 				names = append(names, f.Name)
 			}
 		}
@@ -422,7 +424,7 @@ func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.
 	return MissingFields(names)
 }
 
-// MissingFields is the problem that required fields are missing; none where there are no names.
+// MissingFields returns the problem that required fields are missing; nil without names.
 func MissingFields(names []string) []*problem.Problem {
 	if len(names) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package schema is what a type is: declarations, read once from Go structs with tags; how its resources are written into rows
-// and read from requests; the grammar of filters and fields. It is pure: it asks no database and knows no requests.
+// Package schema defines resource types: their declarations, which are read once from Go structs with tags; the conversion of resources
+// to rows and from requests; the grammar of filters and fields. It does not access the database or requests.
 package schema
 
 //go:generate go run portolan/internal/engine/resource/gendoc

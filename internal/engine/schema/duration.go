@@ -8,10 +8,10 @@ import (
 	"github.com/sosodev/duration"
 )
 
-// maxDuration is the longest length of time that is taken: what the clock of the manager can count.
+// maxDuration is the longest accepted length of time; it is less than the range of time.Duration.
 const maxDuration = 100 * 365 * 24 * time.Hour
 
-// ParseDuration reads a length of time as in ISO 8601: PT30S, P7D, PT720H. A year has 365 days, a month 30.4167.
+// ParseDuration parses a length of time as in ISO 8601: PT30S, P7D, PT720H. A year has 365 days, a month 30.4167.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := duration.Parse(text)
 	if err != nil || strings.HasPrefix(text, "-") || strings.HasSuffix(text, "T") || text == "P" {
@@ -24,7 +24,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return long, nil
 }
 
-// LengthOf gives a length of time of a field, which was checked when it was set; 0 where there is none.
+// LengthOf returns the length of time in a field that was validated when it was set; 0 for other texts.
 func LengthOf(text string) time.Duration {
 	d, err := ParseDuration(text)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 // Spanned is a type whose resources take up address space.
 type Spanned interface{ Span() (low, high netip.Addr) }
 
-// Keyed is a type whose resources are looked up by a key of their own.
+// Keyed is a type with its own look-up key.
 type Keyed interface{ Key() string }
 
-// KeyKeeper is a Keyed whose key is no part of its fields: it is given back when a row is read.
+// KeyKeeper is a Keyed whose key is not in its fields; the key is set when a row is read.
 type KeyKeeper interface{ KeepKey(key string) }
 
-// KeyOf gives the look-up key of an object: what a field with the tag key says, or what a Keyed says; empty where it has none.
+// KeyOf returns the look-up key of an object: the result of Keyed, or the field with the tag key; empty if it has none.
 func (t *Type) KeyOf(o Object) string {
 	if k, ok := o.(Keyed); ok {
 		return k.Key()
@@ -30,7 +30,7 @@ func (t *Type) KeyOf(o Object) string {
 	for _, f := range t.Fields {
 		if f.KeyPrefix != "" {
 			text := reflect.ValueOf(o).Elem().FieldByIndex(f.Index).String()
-			if kept, err := f.Kept(text); err == nil { // who makes it will say what is wrong with another
+			if kept, err := f.Kept(text); err == nil { // the validation of the new resource reports other texts
 				text = kept
 			}
 			return f.KeyPrefix + text
@@ -39,8 +39,8 @@ func (t *Type) KeyOf(o Object) string {
 	return ""
 }
 
-// Row gives the store's form of an object: its body is without what is null. The links of a RefList that was not given are taken
-// from old.
+// Row returns the stored form of an object. Its body omits fields that are null. The links of a RefList that is not given are taken from
+// old.
 func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 	h := o.head()
 	r := &store.Resource{ID: h.ID, Collection: t.Collection, Type: t.Name, Name: h.Name, Parent: h.Parent, Configuration: h.Config}
@@ -79,7 +79,7 @@ func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 			if body, err = appendValue(body, f, v.FieldByIndex(f.Index)); err != nil {
 				return nil, fmt.Errorf("%s: %w", f.Name, err)
 			}
-			if string(body[from:]) == "null" { // which is what is not there (AppendWhole)
+			if string(body[from:]) == "null" { // bodies omit null (AppendWhole)
 				body = body[:before]
 			}
 		}
@@ -96,8 +96,8 @@ func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 	return r, nil
 }
 
-// AppendName appends the name of a resource as it is shown, to b: null where it is empty, and "" where the type's names are never null.
-// A nil type is one that is not declared.
+// AppendName appends the shown name of a resource to b. An empty name is null, or "" if the names of the type are never null. t is nil
+// for a type that is not declared.
 func (t *Type) AppendName(b []byte, name string) []byte {
 	if name == "" && (t == nil || !t.ByName["name"].Blank) {
 		return append(b, "null"...)
@@ -105,10 +105,10 @@ func (t *Type) AppendName(b []byte, name string) []byte {
 	return AppendString(b, name)
 }
 
-// errOrder is a stored body whose members stand in another order than they are declared in.
-var errOrder = errors.New("another order")
+// errMemberOrder reports a stored body whose members are not in the order of their declarations.
+var errMemberOrder = errors.New("another order")
 
-// AppendWhole appends a stored body as it is shown, to b: with null for what it leaves out.
+// AppendWhole appends the shown form of a stored body to b: with null for omitted members.
 func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
 	if t.secret {
 		body = Hide(body)
@@ -126,18 +126,18 @@ func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
 			b = append(b, t.nulls[t.nullAt[next]:t.nullAt[at]]...)
 			next = at + 1
 		} else if f := t.ByName[string(name)]; f != nil && f.Stored() {
-			return errOrder
+			return errMemberOrder
 		}
 		b = append(append(append(b, ',', '"'), name...), '"', ':')
 		b = append(b, raw...)
-		if next < len(t.stored) && next > 0 && t.also[next] == string(name) { // the same by its other name
+		if next < len(t.stored) && next > 0 && t.also[next] == string(name) { // the same value by its other name
 			b = append(append(append(b, ',', '"'), t.stored[next]...), '"', ':')
 			b = append(b, raw...)
 			next++
 		}
 		return nil
 	})
-	if errors.Is(err, errOrder) {
+	if errors.Is(err, errMemberOrder) {
 		return t.appendOrdered(b[:from], body)
 	}
 	b = append(b, t.nulls[t.nullAt[next]:]...)
@@ -148,7 +148,7 @@ func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
 	return append(b, '}'), err
 }
 
-// appendOrdered is AppendWhole of a body that an older portolan wrote, whose declarations stood in another order.
+// appendOrdered is AppendWhole for a body that an older version of Portolan wrote, with another order of declarations.
 func (t *Type) appendOrdered(b, body []byte) ([]byte, error) {
 	values := map[string][]byte{}
 	if err := store.Members(body, func(name, raw []byte) error {
@@ -169,7 +169,7 @@ func (t *Type) appendOrdered(b, body []byte) ([]byte, error) {
 	return t.AppendWhole(b, append(ordered, '}'))
 }
 
-// appendValue writes one field as JSON.
+// appendValue appends one field as JSON.
 func appendValue(b []byte, f *Field, v reflect.Value) ([]byte, error) {
 	if f.ptr {
 		if v.IsNil() {
@@ -222,14 +222,13 @@ func appendValue(b []byte, f *Field, v reflect.Value) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// FormatTime is how times are written and kept: RFC 3339, UTC, whole seconds, so that they compare
-// as text.
+// FormatTime returns the stored and shown form of a time: RFC 3339, UTC, whole seconds, so that times compare as text.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// AppendString writes a JSON string.
+// AppendString appends a JSON string.
 func AppendString(b []byte, s string) []byte { return store.AppendString(b, s) }
 
-// AppendStrings writes a JSON list of strings.
+// AppendStrings appends a JSON list of strings.
 func AppendStrings(b []byte, all []string) []byte {
 	b = append(b, '[')
 	for i, s := range all {
@@ -241,7 +240,7 @@ func AppendStrings(b []byte, all []string) []byte {
 	return append(b, ']')
 }
 
-// readStored reads a field of a stored body.
+// readStored decodes a field of a stored body.
 func readStored(f *Field, raw []byte, v reflect.Value) error {
 	switch {
 	case f.ptr:
@@ -252,19 +251,19 @@ func readStored(f *Field, raw []byte, v reflect.Value) error {
 		v.SetBool(raw[0] == 't')
 		return nil
 	}
-	if string(raw) == "null" { // as the object has it already
+	if string(raw) == "null" { // the zero value of the new object
 		return nil
 	}
 	if f.Kind == SecretText || f.Members != nil {
 		return readSealed(f, raw, v)
 	}
-	if p := decodeField(f, bytes.Clone(raw), v); p != nil { // the row's memory may be used again
+	if p := decodeField(f, bytes.Clone(raw), v); p != nil { // the row's memory may be reused
 		return p
 	}
 	return nil
 }
 
-// Object gives the decoded form of a row.
+// Object returns the decoded form of a row.
 func (t *Type) Object(r *store.Resource) (Object, error) {
 	o := reflect.New(t.goType).Interface().(Object)
 	h := o.head()

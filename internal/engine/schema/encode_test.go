@@ -11,7 +11,7 @@ type crate struct {
 	Owner  string   `api:"owner"`
 }
 
-// What is null is not kept, and shown.
+// TestBodiesWithoutNull checks that null members are shown, but not stored.
 func TestBodiesWithoutNull(t *testing.T) {
 	typ := Declare(&crate{})
 	row, err := typ.Row(&crate{Colour: "null"}, nil)

@@ -34,24 +34,24 @@ type Literal struct {
 	at     int
 }
 
-// Integer reads a number that is not quoted.
+// Integer parses a number without quotes.
 func (l Literal) Integer() (n int64, ok bool) {
 	n, err := strconv.ParseInt(l.Text, 10, 64)
 	return n, err == nil && !l.Quoted
 }
 
-// maxFilterDepth bounds nested parentheses, maxFilterTerms the comparisons of one filter.
+// maxFilterDepth is the maximum depth of parentheses, maxFilterTerms the maximum number of comparisons of one filter.
 const (
 	maxFilterDepth = 32
 	maxFilterTerms = 200
-	// maxPath is how many names a path may have; maxFilterWeight bounds what a filter costs: a value compared
-	// counts one, and as much again and four times more for each reference that its path follows.
+	// MaxPath is the maximum number of names in a path. maxFilterWeight is the maximum cost of a filter: each value counts 1, plus 4 for
+	// each reference on its path.
 	MaxPath         = 8
 	maxFilterWeight = 400
 	referenceWeight = 4
 )
 
-// Weight is what a filter costs.
+// Weight returns the cost of a filter.
 func (n *Node) Weight() (w int) {
 	for _, part := range append(n.And, n.Or...) {
 		w += part.Weight()
@@ -62,10 +62,10 @@ func (n *Node) Weight() (w int) {
 	return w
 }
 
-// Null reports whether the literal is null, which stands without quotes.
+// Null reports whether the literal is null, which is written without quotes.
 func (l Literal) Null() bool { return !l.Quoted && l.Text == "null" }
 
-// operators are those that are published, and within, which is ours. Which of them a field takes is said by its kind.
+// operators are the published operators, and our addition within. The kind of a field determines its operators.
 var operators = []string{"eq", "in", "ne", "ge", "gt", "le", "lt", "contains", "within", "startsWith", "endsWith"}
 
 type filterParser struct {
@@ -75,15 +75,15 @@ type filterParser struct {
 	terms int
 }
 
-// ParseFilter reads a filter; its error names the position, counted in bytes from 1.
+// ParseFilter parses a filter. Its error contains the position, counted in bytes from 1.
 func ParseFilter(text string) (*Node, error) {
 	p := &filterParser{text: text}
 	n, err := p.expression()
 	if err != nil {
 		return nil, err
 	}
-	if p.space(); p.at < len(text) {
-		return nil, p.fail(p.at, "expected \"and\", \"or\" or the end")
+	if p.skipSpace(); p.at < len(text) {
+		return nil, p.errorAt(p.at, "expected \"and\", \"or\" or the end")
 	}
 	if w := n.Weight(); w > maxFilterWeight {
 		e := problem.BadRequest("FilterNeedsRefinement",
@@ -95,7 +95,7 @@ func ParseFilter(text string) (*Node, error) {
 	return n, nil
 }
 
-func (p *filterParser) fail(at int, format string, args ...any) error {
+func (p *filterParser) errorAt(at int, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	found := "the end"
 	if at < len(p.text) {
@@ -107,23 +107,23 @@ func (p *filterParser) fail(at int, format string, args ...any) error {
 	return e
 }
 
-// coding gives a problem another code.
-func coding(code string, err error) error {
+// setCode sets the code of a problem.
+func setCode(code string, err error) error {
 	if p, ok := problem.As(err); ok {
 		p.Code = code
 	}
 	return err
 }
 
-func (p *filterParser) space() {
+func (p *filterParser) skipSpace() {
 	for p.at < len(p.text) && (p.text[p.at] == ' ' || p.text[p.at] == '\t' || p.text[p.at] == '\n' || p.text[p.at] == '\r') {
 		p.at++
 	}
 }
 
-// keyword takes a word of the grammar, if it stands here as a word of its own.
-func (p *filterParser) keyword(word string) bool {
-	p.space()
+// acceptWord consumes a word of the grammar, if it is the next word.
+func (p *filterParser) acceptWord(word string) bool {
+	p.skipSpace()
 	end := p.at + len(word)
 	if end > len(p.text) || !strings.EqualFold(p.text[p.at:end], word) || end < len(p.text) && wordByte(p.text[end]) {
 		return false
@@ -132,8 +132,8 @@ func (p *filterParser) keyword(word string) bool {
 	return true
 }
 
-func (p *filterParser) take(c byte) bool {
-	p.space()
+func (p *filterParser) accept(c byte) bool {
+	p.skipSpace()
 	if p.at < len(p.text) && p.text[p.at] == c {
 		p.at++
 		return true
@@ -151,7 +151,7 @@ func (p *filterParser) expression() (*Node, error) {
 		return nil, err
 	}
 	n := &Node{Or: []*Node{first}}
-	for p.keyword("or") {
+	for p.acceptWord("or") {
 		next, err := p.term()
 		if err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func (p *filterParser) term() (*Node, error) {
 		return nil, err
 	}
 	n := &Node{And: []*Node{first}}
-	for p.keyword("and") {
+	for p.acceptWord("and") {
 		next, err := p.factor()
 		if err != nil {
 			return nil, err
@@ -184,16 +184,16 @@ func (p *filterParser) term() (*Node, error) {
 }
 
 func (p *filterParser) factor() (*Node, error) {
-	if p.take('(') {
+	if p.accept('(') {
 		if p.depth++; p.depth > maxFilterDepth {
-			return nil, p.fail(p.at, "parentheses nest deeper than %d", maxFilterDepth)
+			return nil, p.errorAt(p.at, "parentheses nest deeper than %d", maxFilterDepth)
 		}
 		n, err := p.expression()
 		if err != nil {
 			return nil, err
 		}
-		if !p.take(')') {
-			return nil, p.fail(p.at, "expected \")\"")
+		if !p.accept(')') {
+			return nil, p.errorAt(p.at, "expected \")\"")
 		}
 		p.depth--
 		return n, nil
@@ -211,17 +211,17 @@ func (p *filterParser) word() string {
 
 func (p *filterParser) comparison() (*Node, error) {
 	if p.terms++; p.terms > maxFilterTerms {
-		return nil, p.fail(p.at, "the filter has more than %d comparisons", maxFilterTerms)
+		return nil, p.errorAt(p.at, "the filter has more than %d comparisons", maxFilterTerms)
 	}
-	p.space()
+	p.skipSpace()
 	n := &Node{At: p.at, Op: "eq"}
 	for {
 		word := p.word()
 		if word == "" {
-			return nil, p.fail(p.at, "expected the name of a field")
+			return nil, p.errorAt(p.at, "expected the name of a field")
 		}
 		if n.Path = append(n.Path, word); len(n.Path) > MaxPath {
-			return nil, p.fail(n.At, "the path has more than %d names", MaxPath)
+			return nil, p.errorAt(n.At, "the path has more than %d names", MaxPath)
 		}
 		if p.at < len(p.text) && p.text[p.at] == '.' {
 			p.at++
@@ -229,14 +229,14 @@ func (p *filterParser) comparison() (*Node, error) {
 		}
 		break
 	}
-	if !p.take(':') {
-		return nil, p.fail(p.at, "expected \":\" after the field %s", strings.Join(n.Path, "."))
+	if !p.accept(':') {
+		return nil, p.errorAt(p.at, "expected \":\" after the field %s", strings.Join(n.Path, "."))
 	}
-	p.space()
+	p.skipSpace()
 	from := p.at
-	if word := p.word(); word != "" && p.take('(') {
+	if word := p.word(); word != "" && p.accept('(') {
 		if !slices.Contains(operators, word) {
-			return nil, coding("UnsupportedFilterOperator", p.fail(from, "%s is no operator (%s)", word, strings.Join(operators, ", ")))
+			return nil, setCode("UnsupportedFilterOperator", p.errorAt(from, "%s is no operator (%s)", word, strings.Join(operators, ", ")))
 		}
 		n.Op = word
 		return n, p.arguments(n)
@@ -254,26 +254,26 @@ func (p *filterParser) arguments(n *Node) error {
 			return err
 		}
 		if n.Values = append(n.Values, v); len(n.Values) > maxFilterTerms {
-			return p.fail(p.at, "the list has more than %d values", maxFilterTerms)
+			return p.errorAt(p.at, "the list has more than %d values", maxFilterTerms)
 		}
-		if p.take(')') {
+		if p.accept(')') {
 			break
 		}
-		if !p.take(',') {
-			return p.fail(p.at, "expected \",\" or \")\"")
+		if !p.accept(',') {
+			return p.errorAt(p.at, "expected \",\" or \")\"")
 		}
 	}
 	if n.Op != "in" && len(n.Values) != 1 {
-		return p.fail(n.Values[1].at, "%s takes one value", n.Op)
+		return p.errorAt(n.Values[1].at, "%s takes one value", n.Op)
 	}
 	return nil
 }
 
 func (p *filterParser) value() (Literal, error) {
-	p.space()
+	p.skipSpace()
 	v := Literal{at: p.at}
 	if p.at >= len(p.text) {
-		return v, p.fail(p.at, "expected a value")
+		return v, p.errorAt(p.at, "expected a value")
 	}
 	quote := p.text[p.at]
 	if quote != '\'' && quote != '"' {
@@ -283,11 +283,11 @@ func (p *filterParser) value() (Literal, error) {
 		v.Text = p.text[v.at:p.at]
 		switch {
 		case v.Text == "":
-			return v, p.fail(p.at, "expected a value")
+			return v, p.errorAt(p.at, "expected a value")
 		case v.Text == "true", v.Text == "false", v.Text == "null", numeral(v.Text):
 			return v, nil
 		}
-		return v, coding("FilterTokenError", p.fail(v.at, "text needs quotes"))
+		return v, setCode("FilterTokenError", p.errorAt(v.at, "text needs quotes"))
 	}
 	v.Quoted = true
 	var b strings.Builder
@@ -304,10 +304,10 @@ func (p *filterParser) value() (Literal, error) {
 			b.WriteByte(c)
 		}
 	}
-	return v, coding("FilterTokenError", p.fail(p.at, "the text that starts at position %d is not closed", v.at+1))
+	return v, setCode("FilterTokenError", p.errorAt(p.at, "the text that starts at position %d is not closed", v.at+1))
 }
 
-// numeral reports whether text is a number as JSON writes one.
+// numeral reports whether text is a number as in JSON.
 func numeral(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	return digits != "" && digits[0] >= '0' && digits[0] <= '9' && strings.Trim(digits, "0123456789.eE+-") == ""

@@ -8,7 +8,7 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// A fault in a filter is reported with a position that lies in the filter, or right behind it.
+// FuzzParseFilter checks that the error for a filter has a position.
 func FuzzParseFilter(f *testing.F) {
 	for _, s := range []string{`name:'x'`, `id:in(1,2) and (a.b:ne("y") or c:null)`, `name:contains('\'')`, `((((`, `a:ge(-1.5e3)`} {
 		f.Add(s)
@@ -39,7 +39,7 @@ func TestFilterPrecedence(t *testing.T) {
 	}
 }
 
-// Words of the grammar are field names where a field's name must stand.
+// Words of the grammar may be field names.
 func TestFilterWordsAsFields(t *testing.T) {
 	for _, text := range []string{`order:1`, `android:'x' and origin:'y'`, `in:in(1)`, `and:1 and or:2`} {
 		if _, err := ParseFilter(text); err != nil {
@@ -63,7 +63,7 @@ func FuzzParseBody(f *testing.F) {
 		if _, problems := typ.Decode(o, members, true); len(problems) > 0 {
 			return
 		}
-		if o.(*sample).Range.String() == "" { // left out, or a size alone, which is the rules' to resolve
+		if o.(*sample).Range.String() == "" { // missing, or only a size, which the rules resolve
 			return
 		}
 		typ.Collection = "samples"

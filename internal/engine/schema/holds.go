@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Holds reports whether a comparison holds of a text that stands in no row, as the store would compare one that does (CompareText); nil
-// is no value at all.
+// Holds reports whether the comparison is true for a text that is not in a row, as the store would compare a stored one (CompareText).
+// nil is a missing value.
 func (n *Node) Holds(text *string) bool {
 	return slices.ContainsFunc(n.Values, func(v Literal) bool { return n.holdsOne(text, v) })
 }
@@ -34,8 +34,8 @@ func (n *Node) holdsOne(text *string, v Literal) bool {
 		return strings.HasSuffix(*text, v.Text)
 	}
 	order := strings.Compare(*text, v.Text)
-	if asNumber(v.Text) {
-		x, ok := decimal(*text)
+	if isNumber(v.Text) {
+		x, ok := parseDecimal(*text)
 		if !ok {
 			return false
 		}
@@ -52,32 +52,32 @@ func (n *Node) holdsOne(text *string, v Literal) bool {
 	return n.Op == "le" && order <= 0
 }
 
-// compareNumbers compares a number with one as a filter has it: to the last digit where that is a whole one of 64 bits, else as numbers of
-// double precision, as the store does.
+// compareNumbers compares a number with the number in a filter. It is exact for whole numbers of 64 bits, and uses double precision
+// otherwise, as the store does.
 func compareNumbers(x *big.Rat, text string) int {
 	if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return x.Cmp(new(big.Rat).SetInt64(whole))
 	}
 	y, err := strconv.ParseFloat(text, 64)
-	if err != nil { // it was read before (asNumber)
+	if err != nil { // it was parsed before (isNumber)
 		return 0
 	}
 	near, _ := x.Float64()
 	return cmp.Compare(near, y)
 }
 
-// asNumber reports whether what is greater or less than a text is compared as numbers.
-func asNumber(text string) bool {
+// isNumber reports whether ge, gt, le and lt with this text compare numbers.
+func isNumber(text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil && numeral(text)
 }
 
-// decimal reads a text that the store takes for a number (store.Numeral).
-func decimal(text string) (*big.Rat, bool) {
-	if len(text) > 20 || !decimals.MatchString(text) {
+// parseDecimal parses a text that the store treats as a number (store.Numeral).
+func parseDecimal(text string) (*big.Rat, bool) {
+	if len(text) > 20 || !decimalPattern.MatchString(text) {
 		return nil, false
 	}
 	return new(big.Rat).SetString(text)
 }
 
-var decimals = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?$`)
+var decimalPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?$`)

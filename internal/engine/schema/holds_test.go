@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What holds of a text that stands in no row is what the store would find; a number with a huge exponent is no more work than any other.
+// TestHolds checks that Holds compares like the store. A number with a huge exponent must not need much memory.
 func TestHolds(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for _, c := range []struct {
@@ -19,7 +19,7 @@ func TestHolds(t *testing.T) {
 		{text("12"), "gt", "9", true}, {text("12"), "gt", "'9'", true}, {text("x"), "gt", "9", false}, {text("x"), "gt", "'a'", true},
 		{text("9223372036854775807"), "ge", "9223372036854775807", true}, {text("9223372036854775806"), "ge", "9223372036854775807", false},
 		{text("0.5"), "lt", "0.50001", true}, {text("7"), "gt", "1.5e-999999", true}, {text("7"), "lt", "1e999999", false},
-		{text("007"), "gt", "1", false}, {text("1e3"), "gt", "1", false}, // no numbers
+		{text("007"), "gt", "1", false}, {text("1e3"), "gt", "1", false}, // not numbers for the store
 		{text("north"), "contains", "'ort'", true}, {text("north"), "startsWith", "'N'", false}, {text("north"), "endsWith", "'th'", true},
 	} {
 		n, err := ParseFilter("x:" + c.op + "(" + c.value + ")")

@@ -13,11 +13,12 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// Checker is a nested object with a rule of its own over its members. It may set members. An error made by At names one of them.
+// Checker is a nested object that checks its members. It may set members. An error from At names one of them.
 type Checker interface{ Check() error }
 
-// nest makes a field one with members: of a struct, or of a list of structs, whose members are declared like fields.
-func (f *Field) nest(goType reflect.Type) {
+// declareNested declares the field as a nested object (pointer to a struct) or a list of objects (slice of structs), whose members are
+// declared like fields.
+func (f *Field) declareNested(goType reflect.Type) {
 	s := goType
 	f.Kind, f.goType = Nested, goType
 	if s.Kind() == reflect.Slice {
@@ -42,17 +43,17 @@ func (f *Field) nest(goType reflect.Type) {
 	}
 }
 
-// inside is what is wrong within a nested object: where, and what.
-type inside struct {
+// nestedError is an error in a nested object, with its path.
+type nestedError struct {
 	path    string
 	problem *problem.Problem
 }
 
-// Error says what is wrong.
-func (e inside) Error() string { return e.problem.Message }
+// Error returns the message.
+func (e nestedError) Error() string { return e.problem.Message }
 
-// in gives the problem with the whole path of the member in it.
-func (e inside) in(field string) *problem.Problem {
+// inField returns the problem with the whole path of the member.
+func (e nestedError) inField(field string) *problem.Problem {
 	p := *e.problem
 	path := field + e.path
 	p.Message = path + ": " + p.Message
@@ -60,20 +61,20 @@ func (e inside) in(field string) *problem.Problem {
 	return &p
 }
 
-// At is an error of a Checker about one of its members.
+// At returns an error of a Checker about one of its members.
 func At(member, format string, args ...any) error {
-	return inside{path: "." + member, problem: problem.BadRequest(problem.InvalidValue, format, args...)}
+	return nestedError{path: "." + member, problem: problem.BadRequest(problem.InvalidValue, format, args...)}
 }
 
-// below puts what is wrong with a member one level further down.
-func below(path string, err error) error {
-	if e := (inside{}); errors.As(err, &e) {
-		return inside{path + e.path, e.problem}
+// inPath puts a path in front of the path of an error.
+func inPath(path string, err error) error {
+	if e := (nestedError{}); errors.As(err, &e) {
+		return nestedError{path + e.path, e.problem}
 	}
-	return inside{path, problem.BadRequest(codeOf(err), "%v", err)}
+	return nestedError{path, problem.BadRequest(codeOf(err), "%v", err)}
 }
 
-// parseNested reads an object, or a list of objects; stored says that it comes from a row, and is right.
+// parseNested parses an object, or a list of objects. stored says that it comes from a row, and needs no checks.
 func (f *Field) parseNested(raw json.RawMessage, stored bool) (any, error) {
 	goType := f.goType
 	if f.Kind == Nested {
@@ -85,29 +86,29 @@ func (f *Field) parseNested(raw json.RawMessage, stored bool) (any, error) {
 	}
 	var parts []json.RawMessage
 	if json.Unmarshal(raw, &parts) != nil {
-		return nil, fault("JsonDeserializationError", "must be a list of objects")
+		return nil, valueError("JsonDeserializationError", "must be a list of objects")
 	}
 	switch n := int64(len(parts)); {
 	case stored:
 	case f.Min != nil && n < *f.Min:
-		return nil, fault("EmptyFieldValue", "must have %d or more entries", *f.Min)
+		return nil, valueError("EmptyFieldValue", "must have %d or more entries", *f.Min)
 	case f.Max != nil && n > *f.Max:
-		return nil, fault("ArrayFieldTooBig", "must have at most %d entries", *f.Max)
+		return nil, valueError("ArrayFieldTooBig", "must have at most %d entries", *f.Max)
 	}
 	list := reflect.MakeSlice(goType, len(parts), len(parts))
 	for i, part := range parts {
 		if err := f.readMembers(part, list.Index(i).Addr(), stored); err != nil {
-			return nil, below(fmt.Sprintf("[%d]", i), err)
+			return nil, inPath(fmt.Sprintf("[%d]", i), err)
 		}
 	}
 	return list.Interface(), nil
 }
 
-// readMembers reads the members of one object into the struct that v points to.
+// readMembers decodes the members of one object into the struct that v points to.
 func (f *Field) readMembers(raw json.RawMessage, v reflect.Value, stored bool) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return fault("JsonDeserializationError", "must be an object")
+		return valueError("JsonDeserializationError", "must be an object")
 	}
 	s := v.Elem()
 	for _, m := range f.Members {
@@ -118,16 +119,16 @@ func (f *Field) readMembers(raw json.RawMessage, v reflect.Value, stored bool) e
 		value, ok := members[m.Name]
 		switch {
 		case stored && ok:
-			if err := readStored(m, value, at); err != nil { // an older portolan kept the object as it came
+			if err := readStored(m, value, at); err != nil { // an older version of Portolan stored objects unchecked
 				at.SetZero()
 			}
 		case stored || m.ReadOnly:
 		case !ok && m.OnPost:
-			return inside{"." + m.Name, problem.BadRequest("MissingRequiredField", "is required and missing")}
+			return nestedError{"." + m.Name, problem.BadRequest("MissingRequiredField", "is required and missing")}
 		case ok:
 			if p := decodeField(m, value, at); p != nil {
 				p.Message = strings.TrimPrefix(p.Message[len(p.Fields[0]):], ": ")
-				return inside{"." + p.Fields[0], p}
+				return nestedError{"." + p.Fields[0], p}
 			}
 		}
 	}
@@ -143,7 +144,7 @@ func (f *Field) readMembers(raw json.RawMessage, v reflect.Value, stored bool) e
 	return nil
 }
 
-// variantOf gives the member that says which variant an object is, and its value; nil where it has no variants.
+// variantOf returns the member that determines the variant of an object, and its value; nil if it has no variants.
 func (f *Field) variantOf(s reflect.Value) (*Field, string) {
 	for _, m := range f.Members {
 		if m.Variant {
@@ -153,7 +154,7 @@ func (f *Field) variantOf(s reflect.Value) (*Field, string) {
 	return nil, ""
 }
 
-// checkVariant refuses members that another variant has.
+// checkVariant refuses members of other variants.
 func (f *Field) checkVariant(s reflect.Value) error {
 	by, variant := f.variantOf(s)
 	if by == nil {
@@ -171,7 +172,7 @@ func (f *Field) checkVariant(s reflect.Value) error {
 	return nil
 }
 
-// appendNested writes an object or a list of objects, with null for members that are not set, and without those of other variants.
+// appendNested appends an object or a list of objects, with null for members that are not set, and without members of other variants.
 func appendNested(b []byte, f *Field, v reflect.Value) (_ []byte, err error) {
 	if f.Kind == Nested {
 		return appendMembers(b, f, v)
@@ -207,7 +208,7 @@ func appendMembers(b []byte, f *Field, s reflect.Value) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// MemberAt gives the member of a nested object at a path, such as version, and nil where none is there or it is not shown.
+// MemberAt returns the member of a nested object at a path, such as version; nil if it does not exist or is not shown.
 func (f *Field) MemberAt(path []string) *Field {
 	if f.Kind != Nested || len(path) == 0 {
 		return nil
@@ -224,8 +225,8 @@ func (f *Field) MemberAt(path []string) *Field {
 	return nil
 }
 
-// MergeNested gives a member of a merge patch (RFC 7396) merged into what an object has there: members that it does not name stay. Where it
-// names another variant, it is all that there is.
+// MergeNested merges a member of a merge patch (RFC 7396) into the current value of an object: members that the patch does not name stay.
+// If the patch names another variant, it replaces the whole value.
 func (f *Field) MergeNested(o Object, patch json.RawMessage) (json.RawMessage, error) {
 	at := reflect.ValueOf(o).Elem().FieldByIndex(f.Index)
 	if f.Kind != Nested || at.IsNil() {
@@ -236,14 +237,14 @@ func (f *Field) MergeNested(o Object, patch json.RawMessage) (json.RawMessage, e
 		return nil, err
 	}
 	by, variant := f.variantOf(at.Elem())
-	return merged(Hide(now), patch, by, variant)
+	return mergeObjects(Hide(now), patch, by, variant)
 }
 
-// merged merges a patch into an object; where it says another variant of it, the patch alone is what there is.
-func merged(now, patch json.RawMessage, by *Field, variant string) (json.RawMessage, error) {
+// mergeObjects merges a patch into an object; a patch with another variant replaces it.
+func mergeObjects(now, patch json.RawMessage, by *Field, variant string) (json.RawMessage, error) {
 	var members, change map[string]json.RawMessage
 	if json.Unmarshal(patch, &change) != nil || change == nil || json.Unmarshal(now, &members) != nil || members == nil {
-		return patch, nil //nolint:nilerr // the field's own reader says what is wrong
+		return patch, nil //nolint:nilerr // the field's decoder reports the error
 	}
 	if by != nil {
 		var other string
@@ -254,7 +255,7 @@ func merged(now, patch json.RawMessage, by *Field, variant string) (json.RawMess
 	for name, value := range change {
 		if bytes.HasPrefix(value, []byte{'{'}) && bytes.HasPrefix(members[name], []byte{'{'}) {
 			var err error
-			if value, err = merged(members[name], value, nil, ""); err != nil {
+			if value, err = mergeObjects(members[name], value, nil, ""); err != nil {
 				return nil, err
 			}
 		}

@@ -53,7 +53,7 @@ func read(t *testing.T, o *boat, body string) string {
 	return problems[0].Code + " " + problems[0].Message
 }
 
-// Members of nested objects are checked like fields, and named by their whole path.
+// TestNestedMembers checks that members of nested objects are validated like fields, and that errors have their whole path.
 func TestNestedMembers(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"engine":{"fuel":"DIESEL","litres":5,"tank":{"size":3}}}`:      "",
@@ -81,8 +81,8 @@ func TestNestedMembers(t *testing.T) {
 	}
 }
 
-// What is written of a nested object is read again, without members of other variants; secrets are hidden where it is shown, and stay
-// where a request does not give them.
+// TestNestedSecrets checks that nested objects are written and read without members of other variants. Secrets are hidden when shown, and
+// stay unchanged if a request does not set them.
 func TestNestedSecrets(t *testing.T) {
 	typ := Declare(&boat{})
 	o := &boat{}

@@ -10,12 +10,12 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// MaxDepth is how deep the objects and arrays of a body may nest.
+// MaxDepth is the maximum depth of the objects and arrays of a body.
 const MaxDepth = 64
 
-// ParseObject reads a JSON object of at most so many members and elements, at any depth. It refuses what is no object or nests
-// too deeply.
-func ParseObject(data []byte, most int) (map[string]json.RawMessage, error) {
+// ParseObject parses a JSON object with at most maxParts members and elements, at any depth. It refuses other values and objects that are
+// nested too deeply.
+func ParseObject(data []byte, maxParts int) (map[string]json.RawMessage, error) {
 	bad := func(format string, args ...any) error {
 		return problem.BadRequest("InvalidRequestBody", format, args...)
 	}
@@ -40,8 +40,8 @@ func ParseObject(data []byte, most int) (map[string]json.RawMessage, error) {
 		case c == '}' || c == ']':
 			depth--
 		case c == ',':
-			if parts++; parts > most {
-				return nil, bad("the body has more than %d members and elements", most)
+			if parts++; parts > maxParts {
+				return nil, bad("the body has more than %d members and elements", maxParts)
 			}
 		}
 	}
@@ -59,5 +59,7 @@ func ParseObject(data []byte, most int) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// Cut gives the front of a text, at most so many bytes of it and no part of a character.
-func Cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
+// Cut returns the first bytes of a text, at most maxBytes of them, without a truncated character.
+func Cut(text string, maxBytes int) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxBytes)], "")
+}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// OfGo gives the JSON Schema of a Go type as encoding/json writes it. A member that may be left out is not required; the tag `enum` says
-// which values a text has, with a bar between them.
+// OfGo returns the JSON Schema of a Go type as encoding/json encodes it. Members with omitempty or omitzero are not required. The tag
+// `enum` lists the values of a text, separated by bars.
 func OfGo(t reflect.Type) map[string]any {
-	if t.Kind() == reflect.Pointer { // of a time, too
+	if t.Kind() == reflect.Pointer { // also of a time
 		return map[string]any{"anyOf": []any{OfGo(t.Elem()), map[string]any{"type": "null"}}}
 	}
 	if t == reflect.TypeFor[time.Time]() {
 		return map[string]any{"type": "string", "format": "date-time"}
 	}
-	if t.Implements(reflect.TypeFor[fmt.Stringer]()) { // it writes itself as a text
+	if t.Implements(reflect.TypeFor[fmt.Stringer]()) { // it is encoded as a text
 		return map[string]any{"type": "string"}
 	}
 	switch t.Kind() {
@@ -38,7 +38,7 @@ func OfGo(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string"}
 	case reflect.Struct:
 	default:
-		panic("there is no schema for " + t.String())
+		panic("no schema for " + t.String())
 	}
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What may be missing may be null, a time as anything else; numbers are numbers, and texts with a few values say which.
+// TestOfGoPointers checks that pointers may be null, that numbers are numbers, and that texts with a few values list them.
 func TestOfGoPointers(t *testing.T) {
 	type one struct {
 		At    *time.Time `json:"at"`

@@ -6,26 +6,26 @@ import (
 	"fmt"
 )
 
-// Projection is a parsed fields parameter.
+// Projection is the parsed parameter fields.
 type Projection struct {
-	Only   *Branch // nil: everything
-	Not    *Branch // nil: nothing left out
+	Only   *Branch // nil: all
+	Not    *Branch // nil: none
 	Embeds []*Embedding
 }
 
-// Branch is a tree of member names; a leaf takes its member whole.
+// Branch is a tree of member names; a leaf selects its whole member.
 type Branch struct {
 	order []string
 	below map[string]*Branch
 }
 
-// Embedding is a subcollection to inline, with those inside it.
+// Embedding is a subcollection to embed, with those to embed in its resources.
 type Embedding struct {
 	Name  string
 	Inner []*Embedding
 }
 
-// Add takes a path into the tree, which may be nil, and gives the tree.
+// Add adds a path to the tree, which may be nil, and returns the tree.
 func (b *Branch) Add(path []string) *Branch {
 	if b == nil {
 		b = &Branch{below: map[string]*Branch{}}
@@ -37,7 +37,7 @@ func (b *Branch) Add(path []string) *Branch {
 	switch {
 	case len(path) == 1:
 		b.below[path[0]] = nil
-	case ok && below == nil: // the whole member is taken already
+	case ok && below == nil: // the whole member is selected already
 	default:
 		b.below[path[0]] = below.Add(path[1:])
 	}
@@ -50,7 +50,7 @@ type Member struct {
 	Raw  json.RawMessage
 }
 
-// ReadMembers reads an object's members in their order.
+// ReadMembers returns an object's members in their order.
 func ReadMembers(object []byte) ([]Member, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -75,7 +75,7 @@ func ReadMembers(object []byte) ([]Member, error) {
 	return all, nil
 }
 
-// Apply keeps of an object what the projection asks for.
+// Apply returns the selected members of an object.
 func (p *Projection) Apply(object []byte) ([]byte, error) {
 	var err error
 	if p.Only != nil {
@@ -141,7 +141,7 @@ func appendMember(out []byte, m Member) []byte {
 	return append(out, m.Raw...)
 }
 
-// Leaves lists the paths of a branch.
+// Leaves returns the paths of a branch.
 func (b *Branch) Leaves(prefix []string) (paths [][]string) {
 	for _, name := range b.order {
 		path := append(append([]string{}, prefix...), name)
@@ -154,7 +154,7 @@ func (b *Branch) Leaves(prefix []string) (paths [][]string) {
 	return paths
 }
 
-// Cuts reports whether the branch names a member whole.
+// Cuts reports whether the branch names the whole member.
 func (b *Branch) Cuts(name string) bool {
 	if b == nil {
 		return false

@@ -1,8 +1,8 @@
 package schema
 
-// Recorded is what resources have that say what was done once, such as moves: which transaction did it.
+// Recorded is embedded in resources that record an action, such as moves. It has the transaction of the action.
 type Recorded struct {
-	// Transaction is the transaction of the history that did it.
+	// Transaction is the transaction of the action in the history.
 	Transaction *Done `api:"transaction,readOnly"`
 }
 
@@ -14,7 +14,7 @@ type Done struct {
 	Type string `api:"type"`
 }
 
-// Record notes the transaction.
+// Record sets the transaction.
 func (r *Recorded) Record(transaction int64) {
 	r.Transaction = &Done{ID: transaction, Type: "Transaction"}
 }

@@ -14,21 +14,21 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Head is what every resource has; every declared type embeds it. The tag head on the embedded
-// field says what holds for the name: required, nonblank, readOnly.
+// Head is the part that all resources have in common; every declared type embeds it. The tag head on the embedded field has options for
+// the name: required, nonblank, readOnly.
 type Head struct {
 	// ID is the resource's number, unique over the whole manager.
 	ID int64 `api:"id,readOnly"`
 	// Type is the name of the resource's type.
 	Type string `api:"type"`
-	// Name is the resource's name; null where it has none.
+	// Name is the resource's name; null if it has none.
 	Name string `api:"name"`
 	// UserDefinedFields are free values by name.
 	UserDefinedFields map[string]string `api:"userDefinedFields"`
 
-	// Parent is the resource above, 0 where there is none. It is not a field of the API.
+	// Parent is the id of the resource above, 0 for none. It is not a field of the API.
 	Parent int64
-	// Config is the configuration the resource lies in, 0 outside of all.
+	// Config is the id of the configuration that contains the resource, 0 outside of all configurations.
 	Config int64
 }
 
@@ -37,26 +37,25 @@ func (h *Head) head() *Head { return h }
 // Object is a decoded resource: a pointer to a struct that embeds Head.
 type Object interface{ head() *Head }
 
-// HeadOf gives the head of an object.
+// HeadOf returns the head of an object.
 func HeadOf(o Object) *Head { return o.head() }
 
 // Ref is a field that refers to one resource; the zero value is null.
 type Ref struct {
 	ID int64
-	// By is what a request names the resource by, where not by id: the value of the field's
-	// identify tag. Rules resolve it.
+	// By identifies the resource in a request without its id. It is the value of the target's field that the tag identify names. Rules
+	// resolve it.
 	By string
 }
 
-// RefList is a field that refers to many resources. It is write-only: what it holds shows in a
-// subcollection.
+// RefList is a field that refers to many resources. It is write-only; a subcollection shows its targets.
 type RefList struct {
-	// Given says that the request has the field; without it a change leaves the links alone.
+	// Given says that the request has the field; otherwise a change leaves the links unchanged.
 	Given bool
 	Items []RefItem
 }
 
-// Refer gives a list of references to resources, each once.
+// Refer returns a list of references to resources, each once.
 func Refer(ids []int64) RefList {
 	list := RefList{Given: true}
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
@@ -65,7 +64,7 @@ func Refer(ids []int64) RefList {
 	return list
 }
 
-// RefItem is one of a RefList as a request names it, its members decoded as they are.
+// RefItem is one element of a RefList as a request names it.
 type RefItem struct {
 	ID   int64
 	Type string
@@ -73,21 +72,21 @@ type RefItem struct {
 	Text map[string]string
 }
 
-// Range is a field of address space. A request may give a size alone, /24, where there is a parent
-// to find it in: then Bits is set and Range is not.
+// Range is a field of address space. If there is a parent, a request may give only a size, such as /24; then Bits is set and Range is
+// not.
 type Range struct {
 	space.Range
 	Bits     int
 	SizeOnly bool
-	// Relative is a range by its place in a network, which the type's rules find; zero elsewhere.
+	// Relative is a range by its position in a network, which the type's rules resolve; zero otherwise.
 	Relative space.Relative
-	// Hardware is a hardware address that stands for the range that is made from it; nil elsewhere.
+	// Hardware is a hardware address if the range is derived from one; nil otherwise.
 	Hardware net.HardwareAddr
-	// Dashed says that it is written low-high, also where it is a prefix.
+	// Dashed says that the range is written low-high even if it is a prefix.
 	Dashed bool
 }
 
-// String is the range as it is written.
+// String returns the range as it is written.
 func (r Range) String() string {
 	if r.Dashed {
 		return r.Range.Dashed()
@@ -95,7 +94,7 @@ func (r Range) String() string {
 	return r.Range.String()
 }
 
-// Kind is how a field is written in JSON, kept and compared.
+// Kind determines how a field is written in JSON, stored and compared.
 type Kind int
 
 // The kinds of fields.
@@ -113,9 +112,9 @@ const (
 	Integers
 	Reference
 	References
-	// SecretText is a text that is kept sealed and never shown (Secret).
+	// SecretText is a text that is stored encrypted and never shown (Secret).
 	SecretText
-	// Nested is an object with declared members of its own (a pointer to a struct), NestedList a list of such.
+	// Nested is an object with declared members (a pointer to a struct), NestedList a list of such objects.
 	Nested
 	NestedList
 )
@@ -128,63 +127,63 @@ type Field struct {
 	ReadOnly   bool
 	WriteOnly  bool
 	CreateOnly bool
-	Transient  bool // in answers only, from Change.Extra, else null
+	Transient  bool // only in answers, from Change.Extra, otherwise null
 	NonBlank   bool
-	Blank      bool     // of a name: shown as "" where it is not set, and null in a filter as well as ""
+	Blank      bool     // of a name: shown as "" if it is not set; in a filter, both null and "" match
 	List       bool     // of Raw: a list, not an object
-	Any        bool     // of Raw: any value but null
-	Duration   bool     // a text that is a length of time as in ISO 8601, PT30S
-	Once       bool     // of a secret: the answer to who has it made shows it, once
-	Digits     bool     // of a text: a number is taken as its digits
-	Hidden     bool     // of many references: kept, and neither taken nor shown
-	Identity   bool     // of a member of an entry of a list: what tells entries apart
-	Variant    bool     // of a nested object: says which of the members with For there are
-	For        []string // of a member of a nested object: the values of the variant that have it; empty: all
-	DNS        bool     // compares as a DNS name; the row's key
-	Inline     bool     // shown where a reference to the resource is inlined, beside id, type and name
-	Computed   bool     // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
-	Hardware   bool     // a hardware address, which a filter may give in any notation
-	DUID       bool     // a DUID (RFC 8415 section 11), which a filter may give in any notation
-	KeyPrefix  string   // not empty: the row's look-up key is this and the field
-	Indexed    bool     // kept in the body, looked up and ordered by: the store has an index of it
-	Searched   bool     // kept in the body as text, and found by what stands anywhere in it: the store's index of trigrams has it
+	Any        bool     // of Raw: any value except null
+	Duration   bool     // a text with a length of time as in ISO 8601, PT30S
+	Once       bool     // of a secret: shown once, in the answer to its creation
+	Digits     bool     // of a text: a number is accepted as its digits
+	Hidden     bool     // of many references: stored, but neither accepted nor shown
+	Identity   bool     // of a member of a list entry: identifies the entry
+	Variant    bool     // of a nested object: determines which members with For exist
+	For        []string // of a member of a nested object: the variants that have it; empty: all
+	DNS        bool     // a DNS name, compared as such; it is the row's key
+	Inline     bool     // shown in inlined references to the resource, in addition to id, type and name
+	Computed   bool     // computed when shown, and not stored: lists cannot be filtered or ordered by it
+	Hardware   bool     // a hardware address; filters accept any notation
+	DUID       bool     // a DUID (RFC 8415 section 11); filters accept any notation
+	KeyPrefix  string   // if not empty, the row's look-up key is this prefix and the field
+	Indexed    bool     // the store has an index of the field in the body, for filters and orders
+	Searched   bool     // a text in the body that is found by any part of it; the store has a trigram index of it
 	OnPost     bool     // required in POST
 	OnPut      bool     // required in PUT
 	Enum       []string
-	// Others is what values look like that are allowed beside those of Enum; nil where no others are.
+	// Others is the pattern of further values beside those of Enum; nil if there are none.
 	Others   *regexp.Regexp
-	Refs     []string // types a reference may point to; empty: any
-	Identify string   // the field of the target that a body may name it by, beside id
+	Refs     []string // types that a reference may point to; empty: any
+	Identify string   // the field of the target that may identify it in a body, instead of id
 	Span     bool     // the row's span is this address
-	Sums     bool     // counts what lies below, and is not shown to who does not see all of that
-	Tells    bool     // is text that may name other resources of the configuration; shown to callers that see all of it
-	Chosen   bool     // where a request that makes a resource does not name it, the manager chooses a value: null is another thing
-	Inherit  bool     // where it is not set, the value of the nearest resource above that sets it holds
-	Column   string   // "parent" or "configuration" where the row has the reference
+	Sums     bool     // counts resources below this one; hidden from callers that do not see all of them
+	Tells    bool     // a text that may name other resources of the configuration; shown to callers that see all of it
+	Chosen   bool     // the manager chooses a value if a request that creates a resource omits the field; null is a value of its own
+	Inherit  bool     // if it is not set, the value of the nearest resource above that sets it is in effect
+	Column   string   // "parent" or "configuration" if the reference is a column of the row
 	Min, Max *int64
-	Unless   string   // a member that stands in for a required one
-	Back     []string // the subcollections of what it refers to that hold where it comes from
-	FilterAs string   // of many references: the name that filters have for one of them
-	// Also, where it is not empty, is the name of the field that this is another name of, as a later release has it: both are shown, and
-	// either is taken.
+	Unless   string   // a member that may replace a required one
+	Back     []string // the subcollections of the target that list the sources of the reference
+	FilterAs string   // of many references: its name in filters, for one of the targets
+	// Also is the name of the field that this field is another name of, in a later release; empty for other fields. Both are shown, and
+	// both are accepted.
 	Also string
-	// Always is what a computed text, true or false is in every resource of the type; empty where it is found each time.
+	// Always is the value of a computed text or boolean that is the same in every resource of the type; empty for other fields.
 	Always    string
 	Default   string
 	Example   string // a value for the documentation
 	MaxLength int
-	// OnDelete is the effect of deleting the target on the resource that refers to it: clear removes the reference (the default),
-	// cascade deletes the resource too (of a list: with its last target), refuse refuses the deletion.
+	// OnDelete is the effect of deleting the target on the resource that refers to it. clear removes the reference (the default). cascade
+	// deletes the resource as well (for a list: with its last target). refuse refuses the deletion.
 	OnDelete string
-	// OnSplit is the effect of splitting the target on the resource that refers to it: copy makes a copy for each part.
+	// OnSplit is the effect of splitting the target on the resource that refers to it: copy creates a copy for each part.
 	OnSplit string
-	// Owner is the struct that declares the field: the type's own, or one that it embeds.
+	// Owner is the name of the struct that declares the field: the type's own, or one that it embeds.
 	Owner string
-	// Members are those of a nested object; secret says that one of them, at any depth, is a SecretText.
+	// Members are the members of a nested object; secret says that one of them, at any depth, is a SecretText.
 	Members []*Field
 	secret  bool
 	goType  reflect.Type // of a field with members
-	other   *Field       // the same by another name (Also); nil where it has none
+	other   *Field       // the field by another name (Also); nil if it has none
 
 	Index []int
 	ptr   bool
@@ -209,42 +208,42 @@ type Type struct {
 	Operation   string
 	Description string
 
-	// Parents are the collections of its parents, where they are not its collection's.
+	// Parents are the collections of its parents, if they differ from those of its collection.
 	Parents []string
-	// Unique is where no other resource of the collection may have the name: siblings or all; empty where names may be the same. wholeName
-	// says that the type's own rules let no other one of it have the look-up key in the same place.
+	// Unique is the extent of unique names in the collection: siblings or all; empty if names may repeat. wholeName says that the type's
+	// own rules make the look-up key unique in its place.
 	Unique string
-	// NotMade says that no POST makes one.
+	// NotMade says that POST never creates a resource of the type.
 	NotMade bool
-	// Did is what making one did, for the history, where it is the record of something: "Merged IPv4Network"; empty elsewhere.
+	// Did is the action that a resource of the type records, for the history: "Merged IPv4Network"; empty for other types.
 	Did string
-	// Later says that a later release alone has it: a request has to name it.
+	// Later says that only a later release has the type: a request must name it.
 	Later  bool
 	goType reflect.Type
 	ByName map[string]*Field
-	Inline *Field   // the field that is shown where a reference is inlined; nil where none is
-	Refs   []*Field // single references, and transient fields, as rendered behind the body
+	Inline *Field   // the field that is shown in inlined references; nil for none
+	Refs   []*Field // single references and transient fields, which are shown after the body
 
-	// secret says that a field, at any depth, is kept sealed.
+	// secret says that a field, at any depth, is stored encrypted.
 	secret bool
-	// single are the fields of one reference, those that are only written among them.
+	// single are the fields with one reference, including write-only ones.
 	single []*Field
-	// stored are the names of the members of bodies, in their order. nulls has `,"name":null` for each of them, the one of stored[i] from
-	// nullAt[i] on.
+	// stored are the names of the members of bodies, in their order. nulls has `,"name":null` for each of them, that of stored[i]
+	// starting at nullAt[i].
 	stored []string
-	// also are, for each of stored, the name of the member that it is another name of; empty where it is none.
+	// also has, for each of stored, the name of the member that it is another name of; empty for other members.
 	also   []string
 	nulls  []byte
 	nullAt []int
 }
 
-// Field gives a field by its name.
+// Field returns a field by its name.
 func (t *Type) Field(name string) (*Field, bool) {
 	f, ok := t.ByName[name]
 	return f, ok
 }
 
-// New makes an object of the type with its defaults.
+// New returns an object of the type with its defaults.
 func (t *Type) New() Object {
 	v := reflect.New(t.goType)
 	o := v.Interface().(Object)
@@ -274,17 +273,20 @@ func setDefault(v reflect.Value, f *Field) {
 	}
 }
 
-// Declare reads a type from the struct of its sample, once, at start. A fault in the declaration
-// is a programming error and panics.
+// Declare reads a type from the struct of its sample, once, at the start. It panics on a faulty declaration, which is a programming
+// error.
 //
-// The embedded head may have tags: `head` are options of the field name, `unless` a member that stands in for it;
-// `unique` (siblings, all) says that no other one of the collection may have the name; `parents` are the collections
-// whose resources may be a parent of this type, where they are not those of the collection; `post:"no"` says that no
-// POST makes one; `later` names the release that first has it; `did` is what making one did, in words for the history.
+// The embedded head may have these tags:
+//   - `head` has options of the field name, `unless` names a member that may replace it.
+//   - `unique` (siblings, all, wholeName) makes names unique (Type.Unique).
+//   - `parents` are the collections whose resources may be a parent, if they differ from those of the collection.
+//   - `post:"no"` says that POST never creates a resource of the type.
+//   - `later` is the release that first has the type.
+//   - `did` is the action that a resource of the type records, as text for the history.
 func Declare(sample Object) *Type {
 	goType := reflect.TypeOf(sample).Elem()
 	t := &Type{Name: goType.Name(), goType: goType, ByName: map[string]*Field{}, Operation: snake(goType.Name())}
-	t.collect(goType, nil)
+	t.collectFields(goType, nil)
 	for _, f := range t.Fields {
 		t.ByName[f.Name] = f
 		t.secret = t.secret || f.secret
@@ -319,13 +321,13 @@ func Declare(sample Object) *Type {
 	return t
 }
 
-func (t *Type) collect(s reflect.Type, index []int) {
+func (t *Type) collectFields(s reflect.Type, index []int) {
 	for i := range s.NumField() {
 		member := s.Field(i)
 		at := append(append([]int{}, index...), i)
 		if member.Anonymous && member.Type.Kind() == reflect.Struct {
 			if parents, ok := member.Tag.Lookup("parents"); ok {
-				t.Parents = split(parents)
+				t.Parents = splitTag(parents)
 			}
 			if unique := member.Tag.Get("unique"); unique != "" {
 				t.Unique = oneOf("unique", unique, "siblings", "all", "wholeName")
@@ -334,11 +336,11 @@ func (t *Type) collect(s reflect.Type, index []int) {
 			t.Later = t.Later || member.Tag.Get("later") != ""
 			t.Did = cmp.Or(t.Did, member.Tag.Get("did"))
 			before := len(t.Fields)
-			t.collect(member.Type, at)
+			t.collectFields(member.Type, at)
 			if tag := member.Tag.Get("head"); tag != "" {
 				for _, f := range t.Fields[before:] {
 					if f.Name == "name" {
-						f.options(tag)
+						f.setOptions(tag)
 						f.Unless = member.Tag.Get("unless")
 					}
 				}
@@ -353,14 +355,14 @@ func (t *Type) collect(s reflect.Type, index []int) {
 		f.Owner = s.Name()
 		t.Fields = append(t.Fields, f)
 		if name := member.Tag.Get("also"); name != "" {
-			f.other = f.also(name)
+			f.other = f.withName(name)
 			t.Fields = append(t.Fields, f.other)
 		}
 	}
 }
 
-// also gives the field by another name.
-func (f *Field) also(name string) *Field {
+// withName returns a copy of the field with another name.
+func (f *Field) withName(name string) *Field {
 	other := *f
 	other.Name, other.Also, other.Computed = name, f.Name, true
 	other.OnPost, other.OnPut, other.Indexed, other.Searched, other.Inherit, other.Inline = false, false, false, false, false, false
@@ -368,37 +370,37 @@ func (f *Field) also(name string) *Field {
 	return &other
 }
 
-// Elsewhere reports whether giving the field may make or change something outside of the resource: it links others, or names
-// one by a text, which is then found or made.
+// Elsewhere reports whether setting the field may create or change other resources: it links them, or names one by a text, which is then
+// found or created.
 func (f *Field) Elsewhere() bool { return f.Kind == References || f.Identify != "" }
 
-// oneOf gives the value of a tag, which must be one of some.
+// oneOf returns the value of a tag, and panics if it is not one of values.
 func oneOf(tag, value string, values ...string) string {
 	if !slices.Contains(values, value) {
-		panic(fmt.Sprintf("the tag %s is %q, which is none of %v", tag, value, values))
+		panic(fmt.Sprintf("the tag %s is %q; it must be one of %v", tag, value, values))
 	}
 	return value
 }
 
-func split(text string) []string {
+func splitTag(text string) []string {
 	if text == "" {
 		return nil
 	}
 	return strings.Split(text, "|")
 }
 
-func bound(text string) *int64 {
+func parseBound(text string) *int64 {
 	if text == "" {
 		return nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		panic("a bound that is no number: " + text)
+		panic("invalid number in a tag: " + text)
 	}
 	return &n
 }
 
-// snake gives IPV4_NETWORK for IPv4Network and MX_RECORD for MXRecord.
+// snake returns IPV4_NETWORK for IPv4Network and MX_RECORD for MXRecord.
 func snake(name string) string {
 	name = strings.NewReplacer("DHCPv4", "Dhcpv4", "DHCPv6", "Dhcpv6", "IPv4", "Ipv4", "IPv6", "Ipv6", "OAuth", "Oauth").Replace(name)
 	var b strings.Builder
@@ -413,7 +415,7 @@ func snake(name string) string {
 	return strings.ToUpper(b.String())
 }
 
-// StoreField gives where the store keeps a field.
+// StoreField returns the field of the store that has the values.
 func (f *Field) StoreField() store.Field {
 	switch f.Name {
 	case "id":
@@ -436,7 +438,7 @@ func (f *Field) StoreField() store.Field {
 	return store.Field{Kind: kind, Path: []string{f.Name}, Indexed: f.Indexed, Searched: f.Searched}
 }
 
-// TextOf gives a field of an object as text: a text, or a range as it is written; empty where the type has no such field.
+// TextOf returns a field of an object as text: a text, or a range as it is written; empty if the type has no such field.
 func (t *Type) TextOf(o Object, field string) string {
 	f := t.ByName[field]
 	if f == nil {
@@ -451,7 +453,7 @@ func (t *Type) TextOf(o Object, field string) string {
 	return ""
 }
 
-// RefOf gives a reference of an object, to be read or set; nil where the type has no such field.
+// RefOf returns a reference of an object, to be read or set; nil if the type has no such field.
 func (t *Type) RefOf(o Object, field string) *Ref {
 	f := t.ByName[field]
 	if f == nil {
@@ -461,7 +463,7 @@ func (t *Type) RefOf(o Object, field string) *Ref {
 	return ref
 }
 
-// IsTrue reports whether a field of an object is true; it is not where the type has no such field.
+// IsTrue reports whether a field of an object is true; false if the type has no such field.
 func (t *Type) IsTrue(o Object, field string) bool {
 	f := t.ByName[field]
 	if f == nil {
@@ -471,13 +473,13 @@ func (t *Type) IsTrue(o Object, field string) bool {
 	return is
 }
 
-// IsUnset reports whether a field of an object is what it is where nothing is said.
+// IsUnset reports whether a field of an object has its zero value.
 func (t *Type) IsUnset(o Object, field string) bool {
 	f := t.ByName[field]
 	return f == nil || reflect.ValueOf(o).Elem().FieldByIndex(f.Index).IsZero()
 }
 
-// Unset takes a field of an object back to what it is where nothing is said.
+// Unset sets a field of an object to its zero value.
 func (t *Type) Unset(o Object, field string) {
 	if f := t.ByName[field]; f != nil {
 		reflect.ValueOf(o).Elem().FieldByIndex(f.Index).SetZero()

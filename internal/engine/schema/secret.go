@@ -10,24 +10,24 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// Secret is a text that is kept sealed and never shown, such as a password for another machine. A request that leaves it out, or gives null
-// as it was shown, leaves it as it is; an empty text takes it away.
+// Secret is a text that is stored encrypted and never shown, such as a password for another machine. A request that omits it, or has null
+// as it was shown, leaves it unchanged; an empty text deletes it.
 type Secret struct {
-	// Plain is what a request gives; sealed before it is kept.
+	// Plain is the text from a request; it is encrypted before it is stored.
 	Plain string
-	// Given says that a request gives it.
+	// Given says that a request has it.
 	Given bool
-	// Sealed is what is kept; empty where there is none.
+	// Sealed is the stored, encrypted text; empty if there is none.
 	Sealed string
 }
 
 // Set reports whether there is a secret.
 func (s Secret) Set() bool { return s.Plain != "" || s.Sealed != "" }
 
-// sealedMember is the only member of the object that a sealed text is kept as.
+// sealedMember is the start of the JSON object that contains an encrypted text; it has no other member.
 const sealedMember = `{"$sealed":"`
 
-// append writes what is kept.
+// append appends the stored form.
 func (s Secret) append(b []byte) ([]byte, error) {
 	switch {
 	case s.Plain != "":
@@ -38,11 +38,11 @@ func (s Secret) append(b []byte) ([]byte, error) {
 	return append(append(append(b, sealedMember...), s.Sealed...), `"}`...), nil
 }
 
-// parseSecret reads what a request gives.
+// parseSecret parses the value in a request.
 func (f *Field) parseSecret(raw json.RawMessage) (any, error) {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
-		return nil, fault("JsonDeserializationError", "must be a string")
+		return nil, valueError("JsonDeserializationError", "must be a string")
 	}
 	if text == "" {
 		return Secret{Given: true}, nil
@@ -52,7 +52,7 @@ func (f *Field) parseSecret(raw json.RawMessage) (any, error) {
 	return Secret{Plain: text, Given: true}, err
 }
 
-// readSealed reads a stored secret, or an object that may have some.
+// readSealed decodes a stored secret, or a stored object that may contain some.
 func readSealed(f *Field, raw []byte, v reflect.Value) error {
 	if f.Kind == SecretText {
 		if inner, ok := bytes.CutPrefix(raw, []byte(sealedMember)); ok {
@@ -74,7 +74,7 @@ func readSealed(f *Field, raw []byte, v reflect.Value) error {
 	return nil
 }
 
-// Hide gives a stored body, or an image of one in the history, as it may be shown: with null for what is sealed.
+// Hide returns a stored body, or an image of one in the history, with null for encrypted texts.
 func Hide(body []byte) []byte {
 	for {
 		before, rest, found := bytes.Cut(body, []byte(sealedMember))
@@ -89,7 +89,7 @@ func Hide(body []byte) []byte {
 	}
 }
 
-// ShowOnce gives a body as it is shown, with the secrets that an answer shows once.
+// ShowOnce returns a shown body with the secrets that an answer shows once.
 func (t *Type) ShowOnce(body []byte, once map[string]string) ([]byte, error) {
 	given := map[string][]byte{}
 	for name, text := range once {
@@ -103,7 +103,7 @@ func (t *Type) ShowOnce(body []byte, once map[string]string) ([]byte, error) {
 	return store.Rewritten(body, given)
 }
 
-// EachSecret calls fn for every secret of an object, at any depth; path says where it is.
+// EachSecret calls fn for every secret of an object, at any depth, with its path.
 func (t *Type) EachSecret(o Object, fn func(path string, s *Secret) error) error {
 	return eachSecret(t.Fields, "", reflect.ValueOf(o).Elem(), fn)
 }
@@ -135,8 +135,8 @@ func eachSecret(fields []*Field, path string, s reflect.Value, fn func(path stri
 	return nil
 }
 
-// KeepSecrets gives an object the secrets of what it was before where it was given none. In a list the entry that is the same but for its
-// secrets is the same entry, wherever it stands.
+// KeepSecrets copies the secrets of the previous object to a new one that does not set them. Entries of a list match if they are equal
+// except for their secrets, at any position.
 func (t *Type) KeepSecrets(before, after Object) {
 	keepSecrets(t.Fields, reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())
 }
@@ -178,8 +178,7 @@ func sameVariant(f *Field, a, b reflect.Value) bool {
 	return one == other
 }
 
-// sameButSecrets reports whether two entries of a list are the same one: by what tells entries apart, or, where nothing does, as they are
-// shown.
+// sameButSecrets reports whether two entries of a list match: by their identifying members or, without such, by their shown values.
 func sameButSecrets(f *Field, a, b reflect.Value) bool {
 	for _, m := range f.Members {
 		if m.Identity {
