@@ -15,19 +15,19 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// export is what is put together as a document.
+// export collects the resources of a document.
 type export struct {
 	*Manager
 	only []string
-	// whole says that fields without a value are told, too.
+	// whole reports that the document includes fields without a value.
 	whole bool
-	// order is that of collections in the document.
+	// order is the order of the collections in the document.
 	order []*resource.Collection
-	// placed are the texts of what Place looks at, such as the view, of resources that were met, by their numbers.
+	// placed holds the text of the Place member, such as the view, of the resources read so far, by ID.
 	placed map[int64]string
-	// count is how many resources were met, by collection.
+	// count is the number of resources read so far, by collection.
 	count map[string]int
-	// keys are what resources that were met are called, as collection/key, by their numbers.
+	// keys are the paths of the resources read so far, as collection/key, by ID.
 	keys  map[int64]string
 	out   []exported
 	notes map[string]int
@@ -35,14 +35,14 @@ type export struct {
 	ctx   context.Context //nolint:containedctx // of one call, which makes it
 }
 
-// exported is a resource of a document; rank is its place in it: what others lie in comes before them.
+// exported is a resource of a document. rank is its position: parents have a lower rank than their children.
 type exported struct {
 	rank [2]int
 	raw  json.RawMessage
 }
 
-// Export gives a resource, and what lies below it, as a document that POST /apply takes. only are the collections that are wanted; none:
-// all. What cannot be told, such as secrets, is left out, and noted. tell is told how many there are so far.
+// Export returns a resource and everything below it as a document for POST /apply. only names the collections to export, nil means all.
+// Values that cannot be exported, such as secrets, are omitted and listed in notes. Export calls tell with the number of resources so far.
 func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool, tell func(n int)) (a client.Apply,
 	notes []string, err error) {
 	e := &export{Manager: m, ctx: ctx, only: only, whole: whole, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
@@ -78,7 +78,7 @@ func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool
 	return a, notes, nil
 }
 
-// placeOf is what the resources of the document belong below.
+// placeOf returns the path that the resources of the document belong below: their configuration, or an empty text.
 func (e *export) placeOf(at Path, root json.RawMessage) (string, error) {
 	var one struct {
 		Name          string                `json:"name"`
@@ -102,7 +102,7 @@ func (e *export) exportable(c *resource.Collection) bool {
 		slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return !t.NotMade })
 }
 
-// query asks for the fields of a collection, with those that are shown as subcollections alone.
+// query returns the query for the resources of a collection. It embeds the fields that the API shows only as subcollections.
 func query(c *resource.Collection) client.Query {
 	q := client.Query{Limit: 1000, OrderBy: "id", Fields: Embedded(c)}
 	if q.Fields != "" {
@@ -111,8 +111,8 @@ func query(c *resource.Collection) client.Query {
 	return q
 }
 
-// Embedded is what is asked for beside the fields of a collection: those that are shown as subcollections alone, such as the addresses of
-// hosts; empty where there are none.
+// Embedded returns the value of the query parameter fields that adds fields which the API shows only as subcollections, such as the
+// addresses of hosts. It returns an empty text if the collection has no such fields.
 func Embedded(c *resource.Collection) string {
 	var embed []string
 	for _, t := range c.Types {
@@ -125,12 +125,12 @@ func Embedded(c *resource.Collection) string {
 	return strings.Join(embed, ",")
 }
 
-// written reports whether a field is a list of references that has to be written, and is shown as a subcollection.
+// written reports whether a field is a writable list of references that the API shows as a subcollection.
 func written(f *schema.Field) bool {
 	return f.WriteOnly && f.Kind == schema.References && !f.Hidden && f.OnPost
 }
 
-// configuration adds what is in a configuration.
+// configuration adds the contents of a configuration.
 func (e *export) configuration(root json.RawMessage) error {
 	var one client.Head
 	if err := json.Unmarshal(root, &one); err != nil {
@@ -149,7 +149,7 @@ func (e *export) configuration(root json.RawMessage) error {
 	return nil
 }
 
-// below adds what lies below a resource.
+// below adds everything below a resource.
 func (e *export) below(c *resource.Collection, id int64) error {
 	for _, s := range c.Subs {
 		if s.Relation != resource.Children || !s.Post {
@@ -189,7 +189,7 @@ func itemsOf(s resource.Sub) []string {
 	return []string{s.Name}
 }
 
-// add adds one resource. above is what it lies in, as collection/number, where that is known.
+// add adds one resource. above is the path of its parent, as collection/ID, or empty if it is not known.
 func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
@@ -204,7 +204,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	case t == nil:
 		e.notes["left out, as this program is older than the manager: "+head.Type]++
 		return nil
-	case t.NotMade: // it comes with what it belongs to
+	case t.NotMade: // it is exported with its parent
 		if c.PlacedBy != "" {
 			e.placed[head.ID] = FieldText(members[c.PlacedBy])
 		}
@@ -214,7 +214,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 		return nil
 	}
 	if FieldText(members["state"]) == "GATEWAY" && FieldText(members["name"]) == "" && FieldText(members["macAddress"]) == "" {
-		return nil // its network says it
+		return nil // the network of the gateway contains it
 	}
 	e.count[c.Name]++
 	e.keys[head.ID] = c.Name + "/" + cmp.Or(FieldText(members[c.KeyField()]), fmt.Sprint(head.ID))
@@ -238,7 +238,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
 			}
 		}
-		if above := e.placer(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // several may have a resource of the key
+		if above := e.placer(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // resources of several views may have the same key
 			e.keys[head.ID] = above.Name + "/" + e.placed[head.ID] + "/" + e.keys[head.ID]
 		}
 	}
@@ -259,7 +259,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	return nil
 }
 
-// placer returns the collection that the member PlacedBy of a collection names, such as views; nil if there is none.
+// placer returns the collection that the member PlacedBy of a collection names, such as views. It returns nil if none matches.
 func (e *export) placer(c *resource.Collection) *resource.Collection {
 	for _, one := range e.API.Collections() {
 		if slices.ContainsFunc(one.Types, func(t *schema.Type) bool { return strings.EqualFold(t.Name, c.PlacedBy) }) {
@@ -271,13 +271,14 @@ func (e *export) placer(c *resource.Collection) *resource.Collection {
 
 func jsonText(text string) string {
 	raw, err := json.Marshal(text)
-	if err != nil { // a text always can be
+	if err != nil { // a string can always be encoded
 		return `""`
 	}
 	return string(raw)
 }
 
-// rank is where a resource stands in the document: by its collection and, of what has space, the large before the small.
+// rank returns the position of a resource in the document: by its collection, then large ranges before small ones, and parent names before
+// child names.
 func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage) (rank [2]int) {
 	rank[0] = slices.Index(e.order, c)
 	text := FieldText(members[c.KeyField()])
@@ -289,7 +290,8 @@ func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage
 	return rank
 }
 
-// Order puts resources of a document so that what others lie in, and as far as that can be what they refer to, comes before them.
+// Order sorts the resources of a document so that parents come before their children. Where possible, a resource also comes after the
+// resources that it refers to.
 func Order(a *resource.API, all []json.RawMessage) error {
 	e := &export{Manager: &Manager{API: a}, order: inOrder(a)}
 	type ranked struct {
@@ -303,7 +305,7 @@ func Order(a *resource.API, all []json.RawMessage) error {
 			return err
 		}
 		list[i].raw = raw
-		if t := a.TypeNamed(FieldText(members["type"])); t != nil { // one that there is not is refused with its name
+		if t := a.TypeNamed(FieldText(members["type"])); t != nil { // the manager rejects an unknown type by its name
 			list[i].rank = e.rank(a.CollectionOf(t), members)
 		}
 	}
@@ -314,7 +316,8 @@ func Order(a *resource.API, all []json.RawMessage) error {
 	return nil
 }
 
-// inOrder gives the collections so that what others lie in, and as far as that can be what they refer to, comes before them.
+// inOrder returns the collections with parents before their children. Where possible, a collection also comes after the collections that it
+// refers to.
 func inOrder(a *resource.API) (order []*resource.Collection) {
 	left := slices.Clone(a.Collections())
 	waits := func(c *resource.Collection) (below, refers int) {
@@ -347,7 +350,7 @@ func inOrder(a *resource.API) (order []*resource.Collection) {
 	return order
 }
 
-// upOf is the number of what a resource lies in; 0 where it does not say.
+// upOf returns the ID of a resource's parent, from its link up. It returns 0 if the resource has no such link.
 func upOf(members map[string]json.RawMessage) (id int64) {
 	var links map[string]client.Link
 	if json.Unmarshal(members["_links"], &links) != nil {
@@ -360,7 +363,7 @@ func upOf(members map[string]json.RawMessage) (id int64) {
 	return id
 }
 
-// parentOf is the path of what a resource lies in, by its key.
+// parentOf returns the path of a resource's parent, with the parent's key.
 func (e *export) parentOf(members map[string]json.RawMessage, above string) (string, error) {
 	if above == "" {
 		var links map[string]client.Link
@@ -375,7 +378,7 @@ func (e *export) parentOf(members map[string]json.RawMessage, above string) (str
 	}
 	word, number, _ := strings.Cut(above, "/")
 	c := e.API.Collection(word)
-	if c == nil || number == "" { // it lies right below the root
+	if c == nil || number == "" { // its parent is the root
 		return "", nil
 	}
 	id, err := strconv.ParseInt(number, 10, 64)
@@ -385,7 +388,7 @@ func (e *export) parentOf(members map[string]json.RawMessage, above string) (str
 	return e.keyOf(c, id)
 }
 
-// WriteDocument gives a document as YAML, or as JSON.
+// WriteDocument returns a document as YAML or JSON.
 func WriteDocument(a client.Apply, format string) ([]byte, error) {
 	if format == JSON {
 		raw, err := json.MarshalIndent(a, "", "  ")

@@ -11,7 +11,7 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// keyOf is what a resource is called, as collection/key; what was not met is asked for, once.
+// keyOf returns the path of a resource as collection/key. It requests the key of a resource that was not read yet, once.
 func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	if key := e.keys[id]; key != "" {
 		return key, nil
@@ -24,14 +24,14 @@ func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	return e.keys[id], nil
 }
 
-// saysPlace reports whether what resources of a type are called says where they belong: of a type whose whole name follows from where it
-// lies, such as ENUMZone, it does not.
+// saysPlace reports whether the key of a resource contains its parent. This is false for types with a computed absolute name, such as
+// ENUMZone.
 func saysPlace(c *resource.Collection, t *schema.Type) bool {
 	key := t.ByName[c.KeyField()]
 	return key == nil || !key.ReadOnly
 }
 
-// value is what the document says of a field; nil: nothing.
+// value returns the value of a field for the document, or nil to omit the field.
 func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, members map[string]json.RawMessage) (value json.RawMessage,
 	err error) {
 	raw := members[f.Name]
@@ -43,7 +43,7 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	}
 	text := string(raw)
 	key := t.ByName[c.KeyField()]
-	whole := f.Name == "name" && key != nil && key.DNS && saysPlace(c, t) // the whole name says it
+	whole := f.Name == "name" && key != nil && key.DNS && saysPlace(c, t) // the absolute name contains the name
 	placed := f.Name == c.PlacedBy && saysPlace(c, t)
 	switch {
 	case f.Name == "id" || f.Name == "type" || whole || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
@@ -85,7 +85,8 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	return raw, nil
 }
 
-// item is an entry of a list of references: a text, or the resource itself where nobody makes it but with the one that refers to it.
+// item returns an entry of a list of references: a key, or the resource itself if it can be created only with the resource that refers to
+// it.
 func (e *export) item(t *schema.Type, f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
@@ -108,7 +109,7 @@ func (e *export) item(t *schema.Type, f *schema.Field, raw json.RawMessage) (jso
 	return json.Marshal(whole)
 }
 
-// named is a reference as a text: the key of what it refers to, or its path where that could be of several collections.
+// named returns a reference as text: the key of its target, or the path if the field can refer to several collections.
 func (e *export) named(f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
 	var to map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &to); err != nil {
@@ -141,7 +142,7 @@ func (e *export) named(f *schema.Field, raw json.RawMessage) (json.RawMessage, e
 	return json.Marshal(c.Name + "/" + key)
 }
 
-// collectionsOf are the collections that a field leads to.
+// collectionsOf returns the collections that a field can refer to.
 func collectionsOf(a *resource.API, f *schema.Field) map[*resource.Collection]bool {
 	all := map[*resource.Collection]bool{}
 	for _, name := range f.Refs {
