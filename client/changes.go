@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// ChangesQuery says what of the change feed is wanted.
+// ChangesQuery selects transactions of the change feed.
 type ChangesQuery struct {
-	// After is the position to begin behind, as a Transaction had it; "start" is everything that is kept, empty is from now on.
+	// After is the position of the last transaction received, from FeedTransaction. "start" means all transactions still stored, empty means
+	// new transactions only.
 	After string
 	// Collections are those whose changes are wanted, Parent what they lie right below; none and 0: all.
 	Collections []string
@@ -25,28 +26,28 @@ type ChangesQuery struct {
 
 // Change is one change of a transaction.
 type Change struct {
-	// ID is its number in the history.
+	// ID is the ID of the change in the history.
 	ID int64 `json:"id"`
 	// OperationType is ADD, CHANGE or DELETE.
 	OperationType string `json:"operationType"`
 	ResourceID    int64  `json:"resourceId"`
 	ResourceType  string `json:"resourceType"`
-	// Name is what the resource is called; empty where that is not told.
+	// Name is the name of the resource. It is empty if the feed does not contain it.
 	Name        string `json:"name"`
 	Collection  string `json:"resourceCollection"`
 	Transaction int64  `json:"transaction"`
-	// FieldUpdates are the fields that are different, with their values after it and before it.
+	// FieldUpdates are the fields that changed, with their values after and before the change.
 	FieldUpdates []FieldUpdate `json:"fieldUpdates"`
 }
 
-// FieldUpdate is a field that is different, with its values after a change and before it.
+// FieldUpdate is a field that changed, with its values after and before the change.
 type FieldUpdate struct {
 	Name          string          `json:"name"`
 	Value         json.RawMessage `json:"value"`
 	PreviousValue json.RawMessage `json:"previousValue"`
 }
 
-// FeedTransaction is a transaction of the change feed, whose changes came before it.
+// FeedTransaction is a transaction of the change feed. The feed sends its changes first.
 type FeedTransaction struct {
 	// Position is where to go on behind it.
 	Position string `json:"-"`
@@ -57,13 +58,14 @@ type FeedTransaction struct {
 	Principal        string    `json:"principal"`
 	Comment          string    `json:"comment"`
 	CreationDateTime time.Time `json:"creationDateTime"`
-	// Changes are its changes as far as they are wanted.
+	// Changes are the changes that the query selects.
 	Changes []Change `json:"-"`
 }
 
-// Changes follows the change feed, and calls fn for each transaction with changes that are wanted, in order, until fn fails, whose error is
-// given, or the context ends. A connection that is lost is made again, and goes on where it was: nothing is left out, nothing comes
-// twice. An *Error of 410 says that what was wanted is not kept any more.
+// Changes follows the change feed and calls fn for each transaction with selected changes, in order. It returns the error of fn, or the
+// error of the context. A lost connection is opened again and continues at the last position, so each transaction is delivered exactly
+// once.
+// An *Error with status 410 reports that the requested position is no longer stored.
 func (c *Client) Changes(ctx context.Context, q ChangesQuery, fn func(FeedTransaction) error) error {
 	for attempt := 0; ; attempt++ {
 		opened, err := c.follow(ctx, &q, fn)
@@ -90,10 +92,10 @@ func (c *Client) Changes(ctx context.Context, q ChangesQuery, fn func(FeedTransa
 	}
 }
 
-// stopped is the error of who was called.
+// stopped is an error that the callback returned.
 type stopped struct{ error }
 
-// follow follows until the connection is lost; opened says that there was one.
+// follow reads the feed until the connection is lost. opened reports that the connection was established.
 func (c *Client) follow(ctx context.Context, q *ChangesQuery, fn func(FeedTransaction) error) (opened bool, err error) {
 	values := url.Values{}
 	if q.After != "" {
@@ -117,15 +119,15 @@ func (c *Client) follow(ctx context.Context, q *ChangesQuery, fn func(FeedTransa
 	return true, readEvents(bufio.NewReader(body), &feedReader{q: q, fn: fn, lost: lost})
 }
 
-// silence is how long a manager may say nothing: it says at least something every quarter of a minute.
+// silence is the time without data after which the connection counts as lost. The manager sends data at least every 15 seconds.
 const silence = time.Minute
 
-// feedReader takes events.
+// feedReader collects the events of the feed into transactions.
 type feedReader struct {
 	q       *ChangesQuery
 	fn      func(FeedTransaction) error
 	changes []Change
-	// lost ends the connection when nothing has come for long.
+	// lost closes the connection after a time without data.
 	lost *time.Timer
 }
 
@@ -158,7 +160,7 @@ func (f *feedReader) event(kind, id string, data []byte) error {
 	return nil
 }
 
-// readEvents reads Server-Sent Events as this API sends them.
+// readEvents reads Server-Sent Events in the format of this API.
 func readEvents(from *bufio.Reader, to *feedReader) error {
 	var kind, id string
 	var data []byte

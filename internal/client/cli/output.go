@@ -100,7 +100,7 @@ func NewOutput(w io.Writer, format, base string, columns []string) *Output {
 	return &Output{Format: format, Columns: columns, Base: base, w: w}
 }
 
-// tableRows is the number of rows that determine the column widths of a table. Later rows are written in blocks of the same size.
+// tableRows is the number of rows that are buffered to compute the column widths of a table.
 const tableRows = 1000
 
 // Resource writes one resource.
