@@ -19,7 +19,7 @@ type ChangesQuery struct {
 	// After is the position of the last transaction received, from FeedTransaction. "start" means all transactions still stored, empty means
 	// new transactions only.
 	After string
-	// Collections are those whose changes are wanted, Parent what they lie right below; none and 0: all.
+	// Collections and Parent select the changes: the collections, and the direct parent of the resources. Empty and 0 select all.
 	Collections []string
 	Parent      int64
 }
@@ -49,10 +49,10 @@ type FieldUpdate struct {
 
 // FeedTransaction is a transaction of the change feed. The feed sends its changes first.
 type FeedTransaction struct {
-	// Position is where to go on behind it.
+	// Position is the value of ChangesQuery.After to continue after this transaction.
 	Position string `json:"-"`
 	ID       int64  `json:"id"`
-	// Operation is what was done, such as ADD_IPV4_NETWORK; Description says it in a sentence.
+	// Operation is the kind of transaction, such as ADD_IPV4_NETWORK. Description is a sentence about it.
 	Operation        string    `json:"operation"`
 	Description      string    `json:"description"`
 	Principal        string    `json:"principal"`
