@@ -20,14 +20,14 @@ import (
 	"portolan/internal/manager/server"
 )
 
-// skippedError reports rows of an import that were left out, while the others were imported: exit code 3.
+// skippedError reports that rows of an import were skipped while the others were imported. The exit code is 3.
 type skippedError struct{ rows int }
 
 func (e skippedError) Error() string {
 	return fmt.Sprintf("%d rows were skipped, as listed; with --strict nothing would have been imported", e.rows)
 }
 
-// zoneFlags say how zone files are imported.
+// zoneFlags are the flags of imports of zone files.
 type zoneFlags struct {
 	dataFlag
 	importFlags
@@ -37,7 +37,7 @@ type zoneFlags struct {
 	Yes    bool `help:"Do not ask." short:"y" env:"-"`
 }
 
-// how gives how a zone is imported.
+// how returns the options for importing a zone. end ends the progress bar.
 func (f *zoneFlags) how(s *session, z *zoneText) (how ipam.Import, end func()) {
 	how, end = f.importFlags.how(s, len(z.records))
 	how.Where = func(record any) string { one, _ := record.(rr.RR); return z.places[one] }
@@ -47,21 +47,21 @@ func (f *zoneFlags) how(s *session, z *zoneText) (how ipam.Import, end func()) {
 	return how, end
 }
 
-// zoneText is a zone as it was read.
+// zoneText is a zone file after parsing.
 type zoneText struct {
 	from    string
 	view    string
 	zone    string
 	records []rr.RR
-	// places are where the records stand in the file.
+	// places are the locations of the records in the file.
 	places map[rr.RR]string
-	// whole says that the file has an SOA: it is a zone, and not a part of one.
+	// whole reports that the file has an SOA, so it contains a complete zone.
 	whole  bool
 	notes  []string
 	faults []string
 }
 
-// readZoneFile reads a zone file. Files that it includes are in the first of some directories that has them.
+// readZoneFile parses a zone file. Included files are searched in the directories, in order.
 func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zoneText, error) {
 	include := func(name string) (f io.ReadCloser, err error) {
 		if filepath.IsAbs(name) {
@@ -114,7 +114,7 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	return t, nil
 }
 
-// take imports a zone, or tries it, and prints what came of each record that is not as in the file. It gives how many records were skipped.
+// take imports a zone, or tries it, and prints each record that was skipped or changed. It returns the number of skipped records.
 func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *zoneText) (skipped int, err error) {
 	for _, note := range z.notes {
 		fmt.Fprintln(s.stderr, "note:", note)
@@ -135,7 +135,7 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 		how.Prune = false
 		fmt.Fprintln(s.stderr, notPruned)
 	}
-	ask := !f.Yes && asked()
+	ask := !f.Yes && isInteractive()
 	if f.DryRun || how.Prune || ask {
 		done, whole, err := transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
 		if err == nil && how.Prune && len(done.Skipped) > 0 {
@@ -157,11 +157,11 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune would delete these records; --yes does", z.from)}
 			}
 			fmt.Fprintf(s.stderr, "Do that? [y/N] ")
-			if !answered() {
+			if !confirm() {
 				return 0, errors.New("nothing was changed")
 			}
 		}
-		if how.Prune && !whole { // which records can be imported is known when they are: what goes, goes behind them
+		if how.Prune && !whole { // only an import shows all skipped records, so records are deleted by a second import
 			first := how
 			first.Prune = false
 			done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, first)
@@ -183,11 +183,11 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 	return len(done.Skipped) + len(z.faults), nil
 }
 
-// notPruned says why --prune does nothing.
+// notPruned is the note that --prune has no effect.
 const notPruned = "note: nothing is deleted, because records are skipped, which the zone may have"
 
-// print tells what came of a zone: a line for each record that was skipped or differs, then a summary. pruned says that records that the
-// file does not have are deleted.
+// print prints the result of a zone import: a line for each record that was skipped or differs, then a summary. pruned reports that records
+// missing in the file are deleted.
 func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, pruned, tried, whole bool) {
 	for _, one := range done.Changes {
 		fmt.Fprintln(s.stderr, "changed:", one)
@@ -239,7 +239,7 @@ type importZone struct {
 	File       string `arg:"" optional:"" help:"The file. Files that it includes are read from its directory, then from the current one." type:"existingfile"`
 }
 
-// fetch gives what is to be imported: the file, or what a server gives, in a file that goes when it is closed.
+// fetch opens the zone data: the file, or a zone transfer stored in a temporary file, which is deleted on close.
 func (c *importZone) fetch(s *session) (in *os.File, from string, err error) {
 	switch {
 	case (c.FromServer == "") == (c.File == ""):

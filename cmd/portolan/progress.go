@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// counting prints how many rows it has come to, once a second at the most.
+// counting returns a function that prints the number of rows, at most once a second.
 func (s *session) counting(word string) func(rows int64) {
 	last := time.Now()
 	return func(rows int64) {
@@ -19,19 +19,18 @@ func (s *session) counting(word string) func(rows int64) {
 	}
 }
 
-// bar shows how far something has come: on a terminal as a bar that grows, elsewhere as a line every
-// few seconds.
+// bar shows progress: a bar on a terminal, otherwise a line every 5 seconds.
 type bar struct {
 	w        io.Writer
 	terminal bool
 	unit     string // what is counted
 	phase    string
 	began    time.Time
-	first    int64 // done when the phase began
+	first    int64 // the count when the phase began
 	last     time.Time
 	shown    bool
-	// said is the last line, where it is no terminal.
-	said string
+	// lastLine is the last line printed without a terminal.
+	lastLine string
 }
 
 func (s *session) bar(unit string) *bar {
@@ -43,7 +42,7 @@ func (s *session) bar(unit string) *bar {
 	return b
 }
 
-// show is told how many of how many are done.
+// show updates the bar with the number of completed items.
 func (b *bar) show(phase string, done, total int64) {
 	now := time.Now()
 	if phase != b.phase {
@@ -64,10 +63,10 @@ func (b *bar) show(phase string, done, total int64) {
 		text += fmt.Sprintf(", %.3g/s, %v left", rate, time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second))
 	}
 	if !b.terminal {
-		if text != b.said { // whoever reads it later knows that nothing has moved
+		if text != b.lastLine { // no repeated lines in a log
 			fmt.Fprintln(b.w, text)
 		}
-		b.said = text
+		b.lastLine = text
 		return
 	}
 	const width = 30
@@ -75,7 +74,7 @@ func (b *bar) show(phase string, done, total int64) {
 	fmt.Fprintf(b.w, "\r[%s%s] %s\x1b[K", strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
 }
 
-// end leaves the bar behind on its line.
+// end ends the line of the bar.
 func (b *bar) end() {
 	if b.terminal && b.shown {
 		fmt.Fprintln(b.w)

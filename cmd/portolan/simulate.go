@@ -19,7 +19,7 @@ type simulateCommand struct {
 	Keep          bool          `help:"Leave the service points in the fleet at the end." env:"-"`
 }
 
-// Run lets service points that do not exist check in.
+// Run simulates service points that check in.
 func (c *simulateCommand) Run(s *session) error {
 	if c.ServicePoints < 1 || c.Hands < 1 {
 		return usageError{errors.New("--service-points and --hands must be 1 or more")}

@@ -57,9 +57,9 @@ func (c *Completer) Complete(ctx context.Context, words []string) []Candidate {
 		case open != nil:
 			flags[open.Name], open = word, nil
 		case strings.HasPrefix(word, "-") && word != "-":
-			name, value, said := strings.Cut(word, "=")
+			name, value, hasValue := strings.Cut(word, "=")
 			if f := flagOf(node, name); f != nil {
-				if flags[f.Name] = value; !said && !f.IsBool() {
+				if flags[f.Name] = value; !hasValue && !f.IsBool() {
 					open = f
 				}
 			}

@@ -157,14 +157,14 @@ func addDocument(a *documents, n *yaml.Node) error {
 
 // defaults adds default members. Several documents may set a member only to the same value.
 func (a *documents) defaults(raw []byte) error {
-	var said map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &said); err != nil {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
 		return err
 	}
 	if a.Defaults == nil {
 		a.Defaults = map[string]json.RawMessage{}
 	}
-	for name, value := range said {
+	for name, value := range members {
 		if other, twice := a.Defaults[name]; twice && string(other) != string(value) {
 			return fmt.Errorf("another document has %s %s: apply them one by one", name, other)
 		}
