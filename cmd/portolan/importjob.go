@@ -29,7 +29,7 @@ type importJob struct {
 	line func(line logLine) string
 	// beforeRun is called before each run. It may be nil.
 	beforeRun func()
-	json  bool
+	json      bool
 	// strict cancels the import if a dry run rejects a row. ask asks for confirmation after a dry run. Without a terminal, the command then
 	// ends if the dry run would delete resources.
 	strict, ask bool
