@@ -18,7 +18,7 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// fleetSize is how many service points are simulated, with -big bigFleet; released is the version that they are updated to.
+// fleetSize is the number of simulated service points; with -big it is bigFleet. released is the version that they are updated to.
 const (
 	fleetSize  = 10_000
 	bigFleet   = 100_000
@@ -26,26 +26,27 @@ const (
 	fleetHands = 32
 )
 
-// crowdGarbage is how much garbage this process may have while it simulates service points, in percent of what it needs: they are on other
-// machines in truth, and are not to take the processors from what is measured.
-const crowdGarbage = 400
+// crowdGCPercent is the GC percentage of this process while it simulates service points. Real service points run on other machines, so the
+// simulation must not take processor time from the manager.
+const crowdGCPercent = 400
 
-// fleetRun is a fleet that is measured: on the database at a place, whose managers have these releases.
+// fleetRun is a measurement of a fleet: the database at a location, and the release repository of the managers.
 type fleetRun struct {
 	mark, at, releases string
 	managers, size     int
-	// carried: more service points than a process may have connections (carriedDoor).
+	// carried reports that there are more service points than a process may have connections (carriedListener).
 	carried bool
 }
 
-// (m) a fleet: enrolments, memory for each connection, the time from a change to the last service point, the list by status and label.
+// fleet measures (m): enrolments, memory per connection, the time until the last service point has received a change, and the list by
+// status and label.
 func (b *bench) fleet() error {
 	runs := []fleetRun{{mark: "(m)", managers: 1, size: fleetSize}}
 	if b.big {
 		runs = append(runs, fleetRun{mark: "(m) of 100,000:", managers: 1, size: bigFleet, carried: true})
 	}
 	for i, run := range runs {
-		dir, _, err := b.data(10_000 + i) // each has a database of its own
+		dir, _, err := b.data(10_000 + i) // a separate database each
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (b *bench) fleet() error {
 	return nil
 }
 
-// (o) the same on PostgreSQL, with two managers.
+// sharedFleet measures (o): a fleet on PostgreSQL with two managers.
 func (b *bench) sharedFleet() error {
 	url, _, err := b.filled(10_000)
 	if err != nil {
@@ -75,8 +76,8 @@ func (b *bench) sharedFleet() error {
 
 // fleetOn measures a fleet.
 func (b *bench) fleetOn(run fleetRun) error {
-	if !run.carried { // else the garbage would fill the machine
-		defer debug.SetGCPercent(debug.SetGCPercent(crowdGarbage))
+	if !run.carried { // otherwise the garbage would fill the memory
+		defer debug.SetGCPercent(debug.SetGCPercent(crowdGCPercent))
 	}
 	var all []*child
 	var clients []*client.Client
@@ -114,7 +115,7 @@ func (b *bench) fleetOn(run fleetRun) error {
 	ended := make(chan error, 1)
 	go func() { ended <- crowd.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
-	if err := crowdWaits(crowd, ended); err != nil {
+	if err := waitForCrowd(crowd, ended); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -130,19 +131,19 @@ func (b *bench) fleetOn(run fleetRun) error {
 	if err := b.fleetChange(ctx, run.mark, clients[0], crowd); err != nil {
 		return err
 	}
-	return b.fleetList(ctx, run.mark, clients[0], all[0], func() error { return crowdWaits(crowd, ended) })
+	return b.fleetList(ctx, run.mark, clients[0], all[0], func() error { return waitForCrowd(crowd, ended) })
 }
 
-// crowdWaits waits until all service points have enrolled and wait for their manager.
-func crowdWaits(crowd *servicepoint.Crowd, ended chan error) error {
+// waitForCrowd waits until all service points have enrolled and are waiting for the manager.
+func waitForCrowd(crowd *servicepoint.Crowd, ended chan error) error {
 	all := int64(crowd.Size)
 	deadline := time.Now().Add(time.Duration(all) * 60 * time.Millisecond)
-	for crowd.Enrolled.Load() < all || crowd.Held.Load() < all*999/1000 { // the others are between two check-ins
+	for crowd.Enrolled.Load() < all || crowd.Held.Load() < all*999/1000 { // the remaining ones are between two check-ins
 		select {
 		case err := <-ended:
 			ended <- err
 			return errors.Join(errors.New("the service points ended"), err)
-		case <-time.After(10 * time.Millisecond): // between two looks
+		case <-time.After(10 * time.Millisecond): // poll interval
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d of %d service points wait, %d enrolled, %d check-ins failed", crowd.Held.Load(), crowd.Size,
@@ -152,7 +153,7 @@ func crowdWaits(crowd *servicepoint.Crowd, ended chan error) error {
 	return nil
 }
 
-// publish makes a repository with a release of a program that is none.
+// publish creates a release repository with a dummy program.
 func publish(dir, keys string) error {
 	r, now := release.Repository{Dir: dir}, time.Now()
 	if _, err := os.Stat(dir); err == nil {
@@ -167,7 +168,7 @@ func publish(dir, keys string) error {
 	return r.Publish(keys, release.TimestampLife, now)
 }
 
-// fleetChange measures how long it takes until all service points know of an order.
+// fleetChange measures how long a rollout takes to reach all service points.
 func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, crowd *servicepoint.Crowd) error {
 	began := time.Now()
 	started, err := c.StartRollout(ctx, client.Plan{Version: released, Waves: []string{"100%"}, MostAway: "100%",
@@ -175,7 +176,7 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 	if err != nil {
 		return err
 	}
-	// Between two looks time passes: a look costs some of what is measured.
+	// The interval between polls is long because each poll costs processor time.
 	for deadline := began.Add(3 * time.Minute); len(crowd.Changes(began)) < fleetSize; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%d of %d service points know of the order", len(crowd.Changes(began)), fleetSize)
@@ -183,7 +184,7 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 	}
 	all := crowd.Changes(began)
 	known := all[fleetSize-1].Sub(began)
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // poll interval
 		r, err := c.Rollout(ctx, started.ID)
 		if err != nil {
 			return err
@@ -203,11 +204,11 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 	return nil
 }
 
-// labelled is how many service points get the label that is asked for.
+// labelled is the number of service points that receive the label.
 const labelled = 500
 
-// fleetList measures the list by status and label against a page of addresses of the same bytes: while service points are still doing what
-// they were ordered, and when they have.
+// fleetList compares the list by status and label with a page of addresses of the same size: during the update of the service points, and
+// afterwards.
 func (b *bench) fleetList(ctx context.Context, mark string, c *client.Client, m *child, quiet func() error) error {
 	all, err := c.Instances(ctx, "")
 	if err != nil {
@@ -251,7 +252,7 @@ func (b *bench) fleetList(ctx context.Context, mark string, c *client.Client, m 
 	return nil
 }
 
-// sizeOf gives how many bytes an answer has.
+// sizeOf returns the size of a response, in bytes.
 func sizeOf(addr string, rq []byte) (int, error) {
 	c, err := dial(addr, nil)
 	if err != nil {

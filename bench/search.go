@@ -15,8 +15,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// indexed waits until a manager has moved all texts into the index of trigrams, which it does beside its work on SQLite.
-func indexed(data string) error {
+// waitForIndex waits until a manager has moved all texts into the trigram index. On SQLite the manager does this in the background.
+func waitForIndex(data string) error {
 	if strings.HasPrefix(data, "postgres:") {
 		return nil
 	}
@@ -36,15 +36,15 @@ func indexed(data string) error {
 	return nil
 }
 
-// mapRows selects what the map of a block of 40,000 networks is made of.
+// mapRows selects the rows of the map of a block with 40,000 networks.
 const mapRows = "SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM usage u WHERE u.container = r.id) FROM resource r " +
 	"WHERE r.collection IN ('blocks', 'networks') AND r.low >= KEY(11.0.0.0) AND r.low <= KEY(11.255.255.255)"
 
-// addressRows selects what the map of a network with all addresses is made of.
+// addressRows selects the rows of the map of a network with all addresses.
 const addressRows = "SELECT CAST(id AS TEXT), low FROM resource WHERE collection = 'addresses' AND " +
 	"low BETWEEN KEY(10.0.0.0) AND KEY(10.255.255.255)"
 
-// oursAlone measures what no other API has: the search and the map, whose bare statement has that number.
+// oursAlone measures the search, and the map compared with bare statements. statement is the number of the first of these.
 func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int) error {
 	if strings.Contains("search", b.question) {
 		if err := b.searches(what, m, addresses); err != nil {
@@ -77,9 +77,9 @@ func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int)
 		"networks/"+network+"/map?cells=65536", theirs, 3)
 }
 
-// searches measures the search: texts of all kinds by turns, each with other numbers.
+// searches measures the search with texts of all kinds in turns, each with random numbers.
 func (b *bench) searches(what string, m *child, addresses int) error {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what is asked must be the same each time
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts in each run
 	kinds := []func(n int) string{
 		func(n int) string { return fmt.Sprintf("10.%d.%d.%d", n>>16, n>>8&255, n&255) },
 		func(n int) string { return fmt.Sprintf("11.%d.%d.0/24", n>>8&127, n&255) },
