@@ -8,7 +8,7 @@ import (
 	"portolan/console/browser"
 )
 
-// accessible holds what is shown against WCAG 2.2 AA (axe-core), and says where it fails.
+// accessible checks the page against WCAG 2.2 AA (axe-core) and reports violations.
 func (s *stage) accessible(p *browser.Page, what string) {
 	s.Helper()
 	axe, err := os.ReadFile("testdata/axe.min.js")
@@ -24,7 +24,8 @@ func (s *stage) accessible(p *browser.Page, what string) {
 	}
 }
 
-// Every screen is accessible, in both sets of colours and both sizes, keeps to the policy, and nowhere scrolls sideways.
+// TestScreensAreAccessible checks that every screen is accessible, in both colour schemes and both sizes. It also checks the content
+// security policy and that no screen scrolls sideways.
 func TestScreensAreAccessible(t *testing.T) {
 	s := start(t)
 	p := s.open()
@@ -32,7 +33,7 @@ func TestScreensAreAccessible(t *testing.T) {
 		for n, look := range []struct {
 			width int64
 			dark  bool
-		}{{1280, i%2 == 0}, {390, i%2 != 0}, {320, false}} { // each screen in two of the four, the next one in the others
+		}{{1280, i%2 == 0}, {390, i%2 != 0}, {320, false}} { // each screen in two of the four combinations, the next screen in the other two
 			s.ok(p.Size(look.width, 800, look.dark))
 			s.ok(p.Go(path))
 			if err := p.Still(); err != nil {
@@ -49,7 +50,7 @@ func TestScreensAreAccessible(t *testing.T) {
 	}
 }
 
-// So are the windows.
+// TestWindowsAreAccessible checks the same for dialogs.
 func TestWindowsAreAccessible(t *testing.T) {
 	s := start(t)
 	p := s.open()

@@ -1,4 +1,4 @@
-// Command gen writes the OpenAPI document of the address API; `make generate` runs it in api/.
+// Command gen writes the OpenAPI document of the address API. `make generate` runs it in api/.
 package main
 
 import (

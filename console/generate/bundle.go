@@ -13,7 +13,7 @@ import (
 	esbuild "github.com/evanw/esbuild/pkg/api"
 )
 
-// packages are the modules from npm, by the names that sources import them by.
+// packages are the npm modules, by the names that the sources import.
 var packages = map[string]string{
 	"preact":               "preact/dist/preact.mjs",
 	"preact/hooks":         "preact/hooks/dist/hooks.mjs",
@@ -22,11 +22,10 @@ var packages = map[string]string{
 	"@preact/signals-core": "@preact/signals-core/dist/signals-core.mjs",
 }
 
-// typesFile has the types of the API for the sources of the console.
+// typesFile contains the API's types for the console's sources.
 const typesFile = "src/types.ts"
 
-// bundle gives what is made from the sources of the console whose folder is root, by its path there: the files of the bundle, and the
-// types of the API.
+// bundle builds the console from the sources in the directory root. It returns the files of the bundle and the types of the API, by path.
 func bundle(root string) (map[string][]byte, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -61,11 +60,11 @@ func bundle(root string) (map[string][]byte, error) {
 		return nil, errors.New(strings.Join(esbuild.FormatMessages(r.Errors, esbuild.FormatMessagesOptions{}), "\n"))
 	}
 	files := map[string][]byte{"bundle/schema.json": described, typesFile: api.typescript()}
-	ahead := "" // what the first file needs is asked for beside it
+	ahead := "" // preloads the dependencies of the first file
 	for _, f := range r.OutputFiles {
 		name := filepath.Base(f.Path)
 		files["bundle/"+name] = f.Contents
-		if strings.HasPrefix(name, "chunk-") { // as esbuild names what the first file shares with others
+		if strings.HasPrefix(name, "chunk-") { // esbuild's name of code that the first file shares with others
 			ahead += `<link rel="modulepreload" href="/ui/assets/` + name + "\">\n"
 		}
 	}

@@ -1,5 +1,5 @@
-// Command release builds what is released: programs for each platform, packages, an image for containers, what is in them, and their
-// checksums. The same source and version give the same bytes.
+// Command release builds a release: programs for each platform, packages, a container image, bills of materials, and checksums. The same
+// source and version result in the same bytes.
 //
 //	make release VERSION=1.2.3, which runs bin/release -version 1.2.3 -out dist [-platforms linux/amd64,linux/arm64] [-key minisign.key]
 package main
@@ -23,24 +23,24 @@ import (
 	"aead.dev/minisign"
 )
 
-// release is what is being built.
+// release is the release being built.
 type release struct {
 	version string
 	out     string
-	// at is the time that everything in it has: that of the commit, or SOURCE_DATE_EPOCH.
+	// at is the modification time of all files: the time of the commit, or SOURCE_DATE_EPOCH.
 	at time.Time
-	// pages is a directory with the man pages and the completions.
+	// pages is the directory of the man pages and completion scripts.
 	pages string
-	// files are the names of what was made.
+	// files are the names of the files written.
 	files []string
 }
 
-// platform is what a program runs on.
+// platform is an operating system and architecture.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// binary is the file name of a program.
+// binary returns the file name of the program.
 func (p platform) binary() string {
 	if p.os == "windows" {
 		return "portolan.exe"
@@ -93,7 +93,7 @@ func run(version, out, names, key string) error {
 		platforms = append(platforms, platform{goos, arch})
 	}
 	host := platform{runtime.GOOS, runtime.GOARCH}
-	for _, p := range append([]platform{host}, platforms...) { // the host's first: it writes the pages
+	for _, p := range append([]platform{host}, platforms...) { // the host's first, because its program writes the man pages
 		if _, err := os.Stat(r.binary(p)); errors.Is(err, os.ErrNotExist) {
 			if err := r.build(p); err != nil {
 				return err
@@ -138,7 +138,7 @@ func run(version, out, names, key string) error {
 	return r.sums(key)
 }
 
-// binary is where the program for a platform is built.
+// binary returns the path of the program built for a platform.
 func (r *release) binary(p platform) string {
 	return filepath.Join(r.out, "work", p.os+"-"+p.arch, p.binary())
 }
@@ -149,7 +149,7 @@ func (r *release) build(p platform) error {
 	return r.compile(".", "./cmd/portolan", r.binary(p), p)
 }
 
-// compile builds a program of a module for a platform: static, without paths of the machine that it was built on.
+// compile builds a program of a module for a platform. The program is static and contains no paths of the build machine.
 func (r *release) compile(module, program, to string, p platform) error {
 	to, err := filepath.Abs(to)
 	if err != nil {
@@ -174,7 +174,7 @@ func output(name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// versionOf gives the version: as it was given, or that of the tag that is checked out.
+// versionOf returns the given version, or the version of the tag that is checked out.
 func versionOf(given string) (string, error) {
 	if given == "" {
 		tag, err := output("git", "describe", "--tags", "--exact-match")
@@ -190,7 +190,7 @@ func versionOf(given string) (string, error) {
 	return given, nil
 }
 
-// timeOf gives the time that all files have.
+// timeOf returns the modification time of all files.
 func timeOf() (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
@@ -203,13 +203,13 @@ func timeOf() (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), err
 }
 
-// create makes a file of the release.
+// create creates a file of the release.
 func (r *release) create(name string) (*os.File, error) {
 	r.files = append(r.files, name)
 	return os.Create(filepath.Join(r.out, name))
 }
 
-// sums writes the checksums of all files, and signs them where there is a key.
+// sums writes the checksums of all files, and signs them if there is a key.
 func (r *release) sums(key string) error {
 	slices.Sort(r.files)
 	var text strings.Builder
