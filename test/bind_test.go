@@ -13,8 +13,8 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// bindBeside starts BIND once an agent has written a configuration for it, and again whenever it ends: args are those of that agent,
-// began is closed when it was started first, and kill kills it.
+// bindBeside starts BIND once an agent has written a configuration for it, and restarts it when it ends. args are the arguments for the
+// agent. began is closed at the first start. kill kills BIND.
 func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) {
 	t.Helper()
 	program := peers.Program(t, "named")
@@ -26,8 +26,8 @@ func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) 
 	}
 	began = make(chan struct{})
 	var mu sync.Mutex
-	var running *exec.Cmd // guarded by mu, as is ends
-	ends := false         // it is to be started no more
+	var running *exec.Cmd // guarded by mu, like ends
+	ends := false         // do not restart
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -54,7 +54,7 @@ func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) 
 			if stopped {
 				return
 			}
-			_ = c.Wait() // however it ends
+			_ = c.Wait() // in any way
 		}
 	}()
 	kill = func() {
@@ -75,8 +75,8 @@ func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) 
 		"--bind-options", options}, began, kill
 }
 
-// A service point that drives BIND: what the manager knows BIND answers, each change by itself, signed where it is to be; and the agent may
-// end meanwhile.
+// TestBINDOnTheWire checks a service point that drives BIND: BIND answers with the manager's data, each change is published, and signed
+// zones are signed. The agent may be restarted meanwhile.
 func TestBINDOnTheWire(t *testing.T) {
 	t.Parallel()
 	args, began, _ := bindBeside(t)

@@ -9,18 +9,20 @@ import (
 	"testing"
 )
 
-// step is a command of a page, and what it says.
+// step is a command on a page and its expected output.
 type step struct {
 	line          int
 	command, says string
 }
 
-// steps reads the commands of a page: lines that are set in by four blanks at least and begin with "$ ". What follows, set in as far, is
-// what the command says; "..." stands for anything. A blank line is part of it where what follows is set in further.
+// steps returns the commands of a page: lines that are indented by at least four blanks and begin with "$ ". The following lines with the
+// same indentation are the expected output, in which "..." matches anything. A blank line belongs to the output if the next line is
+// indented
+// further.
 func steps(text string) (all []step) {
 	margin, lines := "", strings.Split(text, "\n")
 	for i, line := range lines {
-		if margin != "" && line == "" && i+1 < len(lines) && strings.HasPrefix(lines[i+1], margin+" ") { // what follows is set in further
+		if margin != "" && line == "" && i+1 < len(lines) && strings.HasPrefix(lines[i+1], margin+" ") { // the next line is indented further
 			all[len(all)-1].says += "\n"
 			continue
 		}
@@ -40,7 +42,7 @@ func steps(text string) (all []step) {
 	return all
 }
 
-// matches reports whether what was said is what a page says.
+// matches reports whether the output of a command is as the page shows.
 func matches(said, says string) bool {
 	pattern := regexp.QuoteMeta(strings.TrimSpace(says))
 	pattern = strings.ReplaceAll(pattern, `\.\.\.`, `(?s:.*?)`)
@@ -48,7 +50,7 @@ func matches(said, says string) bool {
 	return regexp.MustCompile(`^\s*` + pattern + `\s*$`).MatchString(said)
 }
 
-// Pages say what is so: each of their commands is run, one after the other, on a manager of the page's own, and says what the page says.
+// TestDocs runs the commands of each page in order, on a manager of its own, and compares their output with the page.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
@@ -98,7 +100,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Every command says how it is used by examples.
+// TestHelp checks that the help of every command contains examples.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(binary, "--help").Output()
@@ -108,7 +110,7 @@ func TestHelp(t *testing.T) {
 	if text := string(out); !strings.Contains(text, "portolan demo") || !strings.Contains(text, "List resources") {
 		t.Errorf("the help is %s", text)
 	}
-	// The pages of the manual are those of all commands.
+	// There is a man page for each command.
 	dir := t.TempDir()
 	if out, err := exec.Command(binary, "man", dir).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
@@ -122,7 +124,7 @@ func TestHelp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), ".SH COMMANDS") { // its commands have examples
+		if strings.Contains(string(text), ".SH COMMANDS") { // its subcommands have examples
 			continue
 		}
 		if !strings.Contains(string(text), "Example") {
