@@ -75,7 +75,7 @@ func attacked(t *testing.T, database string) {
 		t.Fatal(err)
 	}
 	for _, a := range page.Data {
-		m.call("POST", "/addresses/"+a.ID.String()+"/tags", `{"id":`+tag+`}`) //nolint:errcheck // what is not tagged weighs less
+		m.call("POST", "/addresses/"+a.ID.String()+"/tags", `{"id":`+tag+`}`) //nolint:errcheck // an untagged address only reduces the load
 	}
 	analyst := m.portolan(append([]string{"token", "create", "--name", "watcher", "--role", "analyst"}, m.where...)...)
 	gatherer := "Bearer " + m.portolan(append([]string{"token", "create", "--name", "gatherer", "--role", "analyst"}, m.where...)...)

@@ -29,7 +29,7 @@ func releases(t *testing.T, m *manager) {
 	for version, does := range map[string]string{"1.2.0": "echo broken >&2; exit 3", "1.3.0": "exec sleep 600"} {
 		path := filepath.Join(dir, version)
 		script := "#!/bin/sh\nif [ \"$1\" = version ]; then echo portolan " + version + "; exit 0; fi\n" + does + "\n"
-		if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // it is to run
+		if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // an executable
 			t.Fatal(err)
 		}
 		programs = append(programs, path)

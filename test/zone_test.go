@@ -76,7 +76,7 @@ func TestZoneFilesAndBIND(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // named reads it as another user
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // named runs as another user and reads it
 			t.Fatal(err)
 		}
 		return path
@@ -131,7 +131,7 @@ func TestZoneFilesAndBIND(t *testing.T) {
 controls { };
 zone "example.com" { type primary; file "%[1]s/first.zone"; };
 `, dir, port))
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // named reads it as another user
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // named runs as another user and reads it
 		t.Fatal(err)
 	}
 	bind, err := launch(filepath.Join(dir, "named.out"), os.Environ(), dir, named, "-g", "-c", conf, "-n", "1")

@@ -108,7 +108,7 @@ type jsonFlag struct {
 }
 
 // AfterApply makes both flags equivalent.
-func (f *jsonFlag) AfterApply() error { //nolint:unparam // as kong calls it
+func (f *jsonFlag) AfterApply() error { //nolint:unparam // the signature that kong requires
 	f.JSON = f.JSON || f.Output == cli.JSON
 	return nil
 }

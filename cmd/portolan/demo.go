@@ -128,7 +128,7 @@ func readNotes(dir string) (n demoNotes, err error) {
 }
 
 func (n demoNotes) save(dir string) error {
-	text, err := json.Marshal(n) //nolint:gosec // the demo's own password, for its next start, in a file of the user's alone
+	text, err := json.Marshal(n) //nolint:gosec // the password of the demo, in a file that only the user can read
 	if err != nil {
 		return err
 	}

@@ -236,7 +236,7 @@ const maxFrom = 256 << 20
 func readFile(path string) (raw []byte, err error) {
 	f := os.Stdin
 	if path != "-" {
-		f, err = os.Open(path) //nolint:gosec // named by whoever imports it
+		f, err = os.Open(path) //nolint:gosec // the user names the file
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, usageError{fmt.Errorf("%s: there is no such file", path)}
 		}

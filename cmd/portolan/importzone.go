@@ -65,7 +65,7 @@ type zoneText struct {
 func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zoneText, error) {
 	include := func(name string) (f io.ReadCloser, err error) {
 		if filepath.IsAbs(name) {
-			return os.Open(name) //nolint:gosec // named by the file that is imported
+			return os.Open(name) //nolint:gosec // the imported file names it
 		}
 		for _, directory := range directories {
 			if f, err = os.Open(filepath.Join(directory, name)); !errors.Is(err, os.ErrNotExist) { //nolint:gosec // as above

@@ -107,7 +107,7 @@ func builtFor(f io.ReaderAt) string {
 func versionOf(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, "version").Output() //nolint:gosec // the caller's own
+	out, err := exec.CommandContext(ctx, program, "version").Output() //nolint:gosec // a program that the user names
 	if err != nil {
 		return "", fmt.Errorf("asking %s for its version: %w", program, err)
 	}

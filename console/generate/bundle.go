@@ -83,7 +83,7 @@ func bundle(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// given is a module, imported as portolan:NAME, whose text is made here.
+// given is an esbuild plugin with a module of generated text, imported as portolan:NAME.
 func given(name, text string) esbuild.Plugin {
 	return esbuild.Plugin{Name: name, Setup: func(build esbuild.PluginBuild) {
 		build.OnResolve(esbuild.OnResolveOptions{Filter: "^portolan:" + name + "$"}, func(esbuild.OnResolveArgs) (esbuild.OnResolveResult,
@@ -97,7 +97,7 @@ func given(name, text string) esbuild.Plugin {
 	}}
 }
 
-// icons gives the shapes of all icons in a folder, as JSON: {"NAME":[["path",{"d":"..."}],...]}.
+// icons returns the shapes of all icons in a folder, as JSON: {"NAME":[["path",{"d":"..."}],...]}.
 func icons(dir string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*.svg"))
 	if err != nil {
@@ -106,7 +106,7 @@ func icons(dir string) (string, error) {
 	slices.Sort(found)
 	var all []string
 	for _, file := range found {
-		text, err := os.ReadFile(file) //nolint:gosec // a file of the sources
+		text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 		if err != nil {
 			return "", err
 		}

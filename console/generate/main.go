@@ -33,11 +33,11 @@ func write(root string) error {
 			}
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(root, "bundle"), 0o755); err != nil { //nolint:gosec // sources, for everybody
+	if err := os.MkdirAll(filepath.Join(root, "bundle"), 0o755); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
 	for name, content := range made {
-		if err := os.WriteFile(filepath.Join(root, name), content, 0o644); err != nil { //nolint:gosec // sources, for everybody
+		if err := os.WriteFile(filepath.Join(root, name), content, 0o644); err != nil { //nolint:gosec // readable by all users
 			return err
 		}
 	}

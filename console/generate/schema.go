@@ -70,7 +70,7 @@ const base = "/api/v2/"
 
 // read reads an OpenAPI document.
 func read(file string) (*describedAPI, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // a file of the sources
+	text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 	if err != nil {
 		return nil, err
 	}

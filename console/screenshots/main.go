@@ -77,7 +77,7 @@ var screens = []screen{
 }
 
 func run(ctx context.Context, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // pictures, for everybody
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
 	data, err := os.MkdirTemp("", "portolan-screenshots-")
@@ -208,7 +208,7 @@ func picture(p *browser.Page, dir string, s screen) error {
 			if dark {
 				file += "-dark"
 			}
-			if err := os.WriteFile(filepath.Join(dir, file+".png"), shot, 0o644); err != nil { //nolint:gosec // pictures, for everybody
+			if err := os.WriteFile(filepath.Join(dir, file+".png"), shot, 0o644); err != nil { //nolint:gosec // readable by all users
 				return err
 			}
 			for _, fault := range p.Faults() {

@@ -57,7 +57,7 @@ func (r *release) collection() error {
 			all = append(all, entry{to: name + "/", mode: 0o755})
 			return nil
 		}
-		body, err := os.ReadFile(path) //nolint:gosec // of this repository
+		body, err := os.ReadFile(path) //nolint:gosec // a file of the repository
 		if err != nil {
 			return err
 		}

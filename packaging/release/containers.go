@@ -48,7 +48,7 @@ func (r *release) chart() (err error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		body, err := os.ReadFile(path) //nolint:gosec // of this repository
+		body, err := os.ReadFile(path) //nolint:gosec // a file of the repository
 		if err != nil {
 			return err
 		}

@@ -132,7 +132,7 @@ func (r *release) pack(w io.Writer, dir string) error {
 		if d.IsDir() {
 			return t.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o755, ModTime: r.at})
 		}
-		body, err := os.ReadFile(path) //nolint:gosec // what was just written
+		body, err := os.ReadFile(path) //nolint:gosec // a file written by this program
 		if err != nil {
 			return err
 		}

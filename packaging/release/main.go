@@ -81,7 +81,7 @@ func run(version, out, names, key string) error {
 		return err
 	}
 	work := filepath.Join(out, "work")
-	if err := os.MkdirAll(work, 0o755); err != nil { //nolint:gosec // to be read by all
+	if err := os.MkdirAll(work, 0o755); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
 	var platforms []platform
@@ -156,7 +156,7 @@ func (r *release) compile(module, program, to string, p platform) error {
 		return err
 	}
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o",
-		to, program) //nolint:gosec // our own words
+		to, program) //nolint:gosec // the arguments are constant or generated here
 	c.Dir = module
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	c.Stderr = os.Stderr
@@ -164,13 +164,13 @@ func (r *release) compile(module, program, to string, p platform) error {
 }
 
 func command(name string, args ...string) error {
-	c := exec.Command(name, args...) //nolint:gosec // our own program
+	c := exec.Command(name, args...) //nolint:gosec // a program of the repository
 	c.Stderr = os.Stderr
 	return c.Run()
 }
 
 func output(name string, args ...string) (string, error) {
-	text, err := exec.Command(name, args...).Output() //nolint:gosec // our own words
+	text, err := exec.Command(name, args...).Output() //nolint:gosec // the arguments are constant or generated here
 	return strings.TrimSpace(string(text)), err
 }
 
@@ -227,7 +227,7 @@ func (r *release) sums(key string) error {
 		fmt.Fprintf(&text, "%s  %s\n", hex.EncodeToString(h.Sum(nil)), name)
 	}
 	path := filepath.Join(r.out, "SHA256SUMS")
-	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil { //nolint:gosec // to be read by all
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
 	fmt.Print(text.String())
@@ -241,5 +241,5 @@ func (r *release) sums(key string) error {
 	}
 	trusted := fmt.Sprintf("portolan %s, %s", r.version, r.at.Format(time.RFC3339))
 	signature := minisign.SignWithComments(private, []byte(text.String()), trusted, "checksums of portolan "+r.version)
-	return os.WriteFile(path+".minisig", signature, 0o644) //nolint:gosec // to be read by all
+	return os.WriteFile(path+".minisig", signature, 0o644) //nolint:gosec // readable by all users
 }

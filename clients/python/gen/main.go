@@ -23,7 +23,7 @@ func main() {
 	const ansible = "../ansible/ansible_collections/portolan/network/plugins/module_utils/"
 	for name, text := range map[string]string{"portolan/types.py": types(a), "portolan/keys.py": keys(a),
 		ansible + "keys.py": keys(a), ansible + "client.py": copied + string(client)} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil { //nolint:gosec // to be read by all
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil { //nolint:gosec // readable by all users
 			fmt.Fprintln(os.Stderr, "gen:", err)
 			os.Exit(1)
 		}

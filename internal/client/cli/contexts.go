@@ -48,7 +48,7 @@ func ReadContexts() (c Contexts, err error) {
 	c.Contexts = map[string]Context{}
 	if c.path, err = ContextsPath(); err != nil {
 		c.path = ""
-		return c, nil //nolint:nilerr // a service has no home, and no contexts
+		return c, nil //nolint:nilerr // a service has no home directory and no contexts
 	}
 	text, err := os.ReadFile(c.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -32,7 +32,7 @@ type export struct {
 	out   []exported
 	notes map[string]int
 	tell  func(n int)
-	ctx   context.Context //nolint:containedctx // of one call, which makes it
+	ctx   context.Context //nolint:containedctx // an export lives for one call only
 }
 
 // exported is a resource of a document. rank is its position: parents have a lower rank than their children.

@@ -32,10 +32,10 @@ func WritePages(app *kong.Application, version, dir string) error {
 	visit(app.Node)
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // to be read by all
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // readable by all users
 			return err
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // to be read by all
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // readable by all users
 			return err
 		}
 	}

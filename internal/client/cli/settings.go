@@ -116,7 +116,7 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 
 // ConfiguredLevel returns the log level in a settings file, or nil if the file does not set it.
 func ConfiguredLevel(path string) (*slog.Level, error) {
-	f, err := os.Open(path) //nolint:gosec // named by whoever starts the program
+	f, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {
 		return nil, err
 	}
