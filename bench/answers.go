@@ -54,7 +54,7 @@ type nameServer struct {
 // nameServers are other name servers, in the versions of Debian.
 var nameServers = []nameServer{
 	{"BIND", "named", func(dir, zone string, port int) *exec.Cmd {
-		return configuredCommand(dir, "named.conf", fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; };
+		return withConfig(dir, "named.conf", fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; };
 pid-file none; session-keyfile none; recursion no; minimal-responses yes; notify no; empty-zones-enable no; }; controls { };
 zone "example" { type primary; file %q; };`, dir, port, zone), "named", "-g", "-c")
 	}},
@@ -63,14 +63,14 @@ zone "example" { type primary; file %q; };`, dir, port, zone), "named", "-g", "-
 		if err != nil {
 			return exec.Command("false")
 		}
-		return configuredCommand(dir, "Corefile", fmt.Sprintf(".:%d {\n bind 127.0.0.1\n file %s example\n}\n", port, zone), self, "-role", "coredns",
+		return withConfig(dir, "Corefile", fmt.Sprintf(".:%d {\n bind 127.0.0.1\n file %s example\n}\n", port, zone), self, "-role", "coredns",
 			"-body")
 	}},
 	{"NSD", "nsd", func(dir, zone string, port int) *exec.Cmd {
-		return configuredCommand(dir, "nsd.conf", fmt.Sprintf(nsdConfiguration, dir, port, zone), "nsd", "-d", "-c")
+		return withConfig(dir, "nsd.conf", fmt.Sprintf(nsdConfiguration, dir, port, zone), "nsd", "-d", "-c")
 	}},
 	{"Knot", "knotd", func(dir, zone string, port int) *exec.Cmd {
-		return configuredCommand(dir, "knot.conf", fmt.Sprintf(knotConfiguration, dir, port, zone), "knotd", "-c")
+		return withConfig(dir, "knot.conf", fmt.Sprintf(knotConfiguration, dir, port, zone), "knotd", "-c")
 	}},
 }
 
@@ -110,9 +110,9 @@ zone:
 `
 )
 
-// configuredCommand writes a configuration and returns the command that runs a program with it. The path of the configuration is the last
+// withConfig writes a configuration and returns the command that runs a program with it. The path of the configuration is the last
 // argument.
-func configuredCommand(dir, name, text, program string, args ...string) *exec.Cmd {
+func withConfig(dir, name, text, program string, args ...string) *exec.Cmd {
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return exec.Command("false")

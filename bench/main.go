@@ -42,7 +42,7 @@ func main() {
 	role := flag.String("role", "", "internal: run as a server for the measurements")
 	data := flag.String("data", "", "internal: the data directory of the role")
 	body := flag.String("body", "", "internal: a file with the answer of the role")
-	big := flag.Bool("big", false, "measure with ten million addresses in use, too")
+	big := flag.Bool("big", false, "also measure with ten million addresses in use")
 	only := flag.String("only", "", "measure only these, such as ab")
 	seconds := flag.Float64("seconds", 3, "length of one measurement")
 	question := flag.String("question", "", "of the questions (x, y), only those with this in their name")

@@ -141,7 +141,7 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	list := strings.Split(m.portolan(append([]string{"rollout", "list"}, where...)...), "\n")
 	columns, cells := strings.Fields(list[0]), strings.Fields(list[1])
 	for column, want := range map[string]string{"WAITING": "0", "UPDATED": "0", "WENT_BACK": "1", "FAILED": "0", "TOTAL": "1"} {
-		if at := slices.Index(columns, column) + 2; at < 2 || at >= len(cells) || cells[at] != want { // "1 of 1" in front of them counts as two columns more
+		if at := slices.Index(columns, column) + 2; at < 2 || at >= len(cells) || cells[at] != want { // "1 of 1" is three cells
 			t.Errorf("in the list of rollouts %s is not %s: %q", column, want, list)
 		}
 	}

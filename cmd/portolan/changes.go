@@ -61,7 +61,7 @@ func writeChanges(ctx context.Context, st *store.Store, w io.Writer, e store.Ent
 	return out.Flush()
 }
 
-// Run prints the change feed: every transaction once, in the order in which the transactions became visible.
+// Run prints the change feed: every transaction once, ordered by when it became visible.
 func (c *changesCommand) Run(s *session) error {
 	if (c.Data != "" || c.Database != "") && c.URL == os.Getenv("PORTOLAN_URL") {
 		c.URL = "" // --data and --database override the environment

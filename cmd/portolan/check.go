@@ -60,7 +60,7 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	if err != nil {
 		return nil, err
 	}
-	due, err := tx.ChainDue()
+	pending, err := tx.ChainDue()
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,8 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	if err != nil {
 		return nil, err
 	}
-	lines = append(lines, fmt.Sprintf("history: %d transactions chained, %d of them kept, %d to be chained", last.Place, last.Place-begins, due))
+	lines = append(lines, fmt.Sprintf("history: %d transactions chained, %d of them kept, %d to be chained", last.Place, last.Place-begins,
+		pending))
 	keys, err := c.keys()
 	if err != nil {
 		return nil, err

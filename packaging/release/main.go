@@ -88,7 +88,7 @@ func run(version, out, names, key string) error {
 	for name := range strings.SplitSeq(names, ",") {
 		goos, arch, ok := strings.Cut(name, "/")
 		if !ok {
-			return fmt.Errorf("%q is no platform, such as linux/amd64", name)
+			return fmt.Errorf("%q is not a platform, such as linux/amd64", name)
 		}
 		platforms = append(platforms, platform{goos, arch})
 	}
@@ -156,7 +156,7 @@ func (r *release) compile(module, program, to string, p platform) error {
 		return err
 	}
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o",
-		to, program) //nolint:gosec // the arguments are constant or generated here
+		to, program) //nolint:gosec // constant arguments
 	c.Dir = module
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	c.Stderr = os.Stderr
@@ -170,7 +170,7 @@ func command(name string, args ...string) error {
 }
 
 func output(name string, args ...string) (string, error) {
-	text, err := exec.Command(name, args...).Output() //nolint:gosec // the arguments are constant or generated here
+	text, err := exec.Command(name, args...).Output() //nolint:gosec // constant arguments
 	return strings.TrimSpace(string(text)), err
 }
 
@@ -185,7 +185,7 @@ func versionOf(given string) (string, error) {
 	}
 	given = strings.TrimPrefix(given, "v")
 	if given == "" || strings.Trim(given, "0123456789abcdefghijklmnopqrstuvwxyz.-+") != "" || given[0] < '0' || given[0] > '9' {
-		return "", fmt.Errorf("%q is no version, such as 1.2.3", given)
+		return "", fmt.Errorf("%q is not a version, such as 1.2.3", given)
 	}
 	return given, nil
 }
@@ -196,7 +196,7 @@ func timeOf() (time.Time, error) {
 	if text == "" {
 		var err error
 		if text, err = output("git", "log", "-1", "--format=%ct"); err != nil {
-			return time.Time{}, errors.New("this is no git repository: set SOURCE_DATE_EPOCH")
+			return time.Time{}, errors.New("this is not a git repository: set SOURCE_DATE_EPOCH")
 		}
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)

@@ -36,7 +36,7 @@ func (r *release) packages(p platform) error {
 		switch dir := path.Dir(e.to); dir {
 		case "completions":
 			if c.Destination = completions[path.Base(e.to)]; c.Destination == "" {
-				return fmt.Errorf("%s: nobody said where shells look for it", e.to)
+				return fmt.Errorf("%s: its install path is not defined", e.to)
 			}
 			if there := ofDebian[path.Base(e.to)]; there != "" {
 				other := *c

@@ -133,7 +133,7 @@ resource "portolan_ipv4_block" "harbour" { range = "10.0.0.0/8" }
 		}
 	}
 	for _, args := range [][]string{{"init", "-no-color"}, {"validate", "-no-color"}} {
-		c := exec.Command(program, args...) //nolint:gosec // the arguments are constant or generated here
+		c := exec.Command(program, args...) //nolint:gosec // constant arguments
 		c.Dir = site
 		c.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(site, "rc"))
 		if out, err := c.CombinedOutput(); err != nil {
@@ -191,7 +191,7 @@ func rpmInstalls(t *testing.T, rpm, deb string) {
 	root, other := t.TempDir(), t.TempDir()
 	for _, args := range [][]string{{program, "--root", root, "--nodeps", "--noscripts", "--nosignature", "-i", rpm},
 		{program, "--root", root, "--nodeps", "--noscripts", "-V", "portolan"}, {"dpkg-deb", "-x", deb, other}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:gosec // the arguments are constant or generated here
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:gosec // constant arguments
 			t.Fatalf("%v: %v %s", args, err, out)
 		}
 	}

@@ -238,7 +238,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
 			}
 		}
-		if above := e.placer(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // resources of several views may have the same key
+		if above := e.placer(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // keys are not unique across views
 			e.keys[head.ID] = above.Name + "/" + e.placed[head.ID] + "/" + e.keys[head.ID]
 		}
 	}

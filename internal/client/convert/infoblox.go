@@ -197,7 +197,7 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		name := of(column)
 		switch {
 		case name == "" || column == "view" && x.view == "":
-		case (kind == "hostaddress" || kind == "ipv6hostaddress") && (x.from[column] == "" || x.from[column] == name): // the row belongs to its host's view
+		case (kind == "hostaddress" || kind == "ipv6hostaddress") && (x.from[column] == "" || x.from[column] == name): // as its host
 		case x.from[column] == "" || x.from[column] == name:
 			x.views[column][name] = true
 		default:

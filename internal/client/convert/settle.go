@@ -273,7 +273,8 @@ func (d *Document) Surround(known []netip.Prefix) {
 				block = whole
 			}
 		}
-		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String(), "tag": false}) // without the import's tag, because the source does not contain the block
+		// The block is not in the source, so it does not receive the tag of the import.
+		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String(), "tag": false})
 		blocks[block] = true
 	}
 }

@@ -238,8 +238,8 @@ func (r *record) is(e Endpoint) bool {
 	})
 }
 
-// createChanges returns the changes that create the records of an endpoint. Addresses inside networks become one host record. Every other target
-// becomes a record of its own.
+// createChanges returns the changes that create the records of an endpoint. Addresses inside networks become one host record. Every other
+// target becomes a record of its own.
 func (p *Provider) createChanges(ctx context.Context, zone *zone, e Endpoint) (parts []client.BatchChange, err error) {
 	var inside []map[string]any
 	for _, target := range e.Targets {
