@@ -286,11 +286,11 @@ func authorityRole(ctx context.Context, report string) error {
 		return errors.New("the name server takes no zones")
 	}
 	z := &answeredZone{}
-	began := time.Now()
+	start := time.Now()
 	if err := z.loadAll(served); err != nil {
 		return err
 	}
-	whole := time.Since(began)
+	whole := time.Since(start)
 	var changes []time.Duration
 	for range 50 {
 		took, err := z.change(served)
@@ -433,7 +433,7 @@ func (z *answeredZone) change(to application.Contented) (time.Duration, error) {
 	if err := w.Close(); err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	err := to.TakeContent(&stream)
-	return time.Since(began), err
+	return time.Since(start), err
 }

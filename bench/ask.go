@@ -25,7 +25,7 @@ import (
 )
 
 // against compares the median of a request to the manager with a duration. list is a path below /api/v2/ with its query.
-func (b *bench) against(what string, m *child, list string, theirs time.Duration, most float64) error {
+func (b *bench) against(what string, m *child, list string, theirs time.Duration, maxRatio float64) error {
 	at, query, asks := strings.Cut(list, "?")
 	at = strings.TrimSuffix("/api/v2/"+at, "/")
 	if asks {
@@ -41,8 +41,8 @@ func (b *bench) against(what string, m *child, list string, theirs time.Duration
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	ratio := float64(ours) / float64(theirs)
-	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", most),
-		ratio <= most)
+	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", maxRatio),
+		ratio <= maxRatio)
 	return nil
 }
 

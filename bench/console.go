@@ -78,8 +78,8 @@ func (s *screens) signIn() error {
 }
 
 // limit adds a result with a maximum.
-func (s *screens) limit(what string, seen, most float64, unit string) {
-	s.b.add("(E) "+what, fmt.Sprintf("%.0f %s", seen, unit), fmt.Sprintf("%.0f %s", most, unit), seen/most, "at most 1", seen <= most)
+func (s *screens) limit(what string, seen, maximum float64, unit string) {
+	s.b.add("(E) "+what, fmt.Sprintf("%.0f %s", seen, unit), fmt.Sprintf("%.0f %s", maximum, unit), seen/maximum, "at most 1", seen <= maximum)
 }
 
 // quantile returns the value at a share of the sorted values.
@@ -371,7 +371,7 @@ func (s *screens) fleetState() error {
 	for n := range 5 {
 		name := fmt.Sprintf("seen-%d", n)
 		ctx, cancel := context.WithCancel(context.Background())
-		crowd := &servicepoint.Crowd{Size: 1, Hands: 1, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		simulation := &servicepoint.Crowd{Size: 1, Hands: 1, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Enrol: func(ctx context.Context, _ int) (string, string, error) {
 				created, err := api.CreateInstance(ctx, name, "", 1)
 				if err == nil {
@@ -380,18 +380,18 @@ func (s *screens) fleetState() error {
 				return created.RegistrationEndpoint, created.RegistrationKey, err
 			}}
 		ended := make(chan error, 1)
-		go func() { ended <- crowd.Run(ctx) }()
+		go func() { ended <- simulation.Run(ctx) }()
 		stop := func() { cancel(); <-ended }
-		for deadline := time.Now().Add(browser.Patience); crowd.Held.Load() == 0; {
+		for deadline := time.Now().Add(browser.Patience); simulation.Held.Load() == 0; {
 			if time.Now().After(deadline) {
 				stop()
 				return errors.New("a service point did not enrol")
 			}
 			time.Sleep(time.Millisecond) // poll interval
 		}
-		began := time.Now()
+		start := time.Now()
 		err := s.p.Wait(`[...document.querySelectorAll(".grid-body .row")].some(r => r.innerText.includes("` + name + `") && /\bhealthy/i.test(r.innerText))`)
-		times = append(times, float64(time.Since(began).Milliseconds()))
+		times = append(times, float64(time.Since(start).Milliseconds()))
 		stop()
 		if err != nil {
 			return err
@@ -410,9 +410,9 @@ func (s *screens) frozen() error {
 	if err := s.m.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	err := s.p.Wait("document.querySelector('.live.stale')")
-	took := time.Since(began)
+	took := time.Since(start)
 	if e := s.m.cmd.Process.Signal(syscall.SIGCONT); e != nil || err != nil {
 		return errors.Join(err, e)
 	}

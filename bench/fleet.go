@@ -88,14 +88,14 @@ func (b *bench) fleetOn(run fleetRun) error {
 		}
 		return sum, err
 	}
-	crowd := &servicepoint.Crowd{Size: run.size, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	simulation := &servicepoint.Crowd{Size: run.size, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Enrol: func(ctx context.Context, number int) (string, string, error) {
 			created, err := clients[number%run.managers].CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "", 1)
 			return created.RegistrationEndpoint, created.RegistrationKey, err
 		}}
 	role := "manager"
 	if run.carried {
-		role, crowd.Dial = "carried manager", dialCarried()
+		role, simulation.Dial = "carried manager", dialCarried()
 	}
 	for range run.managers {
 		m, err := spawn(role, run.at, run.releases)
@@ -111,14 +111,14 @@ func (b *bench) fleetOn(run fleetRun) error {
 		cancel()
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	ended := make(chan error, 1)
-	go func() { ended <- crowd.Run(ctx) }()
+	go func() { ended <- simulation.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
-	if err := waitForCrowd(crowd, ended); err != nil {
+	if err := waitForCheckIns(simulation, ended); err != nil {
 		return err
 	}
-	took := time.Since(began)
+	took := time.Since(start)
 	full, err := resident()
 	if err != nil {
 		return err
@@ -128,17 +128,17 @@ func (b *bench) fleetOn(run fleetRun) error {
 	each := (full - empty) * 1024 / float64(run.size)
 	b.add(run.mark+" memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
 		"at most 1", each <= 30)
-	if err := b.fleetChange(ctx, run.mark, clients[0], crowd); err != nil {
+	if err := b.fleetChange(ctx, run.mark, clients[0], simulation); err != nil {
 		return err
 	}
-	return b.fleetList(ctx, run.mark, clients[0], all[0], func() error { return waitForCrowd(crowd, ended) })
+	return b.fleetList(ctx, run.mark, clients[0], all[0], func() error { return waitForCheckIns(simulation, ended) })
 }
 
-// waitForCrowd waits until all service points have enrolled and are waiting for the manager.
-func waitForCrowd(crowd *servicepoint.Crowd, ended chan error) error {
-	all := int64(crowd.Size)
+// waitForCheckIns waits until all service points have enrolled and are waiting for the manager.
+func waitForCheckIns(simulation *servicepoint.Crowd, ended chan error) error {
+	all := int64(simulation.Size)
 	deadline := time.Now().Add(time.Duration(all) * 60 * time.Millisecond)
-	for crowd.Enrolled.Load() < all || crowd.Held.Load() < all*999/1000 { // the remaining ones are between two check-ins
+	for simulation.Enrolled.Load() < all || simulation.Held.Load() < all*999/1000 { // the remaining ones are between two check-ins
 		select {
 		case err := <-ended:
 			ended <- err
@@ -146,8 +146,8 @@ func waitForCrowd(crowd *servicepoint.Crowd, ended chan error) error {
 		case <-time.After(10 * time.Millisecond): // poll interval
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d of %d service points wait, %d enrolled, %d check-ins failed", crowd.Held.Load(), crowd.Size,
-				crowd.Enrolled.Load(), crowd.Failed.Load())
+			return fmt.Errorf("%d of %d service points wait, %d enrolled, %d check-ins failed", simulation.Held.Load(), simulation.Size,
+				simulation.Enrolled.Load(), simulation.Failed.Load())
 		}
 	}
 	return nil
@@ -169,21 +169,21 @@ func publish(dir, keys string) error {
 }
 
 // fleetChange measures how long a rollout takes to reach all service points.
-func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, crowd *servicepoint.Crowd) error {
-	began := time.Now()
+func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, simulation *servicepoint.Crowd) error {
+	start := time.Now()
 	started, err := c.StartRollout(ctx, client.Plan{Version: released, Waves: []string{"100%"}, MostAway: "100%",
-		Filter: map[string]any{"version": crowd.Version, "nameContains": "bench-00"}}) // the first 10,000
+		Filter: map[string]any{"version": simulation.Version, "nameContains": "bench-00"}}) // the first 10,000
 	if err != nil {
 		return err
 	}
 	// The interval between polls is long because each poll costs processor time.
-	for deadline := began.Add(3 * time.Minute); len(crowd.Changes(began)) < fleetSize; time.Sleep(100 * time.Millisecond) {
+	for deadline := start.Add(3 * time.Minute); len(simulation.Changes(start)) < fleetSize; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d of %d service points know of the order", len(crowd.Changes(began)), fleetSize)
+			return fmt.Errorf("%d of %d service points know of the order", len(simulation.Changes(start)), fleetSize)
 		}
 	}
-	all := crowd.Changes(began)
-	known := all[fleetSize-1].Sub(began)
+	all := simulation.Changes(start)
+	known := all[fleetSize-1].Sub(start)
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // poll interval
 		r, err := c.Rollout(ctx, started.ID)
 		if err != nil {
@@ -200,7 +200,7 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 		known.Round(10*time.Millisecond).String(),
 		"2s", known.Seconds()/2, "at most 1", known <= 2*time.Second)
 	b.note(fmt.Sprintf("%s a rollout to %d service points, until it is done", mark, fleetSize),
-		time.Since(began).Round(10*time.Millisecond).String())
+		time.Since(start).Round(10*time.Millisecond).String())
 	return nil
 }
 

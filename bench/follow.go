@@ -35,9 +35,9 @@ func (b *bench) follow() error {
 	if err != nil {
 		return err
 	}
-	var heard atomic.Int64
+	var received atomic.Int64
 	var bytesOfOne atomic.Int64
-	conns, err := followAll(m, &heard, &bytesOfOne)
+	conns, err := followAll(m, &received, &bytesOfOne)
 	defer func() {
 		for _, c := range conns {
 			_ = c.Close()
@@ -46,7 +46,7 @@ func (b *bench) follow() error {
 	if err != nil {
 		return err
 	}
-	took, err := b.measureFeed(m, create, &heard)
+	took, err := b.measureFeed(m, create, &received)
 	if err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func (b *bench) follow() error {
 	return nil
 }
 
-// followAll opens many connections to the change feed. heard counts the received transactions. size counts the bytes that the first
+// followAll opens many connections to the change feed. received counts the transactions. size counts the bytes that the first
 // connection received.
-func followAll(m *child, heard, size *atomic.Int64) (conns []net.Conn, err error) {
+func followAll(m *child, received, size *atomic.Int64) (conns []net.Conn, err error) {
 	rq := request("GET", "/api/v2/changes", m.token, "")
-	began := make(chan error, followers)
+	start := make(chan error, followers)
 	for i := range followers {
 		conn, err := net.Dial("tcp", m.addr)
 		if err != nil {
@@ -89,24 +89,24 @@ func followAll(m *child, heard, size *atomic.Int64) (conns []net.Conn, err error
 				n, err := conn.Read(buffer)
 				if err != nil {
 					if !ready {
-						began <- err
+						start <- err
 					}
 					return
 				}
 				if !ready && bytes.Contains(buffer[:n], []byte("event: position")) {
 					ready = true
-					began <- nil
+					start <- nil
 					continue
 				}
 				if i == 0 && ready {
 					size.Add(int64(n))
 				}
-				heard.Add(int64(bytes.Count(buffer[:n], []byte("event: transaction"))))
+				received.Add(int64(bytes.Count(buffer[:n], []byte("event: transaction"))))
 			}
 		}()
 		if i%100 == 99 { // not more at once than the listen backlog
 			for range 100 {
-				if err := <-began; err != nil {
+				if err := <-start; err != nil {
 					return conns, fmt.Errorf("a follower: %w", err)
 				}
 			}
@@ -116,24 +116,24 @@ func followAll(m *child, heard, size *atomic.Int64) (conns []net.Conn, err error
 }
 
 // measureFeed makes changes and returns the average time until the last follower has received one.
-func (b *bench) measureFeed(m *child, change []byte, heard *atomic.Int64) (time.Duration, error) {
+func (b *bench) measureFeed(m *child, change []byte, received *atomic.Int64) (time.Duration, error) {
 	c, err := dial(m.addr, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = c.conn.Close() }()
-	began := time.Now()
+	start := time.Now()
 	for round := range followRounds {
 		if code, _, err := c.do(change, false); err != nil || code != 201 {
 			return 0, fmt.Errorf("a change answers %d %w", code, err)
 		}
-		for deadline := time.Now().Add(time.Minute); heard.Load() < int64(round+1)*followers; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); received.Load() < int64(round+1)*followers; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				return 0, errors.New("the followers did not receive the change within a minute")
 			}
 		}
 	}
-	return time.Since(began) / followRounds, nil
+	return time.Since(start) / followRounds, nil
 }
 
 // spread measures how long it takes to write size bytes to as many connections, one by one, and until all have read them.
@@ -144,7 +144,7 @@ func spread(size int) (time.Duration, error) {
 	}
 	defer func() { _ = l.Close() }()
 	const pairs = followers / 4 // both ends are in this process, which limits the number of open files
-	var heard atomic.Int64
+	var received atomic.Int64
 	ends := make([]net.Conn, 0, pairs)
 	defer func() {
 		for _, c := range ends {
@@ -169,21 +169,21 @@ func spread(size int) (time.Duration, error) {
 				if err != nil {
 					return
 				}
-				heard.Add(int64(n))
+				received.Add(int64(n))
 			}
 		}()
 	}
 	text := bytes.Repeat([]byte{'x'}, size)
-	began := time.Now()
+	start := time.Now()
 	for round := range followRounds {
 		for _, c := range ends {
 			if _, err := c.Write(text); err != nil {
 				return 0, err
 			}
 		}
-		for heard.Load() < int64(round+1)*int64(pairs*size) {
+		for received.Load() < int64(round+1)*int64(pairs*size) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return time.Since(began) / followRounds * (followers / pairs), nil
+	return time.Since(start) / followRounds * (followers / pairs), nil
 }

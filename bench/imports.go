@@ -93,7 +93,7 @@ func runImport(m *child, into, file string, rows int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	one, err := askImport(m, http.MethodPost, "", w.FormDataContentType(), &body)
 	for err == nil && (one.State == "QUEUED" || one.State == "RUNNING") {
 		time.Sleep(20 * time.Millisecond)
@@ -102,7 +102,7 @@ func runImport(m *child, into, file string, rows int) (time.Duration, error) {
 	if err == nil && (one.State != "COMPLETED" || one.Created != rows) {
 		err = fmt.Errorf("the import is %+v", one)
 	}
-	return time.Since(began), err
+	return time.Since(start), err
 }
 
 // imported is the status of an import.
@@ -150,7 +150,7 @@ func (b *bench) loadBare(dir string) (time.Duration, error) {
 	if err := sqlitex.ExecuteTransient(conn, "ATTACH '"+filepath.Join(dir, "portolan.db")+"' AS old", nil); err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	for _, statement := range []string{"PRAGMA synchronous = FULL", "BEGIN", "DELETE FROM resource",
 		"INSERT INTO resource SELECT * FROM old.resource",
 		"INSERT INTO change SELECT * FROM old.change", "COMMIT"} {
@@ -158,5 +158,5 @@ func (b *bench) loadBare(dir string) (time.Duration, error) {
 			return 0, fmt.Errorf("%s: %w", statement, err)
 		}
 	}
-	return time.Since(began), nil
+	return time.Since(start), nil
 }

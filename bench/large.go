@@ -136,13 +136,13 @@ func (b *bench) besideLarge(m *child, create []byte, what string, large func() e
 		return err
 	}
 	defer func() { _ = c.conn.Close() }()
-	began, ended := time.Now(), make(chan error, 1)
+	start, ended := time.Now(), make(chan error, 1)
 	go func() { ended <- large() }()
 	var all []time.Duration
 	for {
 		select {
 		case err := <-ended:
-			took := time.Since(began)
+			took := time.Since(start)
 			if err == nil && len(all) == 0 {
 				err = errors.New("it ended before anything was made beside it")
 			}

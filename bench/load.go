@@ -245,11 +245,11 @@ func rateOf(addrs []string, config func(client int) *tls.Config, clients int, le
 	connected.Wait()
 	close(ready)
 	time.Sleep(length / 6) // warm-up, not measured
-	began := time.Now()
+	start := time.Now()
 	measuring.Store(true)
 	time.Sleep(length)
 	measuring.Store(false)
-	took := time.Since(began)
+	took := time.Since(start)
 	close(stop)
 	all.Wait()
 	if err := failed.Load(); err != nil {
@@ -267,7 +267,7 @@ func latency(addr string, times int, want int, rq func(n int) []byte) (time.Dura
 	defer func() { _ = c.conn.Close() }()
 	var all []time.Duration
 	for n := range times {
-		began := time.Now()
+		start := time.Now()
 		code, body, err := c.do(rq(n), want != code200)
 		if err != nil {
 			return 0, err
@@ -275,7 +275,7 @@ func latency(addr string, times int, want int, rq func(n int) []byte) (time.Dura
 		if code != want {
 			return 0, fmt.Errorf("an answer of %d, want %d: %s", code, want, body)
 		}
-		all = append(all, time.Since(began))
+		all = append(all, time.Since(start))
 	}
 	slices.Sort(all)
 	return all[len(all)/2], nil

@@ -81,7 +81,7 @@ func scan(addr string, n, times int) (time.Duration, error) {
 	in := bufio.NewReaderSize(c, 64<<10)
 	var all []time.Duration
 	for range times {
-		began := time.Now()
+		start := time.Now()
 		if _, err := fmt.Fprintf(c, "%d\n", n); err != nil {
 			return 0, err
 		}
@@ -94,7 +94,7 @@ func scan(addr string, n, times int) (time.Duration, error) {
 				return 0, err
 			}
 		}
-		all = append(all, time.Since(began))
+		all = append(all, time.Since(start))
 	}
 	slices.Sort(all)
 	return all[len(all)/2], nil
@@ -126,12 +126,12 @@ func (b *bench) page(name string, n, times int) (m *child, err error) {
 			return m, err
 		}
 		ratio := float64(ours) / float64(theirs)
-		most := 2.0
+		maxRatio := 2.0
 		if n <= 1000 && form == "application/hal+json" {
-			most = 1.6
+			maxRatio = 1.6
 		}
 		b.add(name+", "+form, ours.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String(), ratio,
-			fmt.Sprintf("at most %.1f", most), ratio <= most)
+			fmt.Sprintf("at most %.1f", maxRatio), ratio <= maxRatio)
 	}
 	return m, nil
 }
@@ -387,13 +387,13 @@ func (b *bench) startUp() error {
 		}
 		var all []time.Duration
 		for range 5 {
-			began := time.Now()
+			start := time.Now()
 			m, err := spawn("manager", dir, "")
 			if err != nil {
 				return err
 			}
 			_, err = latency(m.addr, 1, code200, func(int) []byte { return request("GET", "/api/v2/networks?limit=1", m.token, "") })
-			all = append(all, time.Since(began))
+			all = append(all, time.Since(start))
 			m.stop()
 			if err != nil {
 				return err
@@ -421,8 +421,8 @@ func (b *bench) databaseSize(addresses int) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	due := "INSERT INTO trigram_due SELECT id FROM resource WHERE TRUE ON CONFLICT DO NOTHING"
-	if err := sqlitex.ExecuteTransient(conn, due, nil); err != nil {
+	pending := "INSERT INTO trigram_due SELECT id FROM resource WHERE TRUE ON CONFLICT DO NOTHING"
+	if err := sqlitex.ExecuteTransient(conn, pending, nil); err != nil {
 		return err
 	}
 	m, err := spawn("manager", dir, "") // moves texts into the trigram index

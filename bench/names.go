@@ -95,7 +95,7 @@ func (b *bench) compileZone() error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := s.View(context.Background(), func(tx *store.Tx) error {
 		row, err := dns.FindZone(tx, "bench", "v", "example")
 		if err == nil {
@@ -105,28 +105,28 @@ func (b *bench) compileZone() error {
 	}); err != nil {
 		return err
 	}
-	ours := time.Since(began)
+	ours := time.Since(start)
 	var file bytes.Buffer
 	if err := zone.Write(&file); err != nil {
 		return err
 	}
 	zone = nil
-	began = time.Now()
+	start = time.Now()
 	read, err := naming.ReadZone(&file, "", nil)
 	if err != nil {
 		return err
 	}
-	theirs := time.Since(began)
+	theirs := time.Since(start)
 	if len(read.Records) != n+2 {
 		return fmt.Errorf("the file has %d records", len(read.Records))
 	}
 	records := read.Records
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-	began = time.Now()
+	start = time.Now()
 	if _, err := naming.Compile("example.", records); err != nil {
 		return err
 	}
-	alone := time.Since(began)
+	alone := time.Since(start)
 	ratio := float64(alone) / float64(theirs)
 	b.add("(h) compiling 1,000,000 records in any order", alone.Round(time.Millisecond).String(),
 		theirs.Round(time.Millisecond).String()+" to parse", ratio, "at most 1.5", ratio <= 1.5)
@@ -281,16 +281,16 @@ func bareStatement(o server.Options, text string) (time.Duration, error) {
 			return 0, err
 		}
 		defer func() { _ = conn.Close(context.Background()) }()
-		began := time.Now()
+		start := time.Now()
 		_, err = conn.Exec(context.Background(), text)
-		return time.Since(began), err
+		return time.Since(start), err
 	}
 	conn, err := sqlite.OpenConn(filepath.Join(o.Data, "portolan.db"))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
-	began := time.Now()
+	start := time.Now()
 	err = sqlitex.ExecuteTransient(conn, text, nil)
-	return time.Since(began), err
+	return time.Since(start), err
 }

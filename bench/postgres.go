@@ -363,11 +363,11 @@ func (b *bench) sharedImport() error {
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := b.importFile(url, file); err != nil {
 		return err
 	}
-	ours := time.Since(began)
+	ours := time.Since(start)
 	// The comparison copies the rows that the import has written.
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -397,12 +397,12 @@ func (b *bench) sharedImport() error {
 		if _, err := conn.PgConn().CopyTo(ctx, &copied, "COPY (SELECT "+columns+" FROM "+table+" WHERE "+where+") TO STDOUT BINARY"); err != nil {
 			return err
 		}
-		began := time.Now()
+		start := time.Now()
 		tag, err := into.PgConn().CopyFrom(ctx, &copied, "COPY "+table+" ("+columns+") FROM STDIN BINARY")
 		if err != nil {
 			return err
 		}
-		theirs += time.Since(began)
+		theirs += time.Since(start)
 		if tag.RowsAffected() != n {
 			return fmt.Errorf("%d rows of %s were copied, not %d", tag.RowsAffected(), table, n)
 		}

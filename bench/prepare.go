@@ -22,7 +22,7 @@ func (b *bench) data(addresses int) (dir, network string, err error) {
 	if text, err := os.ReadFile(note); err == nil {
 		return dir, string(text), nil
 	}
-	began := time.Now()
+	start := time.Now()
 	network, first, err := b.createNetwork(server.Options{Data: dir})
 	if err != nil {
 		return "", "", err
@@ -30,7 +30,7 @@ func (b *bench) data(addresses int) (dir, network string, err error) {
 	if err := fill(dir, network, first, addresses-2); err != nil { // createNetwork has created the gateway and the first address
 		return "", "", err
 	}
-	fmt.Fprintf(os.Stderr, "prepared %d addresses in %v\n", addresses, time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(os.Stderr, "prepared %d addresses in %v\n", addresses, time.Since(start).Round(time.Millisecond))
 	return dir, network, os.WriteFile(note, []byte(network), 0o600)
 }
 

@@ -104,11 +104,11 @@ func (b *bench) slowest(addr string, rq []byte) (time.Duration, error) {
 	defer func() { _ = c.conn.Close() }()
 	var all []time.Duration
 	for end := time.Now().Add(b.time); time.Now().Before(end); {
-		began := time.Now()
+		start := time.Now()
 		if code, body, err := c.do(rq, true); err != nil || code != 201 {
 			return 0, fmt.Errorf("a create answers %d %s: %w", code, body, err)
 		}
-		all = append(all, time.Since(began))
+		all = append(all, time.Since(start))
 	}
 	slices.Sort(all)
 	return all[len(all)*95/100], nil

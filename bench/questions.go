@@ -24,8 +24,8 @@ import (
 // address, MEMBER(path) a member of the body, and HAS(text) a match of the trigram index.
 type question struct {
 	what, ask, bare string
-	// most is the maximum ratio to the bare statement's duration.
-	most float64
+	// maxRatio is the maximum ratio to the bare statement's duration.
+	maxRatio float64
 }
 
 // The numbers of additional networks and TXT records. Fast questions are repeated fastRepeats times, and slow ones, from slowLatency,
@@ -269,7 +269,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 		if err != nil {
 			return fmt.Errorf("%s, bare: %w", q.what, err)
 		}
-		if err := b.against(what+" "+q.what, m, q.ask, theirs, q.most); err != nil {
+		if err := b.against(what+" "+q.what, m, q.ask, theirs, q.maxRatio); err != nil {
 			return err
 		}
 	}

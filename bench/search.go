@@ -25,14 +25,14 @@ func waitForIndex(data string) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	began := time.Now()
-	for due := true; due; time.Sleep(100 * time.Millisecond) {
+	start := time.Now()
+	for pending := true; pending; time.Sleep(100 * time.Millisecond) {
 		if err := sqlitex.ExecuteTransient(conn, "SELECT EXISTS (SELECT 1 FROM trigram_due)",
-			&sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error { due = stmt.ColumnBool(0); return nil }}); err != nil {
+			&sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error { pending = stmt.ColumnBool(0); return nil }}); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(os.Stderr, "indexed all texts in %v\n", time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(os.Stderr, "indexed all texts in %v\n", time.Since(start).Round(time.Millisecond))
 	return nil
 }
 
@@ -101,23 +101,23 @@ func (b *bench) searches(what string, m *child, addresses int) error {
 	}
 	defer func() { _ = c.conn.Close() }()
 	var took []time.Duration
-	slowest, most := "", time.Duration(0)
+	slowest, longest := "", time.Duration(0)
 	for i := range 40 * len(kinds) {
 		text := kinds[i%len(kinds)](random.IntN(addresses))
-		began := time.Now()
+		start := time.Now()
 		code, answer, err := c.do(request("GET", "/api/v2/search?q="+url.QueryEscape(text), m.token, ""), true)
 		if err != nil || code != 200 {
 			return fmt.Errorf("searching for %s: %d %s: %w", text, code, answer, err)
 		}
-		took = append(took, time.Since(began))
-		if took[i] > most {
-			slowest, most = text, took[i]
+		took = append(took, time.Since(start))
+		if took[i] > longest {
+			slowest, longest = text, took[i]
 		}
 	}
 	slices.Sort(took)
 	p95 := took[len(took)*95/100]
 	b.add(fmt.Sprintf("%s search, p95 (the middle %v, the slowest %v, %s)", what, took[len(took)/2].Round(10*time.Microsecond),
-		most.Round(time.Millisecond), slowest), p95.Round(10*time.Microsecond).String(), "20ms", float64(p95)/float64(20*time.Millisecond),
+		longest.Round(time.Millisecond), slowest), p95.Round(10*time.Microsecond).String(), "20ms", float64(p95)/float64(20*time.Millisecond),
 		"at most 1", p95 <= 20*time.Millisecond)
 	return nil
 }

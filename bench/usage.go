@@ -55,8 +55,8 @@ func (b *bench) readUsage(what string, o store.Options, network string) error {
 		return err
 	}
 	measure := func(block, least int64) (time.Duration, error) {
-		began, n := time.Now(), 0
-		for ; time.Since(began) < b.time; n++ {
+		start, n := time.Now(), 0
+		for ; time.Since(start) < b.time; n++ {
 			if err := s.View(ctx, func(tx *store.Tx) error {
 				usage, err := ipam.UsageOf(tx, []int64{block})
 				if err == nil && usage[block].Used() < least {
@@ -67,7 +67,7 @@ func (b *bench) readUsage(what string, o store.Options, network string) error {
 				return 0, err
 			}
 		}
-		return time.Since(began) / time.Duration(n), nil
+		return time.Since(start) / time.Duration(n), nil
 	}
 	empty, err := measure(full+1_000_000_000, 0) // a block that does not exist has no usage
 	if err != nil {

@@ -142,7 +142,7 @@ func (w *wired) deploy() (took time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	for _, id := range servers {
 		d, err := w.api.DeployServer(ctx, id, "FullDeployment")
 		if err == nil {
@@ -155,7 +155,7 @@ func (w *wired) deploy() (took time.Duration, err error) {
 			return 0, errors.New(d.Message)
 		}
 	}
-	took = time.Since(began)
+	took = time.Since(start)
 	views, err := w.api.IDs(ctx, "views", "", 1)
 	if err != nil {
 		return 0, err
@@ -174,7 +174,7 @@ func (w *wired) change(n int) (time.Duration, error) {
 		"name": name, "text": "here"}, nil); err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	m := new(dns.Msg)
 	m.SetQuestion(name+".example.", dns.TypeTXT)
 	for _, at := range w.points {
@@ -183,13 +183,13 @@ func (w *wired) change(n int) (time.Duration, error) {
 			if err == nil && len(r.Answer) == 1 {
 				break
 			}
-			if time.Since(began) > time.Minute {
+			if time.Since(start) > time.Minute {
 				return 0, fmt.Errorf("%s is not answered at %s", name, at)
 			}
 			time.Sleep(2 * time.Millisecond)
 		}
 	}
-	return time.Since(began), nil
+	return time.Since(start), nil
 }
 
 // changes makes changes at the configured rate and returns the duration of each.

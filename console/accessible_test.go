@@ -30,21 +30,21 @@ func TestScreensAreAccessible(t *testing.T) {
 	s := start(t)
 	p := s.open()
 	for i, path := range s.paths() {
-		for n, look := range []struct {
+		for n, variant := range []struct {
 			width int64
 			dark  bool
 		}{{1280, i%2 == 0}, {390, i%2 != 0}, {320, false}} { // each screen in two of the four combinations, the next screen in the other two
-			s.ok(p.Size(look.width, 800, look.dark))
+			s.ok(p.Size(variant.width, 800, variant.dark))
 			s.ok(p.Go(path))
 			if err := p.Still(); err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			if wide, err := browser.Eval[float64](p, "document.documentElement.scrollWidth"); err != nil || int64(wide) > look.width {
-				t.Errorf("%s scrolls sideways at %d px: %v (%v)", path, look.width, wide, err)
+			if wide, err := browser.Eval[float64](p, "document.documentElement.scrollWidth"); err != nil || int64(wide) > variant.width {
+				t.Errorf("%s scrolls sideways at %d px: %v (%v)", path, variant.width, wide, err)
 			}
 			if n < 2 {
-				s.accessible(p, fmt.Sprintf("%s at %d px, dark %v", path, look.width, look.dark))
+				s.accessible(p, fmt.Sprintf("%s at %d px, dark %v", path, variant.width, variant.dark))
 			}
 		}
 	}

@@ -728,9 +728,9 @@ func TestLiveAndPlaces(t *testing.T) {
 	s.ok(p.Wait("document.querySelector('.live.live')"))
 	s.ok(p.Text("crane-1-1-1"))
 	s.api("PATCH", "/api/v2/addresses/"+s.id("addresses", "address:'10.0.0.2'"), `{"name":"changed-elsewhere"}`)
-	began := time.Now()
+	start := time.Now()
 	s.ok(p.Text("changed-elsewhere"))
-	t.Logf("shown after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("shown after %s", time.Since(start).Round(time.Millisecond))
 
 	// All tabs share one stream.
 	for range 7 {
@@ -774,9 +774,9 @@ func TestLiveAndPlaces(t *testing.T) {
 	// The page reports that the manager is gone.
 	s.ok(p.Wait("document.querySelector('.live.live')"))
 	s.ok(s.end())
-	began = time.Now()
+	start = time.Now()
 	s.ok(p.Wait("document.querySelector('.live.stale')"))
-	t.Logf("stale after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("stale after %s", time.Since(start).Round(time.Millisecond))
 }
 
 // TestConfigurationInURL checks that the URL contains the selected configuration. A pasted URL selects it, and Back selects the previous

@@ -159,9 +159,9 @@ func attacked(t *testing.T, database string) {
 	longest := map[string]time.Duration{}
 	memory := int64(0)
 	do := func(what string, want int, send func() (int, error)) {
-		began := time.Now()
+		start := time.Now()
 		status, err := send()
-		if took := time.Since(began); took > longest[what] {
+		if took := time.Since(start); took > longest[what] {
 			longest[what] = took
 		}
 		if err != nil || status != want {

@@ -320,12 +320,12 @@ func liveDeployment(t *testing.T, database string) {
 				`{"type":"IPv4Address","address":"10.0.0.%d","state":"STATIC"}]}`, name, 10+i))
 			hosts[id] = true
 			records = append(records, id)
-			began := time.Now()
+			start := time.Now()
 			if at == below {
 				name += ".quay"
 			}
 			a.answersWith(name+".harbour.example.", dns.TypeA, fmt.Sprintf("NOERROR 10.0.0.%d", 10+i))
-			slowest = max(slowest, time.Since(began))
+			slowest = max(slowest, time.Since(start))
 		case kind == 3:
 			records = append(records, m.id("/zones/"+at+"/resourceRecords", fmt.Sprintf(`{"type":"TXTRecord","name":%q,"text":"%d"}`, name, i)))
 		case kind == 4:

@@ -86,9 +86,9 @@ func TestPublicACMEProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := make([]byte, 9)
-	if _, err := io.ReadFull(out, said); err != nil || string(said) != "presented" {
-		t.Fatalf("it says %q: %v\n%s", said, err, m.process.text())
+	output := make([]byte, 9)
+	if _, err := io.ReadFull(out, output); err != nil || string(output) != "presented" {
+		t.Fatalf("it says %q: %v\n%s", output, err, m.process.text())
 	}
 	if n := m.count("/zones/"+zone+"/resourceRecords", "type:'TXTRecord'"); n != 1 {
 		t.Errorf("there are %d records of the challenge", n)

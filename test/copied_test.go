@@ -100,7 +100,7 @@ func copiedZones(t *testing.T, database string) {
 		t.Errorf("while it is away its zone is %s", got)
 	}
 	a.answersWith("winch.far.example.", dns.TypeTXT, "SERVFAIL")
-	named.begin()
+	named.start()
 	a.answersWith("winch.far.example.", dns.TypeTXT, `NOERROR "two"`)
 	a.nothingElse()
 	m.check()

@@ -63,12 +63,12 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 	if status, text, err = m.call("GET", "/configurations", ""); status != 200 || err != nil {
 		t.Errorf("reading what is not: %d %s %v", status, text, err)
 	}
-	var said struct {
+	var report struct {
 		Database struct{ Condition string }
 		Alarms   []struct{ What, Do string }
 	}
 	_, text, err = m.call("GET", "/status", "")
-	if err != nil || json.Unmarshal([]byte(text), &said) != nil || said.Database.Condition != "DAMAGED" ||
+	if err != nil || json.Unmarshal([]byte(text), &report) != nil || report.Database.Condition != "DAMAGED" ||
 		!strings.Contains(text, "the database is damaged") || !strings.Contains(text, "portolan check") {
 		t.Errorf("the status is %s, %v", text, err)
 	}

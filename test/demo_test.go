@@ -37,7 +37,7 @@ func TestDemo(t *testing.T) {
 	if !until(func() bool { return strings.Contains(p.text(), "takes that back)") }) {
 		t.Fatalf("the demo says\n%s", p.text())
 	}
-	said := func(pattern string) string {
+	find := func(pattern string) string {
 		t.Helper()
 		found := regexp.MustCompile(pattern).FindStringSubmatch(p.text())
 		if found == nil {
@@ -46,7 +46,7 @@ func TestDemo(t *testing.T) {
 		return found[1]
 	}
 	m := &manager{t: t}
-	where := []string{"--url", said(`PORTOLAN_URL=(\S+)`), "--token", said(`PORTOLAN_TOKEN=(\S+)`)}
+	where := []string{"--url", find(`PORTOLAN_URL=(\S+)`), "--token", find(`PORTOLAN_TOKEN=(\S+)`)}
 	run := func(args ...string) string { return m.portolan(append(args, where...)...) }
 	answer := func(when string) {
 		t.Helper()
@@ -66,7 +66,7 @@ func TestDemo(t *testing.T) {
 	}) {
 		t.Fatalf("the fleet is\n%s", run("fleet", "list"))
 	}
-	version := said(`rollout start (\S+) --watch`)
+	version := find(`rollout start (\S+) --watch`)
 	if !until(func() bool { // the demo is still publishing this program
 		out, err := exec.Command(binary, append([]string{"fleet", "releases"}, where...)...).Output()
 		return err == nil && strings.Contains(string(out), version)

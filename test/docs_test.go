@@ -12,7 +12,7 @@ import (
 // step is a command on a page and its expected output.
 type step struct {
 	line          int
-	command, says string
+	command, want string
 }
 
 // steps returns the commands of a page: lines that are indented by at least four blanks and begin with "$ ". The following lines with the
@@ -23,7 +23,7 @@ func steps(text string) (all []step) {
 	margin, lines := "", strings.Split(text, "\n")
 	for i, line := range lines {
 		if margin != "" && line == "" && i+1 < len(lines) && strings.HasPrefix(lines[i+1], margin+" ") { // the next line is indented further
-			all[len(all)-1].says += "\n"
+			all[len(all)-1].want += "\n"
 			continue
 		}
 		rest := strings.TrimLeft(line, " ")
@@ -34,7 +34,7 @@ func steps(text string) (all []step) {
 		}
 		if margin != "" && strings.HasPrefix(line, margin) {
 			last := &all[len(all)-1]
-			last.says += line[len(margin):] + "\n"
+			last.want += line[len(margin):] + "\n"
 		} else {
 			margin = ""
 		}
@@ -43,11 +43,11 @@ func steps(text string) (all []step) {
 }
 
 // matches reports whether the output of a command is as the page shows.
-func matches(said, says string) bool {
-	pattern := regexp.QuoteMeta(strings.TrimSpace(says))
+func matches(output, want string) bool {
+	pattern := regexp.QuoteMeta(strings.TrimSpace(want))
 	pattern = strings.ReplaceAll(pattern, `\.\.\.`, `(?s:.*?)`)
 	pattern = regexp.MustCompile(` +`).ReplaceAllString(pattern, ` +`)
-	return regexp.MustCompile(`^\s*` + pattern + `\s*$`).MatchString(said)
+	return regexp.MustCompile(`^\s*` + pattern + `\s*$`).MatchString(output)
 }
 
 // TestDocs runs the commands of each page in order, on a manager of its own, and compares their output with the page.
@@ -75,7 +75,7 @@ func TestDocs(t *testing.T) {
 			dir := t.TempDir()
 			for _, s := range all {
 				if name, ok := strings.CutPrefix(s.command, "cat "); ok && !strings.Contains(name, " ") { // a file that the page shows
-					if err := os.WriteFile(filepath.Join(dir, name), []byte(s.says), 0o600); err != nil {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(s.want), 0o600); err != nil {
 						t.Fatal(err)
 					}
 					continue
@@ -85,11 +85,11 @@ func TestDocs(t *testing.T) {
 				c.Env = m.environment("PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "API=http://"+m.api,
 					"TOKEN="+m.token, "DATA="+m.where[1])
 				out, err := c.CombinedOutput()
-				if err != nil && !strings.Contains(s.says, "portolan: ") {
+				if err != nil && !strings.Contains(s.want, "portolan: ") {
 					t.Fatalf("%s:%d: %s: %v\n%s", page, s.line, s.command, err, out)
 				}
-				if !matches(string(out), s.says) {
-					t.Errorf("%s:%d: %s says\n%s\nthe page says\n%s", page, s.line, s.command, out, s.says)
+				if !matches(string(out), s.want) {
+					t.Errorf("%s:%d: %s says\n%s\nthe page says\n%s", page, s.line, s.command, out, s.want)
 				}
 			}
 			m.check()

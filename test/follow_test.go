@@ -188,9 +188,9 @@ func receive(t *testing.T, m *manager, token string) *receiver {
 }
 
 // compare compares the accepted transactions with those of a follower. From the first one on they must be equal.
-func (r *receiver) compare(told []int64) {
+func (r *receiver) compare(received []int64) {
 	r.t.Helper()
-	last := told[len(told)-1]
+	last := received[len(received)-1]
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // another manager may have to take over
 		r.mu.Lock()
 		done := r.taken[last]
@@ -204,10 +204,10 @@ func (r *receiver) compare(told []int64) {
 	if len(r.transactions) < 3 {
 		r.t.Fatalf("the webhook was sent %v", r.transactions)
 	}
-	from := slices.Index(told, r.transactions[0])
-	if from < 0 || !slices.Equal(told[from:], r.transactions) {
-		r.t.Errorf("the webhook was sent %d transactions, of %d", len(r.transactions), len(told)-from)
+	from := slices.Index(received, r.transactions[0])
+	if from < 0 || !slices.Equal(received[from:], r.transactions) {
+		r.t.Errorf("the webhook was sent %d transactions, of %d", len(r.transactions), len(received)-from)
 	}
-	r.t.Logf("the webhook was sent %d transactions of %d, %d of them again; %d messages were refused", len(r.transactions), len(told),
+	r.t.Logf("the webhook was sent %d transactions of %d, %d of them again; %d messages were refused", len(r.transactions), len(received),
 		r.again, r.refused)
 }

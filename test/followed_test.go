@@ -44,7 +44,7 @@ func theirs(t *testing.T, options string, zones map[string]string) *named {
 	if err := os.WriteFile(filepath.Join(n.dir, "conf"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n.begin()
+	n.start()
 	t.Cleanup(n.end)
 	for name := range zones {
 		if !until(func() bool {
@@ -56,7 +56,7 @@ func theirs(t *testing.T, options string, zones map[string]string) *named {
 	return n
 }
 
-func (n *named) begin() {
+func (n *named) start() {
 	n.t.Helper()
 	n.c = exec.Command(n.program, "-g", "-n", "1", "-c", filepath.Join(n.dir, "conf"))
 	if err := n.c.Start(); err != nil {

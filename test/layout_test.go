@@ -102,7 +102,7 @@ func TestEveryPackageHasARule(t *testing.T) {
 
 // TestFilesAreShort checks that source files have at most 500 lines.
 func TestFilesAreShort(t *testing.T) {
-	const most = 500
+	const maxLines = 500
 	n := 0
 	for _, part := range []string{"../internal", "../cmd", "../client"} {
 		if err := filepath.WalkDir(part, func(path string, d fs.DirEntry, err error) error {
@@ -111,8 +111,8 @@ func TestFilesAreShort(t *testing.T) {
 				return err
 			}
 			text, err := os.ReadFile(path)
-			if lines := strings.Count(string(text), "\n"); lines > most {
-				t.Errorf("%s has %d lines, more than %d", path, lines, most)
+			if lines := strings.Count(string(text), "\n"); lines > maxLines {
+				t.Errorf("%s has %d lines, more than %d", path, lines, maxLines)
 			}
 			n++
 			return err

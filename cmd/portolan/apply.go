@@ -235,7 +235,7 @@ func (c *exportResources) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	count := s.counting("exported")
+	count := s.rowCounter("exported")
 	document, notes, err := m.Export(s.ctx, at, c.Only, c.Whole, func(n int) { count(int64(n)) })
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func (c *backupCommand) Run(s *session) error {
 			return err
 		}
 		defer func() { _ = os.Remove(f.Name()) }()
-		sum, err := archive.Write(s.ctx, st, f, versionText(), s.counting("written"))
+		sum, err := archive.Write(s.ctx, st, f, versionText(), s.rowCounter("written"))
 		if err == nil {
 			err = f.Sync()
 		}
@@ -64,7 +64,7 @@ func (c *restoreCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	sum, err := archive.Restore(s.ctx, o, f, s.counting("read"))
+	sum, err := archive.Restore(s.ctx, o, f, s.rowCounter("read"))
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (c *changesCommand) Run(s *session) error {
 		c.URL = "" // --data and --database override the environment
 	}
 	if c.URL != "" || c.Data == "" && c.Database == "" {
-		return c.overAPI(s)
+		return c.followAPI(s)
 	}
 	if len(c.Collection) > 0 || c.Parent != 0 {
 		return usageError{errors.New("--collection and --parent go over the API alone: with --url, or with the manager that one is logged in to")}
@@ -115,8 +115,8 @@ type feedLine struct {
 	Changes []client.Change `json:"changes"`
 }
 
-// overAPI prints the change feed of the API.
-func (c *changesCommand) overAPI(s *session) error {
+// followAPI prints the change feed of the API.
+func (c *changesCommand) followAPI(s *session) error {
 	switch {
 	case c.Data != "" || c.Database != "":
 		return usageError{errors.New("--url (PORTOLAN_URL) goes without --data and --database")}

@@ -36,8 +36,8 @@ func (f *scopeFlags) fromEnvironment() {
 	}
 }
 
-// chosen returns the context to use.
-func (f connectFlags) chosen() (one cli.Context, err error) {
+// selectedContext returns the context to use.
+func (f connectFlags) selectedContext() (one cli.Context, err error) {
 	given := f.URL != "" || f.Token != ""
 	if f.Context != "" && given {
 		return one, usageError{errors.New("--context, and --url or --token (or PORTOLAN_URL, PORTOLAN_TOKEN), name two managers: leave one out")}
@@ -65,7 +65,7 @@ func (f connectFlags) chosen() (one cli.Context, err error) {
 
 // client returns the client for the chosen context.
 func (f connectFlags) client() (*client.Client, error) {
-	one, err := f.chosen()
+	one, err := f.selectedContext()
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ type scopeFlags struct {
 
 // manager returns the manager with the declarations of the API.
 func (f scopeFlags) manager() (*cli.Manager, error) {
-	one, err := f.chosen()
+	one, err := f.selectedContext()
 	if err != nil {
 		return nil, err
 	}

@@ -87,11 +87,11 @@ func (c *demoCommand) Run(s *session) (err error) {
 	var agents sync.WaitGroup
 	defer agents.Wait()
 	defer cancel()
-	urls, err := c.points(ctx, s, m, &agents)
+	urls, err := c.startServicePoints(ctx, s, m, &agents)
 	if err != nil {
 		return err
 	}
-	authority, resolver, err := c.names(ctx, m, notes.Token)
+	authority, resolver, err := c.deployNames(ctx, m, notes.Token)
 	if err != nil {
 		return err
 	}
@@ -166,8 +166,8 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
 }
 
-// points starts the service points. At their first start they enrol through the check-in listener.
-func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string, err error) {
+// startServicePoints starts the service points. At their first start they enrol through the check-in listener.
+func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string, err error) {
 	program, err := applicationProgram()
 	if err != nil {
 		return nil, err

@@ -45,8 +45,8 @@ func publishDemo(data string) error {
 	return r.Publish(keys, release.TimestampLife, now)
 }
 
-// names deploys a name server for the sample zones and a resolver that forwards to it on the lighthouse. It returns their addresses.
-func (c *demoCommand) names(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
+// deployNames deploys a name server for the sample zones and a resolver that forwards to it on the lighthouse. It returns their addresses.
+func (c *demoCommand) deployNames(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
 	if authority, err = freeForDNS(c.NameServer); err != nil {
 		return "", "", err
 	}

@@ -82,7 +82,7 @@ func (f deployFlags) find(s *session, collection, field, text, condition string)
 	if cl, err = f.client(); err != nil {
 		return nil, 0, err
 	}
-	one, err := f.chosen()
+	one, err := f.selectedContext()
 	if err != nil {
 		return nil, 0, err
 	}

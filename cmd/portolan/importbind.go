@@ -81,11 +81,11 @@ func (c *importBind) Run(s *session) error {
 				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
 			}
 		}
-		begin := "not in named.conf, kept"
+		prefix := "not in named.conf, kept"
 		if wrong+skipped > 0 {
-			begin = "in no zone that was imported, kept"
+			prefix = "in no zone that was imported, kept"
 		}
-		if err := c.listOthers(s, st, begin, known); err != nil {
+		if err := c.listOthers(s, st, prefix, known); err != nil {
 			fmt.Fprintln(s.stderr, "note: the zones that named.conf does not name cannot be listed:", err)
 		}
 		switch {
@@ -118,7 +118,7 @@ func (c *importBind) ask(s *session, st *store.Store, zones []convert.NamedZone)
 }
 
 // listOthers prints the zones in the same views that are not in named.conf (known). It prints only the topmost zone of a subtree.
-func (c *importBind) listOthers(s *session, st *store.Store, begin string, known []convert.NamedZone) error {
+func (c *importBind) listOthers(s *session, st *store.Store, prefix string, known []convert.NamedZone) error {
 	named := map[string][]string{}
 	for _, z := range known {
 		named[c.viewOf(z)] = append(named[c.viewOf(z)], naming.Key(z.Name))
@@ -130,7 +130,7 @@ func (c *importBind) listOthers(s *session, st *store.Store, begin string, known
 		}
 		for _, zone := range all {
 			if c.Reverse || !isReverse(zone) {
-				fmt.Fprintf(s.stderr, "%s: zone %s (view %s)\n", begin, zone, view)
+				fmt.Fprintf(s.stderr, "%s: zone %s (view %s)\n", prefix, zone, view)
 			}
 		}
 	}
@@ -182,5 +182,5 @@ func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (ski
 			return 0, err
 		}
 	}
-	return c.take(s, st, c.Configuration, read)
+	return c.importRecords(s, st, c.Configuration, read)
 }

@@ -35,9 +35,9 @@ type fromFlags struct {
 	source string
 }
 
-// take applies a document, or writes it to a file. It creates blocks for networks without a block. If generic is true, names that no
+// importDocument applies a document, or writes it to a file. It creates blocks for networks without a block. If generic is true, names that no
 // HostRecord can have become GenericRecords. It returns a skippedError if rows were skipped.
-func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
+func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool) error {
 	if f.Prune && f.Tag == "" {
 		return usageError{errors.New("--prune: goes with --tag: what has the tag and is not in the source is deleted")}
 	}
@@ -268,7 +268,7 @@ func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*conver
 	if err != nil {
 		return notImported(path, err)
 	}
-	return f.take(s, d, true)
+	return f.importDocument(s, d, true)
 }
 
 // notImported wraps the error of a source. A missing choice is a usage error.
@@ -358,7 +358,7 @@ func (c *importPhpipam) Run(s *session) error {
 		return notImported(strings.Join(c.Files, ", "), err)
 	}
 	c.source = filepath.Base(c.Files[0])
-	return c.take(s, d, false)
+	return c.importDocument(s, d, false)
 }
 
 type importNetbox struct {
@@ -384,7 +384,7 @@ func (c *importNetbox) Run(s *session) error {
 		return usageError{errors.New("--from must be the URL of a NetBox")}
 	}
 	lists := make([][]json.RawMessage, len(convert.NetboxPaths))
-	count, n := s.counting("read from NetBox"), int64(0)
+	count, n := s.rowCounter("read from NetBox"), int64(0)
 	for i, path := range convert.NetboxPaths {
 		next, asked := at.String()+path+"?limit=500", map[string]bool{}
 		for next != "" {
@@ -406,7 +406,7 @@ func (c *importNetbox) Run(s *session) error {
 	if err != nil {
 		return notImported(c.From, err)
 	}
-	return c.take(s, d, false)
+	return c.importDocument(s, d, false)
 }
 
 type netboxPage struct {
@@ -431,8 +431,8 @@ func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage,
 		return p, err
 	}
 	defer func() { _ = rs.Body.Close() }()
-	const most = 64 << 20
-	raw, err := io.ReadAll(io.LimitReader(rs.Body, most))
+	const maxPage = 64 << 20
+	raw, err := io.ReadAll(io.LimitReader(rs.Body, maxPage))
 	if err != nil {
 		return p, err
 	}

@@ -133,7 +133,7 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	if one, err = m.StartImport(s.ctx, j.name, f, j.ImportOptions); err != nil {
 		return nil, err
 	}
-	count := s.counting("worked off")
+	count := s.rowCounter("worked off")
 	if one, err = m.WaitForImport(s.ctx, one.ID, func(one *client.Import) { count(one.Rows) }); err != nil {
 		return one, fmt.Errorf("import %d goes on at the manager: %w", one.ID, err)
 	}

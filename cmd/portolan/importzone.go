@@ -37,14 +37,14 @@ type zoneFlags struct {
 	Yes    bool `help:"Do not ask." short:"y" env:"-"`
 }
 
-// how returns the options for importing a zone. end ends the progress bar.
-func (f *zoneFlags) how(s *session, z *zoneText) (how ipam.Import, end func()) {
-	how, end = f.importFlags.how(s, len(z.records))
-	how.Where = func(record any) string { one, _ := record.(rr.RR); return z.places[one] }
-	if how.Strict, how.Prune = f.Strict, f.Prune; f.Strict {
-		how.InSteps = false // all or nothing
+// importOptions returns the options for importing a zone. end ends the progress bar.
+func (f *zoneFlags) importOptions(s *session, z *zoneText) (options ipam.Import, end func()) {
+	options, end = f.importFlags.importOptions(s, len(z.records))
+	options.Where = func(record any) string { one, _ := record.(rr.RR); return z.places[one] }
+	if options.Strict, options.Prune = f.Strict, f.Prune; f.Strict {
+		options.InSteps = false // all or nothing
 	}
-	return how, end
+	return options, end
 }
 
 // zoneText is a zone file after parsing.
@@ -114,8 +114,8 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	return t, nil
 }
 
-// take imports a zone, or tries it, and prints each record that was skipped or changed. It returns the number of skipped records.
-func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *zoneText) (skipped int, err error) {
+// importRecords imports a zone, or tries it, and prints each record that was skipped or changed. It returns the number of skipped records.
+func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration string, z *zoneText) (skipped int, err error) {
 	for _, note := range z.notes {
 		fmt.Fprintln(s.stderr, "note:", note)
 	}
@@ -129,30 +129,30 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 		return 0, fmt.Errorf("%s: nothing was imported: --prune takes the file of a whole zone, and it has no SOA", z.from)
 	}
 	api := server.NewAPI(st)
-	how, end := f.how(s, z)
+	options, end := f.importOptions(s, z)
 	defer func() { end() }()
-	if how.Prune && len(z.faults) > 0 {
-		how.Prune = false
+	if options.Prune && len(z.faults) > 0 {
+		options.Prune = false
 		fmt.Fprintln(s.stderr, notPruned)
 	}
 	ask := !f.Yes && isInteractive()
-	if f.DryRun || how.Prune || ask {
-		done, whole, err := transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
-		if err == nil && how.Prune && len(done.Skipped) > 0 {
-			how.Prune = false
+	if f.DryRun || options.Prune || ask {
+		done, whole, err := transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
+		if err == nil && options.Prune && len(done.Skipped) > 0 {
+			options.Prune = false
 			fmt.Fprintln(s.stderr, notPruned)
 			if f.DryRun {
-				done, whole, err = transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+				done, whole, err = transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
 			}
 		}
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("%s: %w", z.from, err)
 		case f.DryRun:
-			f.print(s, z, done, how.Prune, true, whole)
+			f.print(s, z, done, options.Prune, true, whole)
 			return len(done.Skipped) + len(z.faults), nil
-		case ask, how.Prune && len(done.Differences) > 0 && !f.Yes:
-			f.print(s, z, done, how.Prune, true, whole)
+		case ask, options.Prune && len(done.Differences) > 0 && !f.Yes:
+			f.print(s, z, done, options.Prune, true, whole)
 			if !ask {
 				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune would delete these records; --yes does", z.from)}
 			}
@@ -161,8 +161,8 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 				return 0, errors.New("nothing was changed")
 			}
 		}
-		if how.Prune && !whole { // only an import shows all skipped records, so records are deleted by a second import
-			first := how
+		if options.Prune && !whole { // only an import shows all skipped records, so records are deleted by a second import
+			first := options
 			first.Prune = false
 			done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, first)
 			if err != nil {
@@ -175,11 +175,11 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 			}
 		}
 	}
-	done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+	done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", z.from, err)
 	}
-	f.print(s, z, done, how.Prune, false, true)
+	f.print(s, z, done, options.Prune, false, true)
 	return len(done.Skipped) + len(z.faults), nil
 }
 
@@ -289,7 +289,7 @@ func (c *importZone) Run(s *session) error {
 	}
 	z.view = c.View
 	return c.open(func(st *store.Store, _ *identity.Service) error {
-		skipped, err := c.take(s, st, c.Configuration, z)
+		skipped, err := c.importRecords(s, st, c.Configuration, z)
 		if err == nil && skipped > 0 {
 			err = skippedError{skipped}
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// counting returns a function that prints the number of rows, at most once a second.
-func (s *session) counting(word string) func(rows int64) {
+// rowCounter returns a function that prints the number of rows, at most once a second.
+func (s *session) rowCounter(word string) func(rows int64) {
 	last := time.Now()
 	return func(rows int64) {
 		if time.Since(last) >= time.Second {
@@ -25,7 +25,7 @@ type bar struct {
 	terminal bool
 	unit     string // what is counted
 	phase    string
-	began    time.Time
+	start    time.Time
 	first    int64 // the count when the phase began
 	last     time.Time
 	shown    bool
@@ -47,7 +47,7 @@ func (b *bar) show(phase string, done, total int64) {
 	now := time.Now()
 	if phase != b.phase {
 		b.end()
-		b.phase, b.began, b.first, b.last = phase, now, done, time.Time{}
+		b.phase, b.start, b.first, b.last = phase, now, done, time.Time{}
 	}
 	every := 5 * time.Second
 	if b.terminal {
@@ -58,7 +58,7 @@ func (b *bar) show(phase string, done, total int64) {
 	}
 	b.last, b.shown = now, true
 	text := fmt.Sprintf("%3d%%  %d of %d %s %s", done*100/total, done, total, b.unit, phase)
-	if spent := now.Sub(b.began); spent > time.Second && done > b.first {
+	if spent := now.Sub(b.start); spent > time.Second && done > b.first {
 		rate := float64(done-b.first) / spent.Seconds()
 		text += fmt.Sprintf(", %.3g/s, %v left", rate, time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second))
 	}

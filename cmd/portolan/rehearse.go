@@ -61,8 +61,8 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 			err = e
 		}
 	}()
-	began, data := time.Now(), filepath.Join(dir, "data")
-	sum, err := archive.Restore(s.ctx, store.Options{Layout: server.Layout(), Dir: data, Exclusive: true}, f, s.counting("read"))
+	start, data := time.Now(), filepath.Join(dir, "data")
+	sum, err := archive.Restore(s.ctx, store.Options{Layout: server.Layout(), Dir: data, Exclusive: true}, f, s.rowCounter("read"))
 	if store.NoRoom(err) {
 		return fmt.Errorf("%s: there is no room in %s: --dir names a directory that has some", name, filepath.Dir(dir))
 	}
@@ -79,6 +79,6 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	if age := time.Since(sum.Created); c.MaxAge > 0 && age > c.MaxAge {
 		return fmt.Errorf("%s is %s old, more than %s: look why nothing newer was made (portolan status)", name, age.Round(time.Second), c.MaxAge)
 	}
-	_, err = fmt.Fprintf(s.stdout, "the restore took %s; it is taken away again\n", time.Since(began).Round(10*time.Millisecond))
+	_, err = fmt.Fprintf(s.stdout, "the restore took %s; it is taken away again\n", time.Since(start).Round(10*time.Millisecond))
 	return err
 }

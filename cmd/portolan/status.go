@@ -176,7 +176,7 @@ func (c *doctorCommand) Run(s *session) error {
 		all = server.Examine(s.ctx, o)
 	}
 	asks := statusCommand{managerFlags{connectFlags: connectFlags{URL: c.URL, Token: c.Token, CA: c.CA}}}
-	one, err := asks.chosen()
+	one, err := asks.selectedContext()
 	if err != nil {
 		return err
 	}

@@ -225,12 +225,12 @@ func picture(p *browser.Page, dir string, s screen) error {
 // filled replaces the parts in braces by IDs.
 func filled(origin, token, path string) (string, error) {
 	for {
-		begin := strings.Index(path, "{")
-		if begin < 0 {
+		start := strings.Index(path, "{")
+		if start < 0 {
 			return path, nil
 		}
-		end := begin + strings.Index(path[begin:], "}")
-		collection, filter, _ := strings.Cut(path[begin+1:end], ":")
+		end := start + strings.Index(path[start:], "}")
+		collection, filter, _ := strings.Cut(path[start+1:end], ":")
 		r, err := http.NewRequest(http.MethodGet, origin+"/api/v2/"+collection+"?limit=1&fields=id&filter="+strings.ReplaceAll(filter, "'",
 			"%27"), nil)
 		if err != nil {
@@ -245,8 +245,8 @@ func filled(origin, token, path string) (string, error) {
 		err = json.NewDecoder(answer.Body).Decode(&page)
 		_ = answer.Body.Close()
 		if err != nil || len(page.Data) == 0 {
-			return "", fmt.Errorf("nothing is at %s (%w)", path[begin:end+1], err)
+			return "", fmt.Errorf("nothing is at %s (%w)", path[start:end+1], err)
 		}
-		path = path[:begin] + fmt.Sprint(page.Data[0].ID) + path[end+1:]
+		path = path[:start] + fmt.Sprint(page.Data[0].ID) + path[end+1:]
 	}
 }

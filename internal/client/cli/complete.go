@@ -51,16 +51,16 @@ func (c *Completer) Complete(ctx context.Context, words []string) []Candidate {
 	}
 	node, given, last := c.App.Node, []string(nil), words[len(words)-1]
 	flags := map[string]string{}
-	var open *kong.Flag // the flag that still needs its value
+	var pending *kong.Flag // the flag that still needs its value
 	for _, word := range words[:len(words)-1] {
 		switch {
-		case open != nil:
-			flags[open.Name], open = word, nil
+		case pending != nil:
+			flags[pending.Name], pending = word, nil
 		case strings.HasPrefix(word, "-") && word != "-":
 			name, value, hasValue := strings.Cut(word, "=")
 			if f := flagOf(node, name); f != nil {
 				if flags[f.Name] = value; !hasValue && !f.IsBool() {
-					open = f
+					pending = f
 				}
 			}
 		default:
@@ -73,8 +73,8 @@ func (c *Completer) Complete(ctx context.Context, words []string) []Candidate {
 	}
 	var all []Candidate
 	switch {
-	case open != nil:
-		all = c.values(ctx, open.Value, last, given, flags)
+	case pending != nil:
+		all = c.values(ctx, pending.Value, last, given, flags)
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flagsOf(node) {
 			if !f.Hidden {

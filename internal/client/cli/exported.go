@@ -19,8 +19,8 @@ import (
 type export struct {
 	*Manager
 	only []string
-	// whole reports that the document includes fields without a value.
-	whole bool
+	// includeEmpty reports that the document includes fields without a value.
+	includeEmpty bool
 	// order is the order of the collections in the document.
 	order []*resource.Collection
 	// placed holds the text of the Place member, such as the view, of the resources read so far, by ID.
@@ -28,11 +28,11 @@ type export struct {
 	// count is the number of resources read so far, by collection.
 	count map[string]int
 	// keys are the paths of the resources read so far, as collection/key, by ID.
-	keys  map[int64]string
-	out   []exported
-	notes map[string]int
-	tell  func(n int)
-	ctx   context.Context //nolint:containedctx // an export lives for one call only
+	keys     map[int64]string
+	out      []exported
+	notes    map[string]int
+	progress func(n int)
+	ctx      context.Context //nolint:containedctx // an export lives for one call only
 }
 
 // exported is a resource of a document. rank is its position: parents have a lower rank than their children.
@@ -42,12 +42,14 @@ type exported struct {
 }
 
 // Export returns a resource and everything below it as a document for POST /apply. only names the collections to export, nil means all.
-// Values that cannot be exported, such as secrets, are omitted and listed in notes. Export calls tell with the number of resources so far.
-func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool, tell func(n int)) (a client.Apply,
+// Values that cannot be exported, such as secrets, are omitted and listed in notes. Export calls progress with the number of resources so
+// far.
+func (m *Manager) Export(ctx context.Context, at Path, only []string, includeEmpty bool, progress func(n int)) (a client.Apply,
 	notes []string, err error) {
-	e := &export{Manager: m, ctx: ctx, only: only, whole: whole, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
+	e := &export{Manager: m, ctx: ctx, only: only, includeEmpty: includeEmpty, order: inOrder(m.API), keys: map[int64]string{},
+		placed: map[int64]string{},
 		count: map[string]int{},
-		notes: map[string]int{}, tell: tell}
+		notes: map[string]int{}, progress: progress}
 	var root json.RawMessage
 	if err := m.Get(ctx, at.String(), &root); err != nil {
 		return a, nil, err
@@ -59,9 +61,9 @@ func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool
 		return a, nil, err
 	}
 	if at.Collection.Scope {
-		err = e.configuration(root)
+		err = e.addConfiguration(root)
 	} else {
-		err = e.below(at.Collection, at.ID)
+		err = e.addChildren(at.Collection, at.ID)
 	}
 	if err != nil {
 		return a, nil, err
@@ -102,8 +104,8 @@ func (e *export) exportable(c *resource.Collection) bool {
 		slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return !t.NotMade })
 }
 
-// query returns the query for the resources of a collection. It embeds the fields that the API shows only as subcollections.
-func query(c *resource.Collection) client.Query {
+// listQuery returns the query for the resources of a collection. It embeds the fields that the API shows only as subcollections.
+func listQuery(c *resource.Collection) client.Query {
 	q := client.Query{Limit: 1000, OrderBy: "id", Fields: Embedded(c)}
 	if q.Fields != "" {
 		q.Limit = 100
@@ -117,7 +119,7 @@ func Embedded(c *resource.Collection) string {
 	var embed []string
 	for _, t := range c.Types {
 		for _, f := range t.Fields {
-			if written(f) && c.Sub(f.Name) != nil && !slices.Contains(embed, "embed("+f.Name+")") {
+			if isEmbeddedList(f) && c.Sub(f.Name) != nil && !slices.Contains(embed, "embed("+f.Name+")") {
 				embed = append(embed, "embed("+f.Name+")")
 			}
 		}
@@ -125,13 +127,13 @@ func Embedded(c *resource.Collection) string {
 	return strings.Join(embed, ",")
 }
 
-// written reports whether a field is a writable list of references that the API shows as a subcollection.
-func written(f *schema.Field) bool {
+// isEmbeddedList reports whether a field is a writable list of references that the API shows as a subcollection.
+func isEmbeddedList(f *schema.Field) bool {
 	return f.WriteOnly && f.Kind == schema.References && !f.Hidden && f.OnPost
 }
 
-// configuration adds the contents of a configuration.
-func (e *export) configuration(root json.RawMessage) error {
+// addConfiguration adds the contents of a configuration.
+func (e *export) addConfiguration(root json.RawMessage) error {
 	var one client.Head
 	if err := json.Unmarshal(root, &one); err != nil {
 		return err
@@ -140,7 +142,7 @@ func (e *export) configuration(root json.RawMessage) error {
 		if !e.exportable(c) || !hasField(c, "configuration") {
 			continue
 		}
-		q := query(c)
+		q := listQuery(c)
 		q.Filter = fmt.Sprintf("configuration.id:%d", one.ID)
 		if err := e.All(e.ctx, c.Name, q, func(raw json.RawMessage) error { return e.add(c, raw, "") }); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
@@ -149,8 +151,8 @@ func (e *export) configuration(root json.RawMessage) error {
 	return nil
 }
 
-// below adds everything below a resource.
-func (e *export) below(c *resource.Collection, id int64) error {
+// addChildren adds everything below a resource.
+func (e *export) addChildren(c *resource.Collection, id int64) error {
 	for _, s := range c.Subs {
 		if s.Relation != resource.Children || !s.Post {
 			continue
@@ -162,7 +164,7 @@ func (e *export) below(c *resource.Collection, id int64) error {
 			}
 			var ids []int64
 			at := fmt.Sprint(c.Name, "/", id, "/", s.Name)
-			if err := e.All(e.ctx, at, query(of), func(raw json.RawMessage) error {
+			if err := e.All(e.ctx, at, listQuery(of), func(raw json.RawMessage) error {
 				var one client.Head
 				if err := json.Unmarshal(raw, &one); err != nil {
 					return err
@@ -173,7 +175,7 @@ func (e *export) below(c *resource.Collection, id int64) error {
 				return fmt.Errorf("%s: %w", at, err)
 			}
 			for _, child := range ids {
-				if err := e.below(of, child); err != nil {
+				if err := e.addChildren(of, child); err != nil {
 					return err
 				}
 			}
@@ -222,7 +224,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	b.WriteString(`{"type":` + jsonText(t.Name))
 	if c.Scope {
 		b.WriteString(`,"in":""`)
-	} else if c.Place == nil || !saysPlace(c, t) {
+	} else if c.Place == nil || !keyContainsParent(c, t) {
 		in, err := e.parentOf(members, above)
 		if err != nil {
 			return err
@@ -233,12 +235,12 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	}
 	if c.PlacedBy != "" {
 		if e.placed[head.ID] = FieldText(members[c.PlacedBy]); e.placed[head.ID] == "" {
-			e.placed[head.ID] = e.placed[upOf(members)]
-			if e.placed[head.ID] != "" && saysPlace(c, t) {
+			e.placed[head.ID] = e.placed[parentID(members)]
+			if e.placed[head.ID] != "" && keyContainsParent(c, t) {
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
 			}
 		}
-		if above := e.placer(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // keys are not unique across views
+		if above := e.placeCollection(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // keys are not unique across views
 			e.keys[head.ID] = above.Name + "/" + e.placed[head.ID] + "/" + e.keys[head.ID]
 		}
 	}
@@ -253,14 +255,14 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	}
 	b.WriteByte('}')
 	e.out = append(e.out, exported{rank: e.rank(c, members), raw: json.RawMessage(b.String())})
-	if e.tell != nil {
-		e.tell(len(e.out))
+	if e.progress != nil {
+		e.progress(len(e.out))
 	}
 	return nil
 }
 
-// placer returns the collection that the member PlacedBy of a collection names, such as views. It returns nil if none matches.
-func (e *export) placer(c *resource.Collection) *resource.Collection {
+// placeCollection returns the collection that the member PlacedBy of a collection names, such as views. It returns nil if none matches.
+func (e *export) placeCollection(c *resource.Collection) *resource.Collection {
 	for _, one := range e.API.Collections() {
 		if slices.ContainsFunc(one.Types, func(t *schema.Type) bool { return strings.EqualFold(t.Name, c.PlacedBy) }) {
 			return one
@@ -320,7 +322,7 @@ func Order(a *resource.API, all []json.RawMessage) error {
 // refers to.
 func inOrder(a *resource.API) (order []*resource.Collection) {
 	left := slices.Clone(a.Collections())
-	waits := func(c *resource.Collection) (below, refers int) {
+	countDependencies := func(c *resource.Collection) (below, refers int) {
 		for _, other := range left {
 			if other == c {
 				continue
@@ -337,11 +339,11 @@ func inOrder(a *resource.API) (order []*resource.Collection) {
 		return below, refers
 	}
 	for len(left) > 0 {
-		best, least := 0, [2]int{1 << 30, 0}
+		best, lowest := 0, [2]int{1 << 30, 0}
 		for i, c := range left {
-			below, refers := waits(c)
-			if cost := [2]int{below, refers}; cost[0] < least[0] || cost[0] == least[0] && cost[1] < least[1] {
-				best, least = i, cost
+			below, refers := countDependencies(c)
+			if cost := [2]int{below, refers}; cost[0] < lowest[0] || cost[0] == lowest[0] && cost[1] < lowest[1] {
+				best, lowest = i, cost
 			}
 		}
 		order = append(order, left[best])
@@ -350,8 +352,8 @@ func inOrder(a *resource.API) (order []*resource.Collection) {
 	return order
 }
 
-// upOf returns the ID of a resource's parent, from its link up. It returns 0 if the resource has no such link.
-func upOf(members map[string]json.RawMessage) (id int64) {
+// parentID returns the ID of a resource's parent, from its link up. It returns 0 if the resource has no such link.
+func parentID(members map[string]json.RawMessage) (id int64) {
 	var links map[string]client.Link
 	if json.Unmarshal(members["_links"], &links) != nil {
 		return 0

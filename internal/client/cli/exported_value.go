@@ -24,9 +24,9 @@ func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	return e.keys[id], nil
 }
 
-// saysPlace reports whether the key of a resource contains its parent. This is false for types with a computed absolute name, such as
+// keyContainsParent reports whether the key of a resource contains its parent. This is false for types with a computed absolute name, such as
 // ENUMZone.
-func saysPlace(c *resource.Collection, t *schema.Type) bool {
+func keyContainsParent(c *resource.Collection, t *schema.Type) bool {
 	key := t.ByName[c.KeyField()]
 	return key == nil || !key.ReadOnly
 }
@@ -35,7 +35,7 @@ func saysPlace(c *resource.Collection, t *schema.Type) bool {
 func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, members map[string]json.RawMessage) (value json.RawMessage,
 	err error) {
 	raw := members[f.Name]
-	if written(f) {
+	if isEmbeddedList(f) {
 		var embedded map[string]json.RawMessage
 		if members["_embedded"] != nil && json.Unmarshal(members["_embedded"], &embedded) == nil {
 			raw = embedded[f.Name]
@@ -43,26 +43,26 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	}
 	text := string(raw)
 	key := t.ByName[c.KeyField()]
-	whole := f.Name == "name" && key != nil && key.DNS && saysPlace(c, t) // the absolute name contains the name
-	placed := f.Name == c.PlacedBy && saysPlace(c, t)
+	inKey := f.Name == "name" && key != nil && key.DNS && keyContainsParent(c, t) // the absolute name contains the name
+	placed := f.Name == c.PlacedBy && keyContainsParent(c, t)
 	switch {
-	case f.Name == "id" || f.Name == "type" || whole || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
+	case f.Name == "id" || f.Name == "type" || inKey || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
 		return nil, nil
-	case e.whole && !f.ReadOnly && !f.WriteOnly && len(raw) > 0 && !isReference(f) && (text != "null" || f.Nullable),
-		e.whole && !f.ReadOnly && f.Kind == schema.Reference && text == "null" && f.Nullable:
+	case e.includeEmpty && !f.ReadOnly && !f.WriteOnly && len(raw) > 0 && !isReference(f) && (text != "null" || f.Nullable),
+		e.includeEmpty && !f.ReadOnly && f.Kind == schema.Reference && text == "null" && f.Nullable:
 		return raw, nil
 	case f.Chosen && text == "null":
 		return raw, nil
 	case f.ReadOnly && !placed, len(raw) == 0, text == "null", text == "{}", text == "[]", text == `""`:
 		return nil, nil
-	case f.WriteOnly && !written(f):
+	case f.WriteOnly && !isEmbeddedList(f):
 		return nil, nil
 	case f.Kind == schema.Bool && !f.Nullable && f.Default == "" && text == "false":
 		return nil, nil
 	case f.Default != "" && (text == f.Default || text == jsonText(f.Default)):
 		return nil, nil
 	case f.Kind == schema.Reference:
-		return e.named(f, raw)
+		return e.referenceText(f, raw)
 	case f.Kind == schema.References:
 		var items []json.RawMessage
 		if err := json.Unmarshal(raw, &items); err != nil {
@@ -70,7 +70,7 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 		}
 		named := []json.RawMessage{}
 		for _, item := range items {
-			one, err := e.item(t, f, item)
+			one, err := e.referenceItem(t, f, item)
 			if err != nil {
 				return nil, err
 			}
@@ -85,32 +85,32 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	return raw, nil
 }
 
-// item returns an entry of a list of references: a key, or the resource itself if it can be created only with the resource that refers to
+// referenceItem returns an entry of a list of references: a key, or the resource itself if it can be created only with the resource that refers to
 // it.
-func (e *export) item(t *schema.Type, f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
+func (e *export) referenceItem(t *schema.Type, f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
 	of := e.API.TypeNamed(FieldText(members["type"]))
 	if of == nil || !of.NotMade || !slices.Contains(e.API.ParentsOf(of), t.Collection) {
-		return e.named(f, raw)
+		return e.referenceText(f, raw)
 	}
-	whole := map[string]json.RawMessage{"type": members["type"]}
+	created := map[string]json.RawMessage{"type": members["type"]}
 	for _, inner := range of.Fields {
 		value, err := e.value(of, e.API.CollectionOf(of), inner, members)
 		if err != nil {
 			return nil, err
 		}
 		if value != nil {
-			whole[inner.Name] = value
+			created[inner.Name] = value
 		}
 	}
-	return json.Marshal(whole)
+	return json.Marshal(created)
 }
 
-// named returns a reference as text: the key of its target, or the path if the field can refer to several collections.
-func (e *export) named(f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
+// referenceText returns a reference as text: the key of its target, or the path if the field can refer to several collections.
+func (e *export) referenceText(f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
 	var to map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &to); err != nil {
 		return nil, err

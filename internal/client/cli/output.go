@@ -28,7 +28,7 @@ const (
 // Columns returns the default columns of a table of resources: ID, type if there are several, key, name, and the most informative fields.
 // These are states and kinds, a time, a message, references, texts and numbers.
 func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
-	const most = 8
+	const maxColumns = 8
 	fields := map[string]*schema.Field{}
 	var order []*schema.Field
 	for _, t := range types {
@@ -40,7 +40,7 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 		}
 	}
 	add := func(name string) {
-		if f := fields[name]; f != nil && !f.WriteOnly && f.Kind != schema.SecretText && len(names) < most && !slices.Contains(names, name) {
+		if f := fields[name]; f != nil && !f.WriteOnly && f.Kind != schema.SecretText && len(names) < maxColumns && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -58,9 +58,9 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 	if f := fields[c.KeyField()]; f == nil || !f.DNS { // the absolute name contains the name
 		add("name")
 	}
-	for _, tell := range []struct {
-		most int
-		is   func(f *schema.Field) bool
+	for _, group := range []struct {
+		max     int
+		matches func(f *schema.Field) bool
 	}{
 		{2, func(f *schema.Field) bool {
 			return len(f.Enum) > 0 && f.Kind == schema.Text && !strings.HasPrefix(f.Name, "check")
@@ -74,7 +74,7 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 	} {
 		before := len(names)
 		for _, f := range order {
-			if tell.is(f) && f.Name != "type" && !f.Transient && f.Also == "" && len(names) < before+tell.most {
+			if group.matches(f) && f.Name != "type" && !f.Transient && f.Also == "" && len(names) < before+group.max {
 				add(f.Name)
 			}
 		}
@@ -141,7 +141,7 @@ func (o *Output) Resource(raw json.RawMessage) (err error) {
 	if o.Format == CSV {
 		text = cellText
 	}
-	return o.row(func(name string) string { return text(at(members, strings.Split(name, "."))) })
+	return o.row(func(name string) string { return text(memberAt(members, strings.Split(name, "."))) })
 }
 
 // cellText returns a value as an import table contains it: a reference as its key, other objects and lists as JSON.
@@ -167,8 +167,8 @@ func cellText(raw json.RawMessage) string {
 	return schema.PlainCell(FieldText(raw))
 }
 
-// at returns the member of a resource at a path.
-func at(members map[string]json.RawMessage, path []string) json.RawMessage {
+// memberAt returns the member of a resource at a path.
+func memberAt(members map[string]json.RawMessage, path []string) json.RawMessage {
 	raw := members[path[0]]
 	for _, name := range path[1:] {
 		var inner map[string]json.RawMessage
@@ -387,7 +387,7 @@ func withoutLinks(n *yaml.Node) {
 }
 
 func encodeYAML(node *yaml.Node) ([]byte, error) {
-	plain(node)
+	clearStyle(node)
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
@@ -397,8 +397,8 @@ func encodeYAML(node *yaml.Node) ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// plain removes the JSON style of a node, so that the encoder quotes only where YAML requires it.
-func plain(n *yaml.Node) {
+// clearStyle removes the JSON style of a node, so that the encoder quotes only where YAML requires it.
+func clearStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, "\n") {
 		n.Style = yaml.LiteralStyle
@@ -408,6 +408,6 @@ func plain(n *yaml.Node) {
 		n.Style = yaml.FlowStyle
 	}
 	for _, c := range n.Content {
-		plain(c)
+		clearStyle(c)
 	}
 }

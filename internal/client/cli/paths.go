@@ -310,10 +310,10 @@ func Quoted(text string) string {
 
 // Nearest returns the word most similar to another one. It returns an empty text if no word is similar.
 func Nearest(word string, words []string) (near string) {
-	least := max(2, len(word)/3) + 1
+	limit := max(2, len(word)/3) + 1
 	for _, w := range words {
-		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < least {
-			near, least = w, d
+		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < limit {
+			near, limit = w, d
 		}
 	}
 	return near

@@ -177,9 +177,9 @@ func (p *parser) next() (word string, quoted bool, err error) {
 		}
 		return "", false, fmt.Errorf("line %d: a text in quotes does not end", p.line)
 	}
-	begin := p.at
+	start := p.at
 	for p.at < len(p.text) && strings.IndexByte(" \t\r\n,;{}\"", p.text[p.at]) < 0 {
 		p.at++
 	}
-	return p.text[begin:p.at], false, nil
+	return p.text[start:p.at], false, nil
 }
