@@ -73,7 +73,7 @@ func (b *bench) follow() error {
 // connection received.
 func followAll(m *child, received, size *atomic.Int64) (conns []net.Conn, err error) {
 	rq := request("GET", "/api/v2/changes", m.token, "")
-	start := make(chan error, followers)
+	opened := make(chan error, followers)
 	for i := range followers {
 		conn, err := net.Dial("tcp", m.addr)
 		if err != nil {
@@ -89,13 +89,13 @@ func followAll(m *child, received, size *atomic.Int64) (conns []net.Conn, err er
 				n, err := conn.Read(buffer)
 				if err != nil {
 					if !ready {
-						start <- err
+						opened <- err
 					}
 					return
 				}
 				if !ready && bytes.Contains(buffer[:n], []byte("event: position")) {
 					ready = true
-					start <- nil
+					opened <- nil
 					continue
 				}
 				if i == 0 && ready {
@@ -106,7 +106,7 @@ func followAll(m *child, received, size *atomic.Int64) (conns []net.Conn, err er
 		}()
 		if i%100 == 99 { // not more at once than the listen backlog
 			for range 100 {
-				if err := <-start; err != nil {
+				if err := <-opened; err != nil {
 					return conns, fmt.Errorf("a follower: %w", err)
 				}
 			}

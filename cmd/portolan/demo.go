@@ -167,7 +167,8 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 }
 
 // startServicePoints starts the service points. At their first start they enrol through the check-in listener.
-func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string, err error) {
+func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string,
+	err error) {
 	program, err := applicationProgram()
 	if err != nil {
 		return nil, err

@@ -45,7 +45,8 @@ type importFlags struct {
 // inSteps is the number of lines above which a file is imported in steps, unless --at-once is given.
 const inSteps = 20_000
 
-// importOptions returns the options for importing a file of this many lines. It prints a note if the import runs in steps. end ends the progress bar.
+// importOptions returns the options for importing a file of this many lines. It prints a note if the import runs in steps. end ends the
+// progress bar.
 func (f importFlags) importOptions(s *session, lines int) (options ipam.Import, end func()) {
 	bar := s.bar("rows")
 	options.Progress = func(done int64) { bar.show("imported", done, int64(lines)) }
@@ -68,8 +69,8 @@ type lineFlags struct {
 	File          string `arg:"" help:"The file." type:"existingfile"`
 }
 
-// importLines imports lines. With --dry-run, with --prune, or before a question at the terminal, it first tries them. what names the resources in
-// the output. skipped are the rows that could not be read.
+// importLines imports lines. With --dry-run, with --prune, or before a question at the terminal, it first tries them. what names the
+// resources in the output. skipped are the rows that could not be read.
 func (f *lineFlags) importLines(s *session, what string, lines int, skipped []string,
 	run func(*store.Store, ipam.Import) (ipam.Imported, error)) error {
 	if f.Strict && len(skipped) > 0 {

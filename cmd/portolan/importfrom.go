@@ -35,8 +35,8 @@ type fromFlags struct {
 	source string
 }
 
-// importDocument applies a document, or writes it to a file. It creates blocks for networks without a block. If generic is true, names that no
-// HostRecord can have become GenericRecords. It returns a skippedError if rows were skipped.
+// importDocument applies a document, or writes it to a file. It creates blocks for networks without a block. If generic is true, names that
+// no HostRecord can have become GenericRecords. It returns a skippedError if rows were skipped.
 func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool) error {
 	if f.Prune && f.Tag == "" {
 		return usageError{errors.New("--prune: goes with --tag: what has the tag and is not in the source is deleted")}

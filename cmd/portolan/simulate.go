@@ -51,13 +51,13 @@ func (c *simulateCommand) Run(s *session) error {
 	go func() { done <- simulation.Run(ctx) }()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for answered := int64(0); ; {
+	for previous := int64(0); ; {
 		select {
 		case <-tick.C:
 			now := simulation.Answered.Load()
-			fmt.Fprintf(s.stdout, "enrolled %d, waiting %d, check-ins %d (%d/s), failed %d\n", simulation.Enrolled.Load(), simulation.Held.Load(), now,
-				now-answered, simulation.Failed.Load())
-			answered = now
+			fmt.Fprintf(s.stdout, "enrolled %d, waiting %d, check-ins %d (%d/s), failed %d\n", simulation.Enrolled.Load(), simulation.Held.Load(),
+				now, now-previous, simulation.Failed.Load())
+			previous = now
 		case err := <-done:
 			if errors.Is(err, context.DeadlineExceeded) {
 				err = nil

@@ -48,8 +48,8 @@ func (m *Manager) Export(ctx context.Context, at Path, only []string, includeEmp
 	notes []string, err error) {
 	e := &export{Manager: m, ctx: ctx, only: only, includeEmpty: includeEmpty, order: inOrder(m.API), keys: map[int64]string{},
 		placed: map[int64]string{},
-		count: map[string]int{},
-		notes: map[string]int{}, progress: progress}
+		count:  map[string]int{},
+		notes:  map[string]int{}, progress: progress}
 	var root json.RawMessage
 	if err := m.Get(ctx, at.String(), &root); err != nil {
 		return a, nil, err
@@ -240,7 +240,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
 			}
 		}
-		if above := e.placeCollection(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // keys are not unique across views
+		if above := e.placeCollection(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // keys may repeat
 			e.keys[head.ID] = above.Name + "/" + e.placed[head.ID] + "/" + e.keys[head.ID]
 		}
 	}

@@ -24,8 +24,8 @@ func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	return e.keys[id], nil
 }
 
-// keyContainsParent reports whether the key of a resource contains its parent. This is false for types with a computed absolute name, such as
-// ENUMZone.
+// keyContainsParent reports whether the key of a resource contains its parent. This is false for types with a computed absolute name, such
+// as ENUMZone.
 func keyContainsParent(c *resource.Collection, t *schema.Type) bool {
 	key := t.ByName[c.KeyField()]
 	return key == nil || !key.ReadOnly
@@ -85,8 +85,8 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	return raw, nil
 }
 
-// referenceItem returns an entry of a list of references: a key, or the resource itself if it can be created only with the resource that refers to
-// it.
+// referenceItem returns an entry of a list of references: a key, or the resource itself if it can be created only with the resource that
+// refers to it.
 func (e *export) referenceItem(t *schema.Type, f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {

@@ -58,8 +58,8 @@ func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) e
 	return nil
 }
 
-// eachReference calls fn with each resource that the changes refer to and each collection that it may belong to. It stores the name that fn returns
-// next to the ID.
+// eachReference calls fn with each resource that the changes refer to and each collection that it may belong to. It stores the name that fn
+// returns next to the ID.
 func eachReference(a *resource.API, changes []client.Change, fn func(c *resource.Collection, id int64) string) {
 	for _, change := range changes {
 		t := a.TypeNamed(change.ResourceType)

@@ -28,7 +28,7 @@ const (
 // Columns returns the default columns of a table of resources: ID, type if there are several, key, name, and the most informative fields.
 // These are states and kinds, a time, a message, references, texts and numbers.
 func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
-	const maxColumns = 8
+	const limit = 8
 	fields := map[string]*schema.Field{}
 	var order []*schema.Field
 	for _, t := range types {
@@ -40,7 +40,7 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 		}
 	}
 	add := func(name string) {
-		if f := fields[name]; f != nil && !f.WriteOnly && f.Kind != schema.SecretText && len(names) < maxColumns && !slices.Contains(names, name) {
+		if f := fields[name]; f != nil && !f.WriteOnly && f.Kind != schema.SecretText && len(names) < limit && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
