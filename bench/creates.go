@@ -17,8 +17,9 @@ import (
 )
 
 // Bare transactions with the same durability. oneRow is the minimum that a transaction can write. sameRows are all rows that the manager
-// writes for a create: the resource with its indexes, the change and the transaction in the history, free space, totals, the usage of the
-// network and its block, and the pending entries of the trigram index and the history chain.
+// writes for a create. These are the resource with its indexes, and the change and the transaction in the history. Free space, totals and
+// the
+// usage of the network and its block are updated, and the trigram index and the history chain get pending entries.
 var (
 	oneRow   = []string{"INSERT INTO bare (body) VALUES (?1)"}
 	sameRows = []string{

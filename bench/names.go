@@ -202,7 +202,7 @@ func (b *bench) newDatabase(name string) (server.Options, error) {
 	return server.Options{Database: url}, err
 }
 
-// splitNetwork measures (j): splitting a network with 60,000 addresses, half of them move, compared with a bare UPDATE of these. It also
+// splitNetwork measures (j): splitting a network so that half of its 60,000 addresses move, compared with a bare UPDATE of these. It also
 // compares deleting the block of the network with a bare DELETE.
 func (b *bench) splitNetwork() error { return b.reshaped("(j)", b.newDataDir) }
 

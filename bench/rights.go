@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// The number of rights of the user in (C), each on a block of its own, the number of networks in each block, and the depth of the chain of
-// blocks above one network.
+// The number of rights of the user in (C), the number of networks in the block of each right, and the depth of the chain of blocks above
+// one network.
 const (
 	rightsOfUser     = 200
 	networksPerRight = 10
 	chainOfBlocks    = 8
 )
 
-// rights measures (C): lists as a user with access rights, compared with an administrator, and the effective rights on a network ten levels
-// deep, compared with a GET of it.
+// rights measures (C): lists as a user with access rights, compared with an administrator. It also compares the effective rights on a
+// network
+// ten levels deep with a GET of it.
 func (b *bench) rights() error {
 	return b.rightsOn("(C)", filepath.Join(b.dir, "rights"))
 }
@@ -50,7 +51,7 @@ func (b *bench) rightsOn(what, data string) error {
 	admin := "Bearer " + m.token
 	for _, c := range []struct {
 		what, path, other, by string
-		maxRatio                  float64
+		maxRatio              float64
 	}{
 		{"1,000 networks as a user with 200 rights, against an administrator", "networks?limit=1000", "networks?limit=1000", admin, 1.3},
 		{"1,000 networks as a user who sees all of them but one, against an administrator", "networks?limit=1000&offset=1",

@@ -45,7 +45,9 @@ func (c *externalDNSCommand) Run(s *session) error {
 	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute}
 	ended := make(chan error, 1)
 	maxConnections := fairlisten.Each(1, 1024)
-	go func() { ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxConnections / 4})) }()
+	go func() {
+		ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxConnections / 4}))
+	}()
 	s.log.Info("external-dns listener started", "at", "http://"+l.Addr().String(), "view", view)
 	select {
 	case err = <-ended:

@@ -1,6 +1,5 @@
-// The program generate builds the files of the console in ../bundle: the scripts and styles of ../src with their dependencies in ../npm,
-// and
-// the schema of the API, which it reads from the document in ../../api. Run it by go generate ./console.
+// The program generate builds the files of the console in ../bundle. These are the scripts and styles of ../src with their dependencies in
+// ../npm, and the schema of the API from the document in ../../api. Run it by go generate ./console.
 package main
 
 import (

@@ -191,8 +191,9 @@ func (d *Document) assignRouters(known Known, own map[netip.Prefix]Resource) {
 	d.routers, d.at = nil, ""
 }
 
-// edge reports whether an address cannot be assigned to a host: the first address of a network, and in IPv4 the last one (RFC 4291
-// section 2.6.1, RFC 1122 section 3.2.1.3).
+// edge reports whether an address cannot be assigned to a host. This is the first address of a network (RFC 4291 section 2.6.1), and in
+// IPv4
+// also the last one (RFC 1122 section 3.2.1.3).
 func edge(p netip.Prefix, a netip.Addr) bool {
 	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
 }
