@@ -70,10 +70,10 @@ func (c *Client) Changes(ctx context.Context, q ChangesQuery, fn func(FeedTransa
 	for attempt := 0; ; attempt++ {
 		opened, err := c.follow(ctx, &q, fn)
 		var refused *Error
-		var own *stopped
+		var fromCallback *callbackError
 		switch {
-		case errors.As(err, &own):
-			return own.error
+		case errors.As(err, &fromCallback):
+			return fromCallback.error
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &refused) && refused.Status < 500 && refused.Status != http.StatusTooManyRequests:
@@ -92,8 +92,8 @@ func (c *Client) Changes(ctx context.Context, q ChangesQuery, fn func(FeedTransa
 	}
 }
 
-// stopped is an error that the callback returned.
-type stopped struct{ error }
+// callbackError is an error that the callback returned.
+type callbackError struct{ error }
 
 // follow reads the feed until the connection is lost. opened reports that the connection was established.
 func (c *Client) follow(ctx context.Context, q *ChangesQuery, fn func(FeedTransaction) error) (opened bool, err error) {
@@ -109,26 +109,26 @@ func (c *Client) follow(ctx context.Context, q *ChangesQuery, fn func(FeedTransa
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	lost := time.AfterFunc(silence, end)
-	defer lost.Stop()
+	watchdog := time.AfterFunc(maxSilence, end)
+	defer watchdog.Stop()
 	body, err := c.open(ctx, "/api/v2/changes?"+values.Encode(), "text/event-stream")
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = body.Close() }()
-	return true, readEvents(bufio.NewReader(body), &feedReader{q: q, fn: fn, lost: lost})
+	return true, readEvents(bufio.NewReader(body), &feedReader{q: q, fn: fn, watchdog: watchdog})
 }
 
-// silence is the time without data after which the connection counts as lost. The manager sends data at least every 15 seconds.
-const silence = time.Minute
+// maxSilence is the time without data after which the connection counts as lost. The manager sends data at least every 15 seconds.
+const maxSilence = time.Minute
 
 // feedReader collects the events of the feed into transactions.
 type feedReader struct {
 	q       *ChangesQuery
 	fn      func(FeedTransaction) error
 	changes []Change
-	// lost closes the connection after a time without data.
-	lost *time.Timer
+	// watchdog closes the connection after a time without data.
+	watchdog *time.Timer
 }
 
 func (f *feedReader) event(kind, id string, data []byte) error {
@@ -145,7 +145,7 @@ func (f *feedReader) event(kind, id string, data []byte) error {
 			return fmt.Errorf("reading a transaction: %w", err)
 		}
 		if err := f.fn(t); err != nil {
-			return &stopped{err}
+			return &callbackError{err}
 		}
 		f.changes, f.q.After = nil, id
 	case "position":
@@ -172,7 +172,7 @@ func readEvents(from *bufio.Reader, to *feedReader) error {
 			}
 			return err
 		}
-		to.lost.Reset(silence)
+		to.watchdog.Reset(maxSilence)
 		name, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), ": ")
 		switch name {
 		case "event":

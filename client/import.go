@@ -80,14 +80,14 @@ func (c *Client) ImportLog(ctx context.Context, id int64) (string, error) {
 	return list.Data[0].Contents, nil
 }
 
-// WaitForImport waits until an import has ended. It calls tell with the status while the import runs.
-func (c *Client) WaitForImport(ctx context.Context, id int64, tell func(*Import)) (*Import, error) {
+// WaitForImport waits until an import has ended. It calls progress with the status while the import runs.
+func (c *Client) WaitForImport(ctx context.Context, id int64, progress func(*Import)) (*Import, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(wait*2, time.Second) {
 		one, err := c.Import(ctx, id)
 		if one.ID = id; err != nil || one.Ended() {
 			return one, err
 		}
-		tell(one)
+		progress(one)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

@@ -193,7 +193,7 @@ func TestAnycastInANetworkOfOurOwn(t *testing.T) {
 	t.Logf("withdrawn within %v of a kill", time.Since(killed))
 	n.has(true)
 
-	// An address that was removed, as after a power failure, is added again.
+	// The agent adds the address again if it disappears, as after a power failure.
 	shows := func() string {
 		out, err := exec.Command("ip", "-n", n.sp, "addr", "show", "dev", "lo").CombinedOutput()
 		return fmt.Sprint(string(out), err)

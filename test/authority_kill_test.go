@@ -13,8 +13,8 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// asking queries a constant name until stop is called. stop returns the wrong answers. A missing answer is not wrong, because clients then
-// ask another server.
+// asking queries a constant name until stop is called. stop returns the wrong answers and the number of right ones. A missing answer is not
+// wrong, because clients then ask another server.
 func (a *authority) asking(name, want string) (stop func() (wrong []string, right int)) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex

@@ -88,7 +88,7 @@ func copiedZones(t *testing.T, database string) {
 	}
 	a.answersWith("far.example.", dns.TypeSOA, "NOERROR ns.far.example. h.far.example. 100 2 2 6 60")
 
-	// The primary is unavailable: the copy is answered until it expires. A NOTIFY of another server is ignored.
+	// The primary is unavailable: the copy is answered until it expires. A NOTIFY of another server is refused.
 	n := new(dns.Msg)
 	n.SetNotify("far.example.")
 	from := &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.IPv4(127, 0, 0, 9)}}

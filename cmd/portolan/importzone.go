@@ -55,8 +55,8 @@ type zoneText struct {
 	records []rr.RR
 	// places are the locations of the records in the file.
 	places map[rr.RR]string
-	// whole reports that the file has an SOA, so it contains a complete zone.
-	whole  bool
+	// hasSOA reports that the file has an SOA, so it contains a complete zone.
+	hasSOA bool
 	notes  []string
 	faults []string
 }
@@ -102,7 +102,7 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	for i, one := range z.Records {
 		t.places[one] = z.Places[i]
 		_, soa := one.(*rr.SOA)
-		t.whole = t.whole || soa
+		t.hasSOA = t.hasSOA || soa
 	}
 	for _, one := range z.Records {
 		if ns, is := one.(*rr.NS); is && rr.CanonicalName(ns.Hdr.Name) == z.Zone {
@@ -125,7 +125,7 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 	if f.Strict && len(z.faults) > 0 {
 		return 0, fmt.Errorf("%s: nothing was imported: %d entries are no records", z.from, len(z.faults))
 	}
-	if f.Prune && !z.whole {
+	if f.Prune && !z.hasSOA {
 		return 0, fmt.Errorf("%s: nothing was imported: --prune takes the file of a whole zone, and it has no SOA", z.from)
 	}
 	api := server.NewAPI(st)
@@ -137,22 +137,22 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 	}
 	ask := !f.Yes && isInteractive()
 	if f.DryRun || options.Prune || ask {
-		done, whole, err := transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
+		done, complete, err := transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
 		if err == nil && options.Prune && len(done.Skipped) > 0 {
 			options.Prune = false
 			fmt.Fprintln(s.stderr, notPruned)
 			if f.DryRun {
-				done, whole, err = transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
+				done, complete, err = transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
 			}
 		}
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("%s: %w", z.from, err)
 		case f.DryRun:
-			f.print(s, z, done, options.Prune, true, whole)
+			f.print(s, z, done, options.Prune, true, complete)
 			return len(done.Skipped) + len(z.faults), nil
 		case ask, options.Prune && len(done.Differences) > 0 && !f.Yes:
-			f.print(s, z, done, options.Prune, true, whole)
+			f.print(s, z, done, options.Prune, true, complete)
 			if !ask {
 				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune would delete these records; --yes does", z.from)}
 			}
@@ -161,7 +161,7 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 				return 0, errors.New("nothing was changed")
 			}
 		}
-		if options.Prune && !whole { // only an import shows all skipped records, so records are deleted by a second import
+		if options.Prune && !complete { // only an import shows all skipped records, so records are deleted by a second import
 			first := options
 			first.Prune = false
 			done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, first)
@@ -188,7 +188,7 @@ const notPruned = "note: nothing is deleted, because records are skipped, which 
 
 // print prints the result of a zone import: a line for each record that was skipped or differs, then a summary. pruned reports that records
 // missing in the file are deleted.
-func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, pruned, tried, whole bool) {
+func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, pruned, tried, complete bool) {
 	for _, one := range done.Changes {
 		fmt.Fprintln(s.stderr, "changed:", one)
 	}
@@ -219,7 +219,7 @@ func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, p
 	did := "imported"
 	if tried {
 		did = "only tried:"
-		if !whole {
+		if !complete {
 			counts = "at least " + counts
 		}
 	}

@@ -51,8 +51,8 @@ const checks = "not_a_server_error,status_code_conformance,content_type_conforma
 // elsewhere matches excluded paths: those that a service point serves, and the change feed, whose response does not end.
 const elsewhere = "^/api/v1/(diagnostics|status)$|/changes$"
 
-// alike are subcollections that share one implementation for all resources. They are tested for some collections only. lists are the
-// operations that delete members of lists, which also share one implementation and are not tested.
+// alike matches the paths of subcollections that share one implementation for all resources. They are tested for some collections only.
+// lists matches the operations that delete from collections. They share one implementation as well, so only some are tested.
 const (
 	lists = `^delete-(?!networks$|networks-addresses$|zones$)(?!.*(One|-current)$).+$`
 	alike = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags|deploymentOptions|effectiveDeploymentOptions|leases|userDefinedLinks)(/|$)`

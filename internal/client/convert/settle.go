@@ -27,8 +27,9 @@ func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, 
 	return p, false
 }
 
-// Settle adapts the resources to the existing networks of the manager (known, which may be empty). An existing network keeps its gateway
-// if the source cannot express gateways.
+// Settle adapts the resources to the existing networks of the manager (known, which may be empty). If the source gives no
+// gateway for an existing network, the gateway is omitted, or marked as cleared if the source can express gateways.
+//
 // Settle skips a second row with the same range or address, an address that is a gateway or the edge of its network, and a host without any
 // usable address. For names outside of networks and invalid host names it creates a GenericRecord if generic is true; otherwise it skips
 // them.
