@@ -222,8 +222,7 @@ func bareDriver(ctx context.Context, data string) (run func(w io.Writer, stateme
 }
 
 // expandSQL replaces KEY(address), MEMBER(path) and HAS(text) by SQL of the database. words is the expression of PostgreSQL's trigram
-// index,
-// or empty for SQLite.
+// index, or empty for SQLite.
 func expandSQL(statement, words string) string {
 	shared := words != ""
 	for _, form := range []struct {

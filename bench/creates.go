@@ -18,8 +18,7 @@ import (
 
 // Bare transactions with the same durability. oneRow is the minimum that a transaction can write. sameRows are all rows that the manager
 // writes for a create. These are the resource with its indexes, and the change and the transaction in the history. Free space, totals and
-// the
-// usage of the network and its block are updated, and the trigram index and the history chain get pending entries.
+// the usage of the network and its block are updated, and the trigram index and the history chain get pending entries.
 var (
 	oneRow   = []string{"INSERT INTO bare (body) VALUES (?1)"}
 	sameRows = []string{

@@ -69,8 +69,8 @@ func (b *bench) follow() error {
 	return nil
 }
 
-// followAll opens many connections to the change feed. received counts the transactions. size counts the bytes that the first
-// connection received.
+// followAll opens many connections to the change feed. received counts the transactions. size counts the bytes that the first connection
+// received.
 func followAll(m *child, received, size *atomic.Int64) (conns []net.Conn, err error) {
 	rq := request("GET", "/api/v2/changes", m.token, "")
 	opened := make(chan error, followers)

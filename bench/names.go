@@ -25,8 +25,7 @@ import (
 )
 
 // zoneOf prepares a data directory with a zone of n TXT records and returns the zone's ID. It writes the rows by SQL in the same form as
-// the
-// manager.
+// the manager.
 func (b *bench) zoneOf(n int) (dir, zone string, err error) {
 	dir = filepath.Join(b.dir, fmt.Sprintf("zone-%d", n))
 	m, err := spawn("manager", dir, "")

@@ -17,8 +17,7 @@ const (
 )
 
 // rights measures (C): lists as a user with access rights, compared with an administrator. It also compares the effective rights on a
-// network
-// ten levels deep with a GET of it.
+// network ten levels deep with a GET of it.
 func (b *bench) rights() error {
 	return b.rightsOn("(C)", filepath.Join(b.dir, "rights"))
 }

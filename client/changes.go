@@ -64,8 +64,7 @@ type FeedTransaction struct {
 
 // Changes follows the change feed and calls fn for each transaction with selected changes, in order. It returns the error of fn, or the
 // error of the context. A lost connection is opened again and continues at the last position, so each transaction is delivered exactly
-// once.
-// An *Error with status 410 reports that the requested position is no longer stored.
+// once. An *Error with status 410 reports that the requested position is no longer stored.
 func (c *Client) Changes(ctx context.Context, q ChangesQuery, fn func(FeedTransaction) error) error {
 	for attempt := 0; ; attempt++ {
 		opened, err := c.follow(ctx, &q, fn)

@@ -38,8 +38,7 @@ type Instance struct {
 	// NodeCount is the maximum number of nodes. It is set only in the response for a single service point.
 	NodeCount int `json:"nodeCount,omitempty"`
 	// Pending reports that the desired state has changed and that the service point has not acknowledged it yet. It is set only in the
-	// response
-	// for a single service point.
+	// response for a single service point.
 	Pending bool `json:"pending,omitempty"`
 }
 

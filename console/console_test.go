@@ -410,8 +410,7 @@ func TestForms(t *testing.T) {
 }
 
 // TestColumns checks that user-defined fields appear on pages and as optional columns of tables. The selected columns are in the URL and
-// are
-// remembered.
+// are remembered.
 func TestColumns(t *testing.T) {
 	s := start(t)
 	network, address := s.id("networks", "range:'10.0.0.0/24'"), s.id("addresses", "address:'10.0.0.2'")

@@ -17,8 +17,7 @@ type step struct {
 
 // steps returns the commands of a page: lines that are indented by at least four blanks and begin with "$ ". The following lines with the
 // same indentation are the expected output, in which "..." matches anything. A blank line belongs to the output if the next line is
-// indented
-// further.
+// indented further.
 func steps(text string) (all []step) {
 	margin, lines := "", strings.Split(text, "\n")
 	for i, line := range lines {

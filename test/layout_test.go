@@ -23,8 +23,7 @@ var below = map[string][]string{
 }
 
 // TestEveryPackageHasARule compares the import rules of .golangci.yml with the packages and the order of the parts. Each package must have
-// a
-// strict rule, and no rule may allow an upward import.
+// a strict rule, and no rule may allow an upward import.
 func TestEveryPackageHasARule(t *testing.T) {
 	text, err := os.ReadFile("../.golangci.yml")
 	if err != nil {

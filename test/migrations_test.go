@@ -21,8 +21,8 @@ var migrationFile = regexp.MustCompile(`/migrations/(postgres|sqlite)/(\d{4})_\w
 
 // TestMigrationsAreKept compares the migrations with testdata/migrations.sum. A database with a number runs no migration of that number
 // again. A changed migration, or one added below an existing number, would therefore never run there. The list is one file for all
-// packages,
-// so that branches that add migrations with the same number conflict. Migrations with the highest number may be added until its release.
+// packages, so that branches that add migrations with the same number conflict. Migrations with the highest number may be added until its
+// release.
 func TestMigrationsAreKept(t *testing.T) {
 	const kept = "testdata/migrations.sum"
 	var now []string

@@ -14,8 +14,7 @@ import (
 )
 
 // releases creates a release repository for a manager. In addition to the tested version it publishes 1.1.0, which works, 1.2.0, which
-// exits
-// at once, and 1.3.0, which does nothing.
+// exits at once, and 1.3.0, which does nothing.
 func releases(t *testing.T, m *manager) {
 	t.Helper()
 	dir := t.TempDir()

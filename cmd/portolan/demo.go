@@ -136,8 +136,7 @@ func (n demoNotes) save(dir string) error {
 }
 
 // start starts the manager. If the check-in port is in use, it selects another one. It saves the password before the manager creates the
-// user
-// admin with it, so that a demo that was killed can start again.
+// user admin with it, so that a demo that was killed can start again.
 func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error) {
 	if len(c.Diagnostics) != len(demoPoints) {
 		return nil, usageError{fmt.Errorf("--diagnostics: the demo has %d service points: name as many addresses", len(demoPoints))}

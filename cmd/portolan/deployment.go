@@ -118,8 +118,8 @@ func (f deployFlags) wait(s *session, cl *client.Client, d *client.Deployment) (
 	return err
 }
 
-// onlyOne returns the ID of the only resource of a collection whose field has a value. condition is appended to the filter, for example
-// " and disabled:false". otherwise is the advice in the error if there are several.
+// onlyOne returns the ID of the only resource of a collection whose field has a value. condition is appended to the filter, for example "
+// and disabled:false". otherwise is the advice in the error if there are several.
 func onlyOne(ctx context.Context, cl *client.Client, collection, field, value, condition, otherwise string) (id int64, err error) {
 	ids, err := cl.IDs(ctx, collection, field+":"+cli.Quoted(value)+condition, 2)
 	switch {

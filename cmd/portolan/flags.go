@@ -43,8 +43,7 @@ func flagsFirst(node *kong.Node, args []string) []string {
 }
 
 // flagNamed returns the flag of a command or of its parents that an argument such as --name, --name=value or -nVALUE sets. It returns nil
-// if
-// none matches.
+// if none matches.
 func flagNamed(node *kong.Node, arg string) *kong.Flag {
 	long := strings.HasPrefix(arg, "--")
 	name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")

@@ -93,8 +93,8 @@ func (c *tokenCreate) Run(s *session) error {
 	})
 }
 
-// onMachine is the author of tokens that are created and revoked on the manager's machine, in the history. It is any user who can write
-// the database.
+// onMachine is the author of tokens that are created and revoked on the manager's machine, in the history. It is any user who can write the
+// database.
 var onMachine = store.Author{Name: "the manager's machine"}
 
 // scopeFlag is the scope of a token or key set.

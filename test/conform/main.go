@@ -1,7 +1,6 @@
 // Command conform tests a running manager against its OpenAPI document. It starts a manager with the sample data on loopback, and
 // schemathesis sends valid and invalid requests with a fixed seed. No response may be a server error, have an undocumented status, or
-// violate
-// its schema. `make conform` runs it for both databases.
+// violate its schema. `make conform` runs it for both databases.
 package main
 
 import (

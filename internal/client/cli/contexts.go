@@ -33,8 +33,8 @@ type Contexts struct {
 	path     string
 }
 
-// ContextsPath returns the path of the contexts file: the value of PORTOLAN_CONTEXTS, or portolan/contexts.yaml in the user's
-// configuration directory.
+// ContextsPath returns the path of the contexts file: the value of PORTOLAN_CONTEXTS, or portolan/contexts.yaml in the user's configuration
+// directory.
 func ContextsPath() (string, error) {
 	if path := os.Getenv("PORTOLAN_CONTEXTS"); path != "" {
 		return path, nil

@@ -25,8 +25,7 @@ import (
 var documentMembers = []string{"into", "defaults", "tag", "prune", "resources"}
 
 // ReadDocuments reads desired resources from YAML or JSON files, from directories of such files, or from standard input ("-"). A document
-// in
-// a file is a resource (with its type), a list of resources, or an object. The object has the member resources and the settings into,
+// in a file is a resource (with its type), a list of resources, or an object. The object has the member resources and the settings into,
 // defaults, tag and prune. Each setting must have the same value in all documents that set it.
 func ReadDocuments(stdin io.Reader, paths []string) (client.Apply, error) {
 	var a documents

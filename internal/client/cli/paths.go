@@ -319,8 +319,7 @@ func Nearest(word string, words []string) (near string) {
 	return near
 }
 
-// distance returns the number of insertions, deletions, substitutions and swaps of neighbours between two words (optimal string
-// alignment).
+// distance returns the number of insertions, deletions, substitutions and swaps of neighbours between two words (optimal string alignment).
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -304,8 +304,7 @@ func (d *dhcpd) host(s statement) {
 }
 
 // reservation adds an address that is reserved for a client. The client is identified by its hardware address or, in IPv6, by its DUID.
-// Both
-// may be empty.
+// Both may be empty.
 func (d *Document) reservation(address, mac, duid, name string) error {
 	a, err := netip.ParseAddr(address)
 	if err != nil && strings.ContainsFunc(address, unicode.IsLetter) && !strings.Contains(address, ":") {

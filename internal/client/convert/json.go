@@ -56,7 +56,7 @@ func isPartial(t reflect.Type) bool {
 type jsonKeys struct {
 	text []byte
 	in   *json.Decoder
-	// at and line are the offset and the line up to which newlines were counted.
+	// at is the offset up to the newlines counted so far, and line is the line there.
 	at, line int
 	members  map[reflect.Type]map[string]reflect.Type
 	// unread is called for a key without a member in the type. object is the key of the object.
@@ -80,8 +80,7 @@ func (k *jsonKeys) lineNow() int {
 }
 
 // value reads a value of a type. A nil type means that the value is not decoded and its keys do not matter. other is called with the kind
-// of
-// a value of another kind.
+// of a value of another kind.
 func (k *jsonKeys) value(t reflect.Type, name string, other func(kind string)) error {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -42,10 +42,9 @@ type netboxOne struct {
 	Tags         []named        `json:"tags"`
 }
 
-// Netbox converts the results of the lists at NetboxPaths. Aggregates, and prefixes that contain other prefixes, become blocks; other
+// Netbox converts the results of the lists at NetboxPaths. Aggregates, and prefixes that contain other prefixes, become blocks. Other
 // prefixes become networks. vrf is the name of the VRF to read, or Global; empty selects the only one. view is the target view of DNS
-// names;
-// without it, they are ignored. A resource that cannot be read is skipped.
+// names. Without it, they are ignored. A resource that cannot be read is skipped.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	labels := vrfLabels(lists)
 	switch all := vrfsOf(lists, labels); {

@@ -193,8 +193,7 @@ func (d *Document) assignRouters(known Known, own map[netip.Prefix]Resource) {
 }
 
 // edge reports whether an address cannot be assigned to a host. This is the first address of a network (RFC 4291 section 2.6.1), and in
-// IPv4
-// also the last one (RFC 1122 section 3.2.1.3).
+// IPv4 also the last one (RFC 1122 section 3.2.1.3).
 func edge(p netip.Prefix, a netip.Addr) bool {
 	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
 }
@@ -250,8 +249,7 @@ var private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustPars
 	netip.MustParsePrefix("192.168.0.0/16")}
 
 // Surround adds blocks for IPv4 networks outside of all blocks, both existing ones (known) and those of the document. A private network
-// gets the private range that contains it, any other network a block of its own size. A new configuration already contains blocks for
-// IPv6.
+// gets the private range that contains it, any other network a block of its own size. A new configuration already contains blocks for IPv6.
 func (d *Document) Surround(known []netip.Prefix) {
 	blocks := map[netip.Prefix]bool{}
 	for _, b := range append(slices.Clone(known), d.Blocks()...) {
