@@ -28,32 +28,33 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	_ "github.com/coredns/coredns/plugin/file" // which reads the zone
+	_ "github.com/coredns/coredns/plugin/file" // registers the plugin that reads the zone
 )
 
-// answeredNames is how many names the zone has that is asked for.
+// answeredNames is the number of names in the zone of the measurement.
 const answeredNames = 1_000_000
 
-// answeredName is one of them, and answeredAddress its address.
+// answeredName returns the n-th name, and answeredAddress its address.
 func answeredName(n int) string    { return fmt.Sprintf("host-%d.example.", n) }
 func answeredAddress(n int) string { return fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255) }
 
-// answeredHead are its other records.
+// answeredHead are the other records of the zone.
 const answeredHead = "example. 3600 IN SOA ns.example. h.example. %d 3600 600 86400 60\nexample. 3600 IN NS ns.example.\n" +
 	"ns.example. 3600 IN A 192.0.2.1\n"
 
-// nameServer is a name server that is measured.
+// nameServer is a name server to compare with.
 type nameServer struct {
 	name string
-	// program is its own; empty where this one runs it. Without it the server is left out. start starts it with a zone file.
+	// program is the server's executable, or empty if this program runs it. A server whose program is not installed is left out. start returns
+	// the command that serves a zone file.
 	program string
 	start   func(dir, zone string, port int) *exec.Cmd
 }
 
-// nameServers are those of others, as Debian has them.
+// nameServers are other name servers, in the versions of Debian.
 var nameServers = []nameServer{
 	{"BIND", "named", func(dir, zone string, port int) *exec.Cmd {
-		return configured(dir, "named.conf", fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; };
+		return withConfig(dir, "named.conf", fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; };
 pid-file none; session-keyfile none; recursion no; minimal-responses yes; notify no; empty-zones-enable no; }; controls { };
 zone "example" { type primary; file %q; };`, dir, port, zone), "named", "-g", "-c")
 	}},
@@ -62,18 +63,18 @@ zone "example" { type primary; file %q; };`, dir, port, zone), "named", "-g", "-
 		if err != nil {
 			return exec.Command("false")
 		}
-		return configured(dir, "Corefile", fmt.Sprintf(".:%d {\n bind 127.0.0.1\n file %s example\n}\n", port, zone), self, "-role", "coredns",
+		return withConfig(dir, "Corefile", fmt.Sprintf(".:%d {\n bind 127.0.0.1\n file %s example\n}\n", port, zone), self, "-role", "coredns",
 			"-body")
 	}},
 	{"NSD", "nsd", func(dir, zone string, port int) *exec.Cmd {
-		return configured(dir, "nsd.conf", fmt.Sprintf(nsdConfiguration, dir, port, zone), "nsd", "-d", "-c")
+		return withConfig(dir, "nsd.conf", fmt.Sprintf(nsdConfiguration, dir, port, zone), "nsd", "-d", "-c")
 	}},
 	{"Knot", "knotd", func(dir, zone string, port int) *exec.Cmd {
-		return configured(dir, "knot.conf", fmt.Sprintf(knotConfiguration, dir, port, zone), "knotd", "-c")
+		return withConfig(dir, "knot.conf", fmt.Sprintf(knotConfiguration, dir, port, zone), "knotd", "-c")
 	}},
 }
 
-// nsdConfiguration and knotConfiguration are those of the programs of these names: a directory, a port, a zone file.
+// nsdConfiguration and knotConfiguration are configurations of NSD and Knot. Their parameters are a directory, a port and a zone file.
 const (
 	nsdConfiguration = `server:
  ip-address: 127.0.0.1@%[2]d
@@ -109,8 +110,9 @@ zone:
 `
 )
 
-// configured gives a program that is started with a configuration, whose path comes last.
-func configured(dir, name, text, program string, args ...string) *exec.Cmd {
+// withConfig writes a configuration and returns the command that runs a program with it. The path of the configuration is the last
+// argument.
+func withConfig(dir, name, text, program string, args ...string) *exec.Cmd {
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return exec.Command("false")
@@ -123,7 +125,8 @@ func configured(dir, name, text, program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// (A) questions over UDP by dnsperf, of a zone of a million names, against the name servers of others; memory, and a change of one record.
+// answers measures (A): UDP queries by dnsperf for a zone of a million names, compared with other name servers. It also measures memory and
+// the change of one record.
 func (b *bench) answers() error {
 	if _, err := exec.LookPath("dnsperf"); err != nil {
 		return fmt.Errorf("dnsperf: %w", pgtest.ErrNone)
@@ -154,7 +157,7 @@ func (b *bench) answers() error {
 	b.note("(A) a zone of a million names: all of it, a change of one record, memory", fmt.Sprintf("%s, %.0f MiB", times, mib))
 	goals := map[string]float64{"BIND": 1, "CoreDNS": 1, "NSD": 0.5, "Knot": 0}
 	for _, s := range nameServers {
-		theirs, resident, err := b.others(s, dir, zone, queries)
+		theirs, resident, err := b.measureOther(s, dir, zone, queries)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "(A) %s is left out: %v\n", s.name, err)
 			continue
@@ -172,7 +175,7 @@ func (b *bench) answers() error {
 	return nil
 }
 
-// writeAnswered writes the zone, and what is asked: nine names of ten are there.
+// writeAnswered writes the zone and the queries. Nine of ten queried names exist.
 func writeAnswered(zone, queries string) error {
 	var out, asked bytes.Buffer
 	fmt.Fprintf(&out, answeredHead, 1)
@@ -189,8 +192,8 @@ func writeAnswered(zone, queries string) error {
 	return os.WriteFile(queries, asked.Bytes(), 0o600)
 }
 
-// others measures a name server of somebody else, and gives its memory in MiB.
-func (b *bench) others(s nameServer, dir, zone, queries string) (rate, mib float64, err error) {
+// measureOther measures another name server. It returns queries per second and memory in MiB.
+func (b *bench) measureOther(s nameServer, dir, zone, queries string) (rate, mib float64, err error) {
 	if _, err := exec.LookPath(s.program); s.program != "" && err != nil {
 		return 0, 0, err
 	}
@@ -230,11 +233,11 @@ func (b *bench) others(s nameServer, dir, zone, queries string) (rate, mib float
 	return rate, residentOfAll(cmd.Process.Pid), nil
 }
 
-// residentOfAll is the memory of a process with its children, in MiB.
+// residentOfAll returns the memory of a process and its children, in MiB.
 func residentOfAll(pid int) (mib float64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if found := regexp.MustCompile(`(?m)^Pss:\s+(\d+) kB`).FindSubmatch(text); err == nil && found != nil {
-		kib, _ := strconv.ParseFloat(string(found[1]), 64) // digits
+		kib, _ := strconv.ParseFloat(string(found[1]), 64) // matches digits only
 		mib += kib / 1024
 	}
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
@@ -249,7 +252,7 @@ func residentOfAll(pid int) (mib float64) {
 	return mib
 }
 
-// perf asks by dnsperf, three times, and gives how many questions were answered a second: the median.
+// perf runs dnsperf three times and returns the median of the answered queries per second.
 func (b *bench) perf(at, queries string) (float64, error) {
 	host, port, err := net.SplitHostPort(at)
 	if err != nil {
@@ -274,7 +277,7 @@ func (b *bench) perf(at, queries string) (float64, error) {
 	return rates[1], nil
 }
 
-// authorityRole answers for the zone, and writes to a file how long it took to take it in and to change one record, in milliseconds.
+// authorityRole serves the zone. It writes to a file how long loading the zone and changing one record took, in milliseconds.
 func authorityRole(ctx context.Context, report string) error {
 	a := nameserver.Kind().New(slog.New(slog.DiscardHandler))
 	defer func() { _ = a.Close() }()
@@ -283,11 +286,11 @@ func authorityRole(ctx context.Context, report string) error {
 		return errors.New("the name server takes no zones")
 	}
 	z := &answeredZone{}
-	began := time.Now()
-	if err := z.whole(served); err != nil {
+	start := time.Now()
+	if err := z.loadAll(served); err != nil {
 		return err
 	}
-	whole := time.Since(began)
+	whole := time.Since(start)
 	var changes []time.Duration
 	for range 50 {
 		took, err := z.change(served)
@@ -316,7 +319,7 @@ func authorityRole(ctx context.Context, report string) error {
 	return nil
 }
 
-// coreDNSRole runs CoreDNS with a Corefile: as it comes, with the plugin that reads files.
+// coreDNSRole runs CoreDNS with a Corefile and the plugin file.
 func coreDNSRole(ctx context.Context, corefile string) error {
 	text, err := os.ReadFile(corefile)
 	if err != nil {
@@ -331,7 +334,7 @@ func coreDNSRole(ctx context.Context, corefile string) error {
 	return instance.Stop()
 }
 
-// answeredZone is the zone as it is given to the name server.
+// answeredZone is the zone in the form that the name server receives.
 type answeredZone struct {
 	settings []byte
 	hash     zonedata.Hash
@@ -339,7 +342,7 @@ type answeredZone struct {
 	number   int64
 }
 
-// record gives a record of the zone by its text.
+// record returns a record from its text.
 func record(text string) (zonedata.Record, error) {
 	rr, err := dns.NewRR(text)
 	if err != nil {
@@ -348,8 +351,8 @@ func record(text string) (zonedata.Record, error) {
 	return zonedata.NewRecord(rr)
 }
 
-// each gives all records, the SOA first.
-func (z *answeredZone) each(fn func(zonedata.Record)) error {
+// eachRecord calls fn for all records, the SOA first.
+func (z *answeredZone) eachRecord(fn func(zonedata.Record)) error {
 	for line := range strings.Lines(fmt.Sprintf(answeredHead, 1)) {
 		r, err := record(line)
 		if err != nil {
@@ -368,35 +371,35 @@ func (z *answeredZone) each(fn func(zonedata.Record)) error {
 	return nil
 }
 
-// to gives the next revision, with the content that there is.
-func (z *answeredZone) to() string {
+// nextRevision returns the next revision with the current content.
+func (z *answeredZone) nextRevision() string {
 	z.number++
 	return zonedata.Revision{Number: z.number, Hash: zonedata.Total(z.settings, map[string]string{"1/example": z.hash.String()})}.String()
 }
 
-// whole gives all of it.
-func (z *answeredZone) whole(to application.Contented) error {
+// loadAll sends the whole zone to a name server.
+func (z *answeredZone) loadAll(to application.Contented) error {
 	var err error
 	if z.settings, err = json.Marshal(zonedata.Settings{Views: []zonedata.View{{ID: 1, Name: "default"}},
 		Zones: []zonedata.Zone{{ID: "1/example", View: 1, Name: "example."}}}); err != nil {
 		return err
 	}
-	if err := z.each(z.hash.Add); err != nil {
+	if err := z.eachRecord(z.hash.Add); err != nil {
 		return err
 	}
-	z.revision = z.to()
+	z.revision = z.nextRevision()
 	in, out := io.Pipe()
 	go func() {
 		w := zonedata.NewWriter(out, zonedata.Header{To: z.revision})
 		w.Settings(z.settings)
 		w.Zone(zonedata.Change{ID: "1/example", To: z.hash.String(), Serial: 1})
-		err := z.each(w.Added)
+		err := z.eachRecord(w.Added)
 		_ = out.CloseWithError(errors.Join(err, w.Close()))
 	}()
 	return to.TakeContent(in)
 }
 
-// change changes one record, and with it the SOA, and gives how long that took.
+// change changes one record and the SOA, and returns how long that took.
 func (z *answeredZone) change(to application.Contented) (time.Duration, error) {
 	serial := int(z.number)
 	var records [4]zonedata.Record
@@ -416,7 +419,7 @@ func (z *answeredZone) change(to application.Contented) (time.Duration, error) {
 			z.hash.Add(r)
 		}
 	}
-	z.revision = z.to()
+	z.revision = z.nextRevision()
 	var stream bytes.Buffer
 	w := zonedata.NewWriter(&stream, zonedata.Header{From: before, To: z.revision})
 	w.Zone(zonedata.Change{ID: "1/example", From: from, To: z.hash.String(), Serial: uint32(serial + 1)})
@@ -430,7 +433,7 @@ func (z *answeredZone) change(to application.Contented) (time.Duration, error) {
 	if err := w.Close(); err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	err := to.TakeContent(&stream)
-	return time.Since(began), err
+	return time.Since(start), err
 }

@@ -24,8 +24,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// against measures an answer of the manager against a time. list is a path below the API's, with its query.
-func (b *bench) against(what string, m *child, list string, theirs time.Duration, most float64) error {
+// against compares the median of a request to the manager with a duration. list is a path below /api/v2/ with its query.
+func (b *bench) against(what string, m *child, list string, theirs time.Duration, maxRatio float64) error {
 	at, query, asks := strings.Cut(list, "?")
 	at = strings.TrimSuffix("/api/v2/"+at, "/")
 	if asks {
@@ -41,26 +41,26 @@ func (b *bench) against(what string, m *child, list string, theirs time.Duration
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	ratio := float64(ours) / float64(theirs)
-	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", most),
-		ratio <= most)
+	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", maxRatio),
+		ratio <= maxRatio)
 	return nil
 }
 
-// median asks often what is answered at once, and a few times what takes long.
+// median returns the median duration of a request. It repeats fast requests often and slow ones a few times.
 func (b *bench) median(addr string, rq []byte) (time.Duration, error) {
 	ask := func(int) []byte { return rq }
-	took, err := latency(addr, slow, code200, ask)
-	if err != nil || took > slowFrom {
+	took, err := latency(addr, slowRepeats, code200, ask)
+	if err != nil || took > slowLatency {
 		return took, err
 	}
-	return latency(addr, sharp, code200, ask)
+	return latency(addr, fastRepeats, code200, ask)
 }
 
-// turns is how often two questions are asked by turns.
+// turns is the number of alternations between two requests.
 const turns = 5
 
-// medians is median of two questions that are asked by turns, so that a time in which the machine is slow falls on both: of each the middle
-// one of its turns.
+// medians returns the medians of two requests that it sends in turns, so that a slow phase of the machine affects both. Each result is the
+// median of the turns.
 func (b *bench) medians(addr string, one, other []byte) (ofOne, ofOther time.Duration, err error) {
 	var took [2][]time.Duration
 	for range turns {
@@ -77,7 +77,7 @@ func (b *bench) medians(addr string, one, other []byte) (ofOne, ofOther time.Dur
 	return took[0][turns/2], took[1][turns/2], nil
 }
 
-// firstOf gives the id of the first resource of a list.
+// firstOf returns the ID of the first resource of a list.
 func firstOf(m *child, list string) (string, error) {
 	c, err := dial(m.addr, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func firstOf(m *child, list string) (string, error) {
 	return strconv.FormatInt(page.Data[0].ID, 10), nil
 }
 
-// walk follows next links, and compares the last page with the first.
+// walk follows the links next and compares the last page with the first.
 func (b *bench) walk(what string, m *child, pages int) error {
 	c, err := dial(m.addr, nil)
 	if err != nil {
@@ -134,7 +134,7 @@ func (b *bench) walk(what string, m *child, pages int) error {
 	return nil
 }
 
-// bareSQL answers GET /N with the texts that statement N of the file selects.
+// bareSQL serves GET /N with the texts that statement N of the file selects.
 func bareSQL(ctx context.Context, data, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -170,7 +170,7 @@ func bareSQL(ctx context.Context, data, file string) error {
 	return nil
 }
 
-// bareDriver gives what runs a statement and writes the texts that it selects.
+// bareDriver returns a function that runs a statement and writes the texts that it selects.
 func bareDriver(ctx context.Context, data string) (run func(w io.Writer, statement string) error, done func(), err error) {
 	shared := strings.HasPrefix(data, "postgres:")
 	if shared {
@@ -184,7 +184,7 @@ func bareDriver(ctx context.Context, data string) (run func(w io.Writer, stateme
 			return nil, nil, err
 		}
 		return func(w io.Writer, statement string) error {
-			rows, err := pool.Query(ctx, inWords(statement, words))
+			rows, err := pool.Query(ctx, expandSQL(statement, words))
 			if err != nil {
 				return err
 			}
@@ -205,7 +205,7 @@ func bareDriver(ctx context.Context, data string) (run func(w io.Writer, stateme
 	return func(w io.Writer, statement string) error {
 		mu.Lock()
 		defer mu.Unlock()
-		stmt, err := conn.Prepare(inWords(statement, ""))
+		stmt, err := conn.Prepare(expandSQL(statement, ""))
 		if err != nil {
 			return err
 		}
@@ -221,8 +221,9 @@ func bareDriver(ctx context.Context, data string) (run func(w io.Writer, stateme
 	}, func() { _ = conn.Close() }, nil
 }
 
-// inWords writes KEY(address), MEMBER(path) and HAS(text) in a database's words. words is what PostgreSQL's index of trigrams is of.
-func inWords(statement, words string) string {
+// expandSQL replaces KEY(address), MEMBER(path) and HAS(text) by SQL of the database. words is the expression of PostgreSQL's trigram
+// index, or empty for SQLite.
+func expandSQL(statement, words string) string {
 	shared := words != ""
 	for _, form := range []struct {
 		name  string

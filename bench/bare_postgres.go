@@ -13,8 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// barePG answers /one/ID with a row's body, and /page/N with N rows, for each of which it writes its
-// share of the file.
+// barePG serves /one/ID with a row's body. It serves /page/N by reading N rows and writing an equal share of the file for each.
 func barePG(ctx context.Context, url, file string) error {
 	var page []byte
 	if file != "" {

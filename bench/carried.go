@@ -11,10 +11,10 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// More service points than a process may have files open reach a manager by few connections, which carry theirs: what a manager keeps of
-// each, and what it does for it, is the same, but for what the kernel would.
+// A process cannot open a connection for each of 100,000 simulated service points. They reach the manager through a few multiplexed
+// connections. The manager's work and memory per service point stay the same, except for the kernel's part.
 
-// carriers are how many connections carry those of all service points.
+// carriers is the number of connections that carry those of all service points.
 const carriers = 8
 
 func carrierConfig() *yamux.Config {
@@ -23,20 +23,20 @@ func carrierConfig() *yamux.Config {
 	return c
 }
 
-// carriedConn gives back its buffer whenever all of it has been read: the kernel's is no part of a manager's memory either.
+// carriedConn releases its buffer when all of it has been read, because the buffers of real connections belong to the kernel.
 type carriedConn struct{ *yamux.Stream }
 
 func (c carriedConn) Read(b []byte) (int, error) {
 	n, err := c.Stream.Read(b)
 	c.Shrink()
-	if errors.Is(err, yamux.ErrTimeout) { // behind which TLS would not go on
+	if errors.Is(err, yamux.ErrTimeout) { // TLS requires os.ErrDeadlineExceeded to continue
 		err = os.ErrDeadlineExceeded
 	}
 	return n, err
 }
 
-// carriedDoor accepts the connections that carriers carry.
-type carriedDoor struct {
+// carriedListener accepts the connections that arrive through the carriers.
+type carriedListener struct {
 	net.Listener
 	carried chan net.Conn
 	closed  chan struct{}
@@ -48,7 +48,7 @@ func listenCarried() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &carriedDoor{Listener: l, carried: make(chan net.Conn), closed: make(chan struct{})}
+	d := &carriedListener{Listener: l, carried: make(chan net.Conn), closed: make(chan struct{})}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -61,8 +61,8 @@ func listenCarried() (net.Listener, error) {
 	return d, nil
 }
 
-// unload gives on what a carrier carries.
-func (d *carriedDoor) unload(carrier net.Conn) {
+// unload passes on the connections of a carrier.
+func (d *carriedListener) unload(carrier net.Conn) {
 	session, err := yamux.Server(carrier, carrierConfig())
 	if err != nil {
 		_ = carrier.Close()
@@ -82,7 +82,7 @@ func (d *carriedDoor) unload(carrier net.Conn) {
 	}
 }
 
-func (d *carriedDoor) Accept() (net.Conn, error) {
+func (d *carriedListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-d.carried:
 		return c, nil
@@ -91,12 +91,12 @@ func (d *carriedDoor) Accept() (net.Conn, error) {
 	}
 }
 
-func (d *carriedDoor) Close() error {
+func (d *carriedListener) Close() error {
 	d.once.Do(func() { close(d.closed) })
 	return d.Listener.Close()
 }
 
-// dialCarried gives what connects to a carried door, each time by the next of its carriers.
+// dialCarried returns a dial function for a carriedListener. It uses the carriers in turn.
 func dialCarried() func(ctx context.Context, network, address string) (net.Conn, error) {
 	var mu sync.Mutex
 	sessions, next := map[string][]*yamux.Session{}, 0

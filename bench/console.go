@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// (E) the console in a real browser, over a million addresses. What it is held against is what a person feels: the limits of the issue it
-// was built for, in milliseconds and bytes.
+// console measures (E): the console in a real browser with a million addresses. The limits are thresholds of human perception, in
+// milliseconds and bytes.
 func (b *bench) console() error {
 	dir, network, err := b.data(1_000_000)
 	if err != nil {
@@ -77,18 +77,18 @@ func (s *screens) signIn() error {
 	return err
 }
 
-// limit notes a figure that has to be at most something.
-func (s *screens) limit(what string, seen, most float64, unit string) {
-	s.b.add("(E) "+what, fmt.Sprintf("%.0f %s", seen, unit), fmt.Sprintf("%.0f %s", most, unit), seen/most, "at most 1", seen <= most)
+// limit adds a result with a maximum.
+func (s *screens) limit(what string, seen, maximum float64, unit string) {
+	s.b.add("(E) "+what, fmt.Sprintf("%.0f %s", seen, unit), fmt.Sprintf("%.0f %s", maximum, unit), seen/maximum, "at most 1", seen <= maximum)
 }
 
-// quantile gives what a share of the values is at most.
+// quantile returns the value at a share of the sorted values.
 func quantile(values []float64, share float64) float64 {
 	slices.Sort(values)
 	return values[min(len(values)-1, int(share*float64(len(values))))]
 }
 
-// still is when nothing of a page is read any more, and it was painted: an expression that becomes the milliseconds since began.
+// still is a JavaScript expression. It resolves to the milliseconds from the click until the page has loaded and was painted.
 const still = `new Promise(done => { const began = performance.now(); CLICK; const look = () => requestAnimationFrame(() => {
 	if (document.querySelector("#main") && !document.querySelector("#main .loading, #main .skeleton") &&
 		(READY)) setTimeout(() => done(performance.now() - began)); else look() });
@@ -108,7 +108,7 @@ func (s *screens) coldLoad() error {
 	if err := s.p.Still(); err != nil {
 		return err
 	}
-	time.Sleep(500 * time.Millisecond) // the largest paint is told a moment later
+	time.Sleep(500 * time.Millisecond) // the browser reports the largest paint with a delay
 	text, err := browser.Eval[string](s.p, `new Promise(done => new PerformanceObserver(l => done(JSON.stringify({lcp: l.getEntries().at(-1).startTime,
 		own: performance.getEntriesByType("resource").filter(e => e.name.includes("/ui/")).length + 1,
 			all: performance.getEntriesByType("resource").length + 1,
@@ -129,7 +129,7 @@ func (s *screens) coldLoad() error {
 	return s.p.Uncached(false)
 }
 
-// routes goes from screen to screen by their links.
+// routes follows links from screen to screen.
 func (s *screens) routes() error {
 	var times []float64
 	to := func(path, ready string) error {
@@ -152,7 +152,7 @@ func (s *screens) routes() error {
 	if err != nil {
 		return err
 	}
-	for range 80 { // with those above 500
+	for range 80 { // 500 changes in total
 		for _, path := range []string{"/ui/space", "/ui/names", "/ui/fleet", "/ui/staged", "/"} {
 			if err := to(path, "true"); err != nil {
 				return err
@@ -188,8 +188,7 @@ func (s *screens) searches() error {
 	return s.p.Keys("\x1b")
 }
 
-// keys presses real keys in a table of a million rows and in the search, and presses tabs: how long until each is painted (Event Timing,
-// W3C).
+// keys presses keys in a table of a million rows and in the search. It measures the time until each is painted (Event Timing, W3C).
 func (s *screens) keys() error {
 	if err := s.p.Go("/ui/networks/" + s.network); err != nil {
 		return err
@@ -226,7 +225,7 @@ func (s *screens) keys() error {
 	if err != nil {
 		return err
 	}
-	var slow []float64 // those of 16 ms and more are told
+	var slow []float64 // the browser reports only durations of at least 16 ms
 	if err := json.Unmarshal([]byte(text), &slow); err != nil {
 		return err
 	}
@@ -301,7 +300,7 @@ func (s *screens) scrolling() error {
 	return nil
 }
 
-// pasted tries a thousand rows of which one lies outside of its network.
+// pasted tries a thousand rows, one of them outside of its network.
 func (s *screens) pasted() error {
 	if err := s.p.Go("/ui/bulk"); err != nil {
 		return err
@@ -313,7 +312,7 @@ func (s *screens) pasted() error {
 	for i := range 1000 {
 		second := 200
 		if i == 700 {
-			second = 0 // which is taken
+			second = 0 // an address in use
 		}
 		rows += fmt.Sprintf("IPv4Address,row-%d,10.%d.%d.%d,STATIC\n", i, second, 1+i/200, 1+i%200)
 	}
@@ -337,7 +336,7 @@ func (s *screens) pasted() error {
 	return err
 }
 
-// live changes something by the API and waits until it is seen.
+// live changes a resource by the API and waits until the page shows it.
 func (s *screens) live() error {
 	if err := s.p.Go("/ui/networks/" + s.network); err != nil {
 		return err
@@ -361,7 +360,7 @@ func (s *screens) live() error {
 	return nil
 }
 
-// fleetState measures how long a state of the fleet takes to be painted: service points enrol, one after the other, and turn from
+// fleetState measures how long the page takes to show a status change of the fleet. Service points enrol one by one and turn from
 // NOT_CONNECTED to HEALTHY.
 func (s *screens) fleetState() error {
 	if err := s.p.Go("/ui/fleet"); err != nil {
@@ -372,27 +371,27 @@ func (s *screens) fleetState() error {
 	for n := range 5 {
 		name := fmt.Sprintf("seen-%d", n)
 		ctx, cancel := context.WithCancel(context.Background())
-		crowd := &servicepoint.Crowd{Size: 1, Hands: 1, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		simulation := &servicepoint.Crowd{Size: 1, Hands: 1, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Enrol: func(ctx context.Context, _ int) (string, string, error) {
 				created, err := api.CreateInstance(ctx, name, "", 1)
 				if err == nil {
-					err = s.p.Text(name) // so that what is measured is its next state
+					err = s.p.Text(name) // so that only the next status is measured
 				}
 				return created.RegistrationEndpoint, created.RegistrationKey, err
 			}}
 		ended := make(chan error, 1)
-		go func() { ended <- crowd.Run(ctx) }()
+		go func() { ended <- simulation.Run(ctx) }()
 		stop := func() { cancel(); <-ended }
-		for deadline := time.Now().Add(browser.Patience); crowd.Held.Load() == 0; {
+		for deadline := time.Now().Add(browser.Patience); simulation.Held.Load() == 0; {
 			if time.Now().After(deadline) {
 				stop()
 				return errors.New("a service point did not enrol")
 			}
-			time.Sleep(time.Millisecond) // between two looks
+			time.Sleep(time.Millisecond) // poll interval
 		}
-		began := time.Now()
+		start := time.Now()
 		err := s.p.Wait(`[...document.querySelectorAll(".grid-body .row")].some(r => r.innerText.includes("` + name + `") && /\bhealthy/i.test(r.innerText))`)
-		times = append(times, float64(time.Since(began).Milliseconds()))
+		times = append(times, float64(time.Since(start).Milliseconds()))
 		stop()
 		if err != nil {
 			return err
@@ -402,7 +401,8 @@ func (s *screens) fleetState() error {
 	return nil
 }
 
-// frozen measures how long it takes until the page says that it hears nothing of its manager, which has stopped and holds its connections.
+// frozen measures how long the page takes to report that the manager does not respond. The manager is stopped and keeps its connections
+// open.
 func (s *screens) frozen() error {
 	if err := s.p.Wait("document.querySelector('.live.live')"); err != nil {
 		return err
@@ -410,9 +410,9 @@ func (s *screens) frozen() error {
 	if err := s.m.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	err := s.p.Wait("document.querySelector('.live.stale')")
-	took := time.Since(began)
+	took := time.Since(start)
 	if e := s.m.cmd.Process.Signal(syscall.SIGCONT); e != nil || err != nil {
 		return errors.Join(err, e)
 	}

@@ -16,10 +16,9 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Bare transactions of the same durability. One row is the least a transaction can write; the same
-// rows are what the manager has to keep of a create: the resource with its indexes, the change and the
-// transaction in the history, the free space, how many there are, how full the network and its block are, and what is due: the texts for
-// the index of trigrams, the transaction for the chain over the history.
+// Bare transactions with the same durability. oneRow is the minimum that a transaction can write. sameRows are all rows that the manager
+// writes for a create. These are the resource with its indexes, and the change and the transaction in the history. Free space, totals and
+// the usage of the network and its block are updated, and the trigram index and the history chain get pending entries.
 var (
 	oneRow   = []string{"INSERT INTO bare (body) VALUES (?1)"}
 	sameRows = []string{
@@ -36,13 +35,13 @@ var (
 	}
 )
 
-// bareCreates measures bare transactions of these statements.
+// bareCreates measures bare transactions of these statements, per second.
 func (b *bench) bareCreates(writers int, statements []string) (float64, error) {
 	dir, err := os.MkdirTemp(b.dir, "bare-")
 	if err != nil {
 		return 0, err
 	}
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir}) // for the schema alone
+	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir}) // creates the schema
 	if err == nil {
 		err = s.Close()
 	}
@@ -60,7 +59,7 @@ func (b *bench) bareCreates(writers int, statements []string) (float64, error) {
 			return 0, err
 		}
 	}
-	var mu sync.Mutex // SQLite has one writer; waiting for it in Go is the fastest way to wait
+	var mu sync.Mutex // SQLite has one writer, and waiting for a mutex is the fastest way to wait
 	var done atomic.Int64
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup
@@ -117,7 +116,7 @@ func runStatements(conn *sqlite.Conn, statements []string, body string, n int64)
 	return nil
 }
 
-// (e) creates per second.
+// creates measures (e): creates per second.
 func (b *bench) creates() error {
 	for _, n := range []int{1, 64} {
 		dir, network, err := b.data(20 + n)

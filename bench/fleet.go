@@ -18,7 +18,7 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// fleetSize is how many service points are simulated, with -big bigFleet; released is the version that they are updated to.
+// fleetSize is the number of simulated service points; with -big it is bigFleet. released is the version that they are updated to.
 const (
 	fleetSize  = 10_000
 	bigFleet   = 100_000
@@ -26,26 +26,27 @@ const (
 	fleetHands = 32
 )
 
-// crowdGarbage is how much garbage this process may have while it simulates service points, in percent of what it needs: they are on other
-// machines in truth, and are not to take the processors from what is measured.
-const crowdGarbage = 400
+// crowdGCPercent is the GC percentage of this process while it simulates service points. Real service points run on other machines, so the
+// simulation must not take processor time from the manager.
+const crowdGCPercent = 400
 
-// fleetRun is a fleet that is measured: on the database at a place, whose managers have these releases.
+// fleetRun is a measurement of a fleet: the database at a location, and the release repository of the managers.
 type fleetRun struct {
 	mark, at, releases string
 	managers, size     int
-	// carried: more service points than a process may have connections (carriedDoor).
+	// carried reports that there are more service points than a process may have connections (carriedListener).
 	carried bool
 }
 
-// (m) a fleet: enrolments, memory for each connection, the time from a change to the last service point, the list by status and label.
+// fleet measures (m): enrolments, memory per connection, the time until the last service point has received a change, and the list by
+// status and label.
 func (b *bench) fleet() error {
 	runs := []fleetRun{{mark: "(m)", managers: 1, size: fleetSize}}
 	if b.big {
 		runs = append(runs, fleetRun{mark: "(m) of 100,000:", managers: 1, size: bigFleet, carried: true})
 	}
 	for i, run := range runs {
-		dir, _, err := b.data(10_000 + i) // each has a database of its own
+		dir, _, err := b.data(10_000 + i) // a separate database each
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (b *bench) fleet() error {
 	return nil
 }
 
-// (o) the same on PostgreSQL, with two managers.
+// sharedFleet measures (o): a fleet on PostgreSQL with two managers.
 func (b *bench) sharedFleet() error {
 	url, _, err := b.filled(10_000)
 	if err != nil {
@@ -75,8 +76,8 @@ func (b *bench) sharedFleet() error {
 
 // fleetOn measures a fleet.
 func (b *bench) fleetOn(run fleetRun) error {
-	if !run.carried { // else the garbage would fill the machine
-		defer debug.SetGCPercent(debug.SetGCPercent(crowdGarbage))
+	if !run.carried { // otherwise the garbage would fill the memory
+		defer debug.SetGCPercent(debug.SetGCPercent(crowdGCPercent))
 	}
 	var all []*child
 	var clients []*client.Client
@@ -87,14 +88,14 @@ func (b *bench) fleetOn(run fleetRun) error {
 		}
 		return sum, err
 	}
-	crowd := &servicepoint.Crowd{Size: run.size, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	simulation := &servicepoint.Crowd{Size: run.size, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Enrol: func(ctx context.Context, number int) (string, string, error) {
 			created, err := clients[number%run.managers].CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "", 1)
 			return created.RegistrationEndpoint, created.RegistrationKey, err
 		}}
 	role := "manager"
 	if run.carried {
-		role, crowd.Dial = "carried manager", dialCarried()
+		role, simulation.Dial = "carried manager", dialCarried()
 	}
 	for range run.managers {
 		m, err := spawn(role, run.at, run.releases)
@@ -110,14 +111,14 @@ func (b *bench) fleetOn(run fleetRun) error {
 		cancel()
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	ended := make(chan error, 1)
-	go func() { ended <- crowd.Run(ctx) }()
+	go func() { ended <- simulation.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
-	if err := crowdWaits(crowd, ended); err != nil {
+	if err := waitForCheckIns(simulation, ended); err != nil {
 		return err
 	}
-	took := time.Since(began)
+	took := time.Since(start)
 	full, err := resident()
 	if err != nil {
 		return err
@@ -127,32 +128,32 @@ func (b *bench) fleetOn(run fleetRun) error {
 	each := (full - empty) * 1024 / float64(run.size)
 	b.add(run.mark+" memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
 		"at most 1", each <= 30)
-	if err := b.fleetChange(ctx, run.mark, clients[0], crowd); err != nil {
+	if err := b.fleetChange(ctx, run.mark, clients[0], simulation); err != nil {
 		return err
 	}
-	return b.fleetList(ctx, run.mark, clients[0], all[0], func() error { return crowdWaits(crowd, ended) })
+	return b.fleetList(ctx, run.mark, clients[0], all[0], func() error { return waitForCheckIns(simulation, ended) })
 }
 
-// crowdWaits waits until all service points have enrolled and wait for their manager.
-func crowdWaits(crowd *servicepoint.Crowd, ended chan error) error {
-	all := int64(crowd.Size)
+// waitForCheckIns waits until all service points have enrolled and are waiting for the manager.
+func waitForCheckIns(simulation *servicepoint.Crowd, ended chan error) error {
+	all := int64(simulation.Size)
 	deadline := time.Now().Add(time.Duration(all) * 60 * time.Millisecond)
-	for crowd.Enrolled.Load() < all || crowd.Held.Load() < all*999/1000 { // the others are between two check-ins
+	for simulation.Enrolled.Load() < all || simulation.Held.Load() < all*999/1000 { // the remaining ones are between two check-ins
 		select {
 		case err := <-ended:
 			ended <- err
 			return errors.Join(errors.New("the service points ended"), err)
-		case <-time.After(10 * time.Millisecond): // between two looks
+		case <-time.After(10 * time.Millisecond): // poll interval
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d of %d service points wait, %d enrolled, %d check-ins failed", crowd.Held.Load(), crowd.Size,
-				crowd.Enrolled.Load(), crowd.Failed.Load())
+			return fmt.Errorf("%d of %d service points wait, %d enrolled, %d check-ins failed", simulation.Held.Load(), simulation.Size,
+				simulation.Enrolled.Load(), simulation.Failed.Load())
 		}
 	}
 	return nil
 }
 
-// publish makes a repository with a release of a program that is none.
+// publish creates a release repository with a dummy program.
 func publish(dir, keys string) error {
 	r, now := release.Repository{Dir: dir}, time.Now()
 	if _, err := os.Stat(dir); err == nil {
@@ -167,23 +168,23 @@ func publish(dir, keys string) error {
 	return r.Publish(keys, release.TimestampLife, now)
 }
 
-// fleetChange measures how long it takes until all service points know of an order.
-func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, crowd *servicepoint.Crowd) error {
-	began := time.Now()
+// fleetChange measures how long a rollout takes to reach all service points.
+func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, simulation *servicepoint.Crowd) error {
+	start := time.Now()
 	started, err := c.StartRollout(ctx, client.Plan{Version: released, Waves: []string{"100%"}, MostAway: "100%",
-		Filter: map[string]any{"version": crowd.Version, "nameContains": "bench-00"}}) // the first 10,000
+		Filter: map[string]any{"version": simulation.Version, "nameContains": "bench-00"}}) // the first 10,000
 	if err != nil {
 		return err
 	}
-	// Between two looks time passes: a look costs some of what is measured.
-	for deadline := began.Add(3 * time.Minute); len(crowd.Changes(began)) < fleetSize; time.Sleep(100 * time.Millisecond) {
+	// The interval between polls is long because each poll costs processor time.
+	for deadline := start.Add(3 * time.Minute); len(simulation.Changes(start)) < fleetSize; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d of %d service points know of the order", len(crowd.Changes(began)), fleetSize)
+			return fmt.Errorf("%d of %d service points know of the order", len(simulation.Changes(start)), fleetSize)
 		}
 	}
-	all := crowd.Changes(began)
-	known := all[fleetSize-1].Sub(began)
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // between two looks
+	all := simulation.Changes(start)
+	known := all[fleetSize-1].Sub(start)
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // poll interval
 		r, err := c.Rollout(ctx, started.ID)
 		if err != nil {
 			return err
@@ -199,15 +200,15 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 		known.Round(10*time.Millisecond).String(),
 		"2s", known.Seconds()/2, "at most 1", known <= 2*time.Second)
 	b.note(fmt.Sprintf("%s a rollout to %d service points, until it is done", mark, fleetSize),
-		time.Since(began).Round(10*time.Millisecond).String())
+		time.Since(start).Round(10*time.Millisecond).String())
 	return nil
 }
 
-// labelled is how many service points get the label that is asked for.
+// labelled is the number of service points that receive the label.
 const labelled = 500
 
-// fleetList measures the list by status and label against a page of addresses of the same bytes: while service points are still doing what
-// they were ordered, and when they have.
+// fleetList compares the list by status and label with a page of addresses of the same size: during the update of the service points, and
+// afterwards.
 func (b *bench) fleetList(ctx context.Context, mark string, c *client.Client, m *child, quiet func() error) error {
 	all, err := c.Instances(ctx, "")
 	if err != nil {
@@ -251,7 +252,7 @@ func (b *bench) fleetList(ctx context.Context, mark string, c *client.Client, m 
 	return nil
 }
 
-// sizeOf gives how many bytes an answer has.
+// sizeOf returns the size of a response, in bytes.
 func sizeOf(addr string, rq []byte) (int, error) {
 	c, err := dial(addr, nil)
 	if err != nil {

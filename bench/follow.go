@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// followers are how many follow the change feed at once, and followRounds how many changes they are told of.
+// followers is the number of concurrent followers of the change feed. followRounds is the number of changes.
 const (
 	followers    = 10_000
 	followRounds = 20
 )
 
-// (l) the change feed with many followers: the memory that they take, and how long until the last of them has heard of a change, against
-// the time a bare server takes to write the same bytes to as many connections.
+// follow measures (l): the memory of many followers of the change feed, and the time until the last follower has received a change. The
+// comparison is a bare server that writes the same bytes to as many connections.
 func (b *bench) follow() error {
 	dir, network, err := b.data(10)
 	if err != nil {
@@ -35,9 +35,9 @@ func (b *bench) follow() error {
 	if err != nil {
 		return err
 	}
-	var heard atomic.Int64
+	var received atomic.Int64
 	var bytesOfOne atomic.Int64
-	conns, err := followAll(m, &heard, &bytesOfOne)
+	conns, err := followAll(m, &received, &bytesOfOne)
 	defer func() {
 		for _, c := range conns {
 			_ = c.Close()
@@ -46,7 +46,7 @@ func (b *bench) follow() error {
 	if err != nil {
 		return err
 	}
-	told, err := b.tell(m, create, &heard)
+	took, err := b.measureFeed(m, create, &received)
 	if err != nil {
 		return err
 	}
@@ -56,23 +56,24 @@ func (b *bench) follow() error {
 	}
 	b.add(fmt.Sprintf("(l) memory of %d followers of the changes", followers),
 		fmt.Sprintf("%.1f MiB", after), fmt.Sprintf("%.1f MiB before", before), after-before, "at most 200 MiB more", after-before <= 200)
-	for _, c := range conns { // the bare server needs as many
+	for _, c := range conns { // frees file descriptors for the bare server
 		_ = c.Close()
 	}
 	bare, err := spread(int(bytesOfOne.Load()) / followRounds)
 	if err != nil {
 		return err
 	}
-	ratio := float64(told) / float64(bare)
-	b.add(fmt.Sprintf("(l) until %d followers have heard of a change", followers), told.Round(time.Millisecond).String(),
+	ratio := float64(took) / float64(bare)
+	b.add(fmt.Sprintf("(l) until %d followers have heard of a change", followers), took.Round(time.Millisecond).String(),
 		bare.Round(time.Millisecond).String(), ratio, "at most 5", ratio <= 5)
 	return nil
 }
 
-// followAll begins to follow on many connections. heard counts the transactions that were heard of, size what one heard in bytes.
-func followAll(m *child, heard, size *atomic.Int64) (conns []net.Conn, err error) {
+// followAll opens many connections to the change feed. received counts the transactions. size counts the bytes that the first connection
+// received.
+func followAll(m *child, received, size *atomic.Int64) (conns []net.Conn, err error) {
 	rq := request("GET", "/api/v2/changes", m.token, "")
-	began := make(chan error, followers)
+	opened := make(chan error, followers)
 	for i := range followers {
 		conn, err := net.Dial("tcp", m.addr)
 		if err != nil {
@@ -88,24 +89,24 @@ func followAll(m *child, heard, size *atomic.Int64) (conns []net.Conn, err error
 				n, err := conn.Read(buffer)
 				if err != nil {
 					if !ready {
-						began <- err
+						opened <- err
 					}
 					return
 				}
 				if !ready && bytes.Contains(buffer[:n], []byte("event: position")) {
 					ready = true
-					began <- nil
+					opened <- nil
 					continue
 				}
 				if i == 0 && ready {
 					size.Add(int64(n))
 				}
-				heard.Add(int64(bytes.Count(buffer[:n], []byte("event: transaction"))))
+				received.Add(int64(bytes.Count(buffer[:n], []byte("event: transaction"))))
 			}
 		}()
-		if i%100 == 99 { // no more at once than a server lets wait
+		if i%100 == 99 { // not more at once than the listen backlog
 			for range 100 {
-				if err := <-began; err != nil {
+				if err := <-opened; err != nil {
 					return conns, fmt.Errorf("a follower: %w", err)
 				}
 			}
@@ -114,36 +115,36 @@ func followAll(m *child, heard, size *atomic.Int64) (conns []net.Conn, err error
 	return conns, nil
 }
 
-// tell changes something again and again, and gives the time until the last of the followers has heard of it.
-func (b *bench) tell(m *child, change []byte, heard *atomic.Int64) (time.Duration, error) {
+// measureFeed makes changes and returns the average time until the last follower has received one.
+func (b *bench) measureFeed(m *child, change []byte, received *atomic.Int64) (time.Duration, error) {
 	c, err := dial(m.addr, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = c.conn.Close() }()
-	began := time.Now()
+	start := time.Now()
 	for round := range followRounds {
 		if code, _, err := c.do(change, false); err != nil || code != 201 {
 			return 0, fmt.Errorf("a change answers %d %w", code, err)
 		}
-		for deadline := time.Now().Add(time.Minute); heard.Load() < int64(round+1)*followers; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); received.Load() < int64(round+1)*followers; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				return 0, errors.New("the followers were not told in a minute")
+				return 0, errors.New("the followers did not receive the change within a minute")
 			}
 		}
 	}
-	return time.Since(began) / followRounds, nil
+	return time.Since(start) / followRounds, nil
 }
 
-// spread measures how long writing so many bytes to as many connections, one behind the other, takes until all have read them.
+// spread measures how long it takes to write size bytes to as many connections, one by one, and until all have read them.
 func spread(size int) (time.Duration, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = l.Close() }()
-	const pairs = followers / 4 // both ends are in this process, which may not have more files open
-	var heard atomic.Int64
+	const pairs = followers / 4 // both ends are in this process, which limits the number of open files
+	var received atomic.Int64
 	ends := make([]net.Conn, 0, pairs)
 	defer func() {
 		for _, c := range ends {
@@ -168,21 +169,21 @@ func spread(size int) (time.Duration, error) {
 				if err != nil {
 					return
 				}
-				heard.Add(int64(n))
+				received.Add(int64(n))
 			}
 		}()
 	}
 	text := bytes.Repeat([]byte{'x'}, size)
-	began := time.Now()
+	start := time.Now()
 	for round := range followRounds {
 		for _, c := range ends {
 			if _, err := c.Write(text); err != nil {
 				return 0, err
 			}
 		}
-		for heard.Load() < int64(round+1)*int64(pairs*size) {
+		for received.Load() < int64(round+1)*int64(pairs*size) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return time.Since(began) / followRounds * (followers / pairs), nil
+	return time.Since(start) / followRounds * (followers / pairs), nil
 }

@@ -18,8 +18,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// (n) files over /imports, each row a request of its own by the rules, against the same rows loaded into the same schema by one statement
-// a table.
+// imports measures (n): imports by /imports, with a request per row. The comparison loads the same rows into the same schema with one
+// statement per table.
 func (b *bench) imports() error {
 	n := 100_000
 	if b.big {
@@ -50,9 +50,9 @@ func (b *bench) imports() error {
 	return nil
 }
 
-// importOver imports a file into a new database, and gives how long its rows took.
+// importOver imports a file into a new database and returns how long that took.
 func (b *bench) importOver(dir, into, file string, rows int) (time.Duration, error) {
-	network, _, err := b.begin(server.Options{Data: dir})
+	network, _, err := b.createNetwork(server.Options{Data: dir})
 	if err != nil {
 		return 0, err
 	}
@@ -78,7 +78,7 @@ func (b *bench) importOver(dir, into, file string, rows int) (time.Duration, err
 	return runImport(m, strings.NewReplacer("NETWORK", network, "ZONE", zone).Replace(into), file, rows)
 }
 
-// runImport imports a file at a manager, waits for its end, and gives how long that took.
+// runImport imports a file, waits for the end of the import, and returns how long that took.
 func runImport(m *child, into, file string, rows int) (time.Duration, error) {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -93,7 +93,7 @@ func runImport(m *child, into, file string, rows int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	one, err := askImport(m, http.MethodPost, "", w.FormDataContentType(), &body)
 	for err == nil && (one.State == "QUEUED" || one.State == "RUNNING") {
 		time.Sleep(20 * time.Millisecond)
@@ -102,10 +102,10 @@ func runImport(m *child, into, file string, rows int) (time.Duration, error) {
 	if err == nil && (one.State != "COMPLETED" || one.Created != rows) {
 		err = fmt.Errorf("the import is %+v", one)
 	}
-	return time.Since(began), err
+	return time.Since(start), err
 }
 
-// imported is how an import is.
+// imported is the status of an import.
 type imported struct {
 	ID      int64  `json:"id"`
 	State   string `json:"state"`
@@ -132,7 +132,7 @@ func askImport(m *child, method, path, kind string, body io.Reader) (one importe
 	return one, json.NewDecoder(rs.Body).Decode(&one)
 }
 
-// loadBare loads the rows of a database into an empty one with the same schema: resources and their history.
+// loadBare copies the rows of a database into an empty one with the same schema: resources and their history.
 func (b *bench) loadBare(dir string) (time.Duration, error) {
 	empty := dir + "-bare"
 	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: empty})
@@ -150,7 +150,7 @@ func (b *bench) loadBare(dir string) (time.Duration, error) {
 	if err := sqlitex.ExecuteTransient(conn, "ATTACH '"+filepath.Join(dir, "portolan.db")+"' AS old", nil); err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	for _, statement := range []string{"PRAGMA synchronous = FULL", "BEGIN", "DELETE FROM resource",
 		"INSERT INTO resource SELECT * FROM old.resource",
 		"INSERT INTO change SELECT * FROM old.change", "COMMIT"} {
@@ -158,5 +158,5 @@ func (b *bench) loadBare(dir string) (time.Duration, error) {
 			return 0, fmt.Errorf("%s: %w", statement, err)
 		}
 	}
-	return time.Since(began), nil
+	return time.Since(start), nil
 }

@@ -12,17 +12,17 @@ import (
 	"portolan/internal/manager/server"
 )
 
-// How many rows large work has, and how many changes a batch.
+// The number of rows of large operations, and the number of changes in the batch.
 const (
 	largeRows  = 50_000
 	largeBatch = 10_000
 )
 
-// (F) how long others wait beside large work on SQLite, where one change is made after the other: what 95 of 100 creates take at most,
-// and the longest, while it is under way.
+// largeWork measures (F): how long creates wait during a large operation on SQLite, where changes run one by one. It reports the 95th
+// percentile and the maximum.
 func (b *bench) largeWork() error {
 	dir := filepath.Join(b.dir, "large")
-	wide, _, err := b.begin(server.Options{Data: dir})
+	wide, _, err := b.createNetwork(server.Options{Data: dir})
 	if err != nil {
 		return err
 	}
@@ -72,10 +72,10 @@ func (b *bench) largeWork() error {
 			return err
 		}},
 		{fmt.Sprintf("a batch of %d", largeBatch), func() error {
-			return once(m, request("POST", "/api/v2/batch", m.token, `{"changes":[`+strings.Join(changes, ",")+"]}"))
+			return sendOnce(m, request("POST", "/api/v2/batch", m.token, `{"changes":[`+strings.Join(changes, ",")+"]}"))
 		}},
 		{fmt.Sprintf("renaming a zone with %d records", largeRows), func() error {
-			return once(m, []byte(strings.Replace(string(request("PATCH", "/api/v2/zones/"+zone, m.token, `{"name":"renamed"}`)),
+			return sendOnce(m, []byte(strings.Replace(string(request("PATCH", "/api/v2/zones/"+zone, m.token, `{"name":"renamed"}`)),
 				"Content-Type: application/json", "Content-Type: application/merge-patch+json", 1)))
 		}},
 		{fmt.Sprintf("deleting a block with %d addresses in steps", largeRows+largeBatch), func() error {
@@ -89,8 +89,8 @@ func (b *bench) largeWork() error {
 	return nil
 }
 
-// once sends a request, whose answer is to be one of success.
-func once(m *child, rq []byte) error {
+// sendOnce sends a request and returns an error unless it succeeds.
+func sendOnce(m *child, rq []byte) error {
 	c, err := dial(m.addr, nil)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func once(m *child, rq []byte) error {
 	return err
 }
 
-// inSteps deletes a resource and what lies below it as portolan delete does.
+// inSteps deletes a resource and everything below it like portolan delete.
 func inSteps(m *child, resource string) error {
 	c, err := dial(m.addr, nil)
 	if err != nil {
@@ -125,7 +125,7 @@ func inSteps(m *child, resource string) error {
 	}
 }
 
-// besideLarge measures creates alone and while something large is under way.
+// besideLarge measures creates alone and during a large operation.
 func (b *bench) besideLarge(m *child, create []byte, what string, large func() error) error {
 	alone, err := b.slowest(m.addr, create)
 	if err != nil {
@@ -136,13 +136,13 @@ func (b *bench) besideLarge(m *child, create []byte, what string, large func() e
 		return err
 	}
 	defer func() { _ = c.conn.Close() }()
-	began, ended := time.Now(), make(chan error, 1)
+	start, ended := time.Now(), make(chan error, 1)
 	go func() { ended <- large() }()
 	var all []time.Duration
 	for {
 		select {
 		case err := <-ended:
-			took := time.Since(began)
+			took := time.Since(start)
 			if err == nil && len(all) == 0 {
 				err = errors.New("it ended before anything was made beside it")
 			}

@@ -19,14 +19,14 @@ import (
 
 // child is a server process.
 type child struct {
-	cmd   *exec.Cmd
-	addr  string // of the API or the bare server
-	door  string
-	token string
-	extra string
+	cmd        *exec.Cmd
+	addr       string // the address of the API or the bare server
+	checkinURL string
+	token      string
+	extra      string
 }
 
-// spawn starts this program in a role and reads what it says of itself: one line of words.
+// spawn starts this program in a role. The role prints its addresses and token in one line.
 func spawn(role, data, body string) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -49,19 +49,19 @@ func spawn(role, data, body string) (*child, error) {
 	}
 	c.addr = words[0]
 	if len(words) > 3 {
-		c.door, c.token, c.extra = words[1], words[2], words[3]
+		c.checkinURL, c.token, c.extra = words[1], words[2], words[3]
 	}
 	return c, nil
 }
 
-// memory is the most memory that a manager of this run has had.
+// memory is the peak memory of the managers of this run.
 var memory struct {
-	// now is the measurement under way, of the one that took most, which took so many MiB.
+	// now is the current measurement. of is the measurement with the peak, and mib the peak in MiB.
 	now, of string
 	mib     float64
 }
 
-// stop ends the process, and notes the memory of a manager.
+// stop ends the process and records the memory of a manager.
 func (c *child) stop() {
 	if mib, err := c.resident(); err == nil && c.token != "" {
 		if mib > memory.mib {
@@ -72,12 +72,12 @@ func (c *child) stop() {
 	_ = c.cmd.Wait()
 }
 
-// resident is the most memory the process has had, in MiB (VmHWM).
+// resident returns the peak resident memory of the process, in MiB (VmHWM).
 func (c *child) resident() (float64, error) {
 	return status(c.cmd.Process.Pid, "VmHWM:")
 }
 
-// residentNow is the memory the process has, in MiB (VmRSS).
+// residentNow returns the resident memory of the process, in MiB (VmRSS).
 func (c *child) residentNow() (float64, error) {
 	return status(c.cmd.Process.Pid, "VmRSS:")
 }
@@ -96,8 +96,7 @@ func status(pid int, name string) (float64, error) {
 	return 0, errors.New("no " + name + " in the status of the process")
 }
 
-// connection sends prepared requests over one connection and reads the answers, doing as little
-// else as it can.
+// connection sends prepared requests over one connection and reads the responses with minimal work.
 type connection struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -114,7 +113,7 @@ func dial(addr string, config *tls.Config) (*connection, error) {
 	return &connection{conn, bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// request words a request.
+// request returns an HTTP request.
 func request(method, path, token, body string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: bench\r\n", method, path)
@@ -128,7 +127,7 @@ func request(method, path, token, body string) []byte {
 	return []byte(b.String())
 }
 
-// do sends a request and gives the status and the body; the body only where it is wanted.
+// do sends a request and returns the status and the body. The body is nil unless want is true.
 func (c *connection) do(rq []byte, want bool) (int, []byte, error) {
 	if _, err := c.conn.Write(rq); err != nil {
 		return 0, nil, err
@@ -196,8 +195,7 @@ func (c *connection) do(rq []byte, want bool) (int, []byte, error) {
 	}
 }
 
-// rate drives a server with clients connections for a while and gives its answers per second. next
-// words the n-th request of a client.
+// rate loads a server with several connections and returns responses per second. next returns the n-th request of a client.
 func rate(addr string, config func(client int) *tls.Config, clients int, length time.Duration, want int,
 	next func(client, n int) []byte) (float64, error) {
 	return rateOf([]string{addr}, config, clients, length, want, next)
@@ -221,7 +219,7 @@ func rateOf(addrs []string, config func(client int) *tls.Config, clients int, le
 				tlsConfig = config(client)
 			}
 			c, err := dial(addrs[client%len(addrs)], tlsConfig)
-			if err == nil { // the first request pays for the handshake
+			if err == nil { // the first request includes the handshake
 				_, _, err = c.do(next(client, 0), false)
 			}
 			connected.Done()
@@ -246,12 +244,12 @@ func rateOf(addrs []string, config func(client int) *tls.Config, clients int, le
 	}
 	connected.Wait()
 	close(ready)
-	time.Sleep(length / 6) // warming up, outside of the measurement
-	began := time.Now()
+	time.Sleep(length / 6) // warm-up, not measured
+	start := time.Now()
 	measuring.Store(true)
 	time.Sleep(length)
 	measuring.Store(false)
-	took := time.Since(began)
+	took := time.Since(start)
 	close(stop)
 	all.Wait()
 	if err := failed.Load(); err != nil {
@@ -260,7 +258,7 @@ func rateOf(addrs []string, config func(client int) *tls.Config, clients int, le
 	return float64(done.Load()) / took.Seconds(), nil
 }
 
-// latency gives the median time of one request after another.
+// latency returns the median duration of sequential requests.
 func latency(addr string, times int, want int, rq func(n int) []byte) (time.Duration, error) {
 	c, err := dial(addr, nil)
 	if err != nil {
@@ -269,7 +267,7 @@ func latency(addr string, times int, want int, rq func(n int) []byte) (time.Dura
 	defer func() { _ = c.conn.Close() }()
 	var all []time.Duration
 	for n := range times {
-		began := time.Now()
+		start := time.Now()
 		code, body, err := c.do(rq(n), want != code200)
 		if err != nil {
 			return 0, err
@@ -277,7 +275,7 @@ func latency(addr string, times int, want int, rq func(n int) []byte) (time.Dura
 		if code != want {
 			return 0, fmt.Errorf("an answer of %d, want %d: %s", code, want, body)
 		}
-		all = append(all, time.Since(began))
+		all = append(all, time.Since(start))
 	}
 	slices.Sort(all)
 	return all[len(all)/2], nil

@@ -1,9 +1,9 @@
-// Command bench measures Portolan against the physical limit: each figure is a ratio to a bare
-// program that does the least that could be done, measured in the same run on the same machine.
-// `make bench` runs it; with -big it prepares ten million addresses first, which takes minutes.
+// Command bench measures Portolan against the physical limit. Each figure is a ratio to a bare program that performs the minimum work,
+// measured in the same run on the same machine. `make bench` runs it. With -big it first prepares ten million addresses, which takes
+// minutes.
 //
-// Servers run as processes of their own (this program started again with -role), so that the load
-// costs both sides the same and resident memory can be read.
+// Servers run as processes of their own (this program started with -role), so that the load costs both sides the same and resident memory
+// can be read.
 package main
 
 import (
@@ -19,21 +19,21 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// row is one line of the table.
+// row is one line of the result table.
 type row struct {
 	what, ours, bare, ratio, goal string
 	good                          bool
 }
 
-// bench holds what the measurements share.
+// bench holds the shared state of the measurements.
 type bench struct {
 	dir  string
 	big  bool
 	rows []row
-	time time.Duration // of one measurement
-	// question narrows the questions by their names.
+	time time.Duration // the duration of one measurement
+	// question selects the questions (x, y) whose names contain it.
 	question string
-	// server is the PostgreSQL of the measurements, databases the URL and the network of those that are filled.
+	// server is the PostgreSQL server. databases are the URL and the network of the filled databases, by size.
 	server    *pgtest.Server
 	databases map[int][2]string
 }
@@ -42,7 +42,7 @@ func main() {
 	role := flag.String("role", "", "internal: run as a server for the measurements")
 	data := flag.String("data", "", "internal: the data directory of the role")
 	body := flag.String("body", "", "internal: a file with the answer of the role")
-	big := flag.Bool("big", false, "measure with ten million addresses in use, too")
+	big := flag.Bool("big", false, "also measure with ten million addresses in use")
 	only := flag.String("only", "", "measure only these, such as ab")
 	seconds := flag.Float64("seconds", 3, "length of one measurement")
 	question := flag.String("question", "", "of the questions (x, y), only those with this in their name")
@@ -111,14 +111,14 @@ func containsRune(text string, want rune) bool {
 	return false
 }
 
-// add notes a figure; it is printed at once as well, because the whole takes a while.
+// add adds a result. It prints the result at once, because the whole run takes long.
 func (b *bench) add(what, ours, bare string, ratio float64, goal string, good bool) {
 	r := row{what, ours, bare, fmt.Sprintf("%.2f", ratio), goal, good}
 	b.rows = append(b.rows, r)
 	fmt.Fprintf(os.Stderr, "%s: %s against %s, ratio %s (%s)\n", r.what, r.ours, r.bare, r.ratio, r.goal)
 }
 
-// note notes a figure that nothing bare stands beside.
+// note adds a result without a comparison.
 func (b *bench) note(what, ours string) {
 	b.rows = append(b.rows, row{what: what, ours: ours, bare: "-", ratio: "-", goal: "-", good: true})
 	fmt.Fprintf(os.Stderr, "%s: %s\n", what, ours)

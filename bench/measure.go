@@ -28,7 +28,7 @@ const clients = 32
 
 func perSecond(x float64) string { return fmt.Sprintf("%.0f/s", x) }
 
-// (a) one resource over HTTP, against net/http sending the same bytes.
+// getOne measures (a): GET of one resource, compared with net/http sending the same bytes.
 func (b *bench) getOne() error {
 	dir, network, err := b.data(1000)
 	if err != nil {
@@ -81,7 +81,7 @@ func scan(addr string, n, times int) (time.Duration, error) {
 	in := bufio.NewReaderSize(c, 64<<10)
 	var all []time.Duration
 	for range times {
-		began := time.Now()
+		start := time.Now()
 		if _, err := fmt.Fprintf(c, "%d\n", n); err != nil {
 			return 0, err
 		}
@@ -94,13 +94,13 @@ func scan(addr string, n, times int) (time.Duration, error) {
 				return 0, err
 			}
 		}
-		all = append(all, time.Since(began))
+		all = append(all, time.Since(start))
 	}
 	slices.Sort(all)
 	return all[len(all)/2], nil
 }
 
-// page measures a page of n addresses in both JSON forms against a bare scan.
+// page compares a page of n addresses in both JSON forms with a bare scan.
 func (b *bench) page(name string, n, times int) (m *child, err error) {
 	dir, _, err := b.data(max(n, 100000))
 	if err != nil {
@@ -126,17 +126,17 @@ func (b *bench) page(name string, n, times int) (m *child, err error) {
 			return m, err
 		}
 		ratio := float64(ours) / float64(theirs)
-		most := 2.0
+		maxRatio := 2.0
 		if n <= 1000 && form == "application/hal+json" {
-			most = 1.6
+			maxRatio = 1.6
 		}
 		b.add(name+", "+form, ours.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String(), ratio,
-			fmt.Sprintf("at most %.1f", most), ratio <= most)
+			fmt.Sprintf("at most %.1f", maxRatio), ratio <= maxRatio)
 	}
 	return m, nil
 }
 
-// (b) a page of 1,000.
+// page1000 measures (b): a page of 1,000 addresses.
 func (b *bench) page1000() error {
 	m, err := b.page("(b) page of 1,000", 1000, 200)
 	if m != nil {
@@ -145,7 +145,7 @@ func (b *bench) page1000() error {
 	return err
 }
 
-// (c) a page of 100,000, and what it does to resident memory.
+// page100000 measures (c): a page of 100,000 addresses, and the growth of resident memory.
 func (b *bench) page100000() error {
 	m, err := b.page("(c) page of 100,000", 100000, 7)
 	if m != nil {
@@ -183,7 +183,7 @@ func (b *bench) page100000() error {
 	return nil
 }
 
-// (d) the next available address, with ever more addresses in use.
+// nextAvailable measures (d): the next available address, with a growing number of addresses in use.
 func (b *bench) nextAvailable() error {
 	sizes := []int{10, 10_000}
 	if b.big {
@@ -220,7 +220,7 @@ func (b *bench) nextAvailable() error {
 // point is an enrolled service point.
 type point struct{ config *tls.Config }
 
-// enrol makes a service point and enrols it by hand.
+// enrol creates a service point and enrols it with plain requests.
 func enrol(m *child, name string) (p point, files tlsFiles, err error) {
 	c, err := dial(m.addr, nil)
 	if err != nil {
@@ -248,12 +248,12 @@ func enrol(m *child, name string) (p point, files tlsFiles, err error) {
 	if err != nil {
 		return p, files, err
 	}
-	door, err := doorOf(m)
+	checkinAddr, err := checkinAddrOf(m)
 	if err != nil {
 		return p, files, err
 	}
-	// Trusting whoever answers is right here alone: both ends are this program.
-	d, err := dial(door, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13,
+	// The server certificate need not be verified, because both ends are this program.
+	d, err := dial(checkinAddr, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13,
 		ServerName: checkin.ServerName}) //nolint:gosec // see above
 	if err != nil {
 		return p, files, err
@@ -280,15 +280,15 @@ func enrol(m *child, name string) (p point, files tlsFiles, err error) {
 	return p, tlsFiles{answer.Certificate, pemOf("EC PRIVATE KEY", keyDER), answer.Authority}, err
 }
 
-func doorOf(m *child) (string, error) {
-	u, err := url.Parse(m.door)
+func checkinAddrOf(m *child) (string, error) {
+	u, err := url.Parse(m.checkinURL)
 	if err != nil {
 		return "", err
 	}
 	return u.Host, nil
 }
 
-// (f) check-ins per second, against a bare handler that decodes the same body.
+// checkIns measures (f): check-ins per second, compared with a bare handler that decodes the same body.
 func (b *bench) checkIns() error {
 	dir, _, err := b.data(1000)
 	if err != nil {
@@ -327,7 +327,7 @@ func (b *bench) checkInsOn(what, data string, goal float64) error {
 		Nodes: []checkin.Node{{ID: "n", Name: "n", Hostname: "n",
 			IPv4CIDRAddress: "192.0.2.2/24", IPv4GatewayAddress: "192.0.2.1",
 			Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "192.0.2.2"}}}}}
-	// As service points do: the report goes up once, and is named from then on.
+	// Like a service point, send the report once and then refer to it.
 	first, err := json.Marshal(checkin.Request{Report: &report, Sequence: 1, Digest: "one", Desired: 1})
 	if err != nil {
 		return err
@@ -343,12 +343,12 @@ func (b *bench) checkInsOn(what, data string, goal float64) error {
 	if err != nil {
 		return err
 	}
-	door, err := doorOf(m)
+	checkinAddr, err := checkinAddrOf(m)
 	if err != nil {
 		return err
 	}
 	for i := range points {
-		c, err := dial(door, config(i))
+		c, err := dial(checkinAddr, config(i))
 		if err != nil {
 			return err
 		}
@@ -358,7 +358,7 @@ func (b *bench) checkInsOn(what, data string, goal float64) error {
 			return err
 		}
 	}
-	ours, err := rate(door, config, clients, b.time, code200, next)
+	ours, err := rate(checkinAddr, config, clients, b.time, code200, next)
 	if err != nil {
 		return err
 	}
@@ -370,14 +370,14 @@ func (b *bench) checkInsOn(what, data string, goal float64) error {
 	return nil
 }
 
-// (g) start-up with a million resources, against an empty manager.
+// startUp measures (g): start-up with a million resources, compared with an empty manager.
 func (b *bench) startUp() error {
 	var took [2]time.Duration
 	sizes := [2]int{3, 1_000_000}
 	if b.big {
 		sizes[1] = 10_000_000
 	}
-	if err := b.room(sizes[1]); err != nil {
+	if err := b.databaseSize(sizes[1]); err != nil {
 		return err
 	}
 	for i, n := range sizes {
@@ -387,13 +387,13 @@ func (b *bench) startUp() error {
 		}
 		var all []time.Duration
 		for range 5 {
-			began := time.Now()
+			start := time.Now()
 			m, err := spawn("manager", dir, "")
 			if err != nil {
 				return err
 			}
 			_, err = latency(m.addr, 1, code200, func(int) []byte { return request("GET", "/api/v2/networks?limit=1", m.token, "") })
-			all = append(all, time.Since(began))
+			all = append(all, time.Since(start))
 			m.stop()
 			if err != nil {
 				return err
@@ -409,8 +409,9 @@ func (b *bench) startUp() error {
 	return nil
 }
 
-// room measures what addresses take in the database, without the history that the bench does not write, and says where the bytes are.
-func (b *bench) room(addresses int) error {
+// databaseSize measures the size of addresses in the database, without history, which the bench does not write. It prints the size per
+// table.
+func (b *bench) databaseSize(addresses int) error {
 	dir, _, err := b.data(addresses)
 	if err != nil {
 		return err
@@ -420,15 +421,15 @@ func (b *bench) room(addresses int) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	due := "INSERT INTO trigram_due SELECT id FROM resource WHERE TRUE ON CONFLICT DO NOTHING"
-	if err := sqlitex.ExecuteTransient(conn, due, nil); err != nil {
+	pending := "INSERT INTO trigram_due SELECT id FROM resource WHERE TRUE ON CONFLICT DO NOTHING"
+	if err := sqlitex.ExecuteTransient(conn, pending, nil); err != nil {
 		return err
 	}
-	m, err := spawn("manager", dir, "") // which moves texts into the index of trigrams
+	m, err := spawn("manager", dir, "") // moves texts into the trigram index
 	if err != nil {
 		return err
 	}
-	err = indexed(dir)
+	err = waitForIndex(dir)
 	m.stop()
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// zoneOf prepares a data directory with a zone of that many TXT records, and gives the zone's id. The
-// rows are written by SQL, as the rules would have written them.
+// zoneOf prepares a data directory with a zone of n TXT records and returns the zone's ID. It writes the rows by SQL in the same form as
+// the manager.
 func (b *bench) zoneOf(n int) (dir, zone string, err error) {
 	dir = filepath.Join(b.dir, fmt.Sprintf("zone-%d", n))
 	m, err := spawn("manager", dir, "")
@@ -70,7 +70,7 @@ func (b *bench) zoneOf(n int) (dir, zone string, err error) {
 	return dir, zone, nil
 }
 
-// (h) compiling a zone out of the store, against the DNS library's parse of the same zone as a file.
+// compileZone measures (h): compiling a zone from the store, compared with parsing the same zone as a file by the DNS library.
 func (b *bench) compileZone() error {
 	const n = 1_000_000
 	dir, _, err := b.zoneOf(n)
@@ -94,7 +94,7 @@ func (b *bench) compileZone() error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := s.View(context.Background(), func(tx *store.Tx) error {
 		row, err := dns.FindZone(tx, "bench", "v", "example")
 		if err == nil {
@@ -104,28 +104,28 @@ func (b *bench) compileZone() error {
 	}); err != nil {
 		return err
 	}
-	ours := time.Since(began)
+	ours := time.Since(start)
 	var file bytes.Buffer
 	if err := zone.Write(&file); err != nil {
 		return err
 	}
 	zone = nil
-	began = time.Now()
+	start = time.Now()
 	read, err := naming.ReadZone(&file, "", nil)
 	if err != nil {
 		return err
 	}
-	theirs := time.Since(began)
+	theirs := time.Since(start)
 	if len(read.Records) != n+2 {
 		return fmt.Errorf("the file has %d records", len(read.Records))
 	}
 	records := read.Records
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-	began = time.Now()
+	start = time.Now()
 	if _, err := naming.Compile("example.", records); err != nil {
 		return err
 	}
-	alone := time.Since(began)
+	alone := time.Since(start)
 	ratio := float64(alone) / float64(theirs)
 	b.add("(h) compiling 1,000,000 records in any order", alone.Round(time.Millisecond).String(),
 		theirs.Round(time.Millisecond).String()+" to parse", ratio, "at most 1.5", ratio <= 1.5)
@@ -135,7 +135,7 @@ func (b *bench) compileZone() error {
 	return nil
 }
 
-// (i) renaming a zone, per record below it, against a bare UPDATE of the same rows.
+// renameZone measures (i): renaming a zone, per record below it, compared with a bare UPDATE of the same rows.
 func (b *bench) renameZone() error {
 	n := 100_000
 	if b.big {
@@ -169,9 +169,9 @@ func (b *bench) renameZone() error {
 	return nil
 }
 
-// full fills an empty database with a network with 60,000 addresses.
-func (b *bench) full(o server.Options) (network string, err error) {
-	if network, _, err = b.begin(o); err != nil {
+// fillNetwork creates a network with 60,000 addresses in an empty database.
+func (b *bench) fillNetwork(o server.Options) (network string, err error) {
+	if network, _, err = b.createNetwork(o); err != nil {
 		return "", err
 	}
 	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: o.Data, Database: o.Database})
@@ -190,24 +190,24 @@ func (b *bench) full(o server.Options) (network string, err error) {
 	return network, err
 }
 
-// own gives a data directory of its own.
-func (b *bench) own(name string) (server.Options, error) {
+// newDataDir returns the options of a new data directory.
+func (b *bench) newDataDir(name string) (server.Options, error) {
 	return server.Options{Data: filepath.Join(b.dir, name)}, nil
 }
 
-// sharedOwn gives a database of PostgreSQL of its own.
-func (b *bench) sharedOwn(name string) (server.Options, error) {
-	url, err := b.shared(strings.ToLower(name))
+// newDatabase creates a PostgreSQL database and returns its options.
+func (b *bench) newDatabase(name string) (server.Options, error) {
+	url, err := b.newSharedDatabase(strings.ToLower(name))
 	return server.Options{Database: url}, err
 }
 
-// (j) splitting a network with 60,000 addresses, half of which move, against a bare UPDATE of those; deleting the block that it lies in,
-// against a bare DELETE.
-func (b *bench) splitNetwork() error { return b.reshaped("(j)", b.own) }
+// splitNetwork measures (j): splitting a network so that half of its 60,000 addresses move, compared with a bare UPDATE of these. It also
+// compares deleting the block of the network with a bare DELETE.
+func (b *bench) splitNetwork() error { return b.reshaped("(j)", b.newDataDir) }
 
-// (s) what (j) and (z) measure, on PostgreSQL.
+// sharedReshaped measures (s): the measurements (j) and (z) on PostgreSQL.
 func (b *bench) sharedReshaped() error {
-	if err := b.reshaped("(s) PostgreSQL,", b.sharedOwn); err != nil {
+	if err := b.reshaped("(s) PostgreSQL,", b.newDatabase); err != nil {
 		return err
 	}
 	url, network, err := b.filled(1_000_000)
@@ -217,7 +217,7 @@ func (b *bench) sharedReshaped() error {
 	return b.previewed("(s) PostgreSQL,", url, network)
 }
 
-// reshaped measures splits and deletions in databases that empty gives.
+// reshaped measures splits and deletions in databases that empty creates.
 func (b *bench) reshaped(what string, empty func(name string) (server.Options, error)) error {
 	for _, c := range []struct{ what, method, path, body, bare string }{
 		{"splitting a network with 60,000 addresses", "POST", "/splits", `{"type":"IPv4NetworkSplit","network":{"id":NETWORK},"networkCount":2}`,
@@ -228,7 +228,7 @@ func (b *bench) reshaped(what string, empty func(name string) (server.Options, e
 		if err != nil {
 			return err
 		}
-		network, err := b.full(o)
+		network, err := b.fillNetwork(o)
 		if err != nil {
 			return err
 		}
@@ -236,11 +236,11 @@ func (b *bench) reshaped(what string, empty func(name string) (server.Options, e
 		if err != nil {
 			return err
 		}
-		if c.method == "DELETE" { // what is left is nothing to compare with
+		if c.method == "DELETE" { // the rows are deleted, so the comparison needs a new database
 			if o, err = empty("again"); err != nil {
 				return err
 			}
-			if network, err = b.full(o); err != nil {
+			if network, err = b.fillNetwork(o); err != nil {
 				return err
 			}
 		}
@@ -254,14 +254,14 @@ func (b *bench) reshaped(what string, empty func(name string) (server.Options, e
 	return nil
 }
 
-// reshape sends one request about the block 10.0.0.0/8 to a manager, and gives the time that it takes.
+// reshape sends one request about the block 10.0.0.0/8 to a manager and returns how long it took.
 func (b *bench) reshape(o server.Options, method, path, body string) (time.Duration, error) {
 	m, err := spawn("manager", o.Data+o.Database, "")
 	if err != nil {
 		return 0, err
 	}
 	defer m.stop()
-	if err := indexed(o.Data + o.Database); err != nil {
+	if err := waitForIndex(o.Data + o.Database); err != nil {
 		return 0, err
 	}
 	block, err := firstOf(m, "blocks?filter="+url.QueryEscape("range:'10.0.0.0/8'"))
@@ -280,16 +280,16 @@ func bareStatement(o server.Options, text string) (time.Duration, error) {
 			return 0, err
 		}
 		defer func() { _ = conn.Close(context.Background()) }()
-		began := time.Now()
+		start := time.Now()
 		_, err = conn.Exec(context.Background(), text)
-		return time.Since(began), err
+		return time.Since(start), err
 	}
 	conn, err := sqlite.OpenConn(filepath.Join(o.Data, "portolan.db"))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
-	began := time.Now()
+	start := time.Now()
 	err = sqlitex.ExecuteTransient(conn, text, nil)
-	return time.Since(began), err
+	return time.Since(start), err
 }

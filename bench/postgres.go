@@ -25,11 +25,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The measurements on PostgreSQL. The server is one of our own, with its durability on, on the same
-// machine as everything else: the figures are ratios, not what a database server of its own would do.
+// The measurements on PostgreSQL. The server runs on the same machine as the managers, with full durability. The figures are ratios and do
+// not describe a dedicated database server.
 
-// shared starts the server when it is first asked for and gives the URL of a new database.
-func (b *bench) shared(name string) (string, error) {
+// newSharedDatabase starts the PostgreSQL server if necessary, creates a database, and returns its URL.
+func (b *bench) newSharedDatabase(name string) (string, error) {
 	if b.server == nil {
 		var err error
 		if b.server, err = pgtest.Start("shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=30min"); err != nil {
@@ -39,16 +39,16 @@ func (b *bench) shared(name string) (string, error) {
 	return b.server.Create(context.Background(), name)
 }
 
-// filled makes a database with that many addresses in one network of a /8, once, and gives its URL and
-// the network's id. The rows are written by SQL, as the rules would have written them.
+// filled creates a database with this many addresses in one network of a /8, once, and returns its URL and the network's ID. It writes the
+// rows by SQL in the same form as the manager.
 func (b *bench) filled(addresses int) (url, network string, err error) {
 	if known, ok := b.databases[addresses]; ok {
 		return known[0], known[1], nil
 	}
-	if url, err = b.shared(fmt.Sprintf("filled%d", addresses)); err != nil {
+	if url, err = b.newSharedDatabase(fmt.Sprintf("filled%d", addresses)); err != nil {
 		return "", "", err
 	}
-	network, first, err := b.begin(server.Options{Database: url})
+	network, first, err := b.createNetwork(server.Options{Database: url})
 	if err != nil {
 		return "", "", err
 	}
@@ -79,7 +79,7 @@ func (b *bench) filled(addresses int) (url, network string, err error) {
 	return url, network, nil
 }
 
-// analyze has PostgreSQL look at what was filled, as it does by itself within a minute.
+// analyze runs ANALYZE, which PostgreSQL otherwise does by itself within a minute.
 func analyze(url string) error {
 	if !strings.HasPrefix(url, "postgres:") {
 		return nil
@@ -93,8 +93,8 @@ func analyze(url string) error {
 	return err
 }
 
-// begin makes the organisation that addresses are filled into.
-func (b *bench) begin(o server.Options) (network, first string, err error) {
+// createNetwork creates a configuration, a block, a network and its first address in an empty database.
+func (b *bench) createNetwork(o server.Options) (network, first string, err error) {
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
 	o.Programs = all.Programs()
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -120,7 +120,7 @@ func (b *bench) begin(o server.Options) (network, first string, err error) {
 	return network, first, err
 }
 
-// (p) one resource over HTTP, against a bare query through pgx behind net/http.
+// sharedGet measures (p): GET of one resource, compared with a bare query through pgx and net/http.
 func (b *bench) sharedGet() error {
 	url, network, err := b.filled(100_000)
 	if err != nil {
@@ -157,7 +157,7 @@ func (b *bench) sharedGet() error {
 	return nil
 }
 
-// (q) pages, against a bare query that writes the same bytes.
+// sharedPages measures (q): pages, compared with a bare query that writes the same bytes.
 func (b *bench) sharedPages() error {
 	url, _, err := b.filled(100_000)
 	if err != nil {
@@ -204,8 +204,8 @@ func (b *bench) sharedPages() error {
 	return nil
 }
 
-// What a create leaves in PostgreSQL: the resource with its indexes, the change and the transaction in
-// the history, and the free space.
+// The rows that a create writes in PostgreSQL: the resource with its indexes, the change and the transaction in the history, and the free
+// space.
 var pgRows = []string{
 	"INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, version, refs, body) VALUES ($2, 'addresses', " +
 		"'IPv4Address', 'x', 5, 4, int8send($2), int8send($2), $2, '', $1)",
@@ -216,13 +216,13 @@ var pgRows = []string{
 	"INSERT INTO total VALUES ($2, 'addresses', substr($1, 1, 11), 1), (-1, 'addresses', substr($1, 1, 11), 1)",
 }
 
-// bareShared measures bare transactions of these rows, one commit each.
+// bareShared measures bare transactions of these rows, per second, with one commit each.
 func (b *bench) bareShared(writers int) (float64, error) {
-	url, err := b.shared("bare" + strconv.FormatInt(time.Now().UnixNano(), 36))
+	url, err := b.newSharedDatabase("bare" + strconv.FormatInt(time.Now().UnixNano(), 36))
 	if err != nil {
 		return 0, err
 	}
-	if _, _, err := b.begin(server.Options{Database: url}); err != nil { // for the schema alone
+	if _, _, err := b.createNetwork(server.Options{Database: url}); err != nil { // creates the schema
 		return 0, err
 	}
 	config, err := pgxpool.ParseConfig(url)
@@ -276,7 +276,7 @@ func (b *bench) bareShared(writers int) (float64, error) {
 	return float64(count) / b.time.Seconds(), nil
 }
 
-// (r) creates by 64 clients, against bare inserts with a commit each; (s) two managers against one.
+// sharedCreates measures (r): creates by 64 clients, compared with bare inserts with a commit each. It also compares two managers with one.
 func (b *bench) sharedCreates() error {
 	const n = 64
 	url, network, err := b.filled(84)
@@ -291,7 +291,7 @@ func (b *bench) sharedCreates() error {
 		defer managers[i].stop()
 	}
 	token := managers[0].token
-	// Each client has a network of its own, and then all have one.
+	// First each client has a network of its own, then all clients share one.
 	networks := make([]string, n)
 	for i := range networks {
 		if networks[i], err = ownNetwork(managers[0].addr, token, i); err != nil {
@@ -330,7 +330,7 @@ func (b *bench) sharedCreates() error {
 	return nil
 }
 
-// ownNetwork makes a network beside the wide one, in a block of its own.
+// ownNetwork creates a network in a block and a configuration of its own.
 func ownNetwork(addr, token string, i int) (string, error) {
 	configuration, err := post(addr, "/api/v2/configurations", token, fmt.Sprintf(`{"name":"own %d %d"}`, i, time.Now().UnixNano()))
 	if err != nil {
@@ -343,15 +343,15 @@ func ownNetwork(addr, token string, i int) (string, error) {
 	return post(addr, "/api/v2/blocks/"+block+"/networks", token, `{"type":"IPv4Network","range":"10.0.0.0/8"}`)
 }
 
-// (t) import of a million addresses, against COPY of the same rows into the same schema.
+// sharedImport measures (t): an import of a million addresses, compared with COPY of the same rows into the same schema.
 func (b *bench) sharedImport() error {
 	const n = 1_000_000
 	ctx := context.Background()
-	url, err := b.shared("imported")
+	url, err := b.newSharedDatabase("imported")
 	if err != nil {
 		return err
 	}
-	if _, _, err := b.begin(server.Options{Database: url}); err != nil {
+	if _, _, err := b.createNetwork(server.Options{Database: url}); err != nil {
 		return err
 	}
 	file := filepath.Join(b.dir, "addresses.csv")
@@ -363,22 +363,22 @@ func (b *bench) sharedImport() error {
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	began := time.Now()
+	start := time.Now()
 	if err := b.importFile(url, file); err != nil {
 		return err
 	}
-	ours := time.Since(began)
-	// The same rows: what the import left.
+	ours := time.Since(start)
+	// The comparison copies the rows that the import has written.
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	empty, err := b.shared("copied")
+	empty, err := b.newSharedDatabase("copied")
 	if err != nil {
 		return err
 	}
-	if _, _, err := b.begin(server.Options{Database: empty}); err != nil { // for the schema
+	if _, _, err := b.createNetwork(server.Options{Database: empty}); err != nil { // creates the schema
 		return err
 	}
 	into, err := pgx.Connect(ctx, empty)
@@ -397,12 +397,12 @@ func (b *bench) sharedImport() error {
 		if _, err := conn.PgConn().CopyTo(ctx, &copied, "COPY (SELECT "+columns+" FROM "+table+" WHERE "+where+") TO STDOUT BINARY"); err != nil {
 			return err
 		}
-		began := time.Now()
+		start := time.Now()
 		tag, err := into.PgConn().CopyFrom(ctx, &copied, "COPY "+table+" ("+columns+") FROM STDIN BINARY")
 		if err != nil {
 			return err
 		}
-		theirs += time.Since(began)
+		theirs += time.Since(start)
 		if tag.RowsAffected() != n {
 			return fmt.Errorf("%d rows of %s were copied, not %d", tag.RowsAffected(), table, n)
 		}
@@ -434,7 +434,7 @@ func (b *bench) importFile(url, file string) error {
 	return err
 }
 
-// (u) check-ins per second, against a bare handler that decodes the same body.
+// sharedCheckIns measures (u): check-ins per second, compared with a bare handler that decodes the same body.
 func (b *bench) sharedCheckIns() error {
 	url, _, err := b.filled(84)
 	if err != nil {
@@ -443,7 +443,7 @@ func (b *bench) sharedCheckIns() error {
 	return b.checkInsOn("(u) check-ins, PostgreSQL", url, 0)
 }
 
-// (v) the next available address with many in use, and what they take on disk.
+// sharedNext measures (v): the next available address with many in use, and the size of the database.
 func (b *bench) sharedNext() error {
 	sizes := []int{84, 1_000_000}
 	if b.big {

@@ -14,35 +14,34 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// data prepares a data directory with that many addresses in one network of a /8 and gives the
-// directory and the network's id. The rows are written by SQL, as the rules would have written them
-// but without a history: at ten million, that would only measure patience.
+// data prepares a data directory with this many addresses in one network of a /8. It returns the directory and the network's ID. It writes
+// the rows by SQL in the same form as the manager, but without history, which would take too long for ten million.
 func (b *bench) data(addresses int) (dir, network string, err error) {
 	dir = filepath.Join(b.dir, fmt.Sprintf("data-%d", addresses))
 	note := filepath.Join(b.dir, fmt.Sprintf("network-%d", addresses))
 	if text, err := os.ReadFile(note); err == nil {
 		return dir, string(text), nil
 	}
-	began := time.Now()
-	network, first, err := b.begin(server.Options{Data: dir})
+	start := time.Now()
+	network, first, err := b.createNetwork(server.Options{Data: dir})
 	if err != nil {
 		return "", "", err
 	}
-	if err := fill(dir, network, first, addresses-2); err != nil { // the gateway and the first are there
+	if err := fill(dir, network, first, addresses-2); err != nil { // createNetwork has created the gateway and the first address
 		return "", "", err
 	}
-	fmt.Fprintf(os.Stderr, "prepared %d addresses in %v\n", addresses, time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(os.Stderr, "prepared %d addresses in %v\n", addresses, time.Since(start).Round(time.Millisecond))
 	return dir, network, os.WriteFile(note, []byte(network), 0o600)
 }
 
-// fill copies the first address to the next ones.
+// fill copies the first address n times.
 func fill(dir, network, first string, n int) error {
 	conn, err := sqlite.OpenConn(filepath.Join(dir, "portolan.db"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	// 10.0.0.2 is the first; the others follow it without a gap.
+	// The first address is 10.0.0.2. The others follow without a gap.
 	const span = "unhex('04000000000000000000000000' || printf('%08x', 167772162 + n))"
 	script := `
 WITH RECURSIVE seq(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < ?1)
@@ -69,7 +68,7 @@ FROM seq, resource r WHERE r.id = ?2`
 	return nil
 }
 
-// post creates something and gives its id.
+// post creates a resource and returns its ID.
 func post(addr, path, token, body string) (string, error) {
 	c, err := dial(addr, nil)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// (z) how long a change takes at most in 95 of 100 cases while somebody tries something up to twenty times a second, against that
-// while nobody does: to delete a block over a million addresses, to make 2,000 addresses at once, and to give a block a name.
+// preview measures (z): the 95th percentile of a create while another client performs up to twenty dry runs per second, compared with the
+// same without dry runs. The dry runs delete a block with a million addresses, create 2,000 addresses at once, and rename a block.
 func (b *bench) preview() error {
 	dir, network, err := b.data(inUse)
 	if err != nil {
@@ -18,7 +18,7 @@ func (b *bench) preview() error {
 	return b.previewed("(z)", dir, network)
 }
 
-// previewed measures dry runs at a manager of a data directory, or of a database.
+// previewed measures dry runs of a manager with a data directory or a database.
 func (b *bench) previewed(name, data, network string) error {
 	m, err := spawn("manager", data, "")
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *bench) previewed(name, data, network string) error {
 	return nil
 }
 
-// beside measures a change beside dry runs.
+// beside measures creates during dry runs.
 func (b *bench) beside(name, addr string, create []byte, what string, try []byte) error {
 	before, err := b.slowest(addr, create)
 	if err != nil {
@@ -66,7 +66,7 @@ func (b *bench) beside(name, addr string, create []byte, what string, try []byte
 			case <-stop:
 				_ = c.conn.Close()
 				return
-			case <-time.After(50 * time.Millisecond): // as people do, or a console; without a pause it would measure one core less
+			case <-time.After(50 * time.Millisecond): // the rate of a user; without a pause the dry runs would use one core completely
 			}
 			var code int
 			if code, _, err = c.do(try, false); err == nil && code != code200 {
@@ -84,7 +84,7 @@ func (b *bench) beside(name, addr string, create []byte, what string, try []byte
 	if err != nil {
 		return err
 	}
-	after, err := b.slowest(addr, create) // a machine is not equally fast all the time
+	after, err := b.slowest(addr, create) // measured before and after, because the speed of the machine varies
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (b *bench) beside(name, addr string, create []byte, what string, try []byte
 	return nil
 }
 
-// slowest sends a request again and again, and gives the time that 95 of 100 take at most.
+// slowest repeats a request and returns the 95th percentile of its duration.
 func (b *bench) slowest(addr string, rq []byte) (time.Duration, error) {
 	c, err := dial(addr, nil)
 	if err != nil {
@@ -104,11 +104,11 @@ func (b *bench) slowest(addr string, rq []byte) (time.Duration, error) {
 	defer func() { _ = c.conn.Close() }()
 	var all []time.Duration
 	for end := time.Now().Add(b.time); time.Now().Before(end); {
-		began := time.Now()
+		start := time.Now()
 		if code, body, err := c.do(rq, true); err != nil || code != 201 {
 			return 0, fmt.Errorf("a create answers %d %s: %w", code, body, err)
 		}
-		all = append(all, time.Since(began))
+		all = append(all, time.Since(start))
 	}
 	slices.Sort(all)
 	return all[len(all)*95/100], nil

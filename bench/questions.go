@@ -20,25 +20,25 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// question is one as a user sends it, and the statement that does the least for its answer. KEY(address) stands in it for the
-// key of an address, MEMBER(path) for a member of the body, HAS(text) for what the index of trigrams has.
+// question is a request of a user, and the statement with the minimum work for its answer. In the statement, KEY(address) is the key of an
+// address, MEMBER(path) a member of the body, and HAS(text) a match of the trigram index.
 type question struct {
 	what, ask, bare string
-	// most is what ours may take of the bare statement's time.
-	most float64
+	// maxRatio is the maximum ratio to the bare statement's duration.
+	maxRatio float64
 }
 
-// How many networks and TXT records lie beside the addresses. Each question is asked sharp times, one that reads much slow
-// times.
+// The numbers of additional networks and TXT records. Fast questions are repeated fastRepeats times, and slow ones, from slowLatency,
+// slowRepeats times.
 const (
-	questionNetworks = 40_000
-	questionRecords  = 1_000_000
-	sharp, slow      = 1001, 5
-	questionMAC      = "00-00-5E-00-53-01"
-	slowFrom         = 10 * time.Millisecond
+	questionNetworks         = 40_000
+	questionRecords          = 1_000_000
+	fastRepeats, slowRepeats = 1001, 5
+	questionMAC              = "00-00-5E-00-53-01"
+	slowLatency              = 10 * time.Millisecond
 )
 
-// questions gives the questions over so many addresses.
+// questions returns the questions for a database with this many addresses.
 func questions(addresses int) []question {
 	of := func(collection string) string {
 		return "SELECT body FROM resource WHERE collection = '" + collection + "' AND "
@@ -126,14 +126,15 @@ func questions(addresses int) []question {
 	}
 }
 
-// (x) questions that people ask most, as they send them, against the bare statements through the same driver behind net/http.
+// questions measures (x): the most frequent questions, in the form that users send, compared with bare statements through the same driver
+// and net/http.
 func (b *bench) questions() error {
-	addresses := b.questioned()
+	addresses := b.questionAddresses()
 	dir, _, err := b.data(addresses)
 	if err != nil {
 		return err
 	}
-	if err := b.surroundings(server.Options{Data: dir}, func(script string) error {
+	if err := b.addSurroundings(server.Options{Data: dir}, func(script string) error {
 		conn, err := sqlite.OpenConn(filepath.Join(dir, "portolan.db"))
 		if err != nil {
 			return err
@@ -146,14 +147,14 @@ func (b *bench) questions() error {
 	return b.ask("(x)", dir, addresses)
 }
 
-// (y) the same on PostgreSQL.
+// sharedQuestions measures (y): the questions on PostgreSQL.
 func (b *bench) sharedQuestions() error {
-	addresses := b.questioned()
+	addresses := b.questionAddresses()
 	url, _, err := b.filled(addresses)
 	if err != nil {
 		return err
 	}
-	if err := b.surroundings(server.Options{Database: url}, func(script string) error {
+	if err := b.addSurroundings(server.Options{Database: url}, func(script string) error {
 		conn, err := pgx.Connect(context.Background(), url)
 		if err != nil {
 			return err
@@ -171,16 +172,16 @@ func (b *bench) sharedQuestions() error {
 	return b.ask("(y) PostgreSQL,", url, addresses)
 }
 
-// questioned is how many addresses the questions are about.
-func (b *bench) questioned() int {
+// questionAddresses returns the number of addresses for the questions.
+func (b *bench) questionAddresses() int {
 	if b.big {
 		return 10_000_000
 	}
 	return 1_000_000
 }
 
-// surroundings puts networks and records beside the addresses. run runs SQL in the database's words.
-func (b *bench) surroundings(o server.Options, run func(script string) error) error {
+// addSurroundings adds networks and records to the database. run executes SQL.
+func (b *bench) addSurroundings(o server.Options, run func(script string) error) error {
 	network, record, err := b.beginQuestions(o)
 	if err != nil {
 		return err
@@ -206,7 +207,7 @@ func (b *bench) surroundings(o server.Options, run func(script string) error) er
 		"UPDATE record_count SET n = " + strconv.Itoa(questionRecords) + ";")
 }
 
-// beginQuestions makes the first network and the first record, which are copied.
+// beginQuestions creates the first network and the first record, which addSurroundings copies.
 func (b *bench) beginQuestions(o server.Options) (network, record string, err error) {
 	m, err := spawn("manager", o.Data+o.Database, "")
 	if err != nil {
@@ -235,7 +236,7 @@ func (b *bench) beginQuestions(o server.Options) (network, record string, err er
 	return network, record, err
 }
 
-// ask asks all questions of a manager and of the bare statements.
+// ask compares all questions to a manager with the bare statements.
 func (b *bench) ask(what, data string, addresses int) error {
 	all := slices.DeleteFunc(questions(addresses), func(q question) bool { return !strings.Contains(q.what, b.question) })
 	statements := make([]string, len(all))
@@ -255,7 +256,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 		return err
 	}
 	defer m.stop()
-	if err := indexed(data); err != nil {
+	if err := waitForIndex(data); err != nil {
 		return err
 	}
 	bare, err := spawn("bare-sql", data, file)
@@ -268,7 +269,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 		if err != nil {
 			return fmt.Errorf("%s, bare: %w", q.what, err)
 		}
-		if err := b.against(what+" "+q.what, m, q.ask, theirs, q.most); err != nil {
+		if err := b.against(what+" "+q.what, m, q.ask, theirs, q.maxRatio); err != nil {
 			return err
 		}
 	}

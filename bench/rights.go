@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// How many rights the user of (C) has, each at a block of its own, how many networks lie in each, and how deep the chain of blocks is
-// that one network lies in.
+// The number of rights of the user in (C), the number of networks in the block of each right, and the depth of the chain of blocks above
+// one network.
 const (
 	rightsOfUser     = 200
 	networksPerRight = 10
 	chainOfBlocks    = 8
 )
 
-// (C) lists as a user with access rights, against the same as an administrator; what may be done with a network ten deep, against GET of
-// it.
+// rights measures (C): lists as a user with access rights, compared with an administrator. It also compares the effective rights on a
+// network ten levels deep with a GET of it.
 func (b *bench) rights() error {
 	return b.rightsOn("(C)", filepath.Join(b.dir, "rights"))
 }
 
-// (D) the same on PostgreSQL.
+// sharedRights measures (D): the same on PostgreSQL.
 func (b *bench) sharedRights() error {
-	url, err := b.shared("rights")
+	url, err := b.newSharedDatabase("rights")
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (b *bench) rightsOn(what, data string) error {
 	admin := "Bearer " + m.token
 	for _, c := range []struct {
 		what, path, other, by string
-		most                  float64
+		maxRatio              float64
 	}{
 		{"1,000 networks as a user with 200 rights, against an administrator", "networks?limit=1000", "networks?limit=1000", admin, 1.3},
 		{"1,000 networks as a user who sees all of them but one, against an administrator", "networks?limit=1000&offset=1",
@@ -72,15 +72,15 @@ func (b *bench) rightsOn(what, data string) error {
 			return fmt.Errorf("%s: %w", c.path, err)
 		}
 		ratio := float64(ours) / float64(theirs)
-		b.add(what+" "+c.what, ours.String(), theirs.String(), ratio, fmt.Sprintf("at most %.1f", c.most), ratio <= c.most)
+		b.add(what+" "+c.what, ours.String(), theirs.String(), ratio, fmt.Sprintf("at most %.1f", c.maxRatio), ratio <= c.maxRatio)
 	}
 	return nil
 }
 
-// organised is what organise has made: the network that lies deep, and what two users sign in by.
+// organised is the result of organise: the ID of the network at the end of the chain, and the credentials of two users.
 type organised struct{ deep, user, other string }
 
-// organise makes blocks with networks, and two users: one with a right at each of the blocks, one who sees everything but one network.
+// organise creates blocks with networks, and two users: one with a right on each block, and one who may view everything except one network.
 func organise(m *child) (o organised, err error) {
 	c, err := dial(m.addr, nil)
 	if err != nil {

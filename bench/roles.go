@@ -30,7 +30,7 @@ import (
 
 const password = "a-password-for-bench"
 
-// serveRole runs as one of the servers until it is interrupted.
+// serveRole runs a server until it is interrupted.
 func serveRole(role, data, body string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -38,11 +38,11 @@ func serveRole(role, data, body string) error {
 	case "manager":
 		return managerRole(ctx, data, body, nil)
 	case "carried manager":
-		door, err := listenCarried()
+		checkinListener, err := listenCarried()
 		if err != nil {
 			return err
 		}
-		return managerRole(ctx, data, body, door)
+		return managerRole(ctx, data, body, checkinListener)
 	case "agent":
 		return agentRole(ctx, data, body)
 	case "application":
@@ -65,14 +65,14 @@ func serveRole(role, data, body string) error {
 	return errors.New("no such role: " + role)
 }
 
-// managerRole serves; door is nil where service points connect as they do.
-func managerRole(ctx context.Context, data, releases string, door net.Listener) error {
+// managerRole runs a manager. checkinListener is nil unless service points connect through carriers.
+func managerRole(ctx context.Context, data, releases string, checkinListener net.Listener) error {
 	limit := server.Tune()
 	o := server.Options{Data: data}
 	if strings.HasPrefix(data, "postgres:") {
 		o = server.Options{Database: data}
 	}
-	o.MemoryLimit, o.Releases, o.Door = limit, releases, door
+	o.MemoryLimit, o.Releases, o.Door = limit, releases, checkinListener
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
 	o.Programs = all.Programs()
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -85,7 +85,7 @@ func managerRole(ctx context.Context, data, releases string, door net.Listener) 
 		return err
 	}
 	fmt.Println(m.URL()[len("http://"):], m.RegistrationEndpoint(), token, "-")
-	if name := os.Getenv("BENCH_PROFILE"); name != "" { // where does the manager spend its time?
+	if name := os.Getenv("BENCH_PROFILE"); name != "" { // profiles the manager
 		f, err := os.Create(name)
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func managerRole(ctx context.Context, data, releases string, door net.Listener) 
 	return m.Close()
 }
 
-// bareGet is net/http answering every request with the same bytes.
+// bareGet serves every request with the same bytes.
 func bareGet(ctx context.Context, file string) error {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -122,8 +122,7 @@ func bareGet(ctx context.Context, file string) error {
 	return nil
 }
 
-// bareScan answers every line "N\n" on a connection by scanning N rows of addresses out of SQLite
-// and writing their bodies to the socket, behind their length.
+// bareScan answers every line "N\n" on a connection. It scans N rows of addresses in SQLite and writes their bodies, then a NUL.
 func bareScan(ctx context.Context, data string) error {
 	conn, err := sqlite.OpenConn(filepath.Join(data, "portolan.db"))
 	if err != nil {
@@ -192,11 +191,11 @@ func scanTo(w io.Writer, stmt *sqlite.Stmt, n int) error {
 			out = out[:0]
 		}
 	}
-	_, err := w.Write(append(out, 0)) // a NUL ends the answer
+	_, err := w.Write(append(out, 0)) // a NUL ends the response
 	return err
 }
 
-// bareCheckin is a handler behind the same mutual TLS that decodes a check-in and answers.
+// bareCheckin serves check-ins over the same mutual TLS. It decodes them and returns a fixed response.
 func bareCheckin(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// indexed waits until a manager has moved all texts into the index of trigrams, which it does beside its work on SQLite.
-func indexed(data string) error {
+// waitForIndex waits until a manager has moved all texts into the trigram index. On SQLite the manager does this in the background.
+func waitForIndex(data string) error {
 	if strings.HasPrefix(data, "postgres:") {
 		return nil
 	}
@@ -25,26 +25,26 @@ func indexed(data string) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	began := time.Now()
-	for due := true; due; time.Sleep(100 * time.Millisecond) {
+	start := time.Now()
+	for pending := true; pending; time.Sleep(100 * time.Millisecond) {
 		if err := sqlitex.ExecuteTransient(conn, "SELECT EXISTS (SELECT 1 FROM trigram_due)",
-			&sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error { due = stmt.ColumnBool(0); return nil }}); err != nil {
+			&sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error { pending = stmt.ColumnBool(0); return nil }}); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(os.Stderr, "indexed all texts in %v\n", time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(os.Stderr, "indexed all texts in %v\n", time.Since(start).Round(time.Millisecond))
 	return nil
 }
 
-// mapRows selects what the map of a block of 40,000 networks is made of.
+// mapRows selects the rows of the map of a block with 40,000 networks.
 const mapRows = "SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM usage u WHERE u.container = r.id) FROM resource r " +
 	"WHERE r.collection IN ('blocks', 'networks') AND r.low >= KEY(11.0.0.0) AND r.low <= KEY(11.255.255.255)"
 
-// addressRows selects what the map of a network with all addresses is made of.
+// addressRows selects the rows of the map of a network with all addresses.
 const addressRows = "SELECT CAST(id AS TEXT), low FROM resource WHERE collection = 'addresses' AND " +
 	"low BETWEEN KEY(10.0.0.0) AND KEY(10.255.255.255)"
 
-// oursAlone measures what no other API has: the search and the map, whose bare statement has that number.
+// oursAlone measures the search, and the map compared with bare statements. statement is the number of the first of these.
 func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int) error {
 	if strings.Contains("search", b.question) {
 		if err := b.searches(what, m, addresses); err != nil {
@@ -77,9 +77,9 @@ func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int)
 		"networks/"+network+"/map?cells=65536", theirs, 3)
 }
 
-// searches measures the search: texts of all kinds by turns, each with other numbers.
+// searches measures the search with texts of all kinds in turns, each with random numbers.
 func (b *bench) searches(what string, m *child, addresses int) error {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what is asked must be the same each time
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts in each run
 	kinds := []func(n int) string{
 		func(n int) string { return fmt.Sprintf("10.%d.%d.%d", n>>16, n>>8&255, n&255) },
 		func(n int) string { return fmt.Sprintf("11.%d.%d.0/24", n>>8&127, n&255) },
@@ -101,23 +101,23 @@ func (b *bench) searches(what string, m *child, addresses int) error {
 	}
 	defer func() { _ = c.conn.Close() }()
 	var took []time.Duration
-	slowest, most := "", time.Duration(0)
+	slowest, longest := "", time.Duration(0)
 	for i := range 40 * len(kinds) {
 		text := kinds[i%len(kinds)](random.IntN(addresses))
-		began := time.Now()
+		start := time.Now()
 		code, answer, err := c.do(request("GET", "/api/v2/search?q="+url.QueryEscape(text), m.token, ""), true)
 		if err != nil || code != 200 {
 			return fmt.Errorf("searching for %s: %d %s: %w", text, code, answer, err)
 		}
-		took = append(took, time.Since(began))
-		if took[i] > most {
-			slowest, most = text, took[i]
+		took = append(took, time.Since(start))
+		if took[i] > longest {
+			slowest, longest = text, took[i]
 		}
 	}
 	slices.Sort(took)
 	p95 := took[len(took)*95/100]
 	b.add(fmt.Sprintf("%s search, p95 (the middle %v, the slowest %v, %s)", what, took[len(took)/2].Round(10*time.Microsecond),
-		most.Round(time.Millisecond), slowest), p95.Round(10*time.Microsecond).String(), "20ms", float64(p95)/float64(20*time.Millisecond),
+		longest.Round(time.Millisecond), slowest), p95.Round(10*time.Microsecond).String(), "20ms", float64(p95)/float64(20*time.Millisecond),
 		"at most 1", p95 <= 20*time.Millisecond)
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 	"portolan/internal/manager/server"
 )
 
-// inUse is how many addresses lie below the block whose usage is read.
+// inUse is the number of addresses in the block whose usage is read.
 const inUse = 1_000_000
 
-// (k) the usage of a block over a million addresses, against that of one in which there is nothing.
+// usage measures (k): the usage of a block with a million addresses, compared with an empty block.
 func (b *bench) usage() error {
 	dir, network, err := b.data(inUse)
 	if err != nil {
@@ -23,7 +23,7 @@ func (b *bench) usage() error {
 	return b.readUsage("(k) usage of a block over 1,000,000 addresses", store.Options{Layout: server.Layout(), Dir: dir}, network)
 }
 
-// (w) the same on PostgreSQL.
+// sharedUsage measures (w): the same on PostgreSQL.
 func (b *bench) sharedUsage() error {
 	url, network, err := b.filled(inUse)
 	if err != nil {
@@ -55,8 +55,8 @@ func (b *bench) readUsage(what string, o store.Options, network string) error {
 		return err
 	}
 	measure := func(block, least int64) (time.Duration, error) {
-		began, n := time.Now(), 0
-		for ; time.Since(began) < b.time; n++ {
+		start, n := time.Now(), 0
+		for ; time.Since(start) < b.time; n++ {
 			if err := s.View(ctx, func(tx *store.Tx) error {
 				usage, err := ipam.UsageOf(tx, []int64{block})
 				if err == nil && usage[block].Used() < least {
@@ -67,9 +67,9 @@ func (b *bench) readUsage(what string, o store.Options, network string) error {
 				return 0, err
 			}
 		}
-		return time.Since(began) / time.Duration(n), nil
+		return time.Since(start) / time.Duration(n), nil
 	}
-	empty, err := measure(full+1_000_000_000, 0) // nothing is there, and nothing lies in it
+	empty, err := measure(full+1_000_000_000, 0) // a block that does not exist has no usage
 	if err != nil {
 		return err
 	}

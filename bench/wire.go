@@ -21,23 +21,22 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// What is measured of names on the wire: how many records the zone has, how many service points answer for it, how many changes there are a
-// second.
+// The number of records in the zone, of service points that serve it, and of changes per second.
 const (
 	wireRecords = 1_000_000
 	wirePoints  = 3
 	wireRate    = 100
 )
 
-// wired is a manager with service points that answer for its zone.
+// wired is a manager with service points that serve its zone.
 type wired struct {
 	b      *bench
 	api    *client.Client
 	zone   string
-	points []string // where they answer
+	points []string // the addresses of the name servers
 }
 
-// (B) from the acknowledgement of a change to the answer at three service points, under a hundred changes a second.
+// wire measures (B): the time from the acknowledgement of a change to the answer of three service points, at 100 changes per second.
 func (b *bench) wire() error {
 	dir, zone, err := b.zoneOf(wireRecords)
 	if err != nil {
@@ -86,7 +85,7 @@ func (b *bench) wire() error {
 	return nil
 }
 
-// point starts a service point, and has it answer.
+// point starts a service point with a name server.
 func (w *wired) point(n int) (*child, error) {
 	ctx := context.Background()
 	made, err := w.api.CreateInstance(ctx, fmt.Sprintf("edge-%d", n), "", 1)
@@ -133,7 +132,7 @@ func (w *wired) point(n int) (*child, error) {
 		"interfaces": []map[string]any{{"id": interfaces[0]}}}, nil)
 }
 
-// deploy deploys the zone to all servers, and has changes go out by themselves from then on.
+// deploy deploys the zone to all servers and enables live deployment for later changes.
 func (w *wired) deploy() (took time.Duration, err error) {
 	ctx := context.Background()
 	if err := w.api.Change(ctx, "zones/"+w.zone, map[string]any{"deploymentEnabled": true}, nil); err != nil {
@@ -143,7 +142,7 @@ func (w *wired) deploy() (took time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	for _, id := range servers {
 		d, err := w.api.DeployServer(ctx, id, "FullDeployment")
 		if err == nil {
@@ -156,7 +155,7 @@ func (w *wired) deploy() (took time.Duration, err error) {
 			return 0, errors.New(d.Message)
 		}
 	}
-	took = time.Since(began)
+	took = time.Since(start)
 	views, err := w.api.IDs(ctx, "views", "", 1)
 	if err != nil {
 		return 0, err
@@ -164,18 +163,18 @@ func (w *wired) deploy() (took time.Duration, err error) {
 	if err := w.api.Change(ctx, fmt.Sprintf("views/%d", views[0]), map[string]any{"liveDeployment": true}, nil); err != nil {
 		return 0, err
 	}
-	_, err = w.change(0) // what the view's own change brings along has gone out then
+	_, err = w.change(0) // waits for the deployment that the change of the view caused
 	return took, err
 }
 
-// change makes a record, and gives how long it took from the acknowledgement until the last service point answered with it.
+// change creates a record and returns the time from the acknowledgement until the last service point answered with it.
 func (w *wired) change(n int) (time.Duration, error) {
 	name := fmt.Sprintf("new-%d", n)
 	if err := w.api.Create(context.Background(), "zones/"+w.zone+"/resourceRecords", map[string]any{"type": "TXTRecord",
 		"name": name, "text": "here"}, nil); err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	start := time.Now()
 	m := new(dns.Msg)
 	m.SetQuestion(name+".example.", dns.TypeTXT)
 	for _, at := range w.points {
@@ -184,16 +183,16 @@ func (w *wired) change(n int) (time.Duration, error) {
 			if err == nil && len(r.Answer) == 1 {
 				break
 			}
-			if time.Since(began) > time.Minute {
+			if time.Since(start) > time.Minute {
 				return 0, fmt.Errorf("%s is not answered at %s", name, at)
 			}
 			time.Sleep(2 * time.Millisecond)
 		}
 	}
-	return time.Since(began), nil
+	return time.Since(start), nil
 }
 
-// changes makes as many changes a second as are to be, and gives how long each took.
+// changes makes changes at the configured rate and returns the duration of each.
 func (w *wired) changes() (all []time.Duration, err error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -212,7 +211,7 @@ func (w *wired) changes() (all []time.Duration, err error) {
 	return all, err
 }
 
-// agentRole runs a service point; where is where it enrols, and with what.
+// agentRole runs a service point. where is the registration endpoint and the registration key.
 func agentRole(ctx context.Context, state, where string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -237,7 +236,7 @@ func agentRole(ctx context.Context, state, where string) error {
 	return a.Run(ctx)
 }
 
-// applicationRole runs an application of a service point, which gives it a socket as descriptor 3.
+// applicationRole runs an application of a service point, which passes a socket as file descriptor 3.
 func applicationRole(ctx context.Context, name string) error {
 	socket, err := net.FileListener(os.NewFile(3, "socket"))
 	if err != nil {

@@ -6,42 +6,42 @@ import (
 	"net/http"
 )
 
-// Apply are resources as they are to be (POST /api/v2/apply): those that are there otherwise are changed, those that are not there are
-// made.
+// Apply is the body of POST /api/v2/apply: the desired state of resources. Missing resources are created, and resources that differ are
+// changed.
 type Apply struct {
-	// Into is the path of what they belong below, by names or numbers, such as configurations/main.
+	// Into is the path that the resources belong below, by names or IDs, such as configurations/main.
 	Into string `json:"into,omitempty"`
-	// Defaults are members of each whose type has them and that does not say otherwise.
+	// Defaults are members for each resource whose type has them and that does not set them itself.
 	Defaults map[string]json.RawMessage `json:"defaults,omitempty"`
-	// Action leaves it at one: CREATE or UPDATE. Empty: both.
+	// Action limits the operations: CREATE or UPDATE. Empty means both.
 	Action string `json:"action,omitempty"`
-	// Tag is the path of a tag that each gets; with Prune what has it and is not among them goes.
+	// Tag is the path of a tag that each resource receives. Prune deletes the resources that have the tag and are not in Resources.
 	Tag   string `json:"tag,omitempty"`
 	Prune bool   `json:"prune,omitempty"`
-	// Skip leaves out resources that are refused, and applies the others. Nothing is pruned where one was refused.
+	// Skip omits resources that are rejected and applies the others. If one is rejected, nothing is pruned.
 	Skip bool `json:"skip,omitempty"`
-	// Resources are objects with a type.
+	// Resources are JSON objects with the member type.
 	Resources []json.RawMessage `json:"resources"`
 }
 
-// Applied is what came of them.
+// Applied is the result of an apply.
 type Applied struct {
 	Created   int `json:"created"`
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
 	Deleted   int `json:"deleted"`
-	// Transaction is its number in the history; nil where nothing changed, or it was only tried.
+	// Transaction is the ID of the transaction in the history. It is nil if nothing changed or for a dry run.
 	Transaction *int64            `json:"transaction"`
 	Resources   []AppliedResource `json:"resources"`
-	// Refused are those that were skipped.
+	// Refused are the resources that were skipped.
 	Refused []RefusedResource `json:"refused,omitempty"`
-	// DryRun says that it was only tried; AtLeast that it was tried in part, because it would change much: there are no resources then, and
-	// the numbers are of that part.
+	// DryRun reports a dry run. AtLeast reports that a large change was tried only in part: Resources is empty, and the counts cover that
+	// part.
 	DryRun  bool `json:"dryRun,omitempty"`
 	AtLeast bool `json:"atLeast,omitempty"`
 }
 
-// RefusedResource is a resource that was skipped: its place in the list, and why.
+// RefusedResource is a resource that was skipped: its index in the list and the reason.
 type RefusedResource struct {
 	Index   int      `json:"index"`
 	Code    string   `json:"code"`
@@ -56,34 +56,34 @@ type FieldChange struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// AppliedResource is what came of one of them.
+// AppliedResource is the result for one resource.
 type AppliedResource struct {
-	// Did is CREATED, CHANGED, UNCHANGED, DELETED or, of a resource that has the tag and stays because others were refused, ABSENT.
+	// Did is CREATED, CHANGED, UNCHANGED, DELETED or ABSENT. ABSENT is a tagged resource that was not pruned because others were rejected.
 	Did  string `json:"did"`
 	ID   int64  `json:"id"`
 	Type string `json:"type"`
-	// Key is what people name it by, such as a range; Path where it is.
+	// Key is the identifying field, such as a range. Path is the path of the resource.
 	Key     string        `json:"key"`
 	Path    string        `json:"path"`
 	Changes []FieldChange `json:"changes"`
 	Notes   []string      `json:"notes"`
-	// Once are secrets of it that no other answer shows, by their fields.
+	// Once holds secrets of the resource, by field. No later response contains them.
 	Once map[string]string `json:"once,omitempty"`
 }
 
-// ChangeOptions say how a change is made; the zero value says nothing.
+// ChangeOptions are the options of a change. The zero value sets none.
 type ChangeOptions struct {
-	// DryRun only tries it.
+	// DryRun tries the change without committing it.
 	DryRun bool
-	// Comment is kept with it in the history.
+	// Comment is stored with the change in the history.
 	Comment string
-	// Key makes it once only, however often it is sent within 24 hours (Idempotency-Key).
+	// Key is the Idempotency-Key: requests with the same key within 24 hours are executed once.
 	Key string
-	// Headers are more that the manager looks at, such as x-bcn-no-gateway.
+	// Headers are additional request headers, such as x-bcn-no-gateway.
 	Headers map[string]string
 }
 
-// header gives the headers of a request.
+// header returns the headers of a request.
 func (o ChangeOptions) header() map[string]string {
 	header := map[string]string{}
 	for name, value := range o.Headers {
@@ -100,7 +100,7 @@ func (o ChangeOptions) header() map[string]string {
 	return header
 }
 
-// Apply lets resources be as they are sent, in one transaction, all or none. An *Error names those that cannot be, as in
+// Apply creates and changes resources to match a, all in one transaction or none. An *Error names the resources that are rejected, as in
 // "resources[3].name".
 func (c *Client) Apply(ctx context.Context, a Apply, o ChangeOptions) (done Applied, err error) {
 	if !o.DryRun {
@@ -123,9 +123,9 @@ func (c *Client) Apply(ctx context.Context, a Apply, o ChangeOptions) (done Appl
 	return done, nil
 }
 
-// Tried is what a change would do that was only tried.
+// Tried is the result of a dry run.
 type Tried struct {
-	// Estimate says that the numbers are estimated, AtLeast that they are of a part.
+	// Estimate reports that the counts are estimates. AtLeast reports that they cover only a part of the change.
 	Estimate bool `json:"estimate"`
 	AtLeast  bool `json:"atLeast"`
 	Created  int  `json:"created"`
@@ -133,20 +133,20 @@ type Tried struct {
 	Deleted  int  `json:"deleted"`
 	// Approval reports that the change needs an approval: without a dry run it creates a workflow request (202).
 	Approval bool `json:"approval"`
-	// Resource is the answer that it would give.
+	// Resource is the body that the request would return.
 	Resource json.RawMessage `json:"resource"`
 	// Operations are the first changes.
 	Operations []Change `json:"operations"`
 }
 
-// Try only tries a change of the address API, at a path such as "networks/100007".
+// Try performs a dry run of a change of the address API, at a path such as "networks/100007".
 func (c *Client) Try(ctx context.Context, method, path string, body any, o ChangeOptions) (t Tried, err error) {
 	o.DryRun = true
 	err = c.send(ctx, method, "/api/v2/"+path, o.header(), body, &t)
 	return t, err
 }
 
-// Make makes a change of the address API at a path, and gives its answer.
+// Make performs a change of the address API at a path and returns the body of the response.
 func (c *Client) Make(ctx context.Context, method, path string, body any, o ChangeOptions) (answer json.RawMessage, err error) {
 	err = c.send(ctx, method, "/api/v2/"+path, o.header(), body, &answer)
 	return answer, err

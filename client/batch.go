@@ -6,45 +6,45 @@ import (
 	"net/http"
 )
 
-// BatchChange is one change of a batch, as it would be sent alone.
+// BatchChange is one change of a batch, in the form of a single request.
 type BatchChange struct {
 	// Method is POST, PUT, PATCH or DELETE.
 	Method string `json:"method"`
-	// Path is below /api/v2, such as "networks/100007/addresses". $3 as a segment is the id of what the batch's change 3 makes,
+	// Path is below /api/v2, such as "networks/100007/addresses". A segment $3 is replaced by the ID of the resource that change 3 creates,
 	// counted from 0.
 	Path string `json:"path"`
-	// Headers are those of this change alone, such as If-Match.
+	// Headers are the headers of this change only, such as If-Match.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Body is what is sent; {"id":"$3"} in it is what change 3 makes.
+	// Body is the request body. {"id":"$3"} in it refers to the resource that change 3 creates.
 	Body any `json:"body,omitempty"`
 }
 
-// BatchOptions say how a batch is made; the zero value says nothing.
+// BatchOptions are the options of a batch. The zero value sets none.
 type BatchOptions struct {
-	// DryRun only tries it.
+	// DryRun tries the batch without committing it.
 	DryRun bool
-	// Comment is kept with it in the history.
+	// Comment is stored with the batch in the history.
 	Comment string
-	// Key makes it once only, however often it is sent within 24 hours (Idempotency-Key).
+	// Key is the Idempotency-Key: requests with the same key within 24 hours are executed once.
 	Key string
 }
 
-// BatchAnswer is what came of a batch.
+// BatchAnswer is the result of a batch.
 type BatchAnswer struct {
 	Count int `json:"count"`
-	// Transaction is its number in the history; 0 where nothing changed.
+	// Transaction is the ID of the transaction in the history; 0 if nothing changed.
 	Transaction int64         `json:"transaction"`
 	Results     []BatchResult `json:"results"`
-	// DryRun says that it was only tried. Created, Changed and Deleted are then how many resources would be.
+	// DryRun reports a dry run. Created, Changed and Deleted are then the numbers of resources that the batch would affect.
 	DryRun  bool `json:"dryRun,omitempty"`
 	Created int  `json:"created,omitempty"`
 	Changed int  `json:"changed,omitempty"`
 	Deleted int  `json:"deleted,omitempty"`
-	// AtLeast says that it was tried in part, because it would change much: there are no results, and the numbers are of that part.
+	// AtLeast reports that a large change was tried only in part: Results is empty, and the counts cover that part.
 	AtLeast bool `json:"atLeast,omitempty"`
 }
 
-// BatchResult is what came of one change.
+// BatchResult is the result of one change.
 type BatchResult struct {
 	Status   int             `json:"status"`
 	Location string          `json:"location"`
@@ -53,7 +53,7 @@ type BatchResult struct {
 	Body     json.RawMessage `json:"body"`
 }
 
-// Batch makes changes, all of them or none. An *Error names the change that cannot be made, as in "changes[3].name".
+// Batch executes changes, all of them or none. An *Error names the change that is rejected, as in "changes[3].name".
 func (c *Client) Batch(ctx context.Context, changes []BatchChange, o BatchOptions) (BatchAnswer, error) {
 	text, err := json.Marshal(changes)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Client) Batch(ctx context.Context, changes []BatchChange, o BatchOption
 	return c.BatchJSON(ctx, text, o)
 }
 
-// BatchJSON is Batch of a JSON list, which is sent as it is.
+// BatchJSON executes a batch given as a JSON list, which is sent unchanged.
 func (c *Client) BatchJSON(ctx context.Context, changes json.RawMessage, o BatchOptions) (answer BatchAnswer, err error) {
 	header := map[string]string{}
 	for name, value := range map[string]string{"x-bcn-change-control-comment": o.Comment, "Idempotency-Key": o.Key} {

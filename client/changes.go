@@ -14,64 +14,65 @@ import (
 	"time"
 )
 
-// ChangesQuery says what of the change feed is wanted.
+// ChangesQuery selects transactions of the change feed.
 type ChangesQuery struct {
-	// After is the position to begin behind, as a Transaction had it; "start" is everything that is kept, empty is from now on.
+	// After is the position of the last transaction received, from FeedTransaction. "start" means all transactions still stored, empty means
+	// new transactions only.
 	After string
-	// Collections are those whose changes are wanted, Parent what they lie right below; none and 0: all.
+	// Collections and Parent select the changes: the collections, and the direct parent of the resources. Empty and 0 select all.
 	Collections []string
 	Parent      int64
 }
 
 // Change is one change of a transaction.
 type Change struct {
-	// ID is its number in the history.
+	// ID is the ID of the change in the history.
 	ID int64 `json:"id"`
 	// OperationType is ADD, CHANGE or DELETE.
 	OperationType string `json:"operationType"`
 	ResourceID    int64  `json:"resourceId"`
 	ResourceType  string `json:"resourceType"`
-	// Name is what the resource is called; empty where that is not told.
+	// Name is the name of the resource. It is empty if the feed does not contain it.
 	Name        string `json:"name"`
 	Collection  string `json:"resourceCollection"`
 	Transaction int64  `json:"transaction"`
-	// FieldUpdates are the fields that are different, with their values after it and before it.
+	// FieldUpdates are the fields that changed, with their values after and before the change.
 	FieldUpdates []FieldUpdate `json:"fieldUpdates"`
 }
 
-// FieldUpdate is a field that is different, with its values after a change and before it.
+// FieldUpdate is a field that changed, with its values after and before the change.
 type FieldUpdate struct {
 	Name          string          `json:"name"`
 	Value         json.RawMessage `json:"value"`
 	PreviousValue json.RawMessage `json:"previousValue"`
 }
 
-// FeedTransaction is a transaction of the change feed, whose changes came before it.
+// FeedTransaction is a transaction of the change feed. The feed sends its changes first.
 type FeedTransaction struct {
-	// Position is where to go on behind it.
+	// Position is the value of ChangesQuery.After to continue after this transaction.
 	Position string `json:"-"`
 	ID       int64  `json:"id"`
-	// Operation is what was done, such as ADD_IPV4_NETWORK; Description says it in a sentence.
+	// Operation is the kind of transaction, such as ADD_IPV4_NETWORK. Description is a sentence about it.
 	Operation        string    `json:"operation"`
 	Description      string    `json:"description"`
 	Principal        string    `json:"principal"`
 	Comment          string    `json:"comment"`
 	CreationDateTime time.Time `json:"creationDateTime"`
-	// Changes are its changes as far as they are wanted.
+	// Changes are the changes that the query selects.
 	Changes []Change `json:"-"`
 }
 
-// Changes follows the change feed, and calls fn for each transaction with changes that are wanted, in order, until fn fails, whose error is
-// given, or the context ends. A connection that is lost is made again, and goes on where it was: nothing is left out, nothing comes
-// twice. An *Error of 410 says that what was wanted is not kept any more.
+// Changes follows the change feed and calls fn for each transaction with selected changes, in order. It returns the error of fn, or the
+// error of the context. A lost connection is opened again and continues at the last position, so each transaction is delivered exactly
+// once. An *Error with status 410 reports that the requested position is no longer stored.
 func (c *Client) Changes(ctx context.Context, q ChangesQuery, fn func(FeedTransaction) error) error {
 	for attempt := 0; ; attempt++ {
 		opened, err := c.follow(ctx, &q, fn)
 		var refused *Error
-		var own *stopped
+		var fromCallback *callbackError
 		switch {
-		case errors.As(err, &own):
-			return own.error
+		case errors.As(err, &fromCallback):
+			return fromCallback.error
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &refused) && refused.Status < 500 && refused.Status != http.StatusTooManyRequests:
@@ -90,10 +91,10 @@ func (c *Client) Changes(ctx context.Context, q ChangesQuery, fn func(FeedTransa
 	}
 }
 
-// stopped is the error of who was called.
-type stopped struct{ error }
+// callbackError is an error that the callback returned.
+type callbackError struct{ error }
 
-// follow follows until the connection is lost; opened says that there was one.
+// follow reads the feed until the connection is lost. opened reports that the connection was established.
 func (c *Client) follow(ctx context.Context, q *ChangesQuery, fn func(FeedTransaction) error) (opened bool, err error) {
 	values := url.Values{}
 	if q.After != "" {
@@ -107,26 +108,26 @@ func (c *Client) follow(ctx context.Context, q *ChangesQuery, fn func(FeedTransa
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	lost := time.AfterFunc(silence, end)
-	defer lost.Stop()
+	watchdog := time.AfterFunc(maxSilence, end)
+	defer watchdog.Stop()
 	body, err := c.open(ctx, "/api/v2/changes?"+values.Encode(), "text/event-stream")
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = body.Close() }()
-	return true, readEvents(bufio.NewReader(body), &feedReader{q: q, fn: fn, lost: lost})
+	return true, readEvents(bufio.NewReader(body), &feedReader{q: q, fn: fn, watchdog: watchdog})
 }
 
-// silence is how long a manager may say nothing: it says at least something every quarter of a minute.
-const silence = time.Minute
+// maxSilence is the time without data after which the connection counts as lost. The manager sends data at least every 15 seconds.
+const maxSilence = time.Minute
 
-// feedReader takes events.
+// feedReader collects the events of the feed into transactions.
 type feedReader struct {
 	q       *ChangesQuery
 	fn      func(FeedTransaction) error
 	changes []Change
-	// lost ends the connection when nothing has come for long.
-	lost *time.Timer
+	// watchdog closes the connection after a time without data.
+	watchdog *time.Timer
 }
 
 func (f *feedReader) event(kind, id string, data []byte) error {
@@ -143,7 +144,7 @@ func (f *feedReader) event(kind, id string, data []byte) error {
 			return fmt.Errorf("reading a transaction: %w", err)
 		}
 		if err := f.fn(t); err != nil {
-			return &stopped{err}
+			return &callbackError{err}
 		}
 		f.changes, f.q.After = nil, id
 	case "position":
@@ -158,7 +159,7 @@ func (f *feedReader) event(kind, id string, data []byte) error {
 	return nil
 }
 
-// readEvents reads Server-Sent Events as this API sends them.
+// readEvents reads Server-Sent Events in the format of this API.
 func readEvents(from *bufio.Reader, to *feedReader) error {
 	var kind, id string
 	var data []byte
@@ -170,7 +171,7 @@ func readEvents(from *bufio.Reader, to *feedReader) error {
 			}
 			return err
 		}
-		to.lost.Reset(silence)
+		to.watchdog.Reset(maxSilence)
 		name, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), ": ")
 		switch name {
 		case "event":

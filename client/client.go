@@ -1,5 +1,5 @@
-// Package client talks to Portolan's three APIs: the address API, the fleet API and the diagnostics
-// of a service point. The command line and the tests use it; so may you.
+// Package client is a Go client for Portolan's three APIs: the address API, the fleet API, and the diagnostics of a service point. The
+// command line and the tests use it.
 package client
 
 import (
@@ -18,16 +18,16 @@ import (
 type Client struct {
 	// Base is the manager's URL, such as http://127.0.0.1:8080.
 	Base string
-	// Token is a bearer token. Without one, User and Password go as Basic credentials.
+	// Token is a bearer token. Without a token, User and Password are sent as Basic credentials.
 	Token          string
 	User, Password string
-	// Agent is what the program calls itself; empty: as Go's do.
+	// Agent is the value of the header User-Agent. Empty means Go's default.
 	Agent string
-	// HTTP is the client to use; nil means http.DefaultClient.
+	// HTTP is the HTTP client; nil means http.DefaultClient.
 	HTTP *http.Client
 }
 
-// Error is an answer that says no.
+// Error is an error response of the API.
 type Error struct {
 	Status  int      `json:"status"`
 	Reason  string   `json:"reason"`
@@ -36,11 +36,11 @@ type Error struct {
 	Fields  []string `json:"fields"`
 }
 
-// Error gives the message, the status and the code.
+// Error returns the message, the status and the code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d %s)", e.Message, e.Status, e.Code) }
 
-// Do sends a request below Base and reads the JSON answer into answer, where that is not nil. body
-// is sent as JSON where it is not nil. An answer of 400 and above is an *Error.
+// Do sends a request below Base. body is sent as JSON unless it is nil. The JSON response is decoded into answer unless that is nil. A
+// status of 400 or above is returned as an *Error.
 func (c *Client) Do(ctx context.Context, method, path string, body, answer any) error {
 	return c.send(ctx, method, path, nil, body, answer)
 }
@@ -68,7 +68,7 @@ func (c *Client) send(ctx context.Context, method, path string, header map[strin
 	return nil
 }
 
-// refusal words an answer that says no.
+// refusal returns the *Error of an error response.
 func refusal(rs *http.Response, data []byte) error {
 	e := &Error{}
 	if json.Unmarshal(data, e) != nil || e.Message == "" {
@@ -78,7 +78,7 @@ func refusal(rs *http.Response, data []byte) error {
 	return e
 }
 
-// ask sends a request, whose body is JSON unless it is a reader; the caller closes the answer's body.
+// ask sends a request. body is encoded as JSON unless it is a reader. The caller closes the body of the response.
 func (c *Client) ask(ctx context.Context, method, path string, header map[string]string, body any) (*http.Response, error) {
 	reader, given := body.(io.Reader)
 	if body != nil && !given {
@@ -114,7 +114,7 @@ func (c *Client) ask(ctx context.Context, method, path string, header map[string
 	return h.Do(rq)
 }
 
-// open asks for something that is no JSON, or does not end; the caller closes it.
+// open requests a response that is not JSON or does not end. The caller closes it.
 func (c *Client) open(ctx context.Context, path, accept string) (io.ReadCloser, error) {
 	rs, err := c.ask(ctx, http.MethodGet, path, map[string]string{"Accept": accept}, nil)
 	if err != nil {
@@ -144,7 +144,7 @@ type Link struct {
 	Href string `json:"href"`
 }
 
-// Query says what a list of the address API shows.
+// Query selects, sorts and limits a list of the address API.
 type Query struct {
 	Filter, OrderBy, Fields string
 	Limit, Offset           int64
@@ -179,7 +179,7 @@ func (c *Client) List(ctx context.Context, collection string, q Query) (p Page, 
 	return p, err
 }
 
-// IDs gives the ids of the resources of a collection that a filter lets through, at most limit of them.
+// IDs returns the IDs of the resources of a collection that match a filter, at most limit of them.
 func (c *Client) IDs(ctx context.Context, collection, filter string, limit int) (ids []int64, err error) {
 	page, err := c.List(ctx, collection, Query{Limit: int64(limit), Fields: "id", Filter: filter})
 	for _, text := range page.Data {
@@ -192,7 +192,7 @@ func (c *Client) IDs(ctx context.Context, collection, filter string, limit int) 
 	return ids, err
 }
 
-// All calls fn for every resource of a collection, reading page after page.
+// All calls fn for every resource of a collection. It reads page after page.
 func (c *Client) All(ctx context.Context, collection string, q Query, fn func(json.RawMessage) error) error {
 	path := "/api/v2/" + collection + q.encode()
 	for path != "" {
@@ -215,7 +215,7 @@ func (c *Client) Get(ctx context.Context, resource string, answer any) error {
 	return c.Do(ctx, http.MethodGet, "/api/v2/"+resource, nil, answer)
 }
 
-// Create makes a resource in a collection of the address API.
+// Create creates a resource in a collection of the address API.
 func (c *Client) Create(ctx context.Context, collection string, body, answer any) error {
 	return c.Do(ctx, http.MethodPost, "/api/v2/"+collection, body, answer)
 }

@@ -10,18 +10,18 @@ import (
 	"net/http"
 )
 
-// Content opens the bytes that a resource of the address API has beside its fields: a file, a backup, a log. resource is its path below
-// /api/v2/, such as files/100200; the caller closes what is given.
+// Content opens the content of a resource of the address API: a file, a backup or a log. resource is its path below /api/v2/, such as
+// files/100200. The caller closes the reader.
 func (c *Client) Content(ctx context.Context, resource string) (io.ReadCloser, error) {
 	return c.open(ctx, "/api/v2/"+resource, "application/octet-stream")
 }
 
-// MaxContent is how long a file may be that is sent, in bytes.
+// MaxContent is the maximum size of an uploaded file, in bytes.
 const MaxContent = 100 << 20
 
-// CreateWithContent makes a resource that has bytes beside its fields, which the file gives, of at most 100 MiB: collection is the path
-// that takes it below /api/v2/, name what the file is called, fields, where not nil, are its fields. The resource is read into answer,
-// where that is not nil.
+// CreateWithContent creates a resource with content of at most MaxContent bytes. collection is a path below /api/v2/, name is the file
+// name, and file contains the content. fields, unless nil, are the fields of the resource. The created resource is decoded into answer
+// unless that is nil.
 func (c *Client) CreateWithContent(ctx context.Context, collection, name string, file io.Reader, fields any, o ChangeOptions,
 	answer any,
 ) error {

@@ -7,29 +7,29 @@ import (
 	"strconv"
 )
 
-// DeleteOptions are for DeleteInSteps.
+// DeleteOptions are the options of DeleteInSteps.
 type DeleteOptions struct {
-	// AtMost is how many resources one step deletes, 1 to 10,000; 0 means 500. Others get their turn between steps.
+	// AtMost is the maximum number of resources that one step deletes, 1 to 10,000; 0 means 500. Other requests run between steps.
 	AtMost int
-	// Comment is a remark that the history keeps with each step.
+	// Comment is stored with each step in the history.
 	Comment string
-	// Progress is told how many resources are gone after each step; nil where nobody asks.
+	// Progress is called after each step with the number of resources deleted so far. It may be nil.
 	Progress func(deleted int)
 }
 
-// Tally is how many resources a change makes, changes and deletes.
+// Tally is the number of resources that a change creates, changes and deletes.
 type Tally struct {
 	Created int `json:"created"`
 	Changed int `json:"changed"`
 	Deleted int `json:"deleted"`
-	// Estimate says that the numbers are not exact, AtLeast that they are too small.
+	// Estimate reports that the counts are not exact. AtLeast reports that they are lower bounds.
 	Estimate bool `json:"estimate"`
 	AtLeast  bool `json:"atLeast"`
 }
 
-// DeleteInSteps deletes a resource, such as blocks/100123, with all that lies below it, from the bottom up, in several transactions. It is
-// neither all nor nothing: whoever looks sees what is left, and what was deleted stays so where it is cut off; called again it
-// goes on. It gives how many resources are gone.
+// DeleteInSteps deletes a resource, such as blocks/100123, and everything below it, from the bottom up, in several transactions. It is not
+// atomic: other clients see intermediate states, and an interrupted deletion stays partly done until it is called again. It returns the
+// number of deleted resources.
 func (c *Client) DeleteInSteps(ctx context.Context, resource string, o DeleteOptions) (deleted int, err error) {
 	if o.AtMost == 0 {
 		o.AtMost = 500
@@ -45,7 +45,7 @@ func (c *Client) DeleteInSteps(ctx context.Context, resource string, o DeleteOpt
 		}
 		err := c.send(ctx, http.MethodDelete, "/api/v2/"+resource, header, nil, &step)
 		var refused *Error
-		if steps > 0 && errors.As(err, &refused) && refused.Status == http.StatusNotFound { // somebody else has deleted it
+		if steps > 0 && errors.As(err, &refused) && refused.Status == http.StatusNotFound { // another client deleted it
 			return deleted, nil
 		}
 		if err != nil {
@@ -61,7 +61,7 @@ func (c *Client) DeleteInSteps(ctx context.Context, resource string, o DeleteOpt
 	}
 }
 
-// TryDelete tells what deleting a resource would do, and deletes nothing.
+// TryDelete returns the counts of a deletion without deleting anything.
 func (c *Client) TryDelete(ctx context.Context, resource string) (t Tally, err error) {
 	return t, c.send(ctx, http.MethodDelete, "/api/v2/"+resource, map[string]string{"x-portolan-dry-run": "true"}, nil, &t)
 }

@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// Deployment is how a deployment is (docs/dns.md).
+// Deployment is the status of a deployment (docs/dns.md).
 type Deployment struct {
 	ID    int64  `json:"id"`
 	Type  string `json:"type"`
 	State string `json:"state"`
-	// Message says what came of it, for people.
+	// Message describes the result for users.
 	Message string `json:"message"`
-	// PercentComplete is how much of it is done, 0 to 100.
+	// PercentComplete is the progress, 0 to 100.
 	PercentComplete int64 `json:"percentComplete"`
 }
 
-// Ended reports whether it has ended.
+// Ended reports whether the deployment has ended.
 func (d *Deployment) Ended() bool {
 	return slices.Contains([]string{"COMPLETED", "COMPLETED_WITH_WARNINGS", "FAILED", "CANCELLED"}, d.State)
 }
 
-// DeployServer asks for a deployment of DNS to a server: kind is FullDeployment, DifferentialDeployment or ValidationDeployment.
+// DeployServer starts a deployment of DNS to a server. kind is FullDeployment, DifferentialDeployment or ValidationDeployment.
 func (c *Client) DeployServer(ctx context.Context, server int64, kind string) (d *Deployment, err error) {
 	d = &Deployment{}
 	return d, c.Create(ctx, fmt.Sprintf("servers/%d/deployments", server), map[string]string{"type": kind, "service": "DNS"}, d)
 }
 
-// DeployZone asks for what the user has changed of a zone, and of the others that its server writes, to be deployed.
+// DeployZone starts a deployment of the user's changes to a zone and to the other zones that its server writes.
 func (c *Client) DeployZone(ctx context.Context, zone int64) (d *Deployment, err error) {
 	d = &Deployment{}
 	return d, c.Create(ctx, fmt.Sprintf("zones/%d/deployments", zone), map[string]string{"type": "QuickDeployment"}, d)
 }
 
-// WaitForDeployment waits until a deployment has ended.
+// WaitForDeployment waits until a deployment has ended and returns its final status.
 func (c *Client) WaitForDeployment(ctx context.Context, id int64) (*Deployment, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(wait*2, time.Second) {
 		d := &Deployment{}

@@ -11,7 +11,7 @@ import (
 	"portolan/client"
 )
 
-// answers is a manager that answers paths, for examples.
+// answers starts a manager stub that returns fixed responses by method and path.
 func answers(paths map[string]string) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -45,7 +45,7 @@ func ExampleClient_All() {
 	// <nil>
 }
 
-// A resource is created below another one; the answer is the resource.
+// A resource is created below another resource, and the response contains it.
 func ExampleClient_Create() {
 	manager := answers(map[string]string{"POST /api/v2/blocks/4/networks": `{"id":7,"type":"IPv4Network","range":"10.1.0.0/24"}`})
 	defer manager.Close()
@@ -56,7 +56,7 @@ func ExampleClient_Create() {
 	// Output: 7 <nil>
 }
 
-// A refusal is an Error with the status and the code of the API.
+// A rejected request returns an Error with the status and the code of the API.
 func ExampleError() {
 	manager := answers(nil)
 	defer manager.Close()

@@ -26,18 +26,19 @@ type Instance struct {
 	ErrorConditions  []string      `json:"errorConditions"`
 	Nodes            []Node        `json:"nodes"`
 	Applications     []Application `json:"applications"`
-	// Labels, and Platform, such as linux/amd64, are Portolan's own; the latter is there in a single service point alone.
+	// Labels, and Platform, such as linux/amd64, are extensions of Portolan. Platform is set only in the response for a single service point.
 	Labels   map[string]string `json:"labels,omitempty"`
 	Platform string            `json:"platform,omitempty"`
-	// UpdateError is why the last update failed, where UpdateStatus is UPDATE_FAILED.
+	// UpdateError is the reason that the last update failed, if UpdateStatus is UPDATE_FAILED.
 	UpdateError string `json:"updateError,omitempty"`
-	// HTTPProxySettings is there in a single service point alone, and only where a proxy is set.
+	// HTTPProxySettings is set only in the response for a single service point, and only if a proxy is configured.
 	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
-	// Anycast is how it tells routers of anycast addresses, in a single service point alone.
+	// Anycast is the configuration of anycast routing. It is set only in the response for a single service point.
 	Anycast json.RawMessage `json:"anycast,omitempty"`
-	// NodeCount is how many nodes it may have, in a single service point alone.
+	// NodeCount is the maximum number of nodes. It is set only in the response for a single service point.
 	NodeCount int `json:"nodeCount,omitempty"`
-	// Pending says, of a single service point alone, that what it is to run has changed, and that it has not acknowledged that yet.
+	// Pending reports that the desired state has changed and that the service point has not acknowledged it yet. It is set only in the
+	// response for a single service point.
 	Pending bool `json:"pending,omitempty"`
 }
 
@@ -50,9 +51,9 @@ type Application struct {
 	ErrorConditions []string `json:"errorConditions"`
 	TargetVersion   string   `json:"targetVersion,omitempty"`
 	UpdateStatus    string   `json:"updateStatus,omitempty"`
-	// Configuration is there where the applications of one service point are asked for.
+	// Configuration is set only in the list of one service point's applications.
 	Configuration json.RawMessage `json:"configuration,omitempty"`
-	// Limits are there, too, where there are any.
+	// Limits are set in that list only, if there are any.
 	Limits           *Limits          `json:"limits,omitempty"`
 	AnycastIPAddress []AnycastAddress `json:"anycastIPAddress"`
 }
@@ -61,7 +62,7 @@ type Application struct {
 type AnycastAddress struct {
 	IPAddress    string `json:"ipAddress"`
 	IsUseByAppID string `json:"isUseByAppId"`
-	// IsUp says that it is announced.
+	// IsUp reports that the address is announced.
 	IsUp bool `json:"isUp"`
 }
 
@@ -88,23 +89,24 @@ type Node struct {
 		IsUseByAppID string `json:"isUseByAppId,omitempty"`
 		IsUp         *bool  `json:"isUp,omitempty"`
 	} `json:"addresses"`
-	// DNSServers are there in a single service point alone; so are, where it may have several nodes, the others, which are Portolan's own.
+	// DNSServers are set only in the response for a single service point. The fields below are extensions of Portolan. They are set there if
+	// the service point may have several nodes.
 	DNSServers []string `json:"dnsServers,omitempty"`
-	// DiagnosticsURL is where the machine shows its diagnostics.
+	// DiagnosticsURL is the URL of the machine's diagnostics.
 	DiagnosticsURL   string `json:"diagnosticsUrl,omitempty"`
 	ConnectionStatus string `json:"connectionStatus,omitempty"`
 	LastSeen         int64  `json:"lastSeen,omitempty"`
 	Version          string `json:"version,omitempty"`
 }
 
-// Created is what the creation of a service point answers (spec.md 2.4). The key is shown once.
+// Created is the response to the creation of a service point (spec.md 2.4). The key is not shown again.
 type Created struct {
 	FleetInstanceID      string `json:"fleetInstanceID"`
 	RegistrationKey      string `json:"registrationKey"`
 	RegistrationEndpoint string `json:"registrationEndpoint"`
 }
 
-// Instances lists the fleet; name, where it is not empty, narrows it to the one of that name.
+// Instances lists the fleet. If name is not empty, it lists only the service point of that name.
 func (c *Client) Instances(ctx context.Context, name string) ([]Instance, error) {
 	query := url.Values{}
 	if name != "" {
@@ -113,8 +115,8 @@ func (c *Client) Instances(ctx context.Context, name string) ([]Instance, error)
 	return c.InstancesBy(ctx, query)
 }
 
-// InstancesBy lists the service points whose fields are as the query says; label is NAME:VALUE, or NAME for any value. A field that the
-// manager does not know is an error: it would list all.
+// InstancesBy lists the service points that match the query. label is NAME:VALUE, or NAME for any value. A field that the manager does not
+// know is an error, because the manager would ignore it and list all.
 func (c *Client) InstancesBy(ctx context.Context, query url.Values) ([]Instance, error) {
 	path := "/user/api/v1/fleetInstances"
 	if len(query) > 0 {
@@ -148,7 +150,7 @@ func (c *Client) Instance(ctx context.Context, id string) (i Instance, err error
 	return i, err
 }
 
-// CreateInstance makes a service point with minimal configuration, which may have so many nodes; 0 means one.
+// CreateInstance creates a service point with minimal configuration. nodes is the maximum number of nodes; 0 means one.
 func (c *Client) CreateInstance(ctx context.Context, name, description string, nodes int) (created Created, err error) {
 	body := map[string]any{"name": name}
 	if description != "" {
@@ -161,19 +163,19 @@ func (c *Client) CreateInstance(ctx context.Context, name, description string, n
 	return created, err
 }
 
-// Rekey gives a service point a new registration key; its certificate is refused from then on.
+// Rekey creates a new registration key for a service point. The manager rejects its certificate from then on.
 func (c *Client) Rekey(ctx context.Context, id string) (created Created, err error) {
 	err = c.Do(ctx, http.MethodPost, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/registrationKey", nil, &created)
 	return created, err
 }
 
-// AddNode lets a service point have one node more, and gives what it enrols with.
+// AddNode allows a service point one more node and returns the registration data for it.
 func (c *Client) AddNode(ctx context.Context, id string) (created Created, err error) {
 	err = c.Do(ctx, http.MethodPost, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/nodes", nil, &created)
 	return created, err
 }
 
-// RemoveNode takes a node away from a service point; its certificate is refused from then on.
+// RemoveNode removes a node from a service point. The manager rejects the node's certificate from then on.
 func (c *Client) RemoveNode(ctx context.Context, id, node string) error {
 	return c.Do(ctx, http.MethodDelete, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/nodes/"+url.PathEscape(node), nil, nil)
 }
@@ -191,25 +193,26 @@ func (c *Client) Applications(ctx context.Context, servicePoint string) ([]Appli
 	return answer.Data, err
 }
 
-// ApplicationChange is what is asked of an application; what is empty or nil stays as it is or, for a new one, is the manager's default.
+// ApplicationChange is a change of an application. Empty and nil fields stay unchanged; for a new application they mean the manager's
+// default.
 type ApplicationChange struct {
-	// Version is the one to deploy, or to be updated to.
+	// Version is the version to deploy or to update to.
 	Version string
-	// Configuration is a JSON object, whole.
+	// Configuration is the complete configuration, a JSON object.
 	Configuration json.RawMessage
-	// AnycastAddresses are all that it is to have.
+	// AnycastAddresses is the complete list of anycast addresses.
 	AnycastAddresses []string
 	Limits           *Limits
 }
 
-// Limits are what an application may take of its machine; 0 means the default.
+// Limits are the resource limits of an application on its machine; 0 means the default.
 type Limits struct {
 	MemoryMiB int `json:"memoryMiB,omitempty"`
-	// CPUPercent is of one processor.
+	// CPUPercent is a percentage of one processor.
 	CPUPercent int `json:"cpuPercent,omitempty"`
 }
 
-// body is the change as a request has it, with the version under its name there.
+// body returns the request body. version is the name of its member for the version.
 func (a ApplicationChange) body(version string) map[string]any {
 	body := map[string]any{}
 	if a.Version != "" {
@@ -227,7 +230,7 @@ func (a ApplicationChange) body(version string) map[string]any {
 	return body
 }
 
-// Deploy lets a service point run an application, and gives its id.
+// Deploy deploys an application to a service point and returns the application's ID.
 func (c *Client) Deploy(ctx context.Context, servicePoint, name string, a ApplicationChange) (id string, err error) {
 	body := a.body("version")
 	body["name"] = name
@@ -243,12 +246,12 @@ func (c *Client) ChangeApplication(ctx context.Context, servicePoint, id string,
 	return c.Do(ctx, http.MethodPatch, applicationsPath(servicePoint)+"/"+url.PathEscape(id), a.body("targetVersion"), nil)
 }
 
-// Undeploy lets a service point end and forget an application.
+// Undeploy stops an application of a service point and removes it.
 func (c *Client) Undeploy(ctx context.Context, servicePoint, id string) error {
 	return c.Do(ctx, http.MethodDelete, applicationsPath(servicePoint)+"/"+url.PathEscape(id), nil, nil)
 }
 
-// ApplicationLog reads the end of the log of an application, of so many bytes; 0 means the manager's own bound.
+// ApplicationLog reads the last bytes of the log of an application; 0 means the manager's limit.
 func (c *Client) ApplicationLog(ctx context.Context, servicePoint, id string, bytes int) (text []byte, err error) {
 	path := applicationsPath(servicePoint) + "/" + url.PathEscape(id) + "/log"
 	if bytes > 0 {
@@ -262,7 +265,7 @@ func (c *Client) ApplicationLog(ctx context.Context, servicePoint, id string, by
 	return text, errors.Join(err, body.Close())
 }
 
-// FleetEvent is a move of a field of a service point, or of one of its applications.
+// FleetEvent is a change of a field of a service point or of one of its applications.
 type FleetEvent struct {
 	At     int64  `json:"at"` // Unix milliseconds
 	Field  string `json:"field"`
@@ -271,7 +274,7 @@ type FleetEvent struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// FleetEvents lists the last moves of a service point, the earliest first.
+// FleetEvents lists the latest changes of a service point, oldest first.
 func (c *Client) FleetEvents(ctx context.Context, id string) ([]FleetEvent, error) {
 	var answer struct {
 		Data []FleetEvent `json:"data"`
@@ -285,7 +288,7 @@ func (c *Client) DeleteInstance(ctx context.Context, id string) error {
 	return c.Do(ctx, http.MethodDelete, "/user/api/v1/fleetInstances/"+url.PathEscape(id), nil, nil)
 }
 
-// Exchange gets an access token for a key set and uses it from then on.
+// Exchange requests an access token for a key set. The client uses the token from then on.
 func (c *Client) Exchange(ctx context.Context, clientID, clientSecret string) error {
 	var answer struct {
 		AccessToken string `json:"accessToken"`
@@ -298,7 +301,7 @@ func (c *Client) Exchange(ctx context.Context, clientID, clientSecret string) er
 	return err
 }
 
-// Diagnostics reads the diagnostics of a service point; Base is http://ADDRESS:8083.
+// Diagnostics reads the diagnostics of a service point. Base must be http://ADDRESS:8083.
 func (c *Client) Diagnostics(ctx context.Context, answer any) error {
 	return c.Do(ctx, http.MethodGet, "/api/v1/diagnostics", nil, answer)
 }

@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// ImportOptions say what an import does (docs/import.md).
+// ImportOptions are the options of an import (docs/import.md).
 type ImportOptions struct {
-	// Name is what the import is called; empty: as its file.
+	// Name is the name of the import. Empty means the name of its file.
 	Name string `json:"name,omitempty"`
 	// ContentType is text/csv, application/json or application/x-ndjson.
 	ContentType string `json:"contentType"`
-	// Into is what the rows belong below, such as configurations/100007; empty: each says it itself.
+	// Into is the path that the rows belong below, such as configurations/100007. If it is empty, each row specifies its parent.
 	Into string `json:"into,omitempty"`
-	// Mode is ROW_BY_ROW, ALL_OR_NOTHING or DRY_RUN; Action is CREATE_OR_UPDATE, CREATE or UPDATE; empty: the first.
+	// Mode is ROW_BY_ROW, ALL_OR_NOTHING or DRY_RUN. Action is CREATE_OR_UPDATE, CREATE or UPDATE. Empty means the first of each.
 	Mode   string `json:"mode,omitempty"`
 	Action string `json:"action,omitempty"`
-	// Comment is what the history says of it.
+	// Comment is stored with the import in the history.
 	Comment string `json:"comment,omitempty"`
-	// Headers hold for every row.
+	// Headers apply to every row.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Tag is the path of a tag that the resource of each row gets. Prune deletes what has it, lies in Into, and is in no row.
+	// Tag is the path of a tag that the resource of each row receives. Prune deletes the resources in Into that have the tag and are in no
+	// row.
 	Tag   string `json:"tag,omitempty"`
 	Prune bool   `json:"prune,omitempty"`
 }
 
-// Import is how an import is.
+// Import is the status of an import.
 type Import struct {
 	ID        int64  `json:"id"`
 	State     string `json:"state"`
@@ -38,11 +39,11 @@ type Import struct {
 	Updated   int64  `json:"updated"`
 	Unchanged int64  `json:"unchanged"`
 	Refused   int64  `json:"refused"`
-	// Deleted is how many resources were deleted that are in no row.
+	// Deleted is the number of resources that were deleted because they are in no row.
 	Deleted int64 `json:"deleted"`
 }
 
-// Ended reports whether it has ended.
+// Ended reports whether the import has ended.
 func (i *Import) Ended() bool {
 	switch i.State {
 	case "PENDING", "QUEUED", "RUNNING", "CANCELLING":
@@ -51,7 +52,7 @@ func (i *Import) Ended() bool {
 	return true
 }
 
-// StartImport sends a file and starts its import.
+// StartImport uploads a file and starts its import.
 func (c *Client) StartImport(ctx context.Context, name string, file io.Reader, o ImportOptions) (*Import, error) {
 	one := &Import{}
 	return one, c.CreateWithContent(ctx, "imports", name, file, struct {
@@ -60,13 +61,13 @@ func (c *Client) StartImport(ctx context.Context, name string, file io.Reader, o
 	}{o, "QUEUED"}, ChangeOptions{}, one)
 }
 
-// Import gives how an import is.
+// Import returns the status of an import.
 func (c *Client) Import(ctx context.Context, id int64) (*Import, error) {
 	one := &Import{}
 	return one, c.Do(ctx, http.MethodGet, fmt.Sprintf("/api/v2/imports/%d", id), nil, one)
 }
 
-// ImportLog gives what is to be said of an import, a line each.
+// ImportLog returns the log of an import, one line per entry.
 func (c *Client) ImportLog(ctx context.Context, id int64) (string, error) {
 	var list struct {
 		Data []struct {
@@ -79,14 +80,14 @@ func (c *Client) ImportLog(ctx context.Context, id int64) (string, error) {
 	return list.Data[0].Contents, nil
 }
 
-// WaitForImport waits until an import has ended, and tells meanwhile how it is.
-func (c *Client) WaitForImport(ctx context.Context, id int64, tell func(*Import)) (*Import, error) {
+// WaitForImport waits until an import has ended. It calls progress with the status while the import runs.
+func (c *Client) WaitForImport(ctx context.Context, id int64, progress func(*Import)) (*Import, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(wait*2, time.Second) {
 		one, err := c.Import(ctx, id)
 		if one.ID = id; err != nil || one.Ended() {
 			return one, err
 		}
-		tell(one)
+		progress(one)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

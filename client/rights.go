@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// Effective is what somebody may do with a resource, and what decides.
+// Effective is the set of rights of a user on a resource, and their source.
 type Effective struct {
-	// User is whose rights these are; nil for a token that belongs to no user.
+	// User is the ID of the user; nil for a token that does not belong to a user.
 	User          *int64 `json:"user"`
 	Administrator bool   `json:"administrator"`
-	// AccessLevel is HIDE, VIEW, CHANGE, ADD or FULL; LevelBelow is that of what lies below, but for the types of AccessOverrides.
+	// AccessLevel is HIDE, VIEW, CHANGE, ADD or FULL. LevelBelow applies to the resources below, except for the types in AccessOverrides.
 	AccessLevel     string `json:"accessLevel"`
 	LevelBelow      string `json:"levelBelow"`
 	AccessOverrides []struct {
@@ -23,15 +23,16 @@ type Effective struct {
 	DeploymentsAllowed          bool   `json:"deploymentsAllowed"`
 	QuickDeploymentsAllowed     bool   `json:"quickDeploymentsAllowed"`
 	SelectiveDeploymentsAllowed bool   `json:"selectiveDeploymentsAllowed"`
-	// DecidedBy is nil where nothing decides.
+	// DecidedBy is the source of the rights, or nil if there is none.
 	DecidedBy *struct {
-		// Resource is where the rights are set; nil for those by default.
+		// Resource is the resource that the rights are set on; nil for default rights.
 		Resource     *int64  `json:"resource"`
 		AccessRights []int64 `json:"accessRights"`
 	} `json:"decidedBy"`
 }
 
-// EffectiveRights gives what the caller may do with a resource, such as networks/100717, or another user, where user is not 0.
+// EffectiveRights returns the rights of the caller on a resource, such as networks/100717. If user is not 0, it returns the rights of that
+// user.
 func (c *Client) EffectiveRights(ctx context.Context, resource string, user int64) (e Effective, err error) {
 	path := "/api/v2/" + resource + "/effectiveRights"
 	if user != 0 {

@@ -13,7 +13,7 @@ type Release struct {
 	Platforms []string `json:"platforms"`
 }
 
-// Releases lists the releases that the manager has, and until when service points take them; empty where there are none.
+// Releases lists the releases of the manager. expires is the time until which service points accept them; it is empty without releases.
 func (c *Client) Releases(ctx context.Context) (all []Release, expires string, err error) {
 	var answer struct {
 		Data    []Release `json:"data"`
@@ -23,23 +23,23 @@ func (c *Client) Releases(ctx context.Context) (all []Release, expires string, e
 	return answer.Data, answer.Expires, err
 }
 
-// InstanceChange is what is changed of a service point: what is nil stays as it is, a label that is nil is taken away.
+// InstanceChange is a change of a service point. Nil fields stay unchanged, and a label with a nil value is deleted.
 type InstanceChange struct {
 	Name          *string            `json:"name,omitempty"`
 	Description   *string            `json:"description,omitempty"`
 	TargetVersion *string            `json:"targetVersion,omitempty"`
 	Labels        map[string]*string `json:"labels,omitempty"`
-	// Anycast is how routers are told of anycast addresses, a JSON object; null ends that.
+	// Anycast is the configuration of anycast routing, a JSON object; null removes it.
 	Anycast json.RawMessage `json:"anycast,omitempty"`
 }
 
-// ChangeInstance changes a service point, and gives it as it is then.
+// ChangeInstance changes a service point and returns its new state.
 func (c *Client) ChangeInstance(ctx context.Context, id string, change InstanceChange) (i Instance, err error) {
 	err = c.Do(ctx, http.MethodPatch, "/user/api/v1/fleetInstances/"+url.PathEscape(id), change, &i)
 	return i, err
 }
 
-// Plan is what a rollout is to do. What is empty is as the manager has it.
+// Plan is the plan of a rollout. Empty fields mean the manager's defaults.
 type Plan struct {
 	Version       string         `json:"version"`
 	Description   string         `json:"description,omitempty"`
@@ -52,7 +52,7 @@ type Plan struct {
 	GiveUpSeconds int            `json:"giveUpSeconds,omitempty"`
 }
 
-// Window is a maintenance window: times of day such as 22:00, on days such as MON; no days are all.
+// Window is a maintenance window: times of day such as 22:00, on days such as MON. An empty list means every day.
 type Window struct {
 	Days []string `json:"days,omitempty"`
 	From string   `json:"from"`
@@ -70,7 +70,7 @@ type Rollout struct {
 	Wave      int    `json:"wave"`
 	WaveCount int    `json:"waveCount"`
 	Total     int    `json:"total"`
-	// Counts are how many service points are in which state.
+	// Counts are the numbers of service points, by state.
 	Counts map[string]int `json:"counts"`
 }
 
@@ -86,13 +86,13 @@ type Member struct {
 
 const rolloutsPath = "/user/api/v1/rollouts"
 
-// StartRollout begins a rollout.
+// StartRollout starts a rollout.
 func (c *Client) StartRollout(ctx context.Context, p Plan) (r Rollout, err error) {
 	err = c.Do(ctx, http.MethodPost, rolloutsPath, p, &r)
 	return r, err
 }
 
-// Rollouts lists the rollouts, the latest first.
+// Rollouts lists the rollouts, latest first.
 func (c *Client) Rollouts(ctx context.Context) ([]Rollout, error) {
 	var answer struct {
 		Data []Rollout `json:"data"`
@@ -101,13 +101,13 @@ func (c *Client) Rollouts(ctx context.Context) ([]Rollout, error) {
 	return answer.Data, err
 }
 
-// Rollout reads one.
+// Rollout reads one rollout.
 func (c *Client) Rollout(ctx context.Context, id string) (r Rollout, err error) {
 	err = c.Do(ctx, http.MethodGet, rolloutsPath+"/"+url.PathEscape(id), nil, &r)
 	return r, err
 }
 
-// RolloutMembers lists who takes part; state, where it is not empty, narrows it.
+// RolloutMembers lists the service points of a rollout. If state is not empty, it lists only those in that state.
 func (c *Client) RolloutMembers(ctx context.Context, id, state string) ([]Member, error) {
 	path := rolloutsPath + "/" + url.PathEscape(id) + "/members"
 	if state != "" {
@@ -120,13 +120,13 @@ func (c *Client) RolloutMembers(ctx context.Context, id, state string) ([]Member
 	return answer.Data, err
 }
 
-// ActOnRollout pauses, resumes or takes back a rollout: pause, resume, takeBack.
+// ActOnRollout pauses, resumes or rolls back a rollout. action is pause, resume or takeBack.
 func (c *Client) ActOnRollout(ctx context.Context, id, action string) (r Rollout, err error) {
 	err = c.Do(ctx, http.MethodPost, rolloutsPath+"/"+url.PathEscape(id)+"/"+url.PathEscape(action), json.RawMessage("{}"), &r)
 	return r, err
 }
 
-// DeleteRollout forgets a rollout that has ended.
+// DeleteRollout deletes a rollout that has ended.
 func (c *Client) DeleteRollout(ctx context.Context, id string) error {
 	return c.Do(ctx, http.MethodDelete, rolloutsPath+"/"+url.PathEscape(id), nil, nil)
 }

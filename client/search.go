@@ -8,36 +8,36 @@ import (
 	"strconv"
 )
 
-// Found is what a search found, best first.
+// Found is the result of a search, best match first.
 type Found struct {
 	Count int `json:"count"`
-	// More says that there may be more than the limit, Complete that every text was looked at.
+	// More reports that there may be more hits than the limit. Complete reports that all texts were searched.
 	More     bool  `json:"more"`
 	Complete bool  `json:"complete"`
 	Hits     []Hit `json:"data"`
 }
 
-// Hit is a resource that was found, why, and what it lies in, from the outside.
+// Hit is a resource that was found, the kind of match, and its ancestors, outermost first.
 type Hit struct {
 	// Match is id, address, key, name, refers, around, within, begins or contains.
 	Match string `json:"match"`
 	Path  []Head `json:"path"`
-	// Resource is the resource as GET answers it.
+	// Resource is the resource in the form that GET returns.
 	Resource json.RawMessage `json:"resource"`
 }
 
-// Head is what is shown of a resource where another one names it.
+// Head is the short form of a resource in a reference to it.
 type Head struct {
 	ID   int64  `json:"id"`
 	Type string `json:"type"`
 	Name string `json:"name"`
-	// Range, AbsoluteName and Address are those of what has one; empty elsewhere.
+	// Range, AbsoluteName and Address are empty for resources without such a field.
 	Range        string `json:"range,omitempty"`
 	AbsoluteName string `json:"absoluteName,omitempty"`
 	Address      string `json:"address,omitempty"`
 }
 
-// Label is what a person calls it: its name, its absolute name, its range or its address.
+// Label returns a name for display: the absolute name, address or range with the name in brackets, or the name alone.
 func (h Head) Label() string {
 	for _, text := range []string{h.AbsoluteName, h.Address, h.Range} {
 		if text != "" && h.Name != "" && text != h.Name {
@@ -50,8 +50,8 @@ func (h Head) Label() string {
 	return h.Name
 }
 
-// Search finds resources by a text: an id, an address, a prefix, a hardware address, a name or a part of one. limit is the most hits,
-// at most 100; 0 means 20.
+// Search finds resources by a text: an ID, an address, a prefix, a hardware address, a name or a part of a name. limit is the maximum
+// number of hits, at most 100; 0 means 20.
 func (c *Client) Search(ctx context.Context, text string, limit int) (found Found, err error) {
 	query := "?q=" + url.QueryEscape(text)
 	if limit > 0 {

@@ -14,32 +14,32 @@ import (
 	"time"
 )
 
-// Webhook sends what changes to a program that listens at a URL.
+// Webhook sends changes to a program that listens at a URL.
 type Webhook struct {
 	ID   int64  `json:"id,omitempty"`
 	Type string `json:"type"`
 	Name string `json:"name"`
 	URL  string `json:"url"`
-	// Secret signs what is sent (NewWebhookSecret); it is written and never shown.
+	// Secret signs the messages (NewWebhookSecret). The API never returns it.
 	Secret string `json:"secret,omitempty"`
-	// Collections are those whose changes are sent, Parent what they lie right below; none and nil: all.
+	// Collections and Parent select the changes: the collections, and the direct parent of the resources. Empty and nil select all.
 	Collections []string `json:"collections,omitempty"`
 	Parent      *int64   `json:"parent,omitempty"`
 	Enabled     bool     `json:"enabled"`
-	// State is RUNNING, FAILING, STOPPED or DISABLED, Message says why.
+	// State is RUNNING, FAILING, STOPPED or DISABLED. Message is the reason.
 	State             string `json:"state,omitempty"`
 	Failures          int64  `json:"failures,omitempty"`
 	Message           string `json:"message,omitempty"`
 	DeliveredDateTime string `json:"deliveredDateTime,omitempty"`
 }
 
-// CreateWebhook makes a webhook and gives it as it was made.
+// CreateWebhook creates a webhook and returns it.
 func (c *Client) CreateWebhook(ctx context.Context, w Webhook) (made Webhook, err error) {
 	w.Type = "Webhook"
 	return made, c.Create(ctx, "webhooks", w, &made)
 }
 
-// WebhookMessage is what a webhook is sent: some transactions, in order, each once unless an answer was lost.
+// WebhookMessage is the body of a message: transactions in order. A transaction is sent again if the response to it was lost.
 type WebhookMessage struct {
 	Webhook struct {
 		ID   int64  `json:"id"`
@@ -49,25 +49,25 @@ type WebhookMessage struct {
 		FeedTransaction
 		Position string   `json:"position"`
 		Changes  []Change `json:"changes"`
-		// More says that there are more changes, which GET /transactions/ID/operations has.
+		// More reports that there are more changes, which GET /transactions/ID/operations returns.
 		More bool `json:"more"`
 	} `json:"transactions"`
 }
 
 const secretPrefix = "whsec_"
 
-// NewWebhookSecret makes a secret.
+// NewWebhookSecret creates a random secret.
 func NewWebhookSecret() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // it never fails
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// webhookSkew is how far the time of a message may be from one's own.
+// webhookSkew is the maximum difference between the time of a message and the local time.
 const webhookSkew = 5 * time.Minute
 
-// VerifyWebhook says what is wrong with the signature of a message (Standard Webhooks): nil where it was made with the secret over its
-// headers and its body, as they came, at about the time now.
+// VerifyWebhook verifies the signature of a message (Standard Webhooks). It returns nil if the secret signed exactly these headers and this
+// body, and the timestamp of the message is within 5 minutes of now.
 func VerifyWebhook(secret string, header http.Header, body []byte, now time.Time) error {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if err != nil {

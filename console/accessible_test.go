@@ -8,7 +8,7 @@ import (
 	"portolan/console/browser"
 )
 
-// accessible holds what is shown against WCAG 2.2 AA (axe-core), and says where it fails.
+// accessible checks the page against WCAG 2.2 AA (axe-core) and reports violations.
 func (s *stage) accessible(p *browser.Page, what string) {
 	s.Helper()
 	axe, err := os.ReadFile("testdata/axe.min.js")
@@ -24,32 +24,33 @@ func (s *stage) accessible(p *browser.Page, what string) {
 	}
 }
 
-// Every screen is accessible, in both sets of colours and both sizes, keeps to the policy, and nowhere scrolls sideways.
+// TestScreensAreAccessible checks that every screen is accessible, in both colour schemes and both sizes. It also checks the content
+// security policy and that no screen scrolls sideways.
 func TestScreensAreAccessible(t *testing.T) {
 	s := start(t)
 	p := s.open()
 	for i, path := range s.paths() {
-		for n, look := range []struct {
+		for n, variant := range []struct {
 			width int64
 			dark  bool
-		}{{1280, i%2 == 0}, {390, i%2 != 0}, {320, false}} { // each screen in two of the four, the next one in the others
-			s.ok(p.Size(look.width, 800, look.dark))
+		}{{1280, i%2 == 0}, {390, i%2 != 0}, {320, false}} { // each screen in two of the four combinations, the next screen in the other two
+			s.ok(p.Size(variant.width, 800, variant.dark))
 			s.ok(p.Go(path))
 			if err := p.Still(); err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			if wide, err := browser.Eval[float64](p, "document.documentElement.scrollWidth"); err != nil || int64(wide) > look.width {
-				t.Errorf("%s scrolls sideways at %d px: %v (%v)", path, look.width, wide, err)
+			if wide, err := browser.Eval[float64](p, "document.documentElement.scrollWidth"); err != nil || int64(wide) > variant.width {
+				t.Errorf("%s scrolls sideways at %d px: %v (%v)", path, variant.width, wide, err)
 			}
 			if n < 2 {
-				s.accessible(p, fmt.Sprintf("%s at %d px, dark %v", path, look.width, look.dark))
+				s.accessible(p, fmt.Sprintf("%s at %d px, dark %v", path, variant.width, variant.dark))
 			}
 		}
 	}
 }
 
-// So are the windows.
+// TestWindowsAreAccessible checks the same for dialogs.
 func TestWindowsAreAccessible(t *testing.T) {
 	s := start(t)
 	p := s.open()

@@ -15,12 +15,12 @@ import (
 //go:embed bundle
 var bundle embed.FS
 
-// Policy is the content security policy of the console (W3C, Content Security Policy Level 3): its own scripts, styles and pictures, no
-// other origin, nothing inline, and no text that becomes a script.
+// Policy is the content security policy of the console (W3C, Content Security Policy Level 3). It allows the console's own scripts, styles
+// and pictures, but no other origin, no inline code, and no text that becomes a script.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-ancestors 'none'; " +
 	"base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
 
-// Base is where the console's pages lie, but for the first one, which is at /. Assets is where its scripts and styles are.
+// Base is the path prefix of the console's pages, except for the first page at /. Assets is the path prefix of its scripts and styles.
 const (
 	Base   = "/ui/"
 	Assets = Base + "assets/"
@@ -32,16 +32,16 @@ type asset struct {
 	kind, digest string
 }
 
-// hashed are the names of files that are named by what is in them when they are made.
+// hashed matches the names of files that contain a hash of their content.
 var hashed = regexp.MustCompile(`-[0-9A-Z]{8}\.js$`)
 
-// Handler serves the console: its page at / and at every path below Base, and what the page loads below Assets. Loaded files are named by
-// what is in them, so that browsers keep them for ever. A path below Assets that is none is missing's.
+// Handler serves the console: its page at / and at every path below Base, and its files below Assets. The URL of a file depends on its
+// content, so browsers may cache it without expiry. Unknown paths below Assets are passed to missing.
 func Handler(missing http.Handler) http.Handler {
 	assets := map[string]asset{}
 	files, err := fs.ReadDir(bundle, "bundle")
 	if err != nil {
-		panic(err) // they are a part of the program
+		panic(err) // the files are embedded
 	}
 	var page []byte
 	for _, f := range files {
@@ -55,7 +55,7 @@ func Handler(missing http.Handler) http.Handler {
 	page = assets["index.html"].content
 	delete(assets, "index.html")
 	for name, a := range assets {
-		if hashed.MatchString(name) { // scripts read it by that name, too
+		if hashed.MatchString(name) { // other scripts import it by that name
 			continue
 		}
 		page = []byte(strings.ReplaceAll(string(page), Assets+name+`"`, Assets+name+"?"+a.digest+`"`))

@@ -74,13 +74,13 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// stage is a manager with the sample's data, and a browser.
+// stage is a manager with the sample data, and a browser.
 type stage struct {
 	*testing.T
 	m     *server.Manager
 	b     *browser.Browser
 	token string
-	// end ends the manager, once.
+	// end stops the manager, once.
 	end func() error
 }
 
@@ -97,7 +97,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start starts them. Without a browser the test is skipped; where CI asks for it, it fails.
+// start starts a manager and a browser. Without a browser the test is skipped, but in CI it fails.
 func start(t *testing.T) *stage {
 	t.Helper()
 	one.Lock()
@@ -145,7 +145,7 @@ func (s *stage) open() *browser.Page {
 	return p
 }
 
-// tab opens an empty tab, whose faults fail the test.
+// tab opens an empty tab. Faults of its pages fail the test.
 func (s *stage) tab() *browser.Page {
 	s.Helper()
 	p, err := s.b.Open(s.m.URL())
@@ -167,7 +167,7 @@ func (s *stage) ok(err error) {
 	}
 }
 
-// api sends a request of the API and gives the answer.
+// api sends a request to the API and returns the response.
 func (s *stage) api(method, path, body string) (found map[string]any) {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.m.URL()+path, strings.NewReader(body))
@@ -188,7 +188,7 @@ func (s *stage) api(method, path, body string) (found map[string]any) {
 	return found
 }
 
-// id gives the number of the first resource that a filter finds.
+// id returns the ID of the first resource that matches a filter.
 func (s *stage) id(collection, filter string) string {
 	s.Helper()
 	data, _ := s.api("GET", "/api/v2/"+collection+"?limit=1&fields=id&filter="+strings.ReplaceAll(filter, "'", "%27"), "")["data"].([]any)
@@ -198,7 +198,7 @@ func (s *stage) id(collection, filter string) string {
 	return fmt.Sprintf("%.0f", data[0].(map[string]any)["id"])
 }
 
-// press presses keys, one behind the other.
+// press presses keys in order.
 func (s *stage) press(p *browser.Page, keys ...string) {
 	s.Helper()
 	for _, k := range keys {
@@ -217,12 +217,12 @@ func TestSigningIn(t *testing.T) {
 		`e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	s.ok(err)
 	s.press(p, "harbour master", kb.Enter)
-	s.ok(p.Text("10.0.0.0/24")) // the page that was asked for
+	s.ok(p.Text("10.0.0.0/24")) // the page requested before the sign-in
 	if cookie, err := browser.Eval[string](p, "document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)"); err != nil ||
 		strings.Contains(cookie, "pts_") {
 		t.Errorf("a script sees %q (%v)", cookie, err)
 	}
-	// Another tab is signed in, too, and both are out when one of them signs out.
+	// Another tab is signed in as well, and signing out in one tab signs out both.
 	other := s.tab()
 	s.ok(other.Go("/"))
 	s.ok(other.Text("Fullest networks"))
@@ -236,7 +236,7 @@ func TestSigningIn(t *testing.T) {
 	s.ok(other.Wait("document.querySelector('.signin')"))
 }
 
-// paths are the screens, with what stands on them once they are read.
+// paths returns the paths of the screens.
 func (s *stage) paths() []string {
 	block, inner := s.id("blocks", "range:'10.0.0.0/8'"), s.id("blocks", "range:'10.0.0.0/16'")
 	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
@@ -258,7 +258,7 @@ func (s *stage) paths() []string {
 		"/ui/all", "/ui/settings", "/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
 }
 
-// tabTo presses Tab until what has the focus has a word, within something.
+// tabTo presses Tab until an element with the word has the focus, inside an element that matches within.
 func (s *stage) tabTo(p *browser.Page, word, within string) {
 	s.Helper()
 	for range 80 {
@@ -272,7 +272,7 @@ func (s *stage) tabTo(p *browser.Page, word, within string) {
 	s.Fatalf("Tab does not lead to %s in %s", word, within)
 }
 
-// click presses the first button that begins with a word: in the window that is open, else on the page.
+// click clicks the first button that begins with the word: in the open dialog, otherwise on the page.
 func (s *stage) click(p *browser.Page, word string) {
 	s.Helper()
 	script := `[...document.querySelectorAll(document.querySelector("dialog") ? "dialog button" : "#main button")].find(b => b.innerText.trim().startsWith("` + word + `") && !b.disabled)`
@@ -281,7 +281,7 @@ func (s *stage) click(p *browser.Page, word string) {
 	s.ok(err)
 }
 
-// fill types into the field of the open window whose label begins so.
+// fill enters text into the field of the open dialog whose label begins with label.
 func (s *stage) fill(p *browser.Page, label, text string) {
 	s.Helper()
 	s.ok(p.Wait(`[...document.querySelectorAll("dialog label")].some(l => l.innerText.startsWith("` + label + `"))`))
@@ -290,7 +290,7 @@ func (s *stage) fill(p *browser.Page, label, text string) {
 	s.ok(err)
 }
 
-// By keyboard alone: find an address, change it, see what would come of it, apply, take it back.
+// TestKeyboardAlone uses only the keyboard to find an address, change it with a preview, and undo the change.
 func TestKeyboardAlone(t *testing.T) {
 	s := start(t)
 	p := s.open()
@@ -320,7 +320,7 @@ func TestKeyboardAlone(t *testing.T) {
 	if n := s.api("GET", "/api/v2/addresses?total=true&filter=name:%27by-keyboard%27", "")["totalCount"]; n != 0.0 {
 		t.Errorf("%v addresses are still called so", n)
 	}
-	// Enter does not have to wait for what it is pressed for.
+	// Enter works before the search has found the result.
 	s.press(p, "/")
 	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
 	s.press(p, "10.0.0.12", kb.Enter)
@@ -333,7 +333,7 @@ func TestKeyboardAlone(t *testing.T) {
 	s.press(p, "TH-MA", kb.Enter)
 	s.ok(p.Wait("document.querySelector('h1')?.innerText === 'north-mast'"))
 	s.ok(p.Wait("location.search === ''"))
-	// What is searched for stands in the URL: it is there again in a page that is loaded anew, and goes with the search.
+	// The search text is in the URL. Reloading the page restores it, and closing the search removes it.
 	s.press(p, "/")
 	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
 	s.press(p, "10.0.0.9")
@@ -346,7 +346,7 @@ func TestKeyboardAlone(t *testing.T) {
 	s.ok(p.Wait("location.search === '' && !document.querySelector('dialog')"))
 }
 
-// Forms take lists and user-defined fields as fields, not as JSON.
+// TestForms checks that forms show lists and user-defined fields as fields, not as JSON.
 func TestForms(t *testing.T) {
 	s := start(t)
 	network := s.id("networks", "range:'10.0.0.0/24'")
@@ -364,7 +364,7 @@ func TestForms(t *testing.T) {
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["userDefinedFields"]; fmt.Sprint(got) != "map[rack:42]" {
 		t.Errorf("its own fields are %v", got)
 	}
-	// It is taken back over what came later, which is looked at first.
+	// Undo despite later changes, after a preview.
 	s.api("PATCH", "/api/v2/networks/"+network, `{"userDefinedFields":{"rack":43}}`)
 	s.ok(p.Go("/ui/networks/" + network + "/transactions"))
 	s.ok(p.Still())
@@ -409,7 +409,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// User-defined fields are facts of a page and columns of a table, which are chosen; the choice stands in the URL, and is remembered.
+// TestColumns checks that user-defined fields appear on pages and as optional columns of tables. The selected columns are in the URL and
+// are remembered.
 func TestColumns(t *testing.T) {
 	s := start(t)
 	network, address := s.id("networks", "range:'10.0.0.0/24'"), s.id("addresses", "address:'10.0.0.2'")
@@ -438,9 +439,9 @@ func TestColumns(t *testing.T) {
 	s.ok(p.Text("pilots"))
 	toggle("Location")
 	s.ok(p.Wait(`!` + heads + `.includes("Location")`))
-	s.ok(p.Go("/ui/networks/" + network)) // another day
+	s.ok(p.Go("/ui/networks/" + network)) // a later visit
 	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Then free,Belongs to"`))
-	s.ok(p.Go("/ui/networks/" + network + "?columns=address,userDefinedFields.ticket,nonsense")) // somebody's link
+	s.ok(p.Go("/ui/networks/" + network + "?columns=address,userDefinedFields.ticket,nonsense")) // a link from another user
 	s.ok(p.Wait(heads + ` === "Address,Ticket"`))
 	_, err := browser.Eval[any](p, `document.querySelector("details.columns summary").click()`)
 	s.ok(err)
@@ -449,7 +450,7 @@ func TestColumns(t *testing.T) {
 	s.ok(p.Go("/ui/addresses?columns=address,userDefinedFields.owner&filter=userDefinedFields.owner:'pilots'"))
 	s.ok(p.Text("pilots"))
 	s.ok(p.Wait(heads + ` === "Address,Belongs to"`))
-	// The tree of the space and the records of a zone have them, too; what is free has no value.
+	// The tree of the space and the records of a zone have columns as well. Free space has no value.
 	s.api("POST", "/api/v2/userDefinedFieldDefinitions", `{"name":"vlan","displayName":"VLAN","dataType":"INTEGER","resourceType":"IPv4Network"}`)
 	s.api("PATCH", "/api/v2/networks/"+network, `{"userDefinedFields":{"vlan":4021}}`)
 	s.ok(p.Go("/ui/space?open=" + s.id("blocks", "range:'10.0.0.0/8'") + "." + s.id("blocks", "range:'10.0.0.0/16'")))
@@ -463,7 +464,7 @@ func TestColumns(t *testing.T) {
 	s.ok(p.Text("crane-1-1-1.harbour.example"))
 }
 
-// Who sees one network finds it in the space, whether its configuration is seen or not.
+// TestOneNetwork checks that a user with access to one network finds it in the space, with and without access to its configuration.
 func TestOneNetwork(t *testing.T) {
 	s := start(t)
 	network, configuration := s.id("networks", "range:'10.0.0.0/24'"), s.id("configurations", "id:gt(0)")
@@ -479,7 +480,7 @@ func TestOneNetwork(t *testing.T) {
 	s.press(p, "carol", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Text("10.0.0.0/24"))
 	s.ok(p.Text("You see no configuration as a whole"))
-	s.ok(p.Go("/")) // what it is told of is the overview
+	s.ok(p.Go("/")) // the overview shows it as well
 	s.ok(p.Wait(`[...document.querySelectorAll(".card")].some(c => c.innerText.startsWith("Your networks") && c.innerText.includes("10.0.0.0/24"))`))
 	for _, block := range []string{"range:'10.0.0.0/8'", "range:'2001:db8::/32'"} {
 		if data, _ := s.api("GET", "/api/v2/blocks?fields=id&filter="+strings.ReplaceAll(block, "'", "%27"), "")["data"].([]any); len(data) > 0 {
@@ -492,7 +493,8 @@ func TestOneNetwork(t *testing.T) {
 	s.ok(p.Text("10.0.0.0/24"))
 }
 
-// The change list outlives its page, is the same in all tabs, is made as one, and goes with its user; secrets are kept by nobody.
+// TestChangeList checks that the change list survives a reload, is the same in all tabs, is applied as one change, and is deleted at
+// sign-out. Secrets are not stored.
 func TestChangeList(t *testing.T) {
 	s := start(t)
 	p, other := s.open(), s.tab()
@@ -511,12 +513,12 @@ func TestChangeList(t *testing.T) {
 	press := func(page *browser.Page, button string) {
 		t.Helper()
 		s.ok(page.Wait(`(() => { const b = [...document.querySelectorAll("button")].find(b => b.innerText.trim().startsWith("` + button +
-			`") && !b.disabled); b?.click(); return !!b })()`)) // in one step: a button may go, or be disabled, between two
+			`") && !b.disabled); b?.click(); return !!b })()`)) // in one step, because the button may disappear or be disabled in between
 	}
 	network, count := s.id("networks", "range:'10.0.0.0/24'"), `document.querySelector("a.staged")?.innerText.trim()`
 	s.ok(other.Go("/ui/staged"))
 	s.ok(other.Text("Nothing is staged."))
-	// What is staged while a list is applied stays, and a list that two tabs apply at once is made once.
+	// A change added during an apply stays in the list. A list that two tabs apply at the same time is applied once.
 	held := `{ const f = window.fetch; window.fetch = (u, o) => { if (o?.method !== "POST" || !String(u).endsWith("/batch") || o.headers["x-portolan-dry-run"]) return f(u, o);
 		window.held = true; return new Promise(done => { window.go = () => done(f(u, o)) }) } }; 0`
 	next := func(page *browser.Page) {
@@ -557,9 +559,9 @@ func TestChangeList(t *testing.T) {
 	_, err = browser.Eval[any](p, "window.go(), 0")
 	s.ok(err)
 	s.ok(p.Text("All of it is made."))
-	// The other one is told that somebody was faster or, where its browser has not heard of that yet, what became of the same request.
+	// The second tab reports that another tab applied the list. If it has not been notified yet, it shows the result of the same request.
 	s.ok(other.Wait(`["in another tab", "All of it is made."].some(t => document.body.innerText.includes(t))`))
-	s.ok(other.Go("/ui/staged")) // without what it was told
+	s.ok(other.Go("/ui/staged")) // clears the notification
 	s.ok(third.Wait(count + ` === "1"`))
 	const made = "/ranges?total=true&filter=range:%2710.0.0.200-10.0.0.209%27"
 	if n := s.api("GET", "/api/v2/networks/"+network+made, "")["totalCount"]; n != 1.0 {
@@ -573,12 +575,12 @@ func TestChangeList(t *testing.T) {
 	press(p, "Change")
 	dialog("Name", "quay", "Add to change list")
 	s.ok(other.Text("quay"))
-	s.ok(p.Go("/ui/networks/" + network)) // it is loaded anew
+	s.ok(p.Go("/ui/networks/" + network)) // reloads the page
 	s.ok(p.Wait(count + ` === "1"`))
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got == "quay" {
 		t.Error("what is staged is made")
 	}
-	// A password stays on its page.
+	// A password is not stored outside of the page.
 	ada := s.api("POST", "/api/v2/users", `{"name":"ada","email":"ada@example.net","password":"a long password","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)["id"]
 	s.ok(p.Go("/ui/users/" + fmt.Sprint(ada)))
 	s.ok(p.Still())
@@ -592,13 +594,13 @@ func TestChangeList(t *testing.T) {
 	s.ok(other.Wait(count + ` === "1"`))
 	press(other, "Apply it")
 	s.ok(other.Text("All of it is made."))
-	s.ok(p.Wait(count + ` === "1"`)) // the password's
+	s.ok(p.Wait(count + ` === "1"`)) // the password's count
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got != "quay" {
 		t.Errorf("what was applied is %v", got)
 	}
 	press(other, "Undo")
 	s.ok(other.Text("Taken back."))
-	// Another user does not find it.
+	// Another user does not see the list.
 	_, err = browser.Eval[any](other, `localStorage.setItem("portolan-staged-1", "[]"), document.querySelector(".account").click()`)
 	s.ok(err)
 	press(other, "Sign out, in all tabs")
@@ -608,7 +610,7 @@ func TestChangeList(t *testing.T) {
 	}
 }
 
-// Something is put into a block that is itself only staged, and goes with it.
+// TestStagedBelowStaged checks that a change can be added below a block in the change list, and is removed together with the block.
 func TestStagedBelowStaged(t *testing.T) {
 	s := start(t)
 	p := s.open()
@@ -633,7 +635,7 @@ func TestStagedBelowStaged(t *testing.T) {
 		press("Add to change list")
 		s.ok(p.Wait(count + fmt.Sprintf(` === "%d"`, 3+i)))
 	}
-	// Who takes the block off the list takes off what lies in it.
+	// Removing the block from the list removes the changes below it.
 	_, err := browser.Eval[any](p, `[...document.querySelectorAll(".staged-list li")].find(l => l.innerText.includes("172.24")).querySelector("button[aria-label^='Take off']").click()`)
 	s.ok(err)
 	s.ok(p.Wait(count + ` === "2"`))
@@ -648,7 +650,7 @@ func TestStagedBelowStaged(t *testing.T) {
 	}
 }
 
-// A map is looked at closer, dragged, and opened down to single addresses; each state has its address.
+// TestMap zooms into a map, drags it, and opens it down to single addresses. Each state has its own URL.
 func TestMap(t *testing.T) {
 	s := start(t)
 	block := s.id("blocks", "range:'10.0.0.0/8'")
@@ -679,7 +681,7 @@ func TestMap(t *testing.T) {
 	press("Further")
 	s.ok(p.Wait(`!new URLSearchParams(location.search).has("view")`))
 	do(`document.querySelector("canvas").focus()`)
-	s.press(p, kb.Home, kb.Enter) // the first cell, 10.0.0.0/20, by itself
+	s.press(p, kb.Home, kb.Enter) // opens the first cell, 10.0.0.0/20
 	s.ok(p.Wait(`document.querySelector("canvas")?.dataset.drawn === "4096" && new URLSearchParams(location.search).get("prefix") === "10.0.0.0/20"`))
 	s.press(p, kb.Home)
 	s.ok(p.Text("each cell is a /32, one address"))
@@ -691,7 +693,7 @@ func TestMap(t *testing.T) {
 	s.ok(p.Wait(`new URLSearchParams(location.search).get("prefix") === "10.0.0.0/16"`))
 }
 
-// Text that would be markup shows as text, wherever it stands.
+// TestHostileText checks that text with markup is shown as text everywhere.
 func TestHostileText(t *testing.T) {
 	s := start(t)
 	const evil = `<img src=x onerror="window.owned=true"><b>'\"&`
@@ -716,7 +718,7 @@ func TestHostileText(t *testing.T) {
 	s.ok(p.Text(`<img src=x onerror=`))
 }
 
-// What is changed by others shows by itself, within a second; where one was comes back by the browser's buttons.
+// TestLiveAndPlaces checks that changes of other users appear within a second, and that the browser's back button restores the page.
 func TestLiveAndPlaces(t *testing.T) {
 	s := start(t)
 	network := s.id("networks", "range:'10.0.0.0/24'")
@@ -725,11 +727,11 @@ func TestLiveAndPlaces(t *testing.T) {
 	s.ok(p.Wait("document.querySelector('.live.live')"))
 	s.ok(p.Text("crane-1-1-1"))
 	s.api("PATCH", "/api/v2/addresses/"+s.id("addresses", "address:'10.0.0.2'"), `{"name":"changed-elsewhere"}`)
-	began := time.Now()
+	start := time.Now()
 	s.ok(p.Text("changed-elsewhere"))
-	t.Logf("shown after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("shown after %s", time.Since(start).Round(time.Millisecond))
 
-	// Tabs share one stream.
+	// All tabs share one stream.
 	for range 7 {
 		tab := s.tab()
 		s.ok(tab.Go("/ui/space"))
@@ -737,7 +739,7 @@ func TestLiveAndPlaces(t *testing.T) {
 	}
 	n := s.m.REST.Followers()
 	for deadline := time.Now().Add(browser.Patience); n != 1 && time.Now().Before(deadline); n = s.m.REST.Followers() {
-		time.Sleep(10 * time.Millisecond) // those of pages that were left end in a moment
+		time.Sleep(10 * time.Millisecond) // streams of pages that were left end after a moment
 	}
 	if n != 1 {
 		t.Errorf("eight tabs hold %d streams", n)
@@ -745,7 +747,7 @@ func TestLiveAndPlaces(t *testing.T) {
 
 	const filtered = "document.querySelectorAll('.grid-body .row').length > 0 && " +
 		"[...document.querySelectorAll('.grid-body .row')].every(r => r.innerText.includes('scale'))"
-	// A filter that is typed into the page, and an order that is pressed, show what they ask for.
+	// A filter entered on the page and a column clicked for sorting take effect.
 	s.ok(p.Go("/ui/networks"))
 	s.ok(p.Still())
 	s.press(p, kb.Tab, kb.Tab)
@@ -758,7 +760,7 @@ func TestLiveAndPlaces(t *testing.T) {
 	s.ok(err)
 	s.ok(p.Wait("document.querySelector('.grid-body .row')?.innerText.includes('Customs 4 floor 12')"))
 
-	// Places: a filter, an opened page, back and forth, and a reload.
+	// Navigation: a filter, an opened page, back and forward, and a reload.
 	s.ok(p.Go("/ui/networks/" + network + "?filter=" + "name:contains('scale')"))
 	s.ok(p.Wait(filtered))
 	_, err = browser.Eval[any](p, "document.querySelector('.grid-body a').click()")
@@ -768,15 +770,16 @@ func TestLiveAndPlaces(t *testing.T) {
 	s.ok(err)
 	s.ok(p.Wait("location.search.includes('scale') && " + filtered))
 
-	// A manager that is gone is told.
+	// The page reports that the manager is gone.
 	s.ok(p.Wait("document.querySelector('.live.live')"))
 	s.ok(s.end())
-	began = time.Now()
+	start = time.Now()
 	s.ok(p.Wait("document.querySelector('.live.stale')"))
-	t.Logf("stale after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("stale after %s", time.Since(start).Round(time.Millisecond))
 }
 
-// Where there are several configurations, the URL says which one is shown: a pasted one shows it, and Back the one before.
+// TestConfigurationInURL checks that the URL contains the selected configuration. A pasted URL selects it, and Back selects the previous
+// one.
 func TestConfigurationInURL(t *testing.T) {
 	s := start(t)
 	first := s.id("blocks", "range:'10.0.0.0/8'")
@@ -797,17 +800,18 @@ func TestConfigurationInURL(t *testing.T) {
 	_, err := browser.Eval[any](p, "history.back()")
 	s.ok(err)
 	s.ok(p.Text("198.18.0.0/15"))
-	s.ok(p.Go("/ui/blocks/" + first)) // from a page of no configuration to the space of the one that is chosen
+	s.ok(p.Go("/ui/blocks/" + first)) // switching on a block's page leads to the space of the selected configuration
 	s.ok(p.Text("10.0.0.0/8"))
 	choose(1)
 	s.ok(p.Wait(`location.pathname === "/ui/space" && location.search === "?configuration=` + other + `"`))
-	s.ok(p.Go("/ui/find?in=" + first)) // another parameter stays
+	s.ok(p.Go("/ui/find?in=" + first)) // other parameters are kept
 	s.ok(p.Wait(`location.search === "?in=` + first + `&configuration=` + other + `"`))
 	s.ok(p.Go("/ui/names"))
 	s.ok(p.Wait(`location.search === "?configuration=` + other + `"`))
 }
 
-// A thousand rows are pasted: each fault stands at its cell and nothing is made; mended, all are made, and one Undo takes them back.
+// TestBulk pastes a thousand rows. Each fault is shown at its cell and nothing is created. After corrections all rows are created, and one
+// Undo deletes them.
 func TestBulk(t *testing.T) {
 	s := start(t)
 	block := s.id("blocks", "range:'10.0.0.0/8'")
@@ -853,7 +857,7 @@ func TestBulk(t *testing.T) {
 	if n := count(); n != 0.0 {
 		t.Errorf("%v rows were made", n)
 	}
-	// Faults of every kind are said at once: of the row alone, of what is there, and of the rows among each other.
+	// All kinds of faults are reported together: in one row, with existing resources, and between rows.
 	fill("#rows", "type,name,address,state,location\nIPv4Address,a,10.200.0.1,ODD,\nIPv4Address,b,10.200.0.2,STATIC,QQ\n"+
 		"IPv4Address,c,10.200.0.3,STATIC,\n"+
 		"IPv4Address,d,10.200.0.3,STATIC,\nIPv4Address,e,10.201.0.1,STATIC,\nIPv4Address,f,nonsense,STATIC,\n")
@@ -876,7 +880,7 @@ func TestBulk(t *testing.T) {
 	if n := count(); n != 0.0 {
 		t.Errorf("%v rows are left", n)
 	}
-	// A location is its code; one that is none has its fault at its cell.
+	// A location is entered by its code. An unknown code is marked at its cell.
 	fill(".field input.mono", "10.200.0.0/16")
 	fill("#rows", "name,address,state,location\nat-home,10.200.0.9,STATIC,NO\nlost,10.200.0.10,STATIC,QQ\n")
 	click("Try all")
@@ -888,7 +892,7 @@ func TestBulk(t *testing.T) {
 	click("Apply all")
 	s.ok(p.Text("1 row is made."))
 	s.id("addresses", "name:'at-home'%20and%20location.code:'NO'")
-	// What was exported comes back, changed; a fault stands at its cell there, too.
+	// Exported rows can be changed and imported again. A fault is marked at its cell as well.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.m.URL()+"/api/v2/networks/"+s.id("networks", "range:'10.0.0.0/24'")+
 		"/addresses?orderBy=address&limit=5", nil)
 	s.ok(err)
@@ -911,7 +915,7 @@ func TestBulk(t *testing.T) {
 	s.id("addresses", "name:'crane-from-csv'")
 }
 
-// The plain pages of the API fit a phone.
+// TestPlainPagesFitAPhone checks that the HTML pages of the API fit a phone.
 func TestPlainPagesFitAPhone(t *testing.T) {
 	s := start(t)
 	p := s.open()
@@ -924,7 +928,7 @@ func TestPlainPagesFitAPhone(t *testing.T) {
 	}
 }
 
-// The tab that is chosen is in sight on a phone, where not all of them are.
+// TestChosenTabIsInSight checks that the selected tab is visible on a phone, where not all tabs fit.
 func TestChosenTabIsInSight(t *testing.T) {
 	s := start(t)
 	p := s.open()
@@ -936,7 +940,7 @@ func TestChosenTabIsInSight(t *testing.T) {
 		return tab.innerText === "Deployed" && one.left >= all.left - 1 && one.right <= all.right + 1 && tab.parentElement.scrollLeft > 0 })()`))
 }
 
-// Who may only look is shown nothing to press that would be refused, and what is refused says so.
+// TestLookingOnly checks that a user with view rights sees no buttons for changes that would be rejected.
 func TestLookingOnly(t *testing.T) {
 	s := start(t)
 	s.api("POST", "/api/v2/users", `{"name":"auditor","email":"a@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
@@ -959,8 +963,8 @@ func TestLookingOnly(t *testing.T) {
 	s.ok(p.Text("10.0.0.0/8"))
 }
 
-// Who has to ask for an approval is told so before the change is sent; the approver finds the request by its number beside Approvals, sees
-// it field by field, and approves it. A request is nothing that can be undone.
+// TestApprovals checks that a user who needs an approval is told before sending the change. The approver sees the number of requests next
+// to Approvals, reviews the request field by field, and approves it. A request cannot be undone.
 func TestApprovals(t *testing.T) {
 	s := start(t)
 	network := s.id("networks", "range:'10.0.0.0/24'")
@@ -999,7 +1003,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// A service point is changed, gets another node and another key; an application is changed and taken off; all of it as it is shown.
+// TestServicePoint changes a service point, adds a node with a new key, and changes and removes an application.
 func TestServicePoint(t *testing.T) {
 	s := start(t)
 	point := s.api("POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pier"}`)["fleetInstanceID"].(string)
@@ -1070,7 +1074,8 @@ func TestServicePoint(t *testing.T) {
 	}
 }
 
-// Several changes of one window are put on the change list one by one; what belongs to a network is shown on its page.
+// TestStagedTogether checks that several changes of one dialog are added to the change list one by one. It also checks the tabs of a
+// network.
 func TestStagedTogether(t *testing.T) {
 	s := start(t)
 	s.api("POST", "/api/v2/blocks/"+s.id("blocks", "range:'10.0.0.0/8'")+"/networks", `{"type":"IPv4Network","range":"10.201.0.0/24","gateway":null}`)
@@ -1091,7 +1096,7 @@ func TestStagedTogether(t *testing.T) {
 		s.ok(p.Go("/ui/networks/" + network + "/" + tab))
 		s.ok(p.Wait(`[...document.querySelectorAll("#main [role=tab]")].some(b => b.innerText === "Addresses") && [...document.querySelectorAll("#main button")].some(b => b.innerText.startsWith("Assign address"))`))
 	}
-	s.ok(p.Go("/ui/networks/" + network + "/tags")) // and what is seldom asked for with everything else
+	s.ok(p.Go("/ui/networks/" + network + "/tags")) // subcollections without a tab are shown on the generic page
 	s.ok(p.Text("Also:"))
 	s.ok(p.Go("/ui/zones/" + s.id("zones", "absoluteName:'harbour.example'") + "?tab=text"))
 	s.ok(p.Wait(`document.querySelector("#zone-text")?.value.includes("crane-1-1-1")`))

@@ -11,7 +11,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// Modules that are pure are tried without a browser: records as text and back, tables, arithmetic on address space.
+// TestPureParts tests pure modules without a browser: records as text and back, tables, arithmetic on address space.
 func TestPureParts(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")
@@ -66,7 +66,7 @@ func TestPureParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A module of a page may ask for the page when it is loaded.
+	// A module of a page may access the page when it is loaded.
 	c := exec.Command(node, "-e", "globalThis.location = new URL('http://localhost/'); globalThis.addEventListener = () => {}; "+
 		"globalThis.document = { addEventListener() {} }; globalThis.sessionStorage = globalThis.localStorage = { getItem: () => null };"+
 		string(r.OutputFiles[0].Contents)+`; globalThis.parts = parts; const all = JSON.parse(require("fs").readFileSync(0, "utf8"))

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// The collection for Ansible makes what a play says, once; check mode only tries it, and hosts are an inventory.
+// TestAnsible checks that the Ansible collection creates the resources of a playbook once, that check mode only tries it, and that hosts
+// can be an inventory.
 func TestAnsible(t *testing.T) {
 	t.Parallel()
-	ansible := os.Getenv("PORTOLAN_TEST_ANSIBLE") // the directory of ansible-playbook: make ansible-test
+	ansible := os.Getenv("PORTOLAN_TEST_ANSIBLE") // the directory of ansible-playbook; make ansible-test sets it
 	if ansible == "" {
 		t.Skip("Ansible is not here: make ansible-test")
 	}

@@ -22,7 +22,7 @@ type anycastNetwork struct {
 	manager, agent, router *process
 }
 
-// in starts a program in a namespace.
+// start starts a program in a namespace.
 func (n *anycastNetwork) start(namespace, name string, env []string, args ...string) *process {
 	n.t.Helper()
 	p, err := launch(filepath.Join(n.dir, name+".out"), append(os.Environ(), env...), "",
@@ -61,7 +61,7 @@ func newAnycastNetwork(t *testing.T) *anycastNetwork {
 	return n
 }
 
-// fleet runs a command of the fleet beside the manager.
+// fleet runs portolan fleet on the manager's side.
 func (n *anycastNetwork) fleet(args ...string) (string, error) {
 	c := exec.Command("ip", append([]string{"netns", "exec", n.gw, binary, "fleet"}, args...)...)
 	c.Env = append(os.Environ(), "PORTOLAN_TOKEN="+n.token)
@@ -69,7 +69,7 @@ func (n *anycastNetwork) fleet(args ...string) (string, error) {
 	return string(out), err
 }
 
-// file writes a file of JSON.
+// file writes a JSON file and returns its path.
 func (n *anycastNetwork) file(name, text string) string {
 	n.t.Helper()
 	path := filepath.Join(n.dir, name)
@@ -79,7 +79,7 @@ func (n *anycastNetwork) file(name, text string) string {
 	return path
 }
 
-// has waits until the router's last word of the address is that it has a route, or has none, and gives when it said so.
+// has waits until the router's last message about the address reports a route, or no route. It returns the time of the message.
 func (n *anycastNetwork) has(route bool) time.Time {
 	n.t.Helper()
 	var at time.Time
@@ -99,7 +99,7 @@ func (n *anycastNetwork) has(route bool) time.Time {
 	return at
 }
 
-// lists waits until the applications, as they are listed, hold a text.
+// lists waits until the list of applications contains a text.
 func (n *anycastNetwork) lists(text string) {
 	n.t.Helper()
 	var last string
@@ -108,8 +108,8 @@ func (n *anycastNetwork) lists(text string) {
 	}
 }
 
-// A router is told of the address of a resolver while it is healthy and, within a moment, not any more when it falls ill, is killed, or the
-// service point ends.
+// TestAnycastInANetworkOfOurOwn checks that the address of a healthy resolver is announced to a router. The route is withdrawn at once when
+// the resolver becomes unhealthy or is killed, or when the service point ends.
 func TestAnycastInANetworkOfOurOwn(t *testing.T) {
 	n := newAnycastNetwork(t)
 	up := &upstream{at: "203.0.113.53:53"}
@@ -174,7 +174,7 @@ func TestAnycastInANetworkOfOurOwn(t *testing.T) {
 			stamp, _, _ := strings.Cut(rest, " ")
 			if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
 				t.Logf("withdrawn %v after it was unhealthy", gone.Sub(at))
-				if gone.Sub(at) > 8*time.Second { // the router would have found that out by itself, by the time that it holds a route
+				if gone.Sub(at) > 8*time.Second { // the router's hold time would have expired by then
 					t.Error("the router was not told")
 				}
 			}
@@ -193,7 +193,7 @@ func TestAnycastInANetworkOfOurOwn(t *testing.T) {
 	t.Logf("withdrawn within %v of a kill", time.Since(killed))
 	n.has(true)
 
-	// An address that has gone, as where the machine had no power, comes back.
+	// The agent adds the address again if it disappears, as after a power failure.
 	shows := func() string {
 		out, err := exec.Command("ip", "-n", n.sp, "addr", "show", "dev", "lo").CombinedOutput()
 		return fmt.Sprint(string(out), err)

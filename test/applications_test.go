@@ -19,7 +19,7 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// upstream is a DNS server that answers every question for an address with 192.0.2.77.
+// upstream is a DNS server that answers every A query with 192.0.2.77.
 type upstream struct {
 	at     string
 	server *dns.Server
@@ -39,14 +39,14 @@ func (u *upstream) start(t *testing.T) {
 			m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60},
 				A: net.IPv4(192, 0, 2, 77)}}
 		}
-		_ = w.WriteMsg(m) // the resolver asks again
+		_ = w.WriteMsg(m) // the resolver retries
 	})}
 	go func() { _ = u.server.ActivateAndServe() }()
 }
 
 func (u *upstream) stop() { _ = u.server.Shutdown() }
 
-// answers reports whether a resolver gives the upstream's answer for a name.
+// answers reports whether a resolver returns the upstream's answer for a name.
 func answers(at, name string) bool {
 	q := new(dns.Msg)
 	q.SetQuestion(name, dns.TypeA)
@@ -54,17 +54,17 @@ func answers(at, name string) bool {
 	return err == nil && len(r.Answer) == 1 && strings.Contains(r.Answer[0].String(), "192.0.2.77")
 }
 
-// answersSoon waits until a resolver gives the upstream's answer for a name.
+// answersSoon waits until a resolver returns the upstream's answer for a name.
 func answersSoon(at, name string) bool { return until(func() bool { return answers(at, name) }) }
 
-// fleetPoint is `portolan agent` as its own process.
+// fleetPoint is a `portolan agent` process.
 type fleetPoint struct {
 	t       *testing.T
 	m       *manager
 	state   string
 	process *process
 	starts  int
-	// args are further arguments, statusAt is where the resolver's status is shown.
+	// args are additional arguments. statusAt is the address of the resolver's status.
 	args     []string
 	statusAt string
 }
@@ -86,12 +86,12 @@ func (p *fleetPoint) start(key string) {
 	}
 }
 
-// fleet runs a command of the fleet.
+// fleet runs portolan fleet.
 func (p *fleetPoint) fleet(args ...string) string {
 	return p.m.portolan(append([]string{"fleet"}, append(args, "--url", "http://"+p.m.api, "--token", p.m.token)...)...)
 }
 
-// becomes waits until the applications of the service point, as the command lists them, hold all of these.
+// becomes waits until the list of the service point's applications contains all parts.
 func (p *fleetPoint) becomes(parts ...string) {
 	p.t.Helper()
 	var last string
@@ -108,7 +108,7 @@ func (p *fleetPoint) becomes(parts ...string) {
 	}
 }
 
-// listener gives an address and a port for a resolver, and its configuration.
+// configuration returns a free address and port for a resolver, and the file with its configuration.
 func (p *fleetPoint) configuration(up *upstream, more string) (at, file string) {
 	p.t.Helper()
 	at = freeport.For(p.t).String()
@@ -124,7 +124,7 @@ func (p *fleetPoint) configuration(up *upstream, more string) (at, file string) 
 	return at, file
 }
 
-// pid gives the process of the only application.
+// pid returns the process ID of the only application.
 func (p *fleetPoint) pid() (pid int) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.state, "application", "*", "pid"))
@@ -142,8 +142,8 @@ func (p *fleetPoint) pid() (pid int) {
 	return started.PID
 }
 
-// confined looks at what the only application may do: where the agent is root it is nobody, with the right to low ports and raw sockets at
-// most, and can gain none.
+// confined checks the privileges of the only application. If the agent is root, the application runs as nobody, has at most the
+// capabilities for low ports and raw sockets, and cannot gain any.
 func (p *fleetPoint) confined() {
 	p.t.Helper()
 	if runtime.GOOS != "linux" {
@@ -173,7 +173,7 @@ func (p *fleetPoint) confined() {
 	}
 }
 
-// hang stops the resolver in its tracks: it is ended, and another one answers.
+// hang stops the resolver by SIGSTOP and checks that it is replaced.
 func (p *fleetPoint) hang(at string) {
 	p.t.Helper()
 	pid := p.pid()
@@ -189,7 +189,7 @@ func (p *fleetPoint) hang(at string) {
 	p.becomes("dns-resolver-service  HEALTHY")
 }
 
-// forget damages what the agent knows of what is to run, and gives the service point a new registration key: the resolver goes on.
+// forget damages the agent's stored desired state and creates a new registration key. It checks that the resolver keeps running.
 func (p *fleetPoint) forget(at string) {
 	p.t.Helper()
 	pid := p.pid()
@@ -208,7 +208,7 @@ func (p *fleetPoint) forget(at string) {
 	}
 }
 
-// status gives what the service point shows of its resolver at a path; the status 0 where nobody answers.
+// status requests a path of the resolver's status. It returns status 0 without a response.
 func (p *fleetPoint) status(path string) (status int, body string) {
 	rs, err := http.Get("http://" + p.statusAt + path)
 	if err != nil {
@@ -222,7 +222,7 @@ func (p *fleetPoint) status(path string) (status int, body string) {
 	return rs.StatusCode, string(text)
 }
 
-// watched looks at what load balancers and watchers are shown of a resolver that is well.
+// watched checks the status of a healthy resolver for load balancers and monitoring.
 func (p *fleetPoint) watched(id string) {
 	p.t.Helper()
 	if status, body := p.status("/v1/status/health"); status != http.StatusOK {
@@ -246,8 +246,8 @@ func (p *fleetPoint) watched(id string) {
 	}
 }
 
-// A resolver is deployed, serves while the manager and the agent are killed, is taken over, comes back when it is killed, is configured
-// anew, falls ill with its upstream and recovers, and goes.
+// TestResolverOfAServicePoint deploys a resolver. It checks that the resolver serves without manager and agent, is adopted by a restarted
+// agent, and is restarted when killed. It also checks a new configuration, an upstream failure with recovery, and removal.
 func TestResolverOfAServicePoint(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -259,7 +259,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	p.statusAt = freeport.For(t).String()
 	p.args = []string{"--status-listen", p.statusAt}
 	p.start(created.RegistrationKey)
-	t.Cleanup(func() { // which ends its applications
+	t.Cleanup(func() { // ends its applications
 		if err := p.process.signal(syscall.SIGTERM); err != nil {
 			t.Errorf("the agent ends with %v:\n%s", err, p.process.text())
 		}
@@ -276,7 +276,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	p.watched(id)
 	p.confined()
 
-	// Neither manager nor agent is needed to answer.
+	// The resolver answers without manager and agent.
 	_ = m.process.signal(syscall.SIGKILL)
 	_ = p.process.signal(syscall.SIGKILL)
 	if !answersSoon(at, "two.example.") {
@@ -302,7 +302,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 
 	m.start()
 	p.becomes("dns-resolver-service  HEALTHY")
-	// What happened while there was no manager comes up behind that.
+	// The events of the time without a manager arrive later.
 	if !until(func() bool {
 		text := p.fleet("events", "edge")
 		return strings.Contains(text, id+"/process") && strings.Contains(text, "ENDED") && strings.Contains(text, "RUNNING")
@@ -324,7 +324,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if !answersSoon(other, "four.example.") {
 		t.Error("what was asked before is not answered while the upstream is away")
 	}
-	if status, body := p.status("/v1/status/health"); status != http.StatusOK { // it answers, from what it remembers
+	if status, body := p.status("/v1/status/health"); status != http.StatusOK { // it answers from the cache
 		t.Errorf("while the upstream is away, the health is %d %s", status, body)
 	}
 	if _, body := p.status("/v1/status/spDiagnostics"); !strings.Contains(body, `"spStatus":"BAD"`) ||

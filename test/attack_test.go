@@ -26,16 +26,16 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// How long the attacks last, how long anything may be held up meanwhile, and how much memory a manager may take. What holds others up
-// does so until the attack ends; a bound that is less would measure the machine.
+// attackTime is the duration of the attacks. maxDelay is the maximum delay of other requests, and maxMemory the maximum memory of the
+// manager. A request may be delayed until the attack ends, and a lower limit would depend on the machine.
 const (
 	attackTime = 20 * time.Second
-	mostHeldUp = attackTime / 2
-	mostMemory = 768 << 20
+	maxDelay   = attackTime / 2
+	maxMemory  = 768 << 20
 )
 
-// The attacks that were found, all at a time, against a fresh manager with 60,000 addresses: reads, sign-in and
-// check-in go on, and memory stays within bounds. It takes a while: make test-long runs it.
+// TestAttacks runs all known attacks at the same time against a new manager with 60,000 addresses. It checks that reads, sign-ins and
+// check-ins continue, and that memory stays within its limit. It takes a while, so only make test-long runs it.
 func TestAttacks(t *testing.T) {
 	if os.Getenv("PORTOLAN_TEST_LONG") == "" {
 		t.Skip("this takes a while; make test-long runs it")
@@ -44,7 +44,7 @@ func TestAttacks(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) { attacked(t, pgtest.URL(t)) })
 }
 
-// client is somebody at an address of the loopback network of their own.
+// client returns a client with its own address of the loopback network.
 func client(address string) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: patience}
 	return &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64}}
@@ -75,7 +75,7 @@ func attacked(t *testing.T, database string) {
 		t.Fatal(err)
 	}
 	for _, a := range page.Data {
-		m.call("POST", "/addresses/"+a.ID.String()+"/tags", `{"id":`+tag+`}`) //nolint:errcheck // what is not tagged weighs less
+		m.call("POST", "/addresses/"+a.ID.String()+"/tags", `{"id":`+tag+`}`) //nolint:errcheck // an untagged address only reduces the load
 	}
 	analyst := m.portolan(append([]string{"token", "create", "--name", "watcher", "--role", "analyst"}, m.where...)...)
 	gatherer := "Bearer " + m.portolan(append([]string{"token", "create", "--name", "gatherer", "--role", "analyst"}, m.where...)...)
@@ -107,7 +107,7 @@ func attacked(t *testing.T, database string) {
 			rq.Header.Set("Authorization", token)
 		}
 		rq.Header.Set("Content-Type", "application/json")
-		if rs, err := c.Do(rq); err == nil { // how it ends is the attacker's affair
+		if rs, err := c.Do(rq); err == nil { // the result does not matter
 			_, _ = io.Copy(io.Discard, rs.Body)
 			_ = rs.Body.Close()
 		}
@@ -129,7 +129,7 @@ func attacked(t *testing.T, database string) {
 		defer func() { _ = conn.Close() }()
 		fmt.Fprintf(conn, "POST /v1/api/authentication/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "+
 			"10000000\r\n\r\n{\"a\":\"")
-		_, _ = conn.Write(bytes.Repeat([]byte("x"), 64<<10)) // the manager may have hung up
+		_, _ = conn.Write(bytes.Repeat([]byte("x"), 64<<10)) // the manager may have closed the connection
 	}
 	heavy := make([]string, 75)
 	for i := range heavy {
@@ -154,14 +154,14 @@ func attacked(t *testing.T, database string) {
 		ask(attacker, "POST", base+"/api/v2/sessions", "", strings.NewReader(fmt.Sprintf(`{"username":"user%d","password":"guess"}`, n%50)))
 	})
 
-	// Meanwhile others do their work.
+	// Meanwhile other clients work.
 	address := page.Data[7].ID.String()
 	longest := map[string]time.Duration{}
 	memory := int64(0)
 	do := func(what string, want int, send func() (int, error)) {
-		began := time.Now()
+		start := time.Now()
 		status, err := send()
-		if took := time.Since(began); took > longest[what] {
+		if took := time.Since(start); took > longest[what] {
 			longest[what] = took
 		}
 		if err != nil || status != want {
@@ -184,22 +184,22 @@ func attacked(t *testing.T, database string) {
 			return send(friend, "PATCH", base+"/api/v2/addresses/"+address, "Bearer "+m.token, `{"name":"x"}`)
 		})
 		memory = max(memory, resident(t, m.process.cmd.Process.Pid))
-		time.Sleep(50 * time.Millisecond) // a client that asks twenty times a second
+		time.Sleep(50 * time.Millisecond) // twenty requests per second
 	}
 	stop()
 	all.Wait()
 	for what, took := range longest {
-		if took > mostHeldUp {
+		if took > maxDelay {
 			t.Errorf("%s was held up for %v", what, took)
 		}
 	}
-	if memory > mostMemory {
+	if memory > maxMemory {
 		t.Errorf("the manager took %d MiB", memory>>20)
 	}
 	t.Logf("the longest: %v; %d MiB", longest, memory>>20)
 }
 
-// send sends one request and gives the status of its answer.
+// send sends one request and returns the status of the response.
 func send(c *http.Client, method, url, authorization, body string) (int, error) {
 	rq, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
@@ -220,7 +220,7 @@ func send(c *http.Client, method, url, authorization, body string) (int, error) 
 	return rs.StatusCode, err
 }
 
-// resident is the memory that a process has, in bytes.
+// resident returns the resident memory of a process, in bytes.
 func resident(t *testing.T, pid int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -236,7 +236,7 @@ func resident(t *testing.T, pid int) int64 {
 	return 0
 }
 
-// enrolled makes a service point, by hand, and gives what checks in for it.
+// enrolled creates and enrols a service point with plain requests. It returns a function that checks in for it.
 func enrolled(t *testing.T, m *manager) (checkIn func() (int, error)) {
 	t.Helper()
 	status, text, err := call(t.Context(), "POST", "http://"+m.api+"/api/v1/fleetInstanceMinimumConfig", m.token, `{"name":"quay"}`)

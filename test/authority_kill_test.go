@@ -13,8 +13,8 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// asking asks for a name that stays again and again, until it is told to stop, and gives the answers that are wrong. None at all is not
-// wrong: clients ask another server then.
+// asking queries a constant name until stop is called. stop returns the wrong answers and the number of right ones. A missing answer is not
+// wrong, because clients then ask another server.
 func (a *authority) asking(name, want string) (stop func() (wrong []string, right int)) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
@@ -46,7 +46,8 @@ func (a *authority) asking(name, want string) (stop func() (wrong []string, righ
 	}
 }
 
-// Whoever is killed while names change: no answer is ever wrong, and what was acknowledged is answered in the end.
+// TestKillsOnTheWire kills processes while names change. It checks that no answer is wrong and that all acknowledged changes are answered
+// in the end.
 func TestKillsOnTheWire(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) {
@@ -69,7 +70,7 @@ func TestKillsOnTheWire(t *testing.T) {
 	})
 }
 
-// killsOnTheWire kills the manager, the agent, the application and, where there is one, something else at random.
+// killsOnTheWire randomly kills the manager, the agent and the application, and calls other if it is not nil.
 func killsOnTheWire(t *testing.T, database string, other func(), args ...string) {
 	t.Helper()
 	a, zone, _, _ := liveServer(t, database, args...)
@@ -97,7 +98,7 @@ func killsOnTheWire(t *testing.T, database string, other func(), args ...string)
 				_ = a.process.signal(syscall.SIGKILL)
 				a.start("")
 			case 2:
-				_ = syscall.Kill(a.pid(), syscall.SIGKILL) // it may just be started anew
+				_ = syscall.Kill(a.pid(), syscall.SIGKILL) // it may be restarting
 			default:
 				other()
 			}
@@ -105,7 +106,7 @@ func killsOnTheWire(t *testing.T, database string, other func(), args ...string)
 		if status, _, err := m.call("POST", path, host(n)); err == nil && status == 201 {
 			acknowledged = append(acknowledged, n)
 		}
-		if n%4 == 3 && database == "" { // with PostgreSQL a killed manager's work waits for the end of its lease
+		if n%4 == 3 && database == "" { // with PostgreSQL, work of a killed manager waits until its lease expires
 			last := acknowledged[len(acknowledged)-1]
 			a.answersWith(fmt.Sprintf("n%d.harbour.example.", last), dns.TypeA, fmt.Sprintf("NOERROR 10.0.0.%d", 10+last))
 		}

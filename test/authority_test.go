@@ -20,13 +20,13 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// authority is a server of the manager that is a service point, and answers at an address.
+// authority is a server of the manager that runs on a service point and answers at an address.
 type authority struct {
 	*fleetPoint
 	at, server string
 }
 
-// asked asks a server for records, and gives the response code and the data, sorted.
+// asked queries a server and returns the response code and the data, sorted.
 func asked(server, name string, kind uint16) string {
 	q := new(dns.Msg)
 	q.SetQuestion(name, kind)
@@ -42,10 +42,10 @@ func asked(server, name string, kind uint16) string {
 	return strings.Join(words, " ")
 }
 
-// asks asks it for records.
+// asks queries the authority.
 func (a *authority) asks(name string, kind uint16) string { return asked(a.at, name, kind) }
 
-// copied copies the zone harbour.example, with the key copy where a secret is given, and gives how many records there are.
+// copied transfers the zone harbour.example and returns the number of records. If secret is not empty, it uses the TSIG key copy.
 func (a *authority) copied(secret string) (records int, err error) {
 	q, transfer := new(dns.Msg), new(dns.Transfer)
 	if q.SetAxfr("harbour.example."); secret != "" {
@@ -65,7 +65,7 @@ func (a *authority) copied(secret string) (records int, err error) {
 	return records, err
 }
 
-// deploy asks for a deployment and waits for its end. It gives its state and its message.
+// deploy creates a deployment and waits for its end. It returns its state and message.
 func (a *authority) deploy(path, body string) (state, message string) {
 	a.t.Helper()
 	id := a.m.id(path, body)
@@ -82,7 +82,7 @@ func (a *authority) deploy(path, body string) (state, message string) {
 	return d.State, d.Message
 }
 
-// answersWith waits until a question is answered so.
+// answersWith waits until a query has this answer.
 func (a *authority) answersWith(name string, kind uint16, want string) {
 	a.t.Helper()
 	got := ""
@@ -91,8 +91,8 @@ func (a *authority) answersWith(name string, kind uint16, want string) {
 	}
 }
 
-// becomeServer makes a service point that answers for zones, and a server of a configuration that it is; args are further arguments of the
-// agent.
+// becomeServer creates a service point with a name server, and the server of a configuration that runs on it. args are additional arguments
+// of the agent.
 func becomeServer(t *testing.T, m *manager, configuration string, args ...string) *authority {
 	t.Helper()
 	a := &authority{fleetPoint: &fleetPoint{t: t, m: m, args: args, state: filepath.Join(t.TempDir(), "state")}}
@@ -101,7 +101,7 @@ func becomeServer(t *testing.T, m *manager, configuration string, args ...string
 		t.Fatal(err)
 	}
 	a.start(created.RegistrationKey)
-	t.Cleanup(func() { // which ends its applications
+	t.Cleanup(func() { // ends its applications
 		if err := a.process.signal(syscall.SIGTERM); err != nil {
 			t.Errorf("the agent ends with %v:\n%s", err, a.process.text())
 		}
@@ -127,8 +127,8 @@ func becomeServer(t *testing.T, m *manager, configuration string, args ...string
 	return a
 }
 
-// What the manager knows is what the network answers: zones are deployed, changed, and served without manager and agent; what was served
-// comes back from the disk.
+// TestZonesOnTheWire checks that the network serves the manager's data. Zones are deployed, changed, and served without manager and agent.
+// A restarted name server reads the zones from disk.
 func TestZonesOnTheWire(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -180,7 +180,7 @@ func TestZonesOnTheWire(t *testing.T) {
 		}
 	}
 
-	// What has changed goes out by a difference; what is deployed stays until then.
+	// A differential deployment publishes changes. Until then the old data is served.
 	host("tug", "10.0.0.11")
 	if got := a.asks("tug.harbour.example.", dns.TypeA); got != "NXDOMAIN" {
 		t.Errorf("before it is deployed a host is %s", got)
@@ -198,7 +198,7 @@ func TestZonesOnTheWire(t *testing.T) {
 		t.Errorf("without its key the zone is transferred in %d records", n)
 	}
 
-	// Neither manager nor agent is needed to answer, nor the manager to begin anew.
+	// The name server answers without manager and agent, and restarts without a manager.
 	_ = m.process.signal(syscall.SIGKILL)
 	_ = a.process.signal(syscall.SIGKILL)
 	a.answersWith("tug.harbour.example.", dns.TypeA, "NOERROR 10.0.0.11")
@@ -209,7 +209,7 @@ func TestZonesOnTheWire(t *testing.T) {
 	a.answersWith("tug.harbour.example.", dns.TypeA, "NOERROR 10.0.0.11")
 	m.start()
 
-	// One record, and what belongs to it, goes out by itself.
+	// A selective deployment publishes a single record with its related records.
 	host("buoy", "10.0.0.12")
 	quay := host("quay", "10.0.0.13")
 	if status, text, err := m.call("PATCH", "/resourceRecords/"+crane, `{"name":"derrick"}`); status != 200 || err != nil {
@@ -232,7 +232,8 @@ func TestZonesOnTheWire(t *testing.T) {
 	a.answersWith("crane.harbour.example.", dns.TypeA, "NXDOMAIN")
 	a.answersWith("10.0.0.10.in-addr.arpa.", dns.TypePTR, "NOERROR derrick.harbour.example.")
 
-	// A server of others that has a role copies the zone, unless somebody has said who may; it is a name server of the zone, too.
+	// A server of another product with a role may transfer the zone, unless an option restricts transfers. It is also a name server of the
+	// zone.
 	if status, text, err := m.call("DELETE", "/deploymentOptions/"+option, ""); status != 204 || err != nil {
 		t.Fatal(status, text, err)
 	}
@@ -258,8 +259,7 @@ func TestZonesOnTheWire(t *testing.T) {
 	}
 }
 
-// liveServer makes a configuration with a view whose changes go out by themselves, a zone, one below it, a network, and a server for all
-// of it.
+// liveServer creates a configuration with a live view, a zone, a zone below it, a network, and a server for them.
 func liveServer(t *testing.T, database string, args ...string) (a *authority, zone, below, network string) {
 	t.Helper()
 	m := serve(t, database)
@@ -284,7 +284,7 @@ func liveServer(t *testing.T, database string, args ...string) (a *authority, zo
 	return a, zone, below, network
 }
 
-// nothingElse checks that all that has changed went out: a difference to all of it finds nothing.
+// nothingElse checks that all changes were published: a full deployment finds no difference.
 func (a *authority) nothingElse() {
 	a.t.Helper()
 	state, message := a.deploy("/servers/"+a.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
@@ -293,8 +293,7 @@ func (a *authority) nothingElse() {
 	}
 }
 
-// Every change of a live view is answered at once, whatever it is: what went out change by change is what a deployment of all of it
-// would have brought.
+// TestLiveDeployment checks that every change of a live view is answered at once. The result is the same as that of a full deployment.
 func TestLiveDeployment(t *testing.T) {
 	t.Parallel()
 	onBoth(t, liveDeployment)
@@ -321,12 +320,12 @@ func liveDeployment(t *testing.T, database string) {
 				`{"type":"IPv4Address","address":"10.0.0.%d","state":"STATIC"}]}`, name, 10+i))
 			hosts[id] = true
 			records = append(records, id)
-			began := time.Now()
+			start := time.Now()
 			if at == below {
 				name += ".quay"
 			}
 			a.answersWith(name+".harbour.example.", dns.TypeA, fmt.Sprintf("NOERROR 10.0.0.%d", 10+i))
-			slowest = max(slowest, time.Since(began))
+			slowest = max(slowest, time.Since(start))
 		case kind == 3:
 			records = append(records, m.id("/zones/"+at+"/resourceRecords", fmt.Sprintf(`{"type":"TXTRecord","name":%q,"text":"%d"}`, name, i)))
 		case kind == 4:
@@ -360,7 +359,7 @@ func liveDeployment(t *testing.T, database string) {
 	a.answersWith("last.harbour.example.", dns.TypeA, "NOERROR 10.0.0.250")
 	a.nothingElse()
 
-	// What changes more than names goes out, too: options, roles, other zones, the address of a host that goes with its network.
+	// Other changes are published as well: options, roles, other zones, and the address of a host that is deleted with its network.
 	m.id("/zones/"+zone+"/deploymentOptions", `{"type":"StartOfAuthority","value":[77,"primary.harbour.example","admin@harbour.example","auto",1200,180,1209600,99]}`)
 	if !until(func() bool { return strings.Contains(a.asks("harbour.example.", dns.TypeSOA), " 1200 180 1209600 99") }) {
 		t.Errorf("the start of authority is %s", a.asks("harbour.example.", dns.TypeSOA))

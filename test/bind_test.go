@@ -13,9 +13,9 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// bindBeside starts BIND once an agent has written a configuration for it, and again whenever it ends: args are those of that agent,
-// began is closed when it was started first, and kill kills it.
-func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) {
+// bindBeside starts BIND once an agent has written a configuration for it, and restarts it when it ends. args are the arguments for the
+// agent. began is closed at the first start. kill kills BIND.
+func bindBeside(t *testing.T) (args []string, start chan struct{}, kill func()) {
 	t.Helper()
 	program := peers.Program(t, "named")
 	dir := t.TempDir()
@@ -24,15 +24,15 @@ func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) 
 	if err := os.WriteFile(options, []byte("pid-file none; session-keyfile none;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	began = make(chan struct{})
+	start = make(chan struct{})
 	var mu sync.Mutex
-	var running *exec.Cmd // guarded by mu, as is ends
-	ends := false         // it is to be started no more
+	var running *exec.Cmd // guarded by mu, like ends
+	ends := false         // do not restart
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if !until(func() bool { _, err := os.Stat(conf); return err == nil }) {
-			close(began)
+			close(start)
 			return
 		}
 		for first := true; ; first = false {
@@ -49,12 +49,12 @@ func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) 
 			}
 			mu.Unlock()
 			if first {
-				close(began)
+				close(start)
 			}
 			if stopped {
 				return
 			}
-			_ = c.Wait() // however it ends
+			_ = c.Wait() // in any way
 		}
 	}()
 	kill = func() {
@@ -72,16 +72,16 @@ func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) 
 		<-ended
 	})
 	return []string{"--engine", "bind", "--bind-config", conf, "--bind-zones", filepath.Join(dir, "zones"), "--bind-control", control,
-		"--bind-options", options}, began, kill
+		"--bind-options", options}, start, kill
 }
 
-// A service point that drives BIND: what the manager knows BIND answers, each change by itself, signed where it is to be; and the agent may
-// end meanwhile.
+// TestBINDOnTheWire checks a service point that drives BIND: BIND answers with the manager's data, each change is published, and signed
+// zones are signed. The agent may be restarted meanwhile.
 func TestBINDOnTheWire(t *testing.T) {
 	t.Parallel()
-	args, began, _ := bindBeside(t)
+	args, start, _ := bindBeside(t)
 	a, zone, below, _ := liveServer(t, "", args...)
-	<-began
+	<-start
 	for i, id := range []string{zone, below} {
 		a.m.id("/zones/"+id+"/resourceRecords", fmt.Sprintf(`{"type":"TXTRecord","name":"berth","text":"n%d"}`, i))
 	}

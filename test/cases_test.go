@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// testCase gives the path of a file of a case.
+// testCase returns the path of a file of a case.
 func testCase(name, file string) string { return filepath.Join("testdata", "cases", name, file) }
 
-// records lists the records of a view, a line each: name, type and what it says.
+// records lists the records of a view, one per line: name, type and data.
 func (m *manager) records() (all []string) {
 	m.t.Helper()
 	_, text, err := m.call("GET", "/resourceRecords?limit=1000", "")
@@ -42,7 +42,7 @@ func (m *manager) records() (all []string) {
 	return all
 }
 
-// TestCases imports inputs that people found to fail, each twice: the second time changes nothing.
+// TestCases imports inputs that failed for users, each twice. The second import must change nothing.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	offline := func(args ...string) func(*manager) []string {
@@ -51,13 +51,13 @@ func TestCases(t *testing.T) {
 	online := func(args ...string) func(*manager) []string { return func(*manager) []string { return args } }
 	for name, c := range map[string]struct {
 		command func(m *manager) []string
-		// stops says that the manager must not run beside the command.
+		// stops reports that the manager must not run during the command.
 		stops bool
 		code  int
 		says  []string
-		// records are what there is then; nil where that is not looked at.
+		// records are the expected records; nil skips the check.
 		records []string
-		// has are texts of the exported configuration, hasNot are those that it does not have.
+		// has are texts in the exported configuration. hasNot are texts that must not be in it.
 		has, hasNot []string
 	}{
 		"idn-underscore-import": {command: offline("import", "zone", testCase("idn-underscore-import", "idn.zone"), "--origin", "müller.example",
@@ -163,7 +163,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestNetboxAddressesOutside skips addresses of NetBox that lie in no network, and their names, each with a line, and imports the others.
+// TestNetboxAddressesOutside checks that NetBox addresses outside of all networks are skipped with their names, each with a line, and that
+// the others are imported.
 func TestNetboxAddressesOutside(t *testing.T) {
 	t.Parallel()
 	lists := map[string]string{
@@ -203,7 +204,7 @@ func TestNetboxAddressesOutside(t *testing.T) {
 	m.check()
 }
 
-// TestSmallNetworks gives no gateway to networks with one or two host addresses (RFC 3021), so that all of them can be assigned.
+// TestSmallNetworks checks that networks with one or two host addresses (RFC 3021) get no gateway, so that all addresses can be assigned.
 func TestSmallNetworks(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -221,7 +222,7 @@ func TestSmallNetworks(t *testing.T) {
 	}
 }
 
-// TestPlacesInSeveralConfigurations finds the place of a new resource in the configuration that is named.
+// TestPlacesInSeveralConfigurations checks that the parent of a new resource is searched in the named configuration.
 func TestPlacesInSeveralConfigurations(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")

@@ -16,7 +16,7 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// chaosTime is how long the load goes on: a look, forty seconds in make test-long; PORTOLAN_CHAOS says otherwise.
+// chaosTime returns the duration of the load: 40 seconds with make test-long, the value of PORTOLAN_CHAOS if set, otherwise 10 seconds.
 func chaosTime(t *testing.T) time.Duration {
 	t.Helper()
 	if text := os.Getenv("PORTOLAN_CHAOS"); text != "" {
@@ -32,8 +32,8 @@ func chaosTime(t *testing.T) time.Duration {
 	return 10 * time.Second
 }
 
-// Two managers and their PostgreSQL are killed at random moments of a mixed load by 64 clients. Every
-// acknowledged change is there in the end, and nothing else.
+// TestKillsAtRandom kills two managers and their PostgreSQL at random times under a mixed load of 64 clients. It checks that exactly the
+// acknowledged changes remain.
 func TestKillsAtRandom(t *testing.T) {
 	database := pgtest.New(t)
 	c := newChaos(t, database.URL("postgres"))
@@ -48,7 +48,7 @@ func TestKillsAtRandom(t *testing.T) {
 	})
 }
 
-// The same with a synchronous standby, which is promoted in mid-load because the primary dies.
+// TestStandbyPromoted does the same with a synchronous standby, which is promoted when the primary is killed.
 func TestStandbyPromoted(t *testing.T) {
 	primary := pgtest.New(t)
 	standby, err := primary.Standby(t.Context())
@@ -69,20 +69,20 @@ func TestStandbyPromoted(t *testing.T) {
 	})
 }
 
-// chaos is a load and what it has been told.
+// chaos is a load and the state that was acknowledged.
 type chaos struct {
 	t        *testing.T
 	managers [2]*manager
 	token    string
 	network  string
 	zone     string
-	// kills of managers and of databases.
+	// kills and databases are the numbers of killed managers and databases.
 	kills, databases int
 
 	mu sync.Mutex
-	// given are the addresses that are in use, with the client that has each. Guarded by mu.
+	// given are the addresses in use, with the client that owns each. Guarded by mu.
 	given map[string]int
-	// unsure counts requests whose answer did not come, or was that nobody knows.
+	// unsure counts requests without a response or with an uncertain result.
 	unsure, answers atomic.Int64
 }
 
@@ -115,7 +115,7 @@ func (c *chaos) killManager() {
 	m.start()
 }
 
-// run lets the clients work while disturb is called at random moments, and looks at what is left.
+// run calls disturb at random times while the clients work, and verifies the result.
 func (c *chaos) run(disturb func(n int)) {
 	c.t.Helper()
 	ends, over := time.Now().Add(chaosTime(c.t)), make(chan struct{})
@@ -128,7 +128,7 @@ func (c *chaos) run(disturb func(n int)) {
 	followed := followers(c.t, 3, c.token, c.managers[:]...)
 	done := func() bool { return c.kills > 0 && c.databases > 0 && c.unsure.Load() > 0 }
 	for n := 0; !c.t.Failed() && (time.Now().Before(ends) || !done() && time.Now().Before(ends.Add(patience))); n++ {
-		time.Sleep(time.Duration(300+rand.N(2000)) * time.Millisecond) // at random moments
+		time.Sleep(time.Duration(300+rand.N(2000)) * time.Millisecond) // at random times
 		disturb(n)
 	}
 	close(over)
@@ -147,10 +147,10 @@ func (c *chaos) run(disturb func(n int)) {
 	}
 }
 
-// verify compares what there is with what was acknowledged.
+// verify compares the data with the acknowledged changes.
 func (c *chaos) verify(all []*chaosClient) {
 	c.t.Helper()
-	addresses, records := map[string]string{}, map[string]string{} // id to what it is
+	addresses, records := map[string]string{}, map[string]string{} // by ID
 	for _, client := range all {
 		for id, h := range client.addresses {
 			addresses[id] = h.address + " " + h.name
@@ -196,14 +196,13 @@ func (c *chaos) compare(path string, want map[string]string, of func(listed) str
 	c.t.Logf("%d of %.40s are as they were acknowledged", len(want), path)
 }
 
-// chaosClient changes things that are its own, and repeats what it has no certain answer to, at the
-// other manager, until it has one.
+// chaosClient changes its own resources. It repeats requests with an uncertain result at the other manager until the result is certain.
 type chaosClient struct {
 	*chaos
 	number    int
 	sent      int
-	addresses map[string]held   // by id
-	records   map[string]string // id to name
+	addresses map[string]held   // by ID
+	records   map[string]string // ID to name
 }
 
 type held struct{ address, name string }
@@ -232,7 +231,7 @@ func (c *chaosClient) work(over <-chan struct{}) {
 	}
 }
 
-// ask sends a request until it has an answer that is certain, which must be one of want.
+// ask repeats a request until its result is certain. The status must be one of want.
 func (c *chaosClient) ask(method, path, body, key string, want ...int) (int, string) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for n := c.number; ; n++ {
@@ -253,7 +252,7 @@ func (c *chaosClient) ask(method, path, body, key string, want ...int) (int, str
 			return 0, ""
 		}
 		c.unsure.Add(1)
-		time.Sleep(time.Duration(20+rand.N(50)) * time.Millisecond) // Retry-After is for the patient
+		time.Sleep(time.Duration(20+rand.N(50)) * time.Millisecond) // deliberately shorter than Retry-After
 	}
 }
 
@@ -287,7 +286,7 @@ func (c *chaosClient) assign(name string) {
 	c.addresses[a.ID.String()] = held{a.Address, name}
 }
 
-// host makes a host record with its own addresses: rows that belong together.
+// host creates a host record with its own address: rows that belong together.
 func (c *chaosClient) host(name string) {
 	address := fmt.Sprintf("10.15.%d.%d", c.number, 1+len(c.records)%250)
 	status, text := c.ask(http.MethodPost, "/zones/"+c.zone+"/resourceRecords",
@@ -318,7 +317,7 @@ func (c *chaosClient) release() {
 		return
 	}
 	address := c.addresses[id].address
-	// Before the answer: whoever gets the address next may hear of it first.
+	// Before the response, because another client may receive the address first.
 	c.mu.Lock()
 	delete(c.given, address)
 	c.mu.Unlock()

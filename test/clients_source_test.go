@@ -8,10 +8,12 @@ import (
 	"testing"
 )
 
-// publicClients names a directory with checkouts of public clients that no registry has, by the names of their repositories.
+// publicClients is the environment variable with a directory of checkouts of public clients, by repository name. These clients are not in a
+// package registry.
 const publicClients = "PORTOLAN_TEST_CLIENTS"
 
-// fromSource gives a checkout of a public client, and the Python of an environment with what it needs. Without one the test is skipped.
+// fromSource returns a checkout of a public client and the Python of an environment with its requirements. The test is skipped without a
+// checkout.
 func fromSource(t *testing.T, repository string, packages ...string) (dir, python string) {
 	t.Helper()
 	dir = filepath.Join(os.Getenv(publicClients), repository)
@@ -21,7 +23,7 @@ func fromSource(t *testing.T, repository string, packages ...string) (dir, pytho
 	return dir, installed(t, packages...)
 }
 
-// pip installs more; where that cannot be the test is skipped.
+// pip installs packages. The test is skipped if that fails.
 func pip(t *testing.T, python string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(python, append([]string{"-m", "pip", "install", "-q"}, args...)...).CombinedOutput(); err != nil {
@@ -41,7 +43,7 @@ func world(t *testing.T) *manager {
 	return m
 }
 
-// The public octoDNS provider plans what is missing, makes it, and has no plan the second time.
+// TestPublicOctoDNS checks that the public octoDNS provider plans and creates missing records, and plans nothing the second time.
 func TestPublicOctoDNS(t *testing.T) {
 	t.Parallel()
 	source, python := fromSource(t, "octodns-bluecat", "octodns", "setuptools")
@@ -73,7 +75,8 @@ func TestPublicOctoDNS(t *testing.T) {
 	m.check()
 }
 
-// The public BamClient lists, adds and deletes records and networks. Its command update fails before it asks anything.
+// TestPublicBamClient checks that the public BamClient lists, adds and deletes records and networks. Its command update fails before it
+// sends a request.
 func TestPublicBamClient(t *testing.T) {
 	t.Parallel()
 	source, python := fromSource(t, "BamClient", "requests", "setuptools", "wheel")
@@ -100,7 +103,7 @@ func TestPublicBamClient(t *testing.T) {
 	m.check()
 }
 
-// The public CSV importer passes its self-test, which creates, changes and deletes resources.
+// TestPublicCSVImporter checks that the public CSV importer passes its self-test, which creates, changes and deletes resources.
 func TestPublicCSVImporter(t *testing.T) {
 	t.Parallel()
 	source, python := fromSource(t, "Bluecat-CSV-Importer", "setuptools")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// installed gives the Python of an environment of its own with public packages; where they cannot be installed the test is skipped.
+// installed returns the Python of an environment with public packages. The test is skipped if they cannot be installed.
 func installed(t *testing.T, packages ...string) (python string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,7 +29,8 @@ func installed(t *testing.T, packages ...string) (python string) {
 	return python
 }
 
-// The public package bluecat-libraries works unmodified: sign-in, pages, media types, refusals, and every credential that it can send.
+// TestPublicPythonClient checks that the public package bluecat-libraries works unmodified: sign-in, pages, media types, errors, and all
+// kinds of credentials.
 func TestPublicPythonClient(t *testing.T) {
 	t.Parallel()
 	python := installed(t, "bluecat-libraries==26.1.0")
@@ -41,8 +42,8 @@ func TestPublicPythonClient(t *testing.T) {
 	}
 }
 
-// The provider bluecatv2 of the public library lego, which certbot-dns-multi and other ACME clients use, makes and removes the record of a
-// challenge, unmodified.
+// TestPublicACMEProvider checks that the provider bluecatv2 of the public library lego creates and deletes the record of a challenge,
+// unmodified. certbot-dns-multi and other ACME clients use it.
 func TestPublicACMEProvider(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -85,9 +86,9 @@ func TestPublicACMEProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := make([]byte, 9)
-	if _, err := io.ReadFull(out, said); err != nil || string(said) != "presented" {
-		t.Fatalf("it says %q: %v\n%s", said, err, m.process.text())
+	output := make([]byte, 9)
+	if _, err := io.ReadFull(out, output); err != nil || string(output) != "presented" {
+		t.Fatalf("it says %q: %v\n%s", output, err, m.process.text())
 	}
 	if n := m.count("/zones/"+zone+"/resourceRecords", "type:'TXTRecord'"); n != 1 {
 		t.Errorf("there are %d records of the challenge", n)
@@ -103,7 +104,7 @@ func TestPublicACMEProvider(t *testing.T) {
 	}
 }
 
-// The public Python package signs in to the fleet's API by a key, and lists service points.
+// TestPublicEdgeClient checks that the public Python package signs in to the fleet API with a key and lists service points.
 func TestPublicEdgeClient(t *testing.T) {
 	t.Parallel()
 	python := installed(t, "bluecat-libraries==26.1.0")
@@ -116,11 +117,11 @@ func TestPublicEdgeClient(t *testing.T) {
 	}
 }
 
-// The public program bluecatipreg registers a host, and takes it off, unmodified.
+// TestPublicRegistration checks that the public program bluecatipreg registers and removes a host, unmodified.
 func TestPublicRegistration(t *testing.T) {
 	t.Parallel()
 	python := installed(t, "bluecatipreg==0.0.1")
-	const logs = "/var/log/bluecat" // where it writes, whatever it is told
+	const logs = "/var/log/bluecat" // the program's fixed log directory
 	if _, err := os.Stat(logs); os.IsNotExist(err) {
 		if err := os.Mkdir(logs, 0o755); err != nil {
 			t.Skipf("it cannot write its log: %v", err)

@@ -9,25 +9,25 @@ import (
 	"testing"
 )
 
-// at makes the commands of a test send their requests to the manager.
+// at sets the environment so that the commands of the test use the manager.
 func (m *manager) at() {
 	m.env = []string{"PORTOLAN_URL=http://" + m.api, "PORTOLAN_TOKEN=" + m.token,
 		"PORTOLAN_CONTEXTS=" + filepath.Join(m.t.TempDir(), "contexts.yaml")}
 }
 
-// environment returns that of the test with what at and the test have set, and more.
+// environment returns the environment of the test's commands, and more.
 func (m *manager) environment(more ...string) []string {
 	return slices.Concat(os.Environ(), m.env, more)
 }
 
-// command returns a command of the program in the environment of the test's commands.
+// command returns a command of the program in the environment of the test.
 func (m *manager) command(args ...string) *exec.Cmd {
 	c := exec.Command(binary, args...)
 	c.Env = m.environment()
 	return c
 }
 
-// says runs a command that is to succeed, and reports where it does not say something.
+// says runs a command that must succeed, and reports texts that are missing in its output.
 func (m *manager) says(wants []string, args ...string) string {
 	m.t.Helper()
 	text := m.portolan(args...)
@@ -39,7 +39,7 @@ func (m *manager) says(wants []string, args ...string) string {
 	return text
 }
 
-// The whole API is reached by commands that take names, and say what changed.
+// TestCommandLine checks that commands reach the whole API by names and print what changed.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -53,7 +53,7 @@ func TestCommandLine(t *testing.T) {
 	m.says([]string{"1"}, "list", "networks", "--total")
 	m.says([]string{"range: 10.1.0.0/24", "name: Norway"}, "list", "networks", "--filter", "name=office", "-o", "yaml")
 	m.says([]string{"id,range,name\n"}, "list", "networks", "--fields", "id,range,name", "-o", "csv")
-	m.says([]string{"1"}, "list", "networks", "--filter", "name='office'", "--total") // quotes, as the API has them
+	m.says([]string{"1"}, "list", "networks", "--filter", "name='office'", "--total") // with the quotes of API filters
 	if text := m.portolan("list", "networks", "--filter", "name=nobody", "-o", "json"); text != "[]" {
 		t.Errorf("nothing is %q", text)
 	}
@@ -83,10 +83,10 @@ func TestCommandLine(t *testing.T) {
 	number, _, _ := strings.Cut(strings.Split(m.portolan("history", "networks/10.9.0.0/24", "--limit", "1", "-o", "csv"), "\n")[1], ",")
 	m.says([]string{"range  10.1.0.0/24 -> 10.9.0.0/24"}, "history", number)
 	m.says([]string{"~ HostRecord"}, "undo", transactionOf(m, "ttl"), "--dry-run", "--force")
-	// What is listed as CSV is imported as it is, references and all.
+	// A list in CSV can be imported unchanged, including references.
 	m.portolan("set", "networks/10.9.0.0/24", "location=NO")
 	number, _, _ = strings.Cut(strings.Split(m.portolan("history", "networks/10.9.0.0/24", "--limit", "1", "-o", "csv"), "\n")[1], ",")
-	m.says([]string{"location  none -> NO"}, "history", number) // by its key, not by its number
+	m.says([]string{"location  none -> NO"}, "history", number) // the key, not the ID
 	for _, c := range []struct{ collection, says string }{{"networks", "2 rows: 0 created, 0 updated, 2 unchanged"},
 		{"records", "1 rows: 0 created, 0 updated, 1 unchanged"}, {"addresses", "0 updated, 4 unchanged"}} {
 		table := filepath.Join(t.TempDir(), "table.csv")
@@ -95,7 +95,7 @@ func TestCommandLine(t *testing.T) {
 		}
 		m.says([]string{c.says}, "import", "file", table)
 	}
-	// A deletion in steps is taken back step by step.
+	// A deletion in steps is undone step by step.
 	m.says([]string{"in 3 transactions"}, "delete", "zones/lab.example", "--at-most", "1", "-y")
 	undo := []string{"undo"}
 	for _, row := range strings.Split(m.portolan("history", "--limit", "3", "-o", "csv"), "\n")[1:] {
@@ -107,7 +107,7 @@ func TestCommandLine(t *testing.T) {
 	m.check()
 }
 
-// transactionOf is the number of the transaction that changed the ttl.
+// transactionOf returns the ID of the transaction that changed the TTL.
 func transactionOf(m *manager, _ string) string {
 	text := m.portolan("history", "records/web.lab.example", "--limit", "5", "-o", "csv")
 	for line := range strings.Lines(text) {
@@ -120,7 +120,7 @@ func transactionOf(m *manager, _ string) string {
 	return ""
 }
 
-// Mistakes are named with what may have been meant, and change nothing.
+// TestCommandLineRefuses checks that errors suggest the likely intention and that nothing is changed.
 func TestCommandLineRefuses(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -154,7 +154,7 @@ func TestCommandLineRefuses(t *testing.T) {
 		{"next blocks/10.0.0.0/8", 2, "--size"},
 		{"next configurations/main", 2, "neither a network nor a block"},
 		{"move blocks/10.0.0.0/8 10.0.0.1", 1, "10.0.0.1"},
-		{"move blocks/10.0.0.0/8/networks/1 10.9.0.0", 1, "is not a prefix length"}, // networks have a path of their own
+		{"move blocks/10.0.0.0/8/networks/1 10.9.0.0", 1, "is not a prefix length"}, // the path of a network is networks/...
 		{"undo 999999", 1, "999999"},
 		{"list networks --context nowhere", 2, "name two managers"},
 		{"apply -f nowhere.yaml", 2, "nowhere.yaml: there is no such file"},
@@ -165,7 +165,7 @@ func TestCommandLineRefuses(t *testing.T) {
 		}
 	}
 	m.says([]string{"+ IPv4Network 10.1.0.0/24"}, "create", "IPv4Network", "range=10.1.0.0/24", "--configuration", "main")
-	// Flags may stand anywhere.
+	// Flags may be anywhere.
 	m.says([]string{"none -> a", "userDefinedFields.y  none -> -1", "only tried"}, "set", "-n", "blocks/10.0.0.0/8", "name=a",
 		"--configuration", "main", "userDefinedFields.y=-1")
 	m.says([]string{`"range":"10.0.0.0/8"`}, "list", "blocks", "-ojson", "--filter=range=10.0.0.0/8", "--configuration=main")
@@ -176,7 +176,8 @@ func TestCommandLineRefuses(t *testing.T) {
 	m.check()
 }
 
-// A document is planned, applied, applied again without a change, exported, and taken back elsewhere; what goes from it goes.
+// TestApplyFiles plans and applies a document, applies it again without changes, exports it, and applies it to another manager. Resources
+// removed from the document are deleted.
 func TestApplyFiles(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -229,11 +230,11 @@ userDefinedFields: null
 	}
 	m.says([]string{"- IPv4Network 10.1.0.0/24", "- Zone lab.example", "only tried: 2 deleted, 2 unchanged"}, "apply", "-f", dir,
 		"--prune", "-n")
-	// Zones of telephone numbers are told by where they lie.
+	// ENUM zones are identified by their parent.
 	m.portolan("apply", "-f", write("numbers.yaml", "into: configurations/main\nresources:\n"+
 		"- {type: ENUMZone, in: views/inside, name: e164.arpa}\n- {type: ENUMNumberZone, in: zones/e164.arpa, name: 2.2.7.4}\n"))
 	m.says([]string{"in: zones/e164.arpa\n    name: 2.2.7.4"}, "export", "configurations/main")
-	// Where there are several views, a zone is named with its view.
+	// With several views, the document contains the view of a zone.
 	m.portolan("apply", "-f", write("views.yaml", "into: configurations/main\nresources:\n- {type: View, name: outside}\n"+
 		"- {type: Zone, view: outside, absoluteName: lab.example}\n"+
 		"- {type: DNSOption, in: views/outside/zones/lab.example, name: allow-query, value: [any]}\n"+
@@ -282,7 +283,7 @@ userDefinedFields: null
 	}
 }
 
-// A context is signed in to once, and then used; words are completed from there.
+// TestContextsAndCompletion signs in to a context once and then uses it. Completion uses the context as well.
 func TestContextsAndCompletion(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// wrong runs a command that is to fail, and gives its exit code and what it says.
+// wrong runs a command that must fail, and returns its exit code and output.
 func (m *manager) wrong(args ...string) (code int, text string) {
 	m.t.Helper()
 	out, err := m.command(args...).CombinedOutput()
@@ -22,7 +22,7 @@ func (m *manager) wrong(args ...string) (code int, text string) {
 	return exit.ExitCode(), string(out)
 }
 
-// ends runs a command that ends with an exit code, and says something.
+// ends runs a command and checks its exit code and output.
 func (m *manager) ends(want int, says string, args ...string) {
 	m.t.Helper()
 	if code, text := m.wrong(args...); code != want || !strings.Contains(text, says) {
@@ -30,7 +30,7 @@ func (m *manager) ends(want int, says string, args ...string) {
 	}
 }
 
-// Commands take names, addresses and ranges where they take numbers, and say what is missing.
+// TestCommandsTakeNames checks that commands accept names, addresses and ranges in place of IDs, and report missing arguments.
 func TestCommandsTakeNames(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")

@@ -13,11 +13,11 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// foreignAddress is where a primary server of somebody else listens: addresses of interfaces have no ports.
+// foreignAddress is the address of primary servers of other operators. They use port 53, because interfaces have no port.
 const foreignAddress = "127.0.0.1"
 
-// A zone whose primary server somebody else runs is answered for as that has it, as soon as it says that it has changed; also while it is
-// away, until the zone has expired.
+// TestCopiedZones checks a zone with the primary server of another operator. Changes are answered after its NOTIFY. While the primary is
+// unavailable, the zone is answered until it expires.
 func TestCopiedZones(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { copiedZones(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) { copiedZones(t, pgtest.URL(t)) })
@@ -34,7 +34,7 @@ func copiedZones(t *testing.T, database string) {
 		notify explicit; also-notify { 127.0.0.1 port %s; }; };`, secret, port), map[string]string{"far.example": "$ORIGIN far.example.\n" +
 		"@ 60 SOA ns h 1 3600 3600 86400 60\n@ 60 NS ns\nns 60 A 192.0.2.1\nberth 60 TXT \"one\"\n*.wild 60 A 192.0.2.7\n"})
 
-	// The zone, its primary server, which is somebody else's, and ours, which copies it.
+	// The zone, its foreign primary server, and our server, which transfers it.
 	var lists struct {
 		Data []struct {
 			ID   int64
@@ -66,7 +66,7 @@ func copiedZones(t *testing.T, database string) {
 	a.answersWith("x.wild.far.example.", dns.TypeA, "NOERROR 192.0.2.7")
 	a.answersWith("far.example.", dns.TypeSOA, "NOERROR ns.far.example. h.far.example. 1 3600 3600 86400 60")
 
-	// It changes there, says so, and is answered for here as it is now.
+	// The zone changes at the primary, which sends a NOTIFY, and our server answers with the new data.
 	if got := updatingZone(t, foreignAddress+":53", "far.example.", func(m *dns.Msg) {
 		m.Insert(rrs(t, `winch.far.example. 60 TXT "two"`))
 	}); got != "NOERROR" {
@@ -88,7 +88,7 @@ func copiedZones(t *testing.T, database string) {
 	}
 	a.answersWith("far.example.", dns.TypeSOA, "NOERROR ns.far.example. h.far.example. 100 2 2 6 60")
 
-	// It is away: what is known is answered for, until that is too old. Whoever is no primary server has nothing to say.
+	// The primary is unavailable: the copy is answered until it expires. A NOTIFY of another server is refused.
 	n := new(dns.Msg)
 	n.SetNotify("far.example.")
 	from := &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.IPv4(127, 0, 0, 9)}}
@@ -100,7 +100,7 @@ func copiedZones(t *testing.T, database string) {
 		t.Errorf("while it is away its zone is %s", got)
 	}
 	a.answersWith("winch.far.example.", dns.TypeTXT, "SERVFAIL")
-	named.begin()
+	named.start()
 	a.answersWith("winch.far.example.", dns.TypeTXT, `NOERROR "two"`)
 	a.nothingElse()
 	m.check()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// runs gives how many applications run at a service point.
+// runs returns the number of applications that run on a service point.
 func (p *fleetPoint) runs() int {
 	files, err := filepath.Glob(filepath.Join(p.state, "application", "*", "pid"))
 	if err != nil {
@@ -18,8 +18,8 @@ func (p *fleetPoint) runs() int {
 	return len(files)
 }
 
-// An agent with a copy of another one's state directory ends what it runs, and the service point says that there are two. One that is
-// deleted ends what it runs, too.
+// TestCopiedAndDeletedServicePoint checks that an agent with a copied state directory stops its applications, and that the service point
+// reports the copy. A deleted service point stops its applications as well.
 func TestCopiedAndDeletedServicePoint(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// spoil overwrites the pages of a database file that have a text, and gives how many those are.
+// spoil overwrites the pages of a database file that contain a text. It returns the number of these pages.
 func spoil(t *testing.T, path, text string) (pages int) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -32,7 +32,7 @@ func spoil(t *testing.T, path, text string) (pages int) {
 	return pages
 }
 
-// A damaged database is noticed, named and recovered as docs/troubleshoot.md says: from the alarm to the manager that serves again.
+// TestRecoveryOfADamagedDatabase follows docs/troubleshoot.md from the alarm about a damaged database to a manager that serves again.
 func TestRecoveryOfADamagedDatabase(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -49,12 +49,12 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 	if err := m.process.signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	m.portolan("check", "--data", data) // folds its log into the file, too
+	m.portolan("check", "--data", data) // also moves the log into the database file
 	if spoil(t, filepath.Join(data, "portolan.db"), long[:1000]) == 0 {
 		t.Fatal("the records are not in the file")
 	}
 
-	// The manager starts, and says what is wrong as soon as it meets it.
+	// The manager starts, and reports the damage when it reads the damaged page.
 	m.start()
 	status, text, err := m.call("GET", "/zones/"+zone+"/resourceRecords?limit=100", "")
 	if status != 503 || !strings.Contains(text, "DatabaseDamaged") || !strings.Contains(text, "docs/troubleshoot.md") || err != nil {
@@ -63,17 +63,17 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 	if status, text, err = m.call("GET", "/configurations", ""); status != 200 || err != nil {
 		t.Errorf("reading what is not: %d %s %v", status, text, err)
 	}
-	var said struct {
+	var report struct {
 		Database struct{ Condition string }
 		Alarms   []struct{ What, Do string }
 	}
 	_, text, err = m.call("GET", "/status", "")
-	if err != nil || json.Unmarshal([]byte(text), &said) != nil || said.Database.Condition != "DAMAGED" ||
+	if err != nil || json.Unmarshal([]byte(text), &report) != nil || report.Database.Condition != "DAMAGED" ||
 		!strings.Contains(text, "the database is damaged") || !strings.Contains(text, "portolan check") {
 		t.Errorf("the status is %s, %v", text, err)
 	}
 
-	// The guide: stop, keep a copy, name the damage, restore, check, start.
+	// The steps of the guide: stop, keep a copy, find the damage, restore, check, start.
 	if err := m.process.signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 		t.Errorf("%d records came back", n)
 	}
 
-	// Where the first page is gone, or the file was cut off, nothing can be read: that is said, with the remedy, by all that opens it.
+	// If the first page is damaged or the file was truncated, nothing can be read. All commands report that with the remedy.
 	if err := m.process.signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"portolan.db-wal", "portolan.db-shm"} {
-			_ = os.Remove(filepath.Join(dir, name)) // mostly not there
+			_ = os.Remove(filepath.Join(dir, name)) // usually missing
 		}
 		if err := spoiled(filepath.Join(dir, "portolan.db")); err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 	}
 }
 
-// overwrite puts bytes over the beginning of a file.
+// overwrite overwrites the beginning of a file.
 func overwrite(path string, with []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

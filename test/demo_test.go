@@ -15,8 +15,8 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// The demo does what it says that one may try: its name server and its resolver answer, and an update is rolled out and taken back while
-// they do.
+// TestDemo checks the examples that the demo prints: its name server and its resolver answer, and an update is rolled out and rolled back
+// meanwhile.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	port := func() string { return freeport.For(t).String() }
@@ -37,7 +37,7 @@ func TestDemo(t *testing.T) {
 	if !until(func() bool { return strings.Contains(p.text(), "takes that back)") }) {
 		t.Fatalf("the demo says\n%s", p.text())
 	}
-	said := func(pattern string) string {
+	find := func(pattern string) string {
 		t.Helper()
 		found := regexp.MustCompile(pattern).FindStringSubmatch(p.text())
 		if found == nil {
@@ -46,7 +46,7 @@ func TestDemo(t *testing.T) {
 		return found[1]
 	}
 	m := &manager{t: t}
-	where := []string{"--url", said(`PORTOLAN_URL=(\S+)`), "--token", said(`PORTOLAN_TOKEN=(\S+)`)}
+	where := []string{"--url", find(`PORTOLAN_URL=(\S+)`), "--token", find(`PORTOLAN_TOKEN=(\S+)`)}
 	run := func(args ...string) string { return m.portolan(append(args, where...)...) }
 	answer := func(when string) {
 		t.Helper()
@@ -66,8 +66,8 @@ func TestDemo(t *testing.T) {
 	}) {
 		t.Fatalf("the fleet is\n%s", run("fleet", "list"))
 	}
-	version := said(`rollout start (\S+) --watch`)
-	if !until(func() bool { // it packs this program meanwhile
+	version := find(`rollout start (\S+) --watch`)
+	if !until(func() bool { // the demo is still publishing this program
 		out, err := exec.Command(binary, append([]string{"fleet", "releases"}, where...)...).Output()
 		return err == nil && strings.Contains(string(out), version)
 	}) {
@@ -85,9 +85,9 @@ func TestDemo(t *testing.T) {
 	answer("taken back")
 }
 
-// TestDemoEndsOnHangUp ends the demo with its terminal: nothing of it goes on, and its directory is gone.
+// TestDemoEndsOnHangUp checks that the demo ends with its terminal, leaves no process, and deletes its directory.
 func TestDemoEndsOnHangUp(t *testing.T) {
-	if signal.Ignored(syscall.SIGHUP) { // and so it is by what is started here
+	if signal.Ignored(syscall.SIGHUP) { // child processes inherit that
 		t.Skip("the tests are started so that they do not hear of a hang-up (nohup)")
 	}
 	port := func() string { return freeport.For(t).String() }
@@ -104,7 +104,7 @@ func TestDemoEndsOnHangUp(t *testing.T) {
 	}) {
 		t.Fatalf("the demo says\n%s", p.text())
 	}
-	if err := syscall.Kill(p.cmd.Process.Pid, syscall.SIGHUP); err != nil { // the signal goes to the process alone
+	if err := syscall.Kill(p.cmd.Process.Pid, syscall.SIGHUP); err != nil { // the signal is sent to this process only
 		t.Fatal(err)
 	}
 	<-p.done

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A service point whose disk is full says so, runs what it ran, and takes on what it is to run once there is room.
+// TestDiskFullAtAServicePoint checks that a service point with a full disk reports it and keeps its applications running. It applies the
+// desired state once there is space.
 func TestDiskFullAtAServicePoint(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(state, 0o700); err != nil {
@@ -34,7 +35,7 @@ func TestDiskFullAtAServicePoint(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.fleet("create", "--json", "edge")), &created); err != nil {
 		t.Fatal(err)
 	}
-	p.state = filepath.Join(filepath.Dir(state), "agent") // its output lies beside the disk
+	p.state = filepath.Join(filepath.Dir(state), "agent") // its output is on another disk
 	p.args = []string{"--state", state}
 	p.start(created.RegistrationKey)
 	p.state = state
@@ -46,7 +47,7 @@ func TestDiskFullAtAServicePoint(t *testing.T) {
 	up := &upstream{at: "127.0.0.1:0"}
 	up.start(t)
 	defer up.stop()
-	at, file := p.configuration(up, `,"queryLog":{"every":1}`) // each query is to be logged, also where there is no room for that
+	at, file := p.configuration(up, `,"queryLog":{"every":1}`) // logs each query, even without space
 	id := p.fleet("deploy", "edge", "dns-resolver-service", "--configuration", file)
 	p.becomes("dns-resolver-service  HEALTHY")
 

@@ -9,19 +9,20 @@ import (
 	"testing"
 )
 
-// step is a command of a page, and what it says.
+// step is a command on a page and its expected output.
 type step struct {
 	line          int
-	command, says string
+	command, want string
 }
 
-// steps reads the commands of a page: lines that are set in by four blanks at least and begin with "$ ". What follows, set in as far, is
-// what the command says; "..." stands for anything. A blank line is part of it where what follows is set in further.
+// steps returns the commands of a page: lines that are indented by at least four blanks and begin with "$ ". The following lines with the
+// same indentation are the expected output, in which "..." matches anything. A blank line belongs to the output if the next line is
+// indented further.
 func steps(text string) (all []step) {
 	margin, lines := "", strings.Split(text, "\n")
 	for i, line := range lines {
-		if margin != "" && line == "" && i+1 < len(lines) && strings.HasPrefix(lines[i+1], margin+" ") { // what follows is set in further
-			all[len(all)-1].says += "\n"
+		if margin != "" && line == "" && i+1 < len(lines) && strings.HasPrefix(lines[i+1], margin+" ") { // the next line is indented further
+			all[len(all)-1].want += "\n"
 			continue
 		}
 		rest := strings.TrimLeft(line, " ")
@@ -32,7 +33,7 @@ func steps(text string) (all []step) {
 		}
 		if margin != "" && strings.HasPrefix(line, margin) {
 			last := &all[len(all)-1]
-			last.says += line[len(margin):] + "\n"
+			last.want += line[len(margin):] + "\n"
 		} else {
 			margin = ""
 		}
@@ -40,15 +41,15 @@ func steps(text string) (all []step) {
 	return all
 }
 
-// matches reports whether what was said is what a page says.
-func matches(said, says string) bool {
-	pattern := regexp.QuoteMeta(strings.TrimSpace(says))
+// matches reports whether the output of a command is as the page shows.
+func matches(output, want string) bool {
+	pattern := regexp.QuoteMeta(strings.TrimSpace(want))
 	pattern = strings.ReplaceAll(pattern, `\.\.\.`, `(?s:.*?)`)
 	pattern = regexp.MustCompile(` +`).ReplaceAllString(pattern, ` +`)
-	return regexp.MustCompile(`^\s*` + pattern + `\s*$`).MatchString(said)
+	return regexp.MustCompile(`^\s*` + pattern + `\s*$`).MatchString(output)
 }
 
-// Pages say what is so: each of their commands is run, one after the other, on a manager of the page's own, and says what the page says.
+// TestDocs runs the commands of each page in order, on a manager of its own, and compares their output with the page.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
@@ -73,7 +74,7 @@ func TestDocs(t *testing.T) {
 			dir := t.TempDir()
 			for _, s := range all {
 				if name, ok := strings.CutPrefix(s.command, "cat "); ok && !strings.Contains(name, " ") { // a file that the page shows
-					if err := os.WriteFile(filepath.Join(dir, name), []byte(s.says), 0o600); err != nil {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(s.want), 0o600); err != nil {
 						t.Fatal(err)
 					}
 					continue
@@ -83,11 +84,11 @@ func TestDocs(t *testing.T) {
 				c.Env = m.environment("PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "API=http://"+m.api,
 					"TOKEN="+m.token, "DATA="+m.where[1])
 				out, err := c.CombinedOutput()
-				if err != nil && !strings.Contains(s.says, "portolan: ") {
+				if err != nil && !strings.Contains(s.want, "portolan: ") {
 					t.Fatalf("%s:%d: %s: %v\n%s", page, s.line, s.command, err, out)
 				}
-				if !matches(string(out), s.says) {
-					t.Errorf("%s:%d: %s says\n%s\nthe page says\n%s", page, s.line, s.command, out, s.says)
+				if !matches(string(out), s.want) {
+					t.Errorf("%s:%d: %s says\n%s\nthe page says\n%s", page, s.line, s.command, out, s.want)
 				}
 			}
 			m.check()
@@ -98,7 +99,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Every command says how it is used by examples.
+// TestHelp checks that the help of every command contains examples.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(binary, "--help").Output()
@@ -108,7 +109,7 @@ func TestHelp(t *testing.T) {
 	if text := string(out); !strings.Contains(text, "portolan demo") || !strings.Contains(text, "List resources") {
 		t.Errorf("the help is %s", text)
 	}
-	// The pages of the manual are those of all commands.
+	// There is a man page for each command.
 	dir := t.TempDir()
 	if out, err := exec.Command(binary, "man", dir).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
@@ -122,7 +123,7 @@ func TestHelp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), ".SH COMMANDS") { // its commands have examples
+		if strings.Contains(string(text), ".SH COMMANDS") { // its subcommands have examples
 			continue
 		}
 		if !strings.Contains(string(text), "Example") {

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// external-dns keeps its records: what it is given it finds again, changes and takes away, all of a message or nothing; hosts of people
-// stay.
+// TestExternalDNS checks that external-dns can create, read, change and delete its records, each request completely or not at all. Hosts
+// created by users are kept.
 func TestExternalDNS(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -105,7 +105,7 @@ func TestExternalDNS(t *testing.T) {
 		!strings.Contains(got, "crane.harbour.example A 10.0.0.9") {
 		t.Errorf("behind the change the records are %s", got)
 	}
-	// An address of a network is taken by a host, which goes with its name.
+	// An address in a network gets a host record, and is released with it.
 	if status, text := ask("POST", "/records", `{"create":[{"dnsName":"in.harbour.example","recordType":"A","targets":["10.0.0.20","192.0.2.20"]}]}`); status != 204 {
 		t.Fatalf("an address of a network is %d %s", status, text)
 	}

@@ -16,20 +16,21 @@ import (
 	api "portolan/client"
 )
 
-// follower follows the changes through one manager and another, for a moment each, and goes on where it was.
+// follower follows the change feed. It switches between managers after a short time and continues at its position.
 type follower struct {
 	t        *testing.T
 	managers []*manager
 	token    string
 
 	mu sync.Mutex
-	// transactions are those it was told of, in their order, changes how many changes each had. Guarded by mu.
+	// transactions are the received transactions in order. changes are the numbers of changes of each. Guarded by mu.
 	transactions []int64
 	changes      map[int64]int
 	turns        int
 }
 
-// followers begins to follow, some times over; ended ends it once all of them have heard of a last change, and compares what they heard.
+// followers starts n followers and a webhook. ended creates a last change, waits until all have received it, stops them, and compares what
+// they received.
 func followers(t *testing.T, n int, token string, managers ...*manager) (ended func(through *manager)) {
 	ctx, end := context.WithCancel(t.Context())
 	all := make([]*follower, n)
@@ -50,7 +51,7 @@ func followers(t *testing.T, n int, token string, managers ...*manager) (ended f
 			f.compare(fmt.Sprint("follower ", i), want, all[0])
 		}
 		hook.compare(all[0].transactions)
-		for range 200 { // of all transactions, some
+		for range 200 { // a sample of the transactions
 			id := want[rand.N(len(want))]
 			if n := through.operations(id); n != all[0].changes[id] {
 				t.Errorf("transaction %d was told with %d changes of %d", id, all[0].changes[id], n)
@@ -90,7 +91,7 @@ func (f *follower) count() int {
 	return len(f.transactions)
 }
 
-// compare holds what was heard against the history, and against another follower's order.
+// compare compares the received transactions with the history and with another follower's order.
 func (f *follower) compare(who string, want []int64, other *follower) {
 	f.t.Helper()
 	f.mu.Lock()
@@ -109,7 +110,7 @@ func (f *follower) compare(who string, want []int64, other *follower) {
 
 func (m *manager) client() *api.Client { return &api.Client{Base: "http://" + m.api, Token: m.token} }
 
-// history gives the numbers of all transactions, sorted.
+// history returns the IDs of all transactions, sorted.
 func (m *manager) history() (all []int64) {
 	m.t.Helper()
 	if err := m.client().All(m.t.Context(), "transactions", api.Query{Fields: "id", OrderBy: "id", Limit: 10_000},
@@ -124,7 +125,7 @@ func (m *manager) history() (all []int64) {
 	return all
 }
 
-// operations counts the changes of a transaction.
+// operations returns the number of changes of a transaction.
 func (m *manager) operations(transaction int64) int {
 	m.t.Helper()
 	p, err := m.client().List(m.t.Context(), fmt.Sprintf("transactions/%d/operations", transaction), api.Query{Limit: 1, Total: true})
@@ -134,19 +135,19 @@ func (m *manager) operations(transaction int64) int {
 	return int(*p.TotalCount)
 }
 
-// receiver takes what a webhook is sent, now and then not.
+// receiver receives the messages of a webhook and rejects some of them at random.
 type receiver struct {
 	*httptest.Server
 	t *testing.T
 
 	mu sync.Mutex
-	// transactions are those that were taken, in their order; again counts those that came twice, refused messages. Guarded by mu.
+	// transactions are the accepted transactions in order. again counts repeated transactions, refused rejected messages. Guarded by mu.
 	transactions   []int64
 	taken          map[int64]bool
 	again, refused int
 }
 
-// receive makes a webhook.
+// receive creates a webhook and its receiver.
 func receive(t *testing.T, m *manager, token string) *receiver {
 	t.Helper()
 	r := &receiver{t: t, taken: map[int64]bool{}}
@@ -186,10 +187,10 @@ func receive(t *testing.T, m *manager, token string) *receiver {
 	return r
 }
 
-// compare holds what was taken against what a follower was told of: from the first one on it is the same.
-func (r *receiver) compare(told []int64) {
+// compare compares the accepted transactions with those of a follower. From the first one on they must be equal.
+func (r *receiver) compare(received []int64) {
 	r.t.Helper()
-	last := told[len(told)-1]
+	last := received[len(received)-1]
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // another manager may have to take over
 		r.mu.Lock()
 		done := r.taken[last]
@@ -203,10 +204,10 @@ func (r *receiver) compare(told []int64) {
 	if len(r.transactions) < 3 {
 		r.t.Fatalf("the webhook was sent %v", r.transactions)
 	}
-	from := slices.Index(told, r.transactions[0])
-	if from < 0 || !slices.Equal(told[from:], r.transactions) {
-		r.t.Errorf("the webhook was sent %d transactions, of %d", len(r.transactions), len(told)-from)
+	from := slices.Index(received, r.transactions[0])
+	if from < 0 || !slices.Equal(received[from:], r.transactions) {
+		r.t.Errorf("the webhook was sent %d transactions, of %d", len(r.transactions), len(received)-from)
 	}
-	r.t.Logf("the webhook was sent %d transactions of %d, %d of them again; %d messages were refused", len(r.transactions), len(told),
+	r.t.Logf("the webhook was sent %d transactions of %d, %d of them again; %d messages were refused", len(r.transactions), len(received),
 		r.again, r.refused)
 }

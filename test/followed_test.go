@@ -18,14 +18,14 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// named is BIND, run by somebody else at foreignAddress, port 53.
+// named is a BIND of another operator at foreignAddress, port 53.
 type named struct {
 	t            *testing.T
 	program, dir string
 	c            *exec.Cmd
 }
 
-// theirs starts it with some zones: each the statement of its configuration, by the text of its file.
+// theirs starts BIND with zones: the texts of the zone files by name. options are additional statements of its configuration.
 func theirs(t *testing.T, options string, zones map[string]string) *named {
 	t.Helper()
 	n := &named{t: t, program: peers.Program(t, "named"), dir: t.TempDir()}
@@ -44,7 +44,7 @@ func theirs(t *testing.T, options string, zones map[string]string) *named {
 	if err := os.WriteFile(filepath.Join(n.dir, "conf"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n.begin()
+	n.start()
 	t.Cleanup(n.end)
 	for name := range zones {
 		if !until(func() bool {
@@ -56,7 +56,7 @@ func theirs(t *testing.T, options string, zones map[string]string) *named {
 	return n
 }
 
-func (n *named) begin() {
+func (n *named) start() {
 	n.t.Helper()
 	n.c = exec.Command(n.program, "-g", "-n", "1", "-c", filepath.Join(n.dir, "conf"))
 	if err := n.c.Start(); err != nil {
@@ -69,7 +69,8 @@ func (n *named) end() {
 	_ = n.c.Wait()
 }
 
-// A view follows a server of somebody else: its records are that one's, as changes of that server's, and nobody else's.
+// TestFollowedView checks a view that follows a server of another operator. Its records are those of the server. Transactions name the
+// server as author, and nobody else may change the records.
 func TestFollowedView(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { followedView(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) { followedView(t, pgtest.URL(t)) })
@@ -110,7 +111,7 @@ func followedView(t *testing.T, database string) {
 	m.id("/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
 	other := m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example"}`)
 
-	// is waits until the records of a zone are these, and no others.
+	// is waits until the zone contains exactly these records.
 	is := func(zone string, want ...string) {
 		t.Helper()
 		slices.Sort(want)
@@ -147,7 +148,7 @@ func followedView(t *testing.T, database string) {
 		t.Errorf("%d events say what is not kept, want one", lost())
 	}
 
-	// Nobody else changes records, by whatever way.
+	// No request can change the records.
 	host := m.first("resourceRecords", "absoluteName:'mail.far.example'")
 	address := m.first("addresses", "address:'10.0.0.5'")
 	refused(403, "follows server theirs", "POST", "/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"mine","text":"x"}`)
@@ -157,7 +158,7 @@ func followedView(t *testing.T, database string) {
 	refused(403, "followedServer", "DELETE", "/servers/"+server, "")
 	is(zone, first...)
 
-	// What changes there changes here: a host that others lead to becomes an alias, names come and go, in a moment.
+	// Changes at the server appear here at once: a host that others refer to becomes an alias, and names are added and deleted.
 	change := func(lines ...string) {
 		t.Helper()
 		if got := updatingZone(t, foreignAddress+":53", "far.example.", func(u *dns.Msg) {
@@ -177,8 +178,8 @@ func followedView(t *testing.T, database string) {
 		t.Errorf("what is not kept is said %d times", n)
 	}
 
-	// A zone that is deleted and comes back is followed anew; killed in the middle of much, it goes on.
-	refused(403, "zone other.example", "DELETE", "/zones/"+zone, "") // whose record leads to one of it
+	// A deleted zone that is created again is followed again, and a manager killed during many changes continues.
+	refused(403, "zone other.example", "DELETE", "/zones/"+zone, "") // a record of other.example refers to it
 	for _, one := range []string{other, zone} {
 		if status, text, err := m.call("DELETE", "/zones/"+one, ""); err != nil || status != 204 {
 			t.Fatal(status, text, err)
@@ -201,7 +202,7 @@ func followedView(t *testing.T, database string) {
 	m.start()
 	is(zone, want...)
 
-	// Who stops following changes what there is.
+	// After following has ended, the records can be changed.
 	if status, text, err := m.call("PATCH", "/views/"+view, `{"followedServer":null}`); err != nil || status != 200 {
 		t.Fatal(status, text, err)
 	}

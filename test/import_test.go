@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// sample is a file that another program keeps.
+// sample returns the path of an export of another program.
 func sample(name string) string { return filepath.Join("testdata", "import", name) }
 
-// What other programs keep is read, tried and made; what cannot be told is noted; a second time nothing changes.
+// TestImportsFromOthers reads, tries and imports exports of other programs. Unsupported data is noted, and a second import changes nothing.
 func TestImportsFromOthers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args    []string
-		made    []string // what there is then
+		made    []string // the expected resources
 		leftOut []string
-		code    int // of the command: 3 where rows are skipped
+		code    int // the exit code; 3 if rows are skipped
 	}{
 		{[]string{"dhcpd", sample("dhcpd.conf")},
 			[]string{"networks/10.1.0.0/24 gateway 10.1.0.254", "networks/10.1.1.0/24 name offices",
@@ -85,7 +85,7 @@ func TestImportsFromOthers(t *testing.T) {
 					t.Errorf("%s is\n%s\nwithout %s %s", path, text, field, value)
 				}
 			}
-			// As a document it says the same.
+			// The written document has the same content.
 			file := filepath.Join(t.TempDir(), "document.yaml")
 			m.ends(c.code, "", append(command, "--write", file, "--configuration", "main")...)
 			m.says([]string{"nothing had to be changed"}, "apply", "-f", file)
@@ -94,7 +94,7 @@ func TestImportsFromOthers(t *testing.T) {
 	}
 }
 
-// NetBox is asked page by page, with its token, and nobody else is given that.
+// TestImportNetbox checks that NetBox is read page by page, and that its token is sent to NetBox only.
 func TestImportNetbox(t *testing.T) {
 	t.Parallel()
 	lists := map[string][]string{
@@ -125,7 +125,7 @@ func TestImportNetbox(t *testing.T) {
 			results, page["next"] = results[:1], "http://"+r.Host+r.URL.Path+"?offset=1"
 		}
 		page["results"] = results
-		_ = json.NewEncoder(w).Encode(page) // the client says what is missing
+		_ = json.NewEncoder(w).Encode(page) // the client reports missing data
 	}))
 	defer netbox.Close()
 	m := serve(t, "")
@@ -151,7 +151,7 @@ func TestImportNetbox(t *testing.T) {
 	m.check()
 }
 
-// BIND's views become views, its zones zones, each from its file.
+// TestImportBind checks that BIND's views and zones are imported, each zone from its file.
 func TestImportBind(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -172,7 +172,7 @@ func TestImportBind(t *testing.T) {
 	m.ends(3, "imported lab.example into the view internal", command...)
 	m.ends(3, "imported lab.example into the view external", command...)
 	m.says([]string{"10.1.0.20"}, "list", "records/www.lab.example/addresses", "--view", "internal")
-	// The file of a zone may say that it is of another one.
+	// The SOA in the file may be that of another zone.
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"named.conf": `options { directory "` + dir + `"; }; zone "quay.example" { type primary; file "db"; };`,
@@ -187,7 +187,7 @@ func TestImportBind(t *testing.T) {
 		m.ends(3, "has the SOA of elsewhere.example.", append(other, flag)...)
 		m.ends(1, "has the SOA of elsewhere.example.", append(other, flag, "--strict")...)
 	}
-	// A missing file that named.conf includes is skipped; a zone of the view that named.conf does not name is listed.
+	// A missing include file is skipped. A zone of the view that named.conf does not contain is listed.
 	part := filepath.Join(dir, "part.conf")
 	if err := os.WriteFile(part, []byte(`include "none.conf"; options { directory "`+filepath.Dir(sample("bind/named.conf"))+`"; };`+
 		` zone "other.example" { type primary; file "`+filepath.Join(dir, "other")+`"; };`), 0o600); err != nil {
@@ -200,7 +200,7 @@ func TestImportBind(t *testing.T) {
 	included := append([]string{"import", "bind", part, "--view=internal"}, m.where...)
 	m.ends(3, "none.conf: there is no such file: zones that it names are not imported: add the file", included...)
 	m.ends(3, "in no zone that was imported, kept: zone lab.example (view internal)", included...)
-	// An address whose last record is pruned is listed.
+	// An address is listed if its last record is pruned.
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.54\n"),
 		0o600); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestImportBind(t *testing.T) {
 		m.says([]string{"imported " + name}, append([]string{"import", "zone", file, "--origin", name, "--view", "internal"}, m.where...)...)
 	}
 	m.says([]string{"3601 601 604801 301"}, append([]string{"export", "zone", "kid.example", "--view", "internal"}, m.where...)...)
-	// The records of a zone that is imported after its parent move from the parent, with the name servers of the cut.
+	// If a zone is imported after its parent, its records and name servers move from the parent.
 	for name, text := range map[string]string{
 		"both.conf": `options { directory "` + dir + `"; }; zone "top.example" { type primary; file "top"; };` +
 			`zone "low.top.example" { type primary; file "low"; };`,
@@ -231,7 +231,7 @@ func TestImportBind(t *testing.T) {
 	m.says([]string{"low.top.example.	3600	IN	NS	ns.low.top.example.", "ns.low.top.example.	3600	IN	A	10.1.0.61",
 		"www.low.top.example.	3600	IN	A	10.1.0.62"}, append([]string{"export", "zone", "low.top.example", "--view", "internal"}, m.where...)...)
 	m.says([]string{" 0 resources made"}, both...)
-	// Bytes that are no UTF-8 stay what they are, and are there once.
+	// Bytes that are not UTF-8 are kept, and are imported once.
 	for name, text := range map[string]string{
 		"named.conf": `options { directory "` + dir + `"; }; zone "latin.example" { type primary; file "db"; };`,
 		"db":         "@ 3600 SOA ns.latin.example. admin.latin.example. 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.53\ntxt TXT \"B\xfcro\"\n"} {
@@ -243,14 +243,15 @@ func TestImportBind(t *testing.T) {
 		m.says([]string{says}, append(other, "--view=internal")...)
 	}
 	m.says([]string{`"B\252ro"`}, append([]string{"export", "zone", "latin.example", "--view", "internal"}, m.where...)...)
-	// What is exported has the start of authority that was there, also before a server answers for it.
+	// The export contains the imported SOA, even before a server serves the zone.
 	m.says([]string{"hostmaster.lab.example. 2026010102 7200 900 1209600 300"},
 		append([]string{"export", "zone", "lab.example", "--view", "internal"}, m.where...)...)
 	m.says([]string{"192.0.2.20"}, "list", "resourceRecords", "--view", "external", "-o", "yaml")
 	m.check()
 }
 
-// TestImportsRefuse refuses files that cannot be read and, strictly, those with rows that would be skipped. Nothing is changed.
+// TestImportsRefuse checks that unreadable files are rejected, and with --strict also files with rows that would be skipped. Nothing is
+// changed.
 func TestImportsRefuse(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -293,7 +294,8 @@ func TestImportsRefuse(t *testing.T) {
 	}
 }
 
-// A later import lists what went away at the source, and --prune takes it away: of this configuration alone, and not without a word.
+// TestImportListsWhatWentAway checks that a later import lists resources missing in the source. --prune deletes them after confirmation, in
+// this configuration only.
 func TestImportListsWhatWentAway(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -350,8 +352,8 @@ func TestImportListsWhatWentAway(t *testing.T) {
 	m.check()
 }
 
-// Networks and addresses that a file does not have any more are listed, and go with --prune: before others take their place, and not where
-// a row is skipped.
+// TestLinesArePruned checks that networks and addresses missing in the file are listed, and deleted with --prune. They are deleted before
+// other resources take their place, and not if a row is skipped.
 func TestLinesArePruned(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -376,14 +378,14 @@ func TestLinesArePruned(t *testing.T) {
 	m.says([]string{"two"}, "get", "addresses/10.1.0.6")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n", "0 addresses made, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n", "0 deleted", "--prune", "-y")
-	m.says([]string{"three"}, "get", "addresses/10.2.0.7") // in a network that the file does not speak of
-	// A network that has grown needs the place of what the file does not have.
+	m.says([]string{"three"}, "get", "addresses/10.2.0.7") // in a network that the file does not contain
+	// A network that has grown needs the space of resources missing in the file.
 	const grown = "network,name\n10.1.0.0/24,a\n10.2.0.0/23,b\n"
 	run(3, "networks", grown, "1 rows skipped")
 	run(0, "networks", grown, "not in the file, would be deleted: 10.2.0.0/24 b, with ", "--prune", "-n")
 	m.says([]string{"three"}, "get", "addresses/10.2.0.7")
 	run(0, "networks", grown, "1 networks made, 0 changed, 1 unchanged, 1 deleted", "--prune", "-y")
-	// A network with more in it than is tried goes only with --yes.
+	// A network with more addresses than a dry run covers is deleted only with --yes.
 	many := strings.Builder{}
 	many.WriteString("address\n")
 	for i := range 1500 {
@@ -396,7 +398,7 @@ func TestLinesArePruned(t *testing.T) {
 	m.check()
 }
 
-// A signed zone file is imported without what signing makes, which is no row that is skipped.
+// TestSignedZoneFilesArePruned checks that a signed zone file is imported without its DNSSEC records, which do not count as skipped rows.
 func TestSignedZoneFilesArePruned(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -415,8 +417,8 @@ func TestSignedZoneFilesArePruned(t *testing.T) {
 	}
 }
 
-// A file of resources that is imported again with its tag lists what it does not have any more, and deletes it with --prune after that was
-// shown.
+// TestImportFilePrunes checks that a file imported again with its tag lists missing resources, and deletes them with --prune after showing
+// them.
 func TestImportFilePrunes(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -447,11 +449,11 @@ func TestImportFilePrunes(t *testing.T) {
 	m.says([]string{"b"}, "get", "networks/10.2.0.0/24")
 	run(0, one, "1 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")
 	run(0, one, "0 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")
-	run(0, one, "0 resources that are in no row deleted", "--tag", "tags/plan", "--prune") // without a question, as nothing goes
+	run(0, one, "0 resources that are in no row deleted", "--tag", "tags/plan", "--prune") // without confirmation, because nothing is deleted
 	m.check()
 }
 
-// TestImportOfALongSource imports more resources than one request takes from a file of another product: it has the same flags.
+// TestImportOfALongSource imports more resources than fit into one request from a file of another product, with the same flags.
 func TestImportOfALongSource(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")

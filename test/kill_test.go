@@ -17,20 +17,20 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// manager is `portolan serve` as its own process.
+// manager is a `portolan serve` process.
 type manager struct {
 	t          *testing.T
 	dir        string
 	where      []string // --data DIR or --database URL
-	also       []string // what else it is started with
+	also       []string // additional arguments
 	api, door  string
 	token      string
 	process    *process
-	env        []string // of its commands, beside that of the test
+	env        []string // of its commands, in addition to that of the test
 	generation int
 }
 
-// serve starts a manager on SQLite or, where a URL is given, on PostgreSQL.
+// serve starts a manager on SQLite, or on PostgreSQL if a URL is given.
 func serve(t *testing.T, database string) *manager {
 	t.Helper()
 	m := &manager{t: t, dir: t.TempDir()}
@@ -43,7 +43,7 @@ func serve(t *testing.T, database string) *manager {
 	return m
 }
 
-// listen starts the manager where nobody else listens.
+// listen starts the manager on free ports.
 func (m *manager) listen() {
 	m.t.Helper()
 	m.api = freeport.For(m.t).String()
@@ -86,7 +86,7 @@ func (m *manager) call(method, path, body string) (int, string, error) {
 	return call(context.Background(), method, "http://"+m.api+"/api/v2"+path, m.token, body)
 }
 
-// id creates something and gives its id.
+// id creates a resource and returns its ID.
 func (m *manager) id(path, body string) string {
 	m.t.Helper()
 	status, text, err := m.call("POST", path, body)
@@ -99,8 +99,8 @@ func (m *manager) id(path, body string) string {
 	return answer.ID.String()
 }
 
-// The manager is killed in the middle of 1,000 concurrent creates. Every acknowledged one is there,
-// none is half there, and nothing is wrong with the data.
+// TestKillDuringCreates kills the manager during 1,000 concurrent creates. It checks that every acknowledged resource exists completely and
+// that the data is consistent.
 func TestKillDuringCreates(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -112,7 +112,7 @@ func TestKillDuringCreates(t *testing.T) {
 	followed := followers(t, 2, m.token, m)
 	for round := range 3 {
 		var mu sync.Mutex
-		acknowledged := map[string]string{} // id to name
+		acknowledged := map[string]string{} // ID to name
 		var answered atomic.Int64
 		killAt := 100 + rand.Int64N(700)
 		kill := make(chan struct{})
@@ -127,7 +127,7 @@ func TestKillDuringCreates(t *testing.T) {
 				}
 				status, text, err := m.call("POST", path, body)
 				if err != nil {
-					return // killed before it answered: it may be there or not
+					return // killed before the response: it may exist or not
 				}
 				var answer struct {
 					ID json.Number `json:"id"`

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// below are the parts of internal/ that a part may import beside itself.
+// below are the parts of internal/ that a part may import in addition to itself.
 var below = map[string][]string{
 	"base":         nil,
 	"wire":         {"base"},
@@ -22,8 +22,8 @@ var below = map[string][]string{
 	"testkit":      {"base", "wire", "engine", "manager"},
 }
 
-// TestEveryPackageHasARule compares the import rules of .golangci.yml with the packages and with the order of the parts: each package has a
-// strict rule of its own, and no rule allows an import that leads up.
+// TestEveryPackageHasARule compares the import rules of .golangci.yml with the packages and the order of the parts. Each package must have
+// a strict rule, and no rule may allow an upward import.
 func TestEveryPackageHasARule(t *testing.T) {
 	text, err := os.ReadFile("../.golangci.yml")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestEveryPackageHasARule(t *testing.T) {
 		}
 	}
 	for path := range packages {
-		if strings.HasPrefix(path, "console/") { // tools that build and try it
+		if strings.HasPrefix(path, "console/") { // tools that build and test it
 			continue
 		}
 		if _, ok := allowed[path]; !ok {
@@ -99,9 +99,9 @@ func TestEveryPackageHasARule(t *testing.T) {
 	}
 }
 
-// TestFilesAreShort holds source files to 500 lines: a longer one holds more than one thing.
+// TestFilesAreShort checks that source files have at most 500 lines.
 func TestFilesAreShort(t *testing.T) {
-	const most = 500
+	const maxLines = 500
 	n := 0
 	for _, part := range []string{"../internal", "../cmd", "../client"} {
 		if err := filepath.WalkDir(part, func(path string, d fs.DirEntry, err error) error {
@@ -110,8 +110,8 @@ func TestFilesAreShort(t *testing.T) {
 				return err
 			}
 			text, err := os.ReadFile(path)
-			if lines := strings.Count(string(text), "\n"); lines > most {
-				t.Errorf("%s has %d lines, more than %d", path, lines, most)
+			if lines := strings.Count(string(text), "\n"); lines > maxLines {
+				t.Errorf("%s has %d lines, more than %d", path, lines, maxLines)
 			}
 			n++
 			return err

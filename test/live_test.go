@@ -7,7 +7,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Of one view a server answers for zones, and resolves all other names.
+// TestLiveAnswersAndResolves checks a server that serves the zones of a view and resolves all other names.
 func TestLiveAnswersAndResolves(t *testing.T) {
 	t.Parallel()
 	a, zone, _, _ := liveServer(t, "")
@@ -38,7 +38,7 @@ func TestLiveAnswersAndResolves(t *testing.T) {
 	}
 }
 
-// A name that leads back from an address has what hosts say and records of its own, also where one of both changes, and where a zone lies
+// TestLiveReverse checks a reverse name with records from hosts and records of its own, also when either changes and when a zone cut is in
 // between.
 func TestLiveReverse(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestLiveReverse(t *testing.T) {
 		t.Fatal(status, text, err)
 	}
 	a.answersWith(back, dns.TypePTR, "NOERROR winch.harbour.example.")
-	a.answersWith("winch.harbour.example.", dns.TypeA, "NOERROR 10.0.0.10") // the zone of the host is published by itself
+	a.answersWith("winch.harbour.example.", dns.TypeA, "NOERROR 10.0.0.10") // the zone of the host is deployed without a request
 	a.nothingElse()
 	m.check()
 }

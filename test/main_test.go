@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// sideBySide lets twice as many stories run at once as there are processors, where -parallel is left out: they wait more than they work.
+// sideBySide runs twice as many tests in parallel as there are processors, unless -parallel is given. The tests mostly wait.
 func sideBySide() error {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -65,7 +65,7 @@ func sideBySide() error {
 	return flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }
 
-// process is a running program whose output is kept in a file.
+// process is a running program. Its output is written to a file.
 type process struct {
 	cmd    *exec.Cmd
 	output string
@@ -73,7 +73,7 @@ type process struct {
 	err    error
 }
 
-// launch starts a program; both its outputs go to the file.
+// launch starts a program with both outputs in the file.
 func launch(output string, env []string, dir string, args ...string) (*process, error) {
 	f, err := os.Create(output)
 	if err != nil {
@@ -90,9 +90,9 @@ func launch(output string, env []string, dir string, args ...string) (*process, 
 	return p, nil
 }
 
-// signal sends a signal to the program and whatever it started, and waits for its end.
+// signal sends a signal to the program and its child processes, and waits for its end.
 func (p *process) signal(s syscall.Signal) error {
-	_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may have ended by itself
+	_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may already have ended
 	select {
 	case <-p.done:
 		return p.err
@@ -110,22 +110,22 @@ func (p *process) text() string {
 	return string(data)
 }
 
-// patience is how long a condition may take to come true.
+// patience is the timeout of conditions.
 const patience = 20 * time.Second
 
-// until waits for a condition.
+// until waits for a condition and reports whether it became true.
 func until(condition func() bool) bool {
 	deadline := time.Now().Add(patience)
 	for !condition() {
 		if time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(10 * time.Millisecond) // between two looks at the condition
+		time.Sleep(10 * time.Millisecond) // poll interval
 	}
 	return true
 }
 
-// onBoth runs a story on both databases, side by side.
+// onBoth runs a test on both databases, in parallel.
 func onBoth(t *testing.T, story func(t *testing.T, database string)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) {
@@ -138,8 +138,8 @@ func onBoth(t *testing.T, story func(t *testing.T, database string)) {
 	})
 }
 
-// Stories that keep data are told on both databases: $AT, $AT2 and $AT3 say where, $FROM2 and $TO3
-// name the same places.
+// TestScripts runs the scripts. Those that store data run on both databases: $AT, $AT2 and $AT3 are flags for the location, $FROM2 and $TO3
+// the locations themselves.
 func TestScripts(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		scripts(t, nil, func(e *testscript.Env, n string) string { return "--data=" + e.Getenv("WORK") + "/data" + n })
@@ -153,12 +153,12 @@ func TestScripts(t *testing.T) {
 			text, err := os.ReadFile(file)
 			return err != nil || !bytes.Contains(text, []byte("$AT"))
 		})
-		pgtest.URL(t) // skips, or fails, where there is no server to be had
+		pgtest.URL(t) // skips or fails without a server
 		scripts(t, files, func(*testscript.Env, string) string { return "--database=" + pgtest.URL(t) })
 	})
 }
 
-// scripts runs the scripts of the files, or all; where gives a new place for data.
+// scripts runs the scripts in files, or all scripts. where returns a new location for data.
 func scripts(t *testing.T, files []string, where func(e *testscript.Env, n string) string) {
 	t.Helper()
 	dir := "testdata/script"
@@ -194,7 +194,7 @@ func scripts(t *testing.T, files []string, where func(e *testscript.Env, n strin
 	})
 }
 
-// processes are those a script has started.
+// processes are the programs that a script has started.
 type processes struct {
 	mu  sync.Mutex
 	all map[string]*process
@@ -204,7 +204,7 @@ func (p *processes) killAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.all {
-		_ = one.signal(syscall.SIGTERM) // which ends what it has started, too
+		_ = one.signal(syscall.SIGTERM) // ends its child processes as well
 	}
 }
 
@@ -216,7 +216,7 @@ func of(ts *testscript.TestScript) *processes {
 	return p
 }
 
-// address VAR...: sets each variable to a free loopback address.
+// cmdAddress implements address VAR...: it sets each variable to a free loopback address.
 func cmdAddress(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
 		at, err := freeport.Loopback()
@@ -225,7 +225,7 @@ func cmdAddress(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// start NAME ARGS...: starts portolan in the background; its output goes to NAME.out.
+// cmdStart implements start NAME ARGS...: it starts portolan in the background with its output in NAME.out.
 func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	env := append(os.Environ(), "PORTOLAN_ADMIN_PASSWORD="+ts.Getenv("PORTOLAN_ADMIN_PASSWORD"))
 	p, err := launch(ts.MkAbs(args[0]+".out"), env, ts.Getenv("WORK"), append([]string{binary}, args[1:]...)...)
@@ -236,7 +236,8 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	all.all[args[0]] = p
 }
 
-// end NAME [kill]: ends a program, by SIGTERM unless told otherwise, and wants it to end well.
+// cmdEnd implements end NAME [kill]: it ends a program by SIGTERM, or by SIGKILL with kill. After SIGTERM the program must end without an
+// error.
 func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	all := of(ts)
 	all.mu.Lock()
@@ -255,7 +256,7 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// see NAME REGEXP: waits until the program's output matches.
+// cmdSee implements see NAME REGEXP: it waits until the program's output matches.
 func cmdSee(ts *testscript.TestScript, _ bool, args []string) {
 	p := of(ts).all[args[0]]
 	want := regexp.MustCompile(args[1])
@@ -264,7 +265,7 @@ func cmdSee(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// take VAR FILE REGEXP: sets the variable to the first group of the match in the file.
+// cmdTake implements take VAR FILE REGEXP: it sets the variable to the first group of the match in the file.
 func cmdTake(ts *testscript.TestScript, _ bool, args []string) {
 	m := regexp.MustCompile(args[2]).FindStringSubmatch(ts.ReadFile(args[1]))
 	if m == nil {
@@ -273,8 +274,8 @@ func cmdTake(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// http METHOD URL STATUS REGEXP [BODY]: sends a request, with $TOKEN where that is set, again and
-// again until status and body are as wanted. The body is left in the file "answer".
+// cmdHTTP implements http METHOD URL STATUS REGEXP [BODY]: it repeats a request until status and body are as expected. It sends $TOKEN if
+// that is set. It writes the body into the file "answer".
 func cmdHTTP(ts *testscript.TestScript, _ bool, args []string) {
 	want := regexp.MustCompile(args[3])
 	body := ""
@@ -286,7 +287,7 @@ func cmdHTTP(ts *testscript.TestScript, _ bool, args []string) {
 		status, text, err := call(context.Background(), args[0], args[1], ts.Getenv("TOKEN"), body)
 		last = fmt.Sprintf("%d %v\n%s", status, err, text)
 		if err != nil || fmt.Sprint(status) != args[2] || !want.MatchString(text) {
-			return args[0] != http.MethodGet && err == nil // what changes something is sent once
+			return args[0] != http.MethodGet && err == nil // requests with effects are sent once
 		}
 		last = ""
 		return true
@@ -298,8 +299,8 @@ func cmdHTTP(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("answer"), []byte(text), 0o600))
 }
 
-// pasted FILE: runs every line of the file that begins with curl in a shell, as a person would who
-// pastes it; each must answer JSON that is no error.
+// cmdPasted implements pasted FILE: it runs every line of the file that begins with curl in a shell. Each response must be JSON without an
+// error.
 func cmdPasted(ts *testscript.TestScript, _ bool, args []string) {
 	n := 0
 	for line := range strings.Lines(ts.ReadFile(args[0])) {
@@ -318,7 +319,7 @@ func cmdPasted(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// exits CODE PROGRAM ARGS...: runs a program that must end with that exit code.
+// cmdExits implements exits CODE PROGRAM ARGS...: it runs a program that must end with this exit code.
 func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
@@ -331,7 +332,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// ask SERVER NAME TYPE REGEXP: asks a name server until it answers as wanted: the response code and the data, sorted.
+// cmdAsk implements ask SERVER NAME TYPE REGEXP: it queries a name server until the response code and the data, sorted, match.
 func cmdAsk(ts *testscript.TestScript, _ bool, args []string) {
 	want, got := regexp.MustCompile(args[3]), ""
 	if !until(func() bool { got = asked(args[0], args[1], dns.StringToType[args[2]]); return want.MatchString(got) }) {
@@ -339,14 +340,14 @@ func cmdAsk(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// listener ADDRESS FILE: writes the configuration of an application that listens there.
+// cmdListener implements listener ADDRESS FILE: it writes the configuration of an application that listens on the address.
 func cmdListener(ts *testscript.TestScript, _ bool, args []string) {
 	host, port, err := net.SplitHostPort(args[0])
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}]}`, host, port), 0o600))
 }
 
-// hosts N URL NAME: assigns N addresses, each with a host record of the name, in which %d is its number.
+// cmdHosts implements hosts N URL NAME: it assigns N addresses, each with a host record. %d in NAME is replaced by a number.
 func cmdHosts(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -360,7 +361,7 @@ func cmdHosts(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// call sends a request and reads the answer.
+// call sends a request and returns the status and the body.
 func call(ctx context.Context, method, url, token, body string) (int, string, error) {
 	return callWith(ctx, method, url, token, body, nil)
 }

@@ -12,20 +12,19 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// Two managers share one PostgreSQL. 64 clients ask both for addresses of one network: each address
-// is given once, whichever manager was asked. In the middle one manager is killed: what it had
-// acknowledged is there, and the other one goes on.
+// TestTwoManagersOneDatabase lets 64 clients request addresses of one network from two managers on one PostgreSQL. It checks that each
+// address is assigned once. One manager is killed meanwhile: its acknowledged addresses remain, and the other manager continues.
 func TestTwoManagersOneDatabase(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	first := serve(t, url)
 	second := serve(t, url)
-	second.token = first.token // a token of one is good at the other
+	second.token = first.token // a token is valid at both managers
 	configuration := first.id("/configurations", `{"name":"main"}`)
 	block := second.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	network := first.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/23"}`)
 	var mu sync.Mutex
-	given := map[string]string{} // address to id
+	given := map[string]string{} // address to ID
 	var answers atomic.Int64
 	kill := make(chan struct{})
 	var once sync.Once
@@ -35,7 +34,7 @@ func TestTwoManagersOneDatabase(t *testing.T) {
 			m := []*manager{first, second}[i%2]
 			for {
 				status, text, err := m.call("POST", "/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
-				if err != nil { // this manager was killed: on with the other one
+				if err != nil { // this manager was killed, so the other one is used
 					if m != first {
 						t.Errorf("the manager that was not killed: %v", err)
 						return
@@ -69,7 +68,7 @@ func TestTwoManagersOneDatabase(t *testing.T) {
 	<-kill
 	_ = first.process.signal(syscall.SIGKILL)
 	clients.Wait()
-	// 510 hosts less the gateway; one that the killed manager was giving may have reached nobody.
+	// There are 510 hosts including the gateway. The killed manager may have assigned addresses without a response.
 	if len(given) < 509-32 || len(given) > 509 {
 		t.Errorf("%d addresses were given", len(given))
 	}

@@ -16,13 +16,13 @@ import (
 
 var writeMigrations = flag.Bool("write-migrations", false, "write the list of migrations anew, for a new number")
 
-// migrationFile has the number of a migration.
+// migrationFile matches the number of a migration.
 var migrationFile = regexp.MustCompile(`/migrations/(postgres|sqlite)/(\d{4})_\w+\.sql$`)
 
-// TestMigrationsAreKept compares the migrations with testdata/migrations.sum. A database that has a number runs nothing of that number
-// again: a migration that is changed, or added below a number that databases have, never runs there. The list is one file for all packages,
-// so that two branches that add migrations of one number conflict in it. Under the highest number migrations may be added until it is
-// released.
+// TestMigrationsAreKept compares the migrations with testdata/migrations.sum. A database with a number runs no migration of that number
+// again. A changed migration, or one added below an existing number, would therefore never run there. The list is one file for all
+// packages, so that branches that add migrations with the same number conflict. Migrations with the highest number may be added until its
+// release.
 func TestMigrationsAreKept(t *testing.T) {
 	const kept = "testdata/migrations.sum"
 	var now []string

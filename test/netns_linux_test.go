@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network is a network of our own: a service point at 10.77.0.2, and behind its gateway 10.77.0.1 a
-// resolver 203.0.113.53, a site 203.0.113.80, a proxy and a manager. Nothing leads out of it.
+// network is an isolated network: a service point at 10.77.0.2, and behind its gateway 10.77.0.1 a resolver 203.0.113.53, a site
+// 203.0.113.80, a proxy and a manager. It has no route to other networks.
 type network struct {
 	t                  *testing.T
 	sp, gw             string
@@ -86,7 +86,7 @@ func (n *network) in(args ...string) {
 	n.ip(append([]string{"-n"}, args...)...)
 }
 
-// inside runs fn with its thread in a namespace: sockets it makes belong there.
+// inside runs fn with its thread in a namespace, so that its sockets belong to the namespace.
 func inside(namespace string, fn func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -116,7 +116,7 @@ func (n *network) serveAt(address string, h http.HandlerFunc) {
 	n.t.Cleanup(func() { _ = s.Close() })
 }
 
-// tunnel carries what is said between a client of the proxy and the manager.
+// tunnel forwards data between a client of the proxy and the manager.
 func (n *network) tunnel(w http.ResponseWriter, host string) {
 	var there net.Conn
 	if err := inside(n.gw, func() (err error) { there, err = net.DialTimeout("tcp", host, time.Second); return err }); err != nil {
@@ -139,7 +139,7 @@ func (n *network) tunnel(w http.ResponseWriter, host string) {
 	_ = here.Close()
 }
 
-// proxy forwards requests of the one user it knows to the site, and to the manager, and nowhere else.
+// proxy forwards requests of its only user, to the site and the manager only.
 func (n *network) proxy(w http.ResponseWriter, r *http.Request) {
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte("harbour:"+proxyPassword))
 	if r.Header.Get("Proxy-Authorization") != want {
@@ -179,7 +179,7 @@ func (n *network) get(url string) (text string, err error) {
 	return text, err
 }
 
-// wants waits until the diagnostics show all of these.
+// wants waits until the diagnostics contain all parts.
 func (n *network) wants(what string, parts ...string) {
 	n.t.Helper()
 	var last string
@@ -197,8 +197,8 @@ func (n *network) wants(what string, parts ...string) {
 	}
 }
 
-// Real probes in a network of our own: everything works, a link is cut and restored, a route goes
-// and comes back; and the proxy's password is to be found nowhere.
+// TestProbesInANetworkOfOurOwn checks real probes in an isolated network. A link is cut and restored, and a route is deleted and added. The
+// proxy's password must not appear anywhere.
 func TestProbesInANetworkOfOurOwn(t *testing.T) {
 	n := newNetwork(t)
 	n.serveAt("10.77.0.1:3128", n.proxy)
@@ -266,7 +266,7 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 		t.Errorf("the manager does not know the node: %s", instances())
 	}
 
-	// The link is cut: from the inside, everything fails with a reason.
+	// The link is cut: all probes fail with a reason.
 	n.in(n.gw, "link", "set", n.gw0, "down")
 	n.wants("with the link cut", `"localIpStatus":"FAILED"`, `"localNetworkStatus":"FAILED"`, `"internetPingStatus":"FAILED"`,
 		`"internetHttpStatus":0`,
@@ -274,7 +274,7 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 	n.in(n.gw, "link", "set", n.gw0, "up")
 	n.wants("with the link restored", good...)
 
-	// The route goes: the manager is on the link and stays, the rest has no way out.
+	// The default route is deleted: the manager on the link stays reachable, other targets do not.
 	n.in(n.sp, "route", "del", "default")
 	n.wants("without a route", `"localIpStatus":"OK"`, `"localNetworkStatus":"FAILED"`, `"internetPingStatus":"FAILED"`,
 		`"fleetMgmtEndpointStatus":200`)
@@ -284,7 +284,7 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 	n.in(n.sp, "route", "add", "default", "via", "10.77.0.1")
 	n.wants("with the route restored", good...)
 
-	// The password is nowhere but in its file.
+	// The password is only in its file.
 	diagnostics, err := n.get("http://10.77.0.2:8083/api/v1/diagnostics")
 	if err != nil {
 		t.Fatal(err)

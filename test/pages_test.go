@@ -15,7 +15,7 @@ import (
 // TestDependenciesAreListed compares the tables of docs/dependencies.md with the direct requirements of the modules of the repository.
 func TestDependenciesAreListed(t *testing.T) {
 	var required []string
-	own := "" // the module of the tree, which others require
+	own := "" // the repository's module, which others require
 	for _, dir := range []string{".", "tools", "packaging/release", "clients/terraform"} {
 		path := filepath.Join("..", dir, "go.mod")
 		text, err := os.ReadFile(path)
@@ -60,7 +60,7 @@ func TestDependenciesAreListed(t *testing.T) {
 	}
 }
 
-// TestNamedFilesExist looks for the source files that the pages for contributors name.
+// TestNamedFilesExist checks that the source files exist that the pages for contributors name.
 func TestNamedFilesExist(t *testing.T) {
 	var files []string
 	if err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -110,7 +110,7 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreNumbered checks that each row of docs/decisions.md has a number of its own and a date.
+// TestDecisionsAreNumbered checks that each row of docs/decisions.md has a unique number and a date.
 func TestDecisionsAreNumbered(t *testing.T) {
 	page, err := os.ReadFile("../docs/decisions.md")
 	if err != nil {

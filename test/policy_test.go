@@ -23,14 +23,14 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// Response policies, and roles that ask others, are acted upon by the resolver: names of policies change at once, feeds are fetched,
-// policies of others are transferred, and nothing that is blocked gets through while programs are killed.
+// TestResponsePolicies checks response policies and forwarding roles in the resolver. Policy changes take effect at once, feeds are
+// downloaded, and foreign policies are transferred. Blocked names stay blocked while processes are killed.
 func TestResponsePolicies(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { responsePolicies(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) { responsePolicies(t, pgtest.URL(t)) })
 }
 
-// foreignDNS is a name server of somebody else, at port 53: it gives out a policy by AXFR, and answers all other names with an address.
+// foreignDNS starts a name server of another operator at port 53. It serves a policy by AXFR and answers all other names with an address.
 func foreignDNS(t *testing.T) {
 	t.Helper()
 	packets, err := net.ListenPacket("udp", foreignAddress+":53")
@@ -65,7 +65,7 @@ func foreignDNS(t *testing.T) {
 	}
 }
 
-// killEach kills all applications of a service point, and gives the processes that they have started.
+// killEach kills all applications of a service point and returns their child processes.
 func (p *fleetPoint) killEach() (started []int) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.state, "application", "*", "pid"))
@@ -91,7 +91,7 @@ func (p *fleetPoint) killEach() (started []int) {
 			}
 			started = append(started, pid)
 		}
-		if err := syscall.Kill(process.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) { // it is being started anew
+		if err := syscall.Kill(process.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) { // it is restarting
 			p.t.Fatal(err)
 		}
 	}
@@ -107,7 +107,7 @@ func glob(t *testing.T, pattern string) []string {
 	return all
 }
 
-// first gives the first resource of a list.
+// first returns the ID of the first resource of a list.
 func (m *manager) first(collection, filter string) string {
 	m.t.Helper()
 	var list struct{ Data []struct{ ID int64 } }
@@ -125,7 +125,7 @@ func responsePolicies(t *testing.T, database string) {
 	feed.Store("# bad names\nmalware.test\n0.0.0.0 tracker.test\n")
 	fetched, deployed := make(chan struct{}, 10), make(chan struct{})
 	feeds := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/slow.txt" { // which comes when its zone was deployed without it
+		if r.URL.Path == "/slow.txt" { // delayed until its zone was deployed without it
 			fetched <- struct{}{}
 			<-deployed
 			_, _ = io.WriteString(w, "late.test\n")
@@ -170,7 +170,7 @@ func responsePolicies(t *testing.T, database string) {
 	}
 	resolver.answersWith("bad.test.", dns.TypeA, "NXDOMAIN")
 
-	// Names come and go at once; what is done with them changes for all.
+	// Names are added and deleted at once, and a change of the action applies to all names.
 	item := m.id("/responsePolicies/"+policy+"/policyItems", `{"name":"*.worse.test"}`)
 	resolver.answersWith("a.b.worse.test.", dns.TypeA, "NXDOMAIN")
 	if status, text, err := m.call("PATCH", "/responsePolicies/"+policy, `{"policyType":"REDIRECT","redirectTarget":"10.0.0.9"}`); status != 200 || err != nil {
@@ -186,7 +186,7 @@ func responsePolicies(t *testing.T, database string) {
 		t.Errorf("what is blocked is told: %s", got)
 	}
 
-	// Feeds are fetched; a feed that is no list is refused, and what was there stays.
+	// Feeds are downloaded. An invalid feed is rejected, and the previous data is kept.
 	for body, field := range map[string]string{`"responsePolicyZoneType":"FEED","feedCategories":["../etc"]`: "feedCategories",
 		`"responsePolicyZoneType":"LOCAL","feedCategories":["malware"]`:                                "feedCategories",
 		`"responsePolicyZoneType":"FEED","overrideRefreshTime":"often"`:                                "overrideRefreshTime",
@@ -212,7 +212,7 @@ func responsePolicies(t *testing.T, database string) {
 	}
 	resolver.answersWith("www.malware.test.", dns.TypeA, "NXDOMAIN")
 
-	// A feed that takes long is in force at once when it has come, though its view was deployed meanwhile.
+	// A slow feed takes effect when it arrives, even though its view was deployed meanwhile.
 	m.id(zones, `{"type":"ResponsePolicyZone","name":"slow.rpz","responsePolicyZoneType":"FEED","feedCategories":["slow"]}`)
 	<-fetched
 	m.id("/zones/"+m.first("zones", "absoluteName:'harbour.example'")+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
@@ -223,7 +223,7 @@ func responsePolicies(t *testing.T, database string) {
 		t.Errorf("a feed that took long is warned of %d times, and was fetched %d times more", n, len(fetched))
 	}
 
-	// A policy of others is transferred, with what it says of addresses.
+	// A foreign policy is transferred, including its rules for addresses.
 	m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER","interfaces":[`+
 		`{"type":"NetworkInterface","name":"ns.theirs.example","managementAddress":"`+foreignAddress+`","servicesIpv4Address":"`+foreignAddress+`"}]}`)
 	theirs := m.first("interfaces", "name:'ns.theirs.example'")
@@ -232,7 +232,7 @@ func responsePolicies(t *testing.T, database string) {
 	resolver.answersWith("crooks.test.", dns.TypeA, "NXDOMAIN")
 	resolver.answersWith("99.test.", dns.TypeA, "NXDOMAIN")
 
-	// A zone is asked elsewhere where a role says so.
+	// A zone is forwarded if it has a forwarding role.
 	zone := m.id(zones, `{"type":"Zone","absoluteName":"corp.example","deploymentEnabled":true}`)
 	ours := m.first("interfaces", "name:'ns1.harbour.example'")
 	m.id("/zones/"+zone+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"FORWARDING","interfaces":[{"id":`+ours+
@@ -240,7 +240,7 @@ func responsePolicies(t *testing.T, database string) {
 	resolver.answersWith("a.corp.example.", dns.TypeA, "NOERROR 192.0.2.1")
 	a.nothingElse()
 
-	// Killed, the resolver answers again, and lets nothing through before it has its policies.
+	// A killed resolver answers again, and not before it has loaded its policies.
 	before := asked(at, "www.malware.test.", dns.TypeA)
 	for range 3 {
 		started := a.killEach()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The client for Python does what its page says.
+// TestPython checks the examples of the Python client's page.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")

@@ -14,11 +14,11 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/server"
 )
 
-// routerVariable has this program be a router, in the network where it was started: its own address, and that of its neighbor behind a
-// blank.
+// routerVariable is the environment variable that makes this program a router. Its value is the router's address and that of its neighbor.
 const routerVariable = "PORTOLAN_TEST_ROUTER"
 
-// route runs a router that says each route that it learns, "+ PREFIX NEXT-HOP", and each that goes, "- PREFIX", with the time in front.
+// route runs a router. It prints each route that it learns as "+ PREFIX NEXT-HOP" and each withdrawal as "- PREFIX", with the time in
+// front.
 func route(addresses string) error {
 	var own, neighbor string
 	if _, err := fmt.Sscan(addresses, &own, &neighbor); err != nil {
@@ -57,7 +57,7 @@ func route(addresses string) error {
 	return r.StopBgp(context.WithoutCancel(ctx), &api.StopBgpRequest{})
 }
 
-// beRouter ends this program as a router where it is one.
+// beRouter runs a router and exits if routerVariable is set.
 func beRouter() {
 	if addresses := os.Getenv(routerVariable); addresses != "" {
 		if err := route(addresses); err != nil {

@@ -13,7 +13,7 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// signingPolicy is a policy of zones as a test has it.
+// signingPolicy is the signing policy of the tests.
 const signingPolicy = `{"type":"DNSSECSigningPolicy","name":"standard","keyProvider":"ADDRESS_MANAGER","signatureDigestAlgorithm":"SHA256",` +
 	`"signatureValidityPeriod":"P10D","signatureResigningPeriod":"P3D",` +
 	`"zoneSigningKeyAlgorithm":"ECDSAP256SHA256","zoneSigningKeyLength":256,"zoneSigningKeyValidityPeriod":"P30D",` +
@@ -21,7 +21,7 @@ const signingPolicy = `{"type":"DNSSECSigningPolicy","name":"standard","keyProvi
 	`"keySigningKeyAlgorithm":"ECDSAP256SHA256","keySigningKeyLength":256,"keySigningKeyValidityPeriod":"P365D",` +
 	`"keySigningKeyOverlapPeriod":"P30D","keySigningKeyRolloverMethod":"DOUBLE_SIGNING"}`
 
-// records asks for records with their signatures.
+// records queries records with their signatures.
 func (a *authority) records(name string, kind uint16) (found []dns.RR) {
 	m := new(dns.Msg)
 	m.SetQuestion(name, kind)
@@ -33,7 +33,7 @@ func (a *authority) records(name string, kind uint16) (found []dns.RR) {
 	return slices.Concat(r.Answer, r.Ns)
 }
 
-// good reports whether records are signed by a key of a zone that a hash leads to.
+// good returns an error unless records are signed by a key of a zone that one of the DS records authenticates.
 func (a *authority) good(name string, kind uint16, zone string, trusted []*dns.DS) error {
 	keys := a.records(zone, dns.TypeDNSKEY)
 	anchored := slices.ContainsFunc(keys, func(rr dns.RR) bool {
@@ -58,7 +58,7 @@ func (a *authority) good(name string, kind uint16, zone string, trusted []*dns.D
 	return nil
 }
 
-// verified reports whether there are records of a type, with a signature of one of some keys.
+// verified reports whether there are records of a type with a valid signature of one of the keys.
 func verified(records []dns.RR, kind uint16, keys []*dns.DNSKEY) bool {
 	var of []dns.RR
 	for _, rr := range records {
@@ -74,7 +74,7 @@ func verified(records []dns.RR, kind uint16, keys []*dns.DNSKEY) bool {
 	})
 }
 
-// trusted gives the key signing keys of a zone, by their ids, with their DS records.
+// trusted returns the IDs of a zone's key signing keys and their DS records.
 func (m *manager) trusted(zone string) (ids []string, all []*dns.DS) {
 	m.t.Helper()
 	var keys struct {
@@ -100,7 +100,7 @@ func (m *manager) trusted(zone string) (ids []string, all []*dns.DS) {
 	return ids, all
 }
 
-// signing is what is told of how a zone is signed.
+// signing is the signing status of a zone.
 type signing struct {
 	ParentHere bool
 	Keys       []struct {
@@ -111,7 +111,7 @@ type signing struct {
 	}
 }
 
-// signing asks how a zone is signed.
+// signing returns the signing status of a zone.
 func (m *manager) signing(zone string) signing {
 	m.t.Helper()
 	var r struct{ Zones []signing }
@@ -122,8 +122,8 @@ func (m *manager) signing(zone string) signing {
 	return r.Zones[0]
 }
 
-// A zone that is signed is answered signed; one below it is trusted through it, by itself; a key that is made anew does not break that; and
-// a zone that is signed no more is not.
+// TestSignedZones checks that a signed zone has signed answers, and that a zone below it is trusted through it without manual steps. A key
+// rollover keeps the trust, and a zone can become unsigned.
 func TestSignedZones(t *testing.T) {
 	t.Parallel()
 	onBoth(t, signedZones)
@@ -178,7 +178,7 @@ func signedZones(t *testing.T, database string) {
 	a.delv(t, anchors, "nobody.quay.harbour.example.", "A")
 	a.nothingElse()
 
-	// Another key signs keys, and the one before does, too, until everybody knows that.
+	// A second key signs the keys together with the old one, until all resolvers know it.
 	before, _ := m.trusted(below)
 	if status, text, err := m.call("PATCH", "/signingKeys/"+before[0], `{"state":"REGENERATE"}`); status != 200 || err != nil {
 		t.Fatal(status, text, err)
@@ -208,7 +208,7 @@ func signedZones(t *testing.T, database string) {
 		return nil
 	})
 
-	// No longer signed: not before nobody says in the zone above that it is.
+	// A zone becomes unsigned only after its DS record was withdrawn from the parent.
 	if status, text, err := m.call("DELETE", "/signingPolicies/"+policy+"/appliedResources/"+below, ""); status != 409 || err != nil ||
 		!strings.Contains(text, "dsWithdrawn") {
 		t.Errorf("a zone whose DS record is served is signed no more: %d %s %v", status, text, err)
@@ -247,7 +247,7 @@ func signedZones(t *testing.T, database string) {
 	m.check()
 }
 
-// delv asks BIND's validator, where it is on the machine.
+// delv verifies a name with BIND's validator, if it is installed.
 func (a *authority) delv(t *testing.T, anchors []*dns.DS, name, kind string) {
 	t.Helper()
 	program, err := exec.LookPath("delv")

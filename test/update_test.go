@@ -20,8 +20,8 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// updating sends a message that changes the zone harbour.example, signed with the key dhcp where a secret is given, and gives the code of
-// the answer.
+// updating sends a dynamic update of the zone harbour.example and returns the response code. If secret is not empty, the update is signed
+// with the key dhcp.
 func updating(t *testing.T, at, network, secret string, fill func(m *dns.Msg)) string {
 	t.Helper()
 	m := new(dns.Msg)
@@ -33,13 +33,13 @@ func updating(t *testing.T, at, network, secret string, fill func(m *dns.Msg)) s
 		c.TsigSecret = map[string]string{"dhcp.": secret}
 	}
 	r, _, err := c.Exchange(m, at)
-	if err != nil && r == nil { // an answer may say that the signature is wrong, and is not signed then
+	if err != nil && r == nil { // a response that reports a wrong signature is not signed
 		t.Fatalf("%s: %v", m, err)
 	}
 	return dns.RcodeToString[r.Rcode]
 }
 
-// updatingZone is updating of another zone, over TCP and without a key.
+// updatingZone is updating for another zone, over TCP and without a key.
 func updatingZone(t *testing.T, at, zone string, fill func(m *dns.Msg)) string {
 	t.Helper()
 	return updating(t, at, "tcp", "", func(m *dns.Msg) {
@@ -48,7 +48,7 @@ func updatingZone(t *testing.T, at, zone string, fill func(m *dns.Msg)) string {
 	})
 }
 
-// rrs reads records.
+// rrs parses records.
 func rrs(t *testing.T, lines ...string) (all []dns.RR) {
 	t.Helper()
 	for _, line := range lines {
@@ -61,7 +61,7 @@ func rrs(t *testing.T, lines ...string) (all []dns.RR) {
 	return all
 }
 
-// count gives how many resources a list has.
+// count returns the number of resources in a list.
 func (m *manager) count(path, filter string) int {
 	m.t.Helper()
 	var list struct{ Count int }
@@ -72,7 +72,7 @@ func (m *manager) count(path, filter string) int {
 	return list.Count
 }
 
-// enableUpdates lets a zone be changed by messages.
+// enableUpdates enables dynamic updates of a zone.
 func (m *manager) enableUpdates(zone string) {
 	m.t.Helper()
 	if status, text, err := m.call("PATCH", "/zones/"+zone, `{"dynamicUpdateEnabled":true}`); status != 200 || err != nil {
@@ -80,8 +80,8 @@ func (m *manager) enableUpdates(zone string) {
 	}
 }
 
-// Who has a key changes a zone by messages: what they say is in the manager, with who has said it, and is answered at once; whoever has not
-// is refused.
+// TestDynamicUpdates checks that a client with the key can change a zone by dynamic updates. The changes are in the manager with their
+// author and are answered at once. Updates without the key are rejected.
 func TestDynamicUpdates(t *testing.T) {
 	t.Parallel()
 	onBoth(t, dynamicUpdates)
@@ -108,7 +108,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	if got := ""; !until(func() bool { got = updating(t, a.at, "udp", secret, winch); return got == "NOERROR" }) {
 		t.Fatalf("with the key an update is %s\n%s\n%s", got, a.process.text(), m.process.text())
 	}
-	// It is answered without waiting, and the address leads back.
+	// The name is answered at once, and the address gets a PTR record.
 	if got := a.asks("winch.harbour.example.", dns.TypeA); got != "NOERROR 10.0.0.40" {
 		t.Errorf("behind the update the name is %s", got)
 	}
@@ -161,7 +161,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	if got := a.asks("lift.harbour.example.", dns.TypeA); got != "NOERROR 10.0.0.42 jib.harbour.example." {
 		t.Errorf("the alias is %s", got)
 	}
-	// Mail that is not taken (RFC 7505) is kept as a GenericRecord, which answers and goes as others do.
+	// A null MX (RFC 7505) is stored as a GenericRecord, which is answered and deleted like other records.
 	if got := m.count("/resourceRecords",
 		"type:'GenericRecord' and absoluteName:in('dumb.harbour.example','deaf.harbour.example')"); got != 1 {
 		t.Errorf("%d names take no mail", got)
@@ -191,7 +191,7 @@ func dynamicUpdates(t *testing.T, database string) {
 			t.Errorf("what nsupdate made is %s", got)
 		}
 	}
-	// A view that is live no more takes none, from that moment on: nobody would be answered with them.
+	// A view that is not live any more rejects updates at once, because they would not be published.
 	live := func(yes bool) {
 		if status, text, err := m.call("PATCH", "/views/"+m.first("views", "name:'default'"), fmt.Sprintf(`{"liveDeployment":%v}`, yes)); status != 200 {
 			t.Fatal(status, text, err)
@@ -202,7 +202,7 @@ func dynamicUpdates(t *testing.T, database string) {
 		t.Errorf("in a view that is not live an update is %s", got)
 	}
 	live(true)
-	// What leads back to a host is there for messages, too: what a DHCP server removes of it, or makes anew, stays with the host.
+	// PTR records of hosts are visible to updates. If a DHCP server removes or recreates one, it stays with the host.
 	view := m.first("views", "name:'default'")
 	reverse := m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"0.0.10.in-addr.arpa","deploymentEnabled":true}`)
 	m.enableUpdates(reverse)
@@ -231,7 +231,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	}
 	a.nothingElse()
 
-	// Without a manager nobody decides.
+	// Without a manager, updates fail.
 	if err := m.process.signal(syscall.SIGTERM); err != nil {
 		t.Log(err)
 	}
@@ -242,17 +242,17 @@ func dynamicUpdates(t *testing.T, database string) {
 	m.check()
 }
 
-// updateTypes are the types of records that random updates are about.
+// updateTypes are the types of records in random updates.
 var updateTypes = []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeMX, dns.TypeCNAME, dns.TypeSRV, dns.TypeNS, dns.TypeSOA}
 
-// values are records as a server answers with them at the moment, all of a name and type or, where some is set, all but the first.
+// values are the current records of a name and type on a server. If some is set, the first one is omitted.
 type values struct {
 	name string
 	kind uint16
 	some bool
 }
 
-// of asks a server for the records, as a prerequisite.
+// of queries a server for the records and returns them as a prerequisite.
 func (v *values) of(t *testing.T, server string) []dns.RR {
 	t.Helper()
 	m := new(dns.Msg)
@@ -274,7 +274,7 @@ func (v *values) of(t *testing.T, server string) []dns.RR {
 	return to.Answer
 }
 
-// randomUpdate fills a message with prerequisites and changes of few names. It gives the values that are its prerequisites, or nil.
+// randomUpdate fills a message with prerequisites and changes of a few names. It returns the values of its prerequisites, or nil.
 func randomUpdate(t *testing.T, random *rand.Rand, m *dns.Msg) (used *values) {
 	t.Helper()
 	name := func() string { return []string{"a", "b", "c", "x.d"}[random.IntN(4)] + ".harbour.example." }
@@ -308,20 +308,20 @@ func randomUpdate(t *testing.T, random *rand.Rand, m *dns.Msg) (used *values) {
 	for range 1 + random.IntN(3) {
 		[]func([]dns.RR){m.Insert, m.Insert, m.Insert, m.Remove, m.RemoveRRset, m.RemoveName}[random.IntN(6)](record())
 	}
-	if random.IntN(8) == 0 { // BIND looks at changes before prerequisites, other than RFC 2136 section 3
+	if random.IntN(8) == 0 { // BIND checks changes before prerequisites, unlike RFC 2136 section 3
 		m.Ns, m.Answer, used = append(m.Ns, oddRecord(t, random, name())...), nil, nil
 	}
 	return used
 }
 
-// oddRecord gives a prerequisite or a change that RFC 2136 refuses in most places.
+// oddRecord returns a prerequisite or a change that RFC 2136 rejects in most places.
 func oddRecord(t *testing.T, random *rand.Rand, name string) []dns.RR {
 	t.Helper()
 	rr := rrs(t, name+" 0 A 10.0.0.20")[0]
 	classes := []uint16{dns.ClassINET, dns.ClassANY, dns.ClassNONE, dns.ClassCHAOS}
 	h := rr.Header()
 	switch random.IntN(5) {
-	case 0: // of another zone; with one fault alone, since servers look for faults in different orders
+	case 0: // of another zone, with a single fault, because servers check in different orders
 		h.Name, classes = "a.elsewhere.example.", classes[:1]
 	case 1: // without data
 		rr = &dns.ANY{Hdr: *h}
@@ -336,8 +336,8 @@ func oddRecord(t *testing.T, random *rand.Rand, name string) []dns.RR {
 	return []dns.RR{rr}
 }
 
-// BIND and we take the same messages alike, and have the same names behind each. Differences that are meant: an alias that leads back to
-// itself is refused, and so is the end of a name that others lead to.
+// TestUpdatesAsNamed checks that the name server and BIND respond equally to the same updates and have the same names afterwards. Two
+// differences are intended: an alias loop is rejected, and so is the deletion of a name that other records refer to.
 func TestUpdatesAsNamed(t *testing.T) {
 	program := peers.Program(t, "named")
 	a, zone, _, _ := liveServer(t, "")

@@ -13,6 +13,7 @@ import (
 	"time"
 )
 
+<<<<<<< HEAD
 // testedVersion is the version of the program that is tested, newerVersion that of a copy of it. They are of one length.
 const (
 	testedVersion = "0.1.0-story"
@@ -21,6 +22,10 @@ const (
 
 // releases makes a repository for a manager and publishes, beside the version that is tested, newerVersion, which is well, 1.2.0, which ends at
 // once, and 1.3.0, which does nothing.
+=======
+// releases creates a release repository for a manager. In addition to the tested version it publishes 1.1.0, which works, 1.2.0, which
+// exits at once, and 1.3.0, which does nothing.
+>>>>>>> a44842820c7d18b3598786cca1e0ec9a3ab65bcf
 func releases(t *testing.T, m *manager) {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +43,7 @@ func releases(t *testing.T, m *manager) {
 	for version, does := range map[string]string{"1.2.0": "echo broken >&2; exit 3", "1.3.0": "exec sleep 600"} {
 		path := filepath.Join(dir, version)
 		script := "#!/bin/sh\nif [ \"$1\" = version ]; then echo portolan " + version + "; exit 0; fi\n" + does + "\n"
-		if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // it is to run
+		if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // an executable
 			t.Fatal(err)
 		}
 		programs = append(programs, path)
@@ -51,7 +56,7 @@ func releases(t *testing.T, m *manager) {
 	m.portolan(append([]string{"release", "publish"}, at...)...)
 }
 
-// newEdge makes the service point edge and starts it.
+// newEdge creates the service point edge and starts its agent.
 func newEdge(t *testing.T, m *manager, args ...string) *fleetPoint {
 	t.Helper()
 	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state"), args: args}
@@ -68,7 +73,7 @@ func newEdge(t *testing.T, m *manager, args ...string) *fleetPoint {
 	return p
 }
 
-// shows waits until the service point, as the API shows it, has all these parts.
+// shows waits until the service point in the API contains all parts.
 func (p *fleetPoint) shows(parts ...string) {
 	p.t.Helper()
 	var last string
@@ -85,8 +90,8 @@ func (p *fleetPoint) shows(parts ...string) {
 	}
 }
 
-// A service point is updated while its resolver answers, goes back by itself where a version does not start or does nothing, and goes back
-// to what was installed when it is told to; a rollout does the same and is taken back.
+// TestUpdateOfAServicePoint updates a service point while its resolver answers. It checks the automatic rollback of versions that do not
+// start or do nothing, and the return to the installed version. A rollout does the same and is rolled back.
 func TestUpdateOfAServicePoint(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -115,10 +120,10 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 		p.shows(`"version": "`+newerVersion+`"`, `"updateStatus": "UPDATE_FAILED"`, `"targetVersion": "`+version+`"`, why)
 		serves("after a failed update")
 	}
-	p.fleet("update", "edge") // called off
+	p.fleet("update", "edge") // cancels the update
 	p.shows(`"updateStatus": "OK"`, `"errorConditions": []`)
 
-	// A resolver that is started by the release runs as who it should.
+	// A resolver started by the release runs as the right user.
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +154,7 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	list := strings.Split(m.portolan(append([]string{"rollout", "list"}, where...)...), "\n")
 	columns, cells := strings.Fields(list[0]), strings.Fields(list[1])
 	for column, want := range map[string]string{"WAITING": "0", "UPDATED": "0", "WENT_BACK": "1", "FAILED": "0", "TOTAL": "1"} {
-		if at := slices.Index(columns, column) + 2; at < 2 || at >= len(cells) || cells[at] != want { // "1 of 1" stands before them
+		if at := slices.Index(columns, column) + 2; at < 2 || at >= len(cells) || cells[at] != want { // "1 of 1" is three cells
 			t.Errorf("in the list of rollouts %s is not %s: %q", column, want, list)
 		}
 	}
@@ -160,8 +165,8 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	}
 }
 
-// Killed at any moment of an update a service point starts again, in the version from before or in the new one, and comes to the one that
-// it is to have.
+// TestKilledWhileUpdating kills a service point at random times during an update. It checks that it starts again with the old or the new
+// version and reaches the target version.
 func TestKilledWhileUpdating(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -176,19 +181,19 @@ func TestKilledWhileUpdating(t *testing.T) {
 		version := []string{newerVersion, testedVersion}[round%2]
 		p.fleet("update", "edge", version)
 		for range 3 {
-			time.Sleep(rand.N(1200 * time.Millisecond)) // to be killed at another line each time
+			time.Sleep(rand.N(1200 * time.Millisecond)) // at a random point
 			_ = p.process.signal(syscall.SIGKILL)
 			p.start("")
 		}
 		p.shows(`"version": "`+version+`"`, `"updateStatus": "OK"`)
 	}
 	left, err := filepath.Glob(filepath.Join(p.state, "release", ".new-*"))
-	if err != nil || len(left) > 1 { // what the last one left is removed at the next start
+	if err != nil || len(left) > 1 { // the next start removes leftovers of the last one
 		t.Errorf("left over: %v %v", left, err)
 	}
 }
 
-// Releases that a service point cannot trust are not run: they were changed on the way, or cut off, or the manager shows others.
+// TestForgedUpdates checks that releases that cannot be trusted are not run: modified, truncated or empty files.
 func TestForgedUpdates(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")

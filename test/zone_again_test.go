@@ -11,8 +11,8 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// A zone file that is imported again says what it changes and what it leaves. --prune deletes nothing for a file that is no whole zone,
-// where a record was skipped, or without a word.
+// TestImportZoneAgain checks that a repeated import of a zone file prints what it changes and what it keeps. --prune deletes nothing for an
+// incomplete zone, if a record was skipped, or without confirmation.
 func TestImportZoneAgain(t *testing.T) {
 	t.Parallel()
 	m := serve(t, "")
@@ -46,10 +46,10 @@ func TestImportZoneAgain(t *testing.T) {
 	says(run(0, head+"www A 192.0.2.7\nal CNAME ns1\n"), "0 resources made", "0 records skipped")
 	says(run(3, head+"www A 192.0.2.7\nal CNAME ns1\nal CNAME www\n"), "line 8: al.example.net. CNAME: the name has another one in line 7")
 	says(run(3, "\ufeff"+head+"www A 192.0.2.7\nal CNAME www\n"), "skipped: line 7: al.example.net. CNAME", "not in the file, kept")
-	// The SOA of the file is the zone's, and so are times to live.
+	// The SOA and the TTLs of the file become those of the zone.
 	says(run(0, strings.Replace(head, "3600", "7200", 1)+"www 60 A 192.0.2.7\nal CNAME ns1\n"), "changed: SOA: refresh 3600 -> 7200",
 		"changed: www.example.net. 300 IN A 192.0.2.7: the time to live becomes 60")
-	// What is no whole zone deletes nothing.
+	// An incomplete zone deletes nothing.
 	for _, text := range []string{"", "hello world\n"} {
 		says(run(1, text, "--origin", "example.net", "--prune", "-y"), "nothing was imported")
 	}
@@ -60,13 +60,13 @@ func TestImportZoneAgain(t *testing.T) {
 	says(run(2, head+"www A 192.0.2.7\n", "--prune"), "--yes does", "not in the file, would be deleted: al.example.net.")
 	says(run(0, head+"www A 192.0.2.7\nal CNAME www\n", "--prune", "-y"), "not in the file, deleted: al.example.net. 300 IN CNAME ns1")
 	says(run(0, head+"www A 192.0.2.7\nal CNAME www\n"), "0 resources made", "0 names changed")
-	// What cannot be read in a row takes no other with it.
+	// An unreadable row does not affect other rows.
 	says(run(3, head+"www A 192.0.2.7\nal CNAME www\n$INCLUDE nowhere\nt TXT \"open\nu TXT u\n"), "line 8: $INCLUDE",
 		"line 9: a quotation mark", "1 resources made")
 	m.check()
 }
 
-// Data that the DNS library would change goes through an import and an export as BIND reads it.
+// TestOddDataGoesThrough checks that data which the DNS library would change is imported and exported in BIND's form.
 func TestOddDataGoesThrough(t *testing.T) {
 	t.Parallel()
 	program := peers.Program(t, "named-compilezone")

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// A zone file as people write them: relative names, several records of a name, odd case, every type.
+// zoneFile is a zone file with relative names, several records of a name, odd case, and every type.
 const zoneFile = `$ORIGIN example.com.
 $TTL 1h
 @	IN SOA ns1 hostmaster 2024010101 3h 1h 1w 1h
@@ -49,8 +49,8 @@ ns.deleg IN A 10.0.0.99
 xn--bcher-kva IN A 10.0.0.92
 `
 
-// The zone goes in, and comes out as BIND accepts it, with every record that went in; what dig prints
-// of a transfer of it from a real BIND goes in again, and comes out the same.
+// TestZoneFilesAndBIND imports a zone and exports it in a form that BIND accepts, with every imported record. A zone transfer from a real
+// BIND, printed by dig, can be imported again with the same result.
 func TestZoneFilesAndBIND(t *testing.T) {
 	t.Parallel()
 	check, named, dig := peers.Program(t, "named-checkzone"), peers.Program(t, "named"), peers.Program(t, "dig")
@@ -76,7 +76,7 @@ func TestZoneFilesAndBIND(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // named reads it as another user
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // named runs as another user and reads it
 			t.Fatal(err)
 		}
 		return path
@@ -108,7 +108,7 @@ func TestZoneFilesAndBIND(t *testing.T) {
 		t.Error("a record that stood there twice comes out twice")
 	}
 
-	// Blocks and networks have reverse zones that nobody made, by name or by range, less than an octet too.
+	// Blocks and networks have implicit reverse zones, by name or range, also for a network smaller than /24.
 	for name, want := range map[string][2]string{
 		"0.0.10.in-addr.arpa": {"0.0.10.in-addr.arpa", "80.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tweb.example.com."},
 		"10.0.0.0/24":         {"0.0.10.in-addr.arpa", "25.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tmail.example.com."},
@@ -124,14 +124,14 @@ func TestZoneFilesAndBIND(t *testing.T) {
 		}
 	}
 
-	// A real BIND serves it and is asked for a transfer.
+	// A real BIND serves the zone and transfers it.
 	port := fmt.Sprint(freeport.For(t).Port())
 	conf := write("named.conf", fmt.Sprintf(`options { directory "%[1]s"; pid-file none; session-keyfile none; listen-on port %[2]s { 127.0.0.1; }; listen-on-v6 { none; };
 	allow-transfer { 127.0.0.1; }; recursion no; dnssec-validation no; notify no; };
 controls { };
 zone "example.com" { type primary; file "%[1]s/first.zone"; };
 `, dir, port))
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // named reads it as another user
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // named runs as another user and reads it
 		t.Fatal(err)
 	}
 	bind, err := launch(filepath.Join(dir, "named.out"), os.Environ(), dir, named, "-g", "-c", conf, "-n", "1")
@@ -162,7 +162,7 @@ zone "example.com" { type primary; file "%[1]s/first.zone"; };
 	if _, third, _ = strings.Cut(third, "\n"); !strings.HasSuffix(strings.ToLower(second), strings.ToLower(third)) {
 		t.Errorf("what was copied from BIND comes out as\n%s\nnot\n%s", third, second)
 	}
-	_, a, _ := strings.Cut(first, "\n") // the SOA's serial is another one
+	_, a, _ := strings.Cut(first, "\n") // the serial number of the SOA differs
 	_, b, _ := strings.Cut(second, "\n")
 	if a != b {
 		t.Errorf("what went through BIND comes out as\n%s\nnot\n%s", b, a)
@@ -172,8 +172,8 @@ zone "example.com" { type primary; file "%[1]s/first.zone"; };
 	}
 }
 
-// Every type of generic record is taken in zone-file syntax, refused when it is none, and served as BIND
-// accepts it.
+// TestGenericRecords checks that every type of generic record is accepted in zone-file syntax, rejected if invalid, and served in a form
+// that BIND accepts.
 func TestGenericRecords(t *testing.T) {
 	t.Parallel()
 	check := peers.Program(t, "named-checkzone")
@@ -206,7 +206,7 @@ func TestGenericRecords(t *testing.T) {
 		if status, text, err := m.call("POST", "/zones/"+zone+"/resourceRecords", body(data)); err != nil || status != 201 {
 			t.Errorf("%s %s: %d %s %v", kind, data, status, text, err)
 		}
-		if kind == "TXT" || kind == "SPF" || kind == "ISDN" { // to which everything is text
+		if kind == "TXT" || kind == "SPF" || kind == "ISDN" { // any data is valid for these types
 			continue
 		}
 		if status, text, err := m.call("POST", "/zones/"+zone+"/resourceRecords", body("no such ! data")); err != nil || status != 400 {
@@ -230,7 +230,7 @@ func TestGenericRecords(t *testing.T) {
 	}
 }
 
-// Telephone numbers, a root of one's own and response policies come out as BIND accepts them.
+// TestZoneTypes checks that BIND accepts the export of ENUM zones, private roots and response policies.
 func TestZoneTypes(t *testing.T) {
 	t.Parallel()
 	check := peers.Program(t, "named-checkzone")

@@ -1,4 +1,4 @@
-// Command gen writes the OpenAPI document of the address API; `make generate` runs it in api/.
+// Command gen writes the OpenAPI document of the address API. `make generate` runs it in api/.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 func main() {
 	text, err := server.Document(server.Serve(server.NewAPI(nil), server.DefaultMaxLimit, server.APIVersion))
 	if err == nil {
-		err = os.WriteFile("openapi.json", append(text, '\n'), 0o644) //nolint:gosec // a document for everyone
+		err = os.WriteFile("openapi.json", append(text, '\n'), 0o644) //nolint:gosec // readable by all users
 	}
 	if err != nil {
 		log.Fatal(err)

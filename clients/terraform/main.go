@@ -1,5 +1,5 @@
-// Command terraform-provider-portolan is the provider of Portolan for Terraform and OpenTofu. It is a module of its own: what it needs, the
-// rest of Portolan does not.
+// Command terraform-provider-portolan is the Portolan provider for Terraform and OpenTofu. It is a module of its own, so that Portolan does
+// not depend on its requirements.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"portolan/clients/terraform/provider"
 )
 
-// version is set when a release is built.
+// version is set by the release build.
 var version = "dev"
 
 func main() {

@@ -40,7 +40,7 @@ type agentCommand struct {
 	UpdateRoot  string        `help:"The root of the releases to trust, a file root.json. Default: that of the manager's at the first update." type:"existingfile" placeholder:"FILE"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (agentCommand) Help() string {
 	return `Examples:
 
@@ -49,7 +49,7 @@ func (agentCommand) Help() string {
   portolan agent --config /etc/portolan/agent.yaml`
 }
 
-// Run runs the service point until it is told to stop: in the release that it was updated to.
+// Run runs the service point until it is interrupted, in the release that it was last updated to.
 func (c *agentCommand) Run(s *session) error {
 	ctx, stop := endsOnHangUp(s.ctx)
 	defer stop()
@@ -62,7 +62,7 @@ func (c *agentCommand) Run(s *session) error {
 			return err
 		}
 	}
-	if release := os.Getenv(servicepoint.ReleaseVariable); release != "" { // a launcher has started this one
+	if release := os.Getenv(servicepoint.ReleaseVariable); release != "" { // the launcher started this process
 		ctx, cancel := servicepoint.WithLauncher(s.ctx)
 		defer cancel()
 		err := c.run(ctx, s, release, os.Getenv(servicepoint.BaseVariable))
@@ -76,7 +76,7 @@ func (c *agentCommand) Run(s *session) error {
 	return l.Run(s.ctx)
 }
 
-// run runs the agent of a release, or of the base.
+// run runs the agent of a release. base is the version of the installed program.
 func (c *agentCommand) run(ctx context.Context, s *session, version, base string) error {
 	targets, err := c.targets()
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *agentCommand) targets() (t servicepoint.Targets, err error) {
 	}
 	u, err := url.Parse(c.HTTPProxy)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return t, errors.New("--http-proxy: not an http or https URL") // not repeated: it may hold a password
+		return t, errors.New("--http-proxy: not an http or https URL") // not repeated: the value may contain a password
 	}
 	if _, set := u.User.Password(); set {
 		return t, errors.New("--http-proxy: a password in an argument can be read by everyone on this machine; use --http-proxy-password-file")

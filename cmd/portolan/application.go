@@ -13,7 +13,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// socketDescriptor is where a service point puts the socket of an application that it starts.
+// socketDescriptor is the file descriptor of the socket that a service point passes to an application.
 const socketDescriptor = 3
 
 type applicationCommand struct {
@@ -22,7 +22,7 @@ type applicationCommand struct {
 	bindFlags
 }
 
-// bindFlags say where BIND is that is driven.
+// bindFlags specify the BIND server to configure.
 type bindFlags struct {
 	BindConfig    string `help:"The configuration of BIND that is written." default:"/etc/bind/named.conf" type:"path" placeholder:"FILE"`
 	BindZones     string `help:"The directory that files of zones are written to." default:"/var/cache/bind/portolan" type:"path" placeholder:"DIR"`
@@ -31,7 +31,7 @@ type bindFlags struct {
 	BindOverwrite bool   `help:"Write over a configuration of BIND that Portolan has not written."`
 }
 
-// bind reads them.
+// bind returns the settings of BIND from the flags.
 func (f *bindFlags) bind() (nameserver.Bind, error) {
 	control, err := netip.ParseAddrPort(f.BindControl)
 	if err != nil || !control.Addr().IsLoopback() {
@@ -41,7 +41,7 @@ func (f *bindFlags) bind() (nameserver.Bind, error) {
 	return nameserver.Bind{Config: f.BindConfig, Zones: f.BindZones, Control: control, Options: f.BindOptions, Overwrite: f.BindOverwrite}, nil
 }
 
-// args words them for an application.
+// args returns the flags as arguments of the application command.
 func (f *bindFlags) args() []string {
 	args := []string{"--engine", "bind", "--bind-config", f.BindConfig, "--bind-zones", f.BindZones, "--bind-control", f.BindControl}
 	if f.BindOptions != "" {
@@ -82,9 +82,9 @@ func (c *applicationCommand) Run(s *session) error {
 	return usageError{fmt.Errorf("there is no application %q", c.Name)}
 }
 
-// applicationProgram is the command that runs an application, and versionsOf are those that this binary has.
+// applicationProgram returns the command that runs an application.
 func applicationProgram() (program []string, err error) {
-	if runtime.GOOS == "linux" { // also where the file has been replaced, or may not be reached by another user
+	if runtime.GOOS == "linux" { // works even if the file was replaced, or if another user cannot reach it
 		return []string{"/proc/self/exe", "application"}, nil
 	}
 	path, err := os.Executable()

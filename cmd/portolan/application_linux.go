@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noNewPrivileges keeps this process, and whatever it starts, from ever having more privileges than it has. That is said of a thread, and
-// holds for what it executes: so the program is begun anew by the thread that has said it.
+// noNewPrivileges prevents this process and its children from gaining privileges. The kernel sets the attribute per thread and keeps it
+// across exec, so the thread that set it executes the program again.
 func noNewPrivileges() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

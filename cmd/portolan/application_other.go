@@ -2,5 +2,5 @@
 
 package main
 
-// noNewPrivileges has nothing to give up on this system.
+// noNewPrivileges does nothing on this system.
 func noNewPrivileges() error { return nil }

@@ -16,31 +16,31 @@ import (
 	"portolan/internal/client/cli"
 )
 
-// planFlags say how resources are applied that a file has.
+// planFlags are the flags of commands that apply resources from a file.
 type planFlags struct {
 	scopeFlags
 	changeFlags
 	changeOutput
 	Yes bool `help:"Do not ask." short:"y" env:"-"`
 
-	// rows are where resources were read from, one for each; nil for a document. refused is how many the manager refused, and reasons
-	// counts the codes.
+	// rows are the source rows of the resources, one for each; nil for a document. refused counts the resources that the manager rejected.
+	// reasons counts them by reason.
 	rows    []string
 	refused int
 	reasons reasons
-	// applied is what came of the resources.
+	// applied is the result of the apply.
 	applied client.Applied
 }
 
-// placeOfResource is how a manager names a resource by its place.
-var placeOfResource = regexp.MustCompile(`resources\[(\d+)\]`)
+// resourceIndex matches the index of a resource in an error message of the manager.
+var resourceIndex = regexp.MustCompile(`resources\[(\d+)\]`)
 
-// report prints the resources that the manager refused.
+// report prints the resources that the manager rejected.
 func (c *planFlags) report(s *session, a client.Apply, done client.Applied) {
 	c.applied = done
 	for _, one := range done.Refused {
-		text := placeOfResource.ReplaceAllStringFunc(one.Message, func(place string) string {
-			i, err := strconv.Atoi(placeOfResource.FindStringSubmatch(place)[1])
+		text := resourceIndex.ReplaceAllStringFunc(one.Message, func(place string) string {
+			i, err := strconv.Atoi(resourceIndex.FindStringSubmatch(place)[1])
 			if err != nil || i >= len(c.rows) {
 				return place
 			}
@@ -68,7 +68,7 @@ type applyCommand struct {
 	Prune bool     `help:"Delete what has the tag and is not in the files." env:"-"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (applyCommand) Help() string {
 	return `What would change is printed first and, on a terminal, asked for; then all is changed in one transaction, or nothing.
 
@@ -79,7 +79,7 @@ Examples:
   portolan export configurations/lab | portolan apply -f - --into configurations/test`
 }
 
-// Run lets resources be as files say.
+// Run applies the resources of the files.
 func (c *applyCommand) Run(s *session) error {
 	m, err := c.manager()
 	if err != nil {
@@ -89,25 +89,25 @@ func (c *applyCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	for _, one := range []struct{ said, file *string }{{&c.Into, &a.Into}, {&c.Tag, &a.Tag}} {
-		if *one.said != "" {
-			*one.file = *one.said
+	for _, one := range []struct{ flag, file *string }{{&c.Into, &a.Into}, {&c.Tag, &a.Tag}} {
+		if *one.flag != "" {
+			*one.file = *one.flag
 		}
 	}
 	a.Into, a.Prune = into(m, a.Into), a.Prune || c.Prune
-	c.Yes = c.Yes || slices.Contains(c.File, "-") // who is asked answers there
+	c.Yes = c.Yes || slices.Contains(c.File, "-") // standard input is used for the document, so it cannot answer a question
 	return c.planned(s, m, a)
 }
 
-// planned applies resources; at a terminal it shows what would change, and asks.
+// planned applies resources. At a terminal it first shows the changes and asks for confirmation.
 func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
-	if len(a.Resources) > applyAtOnce {
+	if len(a.Resources) > maxApply {
 		return c.inSteps(s, m, a)
 	}
-	if a.Prune && c.rows != nil && !c.DryRun && !c.Yes && !asked() {
+	if a.Prune && c.rows != nil && !c.DryRun && !c.Yes && !isInteractive() {
 		return usageError{errors.New("--prune deletes what is not in the source: see what by --dry-run, then give --yes")}
 	}
-	if c.DryRun || c.Yes || !asked() {
+	if c.DryRun || c.Yes || !isInteractive() {
 		done, err := send(s, m, a, c.options())
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 	}
 	if plan.Created+plan.Changed+plan.Deleted == 0 {
 		c.report(s, a, plan)
-		return sayApplied(s, plan)
+		return printSummary(s, plan)
 	}
 	if err := cli.WriteApplied(s.stdout, plan); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 		what = "this is a part of it alone, because it is much: at least " + what
 	}
 	fmt.Fprintf(s.stderr, "%s. Do that? [y/N] ", what)
-	if !answered() {
+	if !confirm() {
 		return errors.New("nothing was changed")
 	}
 	done, err := m.Apply(s.ctx, a, c.options())
@@ -141,25 +141,25 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 		return err
 	}
 	c.report(s, a, done)
-	return sayApplied(s, done)
+	return printSummary(s, done)
 }
 
-// applyAtOnce is how many resources a manager takes at once; of more, each step is a transaction.
-const applyAtOnce = 10_000
+// maxApply is the maximum number of resources in one request. More are applied in steps, each in its own transaction.
+const maxApply = 10_000
 
-// inSteps applies more than go into one transaction, what others lie in before them.
+// inSteps applies more resources than fit into one transaction, parents before children.
 func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 	n := len(a.Resources)
 	switch {
 	case a.Prune:
-		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", applyAtOnce, n)}
+		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", maxApply, n)}
 	case c.DryRun:
 		return usageError{fmt.Errorf("--dry-run: goes with %d resources at most, and there are %d: of more each thousand is a transaction, "+
-			"which needs those before", applyAtOnce, n)}
+			"which needs those before", maxApply, n)}
 	}
-	if asked() && !c.Yes {
+	if isInteractive() && !c.Yes {
 		fmt.Fprintf(s.stderr, "%d resources, a transaction for each %d, without a plan. Do that? [y/N] ", n, applyStep)
-		if !answered() {
+		if !confirm() {
 			return errors.New("nothing was changed")
 		}
 	}
@@ -188,18 +188,18 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 	return c.print(s, all)
 }
 
-// applyStep is how many resources are applied in a transaction where there are more than go into one.
+// applyStep is the number of resources per transaction if resources are applied in steps.
 const applyStep = 1000
 
-// answered reports whether somebody at the terminal says yes.
-func answered() bool {
+// confirm reads a line from the terminal and reports whether it is y or yes.
+func confirm() bool {
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return err == nil && (answer == "y" || answer == "yes")
 }
 
-// asked reports whether somebody is at a terminal who can be asked.
-func asked() bool { return term.IsTerminal(int(os.Stdin.Fd())) } //nolint:gosec // a file descriptor is small
+// isInteractive reports whether standard input is a terminal.
+func isInteractive() bool { return term.IsTerminal(int(os.Stdin.Fd())) } //nolint:gosec // a file descriptor is small
 
 type exportResources struct {
 	scopeFlags
@@ -209,7 +209,7 @@ type exportResources struct {
 	Path   string   `arg:"" help:"The resource that is exported with all below it, such as configurations/main, blocks/10.0.0.0/8 or zones/example.net." complete:"path"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (exportResources) Help() string {
 	return `Examples:
 
@@ -218,7 +218,7 @@ func (exportResources) Help() string {
   portolan export zones/example.net | portolan apply -f - --into configurations/test --dry-run`
 }
 
-// Run writes resources as a document that portolan apply takes back.
+// Run writes resources as a document that portolan apply can read.
 func (c *exportResources) Run(s *session) error {
 	m, err := c.manager()
 	if err != nil {
@@ -235,7 +235,7 @@ func (c *exportResources) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	count := s.counting("exported")
+	count := s.rowCounter("exported")
 	document, notes, err := m.Export(s.ctx, at, c.Only, c.Whole, func(n int) { count(int64(n)) })
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ type backupCommand struct {
 	File string `arg:"" help:"The file to write; it must not be there yet." type:"path"`
 }
 
-// Run writes a backup. The file takes its name when it is whole and on disk.
+// Run writes a backup. The file gets its name when it is complete and on disk.
 func (c *backupCommand) Run(s *session) error {
 	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *identity.Service) error {
 		if _, err := os.Stat(c.File); err == nil {
@@ -30,7 +30,7 @@ func (c *backupCommand) Run(s *session) error {
 			return err
 		}
 		defer func() { _ = os.Remove(f.Name()) }()
-		sum, err := archive.Write(s.ctx, st, f, versionText(), s.counting("written"))
+		sum, err := archive.Write(s.ctx, st, f, versionText(), s.rowCounter("written"))
 		if err == nil {
 			err = f.Sync()
 		}
@@ -53,7 +53,7 @@ type restoreCommand struct {
 	File string `arg:"" help:"The backup." type:"existingfile"`
 }
 
-// Run writes a backup into an empty target.
+// Run restores a backup into an empty target.
 func (c *restoreCommand) Run(s *session) error {
 	f, err := os.Open(c.File)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *restoreCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	sum, err := archive.Restore(s.ctx, o, f, s.counting("read"))
+	sum, err := archive.Restore(s.ctx, o, f, s.rowCounter("read"))
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (c *restoreCommand) Run(s *session) error {
 	return err
 }
 
-// target is where data is restored to.
+// target is the new data directory or database of a restore.
 type target struct {
 	Data     string `help:"The new data directory." type:"path" placeholder:"DIR"`
 	Database string `help:"The URL of an empty PostgreSQL database." placeholder:"postgres://..."`
 }
 
-// options are those of a store that is filled.
+// options returns the options of a store to restore into.
 func (t target) options() (store.Options, error) {
 	if (t.Data == "") == (t.Database == "") {
 		return store.Options{}, usageError{errors.New("one of --data and --database is needed")}
@@ -91,12 +91,12 @@ type migrateCommand struct {
 	To   string `help:"A new data directory, or the URL of an empty PostgreSQL." required:"" placeholder:"DIR|URL"`
 }
 
-// Run carries everything from one database to another. What was cut off goes on where it was.
+// Run copies everything from one database to another. An interrupted copy continues where it stopped.
 func (c *migrateCommand) Run(s *session) error {
 	var from dataFlag
 	var to target
-	from.Data, from.Database = place(c.From)
-	to.Data, to.Database = place(c.To)
+	from.Data, from.Database = splitLocation(c.From)
+	to.Data, to.Database = splitLocation(c.To)
 	o, err := to.options()
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func (c *migrateCommand) Run(s *session) error {
 	})
 }
 
-// place tells a URL from a directory.
-func place(text string) (dir, url string) {
+// splitLocation returns a text as a database URL or as a directory.
+func splitLocation(text string) (dir, url string) {
 	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
 		return "", text
 	}

@@ -22,7 +22,7 @@ type batchCommand struct {
 	File    string `arg:"" help:"A JSON file with the changes, as POST /api/v2/batch takes them, or the list alone; - reads standard input." type:"existingfile"`
 }
 
-// Run makes all changes of the file, or none.
+// Run executes all changes of the file in one transaction, or none.
 func (c *batchCommand) Run(s *session) error {
 	cl, err := c.client()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *batchCommand) Run(s *session) error {
 	answer, err := cl.BatchJSON(s.ctx, changes, client.BatchOptions{DryRun: c.DryRun, Comment: c.Comment, Key: c.Key})
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Status < http.StatusInternalServerError {
-		refused.Message = strings.ReplaceAll(refused.Message, "; changes[", "\n  changes[") // a line each
+		refused.Message = strings.ReplaceAll(refused.Message, "; changes[", "\n  changes[") // one per line
 		return fmt.Errorf("nothing was changed: %w", refused)
 	}
 	if err != nil {
@@ -77,10 +77,10 @@ func (c *batchCommand) Run(s *session) error {
 	return err
 }
 
-// sentChange is what is printed of a change.
+// sentChange is the part of a change that is printed.
 type sentChange struct{ Method, Path string }
 
-// readChanges reads the changes of a file, which may be a list alone. They are sent as they stand there.
+// readChanges reads the changes of a file, which may be a plain list. The manager receives them unchanged.
 func readChanges(text []byte) (changes json.RawMessage, sent []sentChange, err error) {
 	changes = text
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {

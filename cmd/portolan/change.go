@@ -18,12 +18,12 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// changeOutput says how a change is printed.
+// changeOutput are the flags for the output of a change.
 type changeOutput struct {
 	Output string `help:"How it is printed: as a difference (text), json, yaml, or the paths of what was made (name)." short:"o" enum:"text,json,yaml,name" default:"text"`
 }
 
-// print prints what came of resources.
+// print prints the result of an apply.
 func (c changeOutput) print(s *session, a client.Applied) error {
 	switch c.Output {
 	case cli.JSON, cli.YAML:
@@ -43,11 +43,11 @@ func (c changeOutput) print(s *session, a client.Applied) error {
 	if err := cli.WriteApplied(s.stdout, a); err != nil {
 		return err
 	}
-	return sayApplied(s, a)
+	return printSummary(s, a)
 }
 
-// sayApplied prints the last line.
-func sayApplied(s *session, a client.Applied) (err error) {
+// printSummary prints the last line of the output.
+func printSummary(s *session, a client.Applied) (err error) {
 	switch {
 	case a.AtLeast:
 		_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %s\n", cli.Summary(a))
@@ -61,7 +61,7 @@ func sayApplied(s *session, a client.Applied) (err error) {
 	return err
 }
 
-// apply sends resources, and prints what came of them.
+// apply sends resources and prints the result.
 func (c changeOutput) apply(s *session, m *cli.Manager, a client.Apply, o client.ChangeOptions) error {
 	done, err := send(s, m, a, o)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c changeOutput) apply(s *session, m *cli.Manager, a client.Apply, o client
 	return c.print(s, done)
 }
 
-// send sends resources. A refusal names them by what it says of them, not by their place.
+// send sends resources. It formats an error message with one line per resource, and without indexes if there is only one resource.
 func send(s *session, m *cli.Manager, a client.Apply, o client.ChangeOptions) (client.Applied, error) {
 	done, err := m.Apply(s.ctx, a, o)
 	var refused *client.Error
@@ -88,7 +88,7 @@ func send(s *session, m *cli.Manager, a client.Apply, o client.ChangeOptions) (c
 	return done, err
 }
 
-// into is where resources belong that say nothing of it.
+// into returns the path that resources belong below: the path given, or that of the default configuration.
 func into(m *cli.Manager, in string) string {
 	if in == "" && m.Configuration != "" {
 		return "configurations/" + m.Configuration
@@ -96,9 +96,9 @@ func into(m *cli.Manager, in string) string {
 	return in
 }
 
-// withType gives members as a resource of a type, with the view that is meant.
+// withType returns members as a resource of a type, in the default view if the type belongs to a view.
 func withType(m *cli.Manager, t *schema.Type, members map[string]json.RawMessage) (json.RawMessage, error) {
-	members["type"], _ = json.Marshal(t.Name) // a text always can be
+	members["type"], _ = json.Marshal(t.Name) // a string can always be encoded
 	if by := m.API.CollectionOf(t).PlacedBy; by == "view" && m.View != "" && members[by] == nil {
 		members[by], _ = json.Marshal(m.View)
 	}
@@ -115,7 +115,7 @@ type createCommand struct {
 	Fields  []string `arg:"" optional:"" help:"Its fields: FIELD=VALUE. A reference is the name of what it refers to." complete:"field"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (createCommand) Help() string {
 	return `Examples:
 
@@ -126,7 +126,7 @@ func (createCommand) Help() string {
   portolan create HostRecord absoluteName=www.example.net addresses=10.1.0.10 --header x-bcn-create-reverse-record=true`
 }
 
-// Run makes a resource.
+// Run creates a resource.
 func (c *createCommand) Run(s *session) error {
 	m, err := c.manager()
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *createCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.In != "" { // by its number: the same path may be in several configurations
+	if c.In != "" { // by ID, because several configurations may contain the same path
 		at, err := m.Find(s.ctx, c.In)
 		if err != nil {
 			return err
@@ -165,13 +165,13 @@ func (c *createCommand) Run(s *session) error {
 		c.In = at.String()
 	}
 	in := into(m, c.In)
-	if m.API.CollectionOf(t).Post && c.In == "" { // beside all configurations
+	if m.API.CollectionOf(t).Post && c.In == "" { // outside of all configurations
 		in = ""
 	}
 	return c.apply(s, m, client.Apply{Into: in, Action: "CREATE", Resources: []json.RawMessage{raw}}, c.options())
 }
 
-// send makes a resource with the bytes of a file.
+// send creates a resource with the content of a file.
 func (c *createCommand) send(s *session, m *cli.Manager, at cli.Path) error {
 	if c.DryRun {
 		return usageError{errors.New("--dry-run: what has bytes beside its fields is not tried")}
@@ -192,7 +192,7 @@ func (c *createCommand) send(s *session, m *cli.Manager, at cli.Path) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // it was read alone
+	defer func() { _ = file.Close() }() // only read
 	var made json.RawMessage
 	if err := m.CreateWithContent(s.ctx, at.String(), filepath.Base(c.Content), file, members, c.options(), &made); err != nil {
 		return err
@@ -212,7 +212,7 @@ type setCommand struct {
 	Fields []string `arg:"" help:"The fields: FIELD=VALUE; FIELD= takes a value away." complete:"field"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (setCommand) Help() string {
 	return `Examples:
 
@@ -244,7 +244,7 @@ func (c *setCommand) Run(s *session) error {
 	return c.apply(s, m, client.Apply{Action: "UPDATE", Resources: []json.RawMessage{raw}}, c.options())
 }
 
-// typeAt gives a resource and its type.
+// typeAt returns a resource and its type.
 func typeAt(s *session, m *cli.Manager, text string) (at cli.Path, t *schema.Type, err error) {
 	if at, err = m.FindOne(s.ctx, text); err != nil {
 		return at, nil, err
@@ -259,7 +259,7 @@ func typeAt(s *session, m *cli.Manager, text string) (at cli.Path, t *schema.Typ
 	return at, t, err
 }
 
-// freeFlags say what of the free space is wanted.
+// freeFlags are the flags of commands that use the next free space.
 type freeFlags struct {
 	scopeFlags
 	Size  string   `help:"In a block: how large a network, such as /26." placeholder:"/LENGTH" env:"-"`
@@ -269,7 +269,7 @@ type freeFlags struct {
 	Field []string `arg:"" optional:"" name:"fields" help:"Fields of what is made: FIELD=VALUE." complete:"field"`
 }
 
-// wanted gives what is to be made there.
+// wanted returns the resources to create in the free space.
 func (f freeFlags) wanted(s *session, m *cli.Manager) (a client.Apply, err error) {
 	if f.Count < 1 || f.Count > 10_000 {
 		return a, usageError{errors.New("--count: must be from 1 to 10000")}
@@ -325,7 +325,7 @@ type assignCommand struct {
 	changeOutput
 }
 
-// Help has examples.
+// Help returns examples.
 func (assignCommand) Help() string {
 	return `Examples:
 
@@ -334,7 +334,7 @@ func (assignCommand) Help() string {
   portolan assign blocks/10.0.0.0/8 --size /26 name=lab --count 3            the next free networks`
 }
 
-// Run assigns what is free next.
+// Run assigns the next free addresses or ranges.
 func (c *assignCommand) Run(s *session) error {
 	m, err := c.manager()
 	if err != nil {
@@ -352,7 +352,7 @@ type nextCommand struct {
 	jsonFlag
 }
 
-// Help has examples.
+// Help returns examples.
 func (nextCommand) Help() string {
 	return `Examples:
 
@@ -360,7 +360,7 @@ func (nextCommand) Help() string {
   portolan next blocks/10.0.0.0/8 --size /22`
 }
 
-// Run prints what is free next, and changes nothing.
+// Run prints the next free addresses or ranges without changing anything.
 func (c *nextCommand) Run(s *session) error {
 	m, err := c.manager()
 	if err != nil {
@@ -389,7 +389,7 @@ func (c *nextCommand) Run(s *session) error {
 	return nil
 }
 
-// act sends a change that is no resource to be kept, or only tries it, and prints what came of it.
+// act sends a change of another kind than an apply, or its dry run, and prints the result.
 func act(s *session, m *cli.Manager, path string, body any, f changeFlags, as jsonFlag) error {
 	if f.DryRun {
 		t, err := m.Try(s.ctx, http.MethodPost, path, body, f.options())

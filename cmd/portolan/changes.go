@@ -25,7 +25,7 @@ type changesCommand struct {
 	Parent     int64    `help:"Over the API: only changes of what lies right below this resource." placeholder:"ID"`
 }
 
-// changeLine is a transaction as a line of JSON; behind body stand its changes, as an array.
+// changeLine is a transaction as a line of JSON. writeChanges appends the array of its changes.
 type changeLine struct {
 	Position    string          `json:"position"`
 	Transaction int64           `json:"transaction"`
@@ -35,14 +35,14 @@ type changeLine struct {
 	Body        json.RawMessage `json:"body"`
 }
 
-// writeChanges writes a transaction as a line, its changes as they are read.
+// writeChanges writes a transaction as one line. It writes the changes while it reads them.
 func writeChanges(ctx context.Context, st *store.Store, w io.Writer, e store.Entry) error {
 	out := bufio.NewWriter(w)
 	text, err := json.Marshal(changeLine{e.Position.String(), e.ID, e.At, e.User, e.Operation, e.Body})
 	if err != nil {
 		return err
 	}
-	_, _ = out.Write(text[:len(text)-1]) // what fails here, Flush says
+	_, _ = out.Write(text[:len(text)-1]) // Flush returns write errors
 	_, _ = out.WriteString(`,"changes":[`)
 	separator := ""
 	if err := st.EachChange(ctx, e, func(c store.EntryChange) error {
@@ -61,13 +61,13 @@ func writeChanges(ctx context.Context, st *store.Store, w io.Writer, e store.Ent
 	return out.Flush()
 }
 
-// Run prints the change feed: every transaction once, in the order in which they became visible.
+// Run prints the change feed: every transaction once, ordered by when it became visible.
 func (c *changesCommand) Run(s *session) error {
 	if (c.Data != "" || c.Database != "") && c.URL == os.Getenv("PORTOLAN_URL") {
-		c.URL = "" // what is said here goes before what is said of all commands
+		c.URL = "" // --data and --database override the environment
 	}
 	if c.URL != "" || c.Data == "" && c.Database == "" {
-		return c.overAPI(s)
+		return c.followAPI(s)
 	}
 	if len(c.Collection) > 0 || c.Parent != 0 {
 		return usageError{errors.New("--collection and --parent go over the API alone: with --url, or with the manager that one is logged in to")}
@@ -88,7 +88,7 @@ func (c *changesCommand) Run(s *session) error {
 		}
 		if c.Follow {
 			err := st.Follow(s.ctx, after, write)
-			if errors.Is(err, s.ctx.Err()) { // interrupted, as it must be to end
+			if errors.Is(err, s.ctx.Err()) { // interrupted by the user, which is the normal end
 				return nil
 			}
 			return err
@@ -115,8 +115,8 @@ type feedLine struct {
 	Changes []client.Change `json:"changes"`
 }
 
-// overAPI prints what the API says, as it comes.
-func (c *changesCommand) overAPI(s *session) error {
+// followAPI prints the change feed of the API.
+func (c *changesCommand) followAPI(s *session) error {
 	switch {
 	case c.Data != "" || c.Database != "":
 		return usageError{errors.New("--url (PORTOLAN_URL) goes without --data and --database")}
@@ -136,7 +136,7 @@ func (c *changesCommand) overAPI(s *session) error {
 	err = cl.Changes(s.ctx, q, func(t client.FeedTransaction) error {
 		return out.Encode(feedLine{t.Position, t, append([]client.Change{}, t.Changes...)})
 	})
-	if errors.Is(err, s.ctx.Err()) { // interrupted, as it must be to end
+	if errors.Is(err, s.ctx.Err()) { // interrupted by the user, which is the normal end
 		return nil
 	}
 	return err

@@ -19,7 +19,7 @@ type checkCommand struct {
 	Key   string `help:"With --heads: the public key, in hexadecimal, that must have signed them." placeholder:"HEX"`
 }
 
-// Run verifies the data and fails where something is wrong.
+// Run verifies the data and returns an error if there are faults.
 func (c *checkCommand) Run(s *session) error {
 	if c.Key != "" && c.Heads == "" {
 		return usageError{errors.New("--key goes with --heads")}
@@ -31,7 +31,7 @@ func (c *checkCommand) Run(s *session) error {
 			if err != nil {
 				return err
 			}
-			said, err := c.history(tx, api.Sealer, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
+			lines, err := c.history(tx, api.Sealer, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
 			if store.IsDamage(err) {
 				faults = append(faults, fmt.Sprintf("the history is not checked, since the database is damaged there: %v", err))
 			} else if err != nil {
@@ -40,7 +40,7 @@ func (c *checkCommand) Run(s *session) error {
 			for _, f := range faults {
 				fmt.Fprintln(s.stdout, f)
 			}
-			for _, text := range said {
+			for _, text := range lines {
 				fmt.Fprintln(s.stderr, text)
 			}
 			if len(faults) > 0 {
@@ -52,14 +52,15 @@ func (c *checkCommand) Run(s *session) error {
 	})
 }
 
-// history holds the history to heads that were kept elsewhere, and its keys to the master key. It says what was looked at.
-func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(string, ...any)) (said []string,
+// history compares the history with chain heads that were stored elsewhere, and its signing keys with the master key. It returns lines that
+// describe the scope of the check.
+func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(string, ...any)) (lines []string,
 	err error) {
 	last, err := tx.LastLink()
 	if err != nil {
 		return nil, err
 	}
-	due, err := tx.ChainDue()
+	pending, err := tx.ChainDue()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,8 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	if err != nil {
 		return nil, err
 	}
-	said = append(said, fmt.Sprintf("history: %d transactions chained, %d of them kept, %d to be chained", last.Place, last.Place-begins, due))
+	lines = append(lines, fmt.Sprintf("history: %d transactions chained, %d of them kept, %d to be chained", last.Place, last.Place-begins,
+		pending))
 	keys, err := c.keys()
 	if err != nil {
 		return nil, err
@@ -77,12 +79,12 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	}
 	switch {
 	case err != nil && len(keys) == 0:
-		said = append(said, "secrets were not opened, and signatures held to the keys beside them alone: --master-key was not given")
+		lines = append(lines, "secrets were not opened, and signatures held to the keys beside them alone: --master-key was not given")
 	case err != nil:
 		fault("secrets cannot be opened: %v", err)
 	}
 	if c.Heads == "" {
-		return said, nil
+		return lines, nil
 	}
 	f, err := os.Open(c.Heads)
 	if err != nil {
@@ -96,5 +98,5 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	if n == 0 {
 		return nil, fmt.Errorf("%s has no head of the history: nothing was held to it", c.Heads)
 	}
-	return append(said, fmt.Sprintf("held to %d heads of %s; %d more are older than the history is kept", n-older, c.Heads, older)), nil
+	return append(lines, fmt.Sprintf("held to %d heads of %s; %d more are older than the history is kept", n-older, c.Heads, older)), nil
 }

@@ -13,7 +13,7 @@ type completionCommand struct {
 	Shell string `arg:"" help:"The shell: ${enum}." enum:"bash,zsh,fish"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (completionCommand) Help() string {
 	return `Examples:
 
@@ -24,7 +24,7 @@ func (completionCommand) Help() string {
 Names of networks, zones and so on are completed from the manager of the current context (portolan login).`
 }
 
-// Run prints what a shell is told so that it completes.
+// Run prints the completion script of a shell.
 func (c *completionCommand) Run(s *session) error {
 	script, err := cli.CompletionScript(c.Shell)
 	if err == nil {
@@ -33,12 +33,12 @@ func (c *completionCommand) Run(s *session) error {
 	return err
 }
 
-// completeCommand is what those scripts ask.
+// completeCommand is the hidden command that the completion scripts call.
 type completeCommand struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints what the last word may become, a line each, with what it is behind a tab.
+// Run prints the completions of the last word, one per line, each with a tab and a description.
 func (c *completeCommand) Run(s *session, app *kong.Kong) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -49,7 +49,7 @@ func (c *completeCommand) Run(s *session, app *kong.Kong) error {
 			Configuration: flags["configuration"], View: flags["view"]}
 		f.fromEnvironment()
 		m, err := f.manager()
-		if err != nil { // then names are not completed, and all else is
+		if err != nil { // then resource names are not completed
 			return nil
 		}
 		return m

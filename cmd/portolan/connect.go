@@ -15,10 +15,10 @@ import (
 	"portolan/internal/manager/server"
 )
 
-// defaultURL is where a manager is where nobody says so.
+// defaultURL is the manager's URL if neither a flag nor a context sets one.
 const defaultURL = "http://127.0.0.1:8080"
 
-// connectFlags say which manager to talk to, and with what: what is given, or what a context says.
+// connectFlags select a manager and the credentials for it: from flags or from a context.
 type connectFlags struct {
 	Context string `help:"The context to use: a manager that portolan login noted. Default: the current one, unless --url or --token is given." placeholder:"NAME" complete:"context"`
 	URL     string `help:"The manager's URL. Default: http://127.0.0.1:8080." name:"url" placeholder:"URL"`
@@ -26,7 +26,7 @@ type connectFlags struct {
 	CA      string `help:"A file with the authority to trust, in PEM, beside the system's; portolan authority prints a manager's own." name:"ca" placeholder:"FILE"`
 }
 
-// fromEnvironment takes what no flag says from the environment, as the parser does.
+// fromEnvironment sets the flags that were not given from the environment, as the parser does.
 func (f *scopeFlags) fromEnvironment() {
 	for name, to := range map[string]*string{"CONTEXT": &f.Context, "URL": &f.URL, "TOKEN": &f.Token, "CA": &f.CA,
 		"CONFIGURATION": &f.Configuration, "VIEW": &f.View} {
@@ -36,8 +36,8 @@ func (f *scopeFlags) fromEnvironment() {
 	}
 }
 
-// chosen gives the context that holds.
-func (f connectFlags) chosen() (one cli.Context, err error) {
+// selectedContext returns the context to use.
+func (f connectFlags) selectedContext() (one cli.Context, err error) {
 	given := f.URL != "" || f.Token != ""
 	if f.Context != "" && given {
 		return one, usageError{errors.New("--context, and --url or --token (or PORTOLAN_URL, PORTOLAN_TOKEN), name two managers: leave one out")}
@@ -63,9 +63,9 @@ func (f connectFlags) chosen() (one cli.Context, err error) {
 	return one, nil
 }
 
-// client makes the client.
+// client returns the client for the chosen context.
 func (f connectFlags) client() (*client.Client, error) {
-	one, err := f.chosen()
+	one, err := f.selectedContext()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (f connectFlags) client() (*client.Client, error) {
 	return clientFor(one)
 }
 
-// clientFor makes the client of a context.
+// clientFor returns a client for a context.
 func clientFor(one cli.Context) (*client.Client, error) {
 	c := &client.Client{Base: one.URL, Token: one.Token, Agent: "portolan/" + versionText()}
 	if one.CA == "" {
@@ -101,39 +101,39 @@ func clientFor(one cli.Context) (*client.Client, error) {
 	return c, nil
 }
 
-// jsonFlag says whether a command prints JSON, for programs: by --json, or as other commands say it.
+// jsonFlag selects JSON output: by --json, or by --output json.
 type jsonFlag struct {
 	JSON   bool   `help:"Print JSON." name:"json"`
 	Output string `help:"How it is printed: ${enum}." short:"o" enum:"text,json" default:"text" env:"-"`
 }
 
-// AfterApply has both flags say the same.
-func (f *jsonFlag) AfterApply() error { //nolint:unparam // as kong calls it
+// AfterApply makes both flags equivalent.
+func (f *jsonFlag) AfterApply() error { //nolint:unparam // the signature that kong requires
 	f.JSON = f.JSON || f.Output == cli.JSON
 	return nil
 }
 
-// print prints an answer of the API as JSON.
+// print prints a response of the API as JSON.
 func (f jsonFlag) print(s *session, answer any) error {
 	return json.NewEncoder(s.stdout).Encode(answer)
 }
 
-// managerFlags are those of commands that print a table, or JSON.
+// managerFlags are the flags of commands that print a table or JSON.
 type managerFlags struct {
 	connectFlags
 	jsonFlag
 }
 
-// scopeFlags say where resources are that several configurations may have.
+// scopeFlags select the default configuration and view of a command.
 type scopeFlags struct {
 	connectFlags
 	Configuration string `help:"The name of the configuration that is meant. Default: that of the context, or any." placeholder:"NAME" complete:"scope"`
 	View          string `help:"The name of the view that is meant. Default: that of the context, or any." placeholder:"NAME" complete:"scope"`
 }
 
-// manager gives the manager with what is declared.
+// manager returns the manager with the declarations of the API.
 func (f scopeFlags) manager() (*cli.Manager, error) {
-	one, err := f.chosen()
+	one, err := f.selectedContext()
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (f scopeFlags) manager() (*cli.Manager, error) {
 	return m, nil
 }
 
-// changeFlags say how a change is made.
+// changeFlags are the options of a change.
 type changeFlags struct {
 	DryRun  bool              `help:"Only try it, and show what would change." short:"n"`
 	Comment string            `help:"A remark that the history keeps with it." placeholder:"TEXT"`

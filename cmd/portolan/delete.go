@@ -18,7 +18,7 @@ type deleteCommand struct {
 	Resource string `arg:"" complete:"path" help:"The resource, such as blocks/100123 or blocks/10.8.0.0/16, which goes with all that lies below it."`
 }
 
-// Help has examples.
+// Help returns examples.
 func (deleteCommand) Help() string {
 	return `Examples:
 
@@ -55,13 +55,13 @@ func (c *deleteCommand) Run(s *session) error {
 		_, err = fmt.Fprintf(s.stdout, "only tried: %s%s would be deleted, %d changed\n", about, resources(t.Deleted), t.Changed)
 		return err
 	}
-	if asked() && !c.Yes {
+	if isInteractive() && !c.Yes {
 		fmt.Fprintf(s.stderr, "%s and all below it: about %s. Delete that? [y/N] ", c.Resource, resources(t.Deleted))
-		if !answered() {
+		if !confirm() {
 			return errors.New("nothing was deleted")
 		}
 	}
-	if c.Comment == "" && t.Deleted > c.AtMost { // so that who looks at one of its transactions sees that there are others
+	if c.Comment == "" && t.Deleted > c.AtMost { // each transaction of the deletion refers to the others
 		c.Comment = "delete " + c.Resource + " in steps"
 	}
 	steps, bar := 0, s.bar("rows")
@@ -88,7 +88,7 @@ func (c *deleteCommand) Run(s *session) error {
 	return err
 }
 
-// resources words how many there are.
+// resources returns a number of resources as text.
 func resources(n int) string {
 	if n == 1 {
 		return "1 resource"

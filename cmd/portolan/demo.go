@@ -25,7 +25,7 @@ import (
 type demoCommand struct {
 	Listen        string `help:"Where the APIs are served." default:"127.0.0.1:8080" placeholder:"ADDR"`
 	CheckinListen string `help:"Where the service points check in; another free port when it is taken." default:"127.0.0.1:8443" placeholder:"ADDR"`
-	// Diagnostics are in the order of demoPoints.
+	// Diagnostics has the order of demoPoints.
 	Diagnostics []string `help:"Where the service points show diagnostics; the next free port of 127.0.0.1 when one cannot be had." default:"127.0.0.2:8083,127.0.0.3:8083" placeholder:"ADDR,ADDR"`
 	NameServer  string   `help:"Where the name server answers; another free port when it is taken." default:"127.0.0.2:5353" placeholder:"ADDR"`
 	Resolver    string   `help:"Where the resolver answers; another free port when it is taken." default:"127.0.0.2:5354" placeholder:"ADDR"`
@@ -33,7 +33,7 @@ type demoCommand struct {
 	Data        string   `help:"Keep the data here; without it they go with the demo." type:"path" placeholder:"DIR"`
 }
 
-// demoNotes is what a demo with --data tells its next start.
+// demoNotes are the credentials that a demo with --data stores for its next start.
 type demoNotes struct {
 	Password, Token string
 }
@@ -43,7 +43,7 @@ type demoPoint struct{ name, variant string }
 
 var demoPoints = []demoPoint{{"lighthouse", checkin.Fleet}, {"harbour-master", checkin.V4}}
 
-// Run starts everything and waits until it is told to stop.
+// Run starts the manager and the service points, and waits until it is interrupted.
 func (c *demoCommand) Run(s *session) (err error) {
 	ctx, stop := endsOnHangUp(s.ctx)
 	defer stop()
@@ -87,17 +87,17 @@ func (c *demoCommand) Run(s *session) (err error) {
 	var agents sync.WaitGroup
 	defer agents.Wait()
 	defer cancel()
-	urls, err := c.points(ctx, s, m, &agents)
+	urls, err := c.startServicePoints(ctx, s, m, &agents)
 	if err != nil {
 		return err
 	}
-	authority, resolver, err := c.names(ctx, m, notes.Token)
+	authority, resolver, err := c.deployNames(ctx, m, notes.Token)
 	if err != nil {
 		return err
 	}
-	agents.Go(func() { // which takes a moment
+	agents.Go(func() { // takes a moment
 		if err := publishDemo(c.Data); err != nil {
-			s.log.Error("making the demo's releases", "error", err)
+			s.log.Error("demo release publishing failed", "error", err)
 		}
 	})
 	link, err := m.Identity.NewLink(s.ctx, "admin")
@@ -128,15 +128,15 @@ func readNotes(dir string) (n demoNotes, err error) {
 }
 
 func (n demoNotes) save(dir string) error {
-	text, err := json.Marshal(n) //nolint:gosec // the demo's own password, for its next start, in a file of the user's alone
+	text, err := json.Marshal(n) //nolint:gosec // the password of the demo, in a file that only the user can read
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "demo.json"), text, 0o600)
 }
 
-// start starts the manager; the check-in door takes another port when its own is taken. The password
-// is noted before the manager makes admin with it, so that a demo that is killed can start again.
+// start starts the manager. If the check-in port is in use, it selects another one. It saves the password before the manager creates the
+// user admin with it, so that a demo that was killed can start again.
 func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error) {
 	if len(c.Diagnostics) != len(demoPoints) {
 		return nil, usageError{fmt.Errorf("--diagnostics: the demo has %d service points: name as many addresses", len(demoPoints))}
@@ -153,27 +153,28 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 	if err := notes.save(c.Data); err != nil {
 		return nil, err
 	}
-	door := c.CheckinListen
-	if l, err := net.Listen("tcp", door); err == nil {
+	checkinListen := c.CheckinListen
+	if l, err := net.Listen("tcp", checkinListen); err == nil {
 		_ = l.Close()
 	} else {
-		door = "127.0.0.1:0"
+		checkinListen = "127.0.0.1:0"
 	}
 	limit := server.Tune()
 	return server.Start(s.ctx, server.Options{MemoryLimit: limit, Programs: all.Programs(),
-		Data: c.Data, Listen: c.Listen, CheckinListen: door, AdminPassword: notes.Password,
+		Data: c.Data, Listen: c.Listen, CheckinListen: checkinListen, AdminPassword: notes.Password,
 		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
 }
 
-// points starts the service points, which enrol over the real door at their first start.
-func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string, err error) {
+// startServicePoints starts the service points. At their first start they enrol through the check-in listener.
+func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string,
+	err error) {
 	program, err := applicationProgram()
 	if err != nil {
 		return nil, err
 	}
 	var launchers []*servicepoint.Launcher
 	var held []net.Listener
-	release := func() { // a release that a launcher starts listens itself, and so does the program
+	release := func() { // the service points open their own listeners
 		for _, l := range held {
 			_ = l.Close()
 		}
@@ -190,7 +191,7 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 			}
 		}
 		listen := c.Diagnostics[i]
-		l, err := nextFree(listen) // held until all have one, so that they differ
+		l, err := nextFree(listen) // open until all service points have a port, so that the ports differ
 		if err != nil {
 			release()
 			return nil, err
@@ -222,7 +223,7 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 	return urls, nil
 }
 
-// demoKey makes a service point and gives its registration key. One that never enrolled is made anew.
+// demoKey creates a service point and returns its registration key. It recreates a service point that never enrolled.
 func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error) {
 	var old []string
 	if err := m.Fleet.List(ctx, fleet.Filter{Name: p.name}, func(i fleet.Instance) error {
@@ -245,8 +246,7 @@ func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error
 	return created.RegistrationKey, err
 }
 
-// nextFree listens at the address or, where the system does not have it or it is taken, on the next
-// free port of 127.0.0.1.
+// nextFree listens on an address. If the address is not available, it listens on the next free port of 127.0.0.1.
 func nextFree(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	for port := 8083; err != nil && port < 8183; port++ {

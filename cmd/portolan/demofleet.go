@@ -17,10 +17,10 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// demoVersion is the release that the demo's service points can be updated to: the same program under another name.
+// demoVersion returns the release that the demo's service points can be updated to: this program under another version.
 func demoVersion() string { return versionText() + "+demo" }
 
-// publishDemo makes the demo's releases, with this program as the only one.
+// publishDemo creates the demo's release repository with this program as the only release.
 func publishDemo(data string) error {
 	r, keys, now := release.Repository{Dir: filepath.Join(data, "releases")}, filepath.Join(data, "release-keys"), time.Now()
 	if _, err := os.Stat(keys); err != nil {
@@ -45,8 +45,8 @@ func publishDemo(data string) error {
 	return r.Publish(keys, release.TimestampLife, now)
 }
 
-// names lets the lighthouse answer for the sample's zones, and resolve names by asking itself. Where both are answered it says.
-func (c *demoCommand) names(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
+// deployNames deploys a name server for the sample zones and a resolver that forwards to it on the lighthouse. It returns their addresses.
+func (c *demoCommand) deployNames(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
 	if authority, err = freeForDNS(c.NameServer); err != nil {
 		return "", "", err
 	}
@@ -65,13 +65,13 @@ func (c *demoCommand) names(ctx context.Context, m *server.Manager, token string
 	})
 }
 
-// listener gives a listener of a configuration.
+// listener returns an address and port as a listener in an application's configuration.
 func listener(at string) string {
 	host, port, _ := strings.Cut(at, ":")
 	return fmt.Sprintf(`{"address":%q,"port":%s}`, host, port)
 }
 
-// demoApplication lets a service point run an application.
+// demoApplication deploys an application to a service point, or configures the existing one.
 func demoApplication(ctx context.Context, m *server.Manager, servicePoint string, name string, format string, args ...any) error {
 	all, err := m.Fleet.Applications(ctx, servicePoint)
 	if err != nil {
@@ -87,8 +87,8 @@ func demoApplication(ctx context.Context, m *server.Manager, servicePoint string
 	return err
 }
 
-// demoServer makes the server that the lighthouse is, lets it have the internal view with its reverse zones, and deploys that. What changes
-// there from then on goes out by itself. What is there already stays.
+// demoServer creates the server of the lighthouse, assigns it the internal view and its reverse zones, and deploys them. Later changes are
+// deployed automatically. An existing server is kept and deployed again.
 func demoServer(ctx context.Context, api *client.Client, servicePoint string) error {
 	one := func(collection, filter string) (int64, error) {
 		ids, err := api.IDs(ctx, collection, filter, 1)
@@ -98,7 +98,7 @@ func demoServer(ctx context.Context, api *client.Client, servicePoint string) er
 		return ids[0], nil
 	}
 	configuration, err := one("configurations", "name:'"+server.SampleName+"'")
-	if err != nil || configuration == 0 { // somebody has deleted the sample
+	if err != nil || configuration == 0 { // the user deleted the sample
 		return err
 	}
 	at := fmt.Sprintf("configurations/%d/", configuration)
@@ -117,14 +117,14 @@ func demoServer(ctx context.Context, api *client.Client, servicePoint string) er
 		return err
 	}
 	_, err = api.DeployServer(ctx, id, "FullDeployment")
-	// The demo was stopped meanwhile, and that goes on.
+	// A deployment that was running when the demo stopped continues.
 	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Code == "ServerIsDeploying" {
 		return nil
 	}
 	return err
 }
 
-// demoRoles makes the server with its roles.
+// demoRoles creates the server and its deployment roles.
 func demoRoles(ctx context.Context, api *client.Client, at string, view int64, servicePoint string) error {
 	var made client.Head
 	if err := api.Create(ctx, at+"servers", map[string]any{"type": "Server", "name": demoPoints[0].name, "profile": "DNS_DHCP_SERVER_20",
@@ -155,7 +155,7 @@ func demoRoles(ctx context.Context, api *client.Client, at string, view int64, s
 	return err
 }
 
-// freeForDNS gives the address or, where it cannot be had, another one that is free for UDP and TCP.
+// freeForDNS returns the address, or a free one on 127.0.0.1, that is available for UDP and TCP.
 func freeForDNS(address string) (string, error) {
 	for _, one := range []string{address, "127.0.0.1:0"} {
 		packets, err := net.ListenPacket("udp", one)
@@ -173,7 +173,7 @@ func freeForDNS(address string) (string, error) {
 	return "", fmt.Errorf("no address is free for DNS, neither %s nor on 127.0.0.1", address)
 }
 
-// agentArgs is the command line of a service point of the demo, for a release that it is updated to.
+// agentArgs returns the command line of a demo service point for a release that it is updated to.
 func agentArgs(state, diagnostics, status, target string) []string {
 	return []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--status-listen", status, "--gateway", "127.0.0.1",
 		"--ping-target", "127.0.0.1",

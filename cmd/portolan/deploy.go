@@ -65,7 +65,7 @@ type fleetDeploy struct {
 	CPU           *int     `help:"How much of one processor it may take, 5 percent or more: 250 are two and a half; 0 for all. Another limit starts it anew." name:"cpu" placeholder:"PERCENT" env:"-"`
 }
 
-// change is what the flags ask for, beside the configuration. before are the limits that the application has.
+// change returns the change that the flags request, without the configuration. before are the current limits of the application.
 func (c *fleetDeploy) change(before *client.Limits) (a client.ApplicationChange) {
 	a.Version = c.Version
 	if a.AnycastAddresses = c.Anycast; len(c.Anycast) == 1 && c.Anycast[0] == "none" {
@@ -87,7 +87,7 @@ func (c *fleetDeploy) change(before *client.Limits) (a client.ApplicationChange)
 	return a
 }
 
-// Run deploys an application, or configures one.
+// Run deploys or configures an application.
 func (c *fleetDeploy) Run(s *session) error {
 	var configuration json.RawMessage
 	if c.Configuration != "" {
@@ -124,7 +124,7 @@ func (c *fleetDeploy) Run(s *session) error {
 	return err
 }
 
-// readObject reads JSON from a file, or from standard input where that is called -.
+// readObject reads a JSON object from a file, or from standard input if the file is -.
 func readObject(file string) (text json.RawMessage, err error) {
 	in := os.Stdin
 	if file != "-" {
@@ -147,7 +147,7 @@ type fleetAnycast struct {
 	Settings string `arg:"" optional:"" help:"A file with the settings, a JSON object of autonomousSystemNumber, neighbors and so on; - for standard input; off to end it. Without it the settings are shown."`
 }
 
-// Run shows or changes how a service point tells routers of anycast addresses.
+// Run shows or changes the anycast routing of a service point.
 func (c *fleetAnycast) Run(s *session) error {
 	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
@@ -182,7 +182,7 @@ type fleetConfiguration struct {
 	Application string `arg:"" optional:"" help:"The name or the id of the application. Not needed where there is one alone."`
 }
 
-// Run prints the configuration of an application, without its secrets, as fleet deploy takes it.
+// Run prints the configuration of an application, without its secrets, in the format of fleet deploy.
 func (c *fleetConfiguration) Run(s *session) error {
 	cl, i, id, err := c.application(s, c.Name, c.Application)
 	if err != nil {
@@ -208,7 +208,7 @@ type fleetUndeploy struct {
 	ID   string `arg:"" help:"The name or the id of the application."`
 }
 
-// Run ends an application.
+// Run removes an application.
 func (c *fleetUndeploy) Run(s *session) error {
 	cl, i, id, err := c.application(s, c.Name, c.ID)
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *fleetLogs) Run(s *session) error {
 	return err
 }
 
-// application gives the manager, its service point that has a name or an id, and the id of the application there that has a name or an id.
+// application returns the manager, a service point by name or ID, and the ID of its application by name or ID.
 func (f managerFlags) application(s *session, point, name string) (cl *client.Client, i client.Instance, id string, err error) {
 	if cl, i, err = f.instance(s, point); err != nil {
 		return nil, i, "", err
@@ -247,7 +247,7 @@ func (f managerFlags) application(s *session, point, name string) (cl *client.Cl
 	return cl, i, id, err
 }
 
-// applicationOf gives the id of the application of a service point that has a name or an id; an empty name is that of the only one.
+// applicationOf returns the ID of an application of a service point by name or ID. An empty name selects the only application.
 func applicationOf(i client.Instance, name string) (string, error) {
 	var ids, names []string
 	for _, a := range i.Applications {
@@ -269,7 +269,7 @@ type fleetEvents struct {
 	Name string `arg:"" complete:"point" help:"The name or the id of the service point."`
 }
 
-// Run lists the last moves of a service point.
+// Run lists the latest status changes of a service point.
 func (c *fleetEvents) Run(s *session) error {
 	cl, i, err := c.instance(s, c.Name)
 	if err != nil {

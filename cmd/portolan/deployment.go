@@ -18,7 +18,7 @@ type deployCommand struct {
 	Zone   deployZone   `cmd:"" example:"portolan deploy zone example.net --view internal" help:"Deploy what you have changed of a zone, and of the others that its server writes."`
 }
 
-// deployFlags are what all deployments have.
+// deployFlags are the flags of all deployments.
 type deployFlags struct {
 	managerFlags
 	Configuration string `help:"The configuration. Not needed where one alone has something of that name." placeholder:"NAME" env:"-"`
@@ -77,12 +77,12 @@ func (c *deployZone) Run(s *session) error {
 	return c.wait(s, cl, d)
 }
 
-// find gives the manager, and the id of the one resource of a collection that a text names: it is the value of a field, or the id.
+// find returns the manager and the ID of one resource of a collection. text is the value of the field or the ID.
 func (f deployFlags) find(s *session, collection, field, text, condition string) (cl *client.Client, id int64, err error) {
 	if cl, err = f.client(); err != nil {
 		return nil, 0, err
 	}
-	one, err := f.chosen()
+	one, err := f.selectedContext()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -100,7 +100,7 @@ func (f deployFlags) find(s *session, collection, field, text, condition string)
 	return cl, id, err
 }
 
-// wait waits until a deployment has ended, and prints how.
+// wait waits until a deployment has ended and prints its result.
 func (f deployFlags) wait(s *session, cl *client.Client, d *client.Deployment) (err error) {
 	if !f.Detach {
 		if d, err = cl.WaitForDeployment(s.ctx, d.ID); err != nil {
@@ -118,8 +118,8 @@ func (f deployFlags) wait(s *session, cl *client.Client, d *client.Deployment) (
 	return err
 }
 
-// onlyOne gives the id of the one resource of a collection whose field has a value, and that a further condition, such as
-// " and disabled:false", lets through; otherwise says what to do where there are several.
+// onlyOne returns the ID of the only resource of a collection whose field has a value. condition is appended to the filter, for example "
+// and disabled:false". otherwise is the advice in the error if there are several.
 func onlyOne(ctx context.Context, cl *client.Client, collection, field, value, condition, otherwise string) (id int64, err error) {
 	ids, err := cl.IDs(ctx, collection, field+":"+cli.Quoted(value)+condition, 2)
 	switch {

@@ -23,7 +23,7 @@ type externalDNSCommand struct {
 	Listen        string   `help:"Where external-dns asks." default:"127.0.0.1:8888" placeholder:"ADDRESS"`
 }
 
-// Run answers external-dns until it is told to stop.
+// Run serves external-dns until it is interrupted.
 func (c *externalDNSCommand) Run(s *session) error {
 	if host, _, err := net.SplitHostPort(c.Listen); err != nil || !net.ParseIP(host).IsLoopback() {
 		return usageError{fmt.Errorf("--listen: %q is no address of this machine's loopback with a port: whoever reaches it changes names",
@@ -44,9 +44,11 @@ func (c *externalDNSCommand) Run(s *session) error {
 	p := &externaldns.Provider{Client: cl, Configuration: configuration, View: view, Domains: c.Domain, Log: s.log}
 	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: time.Minute}
 	ended := make(chan error, 1)
-	most := fairlisten.Each(1, 1024)
-	go func() { ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: most, PerNetwork: most / 4})) }()
-	s.log.Info("external-dns is answered", "at", "http://"+l.Addr().String(), "view", view)
+	maxConnections := fairlisten.Each(1, 1024)
+	go func() {
+		ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxConnections / 4}))
+	}()
+	s.log.Info("external-dns listener started", "at", "http://"+l.Addr().String(), "view", view)
 	select {
 	case err = <-ended:
 		return err
@@ -63,7 +65,7 @@ func (c *externalDNSCommand) Run(s *session) error {
 	return nil
 }
 
-// viewID finds the view, and its configuration.
+// viewID returns the IDs of the view and of its configuration.
 func (c *externalDNSCommand) viewID(ctx context.Context, cl *client.Client) (configuration, id int64, err error) {
 	filter := fmt.Sprintf("configuration.name:%s", cli.Quoted(c.Configuration))
 	if c.View != "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// flagsFirst gives arguments with the flags of a command before what else it is given, so that they may stand anywhere: what is read one
-// behind the other ends at a flag for kong. What it does not know stays where it is, for kong to say what is wrong.
+// flagsFirst returns the arguments with the flags of a command before its other arguments, so that flags may be anywhere. kong ends a list
+// of arguments at a flag. Unknown flags keep their position, so that kong reports them.
 func flagsFirst(node *kong.Node, args []string) []string {
 	var command, flags, rest []string
 	for i := 0; i < len(args); i++ {
@@ -25,7 +25,7 @@ func flagsFirst(node *kong.Node, args []string) []string {
 			}
 			node, command = node.Children[child], append(command, arg)
 			if slices.ContainsFunc(node.Positional, func(p *kong.Positional) bool { return p.Passthrough }) {
-				return args // it takes all as it is
+				return args // the command receives all arguments unchanged
 			}
 			continue
 		}
@@ -42,8 +42,8 @@ func flagsFirst(node *kong.Node, args []string) []string {
 	return slices.Concat(command, flags, rest)
 }
 
-// flagNamed gives the flag of a command, or of one above it, that an argument such as --name, --name=value or -nVALUE names; nil where
-// there is none.
+// flagNamed returns the flag of a command or of its parents that an argument such as --name, --name=value or -nVALUE sets. It returns nil
+// if none matches.
 func flagNamed(node *kong.Node, arg string) *kong.Flag {
 	long := strings.HasPrefix(arg, "--")
 	name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
@@ -60,7 +60,7 @@ func flagNamed(node *kong.Node, arg string) *kong.Flag {
 	return nil
 }
 
-// takesNext reports whether the value of a flag is the next argument.
+// takesNext reports whether the next argument is the value of a flag.
 func takesNext(f *kong.Flag, arg string) bool {
 	if f.IsBool() || f.IsCounter() {
 		return false

@@ -47,8 +47,8 @@ type fleetList struct {
 	Limit  int      `help:"How many are listed at most; 0 for all." placeholder:"N" env:"-"`
 }
 
-// fieldOf reads a field of a filter, FIELD=VALUE; of a label the value is as the manager takes it, NAME:VALUE, also where it was written
-// NAME=VALUE, as labels are given.
+// fieldOf parses a field of a filter, FIELD=VALUE. For a label, the value is NAME:VALUE, as the API requires, and NAME=VALUE is also
+// accepted.
 func fieldOf(text string) (field, value string, err error) {
 	field, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -60,7 +60,7 @@ func fieldOf(text string) (field, value string, err error) {
 	return field, value, nil
 }
 
-// labelled words labels, in the order of their names.
+// labelled returns labels as text, sorted by name.
 func labelled(labels map[string]string) string {
 	all := make([]string, 0, len(labels))
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -105,7 +105,7 @@ func (c *fleetList) Run(s *session) error {
 			switch a.Status {
 			case "HEALTHY":
 				well, all = well+1, all+1
-			case "DELETED": // it has ended
+			case "DELETED": // the application was removed
 			default:
 				all++
 			}
@@ -136,7 +136,7 @@ type fleetShow struct {
 func (c *fleetShow) Run(s *session) error {
 	cl, i, err := c.instance(s, c.Name)
 	if err == nil {
-		i, err = cl.Instance(s.ctx, i.ID) // which has more than the list
+		i, err = cl.Instance(s.ctx, i.ID) // contains more fields than the list
 	}
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (c *fleetShow) Run(s *session) error {
 	return e.Encode(i)
 }
 
-// instance gives the manager, and its service point that has the name, else the one that has the id.
+// instance returns the manager and a service point by name, or else by ID.
 func (f managerFlags) instance(s *session, name string) (cl *client.Client, i client.Instance, err error) {
 	if cl, err = f.client(); err != nil {
 		return nil, i, err
@@ -192,7 +192,7 @@ func (c *fleetCreate) Run(s *session) error {
 	return c.print(s, created, "was created")
 }
 
-// print prints what a service point needs to enrol.
+// print prints the registration data of a service point.
 func (f managerFlags) print(s *session, created client.Created, what string) error {
 	if f.JSON {
 		return json.NewEncoder(s.stdout).Encode(created)
@@ -209,7 +209,7 @@ type fleetNodeAdd struct {
 	Name string `arg:"" complete:"point" help:"The name or the id of the service point."`
 }
 
-// Run lets a service point have one node more.
+// Run allows a service point one more node.
 func (c *fleetNodeAdd) Run(s *session) error {
 	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
@@ -228,7 +228,7 @@ type fleetNodeRemove struct {
 	Node string `arg:"" help:"The node, such as node-2; fleet show has their ids."`
 }
 
-// Run takes a node away.
+// Run removes a node.
 func (c *fleetNodeRemove) Run(s *session) error {
 	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
@@ -246,7 +246,7 @@ type fleetRekey struct {
 	Name string `arg:"" complete:"point" help:"The name or the id."`
 }
 
-// Run gives a service point a new registration key.
+// Run creates a new registration key for a service point.
 func (c *fleetRekey) Run(s *session) error {
 	cl, i, err := c.instance(s, c.Name)
 	if err != nil {

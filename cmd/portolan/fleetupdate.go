@@ -10,7 +10,7 @@ import (
 
 type fleetReleases struct{ managerFlags }
 
-// Run lists the releases that the manager has.
+// Run lists the releases of the manager.
 func (c *fleetReleases) Run(s *session) error {
 	cl, err := c.client()
 	if err != nil {
@@ -40,7 +40,7 @@ type fleetUpdate struct {
 	Version string `arg:"" optional:"" help:"The release that it is to run. Without one an update is called off."`
 }
 
-// Run lets a service point run a release.
+// Run updates a service point to a release.
 func (c *fleetUpdate) Run(s *session) error {
 	cl, i, err := c.instance(s, c.Name)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// notifyHangUp tells nobody: there is no such signal.
+// notifyHangUp does nothing, because this system has no such signal.
 func notifyHangUp(chan os.Signal) {}
 
-// endsOnHangUp gives a context that ends with the one given: there is no such signal.
+// endsOnHangUp returns a context that ends with ctx only, because this system has no such signal.
 func endsOnHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }

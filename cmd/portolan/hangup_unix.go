@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// notifyHangUp lets a channel be told of SIGHUP.
+// notifyHangUp sends SIGHUP to a channel.
 func notifyHangUp(c chan os.Signal) { signal.Notify(c, syscall.SIGHUP) }
 
-// endsOnHangUp gives a context that ends with SIGHUP, too, unless that is ignored (nohup). Without it the signal would end the process at
-// once, and leave its applications running.
+// endsOnHangUp returns a context that ends with ctx or with SIGHUP, unless SIGHUP is ignored (nohup). Without it, the signal would end the
+// process at once and leave its applications running.
 func endsOnHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)

@@ -31,32 +31,33 @@ type importCommand struct {
 	Bind     importBind     `cmd:"" help:"Read the zones that BIND is primary for, by their views, from its settings and zone files."`
 }
 
-// zonePlace says where a zone is.
+// zonePlace are the flags that select the view of a zone.
 type zonePlace struct {
 	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
 	View          string `help:"The name of the view, where there is more than one." placeholder:"NAME"`
 }
 
-// importFlags say how a file is imported.
+// importFlags are the flags of imports into a data directory.
 type importFlags struct {
 	AtOnce bool `help:"Import all of a long file or nothing of it, and keep every other change waiting meanwhile."`
 }
 
-// inSteps is how long a file is that is imported in steps unless somebody wants all of it at once, in lines.
+// inSteps is the number of lines above which a file is imported in steps, unless --at-once is given.
 const inSteps = 20_000
 
-// how gives how a file of so many lines is imported, and says what follows from it.
-func (f importFlags) how(s *session, lines int) (how ipam.Import, end func()) {
+// importOptions returns the options for importing a file of this many lines. It prints a note if the import runs in steps. end ends the
+// progress bar.
+func (f importFlags) importOptions(s *session, lines int) (options ipam.Import, end func()) {
 	bar := s.bar("rows")
-	how.Progress = func(done int64) { bar.show("imported", done, int64(lines)) }
-	if how.InSteps = lines > inSteps && !f.AtOnce; how.InSteps {
+	options.Progress = func(done int64) { bar.show("imported", done, int64(lines)) }
+	if options.InSteps = lines > inSteps && !f.AtOnce; options.InSteps {
 		fmt.Fprintf(s.stderr, "importing %d lines in steps, each of which is there when it is done; if it is cut off, import the file again, "+
 			"and it goes on\n", lines)
 	}
-	return how, bar.end
+	return options, bar.end
 }
 
-// lineFlags say how a file of networks or addresses is imported.
+// lineFlags are the flags of imports of networks or addresses.
 type lineFlags struct {
 	dataFlag
 	importFlags
@@ -68,38 +69,38 @@ type lineFlags struct {
 	File          string `arg:"" help:"The file." type:"existingfile"`
 }
 
-// take imports lines that were read: tried first where somebody is asked. what they are is named in what it prints; skipped are the rows
-// that could not be read.
-func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
+// importLines imports lines. With --dry-run, with --prune, or before a question at the terminal, it first tries them. what names the
+// resources in the output. skipped are the rows that could not be read.
+func (f *lineFlags) importLines(s *session, what string, lines int, skipped []string,
 	run func(*store.Store, ipam.Import) (ipam.Imported, error)) error {
 	if f.Strict && len(skipped) > 0 {
 		f.print(s, what, ipam.Imported{}, skipped, true)
 		return fmt.Errorf("%s: nothing was imported: %d rows would be skipped", f.File, len(skipped))
 	}
 	return f.open(func(st *store.Store, _ *identity.Service) error {
-		how, end := f.how(s, lines)
+		options, end := f.importOptions(s, lines)
 		defer func() { end() }()
-		if how.Strict, how.Prune = f.Strict, f.Prune; f.Strict {
-			how.InSteps = false // all or nothing
+		if options.Strict, options.Prune = f.Strict, f.Prune; f.Strict {
+			options.InSteps = false // all or nothing
 		}
 		do := func(try bool) (done ipam.Imported, err error) {
-			if how.Try = try; try {
-				how.InSteps = false
+			if options.Try = try; try {
+				options.InSteps = false
 			}
-			if done, err = run(st, how); err != nil {
+			if done, err = run(st, options); err != nil {
 				err = fmt.Errorf("%s: %w", f.File, err)
 			}
 			return done, err
 		}
-		if asks := !f.Yes && asked(); f.DryRun || asks || f.Prune {
-			inSteps := how.InSteps
+		if asks := !f.Yes && isInteractive(); f.DryRun || asks || f.Prune {
+			inSteps := options.InSteps
 			done, err := do(true)
 			if err == nil && f.Prune && len(skipped)+len(done.Skipped) > 0 {
-				how.Prune = false
+				options.Prune = false
 				fmt.Fprintln(s.stderr, rowsNotPruned)
 				done, err = do(true)
 			}
-			how.InSteps = inSteps
+			options.InSteps = inSteps
 			if err != nil {
 				return err
 			}
@@ -110,15 +111,15 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 			case asks:
 				f.print(s, what, done, skipped, true)
 				fmt.Fprintf(s.stderr, "Do that? [y/N] ")
-				if !answered() {
+				if !confirm() {
 					return errors.New("nothing was changed")
 				}
-			case how.Prune && (done.Deleted > 0 || done.Partial) && !f.Yes: // a trial that was cut off may not have come to deletions
+			case options.Prune && (done.Deleted > 0 || done.Partial) && !f.Yes: // an incomplete trial may not have reached the deletions
 				f.print(s, what, done, skipped, true)
 				return usageError{fmt.Errorf("%s: nothing was changed: --prune would delete what is listed; --yes does", f.File)}
 			}
-			if how.Prune && done.Partial && !f.Strict { // the trial was incomplete: rows come first, and go on if none is skipped
-				how.Prune = false
+			if options.Prune && done.Partial && !f.Strict { // the trial was incomplete: import first, and delete only if no row is skipped
+				options.Prune = false
 				done, err := do(false)
 				if err != nil {
 					return err
@@ -128,7 +129,7 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 					fmt.Fprintln(s.stderr, rowsNotPruned)
 					return skippedRows(len(done.Skipped))
 				}
-				how.Prune = true
+				options.Prune = true
 			}
 		}
 		done, err := do(false)
@@ -140,10 +141,10 @@ func (f *lineFlags) take(s *session, what string, lines int, skipped []string,
 	})
 }
 
-// rowsNotPruned says why --prune does nothing.
+// rowsNotPruned is the note that --prune has no effect.
 const rowsNotPruned = "note: nothing is deleted: skipped rows may describe existing resources"
 
-// skippedRows is the error of so many rows that were skipped; nil of none.
+// skippedRows returns the error for n skipped rows, or nil if n is 0.
 func skippedRows(n int) error {
 	if n == 0 {
 		return nil
@@ -151,7 +152,7 @@ func skippedRows(n int) error {
 	return skippedError{n}
 }
 
-// print tells what came of a file.
+// print prints the result of an import.
 func (f *lineFlags) print(s *session, what string, done ipam.Imported, skipped []string, tried bool) {
 	var why reasons
 	for _, one := range done.Changes {
@@ -200,8 +201,8 @@ func (c *importNetworks) Run(s *session) error {
 	if err != nil {
 		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
-	return c.take(s, "networks", len(lines), skipped, func(st *store.Store, how ipam.Import) (ipam.Imported, error) {
-		return ipam.ImportNetworks(s.ctx, server.NewAPI(st), c.Configuration, lines, how)
+	return c.importLines(s, "networks", len(lines), skipped, func(st *store.Store, options ipam.Import) (ipam.Imported, error) {
+		return ipam.ImportNetworks(s.ctx, server.NewAPI(st), c.Configuration, lines, options)
 	})
 }
 
@@ -251,7 +252,7 @@ func (c *importAddresses) Run(s *session) error {
 	if err != nil {
 		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
-	return c.take(s, "addresses", len(lines), skipped, func(st *store.Store, how ipam.Import) (ipam.Imported, error) {
-		return ipam.ImportAddresses(s.ctx, server.NewAPI(st), c.Configuration, lines, how)
+	return c.importLines(s, "addresses", len(lines), skipped, func(st *store.Store, options ipam.Import) (ipam.Imported, error) {
+		return ipam.ImportAddresses(s.ctx, server.NewAPI(st), c.Configuration, lines, options)
 	})
 }

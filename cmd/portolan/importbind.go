@@ -25,12 +25,12 @@ type importBind struct {
 	File          string `arg:"" help:"The file named.conf."`
 }
 
-// Help has examples.
+// Help returns examples.
 func (importBind) Help() string {
 	return "Examples:\n\n  portolan import bind --data /var/lib/portolan --configuration main /etc/bind/named.conf --dry-run"
 }
 
-// Run imports the zones of BIND, one after the other.
+// Run imports the zones of BIND one by one.
 func (c *importBind) Run(s *session) error {
 	settings, err := convert.Named(c.File, readFile)
 	if err != nil {
@@ -62,13 +62,13 @@ func (c *importBind) Run(s *session) error {
 				return err
 			}
 		}
-		if asked() && !c.Yes && !c.DryRun {
+		if isInteractive() && !c.Yes && !c.DryRun {
 			if err := c.ask(s, st, zones); err != nil {
 				return err
 			}
 		}
 		wrong, skipped := 0, len(settings.Skipped)
-		for _, z := range zones { // one that is wrong keeps no other from being imported
+		for _, z := range zones { // a zone that fails does not stop the others
 			n, err := c.zone(s, st, z)
 			if errors.As(err, new(usageError)) {
 				return err
@@ -81,11 +81,11 @@ func (c *importBind) Run(s *session) error {
 				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
 			}
 		}
-		begin := "not in named.conf, kept"
+		prefix := "not in named.conf, kept"
 		if wrong+skipped > 0 {
-			begin = "in no zone that was imported, kept"
+			prefix = "in no zone that was imported, kept"
 		}
-		if err := c.listOthers(s, st, begin, known); err != nil {
+		if err := c.listOthers(s, st, prefix, known); err != nil {
 			fmt.Fprintln(s.stderr, "note: the zones that named.conf does not name cannot be listed:", err)
 		}
 		switch {
@@ -100,7 +100,7 @@ func (c *importBind) Run(s *session) error {
 	})
 }
 
-// ask tries all zones, and asks once whether to import them.
+// ask tries all zones and asks once whether to import them.
 func (c *importBind) ask(s *session, st *store.Store, zones []convert.NamedZone) error {
 	tried := *c
 	tried.DryRun = true
@@ -110,15 +110,15 @@ func (c *importBind) ask(s *session, st *store.Store, zones []convert.NamedZone)
 		}
 	}
 	fmt.Fprintf(s.stderr, "Do that? [y/N] ")
-	if !answered() {
+	if !confirm() {
 		return errors.New("nothing was changed")
 	}
 	c.Yes = true
 	return nil
 }
 
-// listOthers prints the zones of the views that named.conf does not name (known), each as its highest one.
-func (c *importBind) listOthers(s *session, st *store.Store, begin string, known []convert.NamedZone) error {
+// listOthers prints the zones in the same views that are not in named.conf (known). It prints only the topmost zone of a subtree.
+func (c *importBind) listOthers(s *session, st *store.Store, prefix string, known []convert.NamedZone) error {
 	named := map[string][]string{}
 	for _, z := range known {
 		named[c.viewOf(z)] = append(named[c.viewOf(z)], naming.Key(z.Name))
@@ -130,14 +130,14 @@ func (c *importBind) listOthers(s *session, st *store.Store, begin string, known
 		}
 		for _, zone := range all {
 			if c.Reverse || !isReverse(zone) {
-				fmt.Fprintf(s.stderr, "%s: zone %s (view %s)\n", begin, zone, view)
+				fmt.Fprintf(s.stderr, "%s: zone %s (view %s)\n", prefix, zone, view)
 			}
 		}
 	}
 	return nil
 }
 
-// tryAll refuses all zones where one of them would not be imported whole.
+// tryAll returns an error if any zone cannot be imported completely.
 func (c *importBind) tryAll(s *session, st *store.Store, zones []convert.NamedZone) error {
 	tried, quiet := *c, *s
 	tried.DryRun, quiet.stdout = true, io.Discard
@@ -149,7 +149,7 @@ func (c *importBind) tryAll(s *session, st *store.Store, zones []convert.NamedZo
 	return nil
 }
 
-// viewOf is the view that a zone goes to.
+// viewOf returns the target view of a zone.
 func (c *importBind) viewOf(z convert.NamedZone) string {
 	if z.View == "" {
 		return c.View
@@ -157,14 +157,13 @@ func (c *importBind) viewOf(z convert.NamedZone) string {
 	return z.View
 }
 
-// unreadableError is a zone whose file has no zone that could be imported.
+// unreadableError reports a zone file that cannot be imported.
 type unreadableError struct{ error }
 
-// Unwrap gives why.
+// Unwrap returns the reason.
 func (e unreadableError) Unwrap() error { return e.error }
 
-// zone imports a zone, or tries it, and gives how many of its records were skipped. The error is an unreadableError where the file is
-// wrong.
+// zone imports a zone, or tries it, and returns the number of skipped records. It returns an unreadableError if the file is wrong.
 func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (skipped int, err error) {
 	f, err := os.Open(z.File)
 	if err != nil {
@@ -183,5 +182,5 @@ func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (ski
 			return 0, err
 		}
 	}
-	return c.take(s, st, c.Configuration, read)
+	return c.importRecords(s, st, c.Configuration, read)
 }

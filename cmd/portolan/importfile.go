@@ -29,20 +29,20 @@ type importFile struct {
 	Kind    string            `help:"What the file is: csv, json or ndjson. Default: as it is called." enum:"csv,json,ndjson," default:""`
 	File    string            `arg:"" help:"The file; - reads standard input, of a kind that --kind says."`
 
-	// stdin is what standard input has.
+	// stdin is the content of standard input.
 	stdin []byte
 }
 
-// importKinds are the media types of files, by how they end.
+// importKinds are the media types of files, by extension.
 var importKinds = map[string]string{"csv": "text/csv", "json": "application/json", "ndjson": "application/x-ndjson"}
 
-// Run sends the file to the manager, shows how far it is, and prints its log.
+// Run uploads the file, shows the progress of the import, and prints its log.
 func (c *importFile) Run(s *session) error {
 	kind := c.Kind
 	if kind == "" {
 		kind = strings.ToLower(strings.TrimPrefix(filepath.Ext(c.File), "."))
 	}
-	j := &importJob{name: filepath.Base(c.File), open: c.read, json: c.JSON, strict: c.Strict, ask: (asked() || c.Prune) && !c.Yes,
+	j := &importJob{name: filepath.Base(c.File), open: c.read, json: c.JSON, strict: c.Strict, ask: (isInteractive() || c.Prune) && !c.Yes,
 		ImportOptions: client.ImportOptions{ContentType: importKinds[kind], Action: c.Action, Comment: c.Comment, Headers: c.Header,
 			Tag: c.Tag, Prune: c.Prune}}
 	if j.ContentType == "" {
@@ -72,7 +72,7 @@ func (c *importFile) Run(s *session) error {
 	return err
 }
 
-// read opens the file. Standard input is read once, and kept.
+// read opens the file. Standard input is read once and kept in memory.
 func (c *importFile) read() (io.ReadCloser, error) {
 	if c.File == "-" {
 		if c.stdin == nil {

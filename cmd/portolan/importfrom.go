@@ -23,7 +23,7 @@ import (
 	"portolan/internal/client/convert"
 )
 
-// fromFlags say what becomes of what another program keeps.
+// fromFlags are the flags of imports from other programs.
 type fromFlags struct {
 	planFlags
 	Strict bool   `help:"Import nothing where a row would be skipped."`
@@ -31,13 +31,13 @@ type fromFlags struct {
 	Prune  bool   `help:"Delete resources that have the tag and are not in the source any more. They are listed before." env:"-"`
 	Write  string `help:"Write what was read to this file, as portolan apply takes it, and change nothing; - is standard output." placeholder:"FILE" env:"-"`
 
-	// source names what is read.
+	// source names the source.
 	source string
 }
 
-// take applies a document, or writes it down. Networks that lie in no block get one. Names that no HostRecord may have become
-// GenericRecords where generic is set. It fails with a skippedError where rows were skipped.
-func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
+// importDocument applies a document, or writes it to a file. It creates blocks for networks without a block. If generic is true, names that
+// no HostRecord can have become GenericRecords. It returns a skippedError if rows were skipped.
+func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool) error {
 	if f.Prune && f.Tag == "" {
 		return usageError{errors.New("--prune: goes with --tag: what has the tag and is not in the source is deleted")}
 	}
@@ -71,7 +71,7 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		fmt.Fprintln(s.stderr, "skipped:", one)
 	}
 	if f.Strict && len(d.Skipped) > 0 {
-		return f.nothing(rowsOf(d.Skipped))
+		return f.strictError(rowsOf(d.Skipped))
 	}
 	d.Surround(slices.Collect(maps.Keys(known)))
 	if m != nil && d.Derives() {
@@ -93,21 +93,21 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		fmt.Fprintln(s.stderr, rowsNotPruned)
 	}
 	if f.Write == "" {
-		if f.Header == nil { // names of others are led to, and not refused
+		if f.Header == nil { // unknown targets of records become external hosts
 			f.Header = map[string]string{"x-bcn-link-to-external-host": "true"}
 		}
 		f.rows = rows
 		if f.Comment == "" {
 			f.Comment = "import of " + strings.Map(func(c rune) rune {
-				if c < ' ' || c > '~' { // which no header has
+				if c < ' ' || c > '~' { // not allowed in a header
 					return '?'
 				}
 				return c
 			}, f.source)
 		}
-		if len(a.Resources) > applyAtOnce {
+		if len(a.Resources) > maxApply {
 			err = f.inBackground(s, m, d, a, rows)
-		} else if err = f.strictly(s, m, a); err != nil {
+		} else if err = f.checkStrict(s, m, a); err != nil {
 			return err
 		} else if err = f.planned(s, m, a); err == nil && !a.Prune {
 			err = f.differences(s, m, d, a)
@@ -123,7 +123,7 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 		}
 		return err
 	}
-	a.Skip = false // which is how it is applied, and no part of the document
+	a.Skip = false // an option of the request, not a part of the document
 	text, err := cli.WriteDocument(a, cli.YAML)
 	if err == nil && f.Write == "-" {
 		_, err = s.stdout.Write(text)
@@ -136,15 +136,15 @@ func (f *fromFlags) take(s *session, d *convert.Document, generic bool) error {
 	return err
 }
 
-// nothing is the error of a strict import of which n rows would be skipped.
-func (f *fromFlags) nothing(n int) error {
+// strictError returns the error of a strict import that would skip n rows.
+func (f *fromFlags) strictError(n int) error {
 	if f.DryRun {
 		return fmt.Errorf("nothing would be imported: %d rows would be skipped", n)
 	}
 	return fmt.Errorf("nothing was imported: %d rows would be skipped", n)
 }
 
-// rowsOf returns the number of rows that were skipped: a row may be skipped in parts.
+// rowsOf returns the number of skipped rows. Several parts of one row may have been skipped.
 func rowsOf(all []convert.Skipped) int {
 	rows := map[string]bool{}
 	for _, one := range all {
@@ -153,8 +153,8 @@ func rowsOf(all []convert.Skipped) int {
 	return len(rows)
 }
 
-// strictly refuses a strict import of which the manager refuses rows. It lists them.
-func (f *fromFlags) strictly(s *session, m *cli.Manager, a client.Apply) error {
+// checkStrict returns an error if the manager would reject rows of a strict import. It prints these rows.
+func (f *fromFlags) checkStrict(s *session, m *cli.Manager, a client.Apply) error {
 	if !f.Strict {
 		return nil
 	}
@@ -166,11 +166,11 @@ func (f *fromFlags) strictly(s *session, m *cli.Manager, a client.Apply) error {
 	}
 	f.report(s, a, plan)
 	f.reasons.print(s)
-	return f.nothing(f.refused)
+	return f.strictError(f.refused)
 }
 
-// oneConfiguration chooses the only configuration. It refuses an import that does not say into which of several, or names one that is not
-// there.
+// oneConfiguration selects the only configuration. It returns an error if there are several and none is named, or if the named one does not
+// exist.
 func oneConfiguration(ctx context.Context, m *cli.Manager) error {
 	var names []string
 	if err := m.All(ctx, "configurations", client.Query{Limit: 1000, Fields: "name"}, func(raw json.RawMessage) error {
@@ -192,7 +192,7 @@ func oneConfiguration(ctx context.Context, m *cli.Manager) error {
 	return nil
 }
 
-// zonesOf returns the names of the zones of the view that is meant, each with whether it is deployed.
+// zonesOf returns the zones of the selected view, and whether each of them is deployed.
 func zonesOf(ctx context.Context, m *cli.Manager) (all map[string]bool, err error) {
 	all = map[string]bool{}
 	collection := m.API.Collection("zones")
@@ -208,7 +208,7 @@ func zonesOf(ctx context.Context, m *cli.Manager) (all map[string]bool, err erro
 		})
 }
 
-// rangesOf gives the ranges of all blocks, or networks, of the configuration that is meant; of networks with their gateways.
+// rangesOf returns the ranges of all blocks or networks of the selected configuration, networks with their gateways.
 func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all convert.Known, err error) {
 	fields := "id,range"
 	if collection == "networks" {
@@ -221,7 +221,7 @@ func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all conve
 			if err := json.Unmarshal(raw, &one); err != nil {
 				return err
 			}
-			if p, err := netip.ParsePrefix(one.Range); err == nil { // a block may be a range that is no prefix
+			if p, err := netip.ParsePrefix(one.Range); err == nil { // the range of a block is not always a prefix
 				all[p] = one.Gateway
 			}
 			return nil
@@ -229,21 +229,21 @@ func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all conve
 	return all, err
 }
 
-// maxFrom is how long a file of another product may be, in bytes: it is read whole.
+// maxFrom is the maximum size of a source file, in bytes. The file is read into memory.
 const maxFrom = 256 << 20
 
-// readFile reads a file, or standard input where it is called -.
+// readFile reads a file, or standard input if the path is -.
 func readFile(path string) (raw []byte, err error) {
 	f := os.Stdin
 	if path != "-" {
-		f, err = os.Open(path) //nolint:gosec // named by whoever imports it
+		f, err = os.Open(path) //nolint:gosec // the user names the file
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, usageError{fmt.Errorf("%s: there is no such file", path)}
 		}
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = f.Close() }() // it was read alone
+		defer func() { _ = f.Close() }() // only read
 	}
 	raw, err = io.ReadAll(io.LimitReader(f, maxFrom+1))
 	if bytes.HasPrefix(raw, []byte("\xff\xfe")) || bytes.HasPrefix(raw, []byte("\xfe\xff")) {
@@ -255,7 +255,7 @@ func readFile(path string) (raw []byte, err error) {
 	return raw, err
 }
 
-// from reads a file by a reader, and takes what comes of it.
+// from reads a file with a reader and imports the result.
 func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*convert.Document, error)) error {
 	if f.source = filepath.Base(path); path == "-" {
 		f.source = "standard input"
@@ -268,10 +268,10 @@ func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*conver
 	if err != nil {
 		return notImported(path, err)
 	}
-	return f.take(s, d, true)
+	return f.importDocument(s, d, true)
 }
 
-// notImported is why a source is not imported: a choice that is missing is one of the command line.
+// notImported wraps the error of a source. A missing choice is a usage error.
 func notImported(path string, err error) error {
 	var choice convert.ChoiceError
 	if err = fmt.Errorf("%s: nothing was imported: %w", path, err); errors.As(err, &choice) {
@@ -285,12 +285,12 @@ type importDhcpd struct {
 	File string `arg:"" help:"The file dhcpd.conf; - reads standard input."`
 }
 
-// Help has examples.
+// Help returns examples.
 func (importDhcpd) Help() string {
 	return "Examples:\n\n  portolan import dhcpd /etc/dhcp/dhcpd.conf --configuration main --dry-run"
 }
 
-// Run imports the settings of ISC dhcpd.
+// Run imports a configuration of ISC dhcpd.
 func (c *importDhcpd) Run(s *session) error { return c.from(s, c.File, convert.Dhcpd) }
 
 type importKea struct {
@@ -298,12 +298,12 @@ type importKea struct {
 	File string `arg:"" help:"The file kea-dhcp4.conf or kea-dhcp6.conf; - reads standard input."`
 }
 
-// Help has examples.
+// Help returns examples.
 func (importKea) Help() string {
 	return "Examples:\n\n  portolan import kea /etc/kea/kea-dhcp4.conf --configuration main --dry-run"
 }
 
-// Run imports the settings of Kea.
+// Run imports a configuration of Kea.
 func (c *importKea) Run(s *session) error { return c.from(s, c.File, convert.Kea) }
 
 type importInfoblox struct {
@@ -314,7 +314,7 @@ type importInfoblox struct {
 	File            string `arg:"" help:"The file; - reads standard input."`
 }
 
-// Help has examples.
+// Help returns examples.
 func (importInfoblox) Help() string {
 	return "Names go into the view that --view names; without it they are skipped.\n\nExamples:\n\n" +
 		"  portolan import infoblox export.csv --configuration main --view internal --dry-run"
@@ -338,7 +338,7 @@ type importPhpipam struct {
 	Files []string `arg:"" help:"The files: exports of subnets, of addresses, or of both."`
 }
 
-// Help has examples.
+// Help returns examples.
 func (importPhpipam) Help() string {
 	return "Examples:\n\n  portolan import phpipam subnets.csv addresses.csv --configuration main --dry-run"
 }
@@ -358,7 +358,7 @@ func (c *importPhpipam) Run(s *session) error {
 		return notImported(strings.Join(c.Files, ", "), err)
 	}
 	c.source = filepath.Base(c.Files[0])
-	return c.take(s, d, false)
+	return c.importDocument(s, d, false)
 }
 
 type importNetbox struct {
@@ -368,13 +368,13 @@ type importNetbox struct {
 	VRF       string `help:"The VRF that is read, where there are several; global is what is in none." name:"vrf" placeholder:"NAME"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (importNetbox) Help() string {
 	return "Names of addresses (dns_name) become hosts in the view that --view names; without it they are left out.\n\nExamples:\n\n" +
 		"  portolan import netbox --from https://netbox.example.net --configuration main --view internal --dry-run"
 }
 
-// Run imports what NetBox keeps.
+// Run imports data from NetBox's API.
 func (c *importNetbox) Run(s *session) error {
 	if c.Prune && c.View == "" {
 		return usageError{errors.New("--prune: needs --view, as the names that were imported before would be deleted without it")}
@@ -384,7 +384,7 @@ func (c *importNetbox) Run(s *session) error {
 		return usageError{errors.New("--from must be the URL of a NetBox")}
 	}
 	lists := make([][]json.RawMessage, len(convert.NetboxPaths))
-	count, n := s.counting("read from NetBox"), int64(0)
+	count, n := s.rowCounter("read from NetBox"), int64(0)
 	for i, path := range convert.NetboxPaths {
 		next, asked := at.String()+path+"?limit=500", map[string]bool{}
 		for next != "" {
@@ -406,7 +406,7 @@ func (c *importNetbox) Run(s *session) error {
 	if err != nil {
 		return notImported(c.From, err)
 	}
-	return c.take(s, d, false)
+	return c.importDocument(s, d, false)
 }
 
 type netboxPage struct {
@@ -414,7 +414,7 @@ type netboxPage struct {
 	Results []json.RawMessage `json:"results"`
 }
 
-// page reads a page of a list. The token goes to no other host.
+// page reads a page of a list. The token is sent to the given host only.
 func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage, err error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme+"://"+u.Host != host {
@@ -431,8 +431,8 @@ func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage,
 		return p, err
 	}
 	defer func() { _ = rs.Body.Close() }()
-	const most = 64 << 20
-	raw, err := io.ReadAll(io.LimitReader(rs.Body, most))
+	const maxPage = 64 << 20
+	raw, err := io.ReadAll(io.LimitReader(rs.Body, maxPage))
 	if err != nil {
 		return p, err
 	}

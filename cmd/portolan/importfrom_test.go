@@ -8,7 +8,7 @@ import (
 	"portolan/client"
 )
 
-// TestUnnamed lists the addresses that hosts have lost and that no host of the source has.
+// TestUnnamed checks the list of addresses that hosts have lost and that no host of the source has.
 func TestUnnamed(t *testing.T) {
 	var done client.Applied
 	if err := json.Unmarshal([]byte(`{"resources":[

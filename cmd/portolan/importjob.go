@@ -18,25 +18,26 @@ import (
 	"portolan/internal/client/convert"
 )
 
-// importJob is an import of a file that the manager does in the background.
+// importJob is an import of a file that the manager runs in the background.
 type importJob struct {
 	client.ImportOptions
 	name string
-	// open opens the file, from its beginning each time.
+	// open opens the file at its beginning. It is called once per run.
 	open func() (io.ReadCloser, error)
-	// line words a line of the log; an empty text leaves it out. nil is the line as it is, with the remedy of a refused row.
+	// line formats a line of the log. An empty text omits the line. If line is nil, lines are printed unchanged, with a remedy for rejected
+	// rows.
 	line func(line logLine) string
-	// begin is called before each run; it may be nil.
-	begin func()
-	json  bool
-	// strict refuses the import if a trial refuses a row. ask asks at a terminal after a trial; elsewhere a trial that would delete resources
-	// ends the command.
+	// beforeRun is called before each run. It may be nil.
+	beforeRun func()
+	json      bool
+	// strict cancels the import if a dry run rejects a row. ask asks for confirmation after a dry run. Without a terminal, the command then
+	// ends if the dry run would delete resources.
 	strict, ask bool
-	// refusals counts the refused rows of the last run, by reason.
+	// refusals counts the rejected rows of the last run, by reason.
 	refusals reasons
 }
 
-// do tries the import if that is asked for, and imports the file.
+// do performs a dry run if required, and imports the file.
 func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 	if j.Mode == dryRunMode || !j.strict && !j.ask {
 		one, err := j.run(s, m)
@@ -48,10 +49,10 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 	tried := *j
 	tried.Mode = dryRunMode
 	trial := *s
-	if j.json { // which has one document, that of the import
+	if j.json { // the output is one document, that of the import
 		trial.stdout = io.Discard
 	}
-	if word := j.line; !j.ask && word != nil { // the import says it again
+	if word := j.line; !j.ask && word != nil { // the import prints the other lines again
 		tried.line = func(line logLine) string {
 			if line.code == "" {
 				return ""
@@ -60,28 +61,28 @@ func (j *importJob) do(s *session, m *cli.Manager) (*client.Import, error) {
 		}
 	}
 	one, err := tried.runOnce(&trial, m)
-	// A trial that refuses a row deletes nothing; the import may take the row, and would delete unasked.
-	ask := j.ask && (asked() || one != nil && (one.Deleted > 0 || j.Prune && one.Refused > 0))
+	// A dry run that rejects a row deletes nothing. The import may accept that row and would then delete without confirmation.
+	ask := j.ask && (isInteractive() || one != nil && (one.Deleted > 0 || j.Prune && one.Refused > 0))
 	switch {
 	case err != nil && !errors.As(err, new(skippedError)):
 		return one, err
 	case err != nil && j.strict:
 		return one, fmt.Errorf("nothing was imported: %d rows would be skipped", one.Refused)
-	case ask && !asked():
+	case ask && !isInteractive():
 		return one, usageError{errors.New("nothing was changed: run again with --yes to import, and to delete the resources listed above")}
 	case ask:
 		fmt.Fprintf(s.stderr, "Do that? [y/N] ")
-		if !answered() {
+		if !confirm() {
 			return one, errors.New("nothing was changed")
 		}
 	}
-	if j.strict && one.Rows <= applyAtOnce {
+	if j.strict && one.Rows <= maxApply {
 		j.Mode = allOrNothing
 	}
 	return j.run(s, m)
 }
 
-// runOnce is run for a trial that nobody asked for: the import is deleted behind it.
+// runOnce runs an import and deletes it afterwards. It is for dry runs that the user did not request.
 func (j *importJob) runOnce(s *session, m *cli.Manager) (*client.Import, error) {
 	one, err := j.run(s, m)
 	if one != nil && one.Ended() {
@@ -94,20 +95,20 @@ func (j *importJob) runOnce(s *session, m *cli.Manager) (*client.Import, error) 
 
 // logLine is a line of the log of an import.
 type logLine struct {
-	// row is the number of the row that it is about, 0 if it is about none; rest is the line without it.
+	// row is the number of its row, or 0. rest is the line without that number.
 	row  int
 	rest string
-	// code and why are the refusal of the row; code is empty if the row was not refused.
+	// code and why are the rejection of the row. code is empty if the row was accepted.
 	code, why string
 	// text is the whole line.
 	text string
 }
 
-// readLine reads a line such as "line 3: Code: why".
+// readLine parses a line such as "line 3: Code: why".
 func readLine(text string) (line logLine) {
 	line.text, line.rest = text, text
 	if found := lineOfRow.FindStringSubmatch(text); found != nil {
-		line.row, _ = strconv.Atoi(found[1]) // digits that are no number name no row
+		line.row, _ = strconv.Atoi(found[1]) // a number out of range counts as no row
 		line.rest = text[len(found[0]):]
 	}
 	if code, why, ok := strings.Cut(line.rest, ": "); ok && line.rest != text && refusalCode.MatchString(code) {
@@ -116,24 +117,23 @@ func readLine(text string) (line logLine) {
 	return line
 }
 
-// refusalCode is the code of a refusal.
+// refusalCode matches the code of a rejection.
 var refusalCode = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
 
-// run imports the file, or tries it in the mode DRY_RUN, and prints the log and a summary. The error is a skippedError if rows were
-// refused.
+// run imports the file, or tries it in the mode DRY_RUN, and prints the log and a summary. It returns a skippedError if rows were rejected.
 func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err error) {
 	f, err := j.open()
 	if err != nil {
 		return nil, err
 	}
-	if j.begin != nil {
-		j.begin()
+	if j.beforeRun != nil {
+		j.beforeRun()
 	}
 	defer func() { _ = f.Close() }() // only read
 	if one, err = m.StartImport(s.ctx, j.name, f, j.ImportOptions); err != nil {
 		return nil, err
 	}
-	count := s.counting("worked off")
+	count := s.rowCounter("worked off")
 	if one, err = m.WaitForImport(s.ctx, one.ID, func(one *client.Import) { count(one.Rows) }); err != nil {
 		return one, fmt.Errorf("import %d goes on at the manager: %w", one.ID, err)
 	}
@@ -149,12 +149,12 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 			line.why += ": " + remedy(line.code)
 			j.refusals.add(line.code + ": " + line.why)
 		}
-		said := line.text
+		shown := line.text
 		if j.line != nil {
-			said = j.line(line)
+			shown = j.line(line)
 		}
-		if said != "" {
-			fmt.Fprintln(s.stderr, said)
+		if shown != "" {
+			fmt.Fprintln(s.stderr, shown)
 		}
 	}
 	if one.Refused > 0 && j.line == nil {
@@ -175,7 +175,7 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	return one, err
 }
 
-// summary gives the numbers of an import that has ended.
+// summary returns the counts of an import that has ended, as text.
 func (j *importJob) summary(one *client.Import) string {
 	made, tried := "created", j.Mode == dryRunMode
 	if tried {
@@ -192,7 +192,7 @@ func (j *importJob) summary(one *client.Import) string {
 	return text
 }
 
-// remedy says what to do about a row that the manager refuses with a code.
+// remedy returns the remedy for a row that was rejected with a code.
 func remedy(code string) string {
 	switch code {
 	case "IpRangeOverlapsSiblings":
@@ -215,26 +215,26 @@ const (
 	allOrNothing = "ALL_OR_NOTHING"
 )
 
-// sameAsLine is the row that a refusal names because it is about the same resource.
+// sameAsLine matches the other row of the same resource in a rejection.
 var sameAsLine = regexp.MustCompile(`line \d+ is`)
 
-// lineOfRow is the beginning of a line of a log that is about a row.
+// lineOfRow matches the start of a log line about a row.
 var lineOfRow = regexp.MustCompile(`^line (\d+): `)
 
-// inBackground imports a document of another product with more resources than one request takes: as a file of rows. rows name the rows of
-// the source that the resources are read from.
+// inBackground imports a converted document with more resources than fit into one request, as a file of rows. rows are the source rows of
+// the resources.
 func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document, a client.Apply, rows []string) error {
 	if f.Output != "text" && f.Output != cli.JSON {
-		return usageError{fmt.Errorf("--output %s: goes with %d resources at most, and there are %d", f.Output, applyAtOnce, len(a.Resources))}
+		return usageError{fmt.Errorf("--output %s: goes with %d resources at most, and there are %d", f.Output, maxApply, len(a.Resources))}
 	}
 	at, err := m.Find(s.ctx, a.Into)
 	if err != nil {
 		return err
 	}
 	j := &importJob{name: f.source + ".ndjson", open: fileOf(a.Resources), json: f.Output == cli.JSON, strict: f.Strict,
-		ask: (asked() || a.Prune) && !f.Yes, ImportOptions: client.ImportOptions{ContentType: importKinds["ndjson"], Into: at.String(),
+		ask: (isInteractive() || a.Prune) && !f.Yes, ImportOptions: client.ImportOptions{ContentType: importKinds["ndjson"], Into: at.String(),
 			Comment: f.Comment, Headers: f.Header, Tag: a.Tag, Prune: a.Prune}}
-	j.begin = func() { f.applied = client.Applied{DryRun: f.DryRun} }
+	j.beforeRun = func() { f.applied = client.Applied{DryRun: f.DryRun} }
 	j.line = func(line logLine) string {
 		changed, ok := strings.CutPrefix(line.rest, "changed: ")
 		if found := hostAddresses.FindString(changed); ok && found != "" && line.row <= len(a.Resources) {
@@ -268,7 +268,7 @@ func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document
 	return f.emptied(s, m, d, j, a.Resources)
 }
 
-// modeOf returns the mode of an import or of a trial.
+// modeOf returns the mode of an import or of a dry run.
 func modeOf(dry bool) string {
 	if dry {
 		return dryRunMode
@@ -276,11 +276,11 @@ func modeOf(dry bool) string {
 	return ""
 }
 
-// hostAddresses begins the change of the addresses of a host in a line of the log.
+// hostAddresses matches the start of a log line about changed addresses of a host.
 var hostAddresses = regexp.MustCompile(`^HostRecord \d+: (?:.*, )?addresses `)
 
-// noteAddresses adds the change of a host of the source (raw) to the results, from which unnamed lists the addresses that no host
-// has any more. text begins with the addresses before the change, as JSON.
+// noteAddresses adds a changed host to the results. unnamed uses it to list addresses without a host. raw is the host in the source, and
+// text begins with the addresses before the change, as JSON.
 func (f *fromFlags) noteAddresses(raw json.RawMessage, text string) {
 	var before json.RawMessage
 	var host struct{ AbsoluteName string }
@@ -292,14 +292,14 @@ func (f *fromFlags) noteAddresses(raw json.RawMessage, text string) {
 	f.applied.Resources = append(f.applied.Resources, one)
 }
 
-// emptied prints the members that have a value and that the source leaves empty. It finds them by a trial.
+// emptied prints the members that have a value and that the source leaves empty. It finds them by a dry run.
 func (f *fromFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imported *importJob, without []json.RawMessage) error {
 	all, rows, err := d.JSON(true)
 	if err != nil || slices.EqualFunc(all, without, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 		return err
 	}
 	j := *imported
-	j.Mode, j.Tag, j.begin = dryRunMode, "", nil
+	j.Mode, j.Tag, j.beforeRun = dryRunMode, "", nil
 	j.open = fileOf(all)
 	j.line = func(line logLine) string {
 		if text, ok := strings.CutPrefix(line.rest, "changed: "); ok && strings.Contains(text, " -> null") {
@@ -315,7 +315,7 @@ func (f *fromFlags) emptied(s *session, m *cli.Manager, d *convert.Document, imp
 	return err
 }
 
-// rowOf returns the row of the source with a number; empty if there is none.
+// rowOf returns the source row with a number, or an empty text.
 func rowOf(rows []string, number int) string {
 	if number < 1 || number > len(rows) {
 		return ""
@@ -323,7 +323,7 @@ func rowOf(rows []string, number int) string {
 	return rows[number-1]
 }
 
-// fileOf returns what opens resources as a file with one in each line.
+// fileOf returns a function that opens the resources as a file with one resource per line.
 func fileOf(all []json.RawMessage) func() (io.ReadCloser, error) {
 	var file bytes.Buffer
 	for _, one := range all {

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/client/convert"
 )
 
-// differences prints what the manager has and the source has not: resources with the tag, and members that the source leaves empty.
+// differences prints the resources with the tag that are not in the source, and the members that the source leaves empty.
 func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document, a client.Apply) error {
 	var err error
 	if a.Resources, _, err = d.JSON(true); err != nil {
@@ -50,10 +50,10 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 	return nil
 }
 
-// withoutTag is the note of an import without --tag that finds resources.
+// withoutTag is the note of an import without --tag that finds existing resources.
 const withoutTag = "note: without --tag it is not known what an earlier import made that the source does not have any more"
 
-// unnamed returns a line for each address that a host has lost, or in a dry run would lose, and that no host of the source has.
+// unnamed returns a line for each address that a host has lost, or would lose in a dry run, and that no host of the source has.
 func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {
 	named := map[netip.Addr]bool{}
 	for _, raw := range source {
@@ -84,7 +84,7 @@ func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {
 	return lines
 }
 
-// addressesIn returns the addresses in a value of HostRecord.addresses: a list of texts, or of objects with the member address.
+// addressesIn returns the addresses in a value of HostRecord.addresses: a list of strings, or of objects with the member address.
 func addressesIn(raw json.RawMessage) (all []netip.Addr) {
 	var items []any
 	if json.Unmarshal(raw, &items) != nil {
@@ -101,7 +101,7 @@ func addressesIn(raw json.RawMessage) (all []netip.Addr) {
 	return all
 }
 
-// summarize prints how many rows were skipped, by reason.
+// summarize prints the number of skipped rows, by reason.
 func (f *fromFlags) summarize(s *session, d *convert.Document) {
 	for _, one := range d.Skipped {
 		f.reasons.add(one.Reason)
@@ -109,10 +109,10 @@ func (f *fromFlags) summarize(s *session, d *convert.Document) {
 	f.reasons.print(s)
 }
 
-// reasons are how many rows were skipped, by why.
+// reasons are the numbers of skipped rows, by reason.
 type reasons map[string]int
 
-// add counts a row. What a reason says of the row itself is left out of it.
+// add counts a row. It replaces the values of the row in the reason, so that equal reasons are counted together.
 func (r *reasons) add(why string) {
 	if *r == nil {
 		*r = reasons{}
@@ -126,7 +126,7 @@ func (r *reasons) add(why string) {
 	(*r)[strings.Join(slices.Compact(words), " ")]++
 }
 
-// print prints them, and what to do.
+// print prints the counts and the remedy.
 func (r reasons) print(s *session) {
 	for _, reason := range slices.Sorted(maps.Keys(r)) {
 		fmt.Fprintf(s.stderr, "skipped %d: %s\n", r[reason], reason)

@@ -20,14 +20,14 @@ import (
 	"portolan/internal/manager/server"
 )
 
-// skippedError reports rows of an import that were left out, while the others were imported: exit code 3.
+// skippedError reports that rows of an import were skipped while the others were imported. The exit code is 3.
 type skippedError struct{ rows int }
 
 func (e skippedError) Error() string {
 	return fmt.Sprintf("%d rows were skipped, as listed; with --strict nothing would have been imported", e.rows)
 }
 
-// zoneFlags say how zone files are imported.
+// zoneFlags are the flags of imports of zone files.
 type zoneFlags struct {
 	dataFlag
 	importFlags
@@ -37,35 +37,35 @@ type zoneFlags struct {
 	Yes    bool `help:"Do not ask." short:"y" env:"-"`
 }
 
-// how gives how a zone is imported.
-func (f *zoneFlags) how(s *session, z *zoneText) (how ipam.Import, end func()) {
-	how, end = f.importFlags.how(s, len(z.records))
-	how.Where = func(record any) string { one, _ := record.(rr.RR); return z.places[one] }
-	if how.Strict, how.Prune = f.Strict, f.Prune; f.Strict {
-		how.InSteps = false // all or nothing
+// importOptions returns the options for importing a zone. end ends the progress bar.
+func (f *zoneFlags) importOptions(s *session, z *zoneText) (options ipam.Import, end func()) {
+	options, end = f.importFlags.importOptions(s, len(z.records))
+	options.Where = func(record any) string { one, _ := record.(rr.RR); return z.places[one] }
+	if options.Strict, options.Prune = f.Strict, f.Prune; f.Strict {
+		options.InSteps = false // all or nothing
 	}
-	return how, end
+	return options, end
 }
 
-// zoneText is a zone as it was read.
+// zoneText is a zone file after parsing.
 type zoneText struct {
 	from    string
 	view    string
 	zone    string
 	records []rr.RR
-	// places are where the records stand in the file.
+	// places are the locations of the records in the file.
 	places map[rr.RR]string
-	// whole says that the file has an SOA: it is a zone, and not a part of one.
-	whole  bool
+	// hasSOA reports that the file has an SOA, so it contains a complete zone.
+	hasSOA bool
 	notes  []string
 	faults []string
 }
 
-// readZoneFile reads a zone file. Files that it includes are in the first of some directories that has them.
+// readZoneFile parses a zone file. Included files are searched in the directories, in order.
 func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zoneText, error) {
 	include := func(name string) (f io.ReadCloser, err error) {
 		if filepath.IsAbs(name) {
-			return os.Open(name) //nolint:gosec // named by the file that is imported
+			return os.Open(name) //nolint:gosec // the imported file names it
 		}
 		for _, directory := range directories {
 			if f, err = os.Open(filepath.Join(directory, name)); !errors.Is(err, os.ErrNotExist) { //nolint:gosec // as above
@@ -102,7 +102,7 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	for i, one := range z.Records {
 		t.places[one] = z.Places[i]
 		_, soa := one.(*rr.SOA)
-		t.whole = t.whole || soa
+		t.hasSOA = t.hasSOA || soa
 	}
 	for _, one := range z.Records {
 		if ns, is := one.(*rr.NS); is && rr.CanonicalName(ns.Hdr.Name) == z.Zone {
@@ -114,8 +114,8 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 	return t, nil
 }
 
-// take imports a zone, or tries it, and prints what came of each record that is not as in the file. It gives how many records were skipped.
-func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *zoneText) (skipped int, err error) {
+// importRecords imports a zone, or tries it, and prints each record that was skipped or changed. It returns the number of skipped records.
+func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration string, z *zoneText) (skipped int, err error) {
 	for _, note := range z.notes {
 		fmt.Fprintln(s.stderr, "note:", note)
 	}
@@ -125,44 +125,44 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 	if f.Strict && len(z.faults) > 0 {
 		return 0, fmt.Errorf("%s: nothing was imported: %d entries are no records", z.from, len(z.faults))
 	}
-	if f.Prune && !z.whole {
+	if f.Prune && !z.hasSOA {
 		return 0, fmt.Errorf("%s: nothing was imported: --prune takes the file of a whole zone, and it has no SOA", z.from)
 	}
 	api := server.NewAPI(st)
-	how, end := f.how(s, z)
+	options, end := f.importOptions(s, z)
 	defer func() { end() }()
-	if how.Prune && len(z.faults) > 0 {
-		how.Prune = false
+	if options.Prune && len(z.faults) > 0 {
+		options.Prune = false
 		fmt.Fprintln(s.stderr, notPruned)
 	}
-	ask := !f.Yes && asked()
-	if f.DryRun || how.Prune || ask {
-		done, whole, err := transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
-		if err == nil && how.Prune && len(done.Skipped) > 0 {
-			how.Prune = false
+	ask := !f.Yes && isInteractive()
+	if f.DryRun || options.Prune || ask {
+		done, complete, err := transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
+		if err == nil && options.Prune && len(done.Skipped) > 0 {
+			options.Prune = false
 			fmt.Fprintln(s.stderr, notPruned)
 			if f.DryRun {
-				done, whole, err = transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+				done, complete, err = transfer.TryZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
 			}
 		}
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("%s: %w", z.from, err)
 		case f.DryRun:
-			f.print(s, z, done, how.Prune, true, whole)
+			f.print(s, z, done, options.Prune, true, complete)
 			return len(done.Skipped) + len(z.faults), nil
-		case ask, how.Prune && len(done.Differences) > 0 && !f.Yes:
-			f.print(s, z, done, how.Prune, true, whole)
+		case ask, options.Prune && len(done.Differences) > 0 && !f.Yes:
+			f.print(s, z, done, options.Prune, true, complete)
 			if !ask {
 				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune would delete these records; --yes does", z.from)}
 			}
 			fmt.Fprintf(s.stderr, "Do that? [y/N] ")
-			if !answered() {
+			if !confirm() {
 				return 0, errors.New("nothing was changed")
 			}
 		}
-		if how.Prune && !whole { // which records can be imported is known when they are: what goes, goes behind them
-			first := how
+		if options.Prune && !complete { // only an import shows all skipped records, so records are deleted by a second import
+			first := options
 			first.Prune = false
 			done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, first)
 			if err != nil {
@@ -175,20 +175,20 @@ func (f *zoneFlags) take(s *session, st *store.Store, configuration string, z *z
 			}
 		}
 	}
-	done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, how)
+	done, err := transfer.ImportZone(s.ctx, api, configuration, z.view, z.zone, z.records, options)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", z.from, err)
 	}
-	f.print(s, z, done, how.Prune, false, true)
+	f.print(s, z, done, options.Prune, false, true)
 	return len(done.Skipped) + len(z.faults), nil
 }
 
-// notPruned says why --prune does nothing.
+// notPruned is the note that --prune has no effect.
 const notPruned = "note: nothing is deleted, because records are skipped, which the zone may have"
 
-// print tells what came of a zone: a line for each record that was skipped or differs, then a summary. pruned says that records that the
-// file does not have are deleted.
-func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, pruned, tried, whole bool) {
+// print prints the result of a zone import: a line for each record that was skipped or differs, then a summary. pruned reports that records
+// missing in the file are deleted.
+func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, pruned, tried, complete bool) {
 	for _, one := range done.Changes {
 		fmt.Fprintln(s.stderr, "changed:", one)
 	}
@@ -219,7 +219,7 @@ func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, p
 	did := "imported"
 	if tried {
 		did = "only tried:"
-		if !whole {
+		if !complete {
 			counts = "at least " + counts
 		}
 	}
@@ -239,7 +239,7 @@ type importZone struct {
 	File       string `arg:"" optional:"" help:"The file. Files that it includes are read from its directory, then from the current one." type:"existingfile"`
 }
 
-// fetch gives what is to be imported: the file, or what a server gives, in a file that goes when it is closed.
+// fetch opens the zone data: the file, or a zone transfer stored in a temporary file, which is deleted on close.
 func (c *importZone) fetch(s *session) (in *os.File, from string, err error) {
 	switch {
 	case (c.FromServer == "") == (c.File == ""):
@@ -289,7 +289,7 @@ func (c *importZone) Run(s *session) error {
 	}
 	z.view = c.View
 	return c.open(func(st *store.Store, _ *identity.Service) error {
-		skipped, err := c.take(s, st, c.Configuration, z)
+		skipped, err := c.importRecords(s, st, c.Configuration, z)
 		if err == nil && skipped > 0 {
 			err = skippedError{skipped}
 		}

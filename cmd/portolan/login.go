@@ -33,7 +33,7 @@ type loginCommand struct {
 	View          string        `help:"The name of the view that is meant where a command says none." placeholder:"NAME"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (loginCommand) Help() string {
 	return `Examples:
 
@@ -42,7 +42,7 @@ func (loginCommand) Help() string {
   echo "$PASSWORD" | portolan login https://portolan.example.net`
 }
 
-// Run signs in at a manager, makes a token there, and notes both as the context that holds from then on.
+// Run signs in to a manager, creates a token, and stores both as the current context.
 func (c *loginCommand) Run(s *session) error {
 	at, err := url.Parse(strings.TrimRight(c.URL, "/"))
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -57,7 +57,7 @@ func (c *loginCommand) Run(s *session) error {
 		name = strings.NewReplacer(":", "-", "[", "", "]", "").Replace(at.Host)
 	}
 	one := cli.Context{URL: at.String(), Token: c.Token, CA: c.CA, Configuration: c.Configuration, View: c.View}
-	if err := contexts.Set(name, one); err != nil { // before anything is made there
+	if err := contexts.Set(name, one); err != nil { // checks the name before a token is created
 		return err
 	}
 	if ip := net.ParseIP(at.Hostname()); at.Scheme == "http" && at.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
@@ -84,7 +84,7 @@ func (c *loginCommand) Run(s *session) error {
 		}
 	}
 	if err != nil {
-		if one.TokenID != "" { // a token that nobody notes is nobody's
+		if one.TokenID != "" { // revokes a token that is not stored
 			err = errors.Join(err, cl.Do(s.ctx, http.MethodDelete, "/api/v2/tokens/"+one.TokenID, nil, nil))
 		}
 		return err
@@ -93,7 +93,7 @@ func (c *loginCommand) Run(s *session) error {
 	return err
 }
 
-// makeToken makes a token of the user's, and gives it with its id.
+// makeToken creates a token for the user and returns it with its ID.
 func (c *loginCommand) makeToken(s *session, cl *client.Client) (token, id string, err error) {
 	password, err := askPassword(s, c.User)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *loginCommand) makeToken(s *session, cl *client.Client) (token, id strin
 	return made.Token, made.ID, err
 }
 
-// askPassword gives the password of a user: from the environment, from the terminal, or the first line of standard input.
+// askPassword reads the password of a user: from the environment, from the terminal, or the first line of standard input.
 func askPassword(s *session, user string) (string, error) {
 	if password := os.Getenv("PORTOLAN_PASSWORD"); password != "" {
 		return password, nil
@@ -135,7 +135,7 @@ type logoutCommand struct {
 	Name string `arg:"" optional:"" help:"The context. Default: the current one." complete:"context"`
 }
 
-// Run revokes the token that login made, and forgets the context.
+// Run revokes the token that login created and deletes the context.
 func (c *logoutCommand) Run(s *session) error {
 	contexts, err := cli.ReadContexts()
 	if err != nil {
@@ -205,7 +205,7 @@ type contextUse struct {
 	View          *string `help:"The name of the view that is meant where a command says none; empty: of any." placeholder:"NAME" env:"-"`
 }
 
-// Run lets a context hold.
+// Run makes a context the current one.
 func (c *contextUse) Run(s *session) error {
 	contexts, err := cli.ReadContexts()
 	if err != nil {

@@ -19,7 +19,7 @@ type manCommand struct {
 	Dir string `arg:"" help:"The directory." type:"path"`
 }
 
-// Run writes man pages and completions below a directory: packages have them.
+// Run writes man pages and completion scripts into a directory, for packages.
 func (c *manCommand) Run(_ *session, app *kong.Kong) error {
 	return cli.WritePages(app.Model, versionText(), c.Dir)
 }
@@ -28,7 +28,7 @@ type readyCommand struct {
 	URL string `help:"The manager's URL; where it listens elsewhere than on loopback, one with https." default:"https://127.0.0.1:8080" name:"url" env:"PORTOLAN_READY_URL" placeholder:"URL"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (readyCommand) Help() string {
 	return `It is what a container asks for its health. On loopback the certificate is not looked at.
 
@@ -37,7 +37,7 @@ Examples:
   portolan ready --url http://127.0.0.1:8080`
 }
 
-// Run ends with 0 where the manager is ready.
+// Run succeeds if the manager is ready.
 func (c *readyCommand) Run(s *session) error {
 	at, err := url.Parse(c.URL)
 	if err != nil || at.Host == "" {
@@ -48,7 +48,7 @@ func (c *readyCommand) Run(s *session) error {
 	ctx, end := context.WithTimeout(s.ctx, 5*time.Second)
 	defer end()
 	h := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: local}}} //nolint:gosec // of this machine alone
+		InsecureSkipVerify: local}}} //nolint:gosec // only for connections to this machine
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("readyz").String(), http.NoBody)
 	if err != nil {
 		return err

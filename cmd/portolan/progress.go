@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// counting prints how many rows it has come to, once a second at the most.
-func (s *session) counting(word string) func(rows int64) {
+// rowCounter returns a function that prints the number of rows, at most once a second.
+func (s *session) rowCounter(word string) func(rows int64) {
 	last := time.Now()
 	return func(rows int64) {
 		if time.Since(last) >= time.Second {
@@ -19,19 +19,18 @@ func (s *session) counting(word string) func(rows int64) {
 	}
 }
 
-// bar shows how far something has come: on a terminal as a bar that grows, elsewhere as a line every
-// few seconds.
+// bar shows progress: a bar on a terminal, otherwise a line every 5 seconds.
 type bar struct {
 	w        io.Writer
 	terminal bool
 	unit     string // what is counted
 	phase    string
-	began    time.Time
-	first    int64 // done when the phase began
+	start    time.Time
+	first    int64 // the count when the phase began
 	last     time.Time
 	shown    bool
-	// said is the last line, where it is no terminal.
-	said string
+	// lastLine is the last line printed without a terminal.
+	lastLine string
 }
 
 func (s *session) bar(unit string) *bar {
@@ -43,12 +42,12 @@ func (s *session) bar(unit string) *bar {
 	return b
 }
 
-// show is told how many of how many are done.
+// show updates the bar with the number of completed items.
 func (b *bar) show(phase string, done, total int64) {
 	now := time.Now()
 	if phase != b.phase {
 		b.end()
-		b.phase, b.began, b.first, b.last = phase, now, done, time.Time{}
+		b.phase, b.start, b.first, b.last = phase, now, done, time.Time{}
 	}
 	every := 5 * time.Second
 	if b.terminal {
@@ -59,15 +58,15 @@ func (b *bar) show(phase string, done, total int64) {
 	}
 	b.last, b.shown = now, true
 	text := fmt.Sprintf("%3d%%  %d of %d %s %s", done*100/total, done, total, b.unit, phase)
-	if spent := now.Sub(b.began); spent > time.Second && done > b.first {
+	if spent := now.Sub(b.start); spent > time.Second && done > b.first {
 		rate := float64(done-b.first) / spent.Seconds()
 		text += fmt.Sprintf(", %.3g/s, %v left", rate, time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second))
 	}
 	if !b.terminal {
-		if text != b.said { // whoever reads it later knows that nothing has moved
+		if text != b.lastLine { // no repeated lines in a log
 			fmt.Fprintln(b.w, text)
 		}
-		b.said = text
+		b.lastLine = text
 		return
 	}
 	const width = 30
@@ -75,7 +74,7 @@ func (b *bar) show(phase string, done, total int64) {
 	fmt.Fprintf(b.w, "\r[%s%s] %s\x1b[K", strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
 }
 
-// end leaves the bar behind on its line.
+// end ends the line of the bar.
 func (b *bar) end() {
 	if b.terminal && b.shown {
 		fmt.Fprintln(b.w)

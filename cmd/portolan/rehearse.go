@@ -21,15 +21,15 @@ type rehearseCommand struct {
 	MaxAge time.Duration `help:"Fail where the backup is older than this, such as 26h. 0: however old." name:"max-age" placeholder:"DURATION"`
 }
 
-// Run restores a backup into a directory of its own, checks what came of it, and takes it away again.
+// Run restores a backup into a temporary directory, checks the data, and deletes the directory.
 func (c *rehearseCommand) Run(s *session) (err error) {
 	if c.MaxAge < 0 {
 		return usageError{fmt.Errorf("--max-age: %s is less than nothing", c.MaxAge)}
 	}
-	if _, err := c.keys(); err != nil { // before a restore that takes its time
+	if _, err := c.keys(); err != nil { // before the restore, which may take long
 		return usageError{err}
 	}
-	// Whoever hangs up, unless that is to be passed over (nohup), or reads no further, ends it with what it made taken away.
+	// SIGHUP, unless it is ignored (nohup), and SIGPIPE end the command after it has deleted the directory.
 	ends := []os.Signal{syscall.SIGPIPE}
 	if !signal.Ignored(syscall.SIGHUP) {
 		ends = append(ends, syscall.SIGHUP)
@@ -61,8 +61,8 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 			err = e
 		}
 	}()
-	began, data := time.Now(), filepath.Join(dir, "data")
-	sum, err := archive.Restore(s.ctx, store.Options{Layout: server.Layout(), Dir: data, Exclusive: true}, f, s.counting("read"))
+	start, data := time.Now(), filepath.Join(dir, "data")
+	sum, err := archive.Restore(s.ctx, store.Options{Layout: server.Layout(), Dir: data, Exclusive: true}, f, s.rowCounter("read"))
 	if store.NoRoom(err) {
 		return fmt.Errorf("%s: there is no room in %s: --dir names a directory that has some", name, filepath.Dir(dir))
 	}
@@ -79,6 +79,6 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	if age := time.Since(sum.Created); c.MaxAge > 0 && age > c.MaxAge {
 		return fmt.Errorf("%s is %s old, more than %s: look why nothing newer was made (portolan status)", name, age.Round(time.Second), c.MaxAge)
 	}
-	_, err = fmt.Fprintf(s.stdout, "the restore took %s; it is taken away again\n", time.Since(began).Round(10*time.Millisecond))
+	_, err = fmt.Fprintf(s.stdout, "the restore took %s; it is taken away again\n", time.Since(start).Round(10*time.Millisecond))
 	return err
 }

@@ -25,7 +25,7 @@ type releaseCommand struct {
 	List     releaseList     `cmd:"" example:"portolan release list --repository /srv/releases" help:"List what is published in a repository; portolan fleet releases lists what a manager has."`
 }
 
-// repositoryFlags say where a repository and its keys are.
+// repositoryFlags are the paths of a release repository and its keys.
 type repositoryFlags struct {
 	Repository string `help:"The directory of the repository; a manager serves that of releases in its data directory, or of --releases." required:"" type:"path" placeholder:"DIR"`
 	Keys       string `help:"The directory of the keys: root.pem, targets.pem, snapshot.pem and timestamp.pem." required:"" type:"path" placeholder:"DIR"`
@@ -37,7 +37,7 @@ func (f repositoryFlags) repository() release.Repository {
 
 type releaseInit struct{ repositoryFlags }
 
-// Run makes a repository.
+// Run creates a repository.
 func (c *releaseInit) Run(s *session) error {
 	if err := c.repository().Init(c.Keys, time.Now()); err != nil {
 		return err
@@ -89,10 +89,10 @@ func (c *releaseSign) Run(s *session) error {
 	return err
 }
 
-// builtFor says what platform a Linux program is built for; empty where that is not known.
+// builtFor returns the platform of a Linux program, or an empty text if it is unknown.
 func builtFor(f io.ReaderAt) string {
 	e, err := elf.NewFile(f)
-	if err != nil { // another system's, or a script
+	if err != nil { // not an ELF file: a script, or a program for another system
 		return ""
 	}
 	arch := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386", elf.EM_ARM: "arm",
@@ -103,11 +103,11 @@ func builtFor(f io.ReaderAt) string {
 	return "linux/" + arch
 }
 
-// versionOf asks a program for its version.
+// versionOf returns the version that a program prints.
 func versionOf(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, "version").Output() //nolint:gosec // the caller's own
+	out, err := exec.CommandContext(ctx, program, "version").Output() //nolint:gosec // a program that the user names
 	if err != nil {
 		return "", fmt.Errorf("asking %s for its version: %w", program, err)
 	}
@@ -137,7 +137,7 @@ type releasePublish struct {
 	Life time.Duration `help:"How long it is good: service points refuse it then, until it is published anew." default:"720h"`
 }
 
-// Run publishes.
+// Run publishes the repository.
 func (c *releasePublish) Run(s *session) error {
 	if c.Life < time.Hour {
 		return usageError{errors.New("--life must be 1h or more")}
@@ -166,7 +166,7 @@ type releaseList struct {
 	Repository string `help:"The directory of the repository." required:"" type:"path" placeholder:"DIR"`
 }
 
-// Run lists what is published.
+// Run lists the published releases.
 func (c *releaseList) Run(s *session) error {
 	state, err := release.Repository{Dir: c.Repository}.State()
 	if err != nil {

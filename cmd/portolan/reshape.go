@@ -19,7 +19,7 @@ type splitCommand struct {
 	Path  string `arg:"" help:"The block or the network, such as networks/10.1.0.0/24." complete:"path"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (splitCommand) Help() string {
 	return `Examples:
 
@@ -53,7 +53,7 @@ func (c *splitCommand) Run(s *session) error {
 	return act(s, m, above+"/splits", body, c.changeFlags, c.jsonFlag)
 }
 
-// up is the path of what a resource lies in.
+// up returns the path of a resource's parent.
 func up(s *session, m *cli.Manager, at cli.Path) (string, error) {
 	var one struct {
 		Links map[string]client.Link `json:"_links"`
@@ -68,7 +68,7 @@ func up(s *session, m *cli.Manager, at cli.Path) (string, error) {
 	return strings.TrimPrefix(above, "/api/v2/"), nil
 }
 
-// resourceAt gives the manager, and the resource that a path names, with its type.
+// resourceAt returns the manager, and the resource at a path with its type.
 func (f scopeFlags) resourceAt(s *session, path string) (m *cli.Manager, at cli.Path, t *schema.Type, err error) {
 	if m, err = f.manager(); err == nil {
 		at, t, err = typeAt(s, m, path)
@@ -84,7 +84,7 @@ type mergeCommand struct {
 	Others []string `arg:"" help:"Those that go up in it, which adjoin it." complete:"path"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (mergeCommand) Help() string {
 	return `A network that is left keeps its gateway; those of the others become addresses.
 
@@ -131,7 +131,7 @@ type moveCommand struct {
 	To   string `arg:"" help:"Where to: the range, the address or the name that it has then; of a block or network the first address is enough."`
 }
 
-// Help has examples.
+// Help returns examples.
 func (moveCommand) Help() string {
 	return `Examples:
 
@@ -140,7 +140,7 @@ func (moveCommand) Help() string {
   portolan move records/www.example.net web.example.net`
 }
 
-// Run moves a resource with all in it.
+// Run moves a resource and everything in it.
 func (c *moveCommand) Run(s *session) error {
 	m, at, t, err := c.resourceAt(s, c.Path)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *moveCommand) Run(s *session) error {
 	}
 	key := at.Collection.KeyField()
 	to := c.To
-	if key == "range" && !strings.Contains(to, "/") { // its first address is enough
+	if key == "range" && !strings.Contains(to, "/") { // the new first address is sufficient
 		var one struct{ Range string }
 		if err := m.Get(s.ctx, at.String()+"?fields=id,range", &one); err != nil {
 			return err

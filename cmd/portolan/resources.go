@@ -13,7 +13,7 @@ import (
 	"portolan/internal/client/cli"
 )
 
-// outputFlag says how resources are printed.
+// outputFlag selects the output format.
 type outputFlag struct {
 	Output string `help:"How it is printed: ${enum}." short:"o" enum:"table,json,yaml,csv,name" default:"table"`
 }
@@ -29,7 +29,7 @@ type listCommand struct {
 	Path    string   `arg:"" optional:"" help:"What is listed, such as networks, or networks/10.1.0.0/24/addresses; without it, what there is to list." complete:"path"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (listCommand) Help() string {
 	return `Examples:
 
@@ -59,10 +59,10 @@ func (c *listCommand) Run(s *session) error {
 	return c.list(s, m, at)
 }
 
-// setting is FIELD=VALUE, part what is no filter of the API but a part of a name.
+// setting matches FIELD=VALUE. part matches a part of a name, which is not a filter of the API.
 var setting, part = regexp.MustCompile(`^([A-Za-z][\w.]*)=(.*)$`), regexp.MustCompile(`^[^:()'"]+$`)
 
-// filters reads what is asked for.
+// filters returns the filter of the API for the arguments.
 func (c *listCommand) filters(m *cli.Manager, at cli.Path) string {
 	var all []string
 	for _, text := range c.Filter {
@@ -81,7 +81,7 @@ func (c *listCommand) filters(m *cli.Manager, at cli.Path) string {
 	return strings.Join(all, " and ")
 }
 
-// unquoted is a value without the quotes around it, which people write as they do in filters of the API.
+// unquoted returns a value without the quotes around it, which filters of the API require.
 func unquoted(value string) string {
 	if n := len(value) - 1; n > 0 && (value[0] == '\'' || value[0] == '"') && value[n] == value[0] {
 		return value[1:n]
@@ -89,7 +89,7 @@ func unquoted(value string) string {
 	return value
 }
 
-// list prints what is at a path.
+// list prints the resources at a path.
 func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 	q := client.Query{Filter: c.filters(m, at), OrderBy: c.OrderBy, Fields: c.Fields}
 	if c.Total {
@@ -124,14 +124,14 @@ func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 		shown++
 		return out.Resource(raw)
 	})
-	if err != nil && err != errEnough { //nolint:errorlint // as it was returned
+	if err != nil && err != errEnough { //nolint:errorlint // compared directly, because All returns it unwrapped
 		return err
 	}
 	if _, err := out.End(); err != nil {
 		return err
 	}
 	switch {
-	case more && c.Limit == listedAtOnce: // and not what was asked for
+	case more && c.Limit == defaultLimit: // the default limit
 		_, err = fmt.Fprintf(s.stderr, "there are more than these %d: --limit 0 prints all\n", shown)
 	case shown == 0:
 		if err = m.CheckScopes(s.ctx); err == nil && c.Output == cli.Table {
@@ -143,13 +143,13 @@ func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 	return err
 }
 
-// listedAtOnce is how many resources are printed where nothing is said.
-const listedAtOnce = 1000
+// defaultLimit is the number of resources that are printed without --limit.
+const defaultLimit = 1000
 
 // errEnough ends a list.
 var errEnough = fmt.Errorf("enough")
 
-// writeContent writes the bytes of a resource.
+// writeContent writes the content of a resource.
 func writeContent(s *session, m *cli.Manager, path string) error {
 	body, err := m.Content(s.ctx, path)
 	if err != nil {
@@ -167,7 +167,7 @@ type getCommand struct {
 	Path    []string `arg:"" help:"The resources, such as networks/10.1.0.0/24, zones/example.net, or networks/100717." complete:"path"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (getCommand) Help() string {
 	return `Examples:
 
@@ -199,7 +199,7 @@ func (c *getCommand) Run(s *session) error {
 			continue
 		}
 		if at.List() {
-			list := listCommand{scopeFlags: c.scopeFlags, outputFlag: c.outputFlag, Fields: c.Fields, Limit: listedAtOnce}
+			list := listCommand{scopeFlags: c.scopeFlags, outputFlag: c.outputFlag, Fields: c.Fields, Limit: defaultLimit}
 			if err := list.list(s, m, at); err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ func (c *getCommand) Run(s *session) error {
 		case at.Report != "" && (format == cli.CSV || format == cli.Name):
 			return usageError{fmt.Errorf("%s is no resource: it is shown as json or yaml", text)}
 		case at.Report != "":
-			if format == cli.Table { // it has lists and objects
+			if format == cli.Table { // a report contains lists and objects
 				format = cli.YAML
 			}
 		case fields != "":

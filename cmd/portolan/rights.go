@@ -14,7 +14,7 @@ type rightsCommand struct {
 	Resource string `arg:"" complete:"path" help:"The resource, such as networks/100717, networks/10.1.0.0/24 or zones/example.net."`
 }
 
-// Run prints what somebody may do with a resource, and which access rights decide.
+// Run prints the rights of a user on a resource, and the access rights that they result from.
 func (c *rightsCommand) Run(s *session) error {
 	cl, err := c.manager()
 	if err != nil {

@@ -38,7 +38,7 @@ type rolloutStart struct {
 	Watch       bool          `help:"Watch it until it ends or stops." env:"-"`
 }
 
-// Run begins a rollout.
+// Run starts a rollout.
 func (c *rolloutStart) Run(s *session) error {
 	p := client.Plan{Version: c.Version, Description: c.Description, Waves: c.Wave, MostAway: c.MostAway, MostFailed: c.MostFailed,
 		TimeZone: c.TimeZone, GiveUpSeconds: int(c.GiveUp.Seconds())}
@@ -77,7 +77,7 @@ func (c *rolloutStart) Run(s *session) error {
 	return watchRollout(s, cl, r.ID)
 }
 
-// filterOf makes a filter of FIELD=VALUE.
+// filterOf returns FIELD=VALUE settings as a filter.
 func filterOf(texts []string) (map[string]any, error) {
 	filter, labels := map[string]any{}, map[string]string{}
 	for _, text := range texts {
@@ -131,7 +131,7 @@ type rolloutShow struct {
 	State string `help:"Only those in this state, such as FAILED." env:"-"`
 }
 
-// Run shows who takes part.
+// Run shows a rollout and its service points.
 func (c *rolloutShow) Run(s *session) error {
 	cl, err := c.client()
 	if err != nil {
@@ -186,13 +186,14 @@ func (c *rolloutWatch) Run(s *session) error {
 	return watchRollout(s, cl, c.ID)
 }
 
-// watchEvery is how often a rollout that is watched is asked for.
+// watchEvery is the interval at which a watched rollout is read.
 const watchEvery = time.Second
 
-// watchPatience is how long a rollout is watched on while its manager does not answer.
-const watchPatience = 2 * time.Minute
+// watchTimeout is the time after which watching ends if the manager does not respond.
+const watchTimeout = 2 * time.Minute
 
-// watchRollout shows how far a rollout is, until it ends or stops. One that has stopped, or of which somebody failed, is an error.
+// watchRollout shows the progress of a rollout until it ends or stops. It returns an error if the rollout was halted or paused, or if a
+// service point failed.
 func watchRollout(s *session, cl *client.Client, id string) error {
 	b := s.bar("service points")
 	defer b.end()
@@ -210,7 +211,7 @@ func watchRollout(s *session, cl *client.Client, id string) error {
 			if ended, err := showRollout(s, b, r); ended {
 				return err
 			}
-		case errors.As(err, &refused) && refused.Status < http.StatusInternalServerError, time.Since(answered) > watchPatience:
+		case errors.As(err, &refused) && refused.Status < http.StatusInternalServerError, time.Since(answered) > watchTimeout:
 			return err
 		}
 		select {
@@ -221,7 +222,7 @@ func watchRollout(s *session, cl *client.Client, id string) error {
 	}
 }
 
-// showRollout shows how far a rollout is, and reports whether it goes on no more.
+// showRollout shows the progress of a rollout and reports whether it has ended or stopped.
 func showRollout(s *session, b *bar, r client.Rollout) (ended bool, err error) {
 	open := r.Counts["WAITING"] + r.Counts["UPDATING"] + r.Counts["GOING_BACK"]
 	phase := fmt.Sprintf("done with, version %s: %s, wave %d of %d, %d failed", r.Version, r.Status, r.Wave, r.WaveCount, r.Counts["FAILED"])
@@ -248,7 +249,7 @@ func showRollout(s *session, b *bar, r client.Rollout) (ended bool, err error) {
 	return true, nil
 }
 
-// rolloutID names a rollout that something is done to.
+// rolloutID are the flags of commands for one rollout.
 type rolloutID struct {
 	managerFlags
 	ID string `arg:"" help:"The id of the rollout."`
@@ -279,12 +280,12 @@ func (c *rolloutResume) Run(s *session) error { return c.act(s, "resume") }
 
 type rolloutTakeBack struct{ rolloutID }
 
-// Run takes a rollout back.
+// Run rolls a rollout back.
 func (c *rolloutTakeBack) Run(s *session) error { return c.act(s, "takeBack") }
 
 type rolloutDelete struct{ rolloutID }
 
-// Run forgets a rollout.
+// Run deletes a rollout.
 func (c *rolloutDelete) Run(s *session) error {
 	cl, err := c.client()
 	if err != nil {

@@ -16,7 +16,7 @@ type searchCommand struct {
 	Text  string `arg:"" help:"An id, an address, a prefix, a hardware address, a name or a part of one."`
 }
 
-// Run prints what a text may mean, best first.
+// Run prints the resources that a text may refer to, best match first.
 func (c *searchCommand) Run(s *session) error {
 	if c.Limit < 1 || c.Limit > 100 {
 		return usageError{errors.New("--limit: must be from 1 to 100")}

@@ -12,21 +12,21 @@ import (
 	"portolan/internal/manager/secrets"
 )
 
-// kmsFlag says which key management service unwraps the master keys.
+// kmsFlag selects the key management service that unwraps the master keys.
 type kmsFlag struct {
 	KMS string `help:"The URL of the key management service that wraps the master keys: hashivault://KEY (VAULT_ADDR and VAULT_TOKEN say where and as whom), awskms://KEY?region=REGION. It is asked at a start." name:"kms" env:"PORTOLAN_KMS" placeholder:"URL"`
 }
 
-// masterFlag says where the master keys are.
+// masterFlag selects the file of the master keys.
 type masterFlag struct {
 	kmsFlag
 	MasterKey string `help:"A file with the master key that secrets are sealed by, as secrets new-key makes it; further lines are former ones. Without it PORTOLAN_MASTER_KEY may hold the key itself." name:"master-key" env:"PORTOLAN_MASTER_KEY_FILE" type:"path" placeholder:"FILE"`
 }
 
-// masterKeys is the variable that may hold the master keys themselves.
+// masterKeys is the environment variable that may contain the master keys.
 const masterKeys = "PORTOLAN_MASTER_KEY"
 
-// keys reads them; nil where there are none.
+// keys reads the master keys. It returns nil if there are none.
 func (f masterFlag) keys() (secrets.MasterKeys, error) {
 	var unwrap func([]byte) ([]byte, error)
 	if f.KMS != "" {
@@ -51,7 +51,7 @@ type secretsNewKey struct {
 	kmsFlag
 }
 
-// Run prints a new master key, wrapped where a key management service is named.
+// Run prints a new master key. If a key management service is given, the key is wrapped.
 func (c secretsNewKey) Run(s *session) error {
 	key := secrets.NewMasterKey()
 	if c.KMS != "" {
@@ -68,7 +68,7 @@ type secretsRotate struct {
 	dataFlag
 }
 
-// Run makes another sealing key.
+// Run creates a new sealing key.
 func (c *secretsRotate) Run(s *session) error {
 	return c.open(func(st *store.Store, _ *identity.Service) error {
 		keys, err := c.keys()

@@ -54,7 +54,7 @@ type serveCommand struct {
 	AdminPassword string `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
 
-// Help has examples.
+// Help returns examples.
 func (serveCommand) Help() string {
 	return `Examples:
 
@@ -63,7 +63,7 @@ func (serveCommand) Help() string {
   portolan serve --database 'postgres://portolan@db.example.net/portolan' --listen :8080 --checkin-listen :8443`
 }
 
-// options reads the flags.
+// options returns the options of the manager from the flags.
 func (c *serveCommand) options(s *session) (o server.Options, err error) {
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
@@ -133,7 +133,7 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 		Version: versionText(), Log: s.log, LogLevel: s.logLevel}, nil
 }
 
-// Run serves until it is told to stop.
+// Run serves until it is interrupted.
 func (c *serveCommand) Run(s *session) error {
 	o, err := c.options(s)
 	if err != nil {
@@ -150,53 +150,53 @@ func (c *serveCommand) Run(s *session) error {
 	if m.NewPassword != "" {
 		fmt.Fprintf(s.stdout, "The user admin was made, with this password, shown once: %s\n", m.NewPassword)
 	}
-	s.log = m.Log() // its file has that, too
+	s.log = m.Log() // the manager's logger also writes to its log files
 	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", where(c.Data, c.Database))
-	tellSystemd(s, daemon.SdNotifyReady)
+	notifySystemd(s, daemon.SdNotifyReady)
 	hangUp := make(chan os.Signal, 1)
 	notifyHangUp(hangUp)
 	for err == nil {
 		select {
 		case <-s.ctx.Done():
 			s.log.Info("stopping")
-			tellSystemd(s, daemon.SdNotifyStopping)
+			notifySystemd(s, daemon.SdNotifyStopping)
 			return m.Close()
 		case <-hangUp:
 			c.reload(s, m)
 		case err = <-m.Failed():
 		}
 	}
-	_ = m.Close() // the listener's failure is what is to be told
+	_ = m.Close() // the error of the listener is returned instead
 	return err
 }
 
-// tellSystemd tells the service manager how far the program is, where one started it and waits for that.
-func tellSystemd(s *session, state string) {
+// notifySystemd reports the state of the program to systemd if systemd started it and waits for that.
+func notifySystemd(s *session, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		s.log.Warn("telling systemd", "error", err)
+		s.log.Warn("systemd notification failed", "error", err)
 	}
 }
 
-// reload opens logs anew, reads certificates again and, from the file of settings, what is logged.
+// reload opens the log files again and reads certificates and the log level again.
 func (c *serveCommand) reload(s *session, m *server.Manager) {
 	if err := m.Reload(); err != nil {
-		s.log.Error("reloading", "error", err)
+		s.log.Error("reload failed", "error", err)
 		return
 	}
 	if c.Config != "" && !s.levelGiven {
 		level, err := cli.ConfiguredLevel(string(c.Config))
 		if err != nil {
-			s.log.Error("reading the settings again", "error", err)
+			s.log.Error("settings reload failed", "error", err)
 			return
 		}
 		if level != nil {
 			s.level.Set(*level)
 		}
 	}
-	s.log.Info("reloaded: logs, certificates, and what is logged")
+	s.log.Info("logs, certificates and log level reloaded")
 }
 
-// check checks what serve would begin with, and begins nothing.
+// check checks the settings and the environment without starting the manager.
 func (c *serveCommand) check(s *session, o server.Options) error {
 	findings := server.Examine(s.ctx, o)
 	for _, f := range findings {
@@ -211,7 +211,7 @@ func (c *serveCommand) check(s *session, o server.Options) error {
 	return err
 }
 
-// where names where the data is; a database's URL may hold a password and is not repeated.
+// where returns the location of the data for logs. A database URL may contain a password and is not returned.
 func where(data, database string) string {
 	if database != "" {
 		return "PostgreSQL"
@@ -219,13 +219,13 @@ func where(data, database string) string {
 	return data
 }
 
-// receivers are who is told of events.
+// receivers are the receivers of notifications.
 type receivers struct {
 	mail  *notify.Mail
 	traps []*notify.Traps
 }
 
-// receivers reads where notifications go.
+// receivers parses the flags for mail and SNMP traps.
 func (c *serveCommand) receivers() (r receivers, err error) {
 	if c.SMTP != "" {
 		if r.mail, err = notify.ParseMail(c.SMTP); err != nil {

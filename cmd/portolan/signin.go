@@ -31,5 +31,5 @@ func (c *signInCommand) Run(s *session) error {
 	})
 }
 
-// signInLink is a link to the console that signs somebody in. The code stands behind the #: browsers send that nowhere.
+// signInLink returns a link to the console that signs a user in. The code follows the #, because browsers do not send that part.
 func signInLink(manager, code string) string { return manager + "/#sign-in=" + code }

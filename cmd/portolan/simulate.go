@@ -19,7 +19,7 @@ type simulateCommand struct {
 	Keep          bool          `help:"Leave the service points in the fleet at the end." env:"-"`
 }
 
-// Run lets service points that do not exist check in.
+// Run simulates service points that check in.
 func (c *simulateCommand) Run(s *session) error {
 	if c.ServicePoints < 1 || c.Hands < 1 {
 		return usageError{errors.New("--service-points and --hands must be 1 or more")}
@@ -37,7 +37,7 @@ func (c *simulateCommand) Run(s *session) error {
 	run := time.Now().Unix()
 	var mu sync.Mutex
 	var made []string
-	crowd := &servicepoint.Crowd{Size: c.ServicePoints, Hands: c.Hands, Version: versionText(), Log: s.log,
+	simulation := &servicepoint.Crowd{Size: c.ServicePoints, Hands: c.Hands, Version: versionText(), Log: s.log,
 		Enrol: func(ctx context.Context, number int) (string, string, error) {
 			created, err := cl.CreateInstance(ctx, fmt.Sprintf("%s-%d-%06d", c.Name, run, number), "Made by portolan simulate", 1)
 			if err == nil {
@@ -48,16 +48,16 @@ func (c *simulateCommand) Run(s *session) error {
 			return created.RegistrationEndpoint, created.RegistrationKey, err
 		}}
 	done := make(chan error, 1)
-	go func() { done <- crowd.Run(ctx) }()
+	go func() { done <- simulation.Run(ctx) }()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for answered := int64(0); ; {
+	for previous := int64(0); ; {
 		select {
 		case <-tick.C:
-			now := crowd.Answered.Load()
-			fmt.Fprintf(s.stdout, "enrolled %d, waiting %d, check-ins %d (%d/s), failed %d\n", crowd.Enrolled.Load(), crowd.Held.Load(), now,
-				now-answered, crowd.Failed.Load())
-			answered = now
+			now := simulation.Answered.Load()
+			fmt.Fprintf(s.stdout, "enrolled %d, waiting %d, check-ins %d (%d/s), failed %d\n", simulation.Enrolled.Load(), simulation.Held.Load(),
+				now, now-previous, simulation.Failed.Load())
+			previous = now
 		case err := <-done:
 			if errors.Is(err, context.DeadlineExceeded) {
 				err = nil

@@ -27,7 +27,7 @@ type statusCommand struct {
 	managerFlags
 }
 
-// Help has examples.
+// Help returns examples.
 func (statusCommand) Help() string {
 	return `Examples:
 
@@ -35,7 +35,7 @@ func (statusCommand) Help() string {
   portolan status --json | jq .alarms`
 }
 
-// Run prints how the manager is, on one screen.
+// Run prints the status of the manager on one screen.
 func (c *statusCommand) Run(s *session) error {
 	raw, now, err := c.status(s)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *statusCommand) Run(s *session) error {
 	return writeStatus(s.stdout, &now)
 }
 
-// status asks the manager.
+// status requests the manager's status.
 func (c *statusCommand) status(s *session) (raw json.RawMessage, now server.Status, err error) {
 	cl, err := c.client()
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *statusCommand) status(s *session) (raw json.RawMessage, now server.Stat
 	return raw, now, json.Unmarshal(raw, &now)
 }
 
-// counts words numbers by their names: "2 HEALTHY, 1 UNHEALTHY".
+// counts returns counts by name as text: "2 HEALTHY, 1 UNHEALTHY".
 func counts(all map[string]int64) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -73,12 +73,12 @@ func counts(all map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// statusRows are the lines of the screen: what, and how it is.
+// statusRows returns the lines of the screen: a label and its value.
 func statusRows(now *server.Status) (rows [][2]string) {
 	add := func(what, is string) {
 		if len(rows) > 0 && what != "" {
 			for i := len(rows) - 1; i >= 0; i-- {
-				if rows[i][0] == what { // said once
+				if rows[i][0] == what { // the label is printed once
 					what = ""
 				} else if rows[i][0] != "" {
 					break
@@ -157,7 +157,7 @@ type doctorCommand struct {
 	CA    string `help:"A file with the authority to trust." name:"ca" placeholder:"FILE"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (doctorCommand) Help() string {
 	return `Examples:
 
@@ -165,7 +165,7 @@ func (doctorCommand) Help() string {
   portolan doctor --config /etc/portolan/portolan.yaml`
 }
 
-// Run looks at this machine, and at the manager, and says what to do. It ends with 1 where something has to be seen to.
+// Run checks this machine and the manager, and prints what to do. The exit code is 1 if there is a fault.
 func (c *doctorCommand) Run(s *session) error {
 	var all []server.Finding
 	if c.Data != "" || c.Database != "" {
@@ -176,7 +176,7 @@ func (c *doctorCommand) Run(s *session) error {
 		all = server.Examine(s.ctx, o)
 	}
 	asks := statusCommand{managerFlags{connectFlags: connectFlags{URL: c.URL, Token: c.Token, CA: c.CA}}}
-	one, err := asks.chosen()
+	one, err := asks.selectedContext()
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (c *doctorCommand) Run(s *session) error {
 			Fault: true})
 	} else {
 		all = append(all, server.Finding{What: "manager", Is: now.Version + " answers at " + one.URL})
-		// It knows its master key; the settings at hand may not say it.
+		// The manager's report on the master key replaces the finding from the local settings.
 		all = append(slices.DeleteFunc(all, func(f server.Finding) bool { return f.What == server.Sealing(false).What }),
 			server.Sealing(now.MasterKey))
 		for _, a := range now.Alarms {
@@ -226,7 +226,7 @@ type passwordCommand struct {
 	User string `arg:"" help:"The user." default:"admin"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (passwordCommand) Help() string {
 	return `Whoever may write the data directory may do this, and nobody else. The new password is asked for on a terminal, or
 read from standard input; where that is empty one is made, and printed once. The user's sessions end, and its bearer tokens
@@ -237,10 +237,10 @@ Examples:
   portolan password --data /var/lib/portolan admin < /dev/null`
 }
 
-// Run gives a user a new password.
+// Run sets a new password for a user.
 func (c *passwordCommand) Run(s *session) error {
 	password, made := "", false
-	if asked() {
+	if isInteractive() {
 		var err error
 		if password, err = askPassword(s, c.User); err != nil {
 			return err
@@ -269,7 +269,7 @@ type authorityCommand struct {
 	dataFlag
 }
 
-// Help has examples.
+// Help returns examples.
 func (authorityCommand) Help() string {
 	return `Commands that reach the manager over TLS take it by --ca; browsers and programs may trust it, too.
 

@@ -19,19 +19,19 @@ import (
 	"portolan/internal/manager/server"
 )
 
-// dataFlag is the data directory of a manager, which may be serving meanwhile.
+// dataFlag is the data directory of a manager. The manager may be running.
 type dataFlag struct {
 	Data     string `help:"The manager's data directory; the manager may be running." type:"existingdir" placeholder:"DIR"`
 	Database string `help:"The URL of the manager's PostgreSQL." placeholder:"postgres://..."`
 	masterFlag
 }
 
-// open opens the data and runs fn with it.
+// open opens the data and calls fn with it.
 func (d dataFlag) open(fn func(*store.Store, *identity.Service) error) error {
 	return d.openAs(store.Options{}, fn)
 }
 
-// openAs is open with options of its own, such as that nothing is to be changed.
+// openAs opens the data with other options, such as read-only.
 func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Service) error) error {
 	if (d.Data == "") == (d.Database == "") {
 		return usageError{errors.New("one of --data and --database is needed")}
@@ -76,7 +76,7 @@ type tokenCreate struct {
 	Expires time.Duration `help:"How long it lives; 0s for ever." default:"2160h"`
 }
 
-// Run makes the token.
+// Run creates the token.
 func (c *tokenCreate) Run(s *session) error {
 	return c.open(func(_ *store.Store, users *identity.Service) error {
 		scopes, err := c.scopes()
@@ -93,10 +93,11 @@ func (c *tokenCreate) Run(s *session) error {
 	})
 }
 
-// onMachine is who makes and revokes tokens on the manager's machine, as the history has it: whoever may write the database.
+// onMachine is the author of tokens that are created and revoked on the manager's machine, in the history. It is any user who can write the
+// database.
 var onMachine = store.Author{Name: "the manager's machine"}
 
-// scopeFlag says what a token or key set is good for.
+// scopeFlag is the scope of a token or key set.
 type scopeFlag struct {
 	Scope *string `help:"What it is good for, beside its role: address, fleet, or collections whose resources it may change, such as resourceRecords; several with commas. Without it: everything." placeholder:"NAME,..."`
 }
@@ -140,7 +141,7 @@ func (c *tokenList) Run(s *session) error {
 				state = "revoked"
 			}
 			role := t.Role
-			if t.User != "" && role == authz.Administrator { // it does what its user may
+			if t.User != "" && role == authz.Administrator { // the token has the rights of its user
 				role = "as user"
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, role,
@@ -174,7 +175,7 @@ type keyCreate struct {
 	Expires time.Duration `help:"How long it lives; 0s for ever." default:"2160h"`
 }
 
-// Run makes the key set.
+// Run creates the key set.
 func (c *keyCreate) Run(s *session) error {
 	return c.open(func(_ *store.Store, users *identity.Service) error {
 		scopes, err := c.scopes()

@@ -22,7 +22,7 @@ type historyCommand struct {
 	What  string        `arg:"" optional:"" help:"A resource, whose changes are printed, such as networks/10.1.0.0/24, or the number of a transaction, whose changes are printed with their values." complete:"path"`
 }
 
-// Help has examples.
+// Help returns examples.
 func (historyCommand) Help() string {
 	return `Examples:
 
@@ -32,7 +32,7 @@ func (historyCommand) Help() string {
   portolan history 4711                           what transaction 4711 changed, value by value`
 }
 
-// Run prints changes, the latest first.
+// Run prints changes, latest first.
 func (c *historyCommand) Run(s *session) error {
 	m, err := c.manager()
 	if err != nil {
@@ -58,8 +58,8 @@ func (c *historyCommand) Run(s *session) error {
 	}
 	columns := []string{"id", "creationDateTime", "principal", "operation", "description", "comment"}
 	q := client.Query{Limit: c.Limit, OrderBy: "desc(id)", Filter: strings.Join(filters, " and ")}
-	// By time: managers of a PostgreSQL have numbers of their own each, which are in no order together. Of everything there is an index of
-	// it; those of one resource are few; of a user's there may be many, which the numbers order.
+	// The order is by time, because each manager of a PostgreSQL database numbers transactions on its own. The list of all transactions has an
+	// index for it, and one resource has few transactions. A user may have many, so they are sorted by ID.
 	if c.User == "" {
 		q.OrderBy = "desc(creationDateTime)"
 	}
@@ -77,7 +77,7 @@ func (c *historyCommand) Run(s *session) error {
 	return err
 }
 
-// one prints what a transaction changed.
+// one prints the changes of a transaction.
 func (c *historyCommand) one(s *session, m *cli.Manager, number int64) error {
 	path := fmt.Sprint("transactions/", number)
 	var raw json.RawMessage
@@ -122,7 +122,7 @@ type undoCommand struct {
 	Transaction []int64 `arg:"" help:"The numbers of the transactions, as portolan history prints them, in the order in which they are taken back: the last one first."`
 }
 
-// Help has examples.
+// Help returns examples.
 func (undoCommand) Help() string {
 	return `Examples:
 
@@ -131,7 +131,7 @@ func (undoCommand) Help() string {
   portolan undo 4713 4712 4711                    a deletion in steps, the last one first`
 }
 
-// Run takes transactions back, one after the other.
+// Run undoes transactions, one by one.
 func (c *undoCommand) Run(s *session) error {
 	m, err := c.manager()
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *undoCommand) Run(s *session) error {
 	return nil
 }
 
-// undo takes a transaction back, or tries to.
+// undo undoes a transaction, or tries to.
 func (c *undoCommand) undo(s *session, m *cli.Manager, number int64, o client.ChangeOptions) error {
 	body := map[string]any{"transactionType": "UNDO", "transactionId": number}
 	if c.DryRun {

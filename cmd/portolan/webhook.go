@@ -42,7 +42,7 @@ func (c *webhookList) Run(s *session) error {
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(all) //nolint:gosec // the manager shows no secret
+		return json.NewEncoder(s.stdout).Encode(all) //nolint:gosec // the manager does not return secrets
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSTATE\tLAST TAKEN\tURL\tID\tMESSAGE")
@@ -79,7 +79,7 @@ func (c *webhookCreate) Run(s *session) error {
 		return err
 	}
 	if made.Secret = w.Secret; c.JSON {
-		return json.NewEncoder(s.stdout).Encode(made) //nolint:gosec // whoever makes one is shown it, once
+		return json.NewEncoder(s.stdout).Encode(made) //nolint:gosec // the secret is shown once
 	}
 	_, err = fmt.Fprintf(s.stdout, "webhook %d was created. What it is sent is signed with this secret, which is not shown again:\n\n  %s\n",
 		made.ID, made.Secret)
@@ -105,22 +105,22 @@ type webhookListen struct {
 	Secret string `help:"The webhook's secret. Better given as PORTOLAN_SECRET." required:"" placeholder:"SECRET"`
 }
 
-// messageMax is how long a message may be, in bytes.
-const messageMax = 32 << 20
+// maxMessage is the maximum size of a message, in bytes.
+const maxMessage = 32 << 20
 
-// mostMessages is how many may be on their way at a time: each is held in memory until its signature is checked.
-const mostMessages = 16
+// maxMessages is the maximum number of concurrent messages. Each is held in memory until its signature is checked.
+const maxMessages = 16
 
-// Run takes messages until it is interrupted.
+// Run receives messages until it is interrupted.
 func (c *webhookListen) Run(s *session) error {
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return err
 	}
-	out, mu := json.NewEncoder(s.stdout), sync.Mutex{} // several may send
+	out, mu := json.NewEncoder(s.stdout), sync.Mutex{} // requests may be concurrent
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, messageMax))
+			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 			var m client.WebhookMessage
 			if err == nil {
 				err = client.VerifyWebhook(c.Secret, r.Header, body, time.Now())
@@ -129,7 +129,7 @@ func (c *webhookListen) Run(s *session) error {
 				err = json.Unmarshal(body, &m)
 			}
 			if err != nil {
-				s.log.Warn("what came was not taken", "error", err)
+				s.log.Warn("webhook message rejected", "error", err)
 				http.Error(w, err.Error(), http.StatusBadRequest)
 				return
 			}
@@ -145,7 +145,7 @@ func (c *webhookListen) Run(s *session) error {
 	s.log.Info("listening", "address", l.Addr().String())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: mostMessages, PerNetwork: mostMessages / 2}))
+		ended <- server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxMessages, PerNetwork: maxMessages / 2}))
 	}()
 	select {
 	case err := <-ended:

@@ -1,4 +1,4 @@
-// Package browser drives a real browser for the console's tests, its screenshots and its measurements.
+// Package browser drives a real browser for the console's tests, screenshots and measurements.
 package browser
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// ErrNone says that the machine has no browser.
+// ErrNone reports that no browser is installed.
 var ErrNone = errors.New("there is no Chromium on this machine")
 
-// Patience is how long a page may take for what is waited for, also where others have the cores.
+// Patience is the timeout of a page's operations. It is long because other processes may use the processors.
 const Patience = time.Minute
 
-// find gives the program of a browser.
+// find returns the path of a browser's executable.
 func find() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -36,13 +36,13 @@ func find() (string, error) {
 	return "", ErrNone
 }
 
-// Browser is a browser that runs without a window.
+// Browser is a headless browser.
 type Browser struct {
 	ctx   context.Context
 	close []context.CancelFunc
 }
 
-// Start starts a browser; ErrNone says that there is none.
+// Start starts a browser. It returns ErrNone if none is installed.
 func Start(ctx context.Context) (*Browser, error) {
 	program, err := find()
 	if err != nil {
@@ -50,7 +50,7 @@ func Start(ctx context.Context) (*Browser, error) {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("lang", "en"),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"))
-	if os.Geteuid() == 0 { // Chromium has no sandbox for root
+	if os.Geteuid() == 0 { // Chromium's sandbox does not work for root
 		options = append(options, chromedp.NoSandbox)
 	}
 	b := &Browser{}
@@ -65,7 +65,7 @@ func Start(ctx context.Context) (*Browser, error) {
 	return b, nil
 }
 
-// Close ends the browser.
+// Close stops the browser.
 func (b *Browser) Close() {
 	for i := len(b.close) - 1; i >= 0; i-- {
 		b.close[i]()
@@ -76,7 +76,7 @@ func (b *Browser) Close() {
 type Page struct {
 	ctx   context.Context
 	close context.CancelFunc
-	// Origin is where the console is.
+	// Origin is the origin of the console's URL.
 	Origin string
 
 	mu     sync.Mutex
@@ -126,7 +126,7 @@ func (p *Page) fault(text string) {
 	p.faults = append(p.faults, text)
 }
 
-// Faults gives what went wrong in the page since it was asked last: exceptions, violations of the content security policy, other errors.
+// Faults returns the faults of the page since the last call: exceptions, violations of the content security policy, other errors.
 func (p *Page) Faults() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,20 +135,20 @@ func (p *Page) Faults() []string {
 	return list
 }
 
-// within runs an action with patience.
+// within runs an action with the timeout Patience.
 func within[T any](p *Page, a chromedp.Action[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, Patience)
 	defer cancel()
 	return chromedp.Run(ctx, a)
 }
 
-// Go opens a path of the console as one that is typed into the browser.
+// Go opens a path of the console, like a URL typed into the browser.
 func (p *Page) Go(path string) error {
 	_, err := within(p, chromedp.Navigate(p.Origin+path))
 	return err
 }
 
-// Eval gives the value of an expression; of a promise what it comes to.
+// Eval returns the value of an expression, or the result of a promise.
 func Eval[T any](p *Page, expression string) (T, error) {
 	return within(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
@@ -176,7 +176,7 @@ func (p *Page) Wait(expression string) error {
 	}
 }
 
-// Text says that the page shows a text.
+// Text waits until the page shows a text.
 func (p *Page) Text(text string) error {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -185,19 +185,19 @@ func (p *Page) Text(text string) error {
 	return p.Wait("document.body.innerText.includes(" + string(quoted) + ")")
 }
 
-// Still waits until nothing is read any more, and what was read is drawn.
+// Still waits until the page has loaded its data and drawn it.
 func (p *Page) Still() error {
 	return p.Wait("document.readyState === 'complete' && document.querySelector('#main') && " +
 		"!document.querySelector('.loading,.skeleton,[aria-busy=true],canvas:not([data-drawn])')")
 }
 
-// Keys types.
+// Keys types keys.
 func (p *Page) Keys(keys string) error {
 	_, err := within(p, chromedp.KeyEvent(keys))
 	return err
 }
 
-// Size gives the page a size, in CSS pixels, and its colours.
+// Size sets the size of the page, in CSS pixels, and its colour scheme.
 func (p *Page) Size(width, height int64, dark bool) error {
 	if _, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width,
 		Height:            height,
@@ -213,10 +213,10 @@ func (p *Page) Size(width, height int64, dark bool) error {
 	return err
 }
 
-// Shot gives a picture of what is in sight, as PNG.
+// Shot returns a screenshot of the visible part as PNG.
 func (p *Page) Shot() ([]byte, error) { return within(p, chromedp.CaptureScreenshot()) }
 
-// Uncached says whether everything is loaded anew.
+// Uncached disables or enables the browser cache.
 func (p *Page) Uncached(yes bool) error {
 	if _, err := chromedp.Call(p.ctx, network.Enable, network.EnableParams{}); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (p *Page) Uncached(yes bool) error {
 	return err
 }
 
-// Heap gives the bytes that the page's scripts hold, after what nobody holds was thrown away.
+// Heap returns the size of the page's JavaScript heap after garbage collection, in bytes.
 func (p *Page) Heap() (float64, error) {
 	if _, err := chromedp.Call(p.ctx, heapprofiler.CollectGarbage, struct{}{}); err != nil {
 		return 0, err

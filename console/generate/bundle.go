@@ -13,7 +13,7 @@ import (
 	esbuild "github.com/evanw/esbuild/pkg/api"
 )
 
-// packages are the modules from npm, by the names that sources import them by.
+// packages are the npm modules, by the names that the sources import.
 var packages = map[string]string{
 	"preact":               "preact/dist/preact.mjs",
 	"preact/hooks":         "preact/hooks/dist/hooks.mjs",
@@ -22,11 +22,10 @@ var packages = map[string]string{
 	"@preact/signals-core": "@preact/signals-core/dist/signals-core.mjs",
 }
 
-// typesFile has the types of the API for the sources of the console.
+// typesFile contains the API's types for the console's sources.
 const typesFile = "src/types.ts"
 
-// bundle gives what is made from the sources of the console whose folder is root, by its path there: the files of the bundle, and the
-// types of the API.
+// bundle builds the console from the sources in the directory root. It returns the files of the bundle and the types of the API, by path.
 func bundle(root string) (map[string][]byte, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -61,11 +60,11 @@ func bundle(root string) (map[string][]byte, error) {
 		return nil, errors.New(strings.Join(esbuild.FormatMessages(r.Errors, esbuild.FormatMessagesOptions{}), "\n"))
 	}
 	files := map[string][]byte{"bundle/schema.json": described, typesFile: api.typescript()}
-	ahead := "" // what the first file needs is asked for beside it
+	ahead := "" // preloads the dependencies of the first file
 	for _, f := range r.OutputFiles {
 		name := filepath.Base(f.Path)
 		files["bundle/"+name] = f.Contents
-		if strings.HasPrefix(name, "chunk-") { // as esbuild names what the first file shares with others
+		if strings.HasPrefix(name, "chunk-") { // esbuild's name of code that the first file shares with others
 			ahead += `<link rel="modulepreload" href="/ui/assets/` + name + "\">\n"
 		}
 	}
@@ -84,7 +83,7 @@ func bundle(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// given is a module, imported as portolan:NAME, whose text is made here.
+// given is an esbuild plugin with a module of generated text, imported as portolan:NAME.
 func given(name, text string) esbuild.Plugin {
 	return esbuild.Plugin{Name: name, Setup: func(build esbuild.PluginBuild) {
 		build.OnResolve(esbuild.OnResolveOptions{Filter: "^portolan:" + name + "$"}, func(esbuild.OnResolveArgs) (esbuild.OnResolveResult,
@@ -98,7 +97,7 @@ func given(name, text string) esbuild.Plugin {
 	}}
 }
 
-// icons gives the shapes of all icons in a folder, as JSON: {"NAME":[["path",{"d":"..."}],...]}.
+// icons returns the shapes of all icons in a folder, as JSON: {"NAME":[["path",{"d":"..."}],...]}.
 func icons(dir string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*.svg"))
 	if err != nil {
@@ -107,7 +106,7 @@ func icons(dir string) (string, error) {
 	slices.Sort(found)
 	var all []string
 	for _, file := range found {
-		text, err := os.ReadFile(file) //nolint:gosec // a file of the sources
+		text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 		if err != nil {
 			return "", err
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What is committed is what the sources make.
+// TestBundleIsCurrent checks that the committed bundle matches the sources.
 func TestBundleIsCurrent(t *testing.T) {
 	made, err := bundle("..")
 	if err != nil {
@@ -21,7 +21,7 @@ func TestBundleIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(kept)+1 != len(made) { // with the types
+	if len(kept)+1 != len(made) { // plus the types
 		t.Errorf("%d files are kept, %d are made", len(kept), len(made))
 	}
 	for name, content := range made {
@@ -62,7 +62,7 @@ func TestBundleStandsAlone(t *testing.T) {
 	}
 }
 
-// What comes from npm is what was published there, with its licence.
+// TestPackages checks that the npm packages are unchanged and have their licences.
 func TestPackages(t *testing.T) {
 	text, err := os.ReadFile("../npm/SHA256SUMS")
 	if err != nil {

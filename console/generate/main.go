@@ -1,5 +1,5 @@
-// The program generate makes what the console is served from, in ../bundle: the scripts and styles of ../src with what they take from
-// ../npm, and the schema of the API, which it reads from the document in ../../api. Run it by go generate ./console.
+// The program generate builds the files of the console in ../bundle. These are the scripts and styles of ../src with their dependencies in
+// ../npm, and the schema of the API from the document in ../../api. Run it by go generate ./console.
 package main
 
 import (
@@ -15,7 +15,7 @@ func main() {
 	}
 }
 
-// write makes the bundle of the console whose folder is root.
+// write builds the bundle of the console in the directory root.
 func write(root string) error {
 	made, err := bundle(root)
 	if err != nil {
@@ -32,11 +32,11 @@ func write(root string) error {
 			}
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(root, "bundle"), 0o755); err != nil { //nolint:gosec // sources, for everybody
+	if err := os.MkdirAll(filepath.Join(root, "bundle"), 0o755); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
 	for name, content := range made {
-		if err := os.WriteFile(filepath.Join(root, name), content, 0o644); err != nil { //nolint:gosec // sources, for everybody
+		if err := os.WriteFile(filepath.Join(root, name), content, 0o644); err != nil { //nolint:gosec // readable by all users
 			return err
 		}
 	}

@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// A described API is what the generic pages are made from: its collections with what can be done in them, and its types with their
-// fields. It is read from the OpenAPI document, which is derived from the declarations, and has short names, since browsers load it.
+// describedAPI is the data for the generic pages: collections with their operations, and types with their fields. It is read from the
+// OpenAPI document, which is derived from the declarations. Its JSON names are short because browsers load it.
 type describedAPI struct {
 	Collections map[string]*describedCollection `json:"collections"`
 	Types       map[string]*describedType       `json:"types"`
 }
 
-// describedCollection is a collection, or one below a resource.
+// describedCollection is a collection or a subcollection.
 type describedCollection struct {
-	// Methods are those of the list, One those of a resource in it.
+	// Methods are the methods of the list. One are the methods of a resource in it.
 	Methods string `json:"m,omitempty"`
 	One     string `json:"o,omitempty"`
-	// Types are those it may hold, Makes those that a POST may make, each with its required fields.
+	// Types are the types of its resources. Makes are the types that POST can create, with the required fields of each.
 	Types []string            `json:"t,omitempty"`
 	Makes map[string][]string `json:"n,omitempty"`
-	// Below are those below a resource of it.
+	// Below are the subcollections of its resources.
 	Below map[string]*describedCollection `json:"b,omitempty"`
 }
 
@@ -37,18 +37,18 @@ type describedField struct {
 	Name string   `json:"n"`
 	Kind string   `json:"k"`
 	Enum []string `json:"e,omitempty"`
-	// Others says that there are further values beside those of Enum.
+	// Others reports that values outside of Enum are allowed.
 	Others      bool   `json:"x,omitempty"`
 	Description string `json:"d,omitempty"`
 	ReadOnly    bool   `json:"r,omitempty"`
 	WriteOnly   bool   `json:"w,omitempty"`
 	Nullable    bool   `json:"0,omitempty"`
-	// Item is what a list has, Members are those of an object; nothing where that is not said.
+	// Item describes the items of a list. Members are the members of an object. Both are empty if the document does not describe them.
 	Item    *describedField  `json:"i,omitempty"`
 	Members []describedField `json:"m,omitempty"`
 }
 
-// propertySchema is what is read of a property.
+// propertySchema is the part of a JSON schema that is used here.
 type propertySchema struct {
 	Description string
 	Type        any
@@ -65,12 +65,12 @@ type propertySchema struct {
 	Properties  json.RawMessage
 }
 
-// base is where the API is.
+// base is the path prefix of the API.
 const base = "/api/v2/"
 
-// read reads a document and gives what is described there.
+// read reads an OpenAPI document.
 func read(file string) (*describedAPI, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // a file of the sources
+	text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func read(file string) (*describedAPI, error) {
 	return &a, nil
 }
 
-// typescript gives the types of the API for the sources of the console, with what their fields hold.
+// typescript returns the types of the API as TypeScript.
 func (a *describedAPI) typescript() []byte {
 	var b strings.Builder
 	b.WriteString("// Made from the schema of the API by go generate ./console. Do not edit.\nimport type { Links, Ref } from \"./api\"\n")
@@ -158,10 +158,10 @@ func values(m map[string]*describedCollection) (list []*describedCollection) {
 	return list
 }
 
-// letters are the methods in short.
+// letters are the short names of the methods.
 var letters = map[string]string{"get": "G", "post": "P", "put": "U", "patch": "A", "delete": "D"}
 
-// add takes what the operations of a path say of the collection that it is of.
+// add adds the operations of a path to its collection.
 func (a *describedAPI) add(path []string, operations map[string]json.RawMessage) error {
 	if strings.HasPrefix(path[0], "{") {
 		return nil
@@ -184,7 +184,7 @@ func (a *describedAPI) add(path []string, operations map[string]json.RawMessage)
 		}
 		c, one = below, len(path) == 4
 	default:
-		return nil // ours, or a part of a resource: they have pages of their own
+		return nil // an extension of Portolan, or a part of a resource: they have their own pages
 	}
 	methods := &c.Methods
 	if one {
@@ -203,7 +203,7 @@ func (a *describedAPI) add(path []string, operations map[string]json.RawMessage)
 	return nil
 }
 
-// read takes the types of what an operation gives or takes.
+// read adds the types in the request or response of an operation.
 func (c *describedCollection) read(method string, one bool, operation json.RawMessage) error {
 	type content map[string]struct{ Schema propertySchema }
 	var o struct {
@@ -232,7 +232,7 @@ func (c *describedCollection) read(method string, one bool, operation json.RawMe
 				c.Types = append(c.Types, name)
 			}
 		}
-	case method == "post" && !one && !slices.Contains(c.Types, "UserSession"): // a sign-in is nothing to fill a form for
+	case method == "post" && !one && !slices.Contains(c.Types, "UserSession"): // a sign-in has no form
 		c.Makes = map[string][]string{}
 		s := o.RequestBody.Content["application/json"].Schema
 		all := append([]propertySchema{s}, s.OneOf...)
@@ -256,17 +256,17 @@ func (c *describedCollection) read(method string, one bool, operation json.RawMe
 	return nil
 }
 
-// typeOf describes a type.
+// typeOf returns the description of a type.
 func typeOf(s propertySchema) (t *describedType, err error) {
 	t = &describedType{Description: s.Description}
 	t.Fields, err = fieldsOf(s.Properties, 0)
 	return t, err
 }
 
-// mostNested is how deep objects in objects are described.
-const mostNested = 4
+// maxNested is the maximum depth of described objects.
+const maxNested = 4
 
-// fieldsOf describes members, in the order of the alphabet, but for id, type and name.
+// fieldsOf returns the members in alphabetical order, after id, type and name.
 func fieldsOf(text json.RawMessage, depth int) (fields []describedField, err error) {
 	var properties map[string]propertySchema
 	if len(text) > 0 {
@@ -300,7 +300,7 @@ func fieldsOf(text json.RawMessage, depth int) (fields []describedField, err err
 	return fields, nil
 }
 
-// fieldOf describes a member, and what it has in turn where a form may set that.
+// fieldOf returns the description of a member, with its own members if a form can set them.
 func fieldOf(name string, p propertySchema, depth int) (f describedField, err error) {
 	f = describedField{Name: name, Description: strings.TrimPrefix(p.Description, name+" "), ReadOnly: p.ReadOnly,
 		WriteOnly: p.WriteOnly || p.Format == "password"}
@@ -316,7 +316,7 @@ func fieldOf(name string, p propertySchema, depth int) (f describedField, err er
 			f.Enum = append(f.Enum, text)
 		}
 	}
-	if p.ReadOnly || depth == mostNested {
+	if p.ReadOnly || depth == maxNested {
 		return f, nil
 	}
 	whole := p
@@ -338,7 +338,7 @@ func fieldOf(name string, p propertySchema, depth int) (f describedField, err er
 	return f, err
 }
 
-// kindOf gives what a field holds: ref, text, time, number, yes, list or object.
+// kindOf returns the kind of a field's values: ref, text, time, number, yes, list or object.
 func kindOf(p propertySchema) (kind string, nullable bool) {
 	var types []string
 	switch t := p.Type.(type) {

@@ -1,5 +1,5 @@
-// The program screenshots makes a picture of every screen of the console, light and dark, wide and narrow, with the sample's data: make
-// screenshots. The pictures lie in the directory that it is given.
+// The program screenshots takes a picture of every screen of the console with the sample data, light and dark, wide and narrow: make
+// screenshots. It writes the pictures into the directory given.
 package main
 
 import (
@@ -31,11 +31,11 @@ func main() {
 	}
 }
 
-// screen is what is shown: at a path, in which a word in braces is found by filter ({networks:range:'10.0.0.0/24'}), after a script was
-// run and something is there.
+// screen is a screen to capture. A part of path in braces, such as {networks:range:'10.0.0.0/24'}, is replaced by the ID of the resource.
+// script is run first, and the picture is taken when there is true.
 type screen struct{ name, path, script, there string }
 
-// press presses the first button with a word.
+// press returns a script that clicks the first button with a word.
 func press(word string) string {
 	return `[...document.querySelectorAll("button")].find(b => (b.innerText + " " + b.ariaLabel).includes("` + word + `")).click()`
 }
@@ -77,7 +77,7 @@ var screens = []screen{
 }
 
 func run(ctx context.Context, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // pictures, for everybody
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
 	data, err := os.MkdirTemp("", "portolan-screenshots-")
@@ -136,7 +136,7 @@ func run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// furnish makes what the sample has nothing of: service points, ranges, reservations, a water mark, a long name.
+// furnish adds data that the sample does not contain: service points, ranges, reservations, a water mark, a long name.
 func furnish(origin, token string) error {
 	for _, one := range [][3]string{
 		{"POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"lighthouse","description":"at the end of the mole"}`},
@@ -176,7 +176,7 @@ func furnish(origin, token string) error {
 	return nil
 }
 
-// picture takes a screen in both sizes and both sets of colours.
+// picture captures a screen in both sizes and both colour schemes.
 func picture(p *browser.Page, dir string, s screen) error {
 	for _, size := range []struct {
 		name          string
@@ -208,7 +208,7 @@ func picture(p *browser.Page, dir string, s screen) error {
 			if dark {
 				file += "-dark"
 			}
-			if err := os.WriteFile(filepath.Join(dir, file+".png"), shot, 0o644); err != nil { //nolint:gosec // pictures, for everybody
+			if err := os.WriteFile(filepath.Join(dir, file+".png"), shot, 0o644); err != nil { //nolint:gosec // readable by all users
 				return err
 			}
 			for _, fault := range p.Faults() {
@@ -222,15 +222,15 @@ func picture(p *browser.Page, dir string, s screen) error {
 	return nil
 }
 
-// filled puts numbers in place of what stands in braces.
+// filled replaces the parts in braces by IDs.
 func filled(origin, token, path string) (string, error) {
 	for {
-		begin := strings.Index(path, "{")
-		if begin < 0 {
+		start := strings.Index(path, "{")
+		if start < 0 {
 			return path, nil
 		}
-		end := begin + strings.Index(path[begin:], "}")
-		collection, filter, _ := strings.Cut(path[begin+1:end], ":")
+		end := start + strings.Index(path[start:], "}")
+		collection, filter, _ := strings.Cut(path[start+1:end], ":")
 		r, err := http.NewRequest(http.MethodGet, origin+"/api/v2/"+collection+"?limit=1&fields=id&filter="+strings.ReplaceAll(filter, "'",
 			"%27"), nil)
 		if err != nil {
@@ -245,8 +245,8 @@ func filled(origin, token, path string) (string, error) {
 		err = json.NewDecoder(answer.Body).Decode(&page)
 		_ = answer.Body.Close()
 		if err != nil || len(page.Data) == 0 {
-			return "", fmt.Errorf("nothing is at %s (%w)", path[begin:end+1], err)
+			return "", fmt.Errorf("nothing is at %s (%w)", path[start:end+1], err)
 		}
-		path = path[:begin] + fmt.Sprint(page.Data[0].ID) + path[end+1:]
+		path = path[:start] + fmt.Sprint(page.Data[0].ID) + path[end+1:]
 	}
 }

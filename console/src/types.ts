@@ -13,7 +13,7 @@ export type ACL = {
   userDefinedFields: any
 }
 
-/** AccessRight says what a user, or the members of a group, may see and change. */
+/** AccessRight sets what a user, or the members of a group, may see and change. */
 export type AccessRight = {
   id: number
   type: "AccessRight"
@@ -30,7 +30,7 @@ export type AccessRight = {
   workflowLevel: "NONE" | "RECOMMEND" | "APPROVE" | "DELETE"
 }
 
-/** AddressManagerAuthenticator is the one that is always there: the manager itself knows the passwords. */
+/** AddressManagerAuthenticator is the manager's own authenticator, which always exists. It checks passwords that the manager stores. */
 export type AddressManagerAuthenticator = {
   id: number
   type: "AddressManagerAuthenticator"
@@ -78,7 +78,7 @@ export type AddressManagerServer = {
   userDefinedFields: any
 }
 
-/** AdministrativeAccessRight says what a user, or the members of a group, may see of the manager itself. */
+/** AdministrativeAccessRight sets what a user, or the members of a group, may see of the manager itself. */
 export type AdministrativeAccessRight = {
   id: number
   type: "AdministrativeAccessRight"
@@ -1015,7 +1015,7 @@ export type FirewallService = {
   userDefinedFields: any
 }
 
-/** FleetRight says what a user, or the members of a group, may do with the service points that have some labels. Users who see everything, and administrators, need none to see them. It is ours. */
+/** FleetRight sets what a user, or the members of a group, may do with the service points that have certain labels. Administrators, and users who see everything, see all service points without it. Portolan extension. */
 export type FleetRight = {
   id: number
   type: "FleetRight"
@@ -1079,7 +1079,7 @@ export type GenericRecord = {
   userDefinedFields: any
 }
 
-/** GlobalSettings says how the manager behaves towards everybody. */
+/** GlobalSettings are settings that apply to all users. */
 export type GlobalSettings = {
   id: number
   type: "GlobalSettings"
@@ -1833,7 +1833,7 @@ export type InternalRootZone = {
   view: Ref | null
 }
 
-/** KerberosAuthenticator knows users from a realm of Kerberos. */
+/** KerberosAuthenticator authenticates users against a Kerberos realm. */
 export type KerberosAuthenticator = {
   id: number
   type: "KerberosAuthenticator"
@@ -1909,7 +1909,7 @@ export type KeySigningKey = {
   userDefinedFields: any
 }
 
-/** LDAPAuthenticator knows users from a directory. */
+/** LDAPAuthenticator authenticates users against an LDAP directory. */
 export type LDAPAuthenticator = {
   id: number
   type: "LDAPAuthenticator"
@@ -1981,7 +1981,7 @@ export type LogLevelSettings = {
   zoneImport: "OFF" | "FATAL" | "ERROR" | "WARN" | "INFO" | "DEBUG" | "TRACE" | "ALL"
 }
 
-/** LoginPolicySettings says how long who guesses passwords is made to wait. */
+/** LoginPolicySettings sets how repeated failed sign-ins are delayed. */
 export type LoginPolicySettings = {
   id: number
   type: "LoginPolicySettings"
@@ -2197,7 +2197,7 @@ export type NotificationGroup = {
   userDefinedFields: any
 }
 
-/** OAuthAuthorizationServer signs users in by OAuth 2.0. */
+/** OAuthAuthorizationServer authenticates users by OAuth 2.0 tokens. */
 export type OAuthAuthorizationServer = {
   id: number
   type: "OAuthAuthorizationServer"
@@ -2235,7 +2235,7 @@ export type Operation = {
   userDefinedFields: any
 }
 
-/** PasswordPolicySettings says how passwords look. */
+/** PasswordPolicySettings sets the requirements for passwords. */
 export type PasswordPolicySettings = {
   id: number
   type: "PasswordPolicySettings"
@@ -2281,7 +2281,7 @@ export type QuickDeployment = {
   userDefinedFields: any
 }
 
-/** RADIUSAuthenticator asks a RADIUS server. */
+/** RADIUSAuthenticator authenticates users against a RADIUS server. */
 export type RADIUSAuthenticator = {
   id: number
   type: "RADIUSAuthenticator"
@@ -2427,7 +2427,7 @@ export type ResponsePolicyZone = {
   view: Ref | null
 }
 
-/** SAMLIdentityProvider signs users in by SAML. */
+/** SAMLIdentityProvider authenticates users by SAML 2.0. */
 export type SAMLIdentityProvider = {
   id: number
   type: "SAMLIdentityProvider"
@@ -2445,7 +2445,7 @@ export type SAMLIdentityProvider = {
   userDefinedFields: any
 }
 
-/** SAMLServiceProviderSettings says what the manager calls itself towards SAML identity providers. */
+/** SAMLServiceProviderSettings describes the manager to SAML identity providers. */
 export type SAMLServiceProviderSettings = {
   id: number
   type: "SAMLServiceProviderSettings"
@@ -2524,7 +2524,7 @@ export type SSHService = {
   userDefinedFields: any
 }
 
-/** SSOEnforcementSettings says whether users may sign in by SAML alone. */
+/** SSOEnforcementSettings restricts sign-in to SAML. */
 export type SSOEnforcementSettings = {
   id: number
   type: "SSOEnforcementSettings"
@@ -2793,7 +2793,7 @@ export type SystemSettings = {
   version: string | null
 }
 
-/** TACACSPlusAuthenticator asks a TACACS+ server. */
+/** TACACSPlusAuthenticator authenticates users against a TACACS+ server. */
 export type TACACSPlusAuthenticator = {
   id: number
   type: "TACACSPlusAuthenticator"
@@ -3214,7 +3214,7 @@ export type WorkflowRequest = {
   userDefinedFields: any
 }
 
-/** X509Authenticator knows users by certificates that it asks a server about. */
+/** X509Authenticator authenticates users by client certificates and checks their revocation by OCSP. */
 export type X509Authenticator = {
   id: number
   type: "X509Authenticator"

@@ -16,13 +16,13 @@ import (
 
 // entry is a file in an archive or a package.
 type entry struct {
-	// from is where it is, to its path there; body stands for from where that is empty.
+	// from is the path of the file, and to its path in the archive. If from is empty, body is the content.
 	from, to string
 	body     []byte
 	mode     int64
 }
 
-// shared are the files that go with every program: what it is, and how it is used.
+// shared returns the files that accompany every program: licence, documentation and configuration.
 func (r *release) shared() (all []entry, err error) {
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		all = append(all, entry{from: name, to: name, mode: 0o644})
@@ -49,7 +49,7 @@ func (r *release) shared() (all []entry, err error) {
 	return all, nil
 }
 
-// archive writes the program for a platform with what goes with it: a tar file, or a zip file for Windows.
+// archive writes the program for a platform and its files as a tar file, or as a zip file for Windows.
 func (r *release) archive(p platform) (err error) {
 	name := fmt.Sprintf("portolan_%s_%s_%s", r.version, p.os, p.arch)
 	all, err := r.shared()
@@ -83,7 +83,7 @@ func (r *release) archive(p platform) (err error) {
 	return z.Close()
 }
 
-// tar writes files below a directory, all of the release's time and of nobody.
+// tar writes files below a directory, all with the time of the release and without an owner.
 func (r *release) tar(w io.Writer, dir string, all []entry) error {
 	t := tar.NewWriter(w)
 	for _, e := range all {

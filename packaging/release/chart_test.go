@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// chart renders the templates of the chart with the values that it brings and those given, by the functions of helm that they use. It gives
-// the documents by their kind and name.
+// chart renders the templates of the chart with its default values and the given ones, using the helm functions that they call. It returns
+// the documents by kind and name.
 func chart(t *testing.T, changed map[string]any) (documents map[string]string, err error) {
 	t.Helper()
 	read := func(path string, into any) {
@@ -111,7 +111,8 @@ func chart(t *testing.T, changed map[string]any) (documents map[string]string, e
 	return documents, nil
 }
 
-// TestChart renders the chart: certificates are verified, pods have no token of a service account, and a value that is missing is named.
+// TestChart renders the chart. It checks that certificates are verified, that pods have no service account token, and that an error names a
+// missing value.
 func TestChart(t *testing.T) {
 	plain, err := chart(t, nil)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// collectionDir is where the collection for Ansible is.
+// collectionDir is the directory of the Ansible collection.
 const collectionDir = "clients/ansible/ansible_collections/portolan/network"
 
-// collectionFile is a file of a collection, as its list has it.
+// collectionFile is a file in the collection's manifest.
 type collectionFile struct {
 	Name   string  `json:"name"`
 	Type   string  `json:"ftype"`
@@ -26,7 +26,8 @@ type collectionFile struct {
 	Format int     `json:"format"`
 }
 
-// collection writes the collection for Ansible, as ansible-galaxy collection install takes it: its files, a list of them, and what it is.
+// collection writes the Ansible collection in the format of ansible-galaxy collection install: its files, the list of files, and its
+// metadata.
 func (r *release) collection() error {
 	var about map[string]any
 	text, err := os.ReadFile(filepath.Join(collectionDir, "galaxy.yml"))
@@ -56,7 +57,7 @@ func (r *release) collection() error {
 			all = append(all, entry{to: name + "/", mode: 0o755})
 			return nil
 		}
-		body, err := os.ReadFile(path) //nolint:gosec // of this repository
+		body, err := os.ReadFile(path) //nolint:gosec // a file of the repository
 		if err != nil {
 			return err
 		}

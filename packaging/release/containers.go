@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// chartDir is where the chart for Helm is.
+// chartDir is the directory of the Helm chart.
 const chartDir = "packaging/helm/portolan"
 
-// chartVersions are the lines of a chart that say its version and the program's.
+// chartVersions matches the lines of a chart with its version and the program's version.
 var chartVersions = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
 
-// containers writes what runs the image: the Compose file and the chart for Helm, both of this version.
+// containers writes the deployment files of the image: the Compose file and the Helm chart, both with this version.
 func (r *release) containers() error {
 	text, err := os.ReadFile("packaging/compose.yaml")
 	if err != nil {
@@ -41,14 +41,14 @@ func (r *release) containers() error {
 	return r.chart()
 }
 
-// chart writes the chart, as helm package does.
+// chart writes the chart in the format of helm package.
 func (r *release) chart() (err error) {
 	var all []entry
 	if err := filepath.WalkDir(chartDir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		body, err := os.ReadFile(path) //nolint:gosec // of this repository
+		body, err := os.ReadFile(path) //nolint:gosec // a file of the repository
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ import (
 // nobody is the user that the image runs as.
 const nobody = "65532:65532"
 
-// image writes an OCI image layout, for all Linux platforms, as one tar file: docker load and podman load take it.
+// image writes an OCI image layout for all Linux platforms as one tar file, for docker load and podman load.
 func (r *release) image(platforms []platform) error {
 	dir := filepath.Join(r.out, "work", "image")
 	path, err := layout.Write(dir, empty.Index)
@@ -59,7 +59,7 @@ func (r *release) image(platforms []platform) error {
 	return err
 }
 
-// imageFor is the image of a platform: the program, a user, and a directory for the data; nothing else.
+// imageFor returns the image of a platform: the program, a user, and a directory for the data.
 func (r *release) imageFor(p platform) (v1.Image, error) {
 	var b bytes.Buffer
 	t := tar.NewWriter(&b)
@@ -113,7 +113,7 @@ func (r *release) imageFor(p platform) (v1.Image, error) {
 	return img, err
 }
 
-// must gives a value that is there: that of an image in memory.
+// must returns the value. It panics on an error, which does not occur for an image in memory.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -121,7 +121,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// pack writes a directory as a tar file, in the order of names.
+// pack writes a directory as a tar file, sorted by name.
 func (r *release) pack(w io.Writer, dir string) error {
 	t := tar.NewWriter(w)
 	if err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -132,7 +132,7 @@ func (r *release) pack(w io.Writer, dir string) error {
 		if d.IsDir() {
 			return t.WriteHeader(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o755, ModTime: r.at})
 		}
-		body, err := os.ReadFile(path) //nolint:gosec // what was just written
+		body, err := os.ReadFile(path) //nolint:gosec // a file written by this program
 		if err != nil {
 			return err
 		}

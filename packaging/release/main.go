@@ -1,5 +1,5 @@
-// Command release builds what is released: programs for each platform, packages, an image for containers, what is in them, and their
-// checksums. The same source and version give the same bytes.
+// Command release builds a release: programs for each platform, packages, a container image, bills of materials, and checksums. The same
+// source and version result in the same bytes.
 //
 //	make release VERSION=1.2.3, which runs bin/release -version 1.2.3 -out dist [-platforms linux/amd64,linux/arm64] [-key minisign.key]
 package main
@@ -23,24 +23,24 @@ import (
 	"aead.dev/minisign"
 )
 
-// release is what is being built.
+// release is the release being built.
 type release struct {
 	version string
 	out     string
-	// at is the time that everything in it has: that of the commit, or SOURCE_DATE_EPOCH.
+	// at is the modification time of all files: the time of the commit, or SOURCE_DATE_EPOCH.
 	at time.Time
-	// pages is a directory with the man pages and the completions.
+	// pages is the directory of the man pages and completion scripts.
 	pages string
-	// files are the names of what was made.
+	// files are the names of the files written.
 	files []string
 }
 
-// platform is what a program runs on.
+// platform is an operating system and architecture.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// binary is the file name of a program.
+// binary returns the file name of the program.
 func (p platform) binary() string {
 	if p.os == "windows" {
 		return "portolan.exe"
@@ -81,19 +81,19 @@ func run(version, out, names, key string) error {
 		return err
 	}
 	work := filepath.Join(out, "work")
-	if err := os.MkdirAll(work, 0o755); err != nil { //nolint:gosec // to be read by all
+	if err := os.MkdirAll(work, 0o755); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
 	var platforms []platform
 	for name := range strings.SplitSeq(names, ",") {
 		goos, arch, ok := strings.Cut(name, "/")
 		if !ok {
-			return fmt.Errorf("%q is no platform, such as linux/amd64", name)
+			return fmt.Errorf("%q is not a platform, such as linux/amd64", name)
 		}
 		platforms = append(platforms, platform{goos, arch})
 	}
 	host := platform{runtime.GOOS, runtime.GOARCH}
-	for _, p := range append([]platform{host}, platforms...) { // the host's first: it writes the pages
+	for _, p := range append([]platform{host}, platforms...) { // the host's first, because its program writes the man pages
 		if _, err := os.Stat(r.binary(p)); errors.Is(err, os.ErrNotExist) {
 			if err := r.build(p); err != nil {
 				return err
@@ -138,7 +138,7 @@ func run(version, out, names, key string) error {
 	return r.sums(key)
 }
 
-// binary is where the program for a platform is built.
+// binary returns the path of the program built for a platform.
 func (r *release) binary(p platform) string {
 	return filepath.Join(r.out, "work", p.os+"-"+p.arch, p.binary())
 }
@@ -149,14 +149,14 @@ func (r *release) build(p platform) error {
 	return r.compile(".", "./cmd/portolan", r.binary(p), p)
 }
 
-// compile builds a program of a module for a platform: static, without paths of the machine that it was built on.
+// compile builds a program of a module for a platform. The program is static and contains no paths of the build machine.
 func (r *release) compile(module, program, to string, p platform) error {
 	to, err := filepath.Abs(to)
 	if err != nil {
 		return err
 	}
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o",
-		to, program) //nolint:gosec // our own words
+		to, program) //nolint:gosec // constant arguments
 	c.Dir = module
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	c.Stderr = os.Stderr
@@ -164,17 +164,17 @@ func (r *release) compile(module, program, to string, p platform) error {
 }
 
 func command(name string, args ...string) error {
-	c := exec.Command(name, args...) //nolint:gosec // our own program
+	c := exec.Command(name, args...) //nolint:gosec // a program of the repository
 	c.Stderr = os.Stderr
 	return c.Run()
 }
 
 func output(name string, args ...string) (string, error) {
-	text, err := exec.Command(name, args...).Output() //nolint:gosec // our own words
+	text, err := exec.Command(name, args...).Output() //nolint:gosec // constant arguments
 	return strings.TrimSpace(string(text)), err
 }
 
-// versionOf gives the version: as it was given, or that of the tag that is checked out.
+// versionOf returns the given version, or the version of the tag that is checked out.
 func versionOf(given string) (string, error) {
 	if given == "" {
 		tag, err := output("git", "describe", "--tags", "--exact-match")
@@ -185,31 +185,31 @@ func versionOf(given string) (string, error) {
 	}
 	given = strings.TrimPrefix(given, "v")
 	if given == "" || strings.Trim(given, "0123456789abcdefghijklmnopqrstuvwxyz.-+") != "" || given[0] < '0' || given[0] > '9' {
-		return "", fmt.Errorf("%q is no version, such as 1.2.3", given)
+		return "", fmt.Errorf("%q is not a version, such as 1.2.3", given)
 	}
 	return given, nil
 }
 
-// timeOf gives the time that all files have.
+// timeOf returns the modification time of all files.
 func timeOf() (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
 		var err error
 		if text, err = output("git", "log", "-1", "--format=%ct"); err != nil {
-			return time.Time{}, errors.New("this is no git repository: set SOURCE_DATE_EPOCH")
+			return time.Time{}, errors.New("this is not a git repository: set SOURCE_DATE_EPOCH")
 		}
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	return time.Unix(seconds, 0).UTC(), err
 }
 
-// create makes a file of the release.
+// create creates a file of the release.
 func (r *release) create(name string) (*os.File, error) {
 	r.files = append(r.files, name)
 	return os.Create(filepath.Join(r.out, name))
 }
 
-// sums writes the checksums of all files, and signs them where there is a key.
+// sums writes the checksums of all files, and signs them if there is a key.
 func (r *release) sums(key string) error {
 	slices.Sort(r.files)
 	var text strings.Builder
@@ -227,7 +227,7 @@ func (r *release) sums(key string) error {
 		fmt.Fprintf(&text, "%s  %s\n", hex.EncodeToString(h.Sum(nil)), name)
 	}
 	path := filepath.Join(r.out, "SHA256SUMS")
-	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil { //nolint:gosec // to be read by all
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil { //nolint:gosec // readable by all users
 		return err
 	}
 	fmt.Print(text.String())
@@ -241,5 +241,5 @@ func (r *release) sums(key string) error {
 	}
 	trusted := fmt.Sprintf("portolan %s, %s", r.version, r.at.Format(time.RFC3339))
 	signature := minisign.SignWithComments(private, []byte(text.String()), trusted, "checksums of portolan "+r.version)
-	return os.WriteFile(path+".minisig", signature, 0o644) //nolint:gosec // to be read by all
+	return os.WriteFile(path+".minisig", signature, 0o644) //nolint:gosec // readable by all users
 }

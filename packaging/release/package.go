@@ -6,17 +6,17 @@ import (
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
-	_ "github.com/goreleaser/nfpm/v2/deb" // the format
+	_ "github.com/goreleaser/nfpm/v2/deb" // registers the format
 	"github.com/goreleaser/nfpm/v2/files"
-	_ "github.com/goreleaser/nfpm/v2/rpm" // the format
+	_ "github.com/goreleaser/nfpm/v2/rpm" // registers the format
 )
 
-// installed is where files of the archive are on a machine, by the directory that they have there.
+// installed maps directories of the archive to directories on a machine.
 var installed = map[string]string{"man/man1": "/usr/share/man/man1", "docs": "/usr/share/doc/portolan/docs",
 	"monitoring": "/usr/share/doc/portolan/monitoring",
 	"systemd":    "/usr/lib/systemd/system", ".": "/usr/share/doc/portolan"}
 
-// completions are where shells look, by the name of the file; ofDebian where they look on Debian, if that is another place.
+// completions are the paths where shells search completions, by file name. ofDebian are the paths that differ on Debian.
 var (
 	completions = map[string]string{"portolan.bash": "/usr/share/bash-completion/completions/portolan",
 		"portolan.zsh": "/usr/share/zsh/site-functions/_portolan", "portolan.fish": "/usr/share/fish/vendor_completions.d/portolan.fish"}
@@ -36,7 +36,7 @@ func (r *release) packages(p platform) error {
 		switch dir := path.Dir(e.to); dir {
 		case "completions":
 			if c.Destination = completions[path.Base(e.to)]; c.Destination == "" {
-				return fmt.Errorf("%s: nobody said where shells look for it", e.to)
+				return fmt.Errorf("%s: its install path is not defined", e.to)
 			}
 			if there := ofDebian[path.Base(e.to)]; there != "" {
 				other := *c

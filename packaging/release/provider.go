@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// provider writes the provider for Terraform and OpenTofu, as a directory of providers has it (filesystem_mirror): a zip file with the
-// program, whose names say version and platform.
+// provider writes the provider for Terraform and OpenTofu in the layout of a filesystem_mirror: a zip file with the program. The file names
+// contain the version and the platform.
 func (r *release) provider(p platform) error {
 	program := "terraform-provider-portolan_v" + r.version
 	if p.os == "windows" {

@@ -20,7 +20,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// building skips a test that builds what is released, which takes minutes: make release-test runs it.
+// building skips a test that builds a release, which takes minutes. make release-test runs it.
 func building(t *testing.T) {
 	t.Helper()
 	if os.Getenv("PORTOLAN_TEST_RELEASE") == "" {
@@ -30,7 +30,7 @@ func building(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1790000000")
 }
 
-// read gives a file of a release.
+// read returns the content of a file of a release.
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -40,7 +40,8 @@ func read(t *testing.T, path string) []byte {
 	return text
 }
 
-// What is released is there, signed, described, and the same when it is built again; the package installs, upgrades and goes.
+// TestRelease checks that a release is complete, signed, documented and reproducible, and that the package installs, upgrades and
+// uninstalls.
 func TestRelease(t *testing.T) {
 	building(t)
 	dir := t.TempDir()
@@ -79,7 +80,7 @@ func TestRelease(t *testing.T) {
 		bill.Version != "SPDX-2.3" || len(bill.Packages) < 50 {
 		t.Errorf("what is in it is %+v %v", bill, err)
 	}
-	if python, err := exec.LookPath("python3"); err == nil { // which imports from a wheel as it is
+	if python, err := exec.LookPath("python3"); err == nil { // Python can import from the wheel file
 		c := exec.Command(python, "-c", "import portolan, portolan.types; print(portolan.Portolan('http://x').url)")
 		c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(first, "portolan-0.1.0-py3-none-any.whl"))
 		if out, err := c.CombinedOutput(); err != nil || string(out) != "http://x\n" {
@@ -101,7 +102,7 @@ func TestRelease(t *testing.T) {
 	installs(t, filepath.Join(first, "portolan_0.1.0_"+runtime.GOARCH+".deb"), filepath.Join(next, "portolan_0.2.0_"+runtime.GOARCH+".deb"))
 }
 
-// providerInstalls takes the provider from a directory of providers, as Terraform or OpenTofu does where one of them is there.
+// providerInstalls installs the provider from a filesystem mirror, if Terraform or OpenTofu is installed.
 func providerInstalls(t *testing.T, zipped string) {
 	t.Helper()
 	program, err := exec.LookPath("tofu")
@@ -132,7 +133,7 @@ resource "portolan_ipv4_block" "harbour" { range = "10.0.0.0/8" }
 		}
 	}
 	for _, args := range [][]string{{"init", "-no-color"}, {"validate", "-no-color"}} {
-		c := exec.Command(program, args...) //nolint:gosec // our own words
+		c := exec.Command(program, args...) //nolint:gosec // constant arguments
 		c.Dir = site
 		c.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(site, "rc"))
 		if out, err := c.CombinedOutput(); err != nil {
@@ -141,7 +142,7 @@ resource "portolan_ipv4_block" "harbour" { range = "10.0.0.0/8" }
 	}
 }
 
-// chartIs looks at the chart: it has the version of the release, and every template.
+// chartIs checks that the chart has the version of the release and contains every template.
 func chartIs(t *testing.T, path string) {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(read(t, path)))
@@ -178,8 +179,8 @@ func chartIs(t *testing.T, path string) {
 	}
 }
 
-// rpmInstalls installs the rpm into a root of its own, without its scripts, and compares what is there with what the deb has: shells look
-// for completions elsewhere.
+// rpmInstalls installs the rpm into a root directory, without its scripts, and compares its files with those of the deb. Only the
+// completions have other paths.
 func rpmInstalls(t *testing.T, rpm, deb string) {
 	t.Helper()
 	program, err := exec.LookPath("rpm")
@@ -190,7 +191,7 @@ func rpmInstalls(t *testing.T, rpm, deb string) {
 	root, other := t.TempDir(), t.TempDir()
 	for _, args := range [][]string{{program, "--root", root, "--nodeps", "--noscripts", "--nosignature", "-i", rpm},
 		{program, "--root", root, "--nodeps", "--noscripts", "-V", "portolan"}, {"dpkg-deb", "-x", deb, other}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:gosec // our own words
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:gosec // constant arguments
 			t.Fatalf("%v: %v %s", args, err, out)
 		}
 	}
@@ -218,7 +219,7 @@ func rpmInstalls(t *testing.T, rpm, deb string) {
 	}
 }
 
-// imageRuns looks at the layout of the image.
+// imageRuns checks the layout of the image.
 func imageRuns(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -256,7 +257,7 @@ func imageRuns(t *testing.T, path string) {
 	}
 }
 
-// installs installs one package and then another on a Debian in a namespace, uses them, and removes them.
+// installs installs one package and then another in a Debian namespace, uses them, and removes them.
 func installs(t *testing.T, old, next string) {
 	t.Helper()
 	if _, err := exec.LookPath("dpkg"); err != nil || os.Getuid() != 0 {
@@ -275,7 +276,7 @@ func installs(t *testing.T, old, next string) {
 	t.Logf("%s", out)
 }
 
-// Versions and times are read, and refused.
+// TestVersions checks which versions and times are accepted.
 func TestVersions(t *testing.T) {
 	for given, want := range map[string]string{"v1.2.3": "1.2.3", "1.2.3-rc.1": "1.2.3-rc.1", "x": "", "1.2 3": "", "1;rm": ""} {
 		if got, err := versionOf(given); got != want || (err == nil) != (want != "") {
@@ -294,7 +295,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// The units are as the issue of their hardening asks: nothing but files of theirs and the network.
+// TestUnits checks that systemd-analyze security rates the exposure of the systemd units at 2.0 or less.
 func TestUnits(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The parts of SPDX 2.3 (spdx.github.io/spdx-spec/v2.3) that a list of modules needs.
+// The parts of SPDX 2.3 (spdx.github.io/spdx-spec/v2.3) that a list of modules requires.
 type (
 	spdxDocument struct {
 		Version       string             `json:"spdxVersion"`
@@ -56,7 +56,7 @@ type (
 	}
 )
 
-// describe writes what a program is made of (a bill of materials), as the program itself says it.
+// describe writes the bill of materials of a program, from the build information in the program.
 func (r *release) describe(p platform) error {
 	info, err := buildinfo.ReadFile(r.binary(p))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// pythonVersion is a version as Python has it (PEP 440): 1.2.3-rc.1 is 1.2.3rc1.
+// pythonVersion returns a version in Python's format (PEP 440): 1.2.3-rc.1 becomes 1.2.3rc1.
 func pythonVersion(version string) string {
 	base, pre, ok := strings.Cut(version, "-")
 	if !ok {
@@ -25,7 +25,7 @@ func pythonVersion(version string) string {
 	return base + ".dev0"
 }
 
-// wheel writes the package for Python (PEP 427).
+// wheel writes the Python package (PEP 427).
 func (r *release) wheel() error {
 	version := pythonVersion(r.version)
 	sources, err := filepath.Glob("clients/python/portolan/*.py")

@@ -1,7 +1,6 @@
-// Command conform holds a running manager to its OpenAPI document: it starts one with the sample organisation on
-// loopback and lets schemathesis send what the document allows, and what it does not, with a fixed seed. No
-// answer may be a server error, of a status that is not documented, or against its schema. `make conform` runs
-// it, for both databases.
+// Command conform tests a running manager against its OpenAPI document. It starts a manager with the sample data on loopback, and
+// schemathesis sends valid and invalid requests with a fixed seed. No response may be a server error, have an undocumented status, or
+// violate its schema. `make conform` runs it for both databases.
 package main
 
 import (
@@ -45,14 +44,14 @@ func main() {
 	}
 }
 
-// checks are those that a server must pass; others ask what spec.md leaves open.
+// checks are the checks of schemathesis that must pass. Other checks concern behaviour that spec.md leaves open.
 const checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
-// elsewhere are the paths that are not the manager's, because a service point serves them, and the change feed, whose answer never ends.
+// elsewhere matches excluded paths: those that a service point serves, and the change feed, whose response does not end.
 const elsewhere = "^/api/v1/(diagnostics|status)$|/changes$"
 
-// alike are subcollections that every resource has, which are one code for all: they are asked of some. lists are those whose deletion, one
-// code for all as well, is not asked.
+// alike matches the paths of subcollections that share one implementation for all resources. They are tested for some collections only.
+// lists matches the operations that delete from collections. They share one implementation as well, so only some are tested.
 const (
 	lists = `^delete-(?!networks$|networks-addresses$|zones$)(?!.*(One|-current)$).+$`
 	alike = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags|deploymentOptions|effectiveDeploymentOptions|leases|userDefinedLinks)(/|$)`
@@ -68,7 +67,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 		Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: secrets.New(),
 		Version: "conform", MaxLimit: 20, LogLevel: "error",
 		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Probe: func(context.Context, netip.Addr) (bool, error) { return false, nil }} // whatever addresses are made up, none is asked
+		Probe: func(context.Context, netip.Addr) (bool, error) { return false, nil }} // no generated address is probed
 	if postgres {
 		p, err := pgtest.Start()
 		if err != nil {
@@ -107,8 +106,8 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	return nil
 }
 
-// writeConfig names resources that are there, so that what is sent comes further than 404: one of each collection,
-// for everything but deletion.
+// writeConfig writes the IDs of existing resources into the configuration, so that requests get further than 404. It names one resource of
+// each collection, for all operations except deletion.
 func writeConfig(path string, m *server.Manager, token string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[[operations]]\ninclude-operation-id-regex = '%s'\nenabled = false\n\n", lists)
@@ -135,7 +134,7 @@ func writeConfig(path string, m *server.Manager, token string) error {
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// get asks for a JSON document.
+// get requests a JSON document.
 func get(url, token string, into any) error {
 	rq, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
@@ -146,7 +145,7 @@ func get(url, token string, into any) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rs.Body.Close() }() // it was read
+	defer func() { _ = rs.Body.Close() }() // read completely
 	if rs.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", url, rs.Status)
 	}

@@ -1,5 +1,5 @@
-// Command slowest reads what `go test -json` writes, prints it as `go test` does, with what failed alone in full, and the ten slowest tests
-// behind that. It fails where a test did, or where nothing was tested.
+// Command slowest reads the output of `go test -json` and prints it like `go test`. Only failures are printed completely, and the ten
+// slowest tests follow at the end. It fails if a test failed or if no test ran.
 package main
 
 import (
@@ -19,7 +19,7 @@ type event struct {
 	Elapsed                                   float64
 }
 
-// shown is how many of the slowest tests are printed.
+// shown is the number of slowest tests that are printed.
 const shown = 10
 
 func main() {
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// report prints what the events say; failed reports that a test, or a build, did not pass.
+// report prints the events. failed reports that a test or a build failed.
 func report(in io.Reader, to io.Writer) (failed bool, err error) {
 	type key struct{ pkg, test string }
 	output, passed := map[key][]string{}, 0
@@ -42,7 +42,7 @@ func report(in io.Reader, to io.Writer) (failed bool, err error) {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
 			var e event
-			if json.Unmarshal(line, &e) != nil { // what is not of a test, such as a module that is downloaded
+			if json.Unmarshal(line, &e) != nil { // not an event, for example the download of a module
 				_, _ = to.Write(line)
 				continue
 			}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A failure is printed in full and makes the command fail, what passed is not, and the slowest tests come last.
+// TestReport checks that a failure is printed completely and makes the command fail, that passed tests are not printed, and that the
+// slowest tests come last.
 func TestReport(t *testing.T) {
 	const passes = `{"Action":"output","Package":"p","Test":"TestA","Output":"quiet\n"}
 {"Action":"pass","Package":"p","Test":"TestA","Elapsed":1.5}

@@ -28,7 +28,7 @@ func main() {
 			code := string([]rune{first, second})
 			region, err := language.ParseRegion(code)
 			if err == nil && region.IsCountry() && region.Canonicalize().String() == code {
-				fmt.Fprintf(&b, "\t{%q, %q},\n", code, cmp.Or(names.Name(region), code)) // former countries have no name there
+				fmt.Fprintf(&b, "\t{%q, %q},\n", code, cmp.Or(names.Name(region), code)) // former countries have no name in this library
 			}
 		}
 	}

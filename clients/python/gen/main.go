@@ -1,5 +1,5 @@
-// Command gen writes portolan/types.py, what resources have, and portolan/keys.py, what they are named by, from the declarations; and what
-// the collection for Ansible needs of the client.
+// Command gen writes portolan/types.py with the fields of resources and portolan/keys.py with their key fields, from the declarations. It
+// also writes the copies that the Ansible collection contains.
 package main
 
 import (
@@ -23,19 +23,19 @@ func main() {
 	const ansible = "../ansible/ansible_collections/portolan/network/plugins/module_utils/"
 	for name, text := range map[string]string{"portolan/types.py": types(a), "portolan/keys.py": keys(a),
 		ansible + "keys.py": keys(a), ansible + "client.py": copied + string(client)} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil { //nolint:gosec // to be read by all
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil { //nolint:gosec // readable by all users
 			fmt.Fprintln(os.Stderr, "gen:", err)
 			os.Exit(1)
 		}
 	}
 }
 
-// copied heads the client in the collection for Ansible, which has to bring it along.
+// copied is the header of the client's copy in the Ansible collection.
 const copied = "# Copied by go generate ./clients/python from clients/python/portolan/__init__.py. Do not edit.\n"
 
 const made = "# Made by go generate ./clients/python from the declarations. Do not edit.\n"
 
-// keys are the fields that resources are named by, of collections where that is not their name.
+// keys returns the key fields of the collections whose key is not name.
 func keys(a *resource.API) string {
 	var b strings.Builder
 	b.WriteString(made + "\nKEYS = {\n")
@@ -48,7 +48,7 @@ func keys(a *resource.API) string {
 	return b.String()
 }
 
-// types are what resources have, as typed dictionaries.
+// types returns the types of resources as typed dictionaries.
 func types(a *resource.API) string {
 	var b strings.Builder
 	b.WriteString(made + "\nfrom __future__ import annotations\n\nfrom typing import Any, Dict, List, Literal, Optional, TypedDict\n")
@@ -69,7 +69,7 @@ func types(a *resource.API) string {
 	return b.String()
 }
 
-// typeOf is the type of a field, as Python has it.
+// typeOf returns the Python type of a field.
 func typeOf(t *schema.Type, f *schema.Field) string {
 	text := map[schema.Kind]string{schema.Bool: "bool", schema.Integer: "int", schema.Float: "float", schema.Map: "Dict[str, Optional[str]]",
 		schema.Raw: "Any", schema.Strings: "List[str]", schema.Integers: "List[int]", schema.Reference: "Dict[str, Any]",

@@ -31,7 +31,7 @@ AccessRight = TypedDict("AccessRight", {
     "selectiveDeploymentsAllowed": bool,
     "workflowLevel": Literal["NONE", "RECOMMEND", "APPROVE", "DELETE"],
 }, total=False)
-AccessRight.__doc__ = "AccessRight says what a user, or the members of a group, may see and change."
+AccessRight.__doc__ = "AccessRight sets what a user, or the members of a group, may see and change."
 
 
 AddressManagerAuthenticator = TypedDict("AddressManagerAuthenticator", {
@@ -42,7 +42,7 @@ AddressManagerAuthenticator = TypedDict("AddressManagerAuthenticator", {
     "secondaryAuthenticator": Optional[Dict[str, Any]],
     "hostname": Optional[str],
 }, total=False)
-AddressManagerAuthenticator.__doc__ = "AddressManagerAuthenticator is the one that is always there: the manager itself knows the passwords."
+AddressManagerAuthenticator.__doc__ = "AddressManagerAuthenticator is the manager's own authenticator, which always exists. It checks passwords that the manager stores."
 
 
 AddressManagerDatabase = TypedDict("AddressManagerDatabase", {
@@ -90,7 +90,7 @@ AdministrativeAccessRight = TypedDict("AdministrativeAccessRight", {
     "userScope": Dict[str, Any],
     "administrativeAccessRights": List[Dict[str, Any]],
 }, total=False)
-AdministrativeAccessRight.__doc__ = "AdministrativeAccessRight says what a user, or the members of a group, may see of the manager itself."
+AdministrativeAccessRight.__doc__ = "AdministrativeAccessRight sets what a user, or the members of a group, may see of the manager itself."
 
 
 AliasRecord = TypedDict("AliasRecord", {
@@ -1008,7 +1008,7 @@ FleetRight = TypedDict("FleetRight", {
     "labels": List[str],
     "accessLevel": Literal["VIEW", "CHANGE", "FULL"],
 }, total=False)
-FleetRight.__doc__ = "FleetRight says what a user, or the members of a group, may do with the service points that have some labels. Users who see everything, and administrators, need none to see them. It is ours."
+FleetRight.__doc__ = "FleetRight sets what a user, or the members of a group, may do with the service points that have certain labels. Administrators, and users who see everything, see all service points without it. Portolan extension."
 
 
 FullDeployment = TypedDict("FullDeployment", {
@@ -1075,7 +1075,7 @@ GlobalSettings = TypedDict("GlobalSettings", {
     "disclaimerText": Optional[str],
     "customReverseZoneFormatsAllowed": bool,
 }, total=False)
-GlobalSettings.__doc__ = "GlobalSettings says how the manager behaves towards everybody."
+GlobalSettings.__doc__ = "GlobalSettings are settings that apply to all users."
 
 
 HAServer = TypedDict("HAServer", {
@@ -1834,7 +1834,7 @@ KerberosAuthenticator = TypedDict("KerberosAuthenticator", {
     "realm": str,
     "keytab": Optional[str],
 }, total=False)
-KerberosAuthenticator.__doc__ = "KerberosAuthenticator knows users from a realm of Kerberos."
+KerberosAuthenticator.__doc__ = "KerberosAuthenticator authenticates users against a Kerberos realm."
 
 
 KerberosRealm = TypedDict("KerberosRealm", {
@@ -1923,7 +1923,7 @@ LDAPAuthenticator = TypedDict("LDAPAuthenticator", {
     "referralPolicy": Literal["IGNORE", "FOLLOW", "THROW"],
     "aliasDereferencePolicy": Literal["ALWAYS", "NEVER", "FINDING", "SEARCHING"],
 }, total=False)
-LDAPAuthenticator.__doc__ = "LDAPAuthenticator knows users from a directory."
+LDAPAuthenticator.__doc__ = "LDAPAuthenticator authenticates users against an LDAP directory."
 
 
 LicenseService = TypedDict("LicenseService", {
@@ -1982,7 +1982,7 @@ LoginPolicySettings = TypedDict("LoginPolicySettings", {
     "failureLimitPeriod": str,
     "delayDuration": str,
 }, total=False)
-LoginPolicySettings.__doc__ = "LoginPolicySettings says how long who guesses passwords is made to wait."
+LoginPolicySettings.__doc__ = "LoginPolicySettings sets how repeated failed sign-ins are delayed."
 
 
 MACAddress = TypedDict("MACAddress", {
@@ -2210,7 +2210,7 @@ OAuthAuthorizationServer = TypedDict("OAuthAuthorizationServer", {
     "signingCertificate": Optional[str],
     "caCertificate": Optional[str],
 }, total=False)
-OAuthAuthorizationServer.__doc__ = "OAuthAuthorizationServer signs users in by OAuth 2.0."
+OAuthAuthorizationServer.__doc__ = "OAuthAuthorizationServer authenticates users by OAuth 2.0 tokens."
 
 
 PasswordPolicySettings = TypedDict("PasswordPolicySettings", {
@@ -2225,7 +2225,7 @@ PasswordPolicySettings = TypedDict("PasswordPolicySettings", {
     "mixedCaseRequired": bool,
     "specialCharacterRequired": bool,
 }, total=False)
-PasswordPolicySettings.__doc__ = "PasswordPolicySettings says how passwords look."
+PasswordPolicySettings.__doc__ = "PasswordPolicySettings sets the requirements for passwords."
 
 
 PublishedInterface = TypedDict("PublishedInterface", {
@@ -2273,7 +2273,7 @@ RADIUSAuthenticator = TypedDict("RADIUSAuthenticator", {
     "authenticationProtocol": Literal["CHAP", "PAP"],
     "messageAuthenticatorRequired": bool,
 }, total=False)
-RADIUSAuthenticator.__doc__ = "RADIUSAuthenticator asks a RADIUS server."
+RADIUSAuthenticator.__doc__ = "RADIUSAuthenticator authenticates users against a RADIUS server."
 
 
 ResourceImport = TypedDict("ResourceImport", {
@@ -2420,7 +2420,7 @@ SAMLIdentityProvider = TypedDict("SAMLIdentityProvider", {
     "entityId": str,
     "signingCertificate": str,
 }, total=False)
-SAMLIdentityProvider.__doc__ = "SAMLIdentityProvider signs users in by SAML."
+SAMLIdentityProvider.__doc__ = "SAMLIdentityProvider authenticates users by SAML 2.0."
 
 
 SAMLServiceProviderSettings = TypedDict("SAMLServiceProviderSettings", {
@@ -2446,7 +2446,7 @@ SAMLServiceProviderSettings = TypedDict("SAMLServiceProviderSettings", {
     "contactName": Optional[str],
     "contactEmail": Optional[str],
 }, total=False)
-SAMLServiceProviderSettings.__doc__ = "SAMLServiceProviderSettings says what the manager calls itself towards SAML identity providers."
+SAMLServiceProviderSettings.__doc__ = "SAMLServiceProviderSettings describes the manager to SAML identity providers."
 
 
 SNMPService = TypedDict("SNMPService", {
@@ -2514,7 +2514,7 @@ SSOEnforcementSettings = TypedDict("SSOEnforcementSettings", {
     "localAdminUserCount": Optional[int],
     "localNonAdminUserCount": Optional[int],
 }, total=False)
-SSOEnforcementSettings.__doc__ = "SSOEnforcementSettings says whether users may sign in by SAML alone."
+SSOEnforcementSettings.__doc__ = "SSOEnforcementSettings restricts sign-in to SAML."
 
 
 SVCBRecord = TypedDict("SVCBRecord", {
@@ -2762,7 +2762,7 @@ TACACSPlusAuthenticator = TypedDict("TACACSPlusAuthenticator", {
     "groupAttribute": Optional[str],
     "attributes": List[Dict[str, Any]],
 }, total=False)
-TACACSPlusAuthenticator.__doc__ = "TACACSPlusAuthenticator asks a TACACS+ server."
+TACACSPlusAuthenticator.__doc__ = "TACACSPlusAuthenticator authenticates users against a TACACS+ server."
 
 
 TFTPDeploymentRole = TypedDict("TFTPDeploymentRole", {
@@ -3130,7 +3130,7 @@ X509Authenticator = TypedDict("X509Authenticator", {
     "ldapUserMatchOption": Literal["NONE", "CUSTOM_USER_PREFIX_MATCH", "STRICT_DN_MATCH"],
     "caCertificates": List[str],
 }, total=False)
-X509Authenticator.__doc__ = "X509Authenticator knows users by certificates that it asks a server about."
+X509Authenticator.__doc__ = "X509Authenticator authenticates users by client certificates and checks their revocation by OCSP."
 
 
 Zone = TypedDict("Zone", {

@@ -19,15 +19,15 @@ import (
 	fields "portolan/internal/engine/schema"
 )
 
-// found is a type of resources as a data source: one that is there already, found by its number, by what it is called, or by a filter.
+// found is a data source for a type of resources. It finds an existing resource by its ID, its key, or a filter.
 type found struct{ *kind }
 
-// Metadata names the type: portolan_ipv4_network.
+// Metadata sets the type name: portolan_ipv4_network.
 func (d found) Metadata(_ context.Context, rq datasource.MetadataRequest, rs *datasource.MetadataResponse) {
 	rs.TypeName = rq.ProviderTypeName + "_" + snake(d.t.Name)
 }
 
-// keys are the attributes that a resource can be found by.
+// keys returns the attributes that can identify a resource.
 func (d found) keys() (all []string) {
 	for _, name := range []string{"name", "absolute_name", "range", "address"} {
 		if d.attributes[name] != nil {
@@ -37,7 +37,7 @@ func (d found) keys() (all []string) {
 	return all
 }
 
-// Schema is made from the fields: what it can be found by may be given, everything else is read. Secrets are never shown.
+// Schema is derived from the fields. The identifying attributes may be set, all others are computed. Secrets are omitted.
 func (d found) Schema(_ context.Context, _ datasource.SchemaRequest, rs *datasource.SchemaResponse) {
 	keys := d.keys()
 	all := map[string]schema.Attribute{
@@ -68,14 +68,14 @@ func (d found) Schema(_ context.Context, _ datasource.SchemaRequest, rs *datasou
 	rs.Schema = schema.Schema{Description: d.api.Descriptions[d.t.Name], Attributes: all}
 }
 
-// Configure takes the manager.
+// Configure stores the manager.
 func (d found) Configure(_ context.Context, rq datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
 	if m, ok := rq.ProviderData.(*manager); ok {
 		d.manager = m
 	}
 }
 
-// Read looks for the one resource that is meant. None, and several, are errors.
+// Read finds the resource. It reports an error if none or several match.
 func (d found) Read(ctx context.Context, rq datasource.ReadRequest, rs *datasource.ReadResponse) {
 	filter, err := d.filter(ctx, rq)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d found) Read(ctx context.Context, rq datasource.ReadRequest, rs *datasour
 			continue
 		}
 		raw, there := shown[f.Name]
-		if !there && f.Kind == fields.References { // it has a path of its own
+		if !there && f.Kind == fields.References { // the API shows the references as a subcollection
 			var linked []json.RawMessage
 			err := d.manager.All(ctx, fmt.Sprint(d.api.CollectionOf(d.t).Path(), "/", string(shown["id"]), "/", f.Name), client.Query{Limit: 1000},
 				func(one json.RawMessage) error {
@@ -114,7 +114,7 @@ func (d found) Read(ctx context.Context, rq datasource.ReadRequest, rs *datasour
 				raw, err = json.Marshal(linked)
 			}
 			var e *client.Error
-			if errors.As(err, &e) && e.Status == http.StatusNotFound { // it is only written
+			if errors.As(err, &e) && e.Status == http.StatusNotFound { // a write-only field
 				err = nil
 			}
 			if err != nil {
@@ -126,7 +126,7 @@ func (d found) Read(ctx context.Context, rq datasource.ReadRequest, rs *datasour
 	}
 }
 
-// filter words what is looked for: the type, what is given, and the configuration of the provider.
+// filter returns the filter for the type, the given attributes, and the configuration of the provider.
 func (d found) filter(ctx context.Context, rq datasource.ReadRequest) (string, error) {
 	all := []string{fmt.Sprintf("type:'%s'", d.t.Name)}
 	given := func(name string) (text types.String) {
@@ -155,12 +155,12 @@ func (d found) filter(ctx context.Context, rq datasource.ReadRequest) (string, e
 	return strings.Join(all, " and "), nil
 }
 
-// quoted is a text as a filter has it.
+// quoted returns a text as a quoted string of the filter syntax.
 func quoted(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// valueOf gives what the manager shows of a field as the value of its attribute.
+// valueOf returns the value of an attribute from the JSON of its field.
 func valueOf(f *fields.Field, raw json.RawMessage) attr.Value {
 	switch kind := typeOf(f).(type) {
 	case types.ListType:
@@ -187,7 +187,7 @@ func valueOf(f *fields.Field, raw json.RawMessage) attr.Value {
 		switch kind {
 		case types.BoolType:
 			var yes *bool
-			_ = json.Unmarshal(raw, &yes) // null where it is none
+			_ = json.Unmarshal(raw, &yes) // stays null on an error
 			return types.BoolPointerValue(yes)
 		case types.Int64Type:
 			var n *int64
@@ -201,7 +201,7 @@ func valueOf(f *fields.Field, raw json.RawMessage) attr.Value {
 	}
 }
 
-// textOf is a value as a text: of a reference what it is called.
+// textOf returns a value as text. For a reference it returns the key.
 func textOf(raw json.RawMessage) string {
 	var text string
 	switch {

@@ -25,12 +25,12 @@ import (
 	fields "portolan/internal/engine/schema"
 )
 
-// kind is a type of resources.
+// kind is a resource type.
 type kind struct {
 	api     *declared.API
 	t       *fields.Type
 	manager *manager
-	// attributes are the fields by the names of their attributes.
+	// attributes are the fields, by attribute name.
 	attributes map[string]*fields.Field
 }
 
@@ -45,10 +45,11 @@ func newKind(a *declared.API, t *fields.Type) *kind {
 	return k
 }
 
-// placed is the attribute that a resource's place follows from beside its fields: the view of names; empty where there is none.
+// placed returns the additional attribute that determines a resource's parent, such as the view of DNS names. It returns an empty text if
+// there is none.
 func (k *kind) placed() string { return k.api.CollectionOf(k.t).PlacedBy }
 
-// snake gives a name as Terraform has it: absoluteName is absolute_name, IPv4Network ipv4_network.
+// snake returns a name in snake case: absoluteName becomes absolute_name, IPv4Network becomes ipv4_network.
 func snake(name string) string {
 	name = strings.NewReplacer("IPv4", "Ipv4", "IPv6", "Ipv6", "DHCP", "Dhcp", "MX", "Mx", "TXT", "Txt", "SRV", "Srv", "DNS", "Dns").Replace(name)
 	var b strings.Builder
@@ -64,7 +65,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// typeOf is the type of an attribute; nil of fields that are none.
+// typeOf returns the type of an attribute, or nil for fields that are not attributes.
 func typeOf(f *fields.Field) attr.Type {
 	switch f.Kind {
 	case fields.Bool:
@@ -81,12 +82,12 @@ func typeOf(f *fields.Field) attr.Type {
 	return nil
 }
 
-// Metadata names the type: portolan_ipv4_network.
+// Metadata sets the type name: portolan_ipv4_network.
 func (k *kind) Metadata(_ context.Context, rq resource.MetadataRequest, rs *resource.MetadataResponse) {
 	rs.TypeName = rq.ProviderTypeName + "_" + snake(k.t.Name)
 }
 
-// Schema is made from the fields. What the manager chooses or sets by itself is computed where it is not given.
+// Schema is derived from the fields. Attributes that the manager sets if they are not given are computed.
 func (k *kind) Schema(_ context.Context, _ resource.SchemaRequest, rs *resource.SchemaResponse) {
 	key := k.api.CollectionOf(k.t).KeyField()
 	all := map[string]schema.Attribute{
@@ -133,14 +134,14 @@ func (k *kind) Schema(_ context.Context, _ resource.SchemaRequest, rs *resource.
 	rs.Schema = schema.Schema{Description: k.api.Descriptions[k.t.Name], Attributes: all}
 }
 
-// Configure takes the manager.
+// Configure stores the manager.
 func (k *kind) Configure(_ context.Context, rq resource.ConfigureRequest, _ *resource.ConfigureResponse) {
 	if m, ok := rq.ProviderData.(*manager); ok {
 		k.manager = m
 	}
 }
 
-// wanted gives what a plan or a state says as the members of a resource. What is not known is left out.
+// wanted returns the members of the resource in a plan or a state. It omits unknown values.
 func (k *kind) wanted(raw tftypes.Value) (map[string]any, error) {
 	var all map[string]tftypes.Value
 	if err := raw.As(&all); err != nil {
@@ -157,7 +158,7 @@ func (k *kind) wanted(raw tftypes.Value) (map[string]any, error) {
 			continue
 		}
 		if value.IsNull() {
-			continue // as it is chosen
+			continue // the manager selects the value
 		}
 		plain, err := plainOf(value)
 		if err != nil {
@@ -175,7 +176,7 @@ func (k *kind) wanted(raw tftypes.Value) (map[string]any, error) {
 	return members, nil
 }
 
-// plainOf gives a value as JSON has it.
+// plainOf returns a value in the form that json.Marshal encodes.
 func plainOf(value tftypes.Value) (any, error) {
 	switch {
 	case value.Type().Is(tftypes.String):
@@ -221,7 +222,7 @@ func plainOf(value tftypes.Value) (any, error) {
 	return all, nil
 }
 
-// apply applies one resource, and gives what came of it.
+// apply applies one resource and returns the result.
 func (k *kind) apply(ctx context.Context, members map[string]any, action string, dry bool) (one client.AppliedResource, err error) {
 	raw, err := json.Marshal(members)
 	if err != nil {
@@ -241,7 +242,7 @@ func (k *kind) apply(ctx context.Context, members map[string]any, action string,
 	return one, err
 }
 
-// refused words what the manager refused, at the attribute that it is about.
+// refused adds an error of the manager to the diagnostics, at its attribute if possible.
 func (k *kind) refused(what string, err error, all *diag.Diagnostics) {
 	var e *client.Error
 	if !errors.As(err, &e) {
@@ -259,7 +260,7 @@ func (k *kind) refused(what string, err error, all *diag.Diagnostics) {
 	all.AddError(what, message+" ("+e.Code+")")
 }
 
-// complete fills in what the manager chose: what is not known yet of the state.
+// complete sets the unknown attributes of the state to the values that the manager selected.
 func (k *kind) complete(ctx context.Context, id int64, state *tfsdk.State, all *diag.Diagnostics) {
 	var shown map[string]json.RawMessage
 	if err := k.manager.Get(ctx, fmt.Sprint(k.api.CollectionOf(k.t).Path(), "/", id), &shown); err != nil {
@@ -285,7 +286,7 @@ func (k *kind) complete(ctx context.Context, id int64, state *tfsdk.State, all *
 	}
 }
 
-// Create makes the resource.
+// Create creates the resource.
 func (k *kind) Create(ctx context.Context, rq resource.CreateRequest, rs *resource.CreateResponse) {
 	members, err := k.wanted(rq.Plan.Raw)
 	if err != nil {
@@ -301,7 +302,7 @@ func (k *kind) Create(ctx context.Context, rq resource.CreateRequest, rs *resour
 	k.complete(ctx, one.ID, &rs.State, &rs.Diagnostics)
 }
 
-// idOf is the number in a state.
+// idOf returns the ID in a state.
 func idOf(ctx context.Context, state tfsdk.State, all *diag.Diagnostics) (id int64) {
 	var text types.String
 	all.Append(state.GetAttribute(ctx, path.Root("id"), &text)...)
@@ -311,7 +312,8 @@ func idOf(ctx context.Context, state tfsdk.State, all *diag.Diagnostics) (id int
 	return id
 }
 
-// Read looks whether the resource is as the state has it: by trying to apply that, and taking over what would be changed.
+// Read compares the resource with the state by a dry run of an update. It sets the attributes that the dry run would change to their
+// current values.
 func (k *kind) Read(ctx context.Context, rq resource.ReadRequest, rs *resource.ReadResponse) {
 	id := idOf(ctx, rq.State, &rs.Diagnostics)
 	members, err := k.wanted(rq.State.Raw)
@@ -348,7 +350,7 @@ func (k *kind) Read(ctx context.Context, rq resource.ReadRequest, rs *resource.R
 		switch typeOf(f) {
 		case types.BoolType:
 			var yes *bool
-			_ = json.Unmarshal(c.Before, &yes) // null where it is none
+			_ = json.Unmarshal(c.Before, &yes) // stays null on an error
 			rs.Diagnostics.Append(rs.State.SetAttribute(ctx, path.Root(name), yes)...)
 		case types.Int64Type:
 			var n *int64
@@ -370,7 +372,7 @@ func (k *kind) Read(ctx context.Context, rq resource.ReadRequest, rs *resource.R
 	}
 }
 
-// keyIn is what an inlined reference is called.
+// keyIn returns the key in an inlined reference.
 func keyIn(raw json.RawMessage) string {
 	var one map[string]any
 	if json.Unmarshal(raw, &one) != nil {
@@ -384,7 +386,7 @@ func keyIn(raw json.RawMessage) string {
 	return ""
 }
 
-// Update changes what is otherwise.
+// Update changes the attributes that differ.
 func (k *kind) Update(ctx context.Context, rq resource.UpdateRequest, rs *resource.UpdateResponse) {
 	id := idOf(ctx, rq.State, &rs.Diagnostics)
 	members, err := k.wanted(rq.Plan.Raw)
@@ -397,7 +399,7 @@ func (k *kind) Update(ctx context.Context, rq resource.UpdateRequest, rs *resour
 		rs.Diagnostics.AddError("Reading the state", err.Error())
 		return
 	}
-	for name := range before { // what was said, and is not any more
+	for name := range before { // attributes that were removed from the configuration
 		if _, said := members[name]; !said {
 			members[name] = nil
 		}
@@ -413,7 +415,7 @@ func (k *kind) Update(ctx context.Context, rq resource.UpdateRequest, rs *resour
 	k.complete(ctx, id, &rs.State, &rs.Diagnostics)
 }
 
-// Delete deletes the resource with all below it.
+// Delete deletes the resource and everything below it.
 func (k *kind) Delete(ctx context.Context, rq resource.DeleteRequest, rs *resource.DeleteResponse) {
 	id := idOf(ctx, rq.State, &rs.Diagnostics)
 	if rs.Diagnostics.HasError() {
@@ -426,7 +428,7 @@ func (k *kind) Delete(ctx context.Context, rq resource.DeleteRequest, rs *resour
 	}
 }
 
-// ImportState takes a resource by its number over: what is said of it is compared when it is read.
+// ImportState imports a resource by its ID. The next read compares it with the configuration.
 func (k *kind) ImportState(ctx context.Context, rq resource.ImportStateRequest, rs *resource.ImportStateResponse) {
 	resource.ImportStatePassthroughID(ctx, path.Root("id"), rq, rs)
 }

@@ -1,5 +1,5 @@
-// Package provider is the provider of Portolan for Terraform and OpenTofu. Its resources are made from the declarations of the manager: a type
-// of resource there is a resource here, a field an attribute, in the words of both.
+// Package provider implements the Portolan provider for Terraform and OpenTofu. Its resources are derived from the declarations of the
+// manager: each type is a resource, and each field an attribute, with the same names in snake case.
 package provider
 
 import (
@@ -16,37 +16,37 @@ import (
 	"portolan/internal/manager/server"
 )
 
-// kinds are the types that are resources here.
+// kinds are the types that are available as resources.
 var kinds = []string{"Configuration", "View", "Zone", "IPv4Block", "IPv4Network", "IPv4DHCPRange", "IPv4Address", "IPv6Block", "IPv6Network",
 	"IPv6Address", "HostRecord", "AliasRecord", "MXRecord", "TXTRecord", "SRVRecord", "GenericRecord", "Device", "TagGroup", "Tag"}
 
 // Provider is the provider.
 type Provider struct{ version string }
 
-// New gives what makes the provider.
+// New returns the constructor of the provider.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &Provider{version} }
 }
 
-// settings are what the provider is told.
+// settings are the settings of the provider.
 type settings struct {
 	URL           types.String `tfsdk:"url"`
 	Token         types.String `tfsdk:"token"`
 	Configuration types.String `tfsdk:"configuration"`
 }
 
-// manager is the manager that resources are of, with the path of what they belong below where they do not say so.
+// manager is the client of the manager. into is the default path that resources belong below.
 type manager struct {
 	*client.Client
 	into string
 }
 
-// Metadata names the provider.
+// Metadata sets the name of the provider.
 func (p *Provider) Metadata(_ context.Context, _ provider.MetadataRequest, rs *provider.MetadataResponse) {
 	rs.TypeName, rs.Version = "portolan", p.version
 }
 
-// Schema says what the provider is told.
+// Schema describes the settings of the provider.
 func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, rs *provider.SchemaResponse) {
 	rs.Schema = schema.Schema{Description: "Address space and names, kept by Portolan.", Attributes: map[string]schema.Attribute{
 		"url":           schema.StringAttribute{Optional: true, Description: "The manager's URL; PORTOLAN_URL where it is left out."},
@@ -55,7 +55,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, rs *provi
 	}}
 }
 
-// Configure makes the client.
+// Configure creates the client.
 func (p *Provider) Configure(ctx context.Context, rq provider.ConfigureRequest, rs *provider.ConfigureResponse) {
 	var s settings
 	rs.Diagnostics.Append(rq.Config.Get(ctx, &s)...)
@@ -79,7 +79,7 @@ func (p *Provider) Configure(ctx context.Context, rq provider.ConfigureRequest, 
 	rs.ResourceData, rs.DataSourceData = m, m
 }
 
-// Resources are made from the declarations.
+// Resources returns the resources, which are derived from the declarations.
 func (p *Provider) Resources(context.Context) (all []func() resource.Resource) {
 	a := server.NewAPI(nil)
 	for _, name := range kinds {
@@ -89,7 +89,7 @@ func (p *Provider) Resources(context.Context) (all []func() resource.Resource) {
 	return all
 }
 
-// DataSources are the same types.
+// DataSources returns the data sources for the same types.
 func (p *Provider) DataSources(context.Context) (all []func() datasource.DataSource) {
 	a := server.NewAPI(nil)
 	for _, name := range kinds {

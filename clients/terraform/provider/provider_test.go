@@ -20,7 +20,7 @@ import (
 	"portolan/internal/servicepoint/application/all"
 )
 
-// startManager starts a manager of the test's own, and gives a client of it.
+// startManager starts a manager for the test and returns a client.
 func startManager(t *testing.T) *client.Client {
 	t.Helper()
 	m, err := server.Start(context.Background(), server.Options{Programs: all.Programs(), Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
@@ -44,7 +44,7 @@ func startManager(t *testing.T) *client.Client {
 
 var factories = map[string]func() (tfprotov6.ProviderServer, error){"portolan": providerserver.NewProtocol6WithError(New("test")())}
 
-// site is a configuration of Terraform: the names of a network and a host, and how long the host is good.
+// site returns a Terraform configuration with the name of a network and the TTL of a host.
 func site(network string, ttl int, more string) string {
 	return fmt.Sprintf(`
 provider "portolan" { configuration = "main" }
@@ -89,7 +89,8 @@ resource "portolan_host_record" "www" {
 %s`, network, ttl, more)
 }
 
-// Resources are made, left alone where nothing differs, changed, put right where somebody else changed them, and deleted.
+// TestAcceptance creates resources, checks that an unchanged plan is empty, changes them, reverts a change of another client, and deletes
+// them.
 func TestAcceptance(t *testing.T) {
 	if os.Getenv("TF_ACC") == "" {
 		t.Skip("needs OpenTofu or Terraform: make terraform-test")
@@ -137,7 +138,7 @@ data "portolan_configuration" "main" {
 		{Config: site("lab", 60, `data "portolan_ipv4_network" "many" { filter = "range:within('10.0.0.0/8')" }`),
 			ExpectError: regexp.MustCompile("there are several")},
 		{Config: site("lab", 60, `data "portolan_ipv4_network" "any" {}`), ExpectError: regexp.MustCompile("give one of id, name, range and")},
-		{PreConfig: func() { // somebody else
+		{PreConfig: func() { // another client
 			ids, err := c.IDs(t.Context(), "networks", "range:'10.1.0.0/24'", 1)
 			if err == nil {
 				err = c.Change(t.Context(), fmt.Sprint("networks/", ids[0]), map[string]any{"name": "elsewhere", "location": nil}, nil)
@@ -161,7 +162,7 @@ data "portolan_configuration" "main" {
 	}})
 }
 
-// Names are as Terraform has them, and every field that can be set is an attribute.
+// TestNames checks the names of attributes, and that every required field is an attribute.
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{"IPv4Network": "ipv4_network", "absoluteName": "absolute_name", "MXRecord": "mx_record",
 		"IPv4DHCPRange": "ipv4_dhcp_range", "macAddress": "mac_address", "TTL": "t_t_l"} {

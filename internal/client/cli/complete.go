@@ -16,51 +16,51 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// What an argument, or the value of a flag, is completed with: the tag complete of its field.
+// The values of the struct tag complete. It selects the completion of an argument or of a flag's value.
 const (
 	completeCollection = "collection" // networks
 	completePath       = "path"       // networks/10.1.0.0/24, networks/10.1.0.0/24/addresses
 	completeType       = "type"       // IPv4Network, network
-	completeField      = "field"      // name=, of what the argument before names
+	completeField      = "field"      // name=, for the collection or type in the first argument
 	completeContext    = "context"
-	completeScope      = "scope" // a flag that names a configuration, or a view
-	completePoint      = "point" // a service point of the fleet
+	completeScope      = "scope" // a configuration for --configuration, a view for --view
+	completePoint      = "point" // the name of a fleet service point
 )
 
-// completionTime is how long a manager may take to answer for names.
+// completionTime bounds how long a completion waits for the manager.
 const completionTime = 2 * time.Second
 
-// completionsShown is how many names are asked for.
+// completionsShown is the maximum number of names that a completion requests from the manager.
 const completionsShown = 100
 
-// Candidate is what a word may become, and what that is.
+// Candidate is one completion of a word, with a short description.
 type Candidate struct{ Text, Help string }
 
 // Completer completes command lines.
 type Completer struct {
 	App *kong.Application
 	API *resource.API
-	// Manager gives the manager that the command line talks to, by the values of its flags; nil where there is none.
+	// Manager returns the manager that the command line addresses, from the values of its flags. It returns nil when no manager is known.
 	Manager func(flags map[string]string) *Manager
 }
 
-// Complete gives what the last of the words behind the program's name may become.
+// Complete returns the completions of the last word. words are the words after the program's name.
 func (c *Completer) Complete(ctx context.Context, words []string) []Candidate {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	node, given, last := c.App.Node, []string(nil), words[len(words)-1]
 	flags := map[string]string{}
-	var open *kong.Flag // that waits for its value
+	var pending *kong.Flag // the flag that still needs its value
 	for _, word := range words[:len(words)-1] {
 		switch {
-		case open != nil:
-			flags[open.Name], open = word, nil
+		case pending != nil:
+			flags[pending.Name], pending = word, nil
 		case strings.HasPrefix(word, "-") && word != "-":
-			name, value, said := strings.Cut(word, "=")
+			name, value, hasValue := strings.Cut(word, "=")
 			if f := flagOf(node, name); f != nil {
-				if flags[f.Name] = value; !said && !f.IsBool() {
-					open = f
+				if flags[f.Name] = value; !hasValue && !f.IsBool() {
+					pending = f
 				}
 			}
 		default:
@@ -73,8 +73,8 @@ func (c *Completer) Complete(ctx context.Context, words []string) []Candidate {
 	}
 	var all []Candidate
 	switch {
-	case open != nil:
-		all = c.values(ctx, open.Value, last, given, flags)
+	case pending != nil:
+		all = c.values(ctx, pending.Value, last, given, flags)
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flagsOf(node) {
 			if !f.Hidden {
@@ -93,7 +93,7 @@ func hasPrefixFold(text, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
-// words are the commands below a node, or what its next argument may be.
+// words returns the subcommands of a node and the completions of its next argument.
 func (c *Completer) words(ctx context.Context, node *kong.Node, last string, given []string, flags map[string]string) (all []Candidate) {
 	if given == nil {
 		for _, child := range node.Children {
@@ -116,7 +116,7 @@ func (c *Completer) words(ctx context.Context, node *kong.Node, last string, giv
 	return append(all, c.values(ctx, at, last, given, flags)...)
 }
 
-// points are the names of service points that have a part of a word.
+// points returns the service points with a name that contains the word.
 func (c *Completer) points(ctx context.Context, last string, flags map[string]string) (all []Candidate) {
 	m := c.Manager(flags)
 	if m == nil {
@@ -127,7 +127,7 @@ func (c *Completer) points(ctx context.Context, last string, flags map[string]st
 		query.Set("nameContains", last)
 	}
 	found, err := m.InstancesBy(ctx, query)
-	if err != nil { // then nothing is completed
+	if err != nil { // no completion without an answer
 		return nil
 	}
 	for _, one := range found {
@@ -136,7 +136,7 @@ func (c *Completer) points(ctx context.Context, last string, flags map[string]st
 	return all
 }
 
-// values are what a flag or an argument may be.
+// values returns the completions of a flag's value or of an argument.
 func (c *Completer) values(ctx context.Context, v *kong.Value, last string, given []string, flags map[string]string) (all []Candidate) {
 	if v.Enum != "" {
 		for name := range v.EnumMap() {
@@ -198,7 +198,8 @@ func (c *Completer) collections(behind string) (all []Candidate) {
 	return all
 }
 
-// paths are the resources of a collection by their keys, asked of the manager, and the subcollections of one that is named.
+// paths returns the resources of a collection by their keys, which the manager lists. For a path with a resource it adds the resource's
+// subcollections.
 func (c *Completer) paths(ctx context.Context, last string, flags map[string]string) (all []Candidate) {
 	word, key, _ := strings.Cut(last, "/")
 	of, err := CollectionNamed(c.API, word)
@@ -243,7 +244,8 @@ func (c *Completer) paths(ctx context.Context, last string, flags map[string]str
 	return all
 }
 
-// fields are the settings that a resource, or a new one of a type, may be given, and the values of those that have some.
+// fields returns the writable fields of a type, a collection or a subcollection as NAME=. For a field with fixed values it returns
+// NAME=VALUE.
 func (c *Completer) fields(what, last string) (all []Candidate) {
 	word, _, _ := strings.Cut(what, "/")
 	var types []*schema.Type
@@ -311,7 +313,7 @@ func childOf(node *kong.Node, word string) *kong.Node {
 	return nil
 }
 
-// CompletionScript is what a shell is told so that it completes: bash, zsh or fish.
+// CompletionScript returns the completion script of a shell: bash, zsh or fish.
 func CompletionScript(shell string) (string, error) {
 	switch shell {
 	case "bash":
@@ -324,7 +326,7 @@ func CompletionScript(shell string) (string, error) {
 	return "", fmt.Errorf("there is no completion for %q; there is for bash, zsh and fish", shell)
 }
 
-// bash takes = and : for ends of words; what stands before them is not repeated.
+// bash splits words at = and :, so the script removes the part before the last of them from each completion.
 const bashScript = `# Completion of portolan for bash:  source <(portolan completion bash)
 _portolan() {
     local line="${COMP_LINE:0:COMP_POINT}" IFS=$' \t\n'

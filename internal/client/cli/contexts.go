@@ -12,29 +12,29 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Context is a manager that commands talk to where nothing else is said, and what they tell it.
+// Context is a manager that commands address by default, with the credentials for it.
 type Context struct {
 	URL   string `yaml:"url"`
 	Token string `yaml:"token,omitempty"`
-	// TokenID is the id of the token where login made it; logout revokes it.
+	// TokenID is the ID of the token if portolan login created it. portolan logout revokes that token.
 	TokenID string `yaml:"tokenId,omitempty"`
-	// CA is a file with the authority to trust beside the system's.
+	// CA is a file with a certificate authority to trust in addition to the system's.
 	CA string `yaml:"ca,omitempty"`
-	// Configuration and View are the names of those that are meant where a command says none.
+	// Configuration and View are the names of the default configuration and view of a command.
 	Configuration string `yaml:"configuration,omitempty"`
 	View          string `yaml:"view,omitempty"`
 }
 
-// Contexts are those of a user, in a file that nobody else reads.
+// Contexts are the contexts of a user. Their file is readable by its owner only.
 type Contexts struct {
-	// Current is the name of the one that holds.
+	// Current is the name of the default context.
 	Current  string             `yaml:"current"`
 	Contexts map[string]Context `yaml:"contexts"`
 	path     string
 }
 
-// ContextsPath is where the contexts of whoever runs the program are: what PORTOLAN_CONTEXTS says, or portolan/contexts.yaml in the
-// directory that the system has for configuration.
+// ContextsPath returns the path of the contexts file: the value of PORTOLAN_CONTEXTS, or portolan/contexts.yaml in the user's configuration
+// directory.
 func ContextsPath() (string, error) {
 	if path := os.Getenv("PORTOLAN_CONTEXTS"); path != "" {
 		return path, nil
@@ -43,12 +43,12 @@ func ContextsPath() (string, error) {
 	return filepath.Join(dir, "portolan", "contexts.yaml"), err
 }
 
-// ReadContexts reads them. Where there is no file, or nobody has a home, there is none.
+// ReadContexts reads the contexts file. It returns no contexts if the file does not exist or the user has no configuration directory.
 func ReadContexts() (c Contexts, err error) {
 	c.Contexts = map[string]Context{}
 	if c.path, err = ContextsPath(); err != nil {
 		c.path = ""
-		return c, nil //nolint:nilerr // a service has no home, and no contexts
+		return c, nil //nolint:nilerr // a service has no home directory and no contexts
 	}
 	text, err := os.ReadFile(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func ReadContexts() (c Contexts, err error) {
 	return c, nil
 }
 
-// Get gives a context by its name, or the one that holds; the zero Context where none does.
+// Get returns a context by its name, or the current context if name is empty. It returns the zero Context if there is no current context.
 func (c Contexts) Get(name string) (Context, error) {
 	at := cmp.Or(name, c.Current)
 	one, there := c.Contexts[at]
@@ -78,7 +78,7 @@ func (c Contexts) Get(name string) (Context, error) {
 
 var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// Set puts a context under a name, and lets it hold.
+// Set stores a context under a name and makes it the current context.
 func (c *Contexts) Set(name string, one Context) error {
 	if !contextName.MatchString(name) {
 		return Wrongf("%q is no name of a context: letters, digits, dots, dashes and underscores, up to 63", name)
@@ -87,7 +87,7 @@ func (c *Contexts) Set(name string, one Context) error {
 	return nil
 }
 
-// Save writes them, whole or not at all; nobody else may read the file.
+// Save writes the contexts file atomically. Only its owner may read it.
 func (c Contexts) Save() error {
 	if c.path == "" {
 		return errors.New("there is no directory for the contexts: set HOME, or PORTOLAN_CONTEXTS to a file")
@@ -99,7 +99,7 @@ func (c Contexts) Save() error {
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.path), ".contexts-") // which is 0600
+	f, err := os.CreateTemp(filepath.Dir(c.path), ".contexts-") // creates it with mode 0600
 	if err != nil {
 		return err
 	}
@@ -119,5 +119,5 @@ func (c Contexts) Save() error {
 	return err
 }
 
-// Path is the file that they are kept in.
+// Path returns the path of the contexts file.
 func (c Contexts) Path() string { return c.path }

@@ -13,10 +13,10 @@ import (
 	"portolan/client"
 )
 
-// Painter colours what is printed, where that is a terminal and NO_COLOR is not set (no-color.org).
+// Painter colours output if the output is a terminal and NO_COLOR is not set (no-color.org).
 type Painter struct{ on bool }
 
-// PainterFor gives the painter of a writer.
+// PainterFor returns the painter of a writer.
 func PainterFor(w io.Writer) Painter {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
@@ -40,11 +40,11 @@ func (p Painter) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// marks are what stands before a resource, by what becomes of it, and its colour.
+// marks are the sign in front of a resource and its colour, by the operation on it.
 var marks = map[string][2]string{"CREATED": {"+", green}, "CHANGED": {"~", yellow}, "DELETED": {"-", red}, "UNCHANGED": {" ", ""}}
 
-// WriteApplied prints what became, or would become, of resources: one in each line, and the fields that change below it. What stays as it
-// is is counted.
+// WriteApplied prints the result of an apply or of its dry run: one line for each resource, and below it the fields that change. It omits
+// unchanged resources without notes.
 func WriteApplied(w io.Writer, a client.Applied) error {
 	p := PainterFor(w)
 	for _, one := range a.Resources {
@@ -65,7 +65,7 @@ func WriteApplied(w io.Writer, a client.Applied) error {
 		}
 		for _, c := range one.Changes {
 			before, after := shownValue(c.Before), shownValue(c.After)
-			if before == none && after == none { // such as of a password
+			if before == none && after == none { // for example a password
 				after = "(not shown)"
 			}
 			if _, err := fmt.Fprintf(w, "    %-*s  %s -> %s\n", width, c.Field, p.paint(red, before), p.paint(green, after)); err != nil {
@@ -86,10 +86,10 @@ func WriteApplied(w io.Writer, a client.Applied) error {
 	return nil
 }
 
-// none is what a value that is none shows as in a difference.
+// none is the text for an empty value in a difference.
 const none = "none"
 
-// shownValue is a value of a difference.
+// shownValue returns a value as a difference shows it.
 func shownValue(raw []byte) string {
 	if text := FieldText(raw); text != "" {
 		return text
@@ -97,7 +97,7 @@ func shownValue(raw []byte) string {
 	return none
 }
 
-// Summary words how many there are of each: "2 created, 1 changed, 40 unchanged".
+// Summary returns the counts of the operations as text: "2 created, 1 changed, 40 unchanged".
 func Summary(a client.Applied) string {
 	var parts []string
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func Summary(a client.Applied) string {
 	return strings.Join(parts, ", ")
 }
 
-// WriteTally prints what a dry run of a request counted, and its first changes.
+// WriteTally prints the first changes and the counts of a dry run.
 func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) error {
 	if err := m.WriteChanges(ctx, w, t.Operations); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (m *Manager) WriteTally(ctx context.Context, w io.Writer, t client.Tried) e
 	return err
 }
 
-// WriteChanges prints changes of a transaction, each resource once, with the fields that are different in the end, and the names of what
-// they refer to.
+// WriteChanges prints the changes of a transaction. Each resource appears once, with the fields whose final value differs and the names of
+// the resources that they refer to.
 func (m *Manager) WriteChanges(ctx context.Context, w io.Writer, changes []client.Change) error {
 	p, all := PainterFor(w), merged(changes)
 	if err := m.nameReferences(ctx, all); err != nil {
@@ -163,11 +163,11 @@ func (m *Manager) WriteChanges(ctx context.Context, w io.Writer, changes []clien
 	return nil
 }
 
-// nameIn is what a change calls its resource; its number where the change does not say.
+// nameIn returns the name of a change's resource, or its ID if the change has no name.
 func nameIn(o client.Change) string { return cmp.Or(o.Name, fmt.Sprint(o.ResourceID)) }
 
-// merged gives the changes of each resource as one: from what it was before the first to what it was behind the last. One that leads
-// nowhere is left out.
+// merged combines the changes of each resource into one: from its value before the first change to its value after the last one. It omits
+// resources whose fields end with the value that they started with.
 func merged(changes []client.Change) (all []client.Change) {
 	at := map[int64]int{}
 	for _, o := range changes {

@@ -24,9 +24,9 @@ import (
 // documentMembers are the members of a document that is not a resource.
 var documentMembers = []string{"into", "defaults", "tag", "prune", "resources"}
 
-// ReadDocuments reads resources as they are to be, from files of YAML or JSON, from directories of them, or from standard input ("-"). Each
-// document of a file is a resource (with its type), a list of resources, or an object with resources and what holds for them: into,
-// defaults, tag, prune. What holds for all is said once, or alike.
+// ReadDocuments reads desired resources from YAML or JSON files, from directories of such files, or from standard input ("-"). A document
+// in a file is a resource (with its type), a list of resources, or an object. The object has the member resources and the settings into,
+// defaults, tag and prune. Each setting must have the same value in all documents that set it.
 func ReadDocuments(stdin io.Reader, paths []string) (client.Apply, error) {
 	var a documents
 	files, err := documentFiles(paths)
@@ -53,7 +53,7 @@ func ReadDocuments(stdin io.Reader, paths []string) (client.Apply, error) {
 	return a.Apply, nil
 }
 
-// documentFiles gives the files, and those in directories, in order.
+// documentFiles returns the files, and the YAML and JSON files of the directories, in order.
 func documentFiles(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -95,19 +95,19 @@ func readDocument(a *documents, text []byte) error {
 		if len(node.Content) == 0 {
 			continue
 		}
-		if err := take(a, node.Content[0]); err != nil {
+		if err := addDocument(a, node.Content[0]); err != nil {
 			return err
 		}
 	}
 }
 
-// take adds what a document says.
-func take(a *documents, n *yaml.Node) error {
+// addDocument adds the resources and settings of a document.
+func addDocument(a *documents, n *yaml.Node) error {
 	switch {
-	case n.Kind == yaml.ScalarNode && n.Tag == "!!null": // a document of nothing but remarks
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null": // a document with comments only
 		return nil
 	case n.Kind == yaml.SequenceNode:
-		return takeResources(a, n)
+		return addResources(a, n)
 	case n.Kind != yaml.MappingNode:
 		return fmt.Errorf("line %d: is no resource, and no list of resources", n.Line)
 	}
@@ -119,7 +119,7 @@ func take(a *documents, n *yaml.Node) error {
 		members[n.Content[i].Value] = n.Content[i+1]
 	}
 	if members["resources"] == nil || members["type"] != nil {
-		return takeResources(a, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{n}})
+		return addResources(a, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{n}})
 	}
 	for name, value := range members {
 		if !slices.Contains(documentMembers, name) {
@@ -134,7 +134,7 @@ func take(a *documents, n *yaml.Node) error {
 			if value.Kind != yaml.SequenceNode {
 				return fmt.Errorf("line %d: resources: must be a list", value.Line)
 			}
-			err = takeResources(a, value)
+			err = addResources(a, value)
 		case "into":
 			err = once(name, raw, &a.Into)
 		case "tag":
@@ -155,16 +155,16 @@ func take(a *documents, n *yaml.Node) error {
 	return nil
 }
 
-// defaults takes members of all resources, which several documents may say alike.
+// defaults adds default members. Several documents may set a member only to the same value.
 func (a *documents) defaults(raw []byte) error {
-	var said map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &said); err != nil {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
 		return err
 	}
 	if a.Defaults == nil {
 		a.Defaults = map[string]json.RawMessage{}
 	}
-	for name, value := range said {
+	for name, value := range members {
 		if other, twice := a.Defaults[name]; twice && string(other) != string(value) {
 			return fmt.Errorf("another document has %s %s: apply them one by one", name, other)
 		}
@@ -173,14 +173,14 @@ func (a *documents) defaults(raw []byte) error {
 	return nil
 }
 
-// documents are what was read so far.
+// documents collects the documents that were read.
 type documents struct {
 	client.Apply
-	// pruned says that a document said whether to prune.
+	// pruned reports that a document has set prune.
 	pruned bool
 }
 
-// once takes a text that several documents may say alike.
+// once sets a text that several documents may set only to the same value.
 func once(name string, raw []byte, to *string) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
@@ -193,7 +193,7 @@ func once(name string, raw []byte, to *string) error {
 	return nil
 }
 
-func takeResources(a *documents, list *yaml.Node) error {
+func addResources(a *documents, list *yaml.Node) error {
 	if a.Resources == nil {
 		a.Resources = []json.RawMessage{}
 	}
@@ -210,7 +210,7 @@ func takeResources(a *documents, list *yaml.Node) error {
 	return nil
 }
 
-// toJSON gives YAML as JSON. Times stay the texts that they are written as.
+// toJSON converts YAML to JSON. Timestamps keep the text of the document.
 func toJSON(n *yaml.Node) (json.RawMessage, error) {
 	left := maxValues
 	value, err := valueOf(n, 0, &left)
@@ -220,13 +220,13 @@ func toJSON(n *yaml.Node) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// maxDepth and maxValues bound what refers to itself, or to much again and again.
+// maxDepth and maxValues bound aliases that refer to themselves or that multiply large values.
 const (
 	maxDepth  = 50
 	maxValues = 1_000_000
 )
 
-// valueOf gives a value; left is how many more there may be.
+// valueOf returns the value of a node. left is the number of values that the document may still contain.
 func valueOf(n *yaml.Node, depth int, left *int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("line %d: is nested more than %d deep", n.Line, maxDepth)
@@ -267,16 +267,17 @@ func valueOf(n *yaml.Node, depth int, left *int) (any, error) {
 	return scalar(n), nil
 }
 
-// place is where a refusal of a document says which resource it is about.
-var place = regexp.MustCompile(`resources\[(\d+)\]`)
+// resourceIndex matches the position of a resource in an error message of the manager.
+var resourceIndex = regexp.MustCompile(`resources\[(\d+)\]`)
 
-// Apply is the client's, and says in a refusal what the resources are that it is about: a file that was converted has no such numbers.
+// Apply calls Client.Apply. It adds the type and name of each resource to the positions in an error message, because a converted file has
+// no such positions.
 func (m *Manager) Apply(ctx context.Context, a client.Apply, o client.ChangeOptions) (client.Applied, error) {
 	done, err := m.Client.Apply(ctx, a, o)
 	var refused *client.Error
 	if len(a.Resources) > 1 && errors.As(err, &refused) {
-		refused.Message = place.ReplaceAllStringFunc(refused.Message, func(at string) string {
-			i, err := strconv.Atoi(place.FindStringSubmatch(at)[1])
+		refused.Message = resourceIndex.ReplaceAllStringFunc(refused.Message, func(at string) string {
+			i, err := strconv.Atoi(resourceIndex.FindStringSubmatch(at)[1])
 			if err != nil || i >= len(a.Resources) {
 				return at
 			}
@@ -286,14 +287,14 @@ func (m *Manager) Apply(ctx context.Context, a client.Apply, o client.ChangeOpti
 	return done, err
 }
 
-// identityOf is what people call a resource of a document: its type, and where it lies or what it is called.
+// identityOf describes a resource of a document: its type, and its range, address or name.
 func identityOf(raw json.RawMessage) string {
 	var one struct{ Type, Name, Address, Range, AbsoluteName string }
-	_ = json.Unmarshal(raw, &one) // a member of another kind, which the manager refuses, leaves the others as they are
+	_ = json.Unmarshal(raw, &one) // a member of the wrong kind leaves the others set; the manager rejects the resource
 	return strings.TrimSpace(cmp.Or(one.Type, "without a type") + " " + cmp.Or(one.Range, one.Address, one.AbsoluteName, one.Name))
 }
 
-// scalar is a value that is no list and no object. What YAML takes for a number that JSON does not write that way is a text.
+// scalar returns the value of a scalar node. A number that is not valid JSON becomes a string.
 func scalar(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":

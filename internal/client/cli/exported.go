@@ -15,39 +15,41 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// export is what is put together as a document.
+// export collects the resources of a document.
 type export struct {
 	*Manager
 	only []string
-	// whole says that fields without a value are told, too.
-	whole bool
-	// order is that of collections in the document.
+	// includeEmpty reports that the document includes fields without a value.
+	includeEmpty bool
+	// order is the order of the collections in the document.
 	order []*resource.Collection
-	// placed are the texts of what Place looks at, such as the view, of resources that were met, by their numbers.
+	// placed holds the text of the Place member, such as the view, of the resources read so far, by ID.
 	placed map[int64]string
-	// count is how many resources were met, by collection.
+	// count is the number of resources read so far, by collection.
 	count map[string]int
-	// keys are what resources that were met are called, as collection/key, by their numbers.
-	keys  map[int64]string
-	out   []exported
-	notes map[string]int
-	tell  func(n int)
-	ctx   context.Context //nolint:containedctx // of one call, which makes it
+	// keys are the paths of the resources read so far, as collection/key, by ID.
+	keys     map[int64]string
+	out      []exported
+	notes    map[string]int
+	progress func(n int)
+	ctx      context.Context //nolint:containedctx // an export lives for one call only
 }
 
-// exported is a resource of a document; rank is its place in it: what others lie in comes before them.
+// exported is a resource of a document. rank is its position: parents have a lower rank than their children.
 type exported struct {
 	rank [2]int
 	raw  json.RawMessage
 }
 
-// Export gives a resource, and what lies below it, as a document that POST /apply takes. only are the collections that are wanted; none:
-// all. What cannot be told, such as secrets, is left out, and noted. tell is told how many there are so far.
-func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool, tell func(n int)) (a client.Apply,
+// Export returns a resource and everything below it as a document for POST /apply. only names the collections to export, nil means all.
+// Values that cannot be exported, such as secrets, are omitted and listed in notes. Export calls progress with the number of resources so
+// far.
+func (m *Manager) Export(ctx context.Context, at Path, only []string, includeEmpty bool, progress func(n int)) (a client.Apply,
 	notes []string, err error) {
-	e := &export{Manager: m, ctx: ctx, only: only, whole: whole, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
-		count: map[string]int{},
-		notes: map[string]int{}, tell: tell}
+	e := &export{Manager: m, ctx: ctx, only: only, includeEmpty: includeEmpty, order: inOrder(m.API), keys: map[int64]string{},
+		placed: map[int64]string{},
+		count:  map[string]int{},
+		notes:  map[string]int{}, progress: progress}
 	var root json.RawMessage
 	if err := m.Get(ctx, at.String(), &root); err != nil {
 		return a, nil, err
@@ -59,9 +61,9 @@ func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool
 		return a, nil, err
 	}
 	if at.Collection.Scope {
-		err = e.configuration(root)
+		err = e.addConfiguration(root)
 	} else {
-		err = e.below(at.Collection, at.ID)
+		err = e.addChildren(at.Collection, at.ID)
 	}
 	if err != nil {
 		return a, nil, err
@@ -78,7 +80,7 @@ func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool
 	return a, notes, nil
 }
 
-// placeOf is what the resources of the document belong below.
+// placeOf returns the path that the resources of the document belong below: their configuration, or an empty text.
 func (e *export) placeOf(at Path, root json.RawMessage) (string, error) {
 	var one struct {
 		Name          string                `json:"name"`
@@ -102,8 +104,8 @@ func (e *export) exportable(c *resource.Collection) bool {
 		slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return !t.NotMade })
 }
 
-// query asks for the fields of a collection, with those that are shown as subcollections alone.
-func query(c *resource.Collection) client.Query {
+// listQuery returns the query for the resources of a collection. It embeds the fields that the API shows only as subcollections.
+func listQuery(c *resource.Collection) client.Query {
 	q := client.Query{Limit: 1000, OrderBy: "id", Fields: Embedded(c)}
 	if q.Fields != "" {
 		q.Limit = 100
@@ -111,13 +113,13 @@ func query(c *resource.Collection) client.Query {
 	return q
 }
 
-// Embedded is what is asked for beside the fields of a collection: those that are shown as subcollections alone, such as the addresses of
-// hosts; empty where there are none.
+// Embedded returns the value of the query parameter fields that adds fields which the API shows only as subcollections, such as the
+// addresses of hosts. It returns an empty text if the collection has no such fields.
 func Embedded(c *resource.Collection) string {
 	var embed []string
 	for _, t := range c.Types {
 		for _, f := range t.Fields {
-			if written(f) && c.Sub(f.Name) != nil && !slices.Contains(embed, "embed("+f.Name+")") {
+			if isEmbeddedList(f) && c.Sub(f.Name) != nil && !slices.Contains(embed, "embed("+f.Name+")") {
 				embed = append(embed, "embed("+f.Name+")")
 			}
 		}
@@ -125,13 +127,13 @@ func Embedded(c *resource.Collection) string {
 	return strings.Join(embed, ",")
 }
 
-// written reports whether a field is a list of references that has to be written, and is shown as a subcollection.
-func written(f *schema.Field) bool {
+// isEmbeddedList reports whether a field is a writable list of references that the API shows as a subcollection.
+func isEmbeddedList(f *schema.Field) bool {
 	return f.WriteOnly && f.Kind == schema.References && !f.Hidden && f.OnPost
 }
 
-// configuration adds what is in a configuration.
-func (e *export) configuration(root json.RawMessage) error {
+// addConfiguration adds the contents of a configuration.
+func (e *export) addConfiguration(root json.RawMessage) error {
 	var one client.Head
 	if err := json.Unmarshal(root, &one); err != nil {
 		return err
@@ -140,7 +142,7 @@ func (e *export) configuration(root json.RawMessage) error {
 		if !e.exportable(c) || !hasField(c, "configuration") {
 			continue
 		}
-		q := query(c)
+		q := listQuery(c)
 		q.Filter = fmt.Sprintf("configuration.id:%d", one.ID)
 		if err := e.All(e.ctx, c.Name, q, func(raw json.RawMessage) error { return e.add(c, raw, "") }); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
@@ -149,8 +151,8 @@ func (e *export) configuration(root json.RawMessage) error {
 	return nil
 }
 
-// below adds what lies below a resource.
-func (e *export) below(c *resource.Collection, id int64) error {
+// addChildren adds everything below a resource.
+func (e *export) addChildren(c *resource.Collection, id int64) error {
 	for _, s := range c.Subs {
 		if s.Relation != resource.Children || !s.Post {
 			continue
@@ -162,7 +164,7 @@ func (e *export) below(c *resource.Collection, id int64) error {
 			}
 			var ids []int64
 			at := fmt.Sprint(c.Name, "/", id, "/", s.Name)
-			if err := e.All(e.ctx, at, query(of), func(raw json.RawMessage) error {
+			if err := e.All(e.ctx, at, listQuery(of), func(raw json.RawMessage) error {
 				var one client.Head
 				if err := json.Unmarshal(raw, &one); err != nil {
 					return err
@@ -173,7 +175,7 @@ func (e *export) below(c *resource.Collection, id int64) error {
 				return fmt.Errorf("%s: %w", at, err)
 			}
 			for _, child := range ids {
-				if err := e.below(of, child); err != nil {
+				if err := e.addChildren(of, child); err != nil {
 					return err
 				}
 			}
@@ -189,7 +191,7 @@ func itemsOf(s resource.Sub) []string {
 	return []string{s.Name}
 }
 
-// add adds one resource. above is what it lies in, as collection/number, where that is known.
+// add adds one resource. above is the path of its parent, as collection/ID, or empty if it is not known.
 func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
@@ -204,7 +206,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	case t == nil:
 		e.notes["left out, as this program is older than the manager: "+head.Type]++
 		return nil
-	case t.NotMade: // it comes with what it belongs to
+	case t.NotMade: // it is exported with its parent
 		if c.PlacedBy != "" {
 			e.placed[head.ID] = FieldText(members[c.PlacedBy])
 		}
@@ -214,7 +216,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 		return nil
 	}
 	if FieldText(members["state"]) == "GATEWAY" && FieldText(members["name"]) == "" && FieldText(members["macAddress"]) == "" {
-		return nil // its network says it
+		return nil // the network of the gateway contains it
 	}
 	e.count[c.Name]++
 	e.keys[head.ID] = c.Name + "/" + cmp.Or(FieldText(members[c.KeyField()]), fmt.Sprint(head.ID))
@@ -222,7 +224,7 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	b.WriteString(`{"type":` + jsonText(t.Name))
 	if c.Scope {
 		b.WriteString(`,"in":""`)
-	} else if c.Place == nil || !saysPlace(c, t) {
+	} else if c.Place == nil || !keyContainsParent(c, t) {
 		in, err := e.parentOf(members, above)
 		if err != nil {
 			return err
@@ -233,12 +235,12 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	}
 	if c.PlacedBy != "" {
 		if e.placed[head.ID] = FieldText(members[c.PlacedBy]); e.placed[head.ID] == "" {
-			e.placed[head.ID] = e.placed[upOf(members)]
-			if e.placed[head.ID] != "" && saysPlace(c, t) {
+			e.placed[head.ID] = e.placed[parentID(members)]
+			if e.placed[head.ID] != "" && keyContainsParent(c, t) {
 				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
 			}
 		}
-		if above := e.placer(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // several may have a resource of the key
+		if above := e.placeCollection(c); above != nil && e.placed[head.ID] != "" && e.count[above.Name] != 1 { // keys may repeat
 			e.keys[head.ID] = above.Name + "/" + e.placed[head.ID] + "/" + e.keys[head.ID]
 		}
 	}
@@ -253,14 +255,14 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	}
 	b.WriteByte('}')
 	e.out = append(e.out, exported{rank: e.rank(c, members), raw: json.RawMessage(b.String())})
-	if e.tell != nil {
-		e.tell(len(e.out))
+	if e.progress != nil {
+		e.progress(len(e.out))
 	}
 	return nil
 }
 
-// placer returns the collection that the member PlacedBy of a collection names, such as views; nil if there is none.
-func (e *export) placer(c *resource.Collection) *resource.Collection {
+// placeCollection returns the collection that the member PlacedBy of a collection names, such as views. It returns nil if none matches.
+func (e *export) placeCollection(c *resource.Collection) *resource.Collection {
 	for _, one := range e.API.Collections() {
 		if slices.ContainsFunc(one.Types, func(t *schema.Type) bool { return strings.EqualFold(t.Name, c.PlacedBy) }) {
 			return one
@@ -271,13 +273,14 @@ func (e *export) placer(c *resource.Collection) *resource.Collection {
 
 func jsonText(text string) string {
 	raw, err := json.Marshal(text)
-	if err != nil { // a text always can be
+	if err != nil { // a string can always be encoded
 		return `""`
 	}
 	return string(raw)
 }
 
-// rank is where a resource stands in the document: by its collection and, of what has space, the large before the small.
+// rank returns the position of a resource in the document: by its collection, then large ranges before small ones, and parent names before
+// child names.
 func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage) (rank [2]int) {
 	rank[0] = slices.Index(e.order, c)
 	text := FieldText(members[c.KeyField()])
@@ -289,7 +292,8 @@ func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage
 	return rank
 }
 
-// Order puts resources of a document so that what others lie in, and as far as that can be what they refer to, comes before them.
+// Order sorts the resources of a document so that parents come before their children. Where possible, a resource also comes after the
+// resources that it refers to.
 func Order(a *resource.API, all []json.RawMessage) error {
 	e := &export{Manager: &Manager{API: a}, order: inOrder(a)}
 	type ranked struct {
@@ -303,7 +307,7 @@ func Order(a *resource.API, all []json.RawMessage) error {
 			return err
 		}
 		list[i].raw = raw
-		if t := a.TypeNamed(FieldText(members["type"])); t != nil { // one that there is not is refused with its name
+		if t := a.TypeNamed(FieldText(members["type"])); t != nil { // the manager rejects an unknown type by its name
 			list[i].rank = e.rank(a.CollectionOf(t), members)
 		}
 	}
@@ -314,10 +318,11 @@ func Order(a *resource.API, all []json.RawMessage) error {
 	return nil
 }
 
-// inOrder gives the collections so that what others lie in, and as far as that can be what they refer to, comes before them.
+// inOrder returns the collections with parents before their children. Where possible, a collection also comes after the collections that it
+// refers to.
 func inOrder(a *resource.API) (order []*resource.Collection) {
 	left := slices.Clone(a.Collections())
-	waits := func(c *resource.Collection) (below, refers int) {
+	countDependencies := func(c *resource.Collection) (below, refers int) {
 		for _, other := range left {
 			if other == c {
 				continue
@@ -334,11 +339,11 @@ func inOrder(a *resource.API) (order []*resource.Collection) {
 		return below, refers
 	}
 	for len(left) > 0 {
-		best, least := 0, [2]int{1 << 30, 0}
+		best, lowest := 0, [2]int{1 << 30, 0}
 		for i, c := range left {
-			below, refers := waits(c)
-			if cost := [2]int{below, refers}; cost[0] < least[0] || cost[0] == least[0] && cost[1] < least[1] {
-				best, least = i, cost
+			below, refers := countDependencies(c)
+			if cost := [2]int{below, refers}; cost[0] < lowest[0] || cost[0] == lowest[0] && cost[1] < lowest[1] {
+				best, lowest = i, cost
 			}
 		}
 		order = append(order, left[best])
@@ -347,8 +352,8 @@ func inOrder(a *resource.API) (order []*resource.Collection) {
 	return order
 }
 
-// upOf is the number of what a resource lies in; 0 where it does not say.
-func upOf(members map[string]json.RawMessage) (id int64) {
+// parentID returns the ID of a resource's parent, from its link up. It returns 0 if the resource has no such link.
+func parentID(members map[string]json.RawMessage) (id int64) {
 	var links map[string]client.Link
 	if json.Unmarshal(members["_links"], &links) != nil {
 		return 0
@@ -360,7 +365,7 @@ func upOf(members map[string]json.RawMessage) (id int64) {
 	return id
 }
 
-// parentOf is the path of what a resource lies in, by its key.
+// parentOf returns the path of a resource's parent, with the parent's key.
 func (e *export) parentOf(members map[string]json.RawMessage, above string) (string, error) {
 	if above == "" {
 		var links map[string]client.Link
@@ -375,7 +380,7 @@ func (e *export) parentOf(members map[string]json.RawMessage, above string) (str
 	}
 	word, number, _ := strings.Cut(above, "/")
 	c := e.API.Collection(word)
-	if c == nil || number == "" { // it lies right below the root
+	if c == nil || number == "" { // its parent is the root
 		return "", nil
 	}
 	id, err := strconv.ParseInt(number, 10, 64)
@@ -385,7 +390,7 @@ func (e *export) parentOf(members map[string]json.RawMessage, above string) (str
 	return e.keyOf(c, id)
 }
 
-// WriteDocument gives a document as YAML, or as JSON.
+// WriteDocument returns a document as YAML or JSON.
 func WriteDocument(a client.Apply, format string) ([]byte, error) {
 	if format == JSON {
 		raw, err := json.MarshalIndent(a, "", "  ")

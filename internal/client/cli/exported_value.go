@@ -11,7 +11,7 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// keyOf is what a resource is called, as collection/key; what was not met is asked for, once.
+// keyOf returns the path of a resource as collection/key. It requests the key of a resource that was not read yet, once.
 func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	if key := e.keys[id]; key != "" {
 		return key, nil
@@ -24,18 +24,18 @@ func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	return e.keys[id], nil
 }
 
-// saysPlace reports whether what resources of a type are called says where they belong: of a type whose whole name follows from where it
-// lies, such as ENUMZone, it does not.
-func saysPlace(c *resource.Collection, t *schema.Type) bool {
+// keyContainsParent reports whether the key of a resource contains its parent. This is false for types with a computed absolute name, such
+// as ENUMZone.
+func keyContainsParent(c *resource.Collection, t *schema.Type) bool {
 	key := t.ByName[c.KeyField()]
 	return key == nil || !key.ReadOnly
 }
 
-// value is what the document says of a field; nil: nothing.
+// value returns the value of a field for the document, or nil to omit the field.
 func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, members map[string]json.RawMessage) (value json.RawMessage,
 	err error) {
 	raw := members[f.Name]
-	if written(f) {
+	if isEmbeddedList(f) {
 		var embedded map[string]json.RawMessage
 		if members["_embedded"] != nil && json.Unmarshal(members["_embedded"], &embedded) == nil {
 			raw = embedded[f.Name]
@@ -43,26 +43,26 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	}
 	text := string(raw)
 	key := t.ByName[c.KeyField()]
-	whole := f.Name == "name" && key != nil && key.DNS && saysPlace(c, t) // the whole name says it
-	placed := f.Name == c.PlacedBy && saysPlace(c, t)
+	inKey := f.Name == "name" && key != nil && key.DNS && keyContainsParent(c, t) // the absolute name contains the name
+	placed := f.Name == c.PlacedBy && keyContainsParent(c, t)
 	switch {
-	case f.Name == "id" || f.Name == "type" || whole || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
+	case f.Name == "id" || f.Name == "type" || inKey || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
 		return nil, nil
-	case e.whole && !f.ReadOnly && !f.WriteOnly && len(raw) > 0 && !isReference(f) && (text != "null" || f.Nullable),
-		e.whole && !f.ReadOnly && f.Kind == schema.Reference && text == "null" && f.Nullable:
+	case e.includeEmpty && !f.ReadOnly && !f.WriteOnly && len(raw) > 0 && !isReference(f) && (text != "null" || f.Nullable),
+		e.includeEmpty && !f.ReadOnly && f.Kind == schema.Reference && text == "null" && f.Nullable:
 		return raw, nil
 	case f.Chosen && text == "null":
 		return raw, nil
 	case f.ReadOnly && !placed, len(raw) == 0, text == "null", text == "{}", text == "[]", text == `""`:
 		return nil, nil
-	case f.WriteOnly && !written(f):
+	case f.WriteOnly && !isEmbeddedList(f):
 		return nil, nil
 	case f.Kind == schema.Bool && !f.Nullable && f.Default == "" && text == "false":
 		return nil, nil
 	case f.Default != "" && (text == f.Default || text == jsonText(f.Default)):
 		return nil, nil
 	case f.Kind == schema.Reference:
-		return e.named(f, raw)
+		return e.referenceText(f, raw)
 	case f.Kind == schema.References:
 		var items []json.RawMessage
 		if err := json.Unmarshal(raw, &items); err != nil {
@@ -70,7 +70,7 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 		}
 		named := []json.RawMessage{}
 		for _, item := range items {
-			one, err := e.item(t, f, item)
+			one, err := e.referenceItem(t, f, item)
 			if err != nil {
 				return nil, err
 			}
@@ -85,31 +85,32 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	return raw, nil
 }
 
-// item is an entry of a list of references: a text, or the resource itself where nobody makes it but with the one that refers to it.
-func (e *export) item(t *schema.Type, f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
+// referenceItem returns an entry of a list of references: a key, or the resource itself if it can be created only with the resource that
+// refers to it.
+func (e *export) referenceItem(t *schema.Type, f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return nil, err
 	}
 	of := e.API.TypeNamed(FieldText(members["type"]))
 	if of == nil || !of.NotMade || !slices.Contains(e.API.ParentsOf(of), t.Collection) {
-		return e.named(f, raw)
+		return e.referenceText(f, raw)
 	}
-	whole := map[string]json.RawMessage{"type": members["type"]}
+	created := map[string]json.RawMessage{"type": members["type"]}
 	for _, inner := range of.Fields {
 		value, err := e.value(of, e.API.CollectionOf(of), inner, members)
 		if err != nil {
 			return nil, err
 		}
 		if value != nil {
-			whole[inner.Name] = value
+			created[inner.Name] = value
 		}
 	}
-	return json.Marshal(whole)
+	return json.Marshal(created)
 }
 
-// named is a reference as a text: the key of what it refers to, or its path where that could be of several collections.
-func (e *export) named(f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
+// referenceText returns a reference as text: the key of its target, or the path if the field can refer to several collections.
+func (e *export) referenceText(f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
 	var to map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &to); err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (e *export) named(f *schema.Field, raw json.RawMessage) (json.RawMessage, e
 	return json.Marshal(c.Name + "/" + key)
 }
 
-// collectionsOf are the collections that a field leads to.
+// collectionsOf returns the collections that a field can refer to.
 func collectionsOf(a *resource.API, f *schema.Field) map[*resource.Collection]bool {
 	all := map[*resource.Collection]bool{}
 	for _, name := range f.Refs {

@@ -10,13 +10,13 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// Members reads FIELD=VALUE of a type, as columns of a table would have them: parts of fields by a dot, such as
-// userDefinedFields.rack=A7, entries of lists by their place or by commas, objects and lists as JSON. A reference is a text: what it refers
-// to by its key, or its path. An empty value takes the field's away.
+// Members parses FIELD=VALUE settings of a type into members. The names are the columns of an import table: a dot selects a part of a
+// field, such as userDefinedFields.rack=A7. Lists are indexed or separated by commas, objects and lists may be JSON. A reference is the key
+// or the path of its target. An empty value clears the field.
 func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, error) {
 	row := schema.NewTableRow(t)
 	members := map[string]json.RawMessage{}
-	for _, whole := range []bool{true, false} { // parts hold before it
+	for _, whole := range []bool{true, false} { // whole fields are set before parts of them
 		for _, text := range settings {
 			name, value, ok := strings.Cut(text, "=")
 			if !ok {
@@ -70,7 +70,7 @@ func isReference(f *schema.Field) bool {
 	return f.Kind == schema.Reference || f.Kind == schema.References
 }
 
-// references is what a reference, or a list of them by commas, is as a text.
+// references returns a text as a reference, or as a list of references that commas separate.
 func references(f *schema.Field, value string) (json.RawMessage, error) {
 	switch {
 	case f.Kind == schema.References && value == "":
@@ -83,7 +83,7 @@ func references(f *schema.Field, value string) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// noField words that a type has no field of a name.
+// noField returns the error for a field that the type does not have.
 func noField(t *schema.Type, name string) error {
 	var names []string
 	for _, f := range t.Fields {
@@ -98,8 +98,9 @@ func noField(t *schema.Type, name string) error {
 	return Wrongf("%s has no field %q; there are %s", t.Name, name, strings.Join(names, ", "))
 }
 
-// TypeFor gives the type that is to be made: what a word names, such as IPv4Network or network, or what type=... says. Of several that the
-// word may mean the one is taken that has all the fields and, of both families of addresses, the one that the values are of.
+// TypeFor returns the type of a new resource: the type that the word names, such as IPv4Network or network, or the type in the setting
+// type=NAME. If the word names a collection of several types, the type must have all the fields that are set. The values select between
+// IPv4 and IPv6.
 func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, error) {
 	for _, text := range append([]string{"type=" + word}, settings...) {
 		if name, value, _ := strings.Cut(text, "="); name == "type" {
@@ -137,10 +138,10 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 		strings.Join(names, ", "))
 }
 
-// recordsOf are the types of what DNS calls otherwise.
+// recordsOf maps DNS record types to the types of the API with other names.
 var recordsOf = map[string]string{"a": "HostRecord", "aaaa": "HostRecord", "cname": "AliasRecord"}
 
-// fits reports whether a type has the fields that are set, and their values are of its family of addresses.
+// fits reports whether a type has all the fields that are set and the key is of the type's address family.
 func fits(t *schema.Type, c *resource.Collection, settings []string) bool {
 	for _, text := range settings {
 		name, value, _ := strings.Cut(text, "=")
@@ -157,7 +158,7 @@ func fits(t *schema.Type, c *resource.Collection, settings []string) bool {
 	return true
 }
 
-// Condition is the filter that a field has a value: of a reference, that what it refers to is called so; states and the like in any case.
+// Condition returns the filter for a field with a value. A reference is compared by the key of its target. Enum values match in any case.
 func Condition(a *resource.API, types []*schema.Type, name, value string) string {
 	field, _, _ := strings.Cut(name, ".")
 	for _, t := range types {
@@ -187,7 +188,7 @@ func Condition(a *resource.API, types []*schema.Type, name, value string) string
 	return name + ":" + Quoted(value)
 }
 
-// FieldText is a value as a table, or a difference, shows it.
+// FieldText returns a value as a table or a difference shows it.
 func FieldText(raw json.RawMessage) string {
 	var value any
 	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil || value == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// WritePages writes a man page for the program and for each of its commands (man1), and the completions of all shells (completions), below
-// a directory.
+// WritePages writes a man page for the program and each command (man1), and the completion scripts of all shells (completions), into a
+// directory.
 func WritePages(app *kong.Application, version, dir string) error {
 	files := map[string]string{}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
@@ -32,17 +32,17 @@ func WritePages(app *kong.Application, version, dir string) error {
 	visit(app.Node)
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // to be read by all
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // readable by all users
 			return err
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // to be read by all
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // readable by all users
 			return err
 		}
 	}
 	return nil
 }
 
-// pageName is what the page of a command is called: portolan-fleet-list.
+// pageName returns the name of the man page of a command: portolan-fleet-list.
 func pageName(node *kong.Node) string {
 	if node.Parent == nil || node.Type == kong.ApplicationNode {
 		return node.Name
@@ -50,7 +50,7 @@ func pageName(node *kong.Node) string {
 	return pageName(node.Parent) + "-" + node.Name
 }
 
-// roff gives a text as the macros of man pages have it (man(7)).
+// roff escapes a text for man(7).
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")
@@ -62,7 +62,7 @@ func roff(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// page is the man page of a command.
+// page returns the man page of a command.
 func page(node *kong.Node, version string) string {
 	var b strings.Builder
 	name := pageName(node)

@@ -13,18 +13,18 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// mostNamed is how many of what changes refer to are asked for their names, of one collection.
-const mostNamed = 100
+// maxNamed is the maximum number of references per collection whose names are requested.
+const maxNamed = 100
 
-// nameReferences puts what resources are called today beside their numbers, where changes of the history have such as the values of
-// references, for people to read. What is not there any more, or not seen, stays a number.
+// nameReferences adds current names to references in changes of the history, for display. References to resources that were deleted or are
+// not visible keep their ID alone.
 func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) error {
 	asked := map[*resource.Collection]map[int64]bool{}
-	each(m.API, changes, func(c *resource.Collection, id int64) string {
+	eachReference(m.API, changes, func(c *resource.Collection, id int64) string {
 		if asked[c] == nil {
 			asked[c] = map[int64]bool{}
 		}
-		if len(asked[c]) < mostNamed {
+		if len(asked[c]) < maxNamed {
 			asked[c][id] = true
 		}
 		return ""
@@ -35,7 +35,7 @@ func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) e
 		for id := range all {
 			numbers = append(numbers, fmt.Sprint(id))
 		}
-		q := client.Query{Filter: "id:in(" + strings.Join(numbers, ",") + ")", Fields: "id," + c.KeyField(), Limit: mostNamed}
+		q := client.Query{Filter: "id:in(" + strings.Join(numbers, ",") + ")", Fields: "id," + c.KeyField(), Limit: maxNamed}
 		if err := m.All(ctx, c.Name, q, func(raw json.RawMessage) error {
 			var one map[string]json.RawMessage
 			if err := json.Unmarshal(raw, &one); err != nil {
@@ -48,19 +48,19 @@ func (m *Manager) nameReferences(ctx context.Context, changes []client.Change) e
 			names[id] = FieldText(one[c.KeyField()])
 			return nil
 		}); err != nil {
-			if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusForbidden { // then they stay numbers
+			if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusForbidden { // the references keep their IDs
 				continue
 			}
 			return err
 		}
 	}
-	each(m.API, changes, func(_ *resource.Collection, id int64) string { return names[id] })
+	eachReference(m.API, changes, func(_ *resource.Collection, id int64) string { return names[id] })
 	return nil
 }
 
-// each calls fn with each resource that changes refer to, and the collections that it may be of, and puts the name that it gives beside the
-// number.
-func each(a *resource.API, changes []client.Change, fn func(c *resource.Collection, id int64) string) {
+// eachReference calls fn with each resource that the changes refer to and each collection that it may belong to. It stores the name that fn
+// returns next to the ID.
+func eachReference(a *resource.API, changes []client.Change, fn func(c *resource.Collection, id int64) string) {
 	for _, change := range changes {
 		t := a.TypeNamed(change.ResourceType)
 		if t == nil {
@@ -77,7 +77,7 @@ func each(a *resource.API, changes []client.Change, fn func(c *resource.Collecti
 	}
 }
 
-// referredTo are the collections that a field of the history leads to: of a reference, or of up, in what resources of the type lie.
+// referredTo returns the collections that a field of a change can refer to. The field up refers to the parent.
 func referredTo(a *resource.API, t *schema.Type, field string) map[*resource.Collection]bool {
 	if field == "up" {
 		all := map[*resource.Collection]bool{}
@@ -94,7 +94,7 @@ func referredTo(a *resource.API, t *schema.Type, field string) map[*resource.Col
 	return nil
 }
 
-// withNames gives the value of a reference, or of a list of them, with the names that fn has.
+// withNames returns a reference, or a list of references, with the names that fn returns.
 func withNames(raw json.RawMessage, of map[*resource.Collection]bool, fn func(c *resource.Collection, id int64) string) json.RawMessage {
 	type reference struct {
 		ID   int64  `json:"id"`

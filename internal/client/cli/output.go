@@ -16,7 +16,7 @@ import (
 	"portolan/internal/engine/schema"
 )
 
-// The formats of output.
+// The output formats.
 const (
 	Table = "table"
 	JSON  = "json"
@@ -25,10 +25,10 @@ const (
 	Name  = "name"
 )
 
-// Columns are the fields that a table shows of resources of some types: what they are named by, their type where there are several, their
-// name, and what tells most: states and kinds, what they refer to, texts and sums.
+// Columns returns the default columns of a table of resources: ID, type if there are several, key, name, and the most informative fields.
+// These are states and kinds, a time, a message, references, texts and numbers.
 func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
-	const most = 8
+	const limit = 8
 	fields := map[string]*schema.Field{}
 	var order []*schema.Field
 	for _, t := range types {
@@ -40,7 +40,7 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 		}
 	}
 	add := func(name string) {
-		if f := fields[name]; f != nil && !f.WriteOnly && f.Kind != schema.SecretText && len(names) < most && !slices.Contains(names, name) {
+		if f := fields[name]; f != nil && !f.WriteOnly && f.Kind != schema.SecretText && len(names) < limit && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -48,19 +48,19 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 	if len(types) > 1 {
 		add("type")
 	}
-	for _, name := range []string{"absoluteName", "range", "address"} { // of several collections
+	for _, name := range []string{"absoluteName", "range", "address"} { // for collections that contain several kinds of resources
 		if len(types) == len(c.Types) && name != c.KeyField() {
 			continue
 		}
 		add(name)
 	}
 	add(c.KeyField())
-	if f := fields[c.KeyField()]; f == nil || !f.DNS { // the whole name says it
+	if f := fields[c.KeyField()]; f == nil || !f.DNS { // the absolute name contains the name
 		add("name")
 	}
-	for _, tell := range []struct {
-		most int
-		is   func(f *schema.Field) bool
+	for _, group := range []struct {
+		max     int
+		matches func(f *schema.Field) bool
 	}{
 		{2, func(f *schema.Field) bool {
 			return len(f.Enum) > 0 && f.Kind == schema.Text && !strings.HasPrefix(f.Name, "check")
@@ -74,7 +74,7 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 	} {
 		before := len(names)
 		for _, f := range order {
-			if tell.is(f) && f.Name != "type" && !f.Transient && f.Also == "" && len(names) < before+tell.most {
+			if group.matches(f) && f.Name != "type" && !f.Transient && f.Also == "" && len(names) < before+group.max {
 				add(f.Name)
 			}
 		}
@@ -85,9 +85,9 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 // Output writes resources in a format.
 type Output struct {
 	Format string
-	// Columns are those of a table, or of CSV.
+	// Columns are the columns of a table or of CSV.
 	Columns []string
-	// Base is the collection that resources are of whose links do not say so.
+	// Base is the collection of resources without a link to themselves.
 	Base string
 	w    io.Writer
 	rows [][]string
@@ -95,15 +95,15 @@ type Output struct {
 	csv  *csv.Writer
 }
 
-// NewOutput begins one.
+// NewOutput returns an Output that writes to w.
 func NewOutput(w io.Writer, format, base string, columns []string) *Output {
 	return &Output{Format: format, Columns: columns, Base: base, w: w}
 }
 
-// tableRows is how many rows of a table are looked at for its widths; those behind them are written as they come.
+// tableRows is the number of rows that are buffered to compute the column widths of a table.
 const tableRows = 1000
 
-// Resource writes one.
+// Resource writes one resource.
 func (o *Output) Resource(raw json.RawMessage) (err error) {
 	defer func() { o.n++ }()
 	switch o.Format {
@@ -141,10 +141,10 @@ func (o *Output) Resource(raw json.RawMessage) (err error) {
 	if o.Format == CSV {
 		text = cellText
 	}
-	return o.row(func(name string) string { return text(at(members, strings.Split(name, "."))) })
+	return o.row(func(name string) string { return text(memberAt(members, strings.Split(name, "."))) })
 }
 
-// cellText is a value as a table that is imported again has it: a reference as a text, other objects and lists as JSON.
+// cellText returns a value as an import table contains it: a reference as its key, other objects and lists as JSON.
 func cellText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -167,8 +167,8 @@ func cellText(raw json.RawMessage) string {
 	return schema.PlainCell(FieldText(raw))
 }
 
-// at gives a part of a resource.
-func at(members map[string]json.RawMessage, path []string) json.RawMessage {
+// memberAt returns the member of a resource at a path.
+func memberAt(members map[string]json.RawMessage, path []string) json.RawMessage {
 	raw := members[path[0]]
 	for _, name := range path[1:] {
 		var inner map[string]json.RawMessage
@@ -180,7 +180,7 @@ func at(members map[string]json.RawMessage, path []string) json.RawMessage {
 	return raw
 }
 
-// yaml writes a resource as a document, without the links of the API.
+// yaml writes a resource as a YAML document, without the links of the API.
 func (o *Output) yaml(raw json.RawMessage) error {
 	var node yaml.Node
 	if err := yaml.Unmarshal(raw, &node); err != nil {
@@ -217,7 +217,7 @@ func (o *Output) row(value func(name string) string) error {
 	return nil
 }
 
-// flush writes the rows of a table that wait.
+// flush writes the buffered rows of a table.
 func (o *Output) flush() error {
 	if len(o.rows) == 0 {
 		return nil
@@ -234,7 +234,7 @@ func (o *Output) flush() error {
 	return err
 }
 
-// heading is how a table calls a field: absoluteName is ABSOLUTE NAME.
+// heading returns the column heading of a field: absoluteName becomes ABSOLUTE NAME.
 func heading(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -246,7 +246,7 @@ func heading(name string) string {
 	return strings.ToUpper(b.String())
 }
 
-// WriteTable writes rows with their columns below each other. No cell is wider than 60 characters but the last one of a row.
+// WriteTable writes rows as aligned columns. Cells are cut after 60 characters, except the last cell of a row.
 func WriteTable(w io.Writer, rows [][]string) error {
 	const widest = 60
 	var widths []int
@@ -287,7 +287,7 @@ func WriteTable(w io.Writer, rows [][]string) error {
 	return err
 }
 
-// End writes what is left. shown is how many there were.
+// End writes the rest of the output. It returns the number of resources written.
 func (o *Output) End() (shown int, err error) {
 	switch o.Format {
 	case JSON:
@@ -310,7 +310,7 @@ func (o *Output) End() (shown int, err error) {
 	return o.n, err
 }
 
-// One writes a resource alone: as a list of its fields, or as JSON or YAML.
+// One writes a single resource: as a list of its fields, or as JSON or YAML.
 func (o *Output) One(raw json.RawMessage) error {
 	switch o.Format {
 	case JSON:
@@ -331,7 +331,7 @@ func (o *Output) One(raw json.RawMessage) error {
 	return err
 }
 
-// fields writes the fields that a resource has a value in, one in each line.
+// fields writes the fields of a resource that have a value, one per line.
 func (o *Output) fields(raw json.RawMessage) error {
 	var node yaml.Node
 	if err := yaml.Unmarshal(raw, &node); err != nil {
@@ -341,7 +341,7 @@ func (o *Output) fields(raw json.RawMessage) error {
 	members := node.Content[0].Content
 	for i := 0; i+1 < len(members); i += 2 {
 		name := members[i].Value
-		if name == "_embedded" && members[i+1].Kind == yaml.MappingNode { // fields that are shown as subcollections
+		if name == "_embedded" && members[i+1].Kind == yaml.MappingNode { // fields that the API shows as subcollections
 			members = append(members, members[i+1].Content...)
 			continue
 		}
@@ -363,7 +363,7 @@ func (o *Output) fields(raw json.RawMessage) error {
 	return WriteTable(o.w, rows)
 }
 
-// ToYAML gives JSON as YAML, its members in their order.
+// ToYAML converts JSON to YAML and keeps the order of the members.
 func ToYAML(raw json.RawMessage) ([]byte, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(raw, &node); err != nil {
@@ -372,7 +372,7 @@ func ToYAML(raw json.RawMessage) ([]byte, error) {
 	return encodeYAML(&node)
 }
 
-// withoutLinks takes out what resources, and what is inlined in them, lead to.
+// withoutLinks deletes the links of the API from a resource and from the resources embedded in it.
 func withoutLinks(n *yaml.Node) {
 	if n.Kind == yaml.MappingNode {
 		for i := len(n.Content) - 2; i >= 0; i -= 2 {
@@ -387,7 +387,7 @@ func withoutLinks(n *yaml.Node) {
 }
 
 func encodeYAML(node *yaml.Node) ([]byte, error) {
-	plain(node)
+	clearStyle(node)
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
@@ -397,8 +397,8 @@ func encodeYAML(node *yaml.Node) ([]byte, error) {
 	return b.Bytes(), e.Close()
 }
 
-// plain takes the styles of JSON away: quotes come back where they are needed.
-func plain(n *yaml.Node) {
+// clearStyle removes the JSON style of a node, so that the encoder quotes only where YAML requires it.
+func clearStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, "\n") {
 		n.Style = yaml.LiteralStyle
@@ -408,6 +408,6 @@ func plain(n *yaml.Node) {
 		n.Style = yaml.FlowStyle
 	}
 	for _, c := range n.Content {
-		plain(c)
+		clearStyle(c)
 	}
 }

@@ -1,6 +1,6 @@
-// Package cli is what the command line knows: resources by their names, values of fields, contexts, documents of resources, and how all of
-// that is printed. It is a client of the public API; what types and fields there are it takes from the declarations in the program, so that
-// a command line is completed and checked without a manager.
+// Package cli implements the shared parts of the command line: paths of resources, field values, contexts, documents of resources, and
+// output. It is a client of the public API. It reads the types and fields from the declarations in the program, so that command lines can
+// be completed and checked without a manager.
 package cli
 
 import (
@@ -19,35 +19,36 @@ import (
 // UsageError is a mistake on the command line.
 type UsageError struct{ error }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the underlying error.
 func (e UsageError) Unwrap() error { return e.error }
 
-// Wrongf makes one.
+// Wrongf returns a UsageError with a formatted message.
 func Wrongf(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// Manager is a manager that commands talk to.
+// Manager is the manager that commands address.
 type Manager struct {
 	*client.Client
-	// API is what is declared, without a store.
+	// API holds the declarations of the API, without a store.
 	API *resource.API
-	// Configuration and View are the names of those that are meant where a command says none; empty: of any.
+	// Configuration and View are the names of the default configuration and view of a command. Empty means any.
 	Configuration, View string
 }
 
-// Path is where a command looks: a collection, a resource of it, or a subcollection of that.
+// Path is the target of a command: a collection, a resource, or a subcollection of a resource.
 type Path struct {
 	Collection *resource.Collection
-	// ID is the number of the resource; 0: the collection itself.
+	// ID is the ID of the resource; 0 means the collection itself.
 	ID int64
-	// Sub is the subcollection; nil: the resource itself.
+	// Sub is the subcollection; nil means the resource itself.
 	Sub *resource.Sub
-	// Report is what is told of the resource below it, such as serving of a zone; empty: nothing else.
+	// Report is the last segment of a report on the resource, such as serving for a zone. Empty means none.
 	Report string
-	// Above is the path in front of the number of a resource that has no other one, such as databases/100/schedules; empty: its collection.
+	// Above is the path before the ID of a resource that exists only in a subcollection, such as databases/100/schedules. Empty means that the
+	// path starts with the collection.
 	Above string
 }
 
-// String is the path below /api/v2, such as networks/100123/addresses.
+// String returns the path below /api/v2, such as networks/100123/addresses.
 func (p Path) String() string {
 	text := cmp.Or(p.Above, p.Collection.Path())
 	if p.ID != 0 {
@@ -62,10 +63,10 @@ func (p Path) String() string {
 	return text
 }
 
-// List reports whether it is a collection or a subcollection.
+// List reports whether the path is a collection or a subcollection.
 func (p Path) List() bool { return p.ID == 0 || p.Sub != nil }
 
-// Items is the collection of what is there.
+// Items returns the collection of the resources at the path.
 func (p Path) Items(a *resource.API) *resource.Collection {
 	if types := p.Types(a); p.Sub != nil && len(types) > 0 {
 		return a.CollectionOf(types[0])
@@ -73,7 +74,7 @@ func (p Path) Items(a *resource.API) *resource.Collection {
 	return p.Collection
 }
 
-// Types are the types of what is there.
+// Types returns the types of the resources at the path.
 func (p Path) Types(a *resource.API) []*schema.Type {
 	if p.Sub != nil {
 		return a.ItemTypes(p.Sub)
@@ -81,8 +82,8 @@ func (p Path) Types(a *resource.API) []*schema.Type {
 	return p.Collection.Types
 }
 
-// CollectionNamed gives the collection that a word names: by its name, by one of it, or by a type, in any case: networks, network,
-// IPv4Network.
+// CollectionNamed returns the collection that a word names, in any case: by its plural, its singular, or a type, such as networks, network
+// or IPv4Network.
 func CollectionNamed(a *resource.API, word string) (*resource.Collection, error) {
 	named := func(name string) bool { return strings.EqualFold(name, word) || strings.EqualFold(name, plural(word)) }
 	for _, c := range a.Collections() {
@@ -102,7 +103,7 @@ func CollectionNamed(a *resource.API, word string) (*resource.Collection, error)
 	return nil, Wrongf("there is no collection %q, such as networks, zones or users; portolan list shows all", word)
 }
 
-// plural is what several of a thing are called.
+// plural returns the plural of a word, and resourceRecords for record.
 func plural(word string) string {
 	lower := strings.ToLower(word)
 	switch {
@@ -118,7 +119,7 @@ func plural(word string) string {
 	return word + "s"
 }
 
-// CollectionNames are the names of the collections that have a path of their own.
+// CollectionNames returns the names of the collections that have a path of their own.
 func CollectionNames(a *resource.API) (names []string) {
 	for _, c := range a.Collections() {
 		if !c.Inner && !c.Joins {
@@ -129,8 +130,8 @@ func CollectionNames(a *resource.API) (names []string) {
 	return names
 }
 
-// Find gives the place that a text names, such as networks, networks/10.1.0.0/24, zone/example.net or networks/100123/addresses. A resource
-// is named by its number or its key; where several have that, it is refused.
+// Find returns the path that a text names, such as networks, networks/10.1.0.0/24, zone/example.net or networks/100123/addresses. A
+// resource is named by its ID or its key. Find returns an error if several resources have the key.
 func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	word, rest, _ := strings.Cut(strings.Trim(text, "/"), "/")
 	if word == "" {
@@ -140,7 +141,7 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 		return p, err
 	}
 	key := rest
-	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
+	if i := strings.LastIndexByte(rest, '/'); i > 0 { // the key may contain a slash, for example a range
 		if p.Sub = p.Collection.Sub(rest[i+1:]); p.Sub != nil {
 			key = rest[:i]
 		} else if p.Collection.Tells(rest[i+1:]) {
@@ -156,8 +157,8 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	return p, err
 }
 
-// inner gives the subcollection and the number that the rest of a path ends with, where that names a resource that has no other path, such
-// as 100/schedules/101 of a database; nil for any other.
+// inner returns the subcollection and the ID at the end of a path, for a resource that exists only in a subcollection, such as
+// 100/schedules/101 of a database. It returns nil for all other paths.
 func (m *Manager) inner(c *resource.Collection, rest string) (*resource.Sub, int64) {
 	i := strings.LastIndexByte(rest, '/')
 	if i < 0 {
@@ -171,7 +172,7 @@ func (m *Manager) inner(c *resource.Collection, rest string) (*resource.Sub, int
 	return sub, item
 }
 
-// FindOne is Find of a resource.
+// FindOne calls Find and returns an error unless the text names a resource.
 func (m *Manager) FindOne(ctx context.Context, text string) (p Path, err error) {
 	if p, err = m.Find(ctx, text); err == nil && (p.List() || p.Report != "") {
 		err = Wrongf("%q is no resource, such as %s/%s or %s/100123", text, p.Collection.Name, exampleKey(p.Collection), p.Collection.Name)
@@ -179,7 +180,7 @@ func (m *Manager) FindOne(ctx context.Context, text string) (p Path, err error) 
 	return p, err
 }
 
-// exampleKey is a key that one of a collection may have.
+// exampleKey returns an example of a key in the collection.
 func exampleKey(c *resource.Collection) string {
 	for _, t := range c.Types {
 		if f := t.ByName[c.KeyField()]; f != nil && f.Example != "" {
@@ -189,10 +190,10 @@ func exampleKey(c *resource.Collection) string {
 	return "NAME"
 }
 
-// numberOf gives the number of the one resource of a collection with a key.
+// numberOf returns the ID of the resource of a collection with a key. It returns an error if none or several have the key.
 func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key string) (int64, error) {
 	number, wrong := strconv.ParseInt(key, 10, 64)
-	if wrong == nil && c.KeyField() != "name" { // what is called by a range or an address is never called by a number
+	if wrong == nil && c.KeyField() != "name" { // a number is never a range or an address
 		return number, nil
 	}
 	if alias := c.Aliases[key]; alias != nil {
@@ -201,18 +202,18 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		return one.ID, err
 	}
 	field := c.KeyField()
-	if (field == "range" || field == "address") && !strings.ContainsAny(key, ".:") && !c.HardwareKey(key) { // a name, and no address
+	if (field == "range" || field == "address") && !strings.ContainsAny(key, ".:") && !c.HardwareKey(key) { // a name, not an address
 		field = "name"
 	}
 	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
-	ids, err := m.IDs(ctx, c.Path(), filter, namesakes)
+	ids, err := m.IDs(ctx, c.Path(), filter, maxNamesakes)
 	if err == nil && len(ids) > 1 && m.View != "" && c.PlacedBy == "view" && !hasField(c, "view") {
 		ids, err = m.inView(ctx, c, ids)
 	}
 	switch {
 	case err != nil:
 		return 0, err
-	case len(ids) == 0 && wrong == nil: // nothing is called so
+	case len(ids) == 0 && wrong == nil: // no resource has the number as its name
 		return number, nil
 	case len(ids) == 0:
 		return 0, fmt.Errorf("there is nothing in %s with the %s %q%s", c.Path(), field, key, m.ScopeWords(c))
@@ -234,10 +235,10 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		field+":"+Quoted(key))
 }
 
-// namesakes is how many resources of a name are looked at.
-const namesakes = 20
+// maxNamesakes is the maximum number of resources with the same key that are read.
+const maxNamesakes = 20
 
-// inView leaves those of records whose zones are in the view that is meant.
+// inView returns the records whose zone is in the default view.
 func (m *Manager) inView(ctx context.Context, c *resource.Collection, ids []int64) (left []int64, err error) {
 	for _, id := range ids {
 		var record struct {
@@ -257,7 +258,7 @@ func (m *Manager) inView(ctx context.Context, c *resource.Collection, ids []int6
 	return left, nil
 }
 
-// ScopeWords words where was looked; empty: everywhere.
+// ScopeWords returns the search scope for an error message. It is empty if the search was not limited to a configuration.
 func (m *Manager) ScopeWords(c *resource.Collection) string {
 	if m.Configuration == "" || !hasField(c, "configuration") {
 		return ""
@@ -265,7 +266,7 @@ func (m *Manager) ScopeWords(c *resource.Collection) string {
 	return " in the configuration " + m.Configuration
 }
 
-// CheckScopes refuses a configuration and a view that there are not.
+// CheckScopes returns an error if the default configuration or view does not exist.
 func (m *Manager) CheckScopes(ctx context.Context) error {
 	for _, one := range []struct{ collection, name string }{{"configurations", m.Configuration}, {"views", m.View}} {
 		if one.name == "" {
@@ -282,7 +283,7 @@ func (m *Manager) CheckScopes(ctx context.Context) error {
 	return nil
 }
 
-// scopes are the conditions that resources of a collection are of the configuration and the view that are meant.
+// scopes returns the filters for the default configuration and view, as far as the collection has these fields.
 func (m *Manager) scopes(c *resource.Collection) (filters []string) {
 	for _, scope := range []struct{ field, name string }{{"configuration", m.Configuration}, {"view", m.View}} {
 		if scope.name != "" && hasField(c, scope.field) {
@@ -292,33 +293,33 @@ func (m *Manager) scopes(c *resource.Collection) (filters []string) {
 	return filters
 }
 
-// Scoped adds to a filter that resources of a collection are of the configuration and the view that are meant.
+// Scoped returns the filters joined with those for the default configuration and view.
 func (m *Manager) Scoped(c *resource.Collection, filters []string) string {
 	return strings.Join(append(slices.Clone(filters), m.scopes(c)...), " and ")
 }
 
-// hasField reports whether resources of a collection refer to something by a field, whatever their types.
+// hasField reports whether all types of a collection have a reference field of this name.
 func hasField(c *resource.Collection, name string) bool {
 	return !slices.ContainsFunc(c.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f == nil || f.Kind != schema.Reference })
 }
 
-// Quoted puts a text in quotes, as filters have it.
+// Quoted returns a text as a quoted string of the filter syntax.
 func Quoted(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// Nearest gives the word that is most like another one; empty where none is near.
+// Nearest returns the word most similar to another one. It returns an empty text if no word is similar.
 func Nearest(word string, words []string) (near string) {
-	least := max(2, len(word)/3) + 1
+	limit := max(2, len(word)/3) + 1
 	for _, w := range words {
-		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < least {
-			near, least = w, d
+		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < limit {
+			near, limit = w, d
 		}
 	}
 	return near
 }
 
-// distance is how many letters have to be put in, taken out, changed, or put for their neighbours (optimal string alignment).
+// distance returns the number of insertions, deletions, substitutions and swaps of neighbours between two words (optimal string alignment).
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -11,13 +11,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// settings are the flags of a command as a file gives them.
+// settings are the flags of a command in a settings file.
 type settings struct {
 	values map[string]*yaml.Node
 }
 
-// ReadSettings reads a file of settings for the parser of the command line: a mapping of names of flags to values. What the command line or
-// the environment says goes before what the file says.
+// ReadSettings reads a settings file for the command line parser: a mapping of flag names to values. The command line and the environment
+// override the file.
 func ReadSettings(r io.Reader) (kong.Resolver, error) {
 	s, err := readSettings(r)
 	if err != nil {
@@ -50,10 +50,10 @@ func readSettings(r io.Reader) (s settings, err error) {
 	return s, nil
 }
 
-// Validate refuses names that no flag has.
+// Validate returns an error for names that are not flags.
 func (s settings) Validate(app *kong.Application) error {
 	for _, command := range app.Children {
-		if command.Active { // of the command that is run
+		if command.Active { // the command that runs
 			return s.validate(app.Node, command)
 		}
 	}
@@ -87,7 +87,7 @@ func (s settings) validate(app, active *kong.Node) error {
 	return nil
 }
 
-// Resolve gives the value of a flag; nil where the file says nothing of it, or the environment does.
+// Resolve returns the value of a flag. It returns nil if the file does not set it or an environment variable does.
 func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	node := s.values[flag.Name]
 	if node == nil {
@@ -100,7 +100,7 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	}
 	switch node.Kind {
 	case yaml.ScalarNode:
-		if node.ShortTag() == "!!null" { // as if it was not there
+		if node.ShortTag() == "!!null" { // null means not set
 			return nil, nil
 		}
 		return node.Value, nil
@@ -114,9 +114,9 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	return nil, Wrongf("the file of settings, line %d: %s is a value, or a list of values", node.Line, flag.Name)
 }
 
-// ConfiguredLevel is what a file of settings says is logged; nil where it says nothing.
+// ConfiguredLevel returns the log level in a settings file, or nil if the file does not set it.
 func ConfiguredLevel(path string) (*slog.Level, error) {
-	f, err := os.Open(path) //nolint:gosec // named by whoever starts the program
+	f, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {
 		return nil, err
 	}

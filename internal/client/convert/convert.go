@@ -1,5 +1,5 @@
-// Package convert reads what other programs keep of networks, and gives it as resources that a manager can be applied (POST /apply). What
-// cannot be told by resources is noted, and left out. Pure: it reads texts, and asks nobody.
+// Package convert converts the data of other IPAM, DNS and DHCP programs to resources for POST /apply. Data without an equivalent is
+// omitted and reported in a note. The package is pure: it performs no I/O.
 package convert
 
 import (
@@ -12,73 +12,73 @@ import (
 	"strings"
 )
 
-// Resource is a resource as it is to be: its members, type among them.
+// Resource is a desired resource: its members, including type.
 type Resource map[string]any
 
-// Document is what was read.
+// Document is the result of a conversion.
 type Document struct {
 	Resources []Resource
-	// routers are gateways of which it is not said of which network they are.
+	// routers are gateways whose network the source does not name.
 	routers []router
-	// notes are the rows that something was left out of, by what that was.
+	// notes are the rows of each note. The key is the text of the note.
 	notes map[string][]string
-	// at is the row that is read; empty where there are no rows. Skipped are the rows that become no resource.
+	// at is the row that is being read, or empty for sources without rows. Skipped are the rows that produced no resource.
 	at      string
 	Skipped []Skipped
-	// derived are the names of zones that the source does not name: each holds the names of hosts.
+	// derived are the zones that the source does not name and that were derived from host names.
 	derived []string
-	// unsaid are the members of networks that the source cannot express: a network that exists keeps them.
+	// unsaid are members of networks that the source cannot express. An existing network keeps its values of them.
 	unsaid []string
 }
 
-// router is a gateway, with the row that names it.
+// router is a gateway and the row that names it.
 type router struct {
 	address netip.Addr
 	row     string
 }
 
-// cleared is the value of a member that the source has and leaves empty: nobody says what it is, or it is to be null.
+// cleared is the value of a member that the source has but leaves empty. JSON writes null for it or omits it.
 type cleared struct{}
 
-// MarshalJSON writes null.
+// MarshalJSON returns null.
 func (cleared) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
 // clearable are the members that can be cleared.
 var clearable = []string{"name", "macAddress", "ttl", "gateway"}
 
-// has reports whether a resource has a value of a member.
+// has reports whether a resource has a value for a member.
 func (r Resource) has(name string) bool { return r[name] != nil && r[name] != cleared{} }
 
-// ChoiceError says that a choice is missing, or is none of the file.
+// ChoiceError reports that an option is missing, or that its value does not exist in the file.
 type ChoiceError string
 
 func (e ChoiceError) Error() string { return string(e) }
 
-// Skipped is a row that was left out.
+// Skipped is a row that was skipped.
 type Skipped struct {
-	// Row names it: its line, and what it is about. Reason is why, and what to do about it.
+	// Row identifies the row: its line and its subject. Reason is the reason and the remedy.
 	Row, Reason string
-	// ByRule marks a row that describes no resource, so that --prune may delete what an earlier import made of it. Other skipped rows are
+	// ByRule marks a row that does not describe a resource, so that --prune may delete resources of earlier imports. Other skipped rows are
 	// wrong: they may describe existing resources.
 	ByRule bool
 }
 
 func (s Skipped) String() string { return s.Row + ": " + s.Reason }
 
-// origin is the member of a resource that names the row that it was read from. It is sent to nobody.
+// origin is the internal member of a resource with the row that it was read from. JSON removes it.
 const origin = "\x00row"
 
-// skip leaves the row out that is read.
+// skip skips the current row because it is wrong.
 func (d *Document) skip(format string, args ...any) {
 	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...)})
 }
 
-// omit skips the current row because it describes no resource.
+// omit skips the current row because it does not describe a resource.
 func (d *Document) omit(format string, args ...any) {
 	d.Skipped = append(d.Skipped, Skipped{Row: d.at, Reason: fmt.Sprintf(format, args...), ByRule: true})
 }
 
-// Wrong is the number of skipped rows that may describe existing resources.
+// Wrong returns the number of skipped rows that may describe existing resources.
 func (d *Document) Wrong() (n int) {
 	for _, one := range d.Skipped {
 		if !one.ByRule {
@@ -88,12 +88,12 @@ func (d *Document) Wrong() (n int) {
 	return n
 }
 
-// skipResource leaves a resource out that was read from a row.
+// skipResource reports a resource as skipped, under the row that it was read from.
 func (d *Document) skipResource(r Resource, format string, args ...any) {
 	d.Skipped = append(d.Skipped, Skipped{Row: rowOf(r), Reason: fmt.Sprintf(format, args...)})
 }
 
-// rowOf names the row that a resource was read from, or the resource.
+// rowOf returns the row that a resource was read from. Without a row it returns the type and key of the resource.
 func rowOf(r Resource) string {
 	if row, ok := r[origin].(string); ok && row != "" {
 		return row
@@ -115,10 +115,10 @@ func (d *Document) leave(format string, args ...any) {
 	d.notes[text] = append(d.notes[text], d.at)
 }
 
-// mostNamed is how many rows a note names.
-const mostNamed = 20
+// maxNamed is the maximum number of rows that a note names.
+const maxNamed = 20
 
-// Notes are what was left out, each once, with how often it was there and the first rows that it was in.
+// Notes returns the notes, each once, with the number of occurrences and the first rows.
 func (d *Document) Notes() (all []string) {
 	for _, text := range slices.Sorted(maps.Keys(d.notes)) {
 		rows := d.notes[text]
@@ -126,8 +126,8 @@ func (d *Document) Notes() (all []string) {
 			text += fmt.Sprintf(" (%d)", n)
 		}
 		rows = slices.Compact(slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return row == "" }))
-		if len(rows) > mostNamed {
-			rows = append(rows[:mostNamed], fmt.Sprintf("and %d more", len(rows)-mostNamed))
+		if len(rows) > maxNamed {
+			rows = append(rows[:maxNamed], fmt.Sprintf("and %d more", len(rows)-maxNamed))
 		}
 		if len(rows) > 0 {
 			text += ", in " + strings.Join(rows, ", ")
@@ -154,8 +154,8 @@ func (d *Document) add(r Resource) {
 	d.Resources = append(d.Resources, r)
 }
 
-// JSON gives the resources, what others lie in before them, and the rows that they were read from. With empty, members that the source
-// leaves empty are null; else they are left out.
+// JSON returns the resources, parents before children, and the row of each. If empty is true, members that the source leaves empty are
+// null; otherwise they are omitted.
 func (d *Document) JSON(empty bool) (all []json.RawMessage, rows []string, err error) {
 	order := slices.Clone(d.Resources)
 	slices.SortStableFunc(order, func(a, b Resource) int { return cmp.Compare(rank(a), rank(b)) })
@@ -173,7 +173,7 @@ func (d *Document) JSON(empty bool) (all []json.RawMessage, rows []string, err e
 	return all, rows, nil
 }
 
-// rank is where a resource stands: blocks by their size, networks, what is in them, names.
+// rank returns the position of a resource in the document: blocks by size, then networks, their contents, and DNS names.
 func rank(r Resource) int {
 	name, _ := r["type"].(string)
 	switch {
@@ -197,7 +197,7 @@ func rank(r Resource) int {
 	return 900
 }
 
-// family is what types of a family of addresses begin with.
+// family returns the prefix of the type names of an address family.
 func family(a netip.Addr) string {
 	if a.Is4() {
 		return "IPv4"
@@ -205,10 +205,10 @@ func family(a netip.Addr) string {
 	return "IPv6"
 }
 
-// reserved is the state of an address that nobody is to get.
+// reserved is the state of an address that must not be assigned.
 const reserved = "RESERVED"
 
-// address adds an address. Those of IPv6 cannot be reserved for nobody.
+// address adds an address. An IPv6 address has no state RESERVED and becomes STATIC.
 func (d *Document) address(a netip.Addr, r Resource) {
 	if r["type"] = family(a) + "Address"; a.Is6() && r["state"] == reserved {
 		d.leave("that addresses of IPv6 are reserved, which is no state of theirs: they are STATIC")
@@ -217,11 +217,11 @@ func (d *Document) address(a netip.Addr, r Resource) {
 	d.add(r)
 }
 
-// network adds a network; gateway is the address of its router, empty where it has none.
+// network adds a network. gateway is the address of its router, or empty.
 func (d *Document) network(p netip.Prefix, name, gateway string) {
 	p = p.Masked()
 	r := Resource{"type": family(p.Addr()) + "Network", "range": p.String(), "name": name}
-	if p.Addr().Is4() { // without one a new network would get its first address
+	if p.Addr().Is4() { // without the member, a new network gets its first address as gateway
 		if r["gateway"] = nil; gateway != "" {
 			r["gateway"] = gateway
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// words gives what a document says, a line each, and what it leaves out.
+// words returns the resources of a document, one line each, and its notes and skipped rows.
 func words(t *testing.T, d *Document, err error, known ...string) (lines, notes []string) {
 	t.Helper()
 	if err != nil {
@@ -34,7 +34,8 @@ func words(t *testing.T, d *Document, err error, known ...string) (lines, notes 
 	return lines, notes
 }
 
-// A router that is said of what a subnet lies in is the subnet's, where it is an address in it and the subnet says nothing of its own.
+// TestRoutersComeDown checks that a subnet inherits a router of an enclosing level if the router is an address in it and the subnet sets
+// none.
 func TestRoutersComeDown(t *testing.T) {
 	for name, read := range map[string]func() (*Document, error){
 		"dhcpd, of all": func() (*Document, error) {
@@ -64,7 +65,7 @@ func TestRoutersComeDown(t *testing.T) {
 	}
 }
 
-// A network that is there keeps its gateway where a file says of none; a new one gets none.
+// TestGatewaysStay checks that an existing network keeps its gateway if the file sets none, and that a new network gets none.
 func TestGatewaysStay(t *testing.T) {
 	for _, file := range []string{"subnet 10.1.0.0 netmask 255.255.255.0 { }",
 		"subnet 10.1.0.0 netmask 255.255.255.0 { option routers gate.example; }"} {
@@ -77,7 +78,7 @@ func TestGatewaysStay(t *testing.T) {
 			t.Errorf("%s, new: %s", file, lines)
 		}
 	}
-	// phpIPAM's addresses say it in another file, which may come later.
+	// phpIPAM exports gateways with the addresses, in another file.
 	d, err := Phpipam("", []byte("IP address,Is gateway\n10.1.0.254,Yes\n10.9.0.1,Yes\n"))
 	lines, notes := words(t, d, err, "10.1.0.0/24")
 	if !slices.Equal(lines, []string{`{"gateway":"10.1.0.254","range":"10.1.0.0/24","type":"IPv4Network"}`}) ||
@@ -86,7 +87,7 @@ func TestGatewaysStay(t *testing.T) {
 	}
 }
 
-// What the manager has as a gateway is no other address of a file that does not speak of it; a host is on no address that no host has.
+// TestBesideWhatIsThere checks that an existing gateway is not imported as another address, and that a host is not given an edge address.
 func TestBesideWhatIsThere(t *testing.T) {
 	d, err := Phpipam("", []byte("IP address,Hostname\n10.1.0.9,gate\n10.1.0.10,host\n10.1.0.255,all\n"))
 	if lines, notes := words(t, d, err, "10.1.0.0/24 10.1.0.9"); len(lines) != 1 || !strings.Contains(lines[0], `"10.1.0.10"`) || len(notes) != 2 {
@@ -103,7 +104,7 @@ func TestBesideWhatIsThere(t *testing.T) {
 	}
 }
 
-// What could not be there is left out and noted, one by one, and the rest stays.
+// TestWhatCannotBe checks that each invalid row is skipped with a note and that the rest is imported.
 func TestWhatCannotBe(t *testing.T) {
 	d, err := Kea([]byte(`{"Dhcp4":{"subnet4":[{"subnet":"10.1.0.0/24","option-data":[{"name":"routers","data":"10.1.0.1"}],"reservations":[
 		{"hw-address":"0:0:c0:5d:bd:95","ip-address":"10.1.0.9","hostname":"one"},
@@ -129,7 +130,7 @@ func TestWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A DUID is read in every notation that Kea and dhcpd have.
+// TestDUIDs checks that DUIDs are read in all notations of Kea and dhcpd.
 func TestDUIDs(t *testing.T) {
 	for text, want := range map[string]string{"1:2:3:a:b": "0102030A0B", "01:02:03:0A:0b": "0102030A0B", "01-02-03": "010203",
 		"01 02 03": "010203",
@@ -141,7 +142,7 @@ func TestDUIDs(t *testing.T) {
 	}
 }
 
-// TestOtherEncodings skips rows in another encoding, and names them.
+// TestOtherEncodings checks that rows in another encoding are skipped by name.
 func TestOtherEncodings(t *testing.T) {
 	d, err := Phpipam("", []byte("Subnet,Mask,Description\n10.1.0.0,24,B\xfcro\n"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/base/space"
 )
 
-// Dhcpd reads the settings of ISC dhcpd (dhcpd.conf(5)): subnets with their ranges and routers, and hosts with fixed addresses.
+// Dhcpd converts a configuration of ISC dhcpd (dhcpd.conf(5)): subnets with their ranges and routers, and hosts with fixed addresses.
 func Dhcpd(raw []byte) (*Document, error) {
 	all, err := statements(text(raw))
 	if err != nil {
@@ -23,7 +23,7 @@ func Dhcpd(raw []byte) (*Document, error) {
 	if err := d.block(all, ""); err != nil {
 		return nil, err
 	}
-	for _, s := range d.ranges { // of pools beside the subnets
+	for _, s := range d.ranges { // ranges of pools outside the subnets
 		text, _, _ := strings.Cut(s.word(len(s.words)-1), "/")
 		a, err := netip.ParseAddr(text)
 		p, found := holding(d.subnets, a)
@@ -40,14 +40,14 @@ func Dhcpd(raw []byte) (*Document, error) {
 type dhcpd struct {
 	*Document
 	subnets map[netip.Prefix]bool
-	// around are the routers of what is read around a subnet.
+	// around are the routers of the enclosing blocks.
 	around []string
-	// ranges are those beside subnets.
+	// ranges are the range statements outside of subnets.
 	ranges []statement
 }
 
-// block reads statements; shared is the name of the shared network that they are in. What it says of routers holds for the subnets inside
-// it that say nothing of their own.
+// block reads statements. shared is the name of the enclosing shared network. Routers of the block apply to the subnets in it that do not
+// set their own.
 func (d *dhcpd) block(all []statement, shared string) error {
 	before := d.around
 	defer func() { d.around = before }()
@@ -77,7 +77,7 @@ func (d *dhcpd) block(all []statement, shared string) error {
 			d.ranges = append(d.ranges, s)
 		case s.is("option"):
 			d.leave("the option %s: give it as a deployment option", s.word(1))
-		case s.describes(): // such as a condition
+		case s.describes(): // for example a condition
 			d.skip("nothing in the block %s is imported: put hosts and subnets outside of it", s.word(0))
 		default:
 			d.leave("the statement %s", s.word(0))
@@ -87,7 +87,7 @@ func (d *dhcpd) block(all []statement, shared string) error {
 	return nil
 }
 
-// describes reports whether a block has hosts, subnets or ranges in it.
+// describes reports whether a block contains hosts, subnets or ranges.
 func (s statement) describes() bool {
 	return slices.ContainsFunc(s.block, func(one statement) bool {
 		return one.describes() || slices.ContainsFunc([]string{"host", "subnet", "subnet6", "range", "range6"},
@@ -95,7 +95,8 @@ func (s statement) describes() bool {
 	})
 }
 
-// lastRouters returns the routers that the last statement of a block names, which holds in dhcpd; otherwise where there is none.
+// lastRouters returns the routers of the last option routers in a block, which is the effective one in dhcpd. It returns otherwise if there
+// is none.
 func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
 	found := false
 	for _, s := range all {
@@ -112,7 +113,7 @@ func (d *dhcpd) lastRouters(all []statement, otherwise []string) []string {
 	return otherwise
 }
 
-// hosts reads the hosts in a subnet that is skipped. Its ranges are skipped, too.
+// hosts reads the hosts inside a subnet that was skipped. It also skips the ranges of the subnet.
 func (d *dhcpd) hosts(s statement) {
 	for _, one := range s.block {
 		d.at = fmt.Sprintf("line %d (%s)", one.line, strings.Join(one.words[:min(len(one.words), 4)], " "))
@@ -121,7 +122,7 @@ func (d *dhcpd) hosts(s statement) {
 			d.host(one)
 		case one.is("range"), one.is("range6"):
 			d.skip("its subnet is not imported: correct the subnet")
-		case one.whole:
+		case one.hasBlock:
 			d.hosts(one)
 		default:
 			d.leave("the statement %s of subnets that are skipped", one.word(0))
@@ -130,7 +131,7 @@ func (d *dhcpd) hosts(s statement) {
 	}
 }
 
-// skipStatement leaves a statement out that cannot be imported; err is nil where it can.
+// skipStatement skips a statement if err is not nil.
 func (d *dhcpd) skipStatement(s statement, err error) {
 	if err != nil {
 		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
@@ -139,7 +140,7 @@ func (d *dhcpd) skipStatement(s statement, err error) {
 	d.at = ""
 }
 
-// subnet reads a subnet with what is in it.
+// subnet reads a subnet and its contents.
 func (d *dhcpd) subnet(s statement, shared string) error {
 	a, err := netip.ParseAddr(s.word(1))
 	mask := net.ParseIP(s.word(3)).To4()
@@ -162,7 +163,7 @@ func (d *dhcpd) subnet6(s statement, shared string) error {
 	return d.within(s, p, shared)
 }
 
-// within reads what is in a subnet, pools included.
+// within reads the contents of a subnet, including its pools.
 func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 	own := d.lastRouters(s.block, nil)
 	d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words[:min(len(s.words), 4)], " "))
@@ -180,7 +181,7 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 				d.at = fmt.Sprintf("line %d (%s)", x.line, strings.Join(x.words, " "))
 				d.skipStatement(x, d.span(x, p))
 			case x.is("option", "routers"):
-				if one.whole {
+				if one.hasBlock {
 					d.at = fmt.Sprintf("line %d", x.line)
 					d.leave("the option routers of a pool: give it as a deployment option")
 				}
@@ -192,7 +193,8 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 	return d.block(rest, shared)
 }
 
-// router is the first router of a subnet that is an address in it: of its own, or else of those of what is around it; empty where none is.
+// router returns the first router of a subnet that is a host address in it. It uses own, or around if own is empty. It returns an empty
+// text if no router matches.
 func (d *Document) router(p netip.Prefix, own, around []string) string {
 	in := func(text string) bool {
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
@@ -215,7 +217,7 @@ func (d *Document) router(p netip.Prefix, own, around []string) string {
 	return strings.TrimSpace(own[i])
 }
 
-// keptDUID reads a DUID: as hexadecimal digits (space.KeptDUID), with 0x before them, or as a text in quotes, as Kea has it.
+// keptDUID parses a DUID: hexadecimal digits (space.KeptDUID), optionally with the prefix 0x, or Kea's notation as a quoted text.
 func keptDUID(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if n := len(text); n > 2 && text[0] == '\'' && text[n-1] == '\'' {
@@ -224,7 +226,7 @@ func keptDUID(text string) (string, error) {
 	return space.KeptDUID(strings.TrimPrefix(text, "0x"))
 }
 
-// span reads the addresses that are given out.
+// span reads the DHCP range of a range statement.
 func (d *dhcpd) span(s statement, p netip.Prefix) error {
 	words := s.words[1:]
 	if len(words) > 0 && strings.EqualFold(words[0], "dynamic-bootp") {
@@ -250,7 +252,7 @@ func (d *dhcpd) span(s statement, p netip.Prefix) error {
 	return d.dhcpRange(s.line, words[0], words[1], p)
 }
 
-// dhcpRange adds a range of a network.
+// dhcpRange adds a DHCP range of a network.
 func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
 	from, err := netip.ParseAddr(low)
 	to, e := netip.ParseAddr(high)
@@ -294,14 +296,15 @@ func (d *dhcpd) host(s statement) {
 		d.omit("the host has no fixed address: give it one by fixed-address to have it imported")
 		return
 	}
-	for _, address := range addresses { // one of each subnet that the host may be in
+	for _, address := range addresses { // a host may have one address per subnet
 		if err := d.reservation(address, mac, duid, name); err != nil {
 			d.skip("%v: correct the statement", err)
 		}
 	}
 }
 
-// reservation adds an address that is kept for a client, which is known by its hardware address or, of IPv6, its DUID; both may be empty.
+// reservation adds an address that is reserved for a client. The client is identified by its hardware address or, in IPv6, by its DUID.
+// Both may be empty.
 func (d *Document) reservation(address, mac, duid, name string) error {
 	a, err := netip.ParseAddr(address)
 	if err != nil && strings.ContainsFunc(address, unicode.IsLetter) && !strings.Contains(address, ":") {

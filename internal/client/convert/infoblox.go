@@ -14,17 +14,17 @@ import (
 	"portolan/internal/base/csvrows"
 )
 
-// InfobloxChoice says what is read of an export of Infoblox.
+// InfobloxChoice selects the parts of an Infoblox export.
 type InfobloxChoice struct {
-	// View is the view that names go to. Without it names are skipped or, with WithoutNames, left out.
+	// View is the target view of DNS names. Without it, DNS records are skipped, or ignored if WithoutNames is true.
 	View         string
 	WithoutNames bool
-	// FromView and FromNetworkView are the names of the views there that are read; empty: the only one.
+	// FromView and FromNetworkView are the views of the export to read. Empty selects the only one.
 	FromView, FromNetworkView string
 }
 
-// Infoblox reads what Infoblox exports as CSV: rows of several kinds, each of which has a line of names before it that begins with header-.
-// A row that cannot be read is skipped.
+// Infoblox reads a CSV export of Infoblox. It contains rows of several kinds, each with a header line that begins with header-. A row that
+// cannot be read is skipped.
 func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 	rows := csvrows.New(text(raw), ',')
 	x := &infoblox{Document: &Document{}, view: choice.View, withoutNames: choice.WithoutNames,
@@ -115,7 +115,7 @@ func (x *infoblox) unreadColumns(kind string) {
 	for _, name := range slices.Sorted(maps.Keys(x.unread[kind])) {
 		attribute, ok := strings.CutPrefix(name, "ea-")
 		switch {
-		case x.read[kind][name] || strings.HasPrefix(name, "_new_"): // which names what a row is to become
+		case x.read[kind][name] || strings.HasPrefix(name, "_new_"): // _new_ columns contain the future value of a field
 		case ok:
 			x.leave("the extensible attribute %s of %d rows (%s): define it as a user-defined field, and import it as a table", attribute,
 				x.unread[kind][name], kind)
@@ -129,25 +129,24 @@ type infoblox struct {
 	*Document
 	view         string
 	withoutNames bool
-	// from are the views there that are read, by the columns that name them, where they were asked for; views are those that the file has.
+	// from are the selected views of the export, by the column that names them. views are the views in the file.
 	from    map[string]string
 	views   map[string]map[string]bool
 	columns map[string]map[string]int
-	// read are the columns that are read, by the kind of row; unread counts imported rows with a value, by kind and column.
+	// read are the columns that are imported, by kind of row. unread counts the imported rows with a value in each other column.
 	read   map[string]map[string]bool
 	unread map[string]map[string]int
-	// hosts are the records of hosts by their names: their addresses come in rows of their own. silent are the addresses of those that
-	// are not to be in DNS, by their names.
+	// hosts are the host records by name. Their addresses may be in later rows. silent are the addresses of hosts outside of DNS, by host
+	// name.
 	hosts  map[string]Resource
 	silent map[string]map[string]Resource
 	// records are the rows of address records, by name and address.
 	records map[string]string
-	// hostRows are the rows of hosts by their names.
+	// hostRows are the rows of hosts, by name.
 	hostRows map[string]string
 }
 
-// prefixOf reads a network and its mask, as 255.255.255.0, 24, or in one with the network. Bits behind the mask are cut off, which is
-// noted.
+// prefixOf parses a network and its mask: 255.255.255.0, 24, or a prefix in network alone. Host bits are cleared, and a note reports them.
 func (d *Document) prefixOf(network, mask string) (netip.Prefix, error) {
 	if strings.Contains(network, "/") {
 		p, err := netip.ParsePrefix(network)
@@ -176,7 +175,7 @@ func (d *Document) prefixOf(network, mask string) (netip.Prefix, error) {
 	return d.masked(p), nil
 }
 
-// masked is a prefix without the bits behind its mask, which are noted.
+// masked returns a prefix without its host bits. A note reports host bits.
 func (d *Document) masked(p netip.Prefix) netip.Prefix {
 	if p != p.Masked() {
 		d.leave("the bits of %v behind its mask: it is %v", p, p.Masked())
@@ -184,7 +183,7 @@ func (d *Document) masked(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// row reads a row; of gives its cells by the names of its columns.
+// row reads a row. of returns a cell by the name of its column.
 func (x *infoblox) row(kind string, of func(name string) string) error {
 	first := func(names ...string) string {
 		for _, name := range names {
@@ -245,7 +244,7 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 	return nil
 }
 
-// name reads a row of names.
+// name reads a row of DNS data.
 func (x *infoblox) name(kind string, of func(string) string, first func(...string) string) error {
 	if silent, err := x.quiet(kind, of); silent || err != nil {
 		return err
@@ -355,7 +354,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 			return err
 		case len(parts) == 1:
 			record(Resource{"type": "TXTRecord", "text": parts[0]})
-		default: // a TXTRecord is one text
+		default: // a TXTRecord contains a single text
 			for i, part := range parts {
 				parts[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(part) + `"`
 			}
@@ -367,7 +366,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		switch {
 		case err != nil:
 			return fmt.Errorf("the preference %q is no number up to 65535", first("preference", "priority"))
-		case target == ".": // no mail is taken (RFC 7505)
+		case target == ".": // the domain accepts no mail (RFC 7505)
 			record(Resource{"type": "GenericRecord", "recordType": "MX", "rdata": fmt.Sprintf("%d .", priority)})
 		default:
 			record(Resource{"type": "MXRecord", "priority": priority, "linkedRecord": strings.TrimSuffix(target, ".")})
@@ -380,7 +379,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 				return fmt.Errorf("the %s %q is no number up to 65535", column, of(column))
 			}
 		}
-		if target := of("target"); target == "." { // there is no such service (RFC 2782)
+		if target := of("target"); target == "." { // the service is not available (RFC 2782)
 			record(Resource{"type": "GenericRecord", "recordType": "SRV", "rdata": fmt.Sprintf("%d %d %d .", numbers[0], numbers[1], numbers[2])})
 		} else {
 			record(Resource{"type": "SRVRecord", "priority": numbers[0], "weight": numbers[1], "port": numbers[2],
@@ -392,7 +391,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	return nil
 }
 
-// characterStrings reads the text of a TXT row: one text or, in quotes, one or several (RFC 1035 section 3.3.14).
+// characterStrings parses the text of a TXT row: a plain text, or one or more quoted texts (RFC 1035 section 3.3.14).
 func characterStrings(text string) (parts []string, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		return []string{text}, nil
@@ -418,7 +417,7 @@ func characterStrings(text string) (parts []string, err error) {
 	return parts, nil
 }
 
-// quiet reads a row of a host that is not to be in DNS, or of an address of one: its addresses are assigned under its name, each once.
+// quiet reads a row of a host outside of DNS or of one of its addresses. The addresses are assigned with the name of the host, each once.
 func (x *infoblox) quiet(kind string, of func(string) string) (silent bool, err error) {
 	name, addresses := strings.TrimSuffix(of("fqdn"), "."), of("addresses")
 	switch {

@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// wrongKind is a value of another kind than belongs there: it is left out, and all others are read.
+// wrongKind is the error for a value of another JSON kind than its member. The other values are read.
 type wrongKind string
 
 func (e wrongKind) Error() string { return string(e) }
 
-// readJSON reads JSON that another product has written. It words what is wrong with the line, the field and what belongs there.
+// readJSON reads JSON of another product. Its errors contain the line, the field and the expected kind.
 func readJSON(text []byte, into any) error {
 	if !utf8.Valid(text) {
 		return errors.New("it is no UTF-8: save the file as UTF-8")
@@ -37,8 +37,8 @@ func readJSON(text []byte, into any) error {
 	return err
 }
 
-// readPart reads one object of a list. wrong says which value is of another kind than its member: the object is not used, and the reading
-// of the file goes on.
+// readPart reads one object of a list. wrong reports a value of another JSON kind than its member. The object is then skipped, and reading
+// continues.
 func readPart(raw []byte, into any) (wrong, err error) {
 	var kind *json.UnmarshalTypeError
 	if err = json.Unmarshal(raw, into); !errors.As(err, &kind) {
@@ -47,31 +47,31 @@ func readPart(raw []byte, into any) (wrong, err error) {
 	return fmt.Errorf("%s has a JSON %s, where %s belongs", cmp.Or(kind.Field, "it"), kind.Value, kindOf(kind.Type)), nil
 }
 
-// isPartial reports whether objects of a type read themselves, and so say which of their values is wrong.
+// isPartial reports whether a type decodes itself and reports its own wrong values.
 func isPartial(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
-// jsonKeys compares JSON objects with the types that the text is read into.
+// jsonKeys compares JSON objects with the types that the text is decoded into.
 type jsonKeys struct {
 	text []byte
 	in   *json.Decoder
-	// at and line are the place up to which lines were counted.
+	// at is the offset up to the newlines counted so far, and line is the line there.
 	at, line int
 	members  map[reflect.Type]map[string]reflect.Type
-	// unread is called for a key that the type has no member for; object is the key under which the object is.
+	// unread is called for a key without a member in the type. object is the key of the object.
 	unread func(key, object string, line int)
 	// wrong is called for a value of another kind than its member, unless the object is partial.
 	wrong func(key string, line int, why string)
 }
 
-// check reads the text. The error names a key that an object has twice. The text is JSON.
+// check reads the text, which must be valid JSON. It returns an error for a key that an object contains twice.
 func (k *jsonKeys) check(into any) error {
 	k.in, k.line, k.members = json.NewDecoder(bytes.NewReader(k.text)), 1, map[reflect.Type]map[string]reflect.Type{}
 	return k.value(reflect.TypeOf(into), "", func(string) {})
 }
 
-// lineNow returns the line that is read.
+// lineNow returns the current line.
 func (k *jsonKeys) lineNow() int {
 	now := int(k.in.InputOffset())
 	k.line += bytes.Count(k.text[k.at:now], []byte("\n"))
@@ -79,8 +79,8 @@ func (k *jsonKeys) lineNow() int {
 	return k.line
 }
 
-// value reads a value of a type; nil is a value that is not read, of which the keys do not matter. other is called with the kind of a value
-// of another kind.
+// value reads a value of a type. A nil type means that the value is not decoded and its keys do not matter. other is called with the kind
+// of a value of another kind.
 func (k *jsonKeys) value(t reflect.Type, name string, other func(kind string)) error {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -134,7 +134,7 @@ func (k *jsonKeys) value(t reflect.Type, name string, other func(kind string)) e
 	return nil
 }
 
-// membersOf returns the types of the members of a struct by their keys in lower case.
+// membersOf returns the types of the members of a struct, by lower-case key.
 func (k *jsonKeys) membersOf(t reflect.Type) map[string]reflect.Type {
 	if all, known := k.members[t]; known {
 		return all
@@ -186,7 +186,7 @@ func (k *jsonKeys) object(t reflect.Type, name string) error {
 	return err
 }
 
-// kindOf is what JSON calls the values that a type is read from.
+// kindOf returns the JSON name of the values that a type is decoded from.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

@@ -44,7 +44,7 @@ type keaSubnet struct {
 	wrong error
 }
 
-// UnmarshalJSON reads a subnet with what can be read of it.
+// UnmarshalJSON reads the valid parts of a subnet.
 func (s *keaSubnet) UnmarshalJSON(raw []byte) (err error) {
 	type plain keaSubnet
 	s.wrong, err = readPart(raw, (*plain)(s))
@@ -57,14 +57,14 @@ type keaPool struct {
 	wrong   error
 }
 
-// UnmarshalJSON reads a pool with what can be read of it.
+// UnmarshalJSON reads the valid parts of a pool.
 func (p *keaPool) UnmarshalJSON(raw []byte) (err error) {
 	type plain keaPool
 	p.wrong, err = readPart(raw, (*plain)(p))
 	return err
 }
 
-// keaPrefixPool is a pool of prefixes that are delegated.
+// keaPrefixPool is a pool of delegated prefixes.
 type keaPrefixPool struct {
 	Prefix    string          `json:"prefix"`
 	Length    json.RawMessage `json:"prefix-len"`
@@ -88,20 +88,20 @@ type keaOption struct {
 	Data string `json:"data"`
 }
 
-// UnmarshalJSON reads a reservation with what can be read of it.
+// UnmarshalJSON reads the valid parts of a reservation.
 func (r *keaReservation) UnmarshalJSON(raw []byte) (err error) {
 	type plain keaReservation
 	r.wrong, err = readPart(raw, (*plain)(r))
 	return err
 }
 
-// routersCode is the number of the option routers (RFC 2132 section 3.5).
+// routersCode is the code of the option routers (RFC 2132 section 3.5).
 const routersCode = 3
 
-// called is what people call an option.
+// called returns the name of an option, or its code.
 func (o keaOption) called() string { return cmp.Or(o.Name, fmt.Sprint(o.Code)) }
 
-// keaRouters are the routers that options name; others are noted, with what is said of where they stand.
+// keaRouters returns the routers in a list of options. It notes all other options, with where as their location.
 func (d *Document) keaRouters(all []keaOption, where string) (routers []string) {
 	for _, o := range all {
 		if o.Name == "routers" || o.Name == "" && o.Code == routersCode {
@@ -113,7 +113,7 @@ func (d *Document) keaRouters(all []keaOption, where string) (routers []string) 
 	return routers
 }
 
-// Kea reads the settings of Kea, as JSON with comments: subnets with their pools, routers and reservations.
+// Kea converts a configuration of Kea, in JSON with comments: subnets with their pools, routers and reservations.
 func Kea(raw []byte) (*Document, error) {
 	var f keaFile
 	d := &Document{unsaid: []string{"name"}}
@@ -122,7 +122,7 @@ func Kea(raw []byte) (*Document, error) {
 	if before, _, found := strings.Cut(content, "<?include"); found {
 		return nil, fmt.Errorf("line %d: <?include ?> is not read: put the text of the file in its place", 1+strings.Count(before, "\n"))
 	}
-	if err := readJSON([]byte(content), &f); err != nil && !errors.As(err, &kind) { // which keys names
+	if err := readJSON([]byte(content), &f); err != nil && !errors.As(err, &kind) { // keys.check reports the wrong kinds
 		return nil, err
 	}
 	keys := jsonKeys{text: []byte(content), unread: func(key, object string, line int) {
@@ -147,7 +147,7 @@ func Kea(raw []byte) (*Document, error) {
 		}
 		around := d.keaRouters(s.Options, " of all subnets")
 		for i, one := range append(s.Subnet4, s.Subnet6...) {
-			d.kea(i+1, one, "", around)
+			d.addKeaSubnet(i+1, one, "", around)
 		}
 		for _, shared := range s.SharedNetworks {
 			around := around
@@ -157,7 +157,7 @@ func Kea(raw []byte) (*Document, error) {
 			d.at = "the shared network " + shared.Name
 			d.keaReservations(shared.Reservations)
 			for i, one := range append(shared.Subnet4, shared.Subnet6...) {
-				d.kea(i+1, one, shared.Name, around)
+				d.addKeaSubnet(i+1, one, shared.Name, around)
 			}
 		}
 		if d.at = "Dhcp4"; s == f.Dhcp6 {
@@ -168,8 +168,8 @@ func Kea(raw []byte) (*Document, error) {
 	return d, nil
 }
 
-// kea adds the subnet with a number in its list, with what is in it; around are the routers of what it lies in.
-func (d *Document) kea(number int, s keaSubnet, shared string, around []string) {
+// addKeaSubnet adds a subnet and its contents. number is its position in the list, and around are the routers of the enclosing level.
+func (d *Document) addKeaSubnet(number int, s keaSubnet, shared string, around []string) {
 	d.at = "subnet " + cmp.Or(s.Subnet, fmt.Sprintf("number %d", number))
 	if shared != "" && s.Subnet == "" {
 		d.at += " of " + shared
@@ -226,7 +226,7 @@ func (d *Document) kea(number int, s keaSubnet, shared string, around []string) 
 	d.keaReservations(s.Reservations)
 }
 
-// last is the last address of a prefix.
+// last returns the last address of a prefix.
 func last(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*8; i++ {
@@ -236,7 +236,7 @@ func last(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// known is what the client of a reservation is known by.
+// known returns the identifier of a reservation's client.
 func (r *keaReservation) known() string { return cmp.Or(r.Hostname, r.HWAddress, r.DUID, r.ClientID) }
 
 func (d *Document) keaReservations(all []keaReservation) {
@@ -279,11 +279,11 @@ func (d *Document) keaReservations(all []keaReservation) {
 	d.at = ""
 }
 
-// lastComma finds texts, which stay, and commas behind the last entry of a list or an object.
+// lastComma matches strings, which are kept, and commas after the last entry of a list or an object.
 var lastComma = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|,\s*[\]}]`)
 
-// withoutComments takes comments out of JSON, by #, // and /* */, as Kea allows them, and commas behind the last entry, and writes .5 as
-// 0.5; what stands in texts stays.
+// withoutComments removes the comments that Kea allows (#, // and /* */) and commas after the last entry, and replaces .5 by 0.5. Strings
+// are not changed.
 func withoutComments(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -310,7 +310,7 @@ func withoutComments(text string) string {
 			if end < 0 {
 				return b.String()
 			}
-			b.WriteString(strings.Repeat("\n", strings.Count(rest[:end], "\n"))) // so that lines keep their numbers
+			b.WriteString(strings.Repeat("\n", strings.Count(rest[:end], "\n"))) // keeps the line numbers
 			i += end + 1
 		case rest[0] == '.' && (i == 0 || text[i-1] < '0' || text[i-1] > '9'):
 			b.WriteString("0.")
@@ -322,6 +322,6 @@ func withoutComments(text string) string {
 		if strings.HasPrefix(found, ",") {
 			return strings.TrimPrefix(found, ",")
 		}
-		return found // a text
+		return found // a string
 	})
 }

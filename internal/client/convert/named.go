@@ -11,22 +11,22 @@ import (
 
 // NamedZone is a zone that BIND is primary for.
 type NamedZone struct {
-	// View is the view that it is in; empty where there are none.
+	// View is the view of the zone; empty without views.
 	View string
-	// Name is the zone's name, File where its records are, and Directory where files that it includes are.
+	// Name is the zone's name, File the path of its records, and Directory the base of included files.
 	Name, File, Directory string
 }
 
-// NamedSettings are the settings of BIND (named.conf).
+// NamedSettings are the zones of a BIND configuration (named.conf).
 type NamedSettings struct {
-	// Zones are the zones that it is primary for, Others the zones of other types, without files.
+	// Zones are the primary zones. Others are the zones of other types and those without a file.
 	Zones, Others []NamedZone
-	// Notes are settings that are not imported; Skipped are statements that were skipped: of zones, and of files that are missing.
+	// Notes are settings that are not imported. Skipped are zone statements that were skipped, and included files that cannot be read.
 	Notes   []string
 	Skipped []Skipped
 }
 
-// Named reads named.conf. read returns the contents of a file that it includes.
+// Named reads named.conf. read returns the contents of an included file.
 func Named(path string, read func(path string) ([]byte, error)) (settings NamedSettings, err error) {
 	n := &namedFile{Document: &Document{}, read: read, directory: filepath.Dir(path), base: filepath.Dir(path)}
 	if err := n.file(path, "", 0); err != nil {
@@ -49,13 +49,13 @@ type missingFileError struct {
 
 func (e missingFileError) Error() string { return e.err.Error() }
 
-// Unwrap returns why it cannot be read.
+// Unwrap returns the error of the read.
 func (e missingFileError) Unwrap() error { return e.err }
 
 type namedFile struct {
 	*Document
 	read func(path string) ([]byte, error)
-	// directory is where files of zones are, base where the settings are.
+	// directory is the base of zone files, base the directory of the configuration.
 	directory, base string
 	zones, others   []NamedZone
 }
@@ -149,7 +149,7 @@ func (n *namedFile) zone(s statement, view string) {
 		n.others = append(n.others, NamedZone{View: view, Name: name})
 	}
 	switch {
-	case kind == "hint": // servers know the root's name servers
+	case kind == "hint": // DNS servers contain the root's name servers
 		n.leave("zones of the type %s", kind)
 	case kind != "master" && kind != "primary":
 		n.omit("no zone of the type %q is imported: import it where it is primary, or copy it by import zone --from-server", kind)

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// NetboxPaths are the lists of NetBox's API that Netbox reads, in their order.
+// NetboxPaths are the lists of NetBox's API that Netbox reads, in order.
 var NetboxPaths = []string{"/api/ipam/aggregates/", "/api/ipam/prefixes/", "/api/ipam/ip-ranges/", "/api/ipam/ip-addresses/"}
 
-// named is a choice, or what something refers to.
+// named is a choice field or a reference.
 type named struct {
 	Value string `json:"value"`
 	Name  string `json:"name"`
 }
 
-// netboxVRF is a VRF: several may have one name.
+// netboxVRF is a VRF. Several VRFs may have the same name.
 type netboxVRF struct {
 	ID   int64  `json:"id"`
 	Name string `json:"name"`
@@ -42,9 +42,9 @@ type netboxOne struct {
 	Tags         []named        `json:"tags"`
 }
 
-// Netbox reads what NetBox lists at NetboxPaths, the results of each list: aggregates and prefixes in which others lie are blocks, other
-// prefixes networks. vrf is the name of the VRF that is read, or Global; empty: the only one. view is the view that names go to; empty
-// leaves names out. A resource that cannot be read is skipped.
+// Netbox converts the results of the lists at NetboxPaths. Aggregates, and prefixes that contain other prefixes, become blocks. Other
+// prefixes become networks. vrf is the name of the VRF to read, or Global; empty selects the only one. view is the target view of DNS
+// names. Without it, they are ignored. A resource that cannot be read is skipped.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	labels := vrfLabels(lists)
 	switch all := vrfsOf(lists, labels); {
@@ -93,7 +93,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 			}
 		}
 	}
-	d.prefixes = slices.DeleteFunc(d.prefixes, func(p netip.Prefix) bool { // one with an empty container in it is a block, too
+	d.prefixes = slices.DeleteFunc(d.prefixes, func(p netip.Prefix) bool { // a prefix with an empty container in it is also a block
 		holds := slices.ContainsFunc(d.containers, func(c netip.Prefix) bool { return p.Bits() < c.Bits() && p.Contains(c.Addr()) })
 		if holds {
 			d.at = d.rows[p]
@@ -106,7 +106,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 		return d.names[p]
 	})
 	d.at = ""
-	for _, p := range d.aggregates { // those in which nothing lies are blocks all the same
+	for _, p := range d.aggregates { // aggregates without contents are also blocks
 		if _, twice := d.names[p]; !twice {
 			d.at = d.aggregateRows[p]
 			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String()})
@@ -115,7 +115,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 	return d.Document, nil
 }
 
-// netboxRead are the members of NetBox's objects that are read, or that say nothing of networks and addresses.
+// netboxRead are the members of NetBox's objects that are imported or contain no data about networks and addresses.
 var netboxRead = []string{"id", "url", "display", "display_url", "family", "children", "_depth", "created", "last_updated", "prefix",
 	"address", "start_address", "end_address", "vrf", "description", "dns_name", "custom_fields", "tags", "status"}
 
@@ -140,7 +140,7 @@ func (d *netbox) further(raw json.RawMessage, kind string) {
 	}
 }
 
-// vrf returns what the VRF that it is in is called.
+// vrf returns the label of the object's VRF.
 func (o netboxOne) vrf(labels map[int64]string) string {
 	if o.VRF == nil {
 		return Global
@@ -148,8 +148,8 @@ func (o netboxOne) vrf(labels map[int64]string) string {
 	return cmp.Or(labels[o.VRF.ID], o.VRF.Name)
 }
 
-// vrfLabels returns what VRFs with a name that another one has, too, are called, by their ids: the name with the route distinguisher or,
-// without one, the id.
+// vrfLabels returns labels, by ID, for VRFs that share their name with another VRF: the name with the route distinguisher or, without one,
+// the ID.
 func vrfLabels(lists [][]json.RawMessage) map[int64]string {
 	byName := map[string]map[int64]string{}
 	for _, list := range lists {
@@ -172,13 +172,13 @@ func vrfLabels(lists [][]json.RawMessage) map[int64]string {
 	return labels
 }
 
-// vrfsOf gives the VRFs that something is in. Aggregates are in none.
+// vrfsOf returns the labels of the VRFs that contain objects. Aggregates do not belong to a VRF.
 func vrfsOf(lists [][]json.RawMessage, labels map[int64]string) []string {
 	all := map[string]bool{}
 	for _, list := range lists[min(1, len(lists)):] {
 		for _, raw := range list {
 			var one netboxOne
-			if json.Unmarshal(raw, &one) == nil { // a fault of others is reported where they are read
+			if json.Unmarshal(raw, &one) == nil { // errors are reported where the object is read
 				all[one.vrf(labels)] = true
 			}
 		}
@@ -248,7 +248,7 @@ func (d *netbox) address(one netboxOne) error {
 	case "reserved", "deprecated":
 		state = reserved
 	}
-	name := host(one.DNSName) // a zone gets the rest
+	name := host(one.DNSName) // the rest of the name becomes the zone
 	if name == "" {
 		name = one.Description
 	}

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/base/csvrows"
 )
 
-// phpipamColumns are what phpIPAM calls the columns of its exports, by what they are here. Its XLS files are saved as CSV first.
+// phpipamColumns maps the column names of phpIPAM exports to the names used here. XLS exports must be saved as CSV first.
 var phpipamColumns = map[string]string{"subnet": "subnet", "mask": "mask", "section": "section", "description": "description",
 	"ip address": "address",
 	"ip_addr":    "address", "ipaddress": "address", "ip": "address", "ip state": "state", "state": "state", "tag": "state",
@@ -23,11 +23,11 @@ var phpipamColumns = map[string]string{"subnet": "subnet", "mask": "mask", "sect
 	"is folder": "folder", "isfolder": "folder",
 	"master subnet": "master", "vlan": "vlan", "vrf": "vrf", "owner": "owner", "device": "device", "note": "note", "port": "port"}
 
-// Global is how what is in no VRF is named where a VRF is chosen.
+// Global is the name of the global table where a VRF is selected.
 const Global = "global"
 
-// Phpipam reads what phpIPAM exports of subnets, of addresses, or of both, as CSV: a line of names, and a row for each. vrf is the name of
-// the VRF that is read, or Global; empty: the only one. A row that cannot be read is skipped.
+// Phpipam converts CSV exports of phpIPAM: of subnets, of addresses, or of both, with a header line. vrf is the name of the VRF to read, or
+// Global; empty selects the only one. A row that cannot be read is skipped.
 func Phpipam(vrf string, files ...[]byte) (*Document, error) {
 	d := &phpipam{Document: &Document{}, vrf: vrf, vrfs: map[string]bool{}}
 	for i, raw := range files {
@@ -54,28 +54,28 @@ func Phpipam(vrf string, files ...[]byte) (*Document, error) {
 
 type phpipam struct {
 	*Document
-	// vrf is the VRF that is read; empty is any. vrfs are those that the files have.
+	// vrf is the VRF to read; empty means any. vrfs are the VRFs in the files.
 	vrf      string
 	vrfs     map[string]bool
 	prefixes []netip.Prefix
 	names    map[netip.Prefix]string
-	// rows are where the subnets stand.
+	// rows are the rows of the subnets.
 	rows map[netip.Prefix]string
-	// in names the file that is read, where there are several.
+	// in names the file that is read, if there are several.
 	in string
-	// all are the subnets of all VRFs, with the VRFs that have them; later are rows of addresses that do not say in which VRF they are.
+	// all are the subnets of all VRFs, each with the VRFs that contain it. later are address rows without a VRF.
 	all   map[netip.Prefix][]string
 	later []phpipamRow
 }
 
-// phpipamRow is a row: where it stands, and what gives its cells.
+// phpipamRow is a row: its location, and a function that returns its cells.
 type phpipamRow struct {
 	at string
 	of func(string) string
 }
 
-// known notes that a VRF has the subnet of a row.
-func (d *phpipam) known(vrf string, of func(string) string) {
+// addKnown records that a VRF contains the subnet of a row.
+func (d *phpipam) addKnown(vrf string, of func(string) string) {
 	if p, err := (&Document{}).prefixOf(of("subnet"), of("mask")); err == nil {
 		if d.all == nil {
 			d.all = map[netip.Prefix][]string{}
@@ -84,7 +84,7 @@ func (d *phpipam) known(vrf string, of func(string) string) {
 	}
 }
 
-// withoutVRF reads the addresses that do not say in which VRF they are: each is in that of its subnet.
+// withoutVRF reads the addresses without a VRF. Each belongs to the VRF of its subnet.
 func (d *phpipam) withoutVRF() {
 	for _, row := range d.later {
 		d.at = row.at
@@ -171,14 +171,14 @@ func (d *phpipam) file(raw []byte) error {
 			d.skip("it has neither a subnet nor an address: correct the row")
 			continue
 		}
-		if addresses && of("address") != "" && !vrfs { // of the VRF whose subnet it lies in
+		if addresses && of("address") != "" && !vrfs { // it belongs to the VRF of its subnet
 			d.later = append(d.later, phpipamRow{d.at, of})
 			continue
 		}
 		in := cmp.Or(of("vrf"), Global)
 		d.vrfs[in] = true
 		if subnets && of("subnet") != "" && of("address") == "" {
-			d.known(in, of)
+			d.addKnown(in, of)
 		}
 		if d.vrf != "" && in != d.vrf {
 			d.leave("what is in the VRF %s", in)
@@ -196,7 +196,7 @@ func (d *phpipam) file(raw []byte) error {
 }
 
 func (d *phpipam) subnet(of func(string) string) error {
-	if strings.HasSuffix(of("subnet"), "(folder)") || yes(of("folder")) { // as export-subnets.php of phpIPAM words one
+	if strings.HasSuffix(of("subnet"), "(folder)") || yes(of("folder")) { // the format of phpIPAM's export-subnets.php
 		d.omit("it is a folder, which has no range: what lies in it is imported by its own range")
 		return nil
 	}
@@ -219,7 +219,7 @@ func (d *phpipam) subnet(of func(string) string) error {
 	return nil
 }
 
-// phpipamStates are the states of addresses.
+// phpipamStates maps phpIPAM's address states to those of the API.
 var phpipamStates = map[string]string{"": "STATIC", "used": "STATIC", "active": "STATIC", "online": "STATIC", "offline": "STATIC",
 	"reserved": reserved,
 	"dhcp":     "DHCP_RESERVED"}
@@ -258,12 +258,12 @@ func (d *phpipam) address(of func(string) string) error {
 	return nil
 }
 
-// yes reports whether a cell says yes.
+// yes reports whether a cell means yes.
 func yes(cell string) bool {
 	return slices.Contains([]string{"1", "yes", "true"}, strings.ToLower(cell))
 }
 
-// subnets adds those in which others lie as blocks, and the others as networks.
+// subnets adds subnets that contain others as blocks, and the rest as networks.
 func (d *phpipam) subnets() {
 	d.hierarchy(d.prefixes, func(p netip.Prefix) string {
 		d.at = d.rows[p]
@@ -271,7 +271,7 @@ func (d *phpipam) subnets() {
 	})
 }
 
-// hierarchy adds prefixes: those in which others lie as blocks, the others as networks. of gives the name of each.
+// hierarchy adds prefixes that contain others as blocks, and the rest as networks. of returns the name of a prefix.
 func (d *Document) hierarchy(all []netip.Prefix, of func(p netip.Prefix) (name string)) {
 	holds := map[netip.Prefix]bool{}
 	known := map[netip.Prefix]bool{}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a source leaves empty is null where that is asked for, and not said elsewhere.
+// TestEmptyMembers checks that members which the source leaves empty are null if requested, and are otherwise omitted.
 func TestEmptyMembers(t *testing.T) {
 	d, err := Phpipam("", []byte("Subnet,Mask,Description\n10.1.0.0,24,\n"), []byte("IP address,hostname,mac\n10.1.0.5,,\n"))
 	if err != nil {
@@ -30,8 +30,8 @@ func TestEmptyMembers(t *testing.T) {
 	}
 }
 
-// An address that does not say in which VRF it is, is in that of its subnet; where several VRFs have that it is skipped. A network has one
-// gateway.
+// TestPhpipamPlaces checks that an address without a VRF belongs to the VRF of its subnet. If several VRFs contain the subnet, the address
+// is skipped. A network has one gateway.
 func TestPhpipamPlaces(t *testing.T) {
 	subnets := []byte("Subnet,Mask,VRF\n10.1.0.0,24,RED\n10.1.0.0,24,BLUE\n10.2.0.0,24,RED\n10.3.0.0,24,BLUE\n10.4.0.7,24,RED\n")
 	addresses := []byte("IP address,hostname,is gateway\n10.1.0.5,both,\n10.2.0.5,red,\n10.3.0.5,blue,\n10.2.0.1,gw,1\n10.2.0.2,,1\n")
@@ -50,11 +50,12 @@ func TestPhpipamPlaces(t *testing.T) {
 	}
 }
 
-// Every row that becomes no resource is skipped, with why and what to do. Rows of kinds that are never imported keep nobody from pruning.
+// TestRowsThatAreSkipped checks that every row without a resource is skipped with a reason and a remedy. Rows of kinds that are never
+// imported do not prevent pruning.
 func TestRowsThatAreSkipped(t *testing.T) {
 	for name, one := range map[string]struct {
 		read  func() (*Document, error)
-		want  []string // what the lines of skipped rows begin with, and ! before those that may have been imported before
+		want  []string // prefixes of the skipped rows; ! marks rows that an earlier import may have imported
 		notes []string
 	}{
 		"dhcpd": {func() (*Document, error) {
@@ -188,7 +189,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 	}
 }
 
-// TestRepeatedKeys reads files that name a key or a column twice: the error names both, or the line and the column.
+// TestRepeatedKeys checks that a repeated key or column is an error with the line and the name.
 func TestRepeatedKeys(t *testing.T) {
 	for want, read := range map[string]func() (*Document, error){
 		"line 3: subnet4 is there in line 2 already: remove one of the two": func() (*Document, error) {

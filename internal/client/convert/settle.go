@@ -12,10 +12,10 @@ import (
 	"portolan/internal/base/space"
 )
 
-// Known are the networks, or the blocks, of a manager, by their ranges, each with its gateway; empty where it has none.
+// Known are the existing networks or blocks of a manager, with the gateway of each. The gateway is empty if there is none.
 type Known map[netip.Prefix]string
 
-// holding gives the range of those that an address lies in, the narrowest one.
+// holding returns the most specific prefix that contains an address.
 func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, ok bool) {
 	for bits := a.BitLen(); bits >= 0; bits-- {
 		if p, err := a.Prefix(bits); err == nil {
@@ -27,10 +27,12 @@ func holding[V any](networks map[netip.Prefix]V, a netip.Addr) (p netip.Prefix, 
 	return p, false
 }
 
-// Settle makes of the resources what can be there beside the networks of the manager (known; empty where nothing is known of them).
-// Networks that are there keep their gateway where nothing is said of one. A second row of the same range or address, an address that is a
-// gateway or the edge of its network, and hosts without another address are skipped. Names outside of networks, or that no host may have,
-// become GenericRecords where generic is set, and are skipped elsewhere.
+// Settle adapts the resources to the existing networks of the manager (known, which may be empty). If the source gives no
+// gateway for an existing network, the gateway is omitted, or marked as cleared if the source can express gateways.
+//
+// Settle skips a second row with the same range or address, an address that is a gateway or the edge of its network, and a host without any
+// usable address. For names outside of networks and invalid host names it creates a GenericRecord if generic is true; otherwise it skips
+// them.
 func (d *Document) Settle(known Known, generic bool) {
 	own := map[netip.Prefix]Resource{}
 	met := map[string]Resource{}
@@ -61,14 +63,14 @@ func (d *Document) Settle(known Known, generic bool) {
 		}
 		return false
 	})
-	d.routed(known, own)
+	d.assignRouters(known, own)
 	networks, gateways := map[netip.Prefix]bool{}, map[string]bool{}
 	for p, gateway := range known {
 		networks[p] = true
-		if r := own[p]; !r.has("gateway") { // which says nothing of it, and leaves it as it is
+		if r := own[p]; !r.has("gateway") { // the source gives no gateway
 			gateways[gateway] = gateway != ""
 			switch {
-			case r == nil || !p.Addr().Is4(): // networks of IPv6 have no gateway
+			case r == nil || !p.Addr().Is4(): // IPv6 networks have no gateway
 			case slices.Contains(d.unsaid, "gateway"):
 				delete(r, "gateway")
 			default:
@@ -82,7 +84,7 @@ func (d *Document) Settle(known Known, generic bool) {
 			gateways[fmt.Sprint(r["gateway"])] = true
 		}
 	}
-	nobodys := func(a netip.Addr) bool {
+	isEdge := func(a netip.Addr) bool {
 		p, ok := holding(networks, a)
 		return ok && edge(p, a)
 	}
@@ -94,7 +96,7 @@ func (d *Document) Settle(known Known, generic bool) {
 				if _, in := holding(networks, a); !in && len(networks) > 0 {
 					return "it lies in no network: create the network first"
 				}
-				if nobodys(a) {
+				if isEdge(a) {
 					return "it is the first or the last address of its network, which no host has"
 				}
 				return ""
@@ -111,7 +113,7 @@ func (d *Document) Settle(known Known, generic bool) {
 			d.at = ""
 		case gateways[text]:
 			d.skipResource(r, "the address is the gateway of its network, which is imported with the network")
-		case nobodys(a):
+		case isEdge(a):
 			d.skipResource(r, "the address is the first or the last of its network, which no host has")
 		default:
 			return false
@@ -121,8 +123,8 @@ func (d *Document) Settle(known Known, generic bool) {
 	d.Resources = append(d.Resources, further...)
 }
 
-// settleHost removes addresses of a host that it cannot have, by a reason that why gives, and reports whether none is left of those that it
-// had. further gets records of such addresses, where generic is set.
+// settleHost removes the addresses that a host cannot have. why returns the reason, or an empty text. It reports whether the host lost all
+// its addresses. If generic is true, it appends records for the removed addresses to further; otherwise it skips them.
 func (d *Document) settleHost(r Resource, why func(netip.Addr) string, generic bool, further *[]Resource) (gone bool) {
 	all, _ := r["addresses"].([]string)
 	name := fmt.Sprint(r["absoluteName"])
@@ -156,7 +158,7 @@ func (d *Document) settleHost(r Resource, why func(netip.Addr) string, generic b
 	return len(left) == 0 && len(all) > 0
 }
 
-// recordType is the type of records of an address.
+// recordType returns the DNS record type of an address.
 func recordType(a netip.Addr) string {
 	if a.Is4() {
 		return "A"
@@ -164,8 +166,9 @@ func recordType(a netip.Addr) string {
 	return "AAAA"
 }
 
-// routed gives routers to the networks that they lie in: of the document (own), or of those that are there.
-func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
+// assignRouters assigns the gateways in d.routers to the networks that contain them: first those of the document (own), then existing ones
+// (known).
+func (d *Document) assignRouters(known Known, own map[netip.Prefix]Resource) {
 	for _, one := range d.routers {
 		d.at = one.row
 		a := one.address
@@ -189,13 +192,13 @@ func (d *Document) routed(known Known, own map[netip.Prefix]Resource) {
 	d.routers, d.at = nil, ""
 }
 
-// edge reports whether an address of a network is no host's: the first one, and of IPv4 the last one (RFC 4291 section 2.6.1, RFC 1122
-// section 3.2.1.3).
+// edge reports whether an address cannot be assigned to a host. This is the first address of a network (RFC 4291 section 2.6.1), and in
+// IPv4 also the last one (RFC 1122 section 3.2.1.3).
 func edge(p netip.Prefix, a netip.Addr) bool {
 	return p.Bits() < a.BitLen()-1 && (a == p.Masked().Addr() || a.Is4() && a == last(p))
 }
 
-// Within leaves out, and notes, addresses and ranges that lie in no network: neither of the document nor of those that are there (known).
+// Within skips addresses and ranges outside of all networks, both of the document and existing ones (known).
 func (d *Document) Within(known Known) {
 	networks := map[netip.Prefix]bool{}
 	for p := range known {
@@ -224,10 +227,10 @@ func (d *Document) Within(known Known) {
 	})
 }
 
-// Networks are the prefixes of the networks, which have to lie in blocks.
+// Networks returns the prefixes of the networks in the document.
 func (d *Document) Networks() (all []netip.Prefix) { return d.prefixes("Network") }
 
-// Blocks are the prefixes of the blocks.
+// Blocks returns the prefixes of the blocks in the document.
 func (d *Document) Blocks() (all []netip.Prefix) { return d.prefixes("Block") }
 
 func (d *Document) prefixes(kind string) (all []netip.Prefix) {
@@ -241,12 +244,12 @@ func (d *Document) prefixes(kind string) (all []netip.Prefix) {
 	return all
 }
 
-// private are the ranges of RFC 1918 section 3, of which networks that lie in no block get one.
+// private are the private ranges of RFC 1918 section 3. Surround creates them as blocks.
 var private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
 	netip.MustParsePrefix("192.168.0.0/16")}
 
-// Surround adds blocks for the networks that lie in none: of those that are there (known), or of the document. A private network gets the
-// private range that it is of, another one a block of its own size. A configuration has blocks for IPv6 from its beginning.
+// Surround adds blocks for IPv4 networks outside of all blocks, both existing ones (known) and those of the document. A private network
+// gets the private range that contains it, any other network a block of its own size. A new configuration already contains blocks for IPv6.
 func (d *Document) Surround(known []netip.Prefix) {
 	blocks := map[netip.Prefix]bool{}
 	for _, b := range append(slices.Clone(known), d.Blocks()...) {
@@ -270,13 +273,14 @@ func (d *Document) Surround(known []netip.Prefix) {
 				block = whole
 			}
 		}
-		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String(), "tag": false}) // the source does not name it
+		// The block is not in the source, so it does not receive the tag of the import.
+		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String(), "tag": false})
 		blocks[block] = true
 	}
 }
 
-// WithinZones removes zones that the source does not name, and that lie in a zone of the view. known are the zones of the view, each with
-// whether it is deployed: a zone that is not may be one that was created as the parent of another one.
+// WithinZones removes derived zones that are below a deployed zone of the view. known are the zones of the view and whether each is
+// deployed. A zone that is not deployed may exist only as the parent of another zone.
 func (d *Document) WithinZones(known map[string]bool) {
 	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
 		name := naming.Key(fmt.Sprint(r["absoluteName"]))
@@ -293,19 +297,19 @@ func (d *Document) WithinZones(known map[string]bool) {
 	})
 }
 
-// Derives reports whether there are zones that the source does not name.
+// Derives reports whether the document contains derived zones.
 func (d *Document) Derives() bool { return len(d.derived) > 0 }
 
-// text reads a file that may begin with a byte order mark.
+// text returns the text of a file without its byte order mark.
 func text(raw []byte) string { return string(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))) }
 
-// hardware reports whether a text is a hardware address of Ethernet: 6 bytes.
+// hardware reports whether a text is an Ethernet address of 6 bytes.
 func hardware(text string) bool {
 	mac, err := space.ParseHardware(text)
 	return err == nil && len(mac) == 6
 }
 
-// label is the first label of a name; the rest of it is noted.
+// label returns the first label of a name. It notes that the rest is ignored.
 func (d *Document) label(name string) string {
 	if first := host(name); strings.Contains(strings.TrimSuffix(name, "."), ".") {
 		d.leave("the domain of names of addresses: an address has the first label alone")
@@ -314,7 +318,7 @@ func (d *Document) label(name string) string {
 	return host(name)
 }
 
-// host is the first label of a name.
+// host returns the first label of a name.
 func host(name string) string {
 	first, _, _ := strings.Cut(strings.TrimSuffix(name, "."), ".")
 	return first

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// statement is a statement of a file of settings as ISC's programs have them: words, and a block of statements where it has one.
+// statement is a statement of an ISC configuration file: words, and optionally a block of statements.
 type statement struct {
 	line  int
 	words []string
 	block []statement
-	// whole says that it has a block, be it empty.
-	whole bool
+	// hasBlock reports that the statement has a block, which may be empty.
+	hasBlock bool
 }
 
-// word is a word of a statement; empty where there is none.
+// word returns the word at an index, or an empty text.
 func (s statement) word(i int) string {
 	if i < len(s.words) {
 		return s.words[i]
@@ -22,7 +22,7 @@ func (s statement) word(i int) string {
 	return ""
 }
 
-// is reports whether a statement begins with words.
+// is reports whether a statement begins with these words, in any case.
 func (s statement) is(words ...string) bool {
 	for i, w := range words {
 		if !strings.EqualFold(s.word(i), w) {
@@ -32,17 +32,17 @@ func (s statement) is(words ...string) bool {
 	return true
 }
 
-// maxNested is how deep blocks may be in each other.
+// maxNested is the maximum nesting depth of blocks.
 const maxNested = 50
 
-// parser reads statements: words, texts in quotes, braces, semicolons, and comments by #, // and /* */.
+// parser reads statements: words, quoted texts, braces, semicolons, and comments in the styles #, // and /* */.
 type parser struct {
 	text string
 	at   int
 	line int
 }
 
-// statements reads a file of settings.
+// statements parses a configuration file.
 func statements(text string) ([]statement, error) {
 	p := &parser{text: text, line: 1}
 	all, closed, err := p.block(0)
@@ -52,23 +52,23 @@ func statements(text string) ([]statement, error) {
 	return all, err
 }
 
-// block reads statements until the brace that closes them, or the end.
+// block reads statements until the closing brace or the end of the text.
 func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 	if depth > maxNested {
 		return nil, false, fmt.Errorf("line %d: blocks are nested more than %d deep", p.line, maxNested)
 	}
 	var now statement
-	open := 0 // braces of the statement, not of a block
+	open := 0 // open braces inside the statement, not of a block
 	for {
 		word, quoted, err := p.next()
 		if err != nil {
 			return nil, false, err
 		}
-		if now.words == nil && !now.whole {
+		if now.words == nil && !now.hasBlock {
 			now.line = p.line
 		}
 		switch {
-		case word == "" && !quoted: // the end
+		case word == "" && !quoted: // the end of the text
 			if len(now.words) > 0 {
 				return nil, false, fmt.Errorf("line %d: %s: the file ends before the statement does", now.line, now.words[0])
 			}
@@ -77,11 +77,11 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 			}
 			return all, false, nil
 		case word == ";" && !quoted:
-			if len(now.words) > 0 || now.whole {
+			if len(now.words) > 0 || now.hasBlock {
 				all = append(all, now)
 			}
 			now = statement{}
-		case word == "{" && !quoted && now.is("option"): // an option is defined: option NAME code 100 = { boolean, text };
+		case word == "{" && !quoted && now.is("option"): // an option definition: option NAME code 100 = { boolean, text };
 			now.words, open = append(now.words, word), open+1
 		case word == "}" && !quoted && open > 0:
 			now.words, open = append(now.words, word), open-1
@@ -89,11 +89,11 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 			if now.block, closed, err = p.block(depth + 1); err != nil {
 				return nil, false, err
 			}
-			now.whole = true
+			now.hasBlock = true
 			if !closed {
 				return nil, false, fmt.Errorf("line %d: the block that begins here does not end", now.line)
 			}
-			if p.peek() != ';' { // dhcpd.conf has none behind a block
+			if p.peek() != ';' { // in dhcpd.conf no semicolon follows a block
 				all = append(all, now)
 				now = statement{}
 			}
@@ -108,7 +108,7 @@ func (p *parser) block(depth int) (all []statement, closed bool, err error) {
 	}
 }
 
-// skip goes on to what is no blank and no comment.
+// skip advances past blanks, commas and comments.
 func (p *parser) skip() error {
 	for p.at < len(p.text) {
 		rest := p.text[p.at:]
@@ -138,7 +138,7 @@ func (p *parser) skip() error {
 	return nil
 }
 
-// peek is the next character that is no blank; 0 at the end.
+// peek returns the next character after blanks and comments, or 0 at the end.
 func (p *parser) peek() byte {
 	if p.skip() != nil || p.at >= len(p.text) {
 		return 0
@@ -146,7 +146,7 @@ func (p *parser) peek() byte {
 	return p.text[p.at]
 }
 
-// next gives the next word; an empty one that is not quoted is the end.
+// next returns the next word. An empty word that is not quoted marks the end of the text.
 func (p *parser) next() (word string, quoted bool, err error) {
 	if err := p.skip(); err != nil || p.at >= len(p.text) {
 		return "", false, err
@@ -177,9 +177,9 @@ func (p *parser) next() (word string, quoted bool, err error) {
 		}
 		return "", false, fmt.Errorf("line %d: a text in quotes does not end", p.line)
 	}
-	begin := p.at
+	start := p.at
 	for p.at < len(p.text) && strings.IndexByte(" \t\r\n,;{}\"", p.text[p.at]) < 0 {
 		p.at++
 	}
-	return p.text[begin:p.at], false, nil
+	return p.text[start:p.at], false, nil
 }

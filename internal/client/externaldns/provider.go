@@ -1,5 +1,5 @@
-// Package externaldns lets external-dns of Kubernetes keep its records in Portolan: it answers external-dns' protocol for webhook
-// providers, and asks a manager by its API. It is a client like any other; only the command line comes in.
+// Package externaldns implements the webhook provider protocol of Kubernetes external-dns. external-dns stores its records in Portolan
+// through it. The package is a client of the manager's API, and only the command line imports it.
 package externaldns
 
 import (
@@ -21,28 +21,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// mediaType is that of the protocol's messages.
+// mediaType is the media type of the protocol's messages.
 const mediaType = "application/external.dns.webhook+json;version=1"
 
-// Bounds of what external-dns sends, in bytes.
+// maxBody is the maximum size of a request from external-dns, in bytes.
 const maxBody = 32 << 20
 
-// comment is the remark that records have which external-dns makes; the history has it, too.
+// comment is the comment of the records that external-dns creates and of its changes in the history.
 const comment = "external-dns"
 
-// Endpoint is a set of records as external-dns has it.
+// Endpoint is a record set in external-dns' format.
 type Endpoint struct {
 	DNSName    string   `json:"dnsName"`
 	Targets    []string `json:"targets"`
 	RecordType string   `json:"recordType"`
-	// RecordTTL is in seconds; 0 is the zone's.
+	// RecordTTL is in seconds; 0 means the zone's TTL.
 	RecordTTL        int64             `json:"recordTTL,omitempty"`
 	SetIdentifier    string            `json:"setIdentifier,omitempty"`
 	Labels           map[string]string `json:"labels,omitempty"`
 	ProviderSpecific json.RawMessage   `json:"providerSpecific,omitempty"`
 }
 
-// Changes are what external-dns wants to be changed.
+// Changes are the changes that external-dns requests.
 type Changes struct {
 	Create    []Endpoint `json:"create"`
 	UpdateOld []Endpoint `json:"updateOld"`
@@ -50,21 +50,21 @@ type Changes struct {
 	Delete    []Endpoint `json:"delete"`
 }
 
-// Provider answers external-dns.
+// Provider handles the requests of external-dns.
 type Provider struct {
 	Client *client.Client
-	// Configuration and View are the ids of the view whose zones are kept, and of its configuration; Domains are the zones, and those below,
-	// that are; all where there are none.
+	// Configuration and View are the IDs of the view that contains the managed zones, and of its configuration. Domains limits the names to
+	// these domains and those below them. Empty means all zones of the view.
 	Configuration, View int64
 	Domains             []string
 	Log                 *slog.Logger
 
-	// turn is held while changes are made.
-	turn    sync.Mutex
-	changes *prometheus.CounterVec
+	// changeMutex is held while changes are applied.
+	changeMutex sync.Mutex
+	changes     *prometheus.CounterVec
 }
 
-// kinds are the types of records that are kept.
+// kinds are the supported record types.
 var kinds = []string{"A", "AAAA", "CNAME", "TXT"}
 
 // Handler serves the protocol, /healthz and /metrics.
@@ -87,7 +87,8 @@ func (p *Provider) Handler() http.Handler {
 	return mux
 }
 
-// failed answers with why something could not be done: what is refused is the fault of the message, all else may be over at the next try.
+// failed writes an error response. If the manager rejected a change, the status is 400. For all other errors it is 500, so that
+// external-dns retries.
 func (p *Provider) failed(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var refusal *client.Error
@@ -95,16 +96,16 @@ func (p *Provider) failed(w http.ResponseWriter, err error) {
 		status = http.StatusBadRequest
 	}
 	p.changes.WithLabelValues("failed").Inc()
-	p.Log.Error("external-dns is refused", "reason", err)
+	p.Log.Error("external-dns request failed", "reason", err)
 	http.Error(w, err.Error(), status)
 }
 
 func answer(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", mediaType)
-	_ = json.NewEncoder(w).Encode(body) // external-dns asks again
+	_ = json.NewEncoder(w).Encode(body) // external-dns retries
 }
 
-// negotiate says which names may be kept.
+// negotiate returns the domains that external-dns may manage.
 func (p *Provider) negotiate(w http.ResponseWriter, r *http.Request) {
 	zones, err := p.zones(r.Context())
 	if err != nil {
@@ -123,7 +124,7 @@ func (p *Provider) negotiate(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]any{"include": names})
 }
 
-// adjust leaves out what cannot be kept, so that external-dns does not plan it.
+// adjust removes unsupported endpoints, so that external-dns does not plan them.
 func (p *Provider) adjust(w http.ResponseWriter, r *http.Request) {
 	var all []Endpoint
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&all); err != nil {
@@ -133,7 +134,7 @@ func (p *Provider) adjust(w http.ResponseWriter, r *http.Request) {
 	kept := []Endpoint{}
 	for _, e := range all {
 		if !slices.Contains(kinds, e.RecordType) || e.SetIdentifier != "" {
-			p.Log.Warn("a record is not kept: its type, or its set, is not known here", "name", e.DNSName, "type", e.RecordType,
+			p.Log.Warn("external-dns record ignored: type or set not supported", "name", e.DNSName, "type", e.RecordType,
 				"set", e.SetIdentifier)
 			continue
 		}
@@ -142,7 +143,7 @@ func (p *Provider) adjust(w http.ResponseWriter, r *http.Request) {
 	answer(w, kept)
 }
 
-// records lists the records of all zones.
+// records lists the records of all managed zones.
 func (p *Provider) records(w http.ResponseWriter, r *http.Request) {
 	found, err := p.read(r.Context())
 	if err != nil {
@@ -164,15 +165,15 @@ func (p *Provider) records(w http.ResponseWriter, r *http.Request) {
 	answer(w, all)
 }
 
-// apply makes changes: all of a message, or none.
+// apply applies the changes of a request, all of them or none.
 func (p *Provider) apply(w http.ResponseWriter, r *http.Request) {
 	var c Changes
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&c); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	p.changeMutex.Lock()
+	defer p.changeMutex.Unlock()
 	removed, made, err := p.change(r.Context(), &c)
 	if err != nil {
 		p.failed(w, err)
@@ -180,11 +181,11 @@ func (p *Provider) apply(w http.ResponseWriter, r *http.Request) {
 	}
 	p.changes.WithLabelValues("removed").Add(float64(removed))
 	p.changes.WithLabelValues("made").Add(float64(made))
-	p.Log.Info("external-dns has changed records", "removed", removed, "made", made)
+	p.Log.Info("external-dns records changed", "removed", removed, "made", made)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// change makes changes in one batch: what goes goes first.
+// change applies changes in one batch, deletions first.
 func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, err error) {
 	zones, err := p.zones(ctx)
 	if err != nil {
@@ -203,7 +204,7 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 					return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NotOurs", Message: fmt.Sprintf("%s %s was not made by external-dns: "+
 						"it stays", e.DNSName, e.RecordType)}
 				}
-				if one.id != 0 && one.is(e) && !gone[one.id] { // a host has several addresses
+				if one.id != 0 && one.is(e) && !gone[one.id] { // a host record of several addresses is deleted once
 					gone[one.id] = true
 					parts = append(parts, client.BatchChange{Method: http.MethodDelete, Path: "resourceRecords/" + strconv.FormatInt(one.id, 10)})
 				}
@@ -217,7 +218,7 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 			return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NoZone",
 				Message: fmt.Sprintf("%s lies in no zone that is kept", e.DNSName)}
 		}
-		made, err := p.makes(ctx, zone, e)
+		made, err := p.createChanges(ctx, zone, e)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -230,16 +231,16 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 	return removed, len(parts) - removed, err
 }
 
-// is reports whether a record is one of an endpoint.
+// is reports whether a record belongs to an endpoint.
 func (r *record) is(e Endpoint) bool {
 	return r.name == clean(e.DNSName) && r.kind == e.RecordType && slices.ContainsFunc(e.Targets, func(target string) bool {
 		return normal(r.kind, r.target) == normal(r.kind, target)
 	})
 }
 
-// makes words the making of the records of an endpoint: addresses that lie in networks are those of a host, which has them; each other
-// target is a record of its own.
-func (p *Provider) makes(ctx context.Context, zone *zone, e Endpoint) (parts []client.BatchChange, err error) {
+// createChanges returns the changes that create the records of an endpoint. Addresses inside networks become one host record. Every other
+// target becomes a record of its own.
+func (p *Provider) createChanges(ctx context.Context, zone *zone, e Endpoint) (parts []client.BatchChange, err error) {
 	var inside []map[string]any
 	for _, target := range e.Targets {
 		if e.RecordType == "A" || e.RecordType == "AAAA" {
@@ -252,14 +253,14 @@ func (p *Provider) makes(ctx context.Context, zone *zone, e Endpoint) (parts []c
 				continue
 			}
 		}
-		part, err := makeOne(zone, e, target)
+		part, err := createChange(zone, e, target)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, part)
 	}
 	if len(inside) > 0 {
-		part := begun(zone, e)
+		part := newRecord(zone, e)
 		body, _ := part.Body.(map[string]any)
 		body["type"], body["addresses"] = "HostRecord", inside
 		parts = append(parts, part)
@@ -267,7 +268,7 @@ func (p *Provider) makes(ctx context.Context, zone *zone, e Endpoint) (parts []c
 	return parts, nil
 }
 
-// inNetwork reports whether an address lies in a network of the configuration.
+// inNetwork reports whether an address is in a network of the configuration.
 func (p *Provider) inNetwork(ctx context.Context, address string) (found bool, err error) {
 	if _, err := netip.ParseAddr(address); err != nil {
 		return false, &client.Error{Status: http.StatusBadRequest, Code: "NoAddress", Message: fmt.Sprintf("%q is no address", address)}
@@ -280,8 +281,8 @@ func (p *Provider) inNetwork(ctx context.Context, address string) (found bool, e
 	return found, err
 }
 
-// begun begins the making of a record.
-func begun(zone *zone, e Endpoint) client.BatchChange {
+// newRecord returns the change that creates a record, without the members of its type.
+func newRecord(zone *zone, e Endpoint) client.BatchChange {
 	body := map[string]any{"absoluteName": clean(e.DNSName), "comment": comment}
 	if e.RecordTTL > 0 {
 		body["ttl"] = e.RecordTTL
@@ -293,9 +294,9 @@ func begun(zone *zone, e Endpoint) client.BatchChange {
 	return client.BatchChange{Method: http.MethodPost, Path: "zones/" + strconv.FormatInt(zone.id, 10) + "/resourceRecords", Body: body}
 }
 
-// makeOne words the making of a record.
-func makeOne(zone *zone, e Endpoint, target string) (client.BatchChange, error) {
-	part := begun(zone, e)
+// createChange returns the change that creates the record of one target.
+func createChange(zone *zone, e Endpoint, target string) (client.BatchChange, error) {
+	part := newRecord(zone, e)
 	body, _ := part.Body.(map[string]any)
 	switch e.RecordType {
 	case "A", "AAAA":
@@ -312,10 +313,10 @@ func makeOne(zone *zone, e Endpoint, target string) (client.BatchChange, error) 
 	return part, nil
 }
 
-// clean is a name in lower case, without its last dot.
+// clean returns a name in lower case, without the trailing dot.
 func clean(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// unquoted takes the quotes off a text that external-dns puts around it.
+// unquoted removes the quotes that external-dns adds to a text.
 func unquoted(text string) string {
 	if len(text) >= 2 && text[0] == '"' && text[len(text)-1] == '"' {
 		return text[1 : len(text)-1]
@@ -323,7 +324,7 @@ func unquoted(text string) string {
 	return text
 }
 
-// normal is a target as targets compare.
+// normal returns a target in the form used for comparisons.
 func normal(kind, target string) string {
 	if kind == "TXT" {
 		return unquoted(target)

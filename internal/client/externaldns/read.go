@@ -11,20 +11,20 @@ import (
 	"portolan/client"
 )
 
-// zone is a zone that is kept.
+// zone is a zone that external-dns may manage.
 type zone struct {
 	id   int64
 	name string
 }
 
-// record is a record that is there; id is 0 of what people made, which is shown and never removed.
+// record is an existing record. id is 0 for records that external-dns did not create: they are listed but never deleted.
 type record struct {
 	id                 int64
 	name, kind, target string
 	ttl                int64
 }
 
-// zones gives the zones that names which are kept lie in, the deepest first.
+// zones returns the zones that can contain managed names, deepest first.
 func (p *Provider) zones(ctx context.Context) (all []zone, err error) {
 	q := client.Query{Filter: fmt.Sprintf("type:'Zone' and view.id:%d", p.View), Fields: "id,absoluteName", Limit: 1000}
 	err = p.Client.All(ctx, "zones", q,
@@ -46,15 +46,15 @@ func (p *Provider) zones(ctx context.Context) (all []zone, err error) {
 	return all, err
 }
 
-// keeps reports whether a name is one that is kept.
+// keeps reports whether external-dns may manage a name.
 func (p *Provider) keeps(name string) bool {
 	return len(p.Domains) == 0 || slices.ContainsFunc(p.Domains, func(d string) bool { return within(clean(name), clean(d)) })
 }
 
-// within reports whether a name is another one, or lies below it.
+// within reports whether a name equals another name or is below it.
 func within(name, above string) bool { return name == above || strings.HasSuffix(name, "."+above) }
 
-// zoneOf gives the deepest zone that a name lies in; nil where there is none.
+// zoneOf returns the deepest zone that contains a name, or nil.
 func zoneOf(zones []zone, name string) *zone {
 	for i := range zones {
 		if within(clean(name), zones[i].name) {
@@ -64,7 +64,7 @@ func zoneOf(zones []zone, name string) *zone {
 	return nil
 }
 
-// shown is a record as the API shows it.
+// shown is a record in the format of the API.
 type shown struct {
 	ID           int64
 	Type         string
@@ -80,7 +80,7 @@ type shown struct {
 	} `json:"_embedded"`
 }
 
-// read gives the records of all zones that are of a type that is kept.
+// read returns the records of supported types in all managed zones.
 func (p *Provider) read(ctx context.Context) (all []record, err error) {
 	zones, err := p.zones(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *Provider) read(ctx context.Context) (all []record, err error) {
 	return slices.DeleteFunc(all, func(r record) bool { return !slices.Contains(kinds, r.kind) || !p.keeps(r.name) }), nil
 }
 
-// records gives the records that a resource stands for.
+// records returns the DNS records of an API resource.
 func (s *shown) records() (all []record) {
 	one := record{id: s.ID, name: clean(s.AbsoluteName)}
 	if s.Comment != comment {
