@@ -13,19 +13,14 @@ import (
 	"time"
 )
 
-<<<<<<< HEAD
 // testedVersion is the version of the program that is tested, newerVersion that of a copy of it. They are of one length.
 const (
 	testedVersion = "0.1.0-story"
 	newerVersion  = "0.1.1-story"
 )
 
-// releases makes a repository for a manager and publishes, beside the version that is tested, newerVersion, which is well, 1.2.0, which ends at
-// once, and 1.3.0, which does nothing.
-=======
-// releases creates a release repository for a manager. In addition to the tested version it publishes 1.1.0, which works, 1.2.0, which
+// releases creates a release repository for a manager. In addition to the tested version it publishes newerVersion, which works, 1.2.0, which
 // exits at once, and 1.3.0, which does nothing.
->>>>>>> a44842820c7d18b3598786cca1e0ec9a3ab65bcf
 func releases(t *testing.T, m *manager) {
 	t.Helper()
 	dir := t.TempDir()
