@@ -19,8 +19,8 @@ const (
 	newerVersion  = "0.1.1-story"
 )
 
-// releases creates a release repository for a manager. In addition to the tested version it publishes newerVersion, which works, 1.2.0, which
-// exits at once, and 1.3.0, which does nothing.
+// releases creates a release repository for a manager. In addition to the tested version it publishes newerVersion, which works, 1.2.0,
+// which exits at once, and 1.3.0, which does nothing.
 func releases(t *testing.T, m *manager) {
 	t.Helper()
 	dir := t.TempDir()

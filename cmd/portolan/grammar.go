@@ -10,8 +10,8 @@ import (
 var wholeGrammar = []string{"complete", "completion", "man"}
 
 // grammarFor returns the grammar that a command line needs, as a pointer to a struct that kong parses into: c itself, or a struct with the
-// global flags and the one command that args begin with. Reading the whole grammar takes 10 ms, longer than most commands run, and a service
-// point starts each application by a command.
+// global flags and the one command that args begin with. Reading the whole grammar takes 10 ms, longer than most commands run, and a
+// service point starts each application by a command.
 func (c *commands) grammarFor(args []string) any {
 	if len(args) == 0 || slices.Contains(wholeGrammar, args[0]) || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		return c

@@ -23,5 +23,6 @@ func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
 // start returns an API with the packages that the tests use.
 func start(t *testing.T) *apitest.API {
 	t.Helper()
-	return apitest.New(t, ipam.Register, dns.Register, dhcp.Register, serverconfig.Register, dnssec.Register, dnspublish.Register, workflow.Register, webhook.Register)
+	return apitest.New(t, ipam.Register, dns.Register, dhcp.Register, serverconfig.Register, dnssec.Register, dnspublish.Register,
+		workflow.Register, webhook.Register)
 }

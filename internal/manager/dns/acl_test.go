@@ -14,7 +14,8 @@ func TestAccessControlLists(t *testing.T) {
 	m := start(t)
 	configuration, _, _, _, _ := m.Basics()
 	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
-	if r := m.Want(200, "GET", lists+"?fields=name&orderBy=asc(name)&"+apitest.Filter("predefined:true"), ""); !strings.Contains(string(r.Body),
+	if r := m.Want(200, "GET", lists+"?fields=name&orderBy=asc(name)&"+apitest.Filter("predefined:true"),
+		""); !strings.Contains(string(r.Body),
 		`[{"name":"any"},{"name":"localhost"},{"name":"localnets"},{"name":"none"}]`) {
 		t.Errorf("the lists that are always there: %s", r.Body)
 	}
@@ -93,7 +94,8 @@ func TestTSIGKeys(t *testing.T) {
 		t.Fatalf("the new key is %s", made.Body)
 	}
 	id := made.Text("id")
-	for _, path := range []string{"/api/v2/signingKeys/" + id, keys, "/api/v2/transactions/" + m.LastTransaction() + "/operations", "/api/v2?limit=1000",
+	for _, path := range []string{"/api/v2/signingKeys/" + id, keys, "/api/v2/transactions/" + m.LastTransaction() + "/operations",
+		"/api/v2?limit=1000",
 		"/api/v2/search?q=k1"} {
 		if r := m.Want(200, "GET", path, ""); strings.Contains(string(r.Body), secret) || strings.Contains(string(r.Body), "$sealed") {
 			t.Errorf("%s shows the secret: %s", path, r.Body)

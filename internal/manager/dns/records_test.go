@@ -130,7 +130,8 @@ func TestServiceBindings(t *testing.T) {
 		t.Errorf("the zone was\n%s\nand is\n%s", file, again)
 	}
 	for name, kind := range map[string]string{"www": "HTTPSRecord", "self": "HTTPSRecord", "_dns": "SVCBRecord", "_ftp._tcp": "URIRecord"} {
-		if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("absoluteName:'"+name+".example.com'"), ""); r.Text("data.0.type") != kind {
+		if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("absoluteName:'"+name+".example.com'"),
+			""); r.Text("data.0.type") != kind {
 			t.Errorf("%s is %s", name, r.Body)
 		}
 	}

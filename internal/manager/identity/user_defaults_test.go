@@ -54,7 +54,8 @@ func TestDefaultsAreFound(t *testing.T) {
 		both("in('x','"+value+"')", set+" "+unset+" ")
 		both("in('x','other')", other+" ")
 		m.Want(200, "PATCH", "/api/v2/userDefinedFieldDefinitions/"+definition, `{"defaultValue":null}`, apitest.MergePatch)
-		if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter(ids+" and "+field+":null"), ""); r.Text("data.0.id") != unset || r.Count() != 1 {
+		if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter(ids+" and "+field+":null"), ""); r.Text("data.0.id") != unset ||
+			r.Count() != 1 {
 			t.Errorf("without a default %s", r.Body)
 		}
 	}

@@ -69,7 +69,8 @@ func TestImportsBelow(t *testing.T) {
 		!strings.Contains(log, "required and missing: range") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'x' and userDefinedFields.owner:'lab'"), ""); r.Text("data.0.gateway") != "" ||
+	if r := m.Want(200, "GET", "/api/v2/networks?"+apitest.Filter("name:'x' and userDefinedFields.owner:'lab'"),
+		""); r.Text("data.0.gateway") != "" ||
 		r.Text("data.0.range") != "10.9.0.0/24" {
 		t.Errorf("made was %s", r.Body)
 	}

@@ -42,7 +42,8 @@ func TestImportFindsPlaces(t *testing.T) {
 	}
 	// The same again changes nothing; what has a name of its own is changed by it.
 	again := `"contentType":"text/csv","into":"/api/v2/configurations/` + configuration + `"`
-	if made, log = m.Imported(again, names); apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 5 rows, 0 created, 0 updated, 3 unchanged, 2 refused" {
+	if made, log = m.Imported(again,
+		names); apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 5 rows, 0 created, 0 updated, 3 unchanged, 2 refused" {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	hosts := "type,absoluteName,ttl,addresses[0].address\nHostRecord,h.eu.example.com,60,\n"
@@ -52,7 +53,8 @@ func TestImportFindsPlaces(t *testing.T) {
 	if made, log = m.Imported(again, hosts); apitest.ImportCounts(made) != "COMPLETED: 1 rows, 0 created, 1 updated, 0 unchanged, 0 refused" {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("absoluteName:'a.b.eu.example.com'"), ""); r.Text("data.0.name") != "a.b" ||
+	if r := m.Want(200, "GET", "/api/v2/resourceRecords?"+apitest.Filter("absoluteName:'a.b.eu.example.com'"),
+		""); r.Text("data.0.name") != "a.b" ||
 		r.Text("data.0.text") != "hello" {
 		t.Errorf("the record is %s\n%s", r.Body, log)
 	}
@@ -135,7 +137,8 @@ func TestImportModes(t *testing.T) {
 		return `"contentType":"text/csv","into":"networks/` + network + `/addresses",` + mode
 	}
 	total := func() string {
-		return m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?limit=1&total=true&"+apitest.Filter("state:'STATIC'"), "").Text("totalCount")
+		return m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?limit=1&total=true&"+apitest.Filter("state:'STATIC'"),
+			"").Text("totalCount")
 	}
 	const two, three = "type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.0.0.21,STATIC\n",
 		"type,address,state\nIPv4Address,10.0.0.20,STATIC\nIPv4Address,10.9.0.21,STATIC\nIPv4Address,10.0.0.22,STATIC\n"
@@ -168,10 +171,12 @@ func TestImportModes(t *testing.T) {
 	made, log = m.Imported(`"contentType":"text/csv","into":"zones/`+zone+`/resourceRecords"`,
 		"type,name,addresses[0].address,addresses[1].address,reverseRecord\nHostRecord,one,10.0.0.30,10.0.0.31,TRUE\n"+
 			"HostRecord,two,10.0.0.32,203.0.113.1,true\nHostRecord,three,10.0.0.33,,false\n")
-	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" || !strings.Contains(log, "line 3: ") {
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 3 rows, 2 created, 0 updated, 0 unchanged, 1 refused" ||
+		!strings.Contains(log, "line 3: ") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	if r := m.Want(200, "GET", "/api/v2/addresses?"+apitest.Filter("address:'10.0.0.32' and state:ne('UNALLOCATED')"), ""); r.Text("count") != "0" {
+	if r := m.Want(200, "GET", "/api/v2/addresses?"+apitest.Filter("address:'10.0.0.32' and state:ne('UNALLOCATED')"),
+		""); r.Text("count") != "0" {
 		t.Errorf("a refused row has left %s", r.Body)
 	}
 	made, _ = m.Imported(at(`"name":"many"`)+`,"comment":"c"`, "type,address,state\n"+strings.Repeat("IPv4Address,10.0.0.40,STATIC\n", 3))
@@ -312,7 +317,8 @@ func TestImportOfPolicyItems(t *testing.T) {
 		t.Errorf("it is %s", r.Body)
 	}
 	made, log := m.EndedImport(r.Text("id"))
-	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 4 rows, 2 created, 0 updated, 1 unchanged, 1 refused" || !strings.Contains(log, "line 6: ") {
+	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 4 rows, 2 created, 0 updated, 1 unchanged, 1 refused" ||
+		!strings.Contains(log, "line 6: ") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	if r := m.Want(200, "GET", at+"/policyItems?orderBy=name&fields=name", ""); r.Text("data.0.name") != "ads.example" ||
@@ -378,12 +384,14 @@ func TestImportPrunes(t *testing.T) {
 	expect := func(step, info, file, want, said string) {
 		t.Helper()
 		made, log := m.Imported(at+info, file)
-		if got := apitest.ImportCounts(made) + ", " + made.Text("deleted") + " deleted"; !strings.HasPrefix(got, want) || !strings.Contains(log, said) {
+		if got := apitest.ImportCounts(made) + ", " + made.Text("deleted") + " deleted"; !strings.HasPrefix(got, want) ||
+			!strings.Contains(log, said) {
 			t.Errorf("%s: %s, want %s\n%s\nwithout %q", step, got, want, log, said)
 		}
 	}
 	there := func(address string) string {
-		return m.Want(200, "GET", "/api/v2/addresses?total=true&"+apitest.Filter("address:'"+address+"' and state:'STATIC'"), "").Text("totalCount")
+		return m.Want(200, "GET", "/api/v2/addresses?total=true&"+apitest.Filter("address:'"+address+"' and state:'STATIC'"),
+			"").Text("totalCount")
 	}
 	for info, code := range map[string]string{`{"contentType":"text/csv","prune":true}`: "InvalidResourceFieldValue",
 		`{"contentType":"text/csv","tag":"tags/none"}`: "InlinedResourceNotFound"} {
@@ -425,7 +433,10 @@ func TestImportPrunes(t *testing.T) {
 	expect("at once", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.0.0/24")
-	apitest.Eventually(t, "what an import stored is deleted behind its end", func() bool { return rows(m, "SELECT count(*) FROM import_met") == 0 })
+	apitest.Eventually(t, "what an import stored is deleted behind its end", func() bool {
+		return rows(m,
+			"SELECT count(*) FROM import_met") == 0
+	})
 	// A file without rows deletes nothing, and no file the resource that it is imported into.
 	m.Want(201, "POST", "/api/v2/configurations/"+configuration+"/tags", `{"id":`+tag+`}`)
 	expect("empty", `,"prune":true`, head, "COMPLETED_WITH_WARNINGS: 0 rows, 0 created, 0 updated, 0 unchanged, 0 refused, 0 deleted",
@@ -482,7 +493,8 @@ func TestImportTriesLongFiles(t *testing.T) {
 		fmt.Fprintf(&file, "TXTRecord,n%d,t\n", i)
 	}
 	made, log := m.Imported(`"contentType":"text/csv","mode":"DRY_RUN","into":"zones/`+zone+`/resourceRecords"`, file.String())
-	if want := fmt.Sprintf("COMPLETED: %d rows, %d created, 0 updated, 0 unchanged, 0 refused", rows, rows); apitest.ImportCounts(made) != want {
+	if want := fmt.Sprintf("COMPLETED: %d rows, %d created, 0 updated, 0 unchanged, 0 refused", rows,
+		rows); apitest.ImportCounts(made) != want {
 		t.Errorf("%s, want %s\n%.500s", apitest.ImportCounts(made), want, log)
 	}
 }

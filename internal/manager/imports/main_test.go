@@ -24,13 +24,15 @@ func TestOnPostgreSQL(t *testing.T) { apitest.AgainOnPostgreSQL(t) }
 // start returns the API of the trades that the tests ask, for one client.
 func start(t *testing.T) *apitest.API {
 	t.Helper()
-	return withWorkers(apitest.New(t, ipam.Register, dns.Register, dnssec.Register, dhcp.Register, transfer.Register, serverconfig.Register, dnspublish.Register, imports.Register))
+	return withWorkers(apitest.New(t, ipam.Register, dns.Register, dnssec.Register, dhcp.Register, transfer.Register,
+		serverconfig.Register, dnspublish.Register, imports.Register))
 }
 
 // startConcurrent is start for tests with several clients, or of the worker.
 func startConcurrent(t *testing.T) *apitest.API {
 	t.Helper()
-	return withWorkers(apitest.NewConcurrent(t, ipam.Register, dns.Register, dnssec.Register, dhcp.Register, transfer.Register, serverconfig.Register, dnspublish.Register, imports.Register))
+	return withWorkers(apitest.NewConcurrent(t, ipam.Register, dns.Register, dnssec.Register, dhcp.Register, transfer.Register,
+		serverconfig.Register, dnspublish.Register, imports.Register))
 }
 
 // withWorkers begins the work of this package.

@@ -26,7 +26,8 @@ func TestInlinedFacts(t *testing.T) {
 			r.Text("data.0.macAddress.address") != "00-11-22-AA-BB-CC" {
 			t.Errorf("%s finds %s", notation, r.Body)
 		}
-		if r := m.Want(200, "GET", "/api/v2/macAddresses?"+apitest.Filter("address:in('"+notation+"','00:00:00:00:00:09')"), ""); r.Text("count") != "1" {
+		if r := m.Want(200, "GET", "/api/v2/macAddresses?"+apitest.Filter("address:in('"+notation+"','00:00:00:00:00:09')"),
+			""); r.Text("count") != "1" {
 			t.Errorf("%s finds %s", notation, r.Body)
 		}
 	}

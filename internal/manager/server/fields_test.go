@@ -95,8 +95,8 @@ func tableFields(table string) map[string]bool {
 	return all
 }
 
-// readFields returns the struct fields that some expression reads, as "package.Type.Field", and the texts that code contains: a field may be
-// read by its name.
+// readFields returns the struct fields that some expression reads, as "package.Type.Field", and the texts that code contains: a field may
+// be read by its name.
 func readFields(loaded []*packages.Package) (selected, named map[string]bool) {
 	selected, named = map[string]bool{}, map[string]bool{}
 	owners := map[types.Object]string{}

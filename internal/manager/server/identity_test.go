@@ -74,7 +74,8 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	// The token belongs to its user's name; a name alone or another one is nothing.
-	m.Refused(401, "InvalidAuthorizationCredentials", "wrong", "GET", "/api/v2/sessions/current", "", apitest.BasicAuth("root", s.Text("apiToken")))
+	m.Refused(401, "InvalidAuthorizationCredentials", "wrong", "GET", "/api/v2/sessions/current", "", apitest.BasicAuth("root",
+		s.Text("apiToken")))
 
 	out := m.Want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, basic, "Content-Type: application/merge-patch+json")
 	if out.Text("state") != "LOGGED_OUT" || out.Text("logoutDateTime") == "" {

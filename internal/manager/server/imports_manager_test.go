@@ -97,12 +97,14 @@ func TestImportGoesOn(t *testing.T) {
 	m = startManager(t, func(o *Options) { *o = options })
 	made, log := m.EndedImport(id)
 	want := fmt.Sprintf("COMPLETED_WITH_WARNINGS: %d rows, %d created, 0 updated, 0 unchanged, 1 refused", rows+1, rows)
-	if apitest.ImportCounts(made) != want || !strings.Contains(log, fmt.Sprintf("line %d: ResourceConflictsWithOther: line 2 is about the same", rows+2)) {
+	if apitest.ImportCounts(made) != want || !strings.Contains(log,
+		fmt.Sprintf("line %d: ResourceConflictsWithOther: line 2 is about the same", rows+2)) {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	body, kind = apitest.Form(map[string]string{"fileInfo": info}, file.String())
 	second := m.ID("/api/v2/imports", body, kind)
-	body, kind = apitest.Form(map[string]string{"fileInfo": info}, "type,name,text\n"+strings.Repeat(file.String()[len("type,name,text\n"):], 10))
+	body, kind = apitest.Form(map[string]string{"fileInfo": info},
+		"type,name,text\n"+strings.Repeat(file.String()[len("type,name,text\n"):], 10))
 	id = m.ID("/api/v2/imports", body, kind)
 	apitest.Eventually(t, "it runs", func() bool { return m.Want(200, "GET", "/api/v2/imports/"+id, "").Text("state") == "RUNNING" })
 	m.Refused(400, "ImportInProgress", "", "DELETE", "/api/v2/imports/"+id, "")

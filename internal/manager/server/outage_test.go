@@ -71,7 +71,10 @@ func TestDamagedPostgreSQL(t *testing.T) {
 	if err := errors.Join(database.Kill(), database.Spoil(path), database.Revive()); err != nil {
 		t.Fatal(err)
 	}
-	apitest.Eventually(t, "the database is there again", func() bool { return m.Do("GET", "/api/v2/configurations", "").StatusCode == http.StatusOK })
+	apitest.Eventually(t, "the database is there again", func() bool {
+		return m.Do("GET", "/api/v2/configurations",
+			"").StatusCode == http.StatusOK
+	})
 	if r := m.Do("GET", "/api/v2/transactions", ""); r.StatusCode != http.StatusServiceUnavailable || r.Text("code") != "DatabaseDamaged" {
 		t.Errorf("the history, which is damaged: %d %s", r.StatusCode, r.Body)
 	}

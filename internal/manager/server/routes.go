@@ -47,7 +47,8 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	declared, fleet := m.addressAPI.Family(), m.fleetAPI().Family()
 	m.mount(mux, declared, m.REST.Log)
 	m.mount(mux, fleet, nil)
-	address := m.chain.Handler(middleware.API{Name: declared.Name, Errors: declared.Errors, Audited: true, Log: m.REST.Log}, m.addressAPI.Serve)
+	address := m.chain.Handler(middleware.API{Name: declared.Name, Errors: declared.Errors, Audited: true, Log: m.REST.Log},
+		m.addressAPI.Serve)
 	health := middleware.Plain("health")
 	mux.Handle("/healthz", m.chain.Reading(health, m.healthz))
 	mux.Handle("/readyz", m.chain.Reading(health, m.readyz))

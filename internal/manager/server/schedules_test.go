@@ -69,7 +69,10 @@ func TestDeploymentSchedules(t *testing.T) {
 	mu.Lock()
 	ahead = 61 * time.Minute
 	mu.Unlock()
-	apitest.Eventually(t, "both are deployed", func() bool { return deployments("ValidationDeployment") == 1 && deployments("FullDeployment") == 1 })
+	apitest.Eventually(t, "both are deployed", func() bool {
+		return deployments("ValidationDeployment") == 1 &&
+			deployments("FullDeployment") == 1
+	})
 	r := m.Want(200, "GET", path, "")
 	if next, err := time.Parse(time.RFC3339, r.Text("nextDateTime")); err != nil ||
 		time.Until(next) < 24*time.Hour || r.Text("lastDateTime") == "" {
@@ -136,7 +139,10 @@ func TestSchedulesCountFromNowOn(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
 	apitest.Eventually(t, "it has run", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+once, "").Text("lastDateTime") != "" })
 	other := m.ID(at+"/schedules", d.scheduled("other", `"startDateTime":"`+now.Add(time.Hour).Format(time.RFC3339)+`"`))
-	apitest.Eventually(t, "another one is seen", func() bool { return m.Want(200, "GET", "/api/v2/schedules/"+other, "").Text("nextDateTime") != "" })
+	apitest.Eventually(t, "another one is seen", func() bool {
+		return m.Want(200, "GET", "/api/v2/schedules/"+other,
+			"").Text("nextDateTime") != ""
+	})
 	if n := ran(); n != 1 {
 		t.Errorf("it ran %d times", n)
 	}

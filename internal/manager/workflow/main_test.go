@@ -22,12 +22,6 @@ func start(t *testing.T) *apitest.API {
 	return withWorkers(apitest.New(t, ipam.Register, dns.Register, serverconfig.Register, workflow.Register))
 }
 
-// startConcurrent is start for tests with several clients, or of the worker.
-func startConcurrent(t *testing.T) *apitest.API {
-	t.Helper()
-	return withWorkers(apitest.NewConcurrent(t, ipam.Register, dns.Register, serverconfig.Register, workflow.Register))
-}
-
 // withWorkers begins the work of this package.
 func withWorkers(a *apitest.API) *apitest.API {
 	workflow.Open(a.Address, a.Identity.Acting)
