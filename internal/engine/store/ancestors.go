@@ -7,16 +7,16 @@ import (
 // Around holds for the resources with space (Layout.Spaced) whose span has all of low to high in it. of is the collection that they
 // are of, where that is known.
 type Around struct {
-	Low, High []byte
-	of        string
+	Low, High  []byte
+	collection string
 }
 
 // downward is one step of the walk down to what lies around something: from resources of a collection to those of another one right below
 // them.
-type downward struct{ above, below string }
+type walkStep struct{ above, below string }
 
 // steps gives the steps that lead to resources of a collection with space, or of all where it is empty.
-func (l *Layout) steps(to string) (steps []downward) {
+func (l *Layout) steps(to string) (steps []walkStep) {
 	wanted := []string{to}
 	for i := 0; i < len(wanted); i++ {
 		for _, s := range l.Spaced {
@@ -24,7 +24,7 @@ func (l *Layout) steps(to string) (steps []downward) {
 				continue
 			}
 			for _, above := range s.Below {
-				steps = append(steps, downward{above, s.Collection})
+				steps = append(steps, walkStep{above, s.Collection})
 				if to != "" && !slices.Contains(wanted, above) {
 					wanted = append(wanted, above)
 				}
@@ -57,21 +57,21 @@ func (e Around) sql(b *builder, row string) {
 		b.WriteByte(')')
 		return
 	}
-	steps := b.layout.steps(e.of)
+	steps := b.layout.steps(e.collection)
 	if len(steps) == 0 { // nothing of it has space
 		b.WriteString("FALSE")
 		return
 	}
-	b.WriteString(row + ".id IN (" + b.around(b.layout.Scopes, steps, e.of))
+	b.WriteString(row + ".id IN (" + b.around(b.layout.Scopes, steps, e.collection))
 	b.args = append(b.args, e.Low, e.High)
 	b.WriteByte(')')
 }
 
 // aimed lets the conditions Around walk to one collection alone; false where there are none.
-func aimed(all []Expr, collection string) (some bool) {
+func limitAround(all []Expr, collection string) (some bool) {
 	for i, e := range all {
 		if around, ok := e.(Around); ok {
-			around.of, some = collection, true
+			around.collection, some = collection, true
 			all[i] = around
 		}
 	}

@@ -10,18 +10,18 @@ import (
 
 // InsertMany writes new resources as Insert does, many at a time.
 func (tx *Tx) InsertMany(rs []*Resource) error {
-	if err := tx.mustWrite(); err != nil || len(rs) == 0 {
+	if err := tx.requireWriting(); err != nil || len(rs) == 0 {
 		return err
 	}
-	ids, err := tx.ids.many("resource", len(rs))
+	ids, err := tx.ids.nextMany("resource", len(rs))
 	if err != nil {
 		return err
 	}
-	sequence, err := tx.ids.many("change", len(rs))
+	sequence, err := tx.ids.nextMany("change", len(rs))
 	if err != nil {
 		return err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
@@ -30,21 +30,21 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 	for i, r := range rs {
 		r.ID, r.Version = ids[i], number
 		tx.Touch(r.Collection)
-		resources[i] = []any{r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version,
+		resources[i] = []any{r.ID, r.Collection, r.Type, nullIfEmpty(r.Name), r.Parent, r.Configuration, r.Low, r.High, nullIfEmpty(r.Key), r.Version,
 			formatRefs(r.Refs), string(r.Body)}
 		for _, refs := range [][]Ref{r.Refs, r.Links} {
 			for _, ref := range refs {
 				references = append(references, []any{r.ID, ref.Field, ref.Target})
 			}
 		}
-		if err := tx.changed(nil, r); err != nil {
+		if err := tx.noteChanged(nil, r); err != nil {
 			return err
 		}
 		if tx.unlogged(r.Collection) {
 			continue
 		}
 		changes = append(changes, []any{sequence[i], number, r.ID, "ADD", nil, encodeImage(r)})
-		tx.logged(sequence[i])
+		tx.noteLogged(sequence[i])
 	}
 	for _, b := range []struct {
 		table string
@@ -62,7 +62,7 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 }
 
 // logged notes a change that was written to the history.
-func (tx *Tx) logged(sequence int64) {
+func (tx *Tx) noteLogged(sequence int64) {
 	if tx.first == 0 {
 		tx.first = sequence
 	}
@@ -71,7 +71,7 @@ func (tx *Tx) logged(sequence int64) {
 
 // tableColumns gives the columns of one of the store's own tables.
 func tableColumns(name string) []string {
-	for _, t := range own {
+	for _, t := range storeTables {
 		if t.Name == name {
 			return t.Columns
 		}
@@ -81,7 +81,7 @@ func tableColumns(name string) []string {
 
 // Bulk writes many new rows of a table that a room keeps.
 func (tx *Tx) Bulk(t *Table, rows [][]any) error {
-	if err := tx.mustWrite(); err != nil || len(rows) == 0 {
+	if err := tx.requireWriting(); err != nil || len(rows) == 0 {
 		return err
 	}
 	return tx.conn.bulk(t.Name, t.Columns, rows)
@@ -93,15 +93,15 @@ const reparentRows = 500
 // Reparent puts resources, with their links loaded, below another parent, many at a time, and gives
 // them as they are then. Nothing else of them changes.
 func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err error) {
-	if err := tx.mustWrite(); err != nil || len(rs) == 0 {
+	if err := tx.requireWriting(); err != nil || len(rs) == 0 {
 		return nil, err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return nil, err
 	}
 	for part := range slices.Chunk(rs, reparentRows) {
-		sequence, err := tx.ids.many("change", len(part))
+		sequence, err := tx.ids.nextMany("change", len(part))
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +112,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			moved := *r
 			moved.Parent, moved.Version = parent, number
 			after = append(after, &moved)
-			if err := tx.changed(r, &moved); err != nil {
+			if err := tx.noteChanged(r, &moved); err != nil {
 				return nil, err
 			}
 			args = append(args, r.ID)
@@ -120,14 +120,14 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 				continue
 			}
 			changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", encodeImage(r), encodeImage(&moved)})
-			tx.logged(sequence[i])
+			tx.noteLogged(sequence[i])
 		}
 		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")",
 			args...); err != nil {
 			return nil, fmt.Errorf("moving resources: %w", err)
 		}
 		for _, r := range part {
-			tx.forget(r.ID)
+			tx.forgetRow(r.ID)
 		}
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
 			return nil, err
@@ -139,33 +139,33 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 
 // RewriteMany writes resources anew, many at a time, whose references are what they were; young are they in the order of old, as they were
 // read in this transaction, with their links.
-func (tx *Tx) RewriteMany(old, young []*Resource) error {
-	if err := tx.mustWrite(); err != nil || len(old) == 0 {
+func (tx *Tx) RewriteMany(old, updated []*Resource) error {
+	if err := tx.requireWriting(); err != nil || len(old) == 0 {
 		return err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
-	sequence, err := tx.ids.many("change", len(old))
+	sequence, err := tx.ids.nextMany("change", len(old))
 	if err != nil {
 		return err
 	}
 	changes := make([][]any, 0, len(old))
-	for i, r := range young {
+	for i, r := range updated {
 		tx.Touch(r.Collection)
 		r.Version = number
-		if err := tx.changed(old[i], r); err != nil {
+		if err := tx.noteChanged(old[i], r); err != nil {
 			return err
 		}
-		if err := tx.rewrite(old[i], r); err != nil {
+		if err := tx.writeChangedColumns(old[i], r); err != nil {
 			return err
 		}
 		if tx.unlogged(r.Collection) {
 			continue
 		}
 		changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", encodeImage(old[i]), encodeImage(r)})
-		tx.logged(sequence[i])
+		tx.noteLogged(sequence[i])
 	}
 	_ = tx.Describe("UPDATE", "UPDATE") // where nobody has said it better
 	return tx.conn.bulk("change", tableColumns("change"), changes)
@@ -188,15 +188,15 @@ func (tx *Tx) Below(parent int64, collection string, low, high []byte) ([]*Resou
 // RemoveMany deletes resources, with their links loaded, and their references to others, as RemoveLoaded
 // does, many at a time.
 func (tx *Tx) RemoveMany(rs []*Resource) error {
-	if err := tx.mustWrite(); err != nil || len(rs) == 0 {
+	if err := tx.requireWriting(); err != nil || len(rs) == 0 {
 		return err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
 	for part := range slices.Chunk(rs, loadAtOnce) {
-		sequence, err := tx.ids.many("change", len(part))
+		sequence, err := tx.ids.nextMany("change", len(part))
 		if err != nil {
 			return err
 		}
@@ -204,14 +204,14 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 		for i, r := range part {
 			ids[i] = r.ID
 			tx.Touch(r.Collection)
-			if err := tx.changed(r, nil); err != nil {
+			if err := tx.noteChanged(r, nil); err != nil {
 				return err
 			}
 			if tx.unlogged(r.Collection) {
 				continue
 			}
 			changes = append(changes, []any{sequence[i], number, r.ID, "DELETE", encodeImage(r), nil})
-			tx.logged(sequence[i])
+			tx.noteLogged(sequence[i])
 		}
 		list, args := In(ids)
 		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN "} {
@@ -220,7 +220,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			}
 		}
 		for _, id := range ids {
-			tx.forget(id)
+			tx.forgetRow(id)
 		}
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
 			return err
@@ -269,7 +269,7 @@ func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := In(part)
-		found, err := tx.many("SELECT "+columns+" FROM resource WHERE id IN "+list, args...)
+		found, err := tx.queryMany("SELECT "+columns+" FROM resource WHERE id IN "+list, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -301,16 +301,16 @@ func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) 
 // Upwards begins a statement with up (id, parent): the resource of a number, its argument, and what lies above it of some
 // collections.
 func (tx *Tx) Upwards(collections ...string) string {
-	return tx.conn.speaks().upwards("id = ?", quoted(collections...))
+	return tx.conn.sqlDialect().upwards("id = ?", quoted(collections...))
 }
 
 // Lineage reads resources of some collections with their links, and all above them that are of these collections, too.
 func (tx *Tx) Lineage(ids []int64, collections ...string) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
-	names, d := quoted(collections...), tx.conn.speaks()
+	names, d := quoted(collections...), tx.conn.sqlDialect()
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := In(part)
-		found, err := tx.many(d.upwards("collection IN ("+names+") AND id IN "+list, names)+d.lineage, args...)
+		found, err := tx.queryMany(d.upwards("collection IN ("+names+") AND id IN "+list, names)+d.lineage, args...)
 		if err != nil {
 			return nil, err
 		}

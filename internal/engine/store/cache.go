@@ -32,7 +32,7 @@ func (c *commits) topic(name string) *atomic.Uint64 {
 
 // count counts a commit that touched the topics; nil stands for a commit of which nobody knows what it touched. The
 // topics have its number before it is the last one: whoever begins at that number finds nothing older behind it.
-func (c *commits) count(topics []string, known bool) {
+func (c *commits) record(topics []string, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	number := c.last.Load() + 1
@@ -68,7 +68,7 @@ type Cache[K comparable, V any] struct {
 	max     int
 
 	// asked is the number of the last commit that was known when the transaction of who asked last began (QuietSinceLast).
-	asked atomic.Uint64
+	lastAsked atomic.Uint64
 
 	mu     sync.RWMutex
 	values map[K]cached[V] // guarded by mu
@@ -116,14 +116,14 @@ func NewCache[K comparable, V any](s *Store, o CacheOptions[V]) *Cache[K, V] {
 
 // Get gives what a transaction may take for a key.
 func (c *Cache[K, V]) Get(tx *Tx, key K) (value V, ok bool) {
-	if found, ok := tx.own[ownKey{c, key}]; ok && !c.touchedSince(tx, found.value.(V), found.step) {
+	if found, ok := tx.ownCache[ownKey{c, key}]; ok && !c.touchedSince(tx, found.value.(V), found.step) {
 		return found.value.(V), true
 	}
-	if !c.s.shares(c.watched()) || tx.writing && !c.s.engine.oneWriter() && !c.late {
+	if !c.s.canShare(c.sharedTopics()) || tx.writing && !c.s.engine.oneWriter() && !c.late {
 		return value, false
 	}
 	e, ok := c.find(key)
-	if !ok || c.changed(e) > min(e.at, tx.at) || c.touched(tx, e.value) {
+	if !ok || c.lastChange(e) > min(e.at, tx.seenCommit) || c.touched(tx, e.value) {
 		return value, false
 	}
 	return e.value, true
@@ -131,11 +131,11 @@ func (c *Cache[K, V]) Get(tx *Tx, key K) (value V, ok bool) {
 
 // Now gives what holds for a key at the moment, outside of any transaction.
 func (c *Cache[K, V]) Now(key K) (value V, ok bool) {
-	if !c.s.shares(c.watched()) {
+	if !c.s.canShare(c.sharedTopics()) {
 		return value, false
 	}
 	e, ok := c.find(key)
-	if !ok || c.changed(e) > e.at {
+	if !ok || c.lastChange(e) > e.at {
 		return value, false
 	}
 	return e.value, true
@@ -143,21 +143,21 @@ func (c *Cache[K, V]) Now(key K) (value V, ok bool) {
 
 // Put remembers what a transaction has read. The value must not be changed afterwards.
 func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
-	if c.touched(tx, value) || !c.shares(value) {
+	if c.touched(tx, value) || !c.canShare(value) {
 		if tx.latest { // its statements see one state each
 			return
 		}
-		if tx.own == nil || len(tx.own) >= maxOwn {
-			tx.own = map[ownKey]ownValue{}
+		if tx.ownCache == nil || len(tx.ownCache) >= maxOwn {
+			tx.ownCache = map[ownKey]ownValue{}
 		}
-		tx.own[ownKey{c, key}] = ownValue{value, tx.step}
+		tx.ownCache[ownKey{c, key}] = ownValue{value, tx.step}
 		return
 	}
-	e := cached[V]{value: value, at: tx.at}
+	e := cached[V]{value: value, at: tx.seenCommit}
 	if c.by != nil {
 		e.topic = c.s.commits.topic(c.by(value))
 	}
-	if c.changed(e) > e.at { // read in an older snapshot: nobody could be given it
+	if c.lastChange(e) > e.at { // read in an older snapshot: nobody could be given it
 		return
 	}
 	c.mu.Lock()
@@ -173,7 +173,7 @@ func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
 // QuietSinceLast reports whether no commit was heard of between the beginning of the transaction of who asked this last and the beginning
 // of tx. It is a hint whether what is remembered now has a chance to be asked for again; where values are not shared it has none.
 func (c *Cache[K, V]) QuietSinceLast(tx *Tx) bool {
-	return c.asked.Swap(tx.at) == tx.at && c.s.shares(c.watched())
+	return c.lastAsked.Swap(tx.seenCommit) == tx.seenCommit && c.s.canShare(c.sharedTopics())
 }
 
 func (c *Cache[K, V]) find(key K) (e cached[V], ok bool) {
@@ -184,7 +184,7 @@ func (c *Cache[K, V]) find(key K) (e cached[V], ok bool) {
 }
 
 // changed gives the number of the last commit that touched what a value follows from.
-func (c *Cache[K, V]) changed(e cached[V]) uint64 {
+func (c *Cache[K, V]) lastChange(e cached[V]) uint64 {
 	if c.topics == nil && c.by == nil {
 		return c.s.commits.last.Load()
 	}
@@ -206,7 +206,7 @@ func (c *Cache[K, V]) touched(tx *Tx, value V) bool {
 	if c.topics == nil && c.by == nil { // what others in its commit did may be anything
 		return true
 	}
-	return c.touchedSince(tx, value, 0) || c.concerns(value, func(topic string) bool { return tx.earlier[topic] })
+	return c.touchedSince(tx, value, 0) || c.concerns(value, func(topic string) bool { return tx.groupTopics[topic] })
 }
 
 // touchedSince reports whether a transaction has touched what a value follows from after a step of its own.
@@ -218,7 +218,7 @@ func (c *Cache[K, V]) touchedSince(tx *Tx, value V, step int) bool {
 }
 
 // watched are the topics of which other managers tell.
-func (c *Cache[K, V]) watched() []string {
+func (c *Cache[K, V]) sharedTopics() []string {
 	if c.topics == nil {
 		return c.among
 	}
@@ -226,11 +226,11 @@ func (c *Cache[K, V]) watched() []string {
 }
 
 // shares reports whether a value may be shared between transactions.
-func (c *Cache[K, V]) shares(value V) bool {
+func (c *Cache[K, V]) canShare(value V) bool {
 	if c.by != nil && c.among != nil && !c.s.OneWriter() && !slices.Contains(c.among, c.by(value)) {
 		return false
 	}
-	return c.s.shares(c.watched())
+	return c.s.canShare(c.sharedTopics())
 }
 
 // concerns reports whether a test holds for a topic that a value follows from.
@@ -261,6 +261,6 @@ type ownValue struct {
 
 // shares reports whether what follows from the topics may be shared between transactions. A tool, beside which a manager
 // may write, shares nothing.
-func (s *Store) shares(topics []string) bool {
-	return s != nil && s.engine.shares(topics)
+func (s *Store) canShare(topics []string) bool {
+	return s != nil && s.engine.canShare(topics)
 }

@@ -213,7 +213,7 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 	<-inside
 	go func() {
 		second <- s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
-			shared = len(tx.earlier) > 0
+			shared = len(tx.groupTopics) > 0
 			got, _, err := name(c, tx, id)
 			if got != "after "+kind {
 				t.Errorf("the second one reads %q", got)
@@ -245,8 +245,8 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 	for i := range 50 { // their own commits for longer than it takes to look
 		rename(t, s, id, string(rune('a'+i%26))+"x")
 	}
-	s.engine.(*sqliteEngine).check <- struct{}{}
-	for len(s.engine.(*sqliteEngine).check) > 0 { // until the writer looks
+	s.engine.(*sqliteEngine).checkRequests <- struct{}{}
+	for len(s.engine.(*sqliteEngine).checkRequests) > 0 { // until the writer looks
 		runtime.Gosched()
 	}
 	rename(t, s, id, "mine again") // and has looked
@@ -293,7 +293,7 @@ func TestRowsAreRemembered(t *testing.T) {
 	eventually(t, "it is remembered", func() bool {
 		named(s, "first")
 		return s.Read(t.Context(), func(tx *Tx) error {
-			if _, ok := s.rows.Get(tx, id); !ok {
+			if _, ok := s.rowCache.Get(tx, id); !ok {
 				return ErrNotFound
 			}
 			return nil
@@ -371,7 +371,7 @@ func TestCacheAfterALostCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	s.committed([]string{"things"})
+	s.recordCommit([]string{"things"})
 	if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
 		t.Fatal(err)
 	}

@@ -43,28 +43,28 @@ type Link struct {
 // the next time, so that the chain does not write beside each writer. update is that of a lease: one manager does it.
 func (s *Store) Chain(ctx context.Context, update Updater) (made int, err error) {
 	for {
-		var due []Link // with the hashes of their contents
+		var pending []Link // with the hashes of their contents
 		var more bool
 		if err := s.View(ctx, func(tx *Tx) (err error) {
-			due, more, err = tx.contents()
+			pending, more, err = tx.readPendingLinks()
 			return err
 		}); err != nil {
 			return made, fmt.Errorf("reading what is to be chained: %w", err)
 		}
-		if len(due) == 0 {
+		if len(pending) == 0 {
 			return made, nil
 		}
-		if err := update(ctx, Author{}, func(tx *Tx) error { return tx.link(due) }); err != nil {
+		if err := update(ctx, Author{}, func(tx *Tx) error { return tx.appendLinks(pending) }); err != nil {
 			return made, fmt.Errorf("chaining the history: %w", err)
 		}
-		if made += len(due); !more {
+		if made += len(pending); !more {
 			return made, nil
 		}
 	}
 }
 
 // chained is a transaction's row, as it is chained.
-type chained struct {
+type chainedTransaction struct {
 	id, at, user, first, last int64
 	operation, body           string
 }
@@ -75,11 +75,11 @@ const chainedColumns = "t.id, t.at, t.user_id, t.first, t.last, t.operation, t.b
 // contents gives the first transactions that are due, by their numbers, with the hashes of what they are; more says that there may be
 // others. The limit stands within, so that PostgreSQL, which knows a queue's size only from when it was last analysed, looks each of them
 // up instead of reading the whole history.
-func (tx *Tx) contents() (due []Link, more bool, err error) {
-	var rows []chained
+func (tx *Tx) readPendingLinks() (pending []Link, more bool, err error) {
+	var rows []chainedTransaction
 	changes := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
-		var r chained
+		var r chainedTransaction
 		err := scan(&r.id, &r.at, &r.user, &r.first, &r.last, &r.operation, &r.body)
 		if changes < chainChanges {
 			rows = append(rows, r)
@@ -92,13 +92,13 @@ func (tx *Tx) contents() (due []Link, more bool, err error) {
 	}
 	sums, err := tx.contentHashes(rows)
 	for i, r := range rows {
-		due = append(due, Link{Transaction: r.id, Hash: sums[i]})
+		pending = append(pending, Link{Transaction: r.id, Hash: sums[i]})
 	}
-	return due, len(rows) == chainAtOnce || changes > chainChanges, err
+	return pending, len(rows) == chainAtOnce || changes > chainChanges, err
 }
 
 // contentHashes are the hashes of transactions with their changes, in the order of the rows.
-func (tx *Tx) contentHashes(rows []chained) (sums [][]byte, err error) {
+func (tx *Tx) contentHashes(rows []chainedTransaction) (sums [][]byte, err error) {
 	digests := make(map[int64]hash.Hash, len(rows))
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
@@ -155,16 +155,16 @@ func linkHash(before, content []byte) []byte {
 }
 
 // link makes links behind the last one.
-func (tx *Tx) link(due []Link) error {
+func (tx *Tx) appendLinks(pending []Link) error {
 	last, err := tx.LastLink()
 	if err != nil {
 		return err
 	}
-	if len(due) == 0 {
+	if len(pending) == 0 {
 		return nil
 	}
-	rows, ids := make([][]any, len(due)), make([]int64, len(due))
-	for i, d := range due {
+	rows, ids := make([][]any, len(pending)), make([]int64, len(pending))
+	for i, d := range pending {
 		last = Link{last.Place + 1, d.Transaction, linkHash(last.Hash, d.Hash)}
 		rows[i], ids[i] = []any{last.Place, last.Transaction, last.Hash}, d.Transaction
 	}
@@ -242,7 +242,7 @@ func (tx *Tx) chainBase() (l Link, err error) {
 }
 
 // unchain notes that the oldest transaction is about to be taken out of the history: the chain begins behind its link then.
-func (tx *Tx) unchain(transaction int64) error {
+func (tx *Tx) moveChainBase(transaction int64) error {
 	l := Link{Transaction: transaction}
 	if err := tx.QueryRow("SELECT place, hash FROM history_link WHERE txn = ?", transaction).Scan(&l.Place, &l.Hash); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 			last.Transaction)
 	}
 	for more := true; more && err == nil; {
-		last, more, err = tx.followChain(last, fault)
+		last, more, err = tx.verifyLinks(last, fault)
 	}
 	if err != nil {
 		return fmt.Errorf("following the chain of the history: %w", err)
@@ -283,14 +283,14 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 }
 
 // followChain looks at the next links behind one, and gives the last of them; more is false where there are none.
-func (tx *Tx) followChain(behind Link, fault func(string, ...any)) (last Link, more bool, err error) {
+func (tx *Tx) verifyLinks(behind Link, fault func(string, ...any)) (last Link, more bool, err error) {
 	type one struct {
 		Link
-		row   chained
+		row   chainedTransaction
 		there bool
 	}
 	var page []one
-	var rows []chained
+	var rows []chainedTransaction
 	changes := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
 		var o one

@@ -20,18 +20,18 @@ type gatherer struct {
 	// mu guards what is below; it is never held while the database is asked.
 	mu sync.Mutex
 	// asking is how many statements are under way.
-	asking int
+	running int
 	// apart is until when each asks for its own row: rows come from a disk then, which reads for many at once, or a statement hangs.
-	apart time.Time
+	directUntil time.Time
 	// slow is how many statements were slow, one behind the other.
-	slow int
+	slowCount int
 	// waiting are those whose row no statement was sent for.
-	waiting []*wantedRow
+	waiting []*rowRequest
 }
 
 // Bounds of a gatherer: rows of one statement, its patience, and how long one statement may take, for which nobody waits any more by then.
 const (
-	gatheredRows      = 64
+	maxGatheredRows   = 64
 	gatheringPatience = 50 * time.Millisecond
 	gatheringTime     = 5 * time.Second
 )
@@ -39,19 +39,19 @@ const (
 // Where slowTimes statements of at least severalRows, one behind the other, take longer than slowRow a row, rows are not in memory: none is
 // gathered for apartTime. A single one may have waited for a processor.
 const (
-	slowTimes   = 4
-	severalRows = 8
-	slowRow     = 250 * time.Microsecond
-	apartTime   = time.Second
+	maxSlowStatements = 4
+	minTimedRows      = 8
+	slowRow           = 250 * time.Microsecond
+	directTime        = time.Second
 )
 
 // gathering is a statement of a gatherer in two forms: for the row with one id, and for those with any of a list of ids. The first column
 // of both is the id.
-type gathering struct{ one, any string }
+type rowQuery struct{ one, any string }
 
-type wantedRow struct {
+type rowRequest struct {
 	id    int64
-	query gathering
+	query rowQuery
 	// done is closed once rows, or err, are there. rows is nil where there is no such row; else the row is the first one.
 	done chan struct{}
 	rows *pgRows
@@ -59,25 +59,25 @@ type wantedRow struct {
 }
 
 // row asks for one row on behalf of a connection of which nothing was asked yet, and calls fn with it, if it is there.
-func (g *gatherer) row(c *pgConn, query gathering, id int64, fn func(*pgRow) error) error {
+func (g *gatherer) readRow(c *pgConn, query rowQuery, id int64, fn func(*pgRow) error) error {
 	g.mu.Lock()
-	if g.asking == 0 || time.Now().Before(g.apart) {
-		g.asking++
+	if g.running == 0 || time.Now().Before(g.directUntil) {
+		g.running++
 		g.mu.Unlock()
-		defer g.next()
+		defer g.startNext()
 		return c.each(query.one, []any{id}, onPgRow(fn))
 	}
-	w := &wantedRow{id: id, query: query, done: make(chan struct{})}
+	w := &rowRequest{id: id, query: query, done: make(chan struct{})}
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()
-	tired := time.NewTimer(g.patience)
-	defer tired.Stop()
+	timeout := time.NewTimer(g.patience)
+	defer timeout.Stop()
 	select {
 	case <-c.ctx.Done():
-		g.leave(w, false)
+		g.abandon(w, false)
 		return c.ctx.Err()
-	case <-tired.C:
-		g.leave(w, true)
+	case <-timeout.C:
+		g.abandon(w, true)
 		return c.each(query.one, []any{id}, onPgRow(fn))
 	case <-w.done:
 	}
@@ -88,27 +88,27 @@ func (g *gatherer) row(c *pgConn, query gathering, id int64, fn func(*pgRow) err
 }
 
 // leave is for who waits no more. Where that took too long, nobody is to wait for a while.
-func (g *gatherer) leave(w *wantedRow, tired bool) {
+func (g *gatherer) abandon(w *rowRequest, timedOut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting = slices.DeleteFunc(g.waiting, func(one *wantedRow) bool { return one == w })
-	if tired {
-		g.apart = time.Now().Add(apartTime)
+	g.waiting = slices.DeleteFunc(g.waiting, func(one *rowRequest) bool { return one == w })
+	if timedOut {
+		g.directUntil = time.Now().Add(directTime)
 	}
 }
 
 // next asks for those that wait, if there are any, in the place of a statement that has ended.
-func (g *gatherer) next() {
+func (g *gatherer) startNext() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.waiting) == 0 {
-		g.asking--
+		g.running--
 		return
 	}
 	// Those of another statement, which is another way of showing resources, wait for their own.
-	query, taken, left := g.waiting[0].query, make([]*wantedRow, 0, len(g.waiting)), g.waiting[:0]
+	query, taken, left := g.waiting[0].query, make([]*rowRequest, 0, len(g.waiting)), g.waiting[:0]
 	for _, w := range g.waiting {
-		if w.query == query && len(taken) < gatheredRows {
+		if w.query == query && len(taken) < maxGatheredRows {
 			taken = append(taken, w)
 		} else {
 			left = append(left, w)
@@ -117,32 +117,32 @@ func (g *gatherer) next() {
 	clear(g.waiting[len(left):])
 	g.waiting = left
 	go func() {
-		defer g.next()
+		defer g.startNext()
 		began := time.Now()
-		g.ask(query.any, taken)
-		g.took(len(taken), time.Since(began))
+		g.readRows(query.any, taken)
+		g.recordDuration(len(taken), time.Since(began))
 	}()
 }
 
 // took notes how long a statement for so many rows took.
-func (g *gatherer) took(rows int, took time.Duration) {
-	if rows < severalRows {
+func (g *gatherer) recordDuration(rows int, took time.Duration) {
+	if rows < minTimedRows {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.slow++; took <= time.Duration(rows)*slowRow {
-		g.slow = 0
+	if g.slowCount++; took <= time.Duration(rows)*slowRow {
+		g.slowCount = 0
 	}
-	if g.slow >= slowTimes {
-		g.slow, g.apart = 0, time.Now().Add(apartTime)
+	if g.slowCount >= maxSlowStatements {
+		g.slowCount, g.directUntil = 0, time.Now().Add(directTime)
 	}
 }
 
 // ask reads the rows of those and tells them.
-func (g *gatherer) ask(query string, wanted []*wantedRow) {
+func (g *gatherer) readRows(query string, wanted []*rowRequest) {
 	ids := make([]int64, 0, len(wanted))
-	byID := make(map[int64][]*wantedRow, len(wanted))
+	byID := make(map[int64][]*rowRequest, len(wanted))
 	for _, w := range wanted {
 		if byID[w.id] == nil {
 			ids = append(ids, w.id)
@@ -151,7 +151,7 @@ func (g *gatherer) ask(query string, wanted []*wantedRow) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), gatheringTime) // nobody's own: one who leaves takes nothing from the others
 	defer cancel()
-	err := g.p.with(ctx, g.p.readers, "", func(on conn) error {
+	err := g.p.readWith(ctx, g.p.readers, "", func(on conn) error {
 		c := on.(*pgConn) //nolint:errcheck,forcetypeassert // with has no others
 		return c.query(query, []any{ids}, func(rows pgx.Rows) error {
 			for rows.Next() {

@@ -15,9 +15,9 @@ import (
 // held lets everybody who reads by id wait for the statement that the test makes: release asks it.
 func held(t *testing.T, s *Store) (g *gatherer, release func(waiting int)) {
 	t.Helper()
-	g = &s.engine.(*postgresEngine).pg.near
+	g = &s.engine.(*postgresEngine).pg.gatherer
 	g.mu.Lock()
-	g.asking++
+	g.running++
 	g.patience = time.Minute
 	g.mu.Unlock()
 	return g, func(waiting int) {
@@ -33,7 +33,7 @@ func held(t *testing.T, s *Store) (g *gatherer, release func(waiting int)) {
 				t.Fatalf("%d wait, and not %d", n, waiting)
 			}
 		}
-		g.next()
+		g.startNext()
 	}
 }
 
@@ -110,7 +110,7 @@ func TestGatheredRowsAreOwn(t *testing.T) {
 	})
 	rename(t, s, id, "after")
 	for waits := 0; waits < 2; runtime.Gosched() { // both are there before one leaves
-		g := &s.engine.(*postgresEngine).pg.near
+		g := &s.engine.(*postgresEngine).pg.gatherer
 		g.mu.Lock()
 		waits = len(g.waiting)
 		g.mu.Unlock()
@@ -134,8 +134,8 @@ func TestNobodyWaitsForAStatementThatHangs(t *testing.T) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.waiting) != 0 || g.asking != 1 {
-		t.Errorf("%d wait, and %d statements are under way", len(g.waiting), g.asking)
+	if len(g.waiting) != 0 || g.running != 1 {
+		t.Errorf("%d wait, and %d statements are under way", len(g.waiting), g.running)
 	}
 }
 
@@ -143,11 +143,11 @@ func TestNobodyWaitsForAStatementThatHangs(t *testing.T) {
 func TestGatheredStatementThatFails(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	g, release := held(t, s)
-	wrong := gathering{one: "SELECT 1 WHERE 1 = ?", any: "SELECT nothing FROM nowhere WHERE 1 = ANY(?)"}
+	wrong := rowQuery{one: "SELECT 1 WHERE 1 = ?", any: "SELECT nothing FROM nowhere WHERE 1 = ANY(?)"}
 	var all sync.WaitGroup
 	all.Go(func() {
 		c := &pgConn{ctx: t.Context(), p: g.p, from: g.p.readers}
-		if err := g.row(c, wrong, 7, func(*pgRow) error { return nil }); codeOf(err) != "42P01" { // undefined_table
+		if err := g.readRow(c, wrong, 7, func(*pgRow) error { return nil }); pgCode(err) != "42P01" { // undefined_table
 			t.Errorf("it gives %v", err)
 		}
 	})
@@ -165,21 +165,21 @@ func TestSlowRowsAreNotGathered(t *testing.T) {
 	g, release := held(t, s)
 	slow := func(n int) {
 		for range n {
-			g.took(severalRows, severalRows*slowRow+1)
+			g.recordDuration(minTimedRows, minTimedRows*slowRow+1)
 		}
 	}
-	slow(slowTimes - 1)
-	g.took(severalRows, severalRows*slowRow) // it was none of the disk
-	slow(slowTimes - 1)
-	g.took(severalRows-1, time.Hour) // a round trip may be long
-	if !g.apart.IsZero() {
+	slow(maxSlowStatements - 1)
+	g.recordDuration(minTimedRows, minTimedRows*slowRow) // it was none of the disk
+	slow(maxSlowStatements - 1)
+	g.recordDuration(minTimedRows-1, time.Hour) // a round trip may be long
+	if !g.directUntil.IsZero() {
 		t.Error("rows that come fast are not gathered")
 	}
 	slow(1)
 	if name, err := shownName(t.Context(), s, id); err != nil || name != "x" { // it waits for nobody
 		t.Errorf("apart: %q, %v", name, err)
 	}
-	g.apart = time.Now() // and again after that while
+	g.directUntil = time.Now() // and again after that while
 	var all sync.WaitGroup
 	all.Go(func() {
 		if _, err := shownName(t.Context(), s, id); err != nil {
@@ -191,6 +191,6 @@ func TestSlowRowsAreNotGathered(t *testing.T) {
 	eventually(t, "no statement is under way", func() bool { // who waited has its row a moment before its statement is noted as ended
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.asking == 0 && len(g.waiting) == 0
+		return g.running == 0 && len(g.waiting) == 0
 	})
 }

@@ -172,7 +172,7 @@ func (f Field) column(b *builder, row string) {
 		b.WriteByte(')')
 		return
 	}
-	if b.hide && f.indexed() {
+	if b.hide && f.isIndexed() {
 		b.hide = false
 		marks := b.hidden(f.Kind)
 		b.WriteString(marks[0])
@@ -199,7 +199,7 @@ func (f Field) column(b *builder, row string) {
 
 func (f Field) json(b *builder, row string) { b.member(b, row, f) }
 
-func plain(path []string) bool {
+func isPlainPath(path []string) bool {
 	for _, step := range path {
 		for _, c := range step {
 			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
@@ -233,12 +233,12 @@ func (e Compare) sql(b *builder, row string) {
 		b.arg(value)
 	case e.Op == "contains":
 		b.position(b, column, text)
-	case e.Op == "startsWith" && e.ranged():
+	case e.Op == "startsWith" && e.isRange():
 		b.WriteByte('(')
 		e.Field.column(b, row)
 		b.WriteString(" >= ")
 		b.arg(text)
-		if behind := behindPrefix(text); behind != "" {
+		if behind := prefixEnd(text); behind != "" {
 			b.WriteString(" AND ")
 			e.Field.column(b, row)
 			b.WriteString(" < ")
@@ -260,13 +260,13 @@ func (e Compare) sql(b *builder, row string) {
 }
 
 // ranged reports whether what begins with a text lies side by side in an index: texts compare byte by byte in both databases.
-func (e Compare) ranged() bool {
+func (e Compare) isRange() bool {
 	text, ok := e.Value.(string)
-	return ok && text != "" && e.Op == "startsWith" && e.Field.indexed() && (e.Field.Kind == ColumnText || e.Field.Kind == Text)
+	return ok && text != "" && e.Op == "startsWith" && e.Field.isIndexed() && (e.Field.Kind == ColumnText || e.Field.Kind == Text)
 }
 
 // behindPrefix gives the first text behind all that begin with a prefix; empty where there is none.
-func behindPrefix(prefix string) string {
+func prefixEnd(prefix string) string {
 	for prefix != "" {
 		last, size := utf8.DecodeLastRuneInString(prefix)
 		prefix = prefix[:len(prefix)-size]

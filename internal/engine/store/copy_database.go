@@ -89,15 +89,15 @@ func (tx *Tx) source() (s source, err error) {
 }
 
 // filled gives what the database is being filled from; empty where it is not.
-func (tx *Tx) filled() (from string, err error) {
+func (tx *Tx) fillSource() (from string, err error) {
 	err = tx.Each(func(scan func(...any) error) error { return scan(&from) }, "SELECT source FROM filling")
 	return from, err
 }
 
 // complete gives ErrFilling for a database that is being filled.
-func (s *Store) complete(ctx context.Context) error {
+func (s *Store) checkNotFilling(ctx context.Context) error {
 	return s.View(ctx, func(tx *Tx) error {
-		from, err := tx.filled()
+		from, err := tx.fillSource()
 		if err == nil && from != "" {
 			return ErrFilling
 		}
@@ -111,7 +111,7 @@ func (s *Store) beginFilling(ctx context.Context, src source) error {
 		return err
 	}
 	return s.Update(ctx, Author{}, func(tx *Tx) error {
-		from, err := tx.filled()
+		from, err := tx.fillSource()
 		switch {
 		case err != nil:
 			return err
@@ -120,7 +120,7 @@ func (s *Store) beginFilling(ctx context.Context, src source) error {
 		case from != "":
 			return ErrOtherSource
 		}
-		if err := s.layout.empty(tx.conn); err != nil {
+		if err := s.layout.checkEmpty(tx.conn); err != nil {
 			return err
 		}
 		return tx.Write("INSERT INTO filling (source) VALUES (?)", string(text))
@@ -199,8 +199,8 @@ func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress P
 		}
 		return tx.Write("DELETE FROM filling")
 	})
-	s.engine.filled()
-	s.news(nil)
+	s.engine.afterFill()
+	s.recordForeignCommit(nil)
 	return err
 }
 

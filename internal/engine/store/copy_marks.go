@@ -86,7 +86,7 @@ func (tx *Tx) dump(t *Table, after []any, emit func(t *Table, row []any) error) 
 var ErrNotEmpty = errors.New("the target holds data already; restoring and migrating need an empty one")
 
 // empty gives ErrNotEmpty where any table that is carried has a row. An older schema may lack some of the tables.
-func (l *Layout) empty(c conn) error {
+func (l *Layout) checkEmpty(c conn) error {
 	for _, t := range l.Carried() {
 		there, err := hasTable(c, t.Name)
 		if err != nil {
@@ -109,18 +109,18 @@ func (l *Layout) empty(c conn) error {
 
 // hasTable reports whether the database has a table.
 func hasTable(c conn, name string) (there bool, err error) {
-	err = c.each(c.speaks().hasTable, []any{name}, func(r row) error { return r.scan(&there) })
+	err = c.each(c.sqlDialect().hasTable, []any{name}, func(r row) error { return r.scan(&there) })
 	return there, err
 }
 
 // rebuild writes the derived tables anew, and lets the database count on behind the rows that were written. What an older schema has no
 // tables for yet, the migration makes that brings them.
 func (tx *Tx) rebuild() error {
-	if err := tx.conn.countOn(); err != nil {
+	if err := tx.conn.advanceSequences(); err != nil {
 		return fmt.Errorf("counting on: %w", err)
 	}
 	totals := &Extension{Name: "totals", Tables: []Table{totalSums.Table}, Rebuild: recountTotals}
-	trigrams := &Extension{Name: "trigrams", Tables: []Table{dueTable}, Rebuild: reindexTexts}
+	trigrams := &Extension{Name: "trigrams", Tables: []Table{pendingTextTable}, Rebuild: reindexTexts}
 	for _, e := range append([]*Extension{totals, trigrams}, tx.store.layout.Extensions...) {
 		if e.Rebuild == nil {
 			continue
@@ -147,7 +147,7 @@ func (tx *Tx) rebuild() error {
 // what takes the marks and the rows, in the order that Dump gives them.
 func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add func(t *Table, row []any) error) error) error {
 	load := func(c conn) error {
-		if err := s.layout.empty(c); err != nil {
+		if err := s.layout.checkEmpty(c); err != nil {
 			return err
 		}
 		l := &loader{c: c, schema: s.schema}
@@ -157,13 +157,13 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 		if err := l.flush(); err != nil {
 			return err
 		}
-		tx := s.begin(ctx, c, 0)
+		tx := s.newTx(ctx, c, 0)
 		tx.writing = true
 		return tx.rebuild()
 	}
 	err := s.engine.fill(ctx, load)
-	s.engine.filled()
-	s.news(nil)
+	s.engine.afterFill()
+	s.recordForeignCommit(nil)
 	return err
 }
 

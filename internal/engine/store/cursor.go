@@ -40,18 +40,18 @@ func (q Query) parts() []Query {
 	case at.Value == nil:
 		return []Query{and(All{without, Compare{Field: id, Op: next, Value: at.ID}}), and(with)}
 	case o.Descending && !o.Whole:
-		return []Query{and(behind{o, at}), and(without)}
+		return []Query{and(afterPlace{o, at}), and(without)}
 	}
-	return []Query{and(behind{o, at})}
+	return []Query{and(afterPlace{o, at})}
 }
 
 // behind holds for the rows behind a place that have a value there.
-type behind struct {
+type afterPlace struct {
 	Order
 	Place
 }
 
-func (e behind) sql(b *builder, row string) {
+func (e afterPlace) sql(b *builder, row string) {
 	b.WriteByte('(')
 	e.By.column(b, row)
 	b.WriteString(", " + row + ".id) ")
@@ -68,14 +68,14 @@ func (e behind) sql(b *builder, row string) {
 }
 
 func isPlace(e Expr) bool {
-	_, ok := e.(behind)
+	_, ok := e.(afterPlace)
 	return ok
 }
 
 // hasPlaces reports whether the list can go on behind a place: its order is that of the ids or, of resources, by one field with an index.
 func (q Query) hasPlaces() bool {
 	byID := len(q.Order) == 0 || len(q.Order) == 1 && q.Order[0].By.Kind == ColumnID
-	return byID || q.From == Resources && len(q.Order) == 1 && q.Order[0].By.indexed()
+	return byID || q.From == Resources && len(q.Order) == 1 && q.Order[0].By.isIndexed()
 }
 
 // Takes reports whether a place may be one of the list.
@@ -120,7 +120,7 @@ func (q Query) PlaceOf(tx *Tx, id int64, name string, low []byte) (at Place, ok 
 		}
 		return at, q.hasPlaces(), nil
 	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	b.WriteString("SELECT ")
 	q.Order[0].By.column(b, "r")
 	b.WriteString(" FROM resource r WHERE r.id = ")

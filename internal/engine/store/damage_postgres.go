@@ -2,9 +2,9 @@ package store
 
 // damage reads every table, of which PostgreSQL checks the pages as it reads them (their headers, and their checksums where the cluster has
 // them), and has the extension amcheck, where it is installed and this role may use it, go through the indexes.
-func (c *pgConn) damage() (faults []string, err error) {
+func (c *pgConn) findDamage() (faults []string, err error) {
 	look := func(what, query string, args ...any) error {
-		err := c.shielded(func() error { return c.each(query, args, func(row) error { return nil }) })
+		err := c.runShielded(func() error { return c.each(query, args, func(row) error { return nil }) })
 		if IsDamage(err) {
 			faults = append(faults, what+": "+err.Error())
 			return nil
@@ -53,7 +53,7 @@ func (c *pgConn) names(query string) (all []string, err error) {
 }
 
 // shielded runs fn in a savepoint, because an error would end the snapshot.
-func (c *pgConn) shielded(fn func() error) error {
+func (c *pgConn) runShielded(fn func() error) error {
 	if _, err := c.exec("SAVEPOINT shielded"); err != nil {
 		return err
 	}

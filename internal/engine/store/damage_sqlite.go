@@ -6,7 +6,7 @@ import (
 )
 
 // damage has SQLite check the database and names the tables whose pages, or indexes, are damaged.
-func (s *session) damage() (faults []string, err error) {
+func (s *session) findDamage() (faults []string, err error) {
 	there, err := hasTable(s, trigramTable.Name)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (s *session) damage() (faults []string, err error) {
 }
 
 // shielded runs fn: an error of a question does not end a snapshot of SQLite.
-func (s *session) shielded(fn func() error) error { return fn() }
+func (s *session) runShielded(fn func() error) error { return fn() }
 
 // longestFault is how many bytes of a fault are shown: SQLite lists every page that it finds.
 const longestFault = 300

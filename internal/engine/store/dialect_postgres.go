@@ -42,7 +42,7 @@ var postgresDialect = dialect{
 			return
 		}
 		b.WriteString("(" + row + ".body::json #>> ")
-		if plain(f.Path) {
+		if isPlainPath(f.Path) {
 			b.WriteString("'{" + strings.Join(f.Path, ",") + "}'")
 		} else {
 			b.WriteString("string_to_array(")
@@ -93,7 +93,7 @@ var postgresDialect = dialect{
 		return [2]string{"(", " || '')"}
 	},
 	// One index alone serves a comparison of rows: the planner would else look along the low ends of a whole collection.
-	around: func(scopes string, steps []downward, of string) string {
+	around: func(scopes string, steps []walkStep, of string) string {
 		var k []string
 		for _, s := range steps {
 			k = append(k, "("+quoted(s.above, s.below)+")")

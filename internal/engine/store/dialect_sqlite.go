@@ -45,7 +45,7 @@ var sqliteDialect = dialect{
 		b.WriteString("json_extract(" + row + ".body, ")
 		// Paths of declared fields are constants, so that the statement is one and can use an index;
 		// a member name that a client chose is an argument.
-		if plain(f.Path) {
+		if isPlainPath(f.Path) {
 			b.WriteString("'" + path(f.Path) + "'")
 		} else {
 			b.arg(path(f.Path))
@@ -83,7 +83,7 @@ var sqliteDialect = dialect{
 		return 0
 	},
 	hidden: func(FieldKind) [2]string { return [2]string{"+", ""} },
-	around: func(scopes string, steps []downward, of string) string {
+	around: func(scopes string, steps []walkStep, of string) string {
 		var k []string
 		for _, s := range steps {
 			k = append(k, "SELECT "+quoted(s.above)+" AS above, "+quoted(s.below)+" AS below")

@@ -48,19 +48,19 @@ func (s *Store) Try(ctx context.Context, scope Scope, author Author, fn func(*Tx
 		return ctx.Err()
 	}
 	var took time.Duration
-	kept := false // others from working
+	delayedOthers := false // others from working
 	err := s.UpdateIn(ctx, scope, author, func(tx *Tx) error {
 		began := time.Now()
 		tx.trial = &trial{TrialChanges, began.Add(trialTime)}
 		err := fn(tx)
 		took += time.Since(began)
-		kept = kept || s.updates.Load() > 1
+		delayedOthers = delayedOthers || s.updates.Load() > 1
 		if err == nil {
 			err = errTried
 		}
 		return err
 	})
-	if kept {
+	if delayedOthers {
 		s.trials.next = time.Now().Add(trialShare * took)
 	}
 	if errors.Is(err, errTried) {
@@ -73,7 +73,7 @@ func (s *Store) Try(ctx context.Context, scope Scope, author Author, fn func(*Tx
 func (tx *Tx) EndTrial() { tx.trial = nil }
 
 // trialed counts a change of a transaction that is tried.
-func (tx *Tx) trialed() error {
+func (tx *Tx) countTrialChange() error {
 	if t := tx.trial; t != nil {
 		if t.changes--; t.changes < 0 || t.changes < TrialChanges-trialFree && time.Now().After(t.until) {
 			return ErrTrialEnded

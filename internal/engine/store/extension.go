@@ -138,7 +138,7 @@ func (tx *Tx) SQL(s SQL) string {
 }
 
 // RoundTrips says that a statement costs more than what it does: two are put into one where that can be.
-func (tx *Tx) RoundTrips() bool { return tx.conn.speaks().roundTrips }
+func (tx *Tx) RoundTrips() bool { return tx.conn.sqlDialect().roundTrips }
 
 // Follower gives what follows the transaction for an extension of the layout; nil in a snapshot.
 func (tx *Tx) Follower(e *Extension) Follower {
@@ -151,7 +151,7 @@ func (tx *Tx) Follower(e *Extension) Follower {
 }
 
 // follow begins to follow a transaction that changes something.
-func (tx *Tx) follow() {
+func (tx *Tx) startFollowers() {
 	extensions := tx.store.layout.Extensions
 	tx.followers = make([]Follower, len(extensions))
 	for i, e := range extensions {
@@ -162,8 +162,8 @@ func (tx *Tx) follow() {
 }
 
 // changed counts a row that has changed, and tells the extensions of it.
-func (tx *Tx) changed(before, after *Resource) error {
-	if err := tx.trialed(); err != nil {
+func (tx *Tx) noteChanged(before, after *Resource) error {
+	if err := tx.countTrialChange(); err != nil {
 		return err
 	}
 	switch {
@@ -174,7 +174,7 @@ func (tx *Tx) changed(before, after *Resource) error {
 	default:
 		tx.tally.Changed++
 	}
-	tx.count(before, after)
+	tx.noteTotals(before, after)
 	tx.noteText(before, after)
 	for _, f := range tx.followers {
 		if f != nil {
@@ -201,7 +201,7 @@ func (tx *Tx) finish() error {
 	if err := tx.writeTotals(); err != nil {
 		return err
 	}
-	if err := tx.writeDue(); err != nil {
+	if err := tx.writeChangedTexts(); err != nil {
 		return err
 	}
 	return tx.writeHistory()
@@ -224,7 +224,7 @@ func (l *Layout) Extension(name string) *Extension {
 func (s *Store) Layout() *Layout { return s.layout }
 
 // own are the store's own tables.
-var own = []Table{
+var storeTables = []Table{
 	{Name: "resource", Columns: strings.Split(columns, ", "), Key: 1},
 	{Name: "reference", Columns: []string{"source", "field", "target"}, Key: 3},
 	{Name: "txn", Columns: []string{"id", "at", "user_id", "operation", "first", "last", "body"}, Key: 1},
@@ -235,7 +235,7 @@ var own = []Table{
 	pendingTable,
 	totalSums.Table,
 	trigramTable,
-	dueTable,
+	pendingTextTable,
 	{Name: "counter", Derived: "carried as marks"},
 	{Name: "lease", Derived: "held by managers of this database"},
 	{Name: "origin", Derived: "names this database"},
@@ -245,8 +245,8 @@ var own = []Table{
 
 // Tables gives all tables: the store's, then those of the extensions.
 func (l *Layout) Tables() (all []*Table) {
-	for i := range own {
-		all = append(all, &own[i])
+	for i := range storeTables {
+		all = append(all, &storeTables[i])
 	}
 	for _, e := range l.Extensions {
 		for i := range e.Tables {

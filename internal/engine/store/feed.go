@@ -100,10 +100,10 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 		if after.Origin != "" && after.Origin != origin {
 			return ErrForeignPosition
 		}
-		if err := tx.known(after); err != nil {
+		if err := tx.checkPosition(after); err != nil {
 			return err
 		}
-		d := tx.conn.speaks()
+		d := tx.conn.sqlDialect()
 		if err := tx.Each(func(scan func(...any) error) error {
 			e := Entry{Position: Position{Origin: origin}}
 			var at int64
@@ -122,7 +122,7 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 
 // known checks that nothing behind a position was taken out of the history, and that the transaction of the
 // position is the one that it was given for.
-func (tx *Tx) known(p Position) error {
+func (tx *Tx) checkPosition(p Position) error {
 	if p == (Position{}) {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (tx *Tx) known(p Position) error {
 	switch {
 	case err != nil:
 		return err
-	case horizon.behind(p):
+	case horizon.removedAfter(p):
 		return ErrPruned
 	case p.At == 0 || p.Transaction == horizon.Transaction && p.At == horizon.At: // which nothing was taken behind
 		return nil
@@ -156,7 +156,7 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 		var page []EntryChange
 		if err := s.View(ctx, func(tx *Tx) (err error) {
 			if err = tx.Whole(e); err == nil {
-				page, err = tx.changesOf(e.ID, last, changesPage)
+				page, err = tx.readChanges(e.ID, last, changesPage)
 			}
 			return err
 		}); err != nil {
@@ -188,7 +188,7 @@ func (tx *Tx) Whole(e Entry) error {
 }
 
 // changesOf reads the changes of a transaction behind a number, at most limit of them.
-func (tx *Tx) changesOf(transaction, after int64, limit int) (changes []EntryChange, err error) {
+func (tx *Tx) readChanges(transaction, after int64, limit int) (changes []EntryChange, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var c EntryChange
 		var before, after []byte
@@ -220,14 +220,14 @@ const followEvery = time.Second
 // for: nothing is left out, and nothing comes twice.
 func (s *Store) Follow(ctx context.Context, after Position, fn func([]Entry) error) error {
 	for attempt := 0; ; {
-		news := s.commitNews.wait() // before looking, so that a commit meanwhile is not missed
+		signal := s.commitSignal.wait() // before looking, so that a commit meanwhile is not missed
 		entries, err := s.Feed(ctx, after, feedPage)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && lost(err):
+		case err != nil && isConnectionLost(err):
 			attempt++
-			pause(ctx, attempt)
+			backOff(ctx, attempt)
 			continue
 		case err != nil:
 			return err
@@ -242,7 +242,7 @@ func (s *Store) Follow(ctx context.Context, after Position, fn func([]Entry) err
 		}
 		timer := time.NewTimer(followEvery)
 		select {
-		case <-news:
+		case <-signal:
 		case <-timer.C:
 		case <-ctx.Done():
 		}

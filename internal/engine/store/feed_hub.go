@@ -14,12 +14,12 @@ import (
 // feed while anybody does, and has its latest transactions. Who is further behind reads by himself, until he has caught up.
 
 // hubKeeps is how many transactions a hub has, at least once there were so many.
-const hubKeeps = 512
+const hubSize = 512
 
 // hub has the end of the change feed.
 type hub struct {
-	store *Store
-	news  broadcaster
+	store  *Store
+	signal broadcaster
 
 	mu sync.Mutex
 	// followers are how many follow; stop ends the reading when the last one leaves. Guarded by mu, like all below.
@@ -33,7 +33,7 @@ type hub struct {
 
 // same reports whether two positions of one feed are the same place: a database that was taken back to an earlier moment gives numbers
 // again, at other times. An older position does not say when it was.
-func (p Position) same(q Position) bool {
+func (p Position) isSamePlace(q Position) bool {
 	return p.Settled == q.Settled && p.Transaction == q.Transaction && (p.At == q.At || p.At == 0 || q.At == 0)
 }
 
@@ -61,13 +61,13 @@ func (h *hub) read(ctx context.Context) {
 	for ctx.Err() == nil {
 		at, err := h.store.End(ctx)
 		if err == nil {
-			h.begin(ctx, at)
+			h.reset(ctx, at)
 			err = h.store.Follow(ctx, at, func(entries []Entry) error {
 				h.add(ctx, entries)
 				return nil
 			})
 		}
-		h.begin(ctx, Position{}) // nobody is to take what it has for the end
+		h.reset(ctx, Position{}) // nobody is to take what it has for the end
 		if ctx.Err() == nil && err != nil {
 			slog.Warn("the end of the change feed cannot be read: each follower reads for itself", "error", err)
 			Pause(ctx, followEvery)
@@ -86,41 +86,41 @@ func Pause(ctx context.Context, d time.Duration) {
 }
 
 // begin empties the hub, which goes on behind a position; the zero one stands for none.
-func (h *hub) begin(ctx context.Context, at Position) {
+func (h *hub) reset(ctx context.Context, at Position) {
 	h.mu.Lock()
 	if ctx.Err() == nil { // another reading may have begun since
 		h.latest, h.from, h.reading = nil, at, at.Origin != ""
 	}
 	h.mu.Unlock()
-	h.news.wake()
+	h.signal.wake()
 }
 
 func (h *hub) add(ctx context.Context, entries []Entry) {
 	h.mu.Lock()
 	if ctx.Err() == nil {
 		h.latest = append(h.latest, entries...)
-		if len(h.latest) > 2*hubKeeps { // half of it at a time
-			cut := len(h.latest) - hubKeeps
+		if len(h.latest) > 2*hubSize { // half of it at a time
+			cut := len(h.latest) - hubSize
 			h.from = h.latest[cut-1].Position
 			h.latest = slices.Clone(h.latest[cut:])
 		}
 	}
 	h.mu.Unlock()
-	h.news.wake()
+	h.signal.wake()
 }
 
 // behind gives the transactions behind a position, at most limit; known is false where the hub does not have them all.
-func (h *hub) behind(after Position, limit int) (entries []Entry, known bool) {
+func (h *hub) after(after Position, limit int) (entries []Entry, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.reading || after.Origin != h.from.Origin && after.Origin != "" {
 		return nil, false
 	}
 	at := len(h.latest)
-	for at > 0 && !h.latest[at-1].Position.same(after) {
+	for at > 0 && !h.latest[at-1].Position.isSamePlace(after) {
 		at--
 	}
-	if at == 0 && !h.from.same(after) {
+	if at == 0 && !h.from.isSamePlace(after) {
 		return nil, false
 	}
 	end := min(len(h.latest), at+limit)
@@ -141,7 +141,7 @@ func (tx *Tx) End() (p Position, err error) {
 	if err := tx.QueryRow("SELECT id FROM origin").Scan(&p.Origin); err != nil {
 		return p, err
 	}
-	err = tx.QueryRow(tx.conn.speaks().newest).Scan(&p.Transaction, &p.At, &p.Settled)
+	err = tx.QueryRow(tx.conn.sqlDialect().newest).Scan(&p.Transaction, &p.At, &p.Settled)
 	if errors.Is(err, sql.ErrNoRows) { // behind what is not kept any more, if anything
 		var horizon Horizon
 		horizon, err = tx.Horizon()
@@ -162,14 +162,14 @@ func (s *Store) FollowTogether(ctx context.Context, after Position, every time.D
 		return fn(entries)
 	}
 	for attempt := 0; ; {
-		news := s.hub.news.wait() // before looking, so that what comes meanwhile is not missed
-		entries, known := s.hub.behind(after, feedPage)
+		signal := s.hub.signal.wait() // before looking, so that what comes meanwhile is not missed
+		entries, known := s.hub.after(after, feedPage)
 		if !known {
 			var err error
 			entries, err = s.Feed(ctx, after, feedPage)
-			if err != nil && ctx.Err() == nil && lost(err) {
+			if err != nil && ctx.Err() == nil && isConnectionLost(err) {
 				attempt++
-				pause(ctx, attempt)
+				backOff(ctx, attempt)
 				if time.Since(called) >= every {
 					if err := call(nil); err != nil {
 						return err
@@ -195,7 +195,7 @@ func (s *Store) FollowTogether(ctx context.Context, after Position, every time.D
 		}
 		timer.Reset(wait)
 		select {
-		case <-news:
+		case <-signal:
 		case <-timer.C:
 			if time.Since(called) < every {
 				continue

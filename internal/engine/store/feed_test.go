@@ -257,7 +257,7 @@ func TestNews(t *testing.T) {
 	stores[0].Watch("things", nil)
 	stores[1].Watch("things", func([]string) { told <- struct{}{} })
 	topics := []string{"things"}
-	eventually(t, "both hear", func() bool { return stores[0].shares(topics) && stores[1].shares(topics) })
+	eventually(t, "both hear", func() bool { return stores[0].canShare(topics) && stores[1].canShare(topics) })
 	things := NewCache[int](stores[1], CacheOptions[string]{Topics: topics})
 	all := NewCache[int](stores[1], CacheOptions[string]{})
 	among := NewCache[int](stores[1], CacheOptions[string]{By: func(v string) string { return v }, Among: topics})
@@ -552,7 +552,7 @@ func TestHubKnowsPositions(t *testing.T) {
 		"an older form": {old, 1, true}, "further behind": {at(4), 0, false},
 		"a number given again": {again, 0, false}, "another database": {foreign, 0, false}, "the start": {Position{}, 0, false},
 	} {
-		if entries, known := h.behind(c.after, 10); len(entries) != c.want || known != c.known {
+		if entries, known := h.after(c.after, 10); len(entries) != c.want || known != c.known {
 			t.Errorf("%s: %d transactions, known: %v", name, len(entries), known)
 		}
 	}

@@ -47,11 +47,11 @@ func markUsed(path string) error {
 }
 
 // errGone is the database file that is not where it was opened.
-var errGone = problem.New(503, "DatabaseDamaged", "the database file was moved, deleted or replaced while the manager has it open: put it "+
+var errFileGone = problem.New(503, "DatabaseDamaged", "the database file was moved, deleted or replaced while the manager has it open: put it "+
 	"back with its -wal, then start the manager again (docs/troubleshoot.md)")
 
 // isThere reports whether a path still leads to a file that is open.
-func isThere(path string, open os.FileInfo) bool {
+func isSameFile(path string, open os.FileInfo) bool {
 	now, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -69,7 +69,7 @@ const (
 // logFault looks for damage in the middle of a write-ahead log: SQLite reads it up to the first frame with another sum, and drops the
 // rest without an error. at is the byte where that frame begins, 0 where there is none, and lost counts the transactions that were
 // committed after it. A log whose last transaction alone is not whole comes from a loss of power, and is no damage.
-func logFault(path string) (at int64, lost int, err error) {
+func findLogFault(path string) (at int64, lost int, err error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, nil
@@ -133,8 +133,8 @@ func (s *walSums) add(b []byte) {
 }
 
 // wholeLog refuses a database whose log is damaged in the middle.
-func wholeLog(path string) error {
-	at, lost, err := logFault(path + "-wal")
+func checkWholeLog(path string) error {
+	at, lost, err := findLogFault(path + "-wal")
 	if err != nil || at == 0 {
 		return err
 	}

@@ -47,7 +47,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	if err != nil || len(whole) < 4*4096 {
 		t.Fatalf("the log has %d bytes: %v", len(whole), err)
 	}
-	if at, lost, err := logFault(log); at != 0 || lost != 0 || err != nil {
+	if at, lost, err := findLogFault(log); at != 0 || lost != 0 || err != nil {
 		t.Errorf("a whole log is damaged at %d: %d %v", at, lost, err)
 	}
 	for name, cut := range map[string]int{"in its last frame": len(whole) - 100, "behind a frame": len(whole) - 4096 - 24} {
@@ -55,7 +55,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 		if err := os.Truncate(filepath.Join(dir, databaseFile+"-wal"), int64(cut)); err != nil {
 			t.Fatal(err)
 		}
-		if err := wholeLog(filepath.Join(dir, databaseFile)); err != nil {
+		if err := checkWholeLog(filepath.Join(dir, databaseFile)); err != nil {
 			t.Errorf("a log that ends %s: %v", name, err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 		_ = other.Close()
 		t.Fatal("it opens")
 	}
-	at, _, _ := logFault(path + "-wal")
+	at, _, _ := findLogFault(path + "-wal")
 	if !strings.Contains(err.Error(), "is damaged at byte") || at != 32+4120*2 {
 		t.Errorf("it is damaged at %d: %v", at, err)
 	}

@@ -28,11 +28,11 @@ var Conditions = []Condition{Ready, Full, Damaged, Away}
 var conditionCodes = map[string]Condition{"DatabaseFull": Full, "DatabaseDamaged": Damaged, "DatabaseUnavailable": Away}
 
 // found is a condition other than READY, with the error by which it was noticed.
-type found struct {
-	is Condition
+type conditionState struct {
+	condition Condition
 	// since is when it was noticed first, again when last.
-	since, again time.Time
-	why          error
+	since, lastSeen time.Time
+	err             error
 }
 
 // fullFor is how long a database stays FULL behind the last change that had no room: small changes have room between large ones that have
@@ -45,15 +45,15 @@ func (s *Store) Condition() (is Condition, since time.Time, why error) {
 	if f == nil {
 		return Ready, time.Time{}, nil
 	}
-	return f.is, f.since, f.why
+	return f.condition, f.since, f.err
 }
 
 // notice derives the condition of the database from the error of an access, and returns the error. change reports whether the access was a
 // change: a change that succeeds ends FULL, and any access that succeeds ends AWAY.
-func (s *Store) notice(err error, change bool) error {
+func (s *Store) recordCondition(err error, change bool) error {
 	was := s.condition.Load()
 	if err == nil {
-		if was != nil && (was.is == Away || was.is == Full && change && time.Since(was.again) > fullFor) {
+		if was != nil && (was.condition == Away || was.condition == Full && change && time.Since(was.lastSeen) > fullFor) {
 			s.condition.CompareAndSwap(was, nil)
 		}
 		return nil
@@ -65,13 +65,13 @@ func (s *Store) notice(err error, change bool) error {
 	is, known := conditionCodes[p.Code]
 	// An index of trigrams is derived: damage there slows searches down and loses nothing.
 	derived := sqlite.ErrCode(err) == sqlite.ResultCorruptVTab
-	if !known || derived || waits(err) || was != nil && was.is == Damaged {
+	if !known || derived || isContention(err) || was != nil && was.condition == Damaged {
 		return err
 	}
 	now := time.Now()
-	next := &found{is, now, now, err}
-	if was != nil && was.is == is {
-		next.since, next.why = was.since, was.why
+	next := &conditionState{is, now, now, err}
+	if was != nil && was.condition == is {
+		next.since, next.err = was.since, was.err
 	}
 	s.condition.CompareAndSwap(was, next)
 	return err
@@ -82,13 +82,13 @@ const probeTimeout = 5 * time.Second
 
 // reach runs access and derives the condition of the database from its error. change reports whether the access is a change. While the
 // database is AWAY, reach first waits at most probeTimeout for an answer, because a hanging server would block the access.
-func (s *Store) reach(ctx context.Context, change bool, access func(context.Context) error) error {
-	if f := s.condition.Load(); f != nil && f.is == Away {
+func (s *Store) runAccess(ctx context.Context, change bool, access func(context.Context) error) error {
+	if f := s.condition.Load(); f != nil && f.condition == Away {
 		if err := s.probe(ctx); err != nil {
 			return err
 		}
 	}
-	return s.notice(access(ctx), change)
+	return s.recordCondition(access(ctx), change)
 }
 
 // probe runs an empty query, for probeTimeout at most.
@@ -100,15 +100,15 @@ func (s *Store) probe(ctx context.Context) error {
 	case ctx.Err() != nil: // who asks waits no longer
 		return ctx.Err()
 	case err != nil && within.Err() != nil:
-		err = unavailable(err)
+		err = unavailableError(err)
 	}
-	return s.notice(err, false)
+	return s.recordCondition(err, false)
 }
 
 // waits reports whether an error only says that others have the database for long.
-func waits(err error) bool {
+func isContention(err error) bool {
 	code := sqlite.ErrCode(err).ToPrimary()
-	return code == sqlite.ResultBusy || code == sqlite.ResultLocked || codeOf(err) == queryCanceled
+	return code == sqlite.ResultBusy || code == sqlite.ResultLocked || pgCode(err) == queryCanceled
 }
 
 // Errors of PostgreSQL (its documentation, appendix A): disk_full, data_corrupted and index_corrupted.
@@ -119,7 +119,7 @@ const (
 )
 
 // full is the error of a change that the disk has no room for.
-func full(err error) error {
+func fullError(err error) error {
 	p := problem.New(507, "DatabaseFull",
 		"the disk of the database is full and nothing was changed: make room, then try again (docs/troubleshoot.md)")
 	p.Err = err
@@ -127,7 +127,7 @@ func full(err error) error {
 }
 
 // damaged is the error of a request that needs a damaged page of the database.
-func damaged(err error) error {
+func damagedError(err error) error {
 	p := problem.New(503, "DatabaseDamaged",
 		"the database is damaged at a place that this request needs: portolan check names it, and docs/troubleshoot.md says how to recover")
 	p.Err = err

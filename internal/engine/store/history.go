@@ -38,7 +38,7 @@ func (tx *Tx) Summary() string { return tx.summary }
 // DescribeUndo names the transaction as one that takes back another one, and says what that did. Of one that took back a third one,
 // its number is enough: sentences do not grow.
 func (tx *Tx) DescribeUndo(undone int64) error {
-	var did transaction
+	var did transactionBody
 	if err := tx.Each(func(scan func(...any) error) error {
 		var body []byte
 		if err := scan(&body); err != nil {
@@ -54,7 +54,7 @@ func (tx *Tx) DescribeUndo(undone int64) error {
 	}
 	tx.Describe("UNDO", summary)
 	tx.kind, tx.undoes = "UNDO", undone
-	own, err := tx.number()
+	own, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (tx *Tx) DescribeUndo(undone int64) error {
 }
 
 // Number is the number that the transaction has in the history.
-func (tx *Tx) Number() (int64, error) { return tx.number() }
+func (tx *Tx) Number() (int64, error) { return tx.txnNumber() }
 
 // noChanges are the first and the last number of the changes of a transaction that stands in the history without any (Note).
 const noChanges = -1
@@ -74,10 +74,10 @@ const noChanges = -1
 // Note has the transaction stand in the history, with its author, although it may change no resource: what a room keeps in tables of its
 // own was changed by somebody, such as a service point of the fleet. It cannot be taken back. summary says what was done, in a sentence.
 func (tx *Tx) Note(operation, summary string) error {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
-	if _, err := tx.number(); err != nil {
+	if _, err := tx.txnNumber(); err != nil {
 		return err
 	}
 	tx.noted = true
@@ -101,7 +101,7 @@ func (tx *Tx) Recorded() int64 {
 
 // Changes gives what a transaction of the history changed, in order; nothing where there is none.
 func (tx *Tx) Changes(transaction int64) ([]EntryChange, error) {
-	return tx.changesOf(transaction, 0, math.MaxInt)
+	return tx.readChanges(transaction, 0, math.MaxInt)
 }
 
 // LastImages gives resources as the changes that wrote them last left them. Those of which no such change is
@@ -203,7 +203,7 @@ func (tx *Tx) Keep(table Source, r *Resource) error {
 		return err
 	}
 	return tx.Write("INSERT INTO "+string(table)+" ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
+		r.ID, r.Collection, r.Type, nullIfEmpty(r.Name), r.Parent, r.Configuration, r.Low, r.High, nullIfEmpty(r.Key), r.Version, formatRefs(r.Refs),
 		string(r.Body))
 }
 
@@ -225,7 +225,7 @@ func (tx *Tx) Tally() (Tally, error) {
 // Touched gives the resources that the transaction has changed until now, each with its last operation: ADD, UPDATE or DELETE.
 func (tx *Tx) Touched() (map[int64]string, error) {
 	touched := map[int64]string{}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func (tx *Tx) NotedAmong(transactions []int64) (map[int64]bool, error) {
 }
 
 // number is the transaction's number, taken at its first change.
-func (tx *Tx) number() (n int64, err error) {
+func (tx *Tx) txnNumber() (n int64, err error) {
 	if tx.txn == 0 {
 		tx.txn, err = tx.ids.nextTxn()
 	}
@@ -296,7 +296,7 @@ func encodeImage(r *Resource) any {
 	if r == nil {
 		return nil
 	}
-	image := make([]byte, 0, imageRoom+len(r.Body))
+	image := make([]byte, 0, imageSize+len(r.Body))
 	image = append(strconv.AppendInt(append(image, `{"id":`...), r.ID, 10), `,"collection":`...)
 	image = AppendString(image, r.Collection)
 	image = AppendString(append(image, `,"type":`...), r.Type)
@@ -329,7 +329,7 @@ func encodeImage(r *Resource) any {
 }
 
 // imageRoom is as long as most images are without their bodies, in bytes.
-const imageRoom = 320
+const imageSize = 320
 
 // appendRefs writes references behind a name, or nothing where there are none.
 func appendRefs(b []byte, name string, refs []Ref) []byte {
@@ -363,12 +363,12 @@ func (tx *Tx) nextChange() error {
 }
 
 // record writes one change with its images.
-func (tx *Tx) record(operation string, before, after *Resource) error {
+func (tx *Tx) recordChange(operation string, before, after *Resource) error {
 	r := after
 	if r == nil {
 		r = before
 	}
-	if err := tx.changed(before, after); err != nil {
+	if err := tx.noteChanged(before, after); err != nil {
 		return err
 	}
 	if tx.unlogged(r.Collection) {
@@ -378,7 +378,7 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	if err := tx.nextChange(); err != nil {
 		return err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
@@ -386,13 +386,13 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 		tx.last, number, r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("recording a change: %w", err)
 	}
-	tx.logged(tx.last)
+	tx.noteLogged(tx.last)
 	_ = tx.Describe(operation, operation) // where nobody has said it better
 	return nil
 }
 
 // transaction is the body of a transaction's row, with the fields of its resource.
-type transaction struct {
+type transactionBody struct {
 	Operation        string  `json:"operation"`
 	Description      string  `json:"description"`
 	Principal        *string `json:"principal"`
@@ -406,7 +406,7 @@ type transaction struct {
 }
 
 // orNull gives a text, nil where it is empty.
-func orNull(text string) *string {
+func pointerOrNil(text string) *string {
 	if text == "" {
 		return nil
 	}
@@ -426,8 +426,8 @@ func (tx *Tx) writeHistory() error {
 	if tx.undoes != 0 {
 		undoes = &tx.undoes
 	}
-	body, err := json.Marshal(transaction{tx.operation, tx.summary, orNull(tx.author.Name), orNull(tx.author.Comment),
-		orNull(tx.author.Credential), orNull(tx.author.Remote), orNull(tx.author.Client), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind),
+	body, err := json.Marshal(transactionBody{tx.operation, tx.summary, pointerOrNil(tx.author.Name), pointerOrNil(tx.author.Comment),
+		pointerOrNil(tx.author.Credential), pointerOrNil(tx.author.Remote), pointerOrNil(tx.author.Client), tx.now.UTC().Format(time.RFC3339), pointerOrNil(tx.kind),
 		undoes})
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func (i Index) name(d *dialect, prefix string) string {
 
 // makeIndexes makes those of the indexes that a database does not have, and drops those whose names begin alike and that are not among
 // them. names are those that the database has; how is nothing, or CONCURRENTLY.
-func makeIndexes(d *dialect, prefix string, all []Index, names []string, how string, run func(statement string) error) error {
+func syncIndexes(d *dialect, prefix string, all []Index, names []string, how string, run func(statement string) error) error {
 	wanted := map[string]bool{}
 	var failed error // one that cannot be made does not keep the others
 	for _, i := range all {
@@ -82,7 +82,7 @@ func (s *Store) HasIndexes(ctx context.Context, all []Index) (there map[Index]bo
 	return there, s.Read(ctx, func(tx *Tx) error {
 		names, err := indexNames(tx)
 		for _, i := range all {
-			if slices.Contains(names, i.name(tx.conn.speaks(), keptIndex)) {
+			if slices.Contains(names, i.name(tx.conn.sqlDialect(), keptIndex)) {
 				there[i] = true
 			}
 		}
@@ -110,7 +110,7 @@ func (e *sqliteEngine) keepIndexes(ctx context.Context, all []Index) error {
 		if err != nil {
 			return err
 		}
-		return makeIndexes(&sqliteDialect, keptIndex, all, names, "", func(statement string) error { return tx.Write(statement) })
+		return syncIndexes(&sqliteDialect, keptIndex, all, names, "", func(statement string) error { return tx.Write(statement) })
 	})
 }
 
@@ -165,5 +165,5 @@ func (e *postgresEngine) keepIndexes(ctx context.Context, all []Index) error {
 	if err != nil {
 		return err
 	}
-	return makeIndexes(&postgresDialect, keptIndex, all, whole, "CONCURRENTLY", run)
+	return syncIndexes(&postgresDialect, keptIndex, all, whole, "CONCURRENTLY", run)
 }

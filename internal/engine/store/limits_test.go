@@ -151,9 +151,9 @@ func TestNumbersWaitForNobody(t *testing.T) {
 				t.Errorf("a connection: %v", err)
 				return
 			}
-			err = pg.on(t.Context(), pooled, beginLocked, func(c *pgConn) error {
-				query, args := locks{own: lockOfAll}.take()
-				c.wait(query, args...)
+			err = pg.runOn(t.Context(), pooled, beginLocked, func(c *pgConn) error {
+				query, args := locks{own: lockOfAll}.statement()
+				c.enqueue(query, args...)
 				tx := &Tx{store: s, ctx: t.Context(), conn: c, now: time.Now(), ids: &sequences{pg, c}, writing: true}
 				if err := tx.Insert(thing(fmt.Sprint("waiter ", i))); err != nil {
 					return err
@@ -284,8 +284,8 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	<-entered
 	for range 40 { // more than there are connections
 		all.Go(func() {
-			_ = s.engine.(*postgresEngine).pg.with(t.Context(), s.engine.(*postgresEngine).pg.pool, beginLocked, func(c conn) error {
-				query, args := locks{own: lockOfAll}.take()
+			_ = s.engine.(*postgresEngine).pg.readWith(t.Context(), s.engine.(*postgresEngine).pg.pool, beginLocked, func(c conn) error {
+				query, args := locks{own: lockOfAll}.statement()
 				_, err := c.exec(query, args...)
 				return err
 			})
@@ -378,12 +378,12 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 func TestErrorsThatAreTriedAgain(t *testing.T) {
 	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy",
 		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
-		err := unreachable(&pgconn.PgError{Code: code})
+		err := connectionProblem(&pgconn.PgError{Code: code})
 		if p, ok := problem.As(err); ok != (want != "") || ok && (p.Code != want || p.Status != 503) {
 			t.Errorf("%s becomes %v", code, err)
 		}
 	}
-	if !lost(&pgconn.PgError{Code: "25P03"}) {
+	if !isConnectionLost(&pgconn.PgError{Code: "25P03"}) {
 		t.Error("a transaction that was ended while it waited for us is not tried again")
 	}
 }
@@ -431,7 +431,7 @@ func TestFullDisk(t *testing.T) {
 	if is, _, _ := s.Condition(); is != Full { // a larger change may have no room yet
 		t.Errorf("right behind it the condition is %s", is)
 	}
-	s.condition.Load().again = time.Now().Add(-fullFor - time.Second)
+	s.condition.Load().lastSeen = time.Now().Add(-fullFor - time.Second)
 	insert(t, s, thing("later"))
 	if is, _, _ := s.Condition(); is != Ready {
 		t.Errorf("with room again the condition is %s", is)
@@ -449,7 +449,7 @@ func TestReadOnly(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []sessionKind{readSession, stillSession} {
+	for _, kind := range []sessionKind{readSession, immutableSession} {
 		r, err := newSession(filepath.Join(dir, databaseFile), kind)
 		if err != nil {
 			t.Fatal(err)

@@ -34,27 +34,27 @@ type listener struct {
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 	// heard is when the connection was last known to be good, in Unix milliseconds; 0 while there is none.
-	heard atomic.Int64
+	lastContact atomic.Int64
 	// tell has a token while there are commits that others were not told of.
-	tell chan struct{}
+	pendingWake chan struct{}
 }
 
 // listen begins to hear what other processes tell.
 func listen(s *Store, p *postgres) *listener {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &listener{store: s, p: p, stop: stop, tell: make(chan struct{}, 1)}
+	l := &listener{store: s, p: p, stop: stop, pendingWake: make(chan struct{}, 1)}
 	l.done.Go(func() {
 		for attempt := 0; ctx.Err() == nil; attempt++ {
 			began := time.Now()
-			_ = l.hear(ctx) // whatever it was, it is tried again
-			l.heard.Store(0)
+			_ = l.listenOnce(ctx) // whatever it was, it is tried again
+			l.lastContact.Store(0)
 			if time.Since(began) > aliveFor {
 				attempt = 0
 			}
-			pause(ctx, attempt)
+			backOff(ctx, attempt)
 		}
 	})
-	l.done.Go(func() { l.wake(ctx) })
+	l.done.Go(func() { l.notifyCommits(ctx) })
 	return l
 }
 
@@ -64,12 +64,12 @@ func (l *listener) close() {
 }
 
 // alive reports whether news would have come through.
-func (l *listener) alive() bool {
-	return time.Now().UnixMilli()-l.heard.Load() < aliveFor.Milliseconds()
+func (l *listener) isAlive() bool {
+	return time.Now().UnixMilli()-l.lastContact.Load() < aliveFor.Milliseconds()
 }
 
 // hear listens until the connection is lost.
-func (l *listener) hear(ctx context.Context) error {
+func (l *listener) listenOnce(ctx context.Context) error {
 	c, err := pgx.ConnectConfig(ctx, l.p.pool.Config().ConnConfig)
 	if err != nil {
 		return err
@@ -93,20 +93,20 @@ func (l *listener) hear(ctx context.Context) error {
 	if !shared { // changes wait for that tool meanwhile
 		return errors.New("a tool that must be alone is at work")
 	}
-	l.store.news(nil) // whatever was told meanwhile
+	l.store.recordForeignCommit(nil) // whatever was told meanwhile
 	for {
-		l.heard.Store(time.Now().UnixMilli())
+		l.lastContact.Store(time.Now().UnixMilli())
 		waiting, cancel := context.WithTimeout(ctx, listenPing)
 		n, err := c.WaitForNotification(waiting)
 		late := waiting.Err() != nil
 		cancel()
 		switch {
 		case err == nil && n.Payload == "":
-			l.store.commitNews.wake()
+			l.store.commitSignal.wake()
 		case err == nil:
 			// Also of our own: a commit whose answer was lost may have come after it was counted.
 			_, topics, _ := strings.Cut(n.Payload, " ")
-			l.store.news(strings.Split(topics, ","))
+			l.store.recordForeignCommit(strings.Split(topics, ","))
 		case !late || ctx.Err() != nil || c.IsClosed():
 			return err
 		default: // silence: is anybody there?
@@ -121,12 +121,12 @@ func (l *listener) hear(ctx context.Context) error {
 }
 
 // wake tells the others that there were commits.
-func (l *listener) wake(ctx context.Context) {
+func (l *listener) notifyCommits(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.tell:
+		case <-l.pendingWake:
 		}
 		// A failure costs them a second at the most.
 		_, _ = l.p.pool.Exec(ctx, "SELECT pg_notify($1, '')", channel)
@@ -134,10 +134,10 @@ func (l *listener) wake(ctx context.Context) {
 }
 
 // watched are the topics whose changes every process hears of at once.
-type watched struct {
+type watchList struct {
 	mu sync.RWMutex
 	// calls are what to call when another process has changed something of a topic.
-	calls map[string][]func(details []string)
+	callbacks map[string][]func(details []string)
 }
 
 // detailMark stands between a topic and what of it was changed, in what a transaction touches.
@@ -152,23 +152,23 @@ func Detail(topic, what string) string { return topic + detailMark + what }
 func (s *Store) Watch(topic string, changed func(details []string)) {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
-	if s.watches.calls == nil {
-		s.watches.calls = map[string][]func([]string){}
+	if s.watches.callbacks == nil {
+		s.watches.callbacks = map[string][]func([]string){}
 	}
-	calls := s.watches.calls[topic]
+	calls := s.watches.callbacks[topic]
 	if changed != nil {
 		calls = append(calls, changed)
 	}
-	s.watches.calls[topic] = calls
+	s.watches.callbacks[topic] = calls
 }
 
 // among gives those of the topics that are watched.
-func (w *watched) among(topics []string) (watching []string) {
+func (w *watchList) filter(topics []string) (watching []string) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	for _, topic := range topics {
 		name, _, _ := strings.Cut(topic, detailMark)
-		if _, ok := w.calls[name]; ok {
+		if _, ok := w.callbacks[name]; ok {
 			watching = append(watching, topic)
 		}
 	}
@@ -176,12 +176,12 @@ func (w *watched) among(topics []string) (watching []string) {
 }
 
 // longestNews is how long the list of topics may be that others are told of: PostgreSQL takes 8,000 bytes.
-const longestNews = 7000
+const maxNotification = 7000
 
 // worded joins topics for the others; where they are too many, without their details.
-func worded(topics []string) string {
+func joinTopics(topics []string) string {
 	text := strings.Join(topics, ",")
-	if len(text) <= longestNews {
+	if len(text) <= maxNotification {
 		return text
 	}
 	names := map[string]bool{}
@@ -207,12 +207,12 @@ func detailsOf(topic string, topics []string) (details []string, ok bool) {
 
 // news forgets what is known of the topics, or of all where none is named, because another process
 // has changed something.
-func (s *Store) news(topics []string) {
-	s.commits.count(topics, topics != nil)
-	s.commitNews.wake()
+func (s *Store) recordForeignCommit(topics []string) {
+	s.commits.record(topics, topics != nil)
+	s.commitSignal.wake()
 	s.watches.mu.RLock()
 	defer s.watches.mu.RUnlock()
-	for topic, calls := range s.watches.calls {
+	for topic, calls := range s.watches.callbacks {
 		if details, ok := detailsOf(topic, topics); ok {
 			for _, call := range calls {
 				call(details)

@@ -29,14 +29,14 @@ func TestLogIsFolded(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	defer func() { _ = s.Close() }()
-	const each = foldAt << 9 // an eighth of the pages from which on it is folded, twice: in the row and in the history
+	const each = checkpointPages << 9 // an eighth of the pages from which on it is folded, twice: in the row and in the history
 	for range 24 {
 		large := thing("large")
 		large.Body = []byte(`{"colour":"` + strings.Repeat("x", each) + `"}`)
 		insert(t, s, large)
 	}
 	info, err := os.Stat(filepath.Join(dir, databaseFile+"-wal"))
-	if err != nil || info.Size() > 2*foldAt<<12 {
+	if err != nil || info.Size() > 2*checkpointPages<<12 {
 		t.Errorf("behind %d MiB of changes the log has %d MiB (%v)", 2*24*each>>20, info.Size()>>20, err)
 	}
 	if count(t, s) != 24 {

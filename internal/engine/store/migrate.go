@@ -55,7 +55,7 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 
 // index brings the indexes that follow from the layout up to date. Each is made, or dropped, by itself: whoever is killed in
 // between goes on at the next start. Nothing is locked where there is nothing to do.
-func index(conn *sqlite.Conn, l *Layout) error {
+func ensureIndexes(conn *sqlite.Conn, l *Layout) error {
 	var names []string
 	if err := sqlitex.ExecuteTransient(conn, sqliteDialect.indexes, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
 		names = append(names, stmt.ColumnText(0))
@@ -63,16 +63,16 @@ func index(conn *sqlite.Conn, l *Layout) error {
 	}}); err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
-	if err := remakeTrigrams(conn, l); err != nil {
+	if err := recreateTrigramTable(conn, l); err != nil {
 		return fmt.Errorf("making the index of trigrams: %w", err)
 	}
-	return makeIndexes(&sqliteDialect, layoutIndex, l.Indexes, names, "", func(statement string) error {
+	return syncIndexes(&sqliteDialect, layoutIndex, l.Indexes, names, "", func(statement string) error {
 		return sqlitex.ExecuteTransient(conn, statement, nil)
 	})
 }
 
 // remakeTrigrams makes the index of trigrams anew where the layout searches other texts than it has.
-func remakeTrigrams(conn *sqlite.Conn, l *Layout) (err error) {
+func recreateTrigramTable(conn *sqlite.Conn, l *Layout) (err error) {
 	there := 0
 	count := func(stmt *sqlite.Stmt) error {
 		there = stmt.ColumnInt(0)
@@ -87,7 +87,7 @@ func remakeTrigrams(conn *sqlite.Conn, l *Layout) (err error) {
 		return err
 	}
 	defer end(&err)
-	for _, statement := range l.remakeTrigrams() {
+	for _, statement := range l.recreateTrigrams() {
 		if err := sqlitex.ExecuteTransient(conn, statement, nil); err != nil {
 			return err
 		}

@@ -22,9 +22,9 @@ func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 			return nil, fmt.Errorf("opening %s for reading: its log %s-wal holds changes, and cannot be read where nothing can be written: %w",
 				path, databaseFile, err)
 		}
-		kind = stillSession
+		kind = immutableSession
 		if r, err = newSession(path, kind); err != nil {
-			return nil, openFault(path, err)
+			return nil, openError(path, err)
 		}
 	}
 	version, err := schemaVersion(r.conn)
@@ -35,17 +35,17 @@ func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 		err = &SchemaError{Database: version, Binary: o.Layout.Version()}
 	}
 	if err != nil {
-		return nil, openFault(path, err)
+		return nil, openError(path, err)
 	}
 	e := &sqliteEngine{store: s, path: path, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
 	s.trigrams = true
-	e.pools(path, o, kind)
+	e.openPools(path, o, kind)
 	close(e.stopped)
 	return e, nil
 }
 
 // openFault words why a database file cannot be opened: that it is damaged, or that its disk is full, with the remedy.
-func openFault(path string, err error) error {
+func openError(path string, err error) error {
 	var schema *SchemaError
 	switch {
 	case errors.As(err, &schema):
@@ -61,12 +61,12 @@ func openFault(path string, err error) error {
 }
 
 // leastRoom is how many bytes a database needs beside it to be opened: the index of its log.
-const leastRoom = 32 << 10
+const minFreeBytes = 32 << 10
 
 // diskIsFull reports whether the disk of a file has not even the room that opening a database takes.
 func diskIsFull(path string) bool {
 	free, err := FreeBytes(filepath.Dir(path))
-	return err == nil && free != nil && *free < leastRoom
+	return err == nil && free != nil && *free < minFreeBytes
 }
 
 // SchemaError is a database whose schema is not that of this binary, which the caller may not change.
@@ -85,13 +85,13 @@ func (e *SchemaError) Error() string {
 }
 
 // pools makes the pools of read connections.
-func (e *sqliteEngine) pools(path string, o Options, kind sessionKind) {
+func (e *sqliteEngine) openPools(path string, o Options, kind sessionKind) {
 	e.readers, e.lists = newPool(path, o.Readers, kind), newPool(path, o.ListReaders, kind)
 	e.pages, e.health = newPool(path, o.ListReaders, kind), newPool(path, 1, kind)
 }
 
 // upToDate brings the schema up to date. Who is no manager may do so only where none is serving.
-func (e *sqliteEngine) upToDate(w *session, o Options) error {
+func (e *sqliteEngine) migrateSchema(w *session, o Options) error {
 	version, err := schemaVersion(w.conn)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (e *sqliteEngine) upToDate(w *session, o Options) error {
 	if !o.Exclusive || o.Schema != 0 { // a manager that begins sees to it
 		return nil
 	}
-	if err := index(w.conn, o.Layout); err != nil {
+	if err := ensureIndexes(w.conn, o.Layout); err != nil {
 		return err
 	}
 	// Whoever held a lease has ended: nobody else has the directory.
@@ -121,7 +121,7 @@ func (e *sqliteEngine) upToDate(w *session, o Options) error {
 const databaseFile = "portolan.db"
 
 // notEmptied refuses a database file that is empty while there are backups of an earlier one: the file system has lost what was in it.
-func notEmptied(path string) error {
+func checkNotEmptied(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 0 {
 		return nil //nolint:nilerr // whoever opens the file reports the error
@@ -136,8 +136,8 @@ func notEmptied(path string) error {
 
 // protect makes the database's files, and those that are there, readable by their owner alone: the
 // authority's key and hashes of passwords are in them. SQLite gives the log the mode of the database.
-func protect(path string) error {
-	if err := errors.Join(notEmptied(path), checkNotRemoved(path)); err != nil {
+func protectFiles(path string) error {
+	if err := errors.Join(checkNotEmptied(path), checkNotRemoved(path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the path is the operator's

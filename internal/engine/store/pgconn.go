@@ -24,13 +24,13 @@ type pgConn struct {
 	from   *pgxpool.Pool
 	// busy guards the connection and all below: it is held while something is asked and answered, because a list may be read
 	// at the same time.
-	busy sync.Mutex
+	mu sync.Mutex
 	// begin is the statement that begins the transaction, empty once it was sent.
 	begin string
 	// kept says that statements from here on are planned once for all, keeps that the transaction has been told so.
-	kept, keeps bool
+	genericPlans, sentGenericPlans bool
 	// waiting are statements that were not sent yet.
-	waiting []statement
+	queued []statement
 	// failed is the first error of the transaction: after it the database does nothing more, and says
 	// nothing that would help.
 	failed error
@@ -58,24 +58,24 @@ func (c *pgConn) connected() (*pgx.Conn, error) {
 }
 
 // idle says that no transaction is open on the connection.
-func (c *pgConn) idle() bool { return c.pg == nil || c.pg.PgConn().TxStatus() == 'I' }
+func (c *pgConn) isIdle() bool { return c.pg == nil || c.pg.PgConn().TxStatus() == 'I' }
 
 // untouched says that nothing was asked yet, and that nothing has to be asked before what comes first.
-func (c *pgConn) untouched() bool {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	return c.pg == nil && c.begin == "" && len(c.waiting) == 0 && c.failed == nil
+func (c *pgConn) isUnused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pg == nil && c.begin == "" && len(c.queued) == 0 && c.failed == nil
 }
 
 // plan says whether the statements from here on are planned once for all, or each for what it asks.
-func (c *pgConn) plan(kept bool) {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	c.kept = kept
+func (c *pgConn) setPlanMode(kept bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.genericPlans = kept
 }
 
 // planMode is how PostgreSQL is told.
-func planMode(kept bool) string {
+func planSetting(kept bool) string {
 	if kept {
 		return "plan_cache_mode = force_generic_plan"
 	}
@@ -83,50 +83,50 @@ func planMode(kept bool) string {
 }
 
 // keptPlans is where a connection notes that its session plans statements once for all, where no transaction says otherwise.
-const keptPlans = "kept plans"
+const genericPlansKey = "kept plans"
 
 // keepsPlans reads that.
-func keepsPlans(pg *pgx.Conn) bool {
-	kept, _ := pg.PgConn().CustomData()[keptPlans].(bool)
+func usesGenericPlans(pg *pgx.Conn) bool {
+	kept, _ := pg.PgConn().CustomData()[genericPlansKey].(bool)
 	return kept
 }
 
 // waits reports whether something has to be sent before the next statement; busy is held.
-func (c *pgConn) waits() bool {
-	return c.begin != "" || len(c.waiting) > 0 || c.failed != nil || c.keeps != c.kept
+func (c *pgConn) hasPending() bool {
+	return c.begin != "" || len(c.queued) > 0 || c.failed != nil || c.sentGenericPlans != c.genericPlans
 }
 
 // first reports whether nothing was asked yet of a snapshot whose connection is one for pages and lists.
-func (c *pgConn) first() bool {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	return c.pg == nil && c.toBegin()
+func (c *pgConn) isFirstQuery() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pg == nil && c.isBeforeSnapshotLocked()
 }
 
 // toBegin reports whether a snapshot whose connection is one for pages and lists has still to begin; busy is held.
-func (c *pgConn) toBegin() bool {
-	return c.begin == beginSnapshot && len(c.waiting) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
+func (c *pgConn) isBeforeSnapshotLocked() bool {
+	return c.begin == beginSnapshot && len(c.queued) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
 }
 
 // unbegun is toBegin for who does not hold busy.
-func (c *pgConn) unbegun() bool {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	return c.toBegin()
+func (c *pgConn) isBeforeSnapshot() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isBeforeSnapshotLocked()
 }
 
 // alone asks something before the snapshot begins, which is as of a moment later then: what follows sees as much, or more. Where nothing
 // follows, no transaction is needed.
-func (c *pgConn) alone(query string, args []any, fn func(row) error) error {
-	all, ok := used.Get().(*pgRows)
+func (c *pgConn) queryAlone(query string, args []any, fn func(row) error) error {
+	all, ok := piecePool.Get().(*pgRows)
 	if !ok {
 		all = &pgRows{}
 	}
-	defer used.Put(all)
-	c.busy.Lock()
-	c.failed = c.askAlone(query, args, all)
+	defer piecePool.Put(all)
+	c.mu.Lock()
+	c.failed = c.sendAlone(query, args, all)
 	err := c.failed
-	c.busy.Unlock()
+	c.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -134,13 +134,13 @@ func (c *pgConn) alone(query string, args []any, fn func(row) error) error {
 }
 
 // askAlone asks, and reads the whole answer; busy is held.
-func (c *pgConn) askAlone(query string, args []any, all *pgRows) error {
+func (c *pgConn) sendAlone(query string, args []any, all *pgRows) error {
 	pg, err := c.connected()
 	if err != nil {
 		return err
 	}
-	text := c.p.texts.numbered(query)
-	if keepsPlans(pg) == c.kept {
+	text := c.p.statements.numbered(query)
+	if usesGenericPlans(pg) == c.genericPlans {
 		rows, err := pg.Query(c.ctx, text, args...)
 		if err != nil {
 			return err
@@ -148,7 +148,7 @@ func (c *pgConn) askAlone(query string, args []any, all *pgRows) error {
 		return all.read(rows)
 	}
 	b := &pgx.Batch{}
-	b.Queue("SET " + planMode(c.kept))
+	b.Queue("SET " + planSetting(c.genericPlans))
 	b.Queue(text, args...)
 	results := pg.SendBatch(c.ctx, b)
 	_, err = results.Exec()
@@ -162,7 +162,7 @@ func (c *pgConn) askAlone(query string, args []any, all *pgRows) error {
 		err = e
 	}
 	if err == nil { // else it was taken back with the statement
-		pg.PgConn().CustomData()[keptPlans] = c.kept
+		pg.PgConn().CustomData()[genericPlansKey] = c.genericPlans
 	}
 	return err
 }
@@ -183,18 +183,18 @@ func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) e
 	b := &pgx.Batch{}
 	if c.begin != "" {
 		b.Queue(c.begin)
-		c.begin, c.keeps = "", keepsPlans(pg)
+		c.begin, c.sentGenericPlans = "", usesGenericPlans(pg)
 	}
-	if c.keeps != c.kept {
-		b.Queue("SET LOCAL " + planMode(c.kept))
-		c.keeps = c.kept
+	if c.sentGenericPlans != c.genericPlans {
+		b.Queue("SET LOCAL " + planSetting(c.genericPlans))
+		c.sentGenericPlans = c.genericPlans
 	}
-	for _, s := range c.waiting {
-		b.Queue(c.p.texts.numbered(s.query), s.args...)
+	for _, s := range c.queued {
+		b.Queue(c.p.statements.numbered(s.query), s.args...)
 	}
-	c.waiting = nil
+	c.queued = nil
 	before := b.Len()
-	b.Queue(c.p.texts.numbered(query), args...)
+	b.Queue(c.p.statements.numbered(query), args...)
 	results := pg.SendBatch(c.ctx, b)
 	for range before {
 		if _, err := results.Exec(); err != nil {
@@ -214,7 +214,7 @@ func (c *pgConn) commit() error {
 	if c.failed != nil { // and somebody did not mind
 		return c.failed
 	}
-	if (c.begin != "" || c.idle()) && len(c.waiting) == 0 {
+	if (c.begin != "" || c.isIdle()) && len(c.queued) == 0 {
 		return nil
 	}
 	_, err := c.exec("COMMIT")
@@ -222,14 +222,14 @@ func (c *pgConn) commit() error {
 }
 
 // wait lets a statement wait.
-func (c *pgConn) wait(query string, args ...any) {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	c.waiting = append(c.waiting, statement{query, args})
+func (c *pgConn) enqueue(query string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queued = append(c.queued, statement{query, args})
 }
 
-func (c *pgConn) later(query string, args ...any) error {
-	c.wait(query, args...)
+func (c *pgConn) execLater(query string, args ...any) error {
+	c.enqueue(query, args...)
 	return nil
 }
 
@@ -237,14 +237,14 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	c.busy.Lock()
-	defer c.busy.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	pg, err := c.connected()
 	if err != nil {
 		return err
 	}
 	if _, err := pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
-		if codeOf(err) == queryCanceled && c.ctx.Err() == nil { // it was we who broke it off, because a value does not fit
+		if pgCode(err) == queryCanceled && c.ctx.Err() == nil { // it was we who broke it off, because a value does not fit
 			return fmt.Errorf("writing %s: %s", table, err.Error())
 		}
 		return fmt.Errorf("writing %s: %w", table, err)
@@ -253,14 +253,14 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 }
 
 func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	if !c.waits() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hasPending() {
 		var pg *pgx.Conn
 		if pg, c.failed = c.connected(); c.failed != nil {
 			return 0, c.failed
 		}
-		tag, err := pg.Exec(c.ctx, c.p.texts.numbered(query), args...)
+		tag, err := pg.Exec(c.ctx, c.p.statements.numbered(query), args...)
 		c.failed = err
 		return tag.RowsAffected(), err
 	}
@@ -275,22 +275,22 @@ func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
 // each reads the whole answer before it calls fn, because fn may ask something else on the same
 // connection.
 func (c *pgConn) each(query string, args []any, fn func(row) error) error {
-	all, ok := used.Get().(*pgRows)
+	all, ok := piecePool.Get().(*pgRows)
 	if !ok {
 		all = &pgRows{}
 	}
 	if err := c.query(query, args, all.read); err != nil {
 		return err
 	}
-	defer used.Put(all)
+	defer piecePool.Put(all)
 	return all.each(c, fn)
 }
 
 // query asks and lets read have the answer.
 func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) error {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	if c.waits() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hasPending() {
 		return c.send(query, args, func(r pgx.BatchResults) error {
 			rows, err := r.Query()
 			if err != nil {
@@ -303,7 +303,7 @@ func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) erro
 	if pg, c.failed = c.connected(); c.failed != nil {
 		return c.failed
 	}
-	rows, err := pg.Query(c.ctx, c.p.texts.numbered(query), args...)
+	rows, err := pg.Query(c.ctx, c.p.statements.numbered(query), args...)
 	if err == nil {
 		err = read(rows)
 	}
@@ -315,23 +315,23 @@ func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) erro
 // for what fn asks between one page of the cursor and the next.
 const (
 	// fetched is how many rows of a long answer are asked for at a time, piece how many are used at a time.
-	fetched = 1000
-	piece   = 125
+	fetchRows = 1000
+	pieceRows = 125
 	// pages is how many pages of a cursor may be in memory.
-	pages = 2
+	maxPages = 2
 )
 
 // list gives rows to fn while others are read. Where the answer may be long it is read through a
 // cursor, so that the memory does not grow with it; short says that it has few rows.
 func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) error {
-	c.busy.Lock()
-	if c.begin == "" && c.idle() { // a cursor needs a transaction
+	c.mu.Lock()
+	if c.begin == "" && c.isIdle() { // a cursor needs a transaction
 		short = true
 	}
-	c.busy.Unlock()
-	l := &pgList{c: c, pieces: make(chan *pgRows, pages*fetched/piece+pages), credits: make(chan struct{}, pages), stop: make(chan struct{})}
+	c.mu.Unlock()
+	l := &pgList{c: c, pieces: make(chan *pgRows, maxPages*fetchRows/pieceRows+maxPages), credits: make(chan struct{}, maxPages), stop: make(chan struct{})}
 	if short {
-		go l.read(func() (bool, error) { return true, c.query(query, args, l.take) })
+		go l.read(func() (bool, error) { return true, c.query(query, args, l.split) })
 	} else {
 		c.cursors++
 		// The connection remembers which columns the answer to a FETCH has: cursors of one name have the same ones.
@@ -346,11 +346,11 @@ func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) 
 		if _, err := c.exec("DECLARE "+name+" NO SCROLL CURSOR FOR "+query, simple...); err != nil {
 			return err
 		}
-		fetch := "FETCH " + strconv.Itoa(fetched) + " FROM " + name
+		fetch := "FETCH " + strconv.Itoa(fetchRows) + " FROM " + name
 		go l.read(func() (last bool, err error) {
 			before := l.rows
-			err = c.query(fetch, nil, l.take)
-			return l.rows-before < fetched, err // the cursor ends with the transaction
+			err = c.query(fetch, nil, l.split)
+			return l.rows-before < fetchRows, err // the cursor ends with the transaction
 		})
 	}
 	defer func() { // also where fn panics: nobody may read when the connection is given back
@@ -365,7 +365,7 @@ func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) 
 		if p.last {
 			<-l.credits
 		}
-		used.Put(p)
+		piecePool.Put(p)
 	}
 	return l.err
 }
@@ -399,12 +399,12 @@ func (l *pgList) read(page func() (last bool, err error)) {
 }
 
 // take cuts an answer into pieces. There is room for all of them.
-func (l *pgList) take(rows pgx.Rows) error {
+func (l *pgList) split(rows pgx.Rows) error {
 	p := newPiece(rows)
 	for rows.Next() {
 		l.rows++
 		p.add(rows.RawValues())
-		if p.count() == piece && cap(l.pieces)-len(l.pieces) > 2 {
+		if p.count() == pieceRows && cap(l.pieces)-len(l.pieces) > 2 {
 			l.pieces <- p
 			p = newPiece(rows)
 		}
@@ -414,10 +414,10 @@ func (l *pgList) take(rows pgx.Rows) error {
 }
 
 // used are pieces whose memory can be used again.
-var used = sync.Pool{New: func() any { return &pgRows{} }}
+var piecePool = sync.Pool{New: func() any { return &pgRows{} }}
 
 func newPiece(rows pgx.Rows) *pgRows {
-	p, ok := used.Get().(*pgRows)
+	p, ok := piecePool.Get().(*pgRows)
 	if !ok {
 		p = &pgRows{}
 	}
@@ -427,9 +427,9 @@ func newPiece(rows pgx.Rows) *pgRows {
 
 // flush sends what waits.
 func (c *pgConn) flush() error {
-	c.busy.Lock()
-	waits := c.waits()
-	c.busy.Unlock()
+	c.mu.Lock()
+	waits := c.hasPending()
+	c.mu.Unlock()
 	if !waits {
 		return nil
 	}
@@ -446,4 +446,4 @@ func (c *pgConn) setMark(kind string, mark int64) error {
 	return c.each("SELECT setval('number_"+kind+"', ?)", []any{mark}, func(row) error { return nil })
 }
 
-func (c *pgConn) speaks() *dialect { return &postgresDialect }
+func (c *pgConn) sqlDialect() *dialect { return &postgresDialect }

@@ -200,7 +200,7 @@ func refill(b, v []byte) []byte {
 	return append(b[:0], v...)
 }
 
-func (r *pgRow) resource(to *Resource) error {
+func (r *pgRow) readResource(to *Resource) error {
 	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
 	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(9)
 	to.Low, to.High = refill(to.Low, r.raw[6]), refill(to.High, r.raw[7])
@@ -211,9 +211,9 @@ func (r *pgRow) resource(to *Resource) error {
 
 // nearQuery words the statement that reads resources with what an answer shows of their parents and
 // configurations, and with what extensions have beside them.
-func nearQuery(inline *inlineMembers, besides []Beside) gathering {
+func nearQuery(inline *inlineMembers, besides []Beside) rowQuery {
 	text := "SELECT " + nearColumns + nearHeadColumns(inline) + besideColumns(besides) + " FROM resource r" + nearJoins + " WHERE r.id = "
-	return gathering{text + "?", text + "ANY(?)"}
+	return rowQuery{text + "?", text + "ANY(?)"}
 }
 
 // besideColumns are the columns of what extensions have beside a row, besideNames what they are called in a part of a statement.
@@ -239,20 +239,20 @@ func nearHeadColumns(inline *inlineMembers) string {
 const nearJoins = " LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration"
 
 // takeNear remembers the heads that came with a row of a list, and what is beside it.
-func (tx *Tx) takeNear(at row, l listing) error {
+func (tx *Tx) rememberNear(at row, l listStatement) error {
 	r, ok := at.(*pgRow)
 	if !ok {
 		return fmt.Errorf("a row of PostgreSQL is a %T", at)
 	}
 	if l.beside > 0 {
-		if tx.beside == nil {
-			tx.beside = map[int64][]string{}
+		if tx.besideTexts == nil {
+			tx.besideTexts = map[int64][]string{}
 		}
 		texts := make([]string, len(tx.inline.besides))
 		for i := range texts {
 			texts[i] = string(r.raw[l.beside+i])
 		}
-		tx.beside[r.number(0)] = texts
+		tx.besideTexts[r.number(0)] = texts
 	}
 	if !l.near {
 		return nil
@@ -269,7 +269,7 @@ func (r *pgRow) heads(from int, inline *inlineMembers, near map[int64]Head) erro
 		if r.raw[i] == nil { // it lies in none
 			continue
 		}
-		h, err := inline.take(r.headAt(i), nil)
+		h, err := inline.extractInline(r.headAt(i), nil)
 		if err != nil {
 			return err
 		}
@@ -297,7 +297,7 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 	}
 	take := func(r *pgRow) error {
 		found = &Resource{}
-		if err := r.resource(found); err != nil {
+		if err := r.readResource(found); err != nil {
 			return err
 		}
 		if err := r.heads(nearHeads, inline, near); err != nil {
@@ -310,8 +310,8 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 		}
 		return nil
 	}
-	if c.untouched() {
-		err = c.p.near.row(c, query, id, take)
+	if c.isUnused() {
+		err = c.p.gatherer.readRow(c, query, id, take)
 	} else {
 		err = c.each(query.one, []any{id}, onPgRow(take))
 	}
@@ -321,7 +321,7 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 	return found, err
 }
 
-func (r *pgRow) shown(to *Resource) error {
+func (r *pgRow) readShown(to *Resource) error {
 	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
 	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(6)
 	to.Refs, to.Body = parseRefs(r.word(7)), refill(to.Body, r.raw[8])
@@ -329,7 +329,7 @@ func (r *pgRow) shown(to *Resource) error {
 	return nil
 }
 
-func (r *pgRow) head() (Head, error) { return r.headAt(0), nil }
+func (r *pgRow) readHead() (Head, error) { return r.headAt(0), nil }
 
 // headAt reads a head out of the columns from there on.
 func (r *pgRow) headAt(i int) Head {

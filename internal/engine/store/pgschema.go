@@ -50,7 +50,7 @@ func (p *postgres) otherSchema(version int) error {
 var errServed = errors.New("a manager is serving the database: stop it first")
 
 // holdAlone takes the lock that managers share, and keeps it with the connection that it gives.
-func (p *postgres) holdAlone(ctx context.Context) (*pgx.Conn, error) {
+func (p *postgres) lockAlone(ctx context.Context) (*pgx.Conn, error) {
 	c, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 			}
 		}
 		if o.Exclusive && o.Schema == 0 { // a manager that begins sees to it
-			if err := p.index(ctx, tx); err != nil {
+			if err := p.ensureIndexes(ctx, tx); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 }
 
 // index brings the indexes that follow from the layout up to date. Whoever changes something waits meanwhile.
-func (p *postgres) index(ctx context.Context, tx pgx.Tx) error {
+func (p *postgres) ensureIndexes(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, postgresDialect.indexes)
 	if err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
@@ -150,10 +150,10 @@ func (p *postgres) index(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
-	if err := p.makeTextIndex(ctx, tx, names); err != nil {
+	if err := p.createTextIndex(ctx, tx, names); err != nil {
 		return fmt.Errorf("making the index of trigrams: %w", err)
 	}
-	return makeIndexes(&postgresDialect, layoutIndex, p.layout.Indexes, names, "", func(statement string) error {
+	return syncIndexes(&postgresDialect, layoutIndex, p.layout.Indexes, names, "", func(statement string) error {
 		_, err := tx.Exec(ctx, statement)
 		return err
 	})
@@ -180,7 +180,7 @@ func reorderFeed(ctx context.Context, tx pgx.Tx, version int) error {
 }
 
 // countOn sets the sequence of each identity column: COPY writes such columns without a step of their sequences.
-func (c *pgConn) countOn() error {
+func (c *pgConn) advanceSequences() error {
 	var statements []string
 	if err := c.each("SELECT format('SELECT setval(%L, coalesce(max(%I), 0) + 1, false) FROM %I', "+
 		"pg_get_serial_sequence(t.relname, a.attname), a.attname, t.relname) FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid "+

@@ -15,8 +15,8 @@ import (
 
 // fewRows is how many rows may always be looked up and sorted, mostRows how many where a page by the order would cost more.
 const (
-	fewRows  = 5_000
-	mostRows = 200_000
+	defaultSortLimit = 5_000
+	maxSortLimit     = 200_000
 )
 
 // access is how the rows of a query are found.
@@ -25,16 +25,16 @@ type access struct {
 	where Expr
 	// sorted says that the rows come out of an index of a condition: those of the order must not be used. many says that they are
 	// more than a few: they are sorted by their ids alone, and read when they are known.
-	sorted, many bool
+	sorted, large bool
 	// driver, where there is one, is the single reference that the rows are read along, in the order of their ids.
 	driver *LinksTo
 	// sharp says that a condition names one place: there are few rows. named says that it is one name in its index, of which there are
 	// mostly few, linked that the rows are the few that refer to one resource, worded that the index of trigrams finds them by words, and
 	// nothing else does.
-	sharp, named, linked, worded bool
+	selective, byName, byReference, byWord bool
 	// steady says that one plan is as good as any: the rows are those of a collection, those of it behind a place, or those right below one
 	// resource, whose index has them in their order.
-	steady bool
+	cacheable bool
 	// counted, where there is one, is the condition by which the rows are found if it lets few through: the statement counts them first.
 	counted *candidate
 }
@@ -47,13 +47,13 @@ type candidate struct {
 	// fragment, where there is one, is what has the index: the condition alone has none.
 	fragment *Fragment
 	// ordered says that the index gives the rows in the order of their ids; sharp, that it names one place, and is not tried.
-	ordered, sharp bool
+	ordered, selective bool
 	// key says that it asks for some keys, whose index knows no collections.
-	key bool
+	byKey bool
 }
 
 // plain reports whether the condition is a part of one index, of resources alone: PostgreSQL has one good plan for it.
-func (c candidate) plain() bool {
+func (c candidate) hasStablePlan() bool {
 	if c.fragment != nil {
 		return false
 	}
@@ -61,29 +61,29 @@ func (c candidate) plain() bool {
 	case All: // bounds of the span
 		return true
 	case Any:
-		_, ok := e.ranged()
+		_, ok := e.isRange()
 		return ok || !slices.ContainsFunc(e, func(one Expr) bool { return !isName(one) })
 	case Compare:
-		return e.ranged() || isName(e) || e.Op == "eq" && e.Field.Kind == ColumnInt && e.Field.Path[0] == "parent"
+		return e.isRange() || isName(e) || e.Op == "eq" && e.Field.Kind == ColumnInt && e.Field.Path[0] == "parent"
 	}
 	return false
 }
 
 // find decides how to find what a query selects, whose references are resolved.
-func (tx *Tx) find(q Query) (a access, err error) {
+func (tx *Tx) planAccess(q Query) (a access, err error) {
 	a.where = q.Where
 	if q.From != Resources || tx.writing || q.Direct { // a rule asks for what it knows to be few
-		tx.plan(q.Direct)
+		tx.setPlanMode(q.Direct)
 		return a, nil
 	}
-	all := tightened(conjuncts(nil, q.Where))
+	all := tightenBounds(conjuncts(nil, q.Where))
 	within, single := ofOneCollection(all)
 	if !single {
-		tx.planAgain()
-		a.where = named(all)
+		tx.planEachTime()
+		a.where = lookUpNameEverywhere(all)
 		return a, nil
 	}
-	if aimed(all, within.(inCollections)[0]) {
+	if limitAround(all, within.(inCollections)[0]) {
 		a.where = All(all)
 	}
 	found := tx.candidates(all)
@@ -97,7 +97,7 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	a.sorted = best >= 0
 	if best < 0 && len(q.Order) == 0 { // along one that has them in order, if any
 		best = slices.IndexFunc(found, func(c candidate) bool { return c.ordered })
-		if best >= 0 && linked(found[best].expr) {
+		if best >= 0 && isLink(found[best].expr) {
 			link := found[best].expr.(LinksTo)
 			a.driver = &link
 		}
@@ -114,11 +114,11 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	for i, e := range all {
 		switch {
-		case hide[i] || a.sorted && isPlace(e) || best >= 0 && (found[best].key || a.worded) && isCollection(e):
+		case hide[i] || a.sorted && isPlace(e) || best >= 0 && (found[best].byKey || a.byWord) && isCollection(e):
 			where = append(where, hidden{e})
-		case a.linked && slices.Contains(found[best].parts, i):
-			where = append(where, fewLinks{e.(LinksTo), tx.store.few})
-		case a.driver == nil || !linked(e):
+		case a.byReference && slices.Contains(found[best].parts, i):
+			where = append(where, fewLinks{e.(LinksTo), tx.store.sortLimit})
+		case a.driver == nil || !isLink(e):
 			where = append(where, e)
 		}
 	}
@@ -130,17 +130,17 @@ func (tx *Tx) find(q Query) (a access, err error) {
 // others, and notes what that is; done says that the index of the only one has the rows as they are wanted. It says how the statements
 // that follow are planned.
 func (tx *Tx) choose(a *access, q Query, all []Expr, found []candidate, within Expr) (best int, done bool, err error) {
-	best = slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
-	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr)
-	a.named = alone && isName(found[0].expr)
+	best = slices.IndexFunc(found, func(c candidate) bool { return c.selective })
+	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !isLink(found[0].expr)
+	a.byName = alone && isName(found[0].expr)
 	switch others := slices.DeleteFunc(slices.Clone(all), isCollection); len(others) {
 	case 0:
-		a.steady = true
+		a.cacheable = true
 	case 1:
-		a.steady = isPlace(others[0]) || alone && found[0].plain()
+		a.cacheable = isPlace(others[0]) || alone && found[0].hasStablePlan()
 	}
-	a.sharp = best >= 0
-	tx.plan(a.sharp || a.named) // the index of names has the rows in their order, whatever the name
+	a.selective = best >= 0
+	tx.setPlanMode(a.selective || a.byName) // the index of names has the rows in their order, whatever the name
 	switch {
 	case len(found) == 0 || alone:
 		return best, true, nil
@@ -148,22 +148,22 @@ func (tx *Tx) choose(a *access, q Query, all []Expr, found []candidate, within E
 	case q.countable && len(found) == 1 && found[0].fragment == nil:
 		best, a.counted = 0, &found[0]
 		link, ok := found[0].expr.(LinksTo)
-		a.linked = ok && len(link.Targets) == 1
-		tx.plan(a.linked || found[0].plain())
+		a.byReference = ok && len(link.Targets) == 1
+		tx.setPlanMode(a.byReference || found[0].hasStablePlan())
 	default:
 		// Whatever its ends are, a range is found in its index.
-		tx.plan(!slices.ContainsFunc(found, func(c candidate) bool { return !c.plain() }))
+		tx.setPlanMode(!slices.ContainsFunc(found, func(c candidate) bool { return !c.hasStablePlan() }))
 		var rows int64
-		if best, rows, err = tx.fewest(found, q, within); err != nil {
+		if best, rows, err = tx.findFewest(found, q, within); err != nil {
 			return best, false, err
 		}
-		if a.many = rows > tx.store.few; best < 0 {
-			tx.planAgain()
-		} else if link, ok := found[best].expr.(LinksTo); ok && !a.many && len(link.Targets) == 1 && tx.RoundTrips() {
-			a.linked = true
+		if a.large = rows > tx.store.sortLimit; best < 0 {
+			tx.planEachTime()
+		} else if link, ok := found[best].expr.(LinksTo); ok && !a.large && len(link.Targets) == 1 && tx.RoundTrips() {
+			a.byReference = true
 			tx.keepPlan()
-		} else if f := found[best].fragment; f != nil && !a.many && len(all) == 2 && tx.RoundTrips() && f.hasWord() {
-			a.worded = true
+		} else if f := found[best].fragment; f != nil && !a.large && len(all) == 2 && tx.RoundTrips() && f.hasWord() {
+			a.byWord = true
 			tx.keepPlan()
 		}
 	}
@@ -173,18 +173,18 @@ func (tx *Tx) choose(a *access, q Query, all []Expr, found []candidate, within E
 // keepPlan lets PostgreSQL plan the statements that follow once for all: what names one place is found there whatever it names. (Left to
 // itself it plans lists anew for their limits, which takes ten times as long as they do.)
 // planAgain has them planned for what they ask, as on a new connection for lists (connect). They cost no round trip.
-func (tx *Tx) keepPlan() { tx.plan(true) }
+func (tx *Tx) keepPlan() { tx.setPlanMode(true) }
 
-func (tx *Tx) planAgain() { tx.plan(false) }
+func (tx *Tx) planEachTime() { tx.setPlanMode(false) }
 
-func (tx *Tx) plan(kept bool) {
+func (tx *Tx) setPlanMode(kept bool) {
 	if c, ok := tx.conn.(*pgConn); ok && !tx.latest && !tx.writing {
-		c.plan(kept)
+		c.setPlanMode(kept)
 	}
 }
 
 // named lets a name be looked up in each collection, where resources of several are asked for: there is no index of names alone.
-func named(all []Expr) Expr {
+func lookUpNameEverywhere(all []Expr) Expr {
 	where := make(All, len(all))
 	for i, e := range all {
 		where[i] = e
@@ -219,39 +219,39 @@ func isCollection(e Expr) bool {
 	return ok
 }
 
-func linked(e Expr) bool {
+func isLink(e Expr) bool {
 	l, ok := e.(LinksTo)
 	return ok && l.Field != "" && len(l.Targets) > 0
 }
 
 // bound is how many rows may be looked up for a query. By the order, a page takes about as many rows of the collection as go, in
 // it, on one row that is let through: so what is looked up costs less while it is below the root of that product.
-func (tx *Tx) bound(q Query, within Expr) (int64, error) {
+func (tx *Tx) sortBound(q Query, within Expr) (int64, error) {
 	if q.Limit == 0 {
-		return max(mostRows, tx.store.few), nil
+		return max(maxSortLimit, tx.store.sortLimit), nil
 	}
 	collection, ok := Query{From: Resources, Where: within}.total()
 	if !ok {
-		return tx.store.few, nil
+		return tx.store.sortLimit, nil
 	}
 	all, err := tx.readTotal(collection)
 	if err != nil {
 		return 0, err
 	}
 	root := int64(math.Sqrt(float64(q.Limit+q.Offset) * float64(all)))
-	return max(tx.store.few, min(root, mostRows)), nil
+	return max(tx.store.sortLimit, min(root, maxSortLimit)), nil
 }
 
 // fewest finds the condition that lets the fewest rows of a collection through, and how many; -1 where all let more through than
 // the query's bound.
-func (tx *Tx) fewest(found []candidate, q Query, within Expr) (best int, rows int64, err error) {
+func (tx *Tx) findFewest(found []candidate, q Query, within Expr) (best int, rows int64, err error) {
 	known := map[int]int64{}
 	for i, c := range found {
 		if c.fragment == nil {
 			continue
 		}
-		n, counted, err := tx.look(c.fragment)
-		if err != nil || counted && n <= fewFound { // others would not let much fewer through
+		n, counted, err := tx.countFragment(c.fragment)
+		if err != nil || counted && n <= maxKnownMatches { // others would not let much fewer through
 			return i, n, err
 		}
 		if counted {
@@ -259,20 +259,20 @@ func (tx *Tx) fewest(found []candidate, q Query, within Expr) (best int, rows in
 		}
 	}
 	// Most often one lets so few through that nobody has to know how large the collection is.
-	best, rows, err = tx.fewestBelow(tx.store.few, found, known, within)
+	best, rows, err = tx.findFewestBelow(tx.store.sortLimit, found, known, within)
 	if err != nil || best >= 0 {
 		return best, rows, err
 	}
-	bound, err := tx.bound(q, within)
-	if err != nil || bound <= tx.store.few {
+	bound, err := tx.sortBound(q, within)
+	if err != nil || bound <= tx.store.sortLimit {
 		return -1, 0, err
 	}
-	return tx.fewestBelow(bound, found, known, within)
+	return tx.findFewestBelow(bound, found, known, within)
 }
 
 // fewestBelow is fewest with that bound. known has how many rows some of the conditions let through, by their places in found.
-func (tx *Tx) fewestBelow(bound int64, found []candidate, known map[int]int64, within Expr) (best int, rows int64, err error) {
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+func (tx *Tx) findFewestBelow(bound int64, found []candidate, known map[int]int64, within Expr) (best int, rows int64, err error) {
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	b.WriteString("SELECT ")
 	limit := strconv.FormatInt(bound+1, 10)
 	counts, into := make([]int64, len(found)), make([]any, len(found))
@@ -310,7 +310,7 @@ func (c candidate) count(b *builder, within Expr, limit string) {
 	case isLink:
 		b.WriteString("SELECT 1 FROM reference l WHERE ")
 		l.link(b, "l")
-	case c.key:
+	case c.byKey:
 		b.WriteString("SELECT 1 FROM resource r WHERE ")
 		All{hidden{within}, c.expr}.sql(b, "r")
 	default:
@@ -341,7 +341,7 @@ func conjuncts(into []Expr, e Expr) []Expr {
 
 // tightened leaves, of the bounds of the span's low end, the highest lower one and the lowest upper one: SQLite uses one of each, and
 // not the best.
-func tightened(all []Expr) (left []Expr) {
+func tightenBounds(all []Expr) (left []Expr) {
 	var bounds [2]*Compare
 	for _, e := range all {
 		c, ok := e.(Compare)
@@ -397,15 +397,15 @@ func (tx *Tx) candidates(all []Expr) (found []candidate) {
 		switch x := e.(type) {
 		case Compare:
 			fragment, narrowed := x.fragment(collection)
-			fragment.common = tx.store.commonGrams()
+			fragment.common = tx.store.loadCommonTrigrams()
 			switch {
-			case collection != "" && narrowed && !x.ranged():
+			case collection != "" && narrowed && !x.isRange():
 				found = append(found, candidate{parts: []int{i}, expr: e, fragment: &fragment})
-			case !x.Field.indexed() || x.Value == nil:
+			case !x.Field.isIndexed() || x.Value == nil:
 			case x.Op == "eq":
-				found = append(found, candidate{parts: []int{i}, expr: e, ordered: !x.Field.isKey(), sharp: x.Field.sharp()})
-			case x.ranged():
-				found = append(found, candidate{parts: []int{i}, expr: e, key: x.Field.isKey()})
+				found = append(found, candidate{parts: []int{i}, expr: e, ordered: !x.Field.isKey(), selective: x.Field.isSelective()})
+			case x.isRange():
+				found = append(found, candidate{parts: []int{i}, expr: e, byKey: x.Field.isKey()})
 			case x.Field.Kind == ColumnSpan && x.Field.Path[0] == "low" && x.Op != "ne":
 				if bounds < 0 {
 					bounds = len(found)
@@ -415,26 +415,26 @@ func (tx *Tx) candidates(all []Expr) (found []candidate) {
 				c.parts, c.expr = append(c.parts, i), append(c.expr.(All), e)
 			}
 		case Any:
-			if key, ok := x.ranged(); ok {
-				found = append(found, candidate{parts: []int{i}, expr: e, key: key})
+			if key, ok := x.isRange(); ok {
+				found = append(found, candidate{parts: []int{i}, expr: e, byKey: key})
 			}
-			if fields, ok := x.oneOf(); ok {
-				found = append(found, candidate{parts: []int{i}, expr: e, sharp: !slices.ContainsFunc(fields, func(f Field) bool { return !f.sharp() }),
-					key: !slices.ContainsFunc(fields, func(f Field) bool { return !f.isKey() })})
+			if fields, ok := x.equalityFields(); ok {
+				found = append(found, candidate{parts: []int{i}, expr: e, selective: !slices.ContainsFunc(fields, func(f Field) bool { return !f.isSelective() }),
+					byKey: !slices.ContainsFunc(fields, func(f Field) bool { return !f.isKey() })})
 			}
 		case LinksTo:
-			if linked(e) {
+			if isLink(e) {
 				found = append(found, candidate{parts: []int{i}, expr: e, ordered: len(x.Targets) == 1})
 			}
 		case IDs, Around:
-			found = append(found, candidate{parts: []int{i}, expr: e, sharp: true})
+			found = append(found, candidate{parts: []int{i}, expr: e, selective: true})
 		}
 	}
 	return found
 }
 
 // indexed reports whether there is an index of the field, within a collection.
-func (f Field) indexed() bool {
+func (f Field) isIndexed() bool {
 	switch {
 	case f.Via != "":
 		return false
@@ -449,7 +449,7 @@ func (f Field) indexed() bool {
 }
 
 // sharp reports whether a value of the field is that of one resource in each scope, or of a few.
-func (f Field) sharp() bool {
+func (f Field) isSelective() bool {
 	return f.Kind == ColumnID || f.Kind == ColumnSpan || f.isKey()
 }
 
@@ -457,11 +457,11 @@ func (f Field) sharp() bool {
 func (f Field) isKey() bool { return f.Kind == ColumnText && f.Path[0] == "key" }
 
 // ranged reports whether each of the alternatives is a range in an index, and whether those are of keys.
-func (e Any) ranged() (key, ok bool) {
+func (e Any) isRange() (key, ok bool) {
 	key = true
 	for _, one := range e {
 		c, is := one.(Compare)
-		if !is || !c.ranged() {
+		if !is || !c.isRange() {
 			return false, false
 		}
 		key = key && c.Field.isKey()
@@ -470,7 +470,7 @@ func (e Any) ranged() (key, ok bool) {
 }
 
 // oneOf gives, where each of the alternatives asks for a value of a field with an index, those fields.
-func (e Any) oneOf() (fields []Field, ok bool) {
+func (e Any) equalityFields() (fields []Field, ok bool) {
 	for _, one := range e {
 		all, ok := one.(All) // an address with its family, the two ends of a range
 		if !ok {
@@ -478,7 +478,7 @@ func (e Any) oneOf() (fields []Field, ok bool) {
 		}
 		at := slices.IndexFunc(all, func(part Expr) bool {
 			c, ok := part.(Compare)
-			return ok && c.Field.indexed() && c.Op == "eq" && c.Value != nil
+			return ok && c.Field.isIndexed() && c.Op == "eq" && c.Value != nil
 		})
 		if at < 0 {
 			return nil, false

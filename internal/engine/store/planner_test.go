@@ -34,7 +34,7 @@ func openAccess(t *testing.T, database string) *Store {
 // fillAccess makes two scopes and 1,400 things: most lie in one scope and refer to one target.
 func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 	t.Helper()
-	s.few = 1_000
+	s.sortLimit = 1_000
 	if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
 		for i := range 2 {
 			scope := &Resource{Collection: "scopes", Type: "Scope", Name: fmt.Sprintf("scope %d", i), Body: []byte("{}")}
@@ -256,7 +256,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 		rows[i] = &Resource{Collection: "things", Type: "Thing", Name: fmt.Sprintf("%d", i), Body: []byte("{}")}
 	}
 	update(t, s, func(tx *Tx) error { return tx.InsertMany(rows) })
-	s.few = 5
+	s.sortLimit = 5
 	begins := func(text string) Expr {
 		return Compare{Field{Kind: ColumnText, Path: []string{"name"}}, "startsWith", text}
 	}
@@ -274,9 +274,9 @@ func boundOfFinding(t *testing.T, s *Store) {
 			{Query{Where: All{things, begins("1")}, Offset: 1900, Limit: 1}, true, true},
 		} {
 			c.q.From = Resources
-			a, err := tx.find(c.q)
-			if err != nil || a.sorted != c.sorted || a.many != c.many {
-				t.Errorf("%+v is found sorted %v, many %v, %v", c.q, a.sorted, a.many, err)
+			a, err := tx.planAccess(c.q)
+			if err != nil || a.sorted != c.sorted || a.large != c.many {
+				t.Errorf("%+v is found sorted %v, many %v, %v", c.q, a.sorted, a.large, err)
 			}
 			n, err := tx.Count(c.q)
 			if err != nil {
@@ -300,7 +300,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 func TestBehindPrefix(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "",
 		"\ud7ff": "\ue000", "é": "ê"} {
-		if got := behindPrefix(prefix); got != want {
+		if got := prefixEnd(prefix); got != want {
 			t.Errorf("behind %q comes %q, want %q", prefix, got, want)
 		}
 	}

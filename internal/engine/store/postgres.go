@@ -30,11 +30,11 @@ type postgres struct {
 	// schema is the version of the schema that this binary works with.
 	schema int
 	// patience is how long a change waits for its turn.
-	patience time.Duration
-	texts    placeholders
-	turns    keyedMutex
+	patience   time.Duration
+	statements placeholders
+	turns      keyedMutex
 	// near reads what one request shows, for all that come at the same time.
-	near           gatherer
+	gatherer       gatherer
 	configurations configurationsKnown
 	mu             sync.Mutex
 	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu, which is never
@@ -48,7 +48,7 @@ type block struct{ next, end int64 }
 const sequenceStep = 256
 
 // writers is how many connections write at a time.
-const writers = 16
+const maxWriters = 16
 
 // openPostgres connects and brings the schema up to the version that is asked for.
 func openPostgres(ctx context.Context, o Options) (*postgres, error) {
@@ -58,7 +58,7 @@ func openPostgres(ctx context.Context, o Options) (*postgres, error) {
 	}
 	// The database may be on its way up, or its standby on its way to become it.
 	for began, attempt := time.Now(), 0; ; attempt++ {
-		if err = p.prepare(ctx, o); !lost(err) || time.Since(began) > openTime || !pause(ctx, attempt) {
+		if err = p.prepare(ctx, o); !isConnectionLost(err) || time.Since(began) > openTime || !backOff(ctx, attempt) {
 			break
 		}
 	}
@@ -83,7 +83,7 @@ const noJIT = "SET jit = off; "
 // connect makes the pools; no connection is made yet.
 func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
 	p = &postgres{id: rand.Text(), layout: o.Layout, blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
-	p.near.p, p.near.patience = p, gatheringPatience
+	p.gatherer.p, p.gatherer.patience = p, gatheringPatience
 	if p.schema == 0 {
 		p.schema = o.Layout.Version()
 	}
@@ -98,7 +98,7 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 		size  int
 		begin func(context.Context, *pgx.Conn) error
 	}{
-		{&p.pool, writers, setting(noJIT)}, {&p.readers, o.Readers, setting(noJIT)}, {&p.health, 1, nil},
+		{&p.pool, maxWriters, setting(noJIT)}, {&p.readers, o.Readers, setting(noJIT)}, {&p.health, 1, nil},
 		// A plan for any collection is a bad plan for the rare ones: lists are planned for what they ask.
 		{&p.lists, o.ListReaders, setting(noJIT + "SET plan_cache_mode = force_custom_plan")},
 		{&p.pages, o.ListReaders, setting(noJIT + "SET plan_cache_mode = force_custom_plan")},
@@ -134,11 +134,11 @@ func (p *postgres) close() {
 // database is repeated lostTimes: it may be a server that was started again, whose old connections are
 // found broken one by one.
 const (
-	updateTime = 30 * time.Second // Options.Patience
-	lostTimes  = 20
+	updateTime    = 30 * time.Second // Options.Patience
+	maxReconnects = 20
 	// fewTimes is for what another update inserted first: the next try sees it, and the rules say what is
 	// in the way; and for a statement that somebody cancelled.
-	fewTimes = 3
+	maxConflictRetries = 3
 )
 
 // Statements that begin a transaction; they travel with its first statement.
@@ -162,15 +162,15 @@ func (p *postgres) read(ctx context.Context, fn func(conn) error) error {
 
 func (p *postgres) reading(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
 	for attempt := 0; ; attempt++ {
-		err := p.with(ctx, from, begin, fn)
-		if !lost(err) || attempt >= lostTimes || !pause(ctx, attempt) {
+		err := p.readWith(ctx, from, begin, fn)
+		if !isConnectionLost(err) || attempt >= maxReconnects || !backOff(ctx, attempt) {
 			return err
 		}
 	}
 }
 
 // with runs fn, which only reads, on a connection.
-func (p *postgres) with(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
+func (p *postgres) readWith(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
 	return readOn(&pgConn{ctx: ctx, p: p, from: from, begin: begin}, fn)
 }
 
@@ -179,28 +179,28 @@ func readOn(c *pgConn, fn func(conn) error) error {
 	defer func() {
 		switch {
 		case c.pooled == nil:
-		case c.idle(): // there is nothing to end
+		case c.isIdle(): // there is nothing to end
 			c.pooled.Release()
 		default:
-			go c.giveBack()
+			go c.release()
 		}
 	}()
-	if err := safely(func() error { return fn(c) }); err != nil {
+	if err := recoverPanic(func() error { return fn(c) }); err != nil {
 		return err
 	}
 	return c.failed // and somebody did not mind
 }
 
 // on runs fn on a connection and gives it back. A transaction that is still open at the end is rolled back.
-func (p *postgres) on(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
+func (p *postgres) runOn(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
 	c := &pgConn{ctx: ctx, p: p, pg: pooled.Conn(), pooled: pooled, begin: begin}
-	defer c.giveBack()
-	return safely(func() error { return fn(c) })
+	defer c.release()
+	return recoverPanic(func() error { return fn(c) })
 }
 
 // giveBack ends what is open on a connection and gives it back to its pool, which closes it where that fails.
-func (c *pgConn) giveBack() {
-	if !c.idle() {
+func (c *pgConn) release() {
+	if !c.isIdle() {
 		_, _ = c.pg.Exec(context.WithoutCancel(c.ctx), "ROLLBACK")
 	}
 	c.pooled.Release()
@@ -209,7 +209,7 @@ func (c *pgConn) giveBack() {
 // update runs fn in a transaction that is as if it ran alone, again and again while that is safe and
 // of use.
 func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) error) error {
-	l, err := p.locks(ctx, scope)
+	l, err := p.locksFor(ctx, scope)
 	if err != nil {
 		return err
 	}
@@ -219,30 +219,30 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			return busy(err)
+			return busyError(err)
 		}
 		return err
 	}
 	defer done()
 	few := 0
 	for began, attempt := time.Now(), 0; ; attempt++ {
-		committing, err := p.once(ctx, l, fn)
-		switch code := codeOf(err); {
+		committing, err := p.runOnce(ctx, l, fn)
+		switch code := pgCode(err); {
 		case err == nil:
 			return nil
 		case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
 			if time.Since(began) > p.patience {
-				return busy(err)
+				return busyError(err)
 			}
-		case (code == uniqueViolation || code == queryCanceled) && few < fewTimes:
+		case (code == uniqueViolation || code == queryCanceled) && few < maxConflictRetries:
 			few++
-		case lost(err) && !committing && attempt < lostTimes:
+		case isConnectionLost(err) && !committing && attempt < maxReconnects:
 		case code == schemaChanged:
-			return unavailableSchema(p.schema, p.layout.Version())
+			return schemaChangedError(p.schema, p.layout.Version())
 		default:
 			return err
 		}
-		if !pause(ctx, attempt) {
+		if !backOff(ctx, attempt) {
 			return err
 		}
 	}
@@ -250,7 +250,7 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 
 // once runs fn in a transaction and says whether it had come to the commit, after which nobody knows
 // what became of it.
-func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (committing bool, err error) {
+func (p *postgres) runOnce(ctx context.Context, l locks, fn func(*pgConn) error) (committing bool, err error) {
 	begin := beginSerializable
 	if l.own != 0 || l.rows {
 		begin = beginLocked
@@ -260,13 +260,13 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = busy(err)
+			err = busyError(err)
 		}
 		return false, err
 	}
-	err = p.on(ctx, pooled, begin, func(c *pgConn) error {
-		if query, args := p.entry(l); query != "" {
-			c.wait(query, args...)
+	err = p.runOn(ctx, pooled, begin, func(c *pgConn) error {
+		if query, args := p.entryStatement(l); query != "" {
+			c.enqueue(query, args...)
 		}
 		if err := fn(c); err != nil {
 			return err
@@ -284,9 +284,9 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 // is alone with the database or has brought it to another schema. It is one statement because each costs a client
 // more than what is in it; require_schema sees what was committed while the locks were waited for, because it is
 // volatile.
-func (p *postgres) entry(l locks) (query string, args []any) {
+func (p *postgres) entryStatement(l locks) (query string, args []any) {
 	if l.own != 0 {
-		query, args = l.take()
+		query, args = l.statement()
 	}
 	if p.schema < checkedSchema {
 		return query, args
@@ -303,7 +303,7 @@ func (p *postgres) entry(l locks) (query string, args []any) {
 const checkedSchema = 4
 
 // pause waits longer each time, up to 64 ms, with jitter; it reports whether to go on.
-func pause(ctx context.Context, attempt int) bool {
+func backOff(ctx context.Context, attempt int) bool {
 	wait := time.Duration(1<<min(attempt, 6)) * time.Millisecond
 	timer := time.NewTimer(wait/2 + mathrand.N(wait)) //nolint:gosec // jitter needs no secrecy
 	defer timer.Stop()
@@ -316,7 +316,7 @@ func pause(ctx context.Context, attempt int) bool {
 }
 
 // safely turns a panic into an error.
-func safely(fn func() error) (err error) {
+func recoverPanic(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
@@ -345,7 +345,7 @@ func (p *postgres) numbers(c conn, sequence string, n int) ([]int64, error) {
 
 // number gives the next number of a sequence; they are reserved many at a time.
 func (p *postgres) number(c *pgConn, sequence string) (int64, error) {
-	if n, ok := p.reserved(sequence); ok {
+	if n, ok := p.nextReserved(sequence); ok {
 		return n, nil
 	}
 	// What waits to be sent, the taking of locks among it, is sent first: it may wait for somebody who needs
@@ -365,7 +365,7 @@ func (p *postgres) number(c *pgConn, sequence string) (int64, error) {
 }
 
 // reserved gives a number that was reserved.
-func (p *postgres) reserved(sequence string) (n int64, ok bool) {
+func (p *postgres) nextReserved(sequence string) (n int64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.blocks[sequence]
@@ -390,7 +390,7 @@ const (
 )
 
 // codeOf gives the database's code of an error; empty where it is none of the database's.
-func codeOf(err error) string {
+func pgCode(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return e.Code
@@ -400,8 +400,8 @@ func codeOf(err error) string {
 
 // lost reports whether an error is one of the connection: the server is not there, going, coming, or
 // has no room, or it has ended the transaction because this process was stopped in the middle of it.
-func lost(err error) bool {
-	if code := codeOf(err); code != "" {
+func isConnectionLost(err error) bool {
+	if code := pgCode(err); code != "" {
 		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P") || code == readOnlyTransaction || code == tooManyConnections ||
 			code == idleTransaction
 	}
@@ -415,14 +415,14 @@ func lost(err error) bool {
 
 // unreachable words a failure of the connection as 503 DatabaseUnavailable, and an update that never
 // got its turn, or was cancelled by the database's own limits, likewise; other errors pass.
-func unreachable(err error) error {
-	switch code := codeOf(err); {
+func connectionProblem(err error) error {
+	switch code := pgCode(err); {
 	case errors.Is(err, context.Canceled): // who asked has gone, though it may be while a connection was made
 		return err
 	case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
-		return busy(err)
-	case lost(err) || code == queryCanceled:
-		return unavailable(err)
+		return busyError(err)
+	case isConnectionLost(err) || code == queryCanceled:
+		return unavailableError(err)
 	}
 	return err
 }

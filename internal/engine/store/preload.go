@@ -12,41 +12,41 @@ func (tx *Tx) CameWith(id int64) (h Head, ok bool) {
 // NoteHeads tells which of the heads that an answer needs were not remembered. Where, of the last lists whose rows might have brought them,
 // all were, the next ones do not.
 func (tx *Tx) NoteHeads(missing []int64) {
-	if len(tx.around) == 0 {
+	if len(tx.listParents) == 0 {
 		return
 	}
-	known := &tx.store.headsKnown
+	known := &tx.store.headCacheHits
 	for _, id := range missing {
-		if tx.around[id] {
+		if tx.listParents[id] {
 			known.Store(0)
 			return
 		}
 	}
-	if known.Load() < knownInARow {
+	if known.Load() < minHeadCacheHits {
 		known.Add(1)
 	}
 }
 
 // knownInARow is how many lists in a row must have needed no heads but those that are remembered, until rows come without them: to read
 // them in vain costs less than a round trip.
-const knownInARow = 8
+const minHeadCacheHits = 8
 
 // headsRemembered reports whether the next list will need no heads either, as far as the last ones say.
-func (tx *Tx) headsRemembered() bool { return tx.store.headsKnown.Load() >= knownInARow }
+func (tx *Tx) headsAreCached() bool { return tx.store.headCacheHits.Load() >= minHeadCacheHits }
 
 // noteAround notes what the rows of a list lie in, whose heads they bring or might have brought.
-func (tx *Tx) noteAround(r *Resource) {
-	if tx.around == nil {
-		tx.around = map[int64]bool{}
+func (tx *Tx) noteListParents(r *Resource) {
+	if tx.listParents == nil {
+		tx.listParents = map[int64]bool{}
 	}
-	tx.around[r.Parent], tx.around[r.Configuration] = true, true
+	tx.listParents[r.Parent], tx.listParents[r.Configuration] = true, true
 }
 
 // readBehind reads what is shown beside rows. On PostgreSQL, behind a list that was asked alone, it is asked alone, too: what it finds is
 // as of a moment later, and where nothing more follows no snapshot is needed.
-func (tx *Tx) readBehind(query string, args []any, fn func(row) error) error {
-	if c, ok := tx.conn.(*pgConn); ok && c.unbegun() {
-		return c.alone(query, args, fn)
+func (tx *Tx) readAfterList(query string, args []any, fn func(row) error) error {
+	if c, ok := tx.conn.(*pgConn); ok && c.isBeforeSnapshot() {
+		return c.queryAlone(query, args, fn)
 	}
 	return tx.conn.each(query, args, fn)
 }

@@ -8,21 +8,21 @@ func TestHeadsAreRemembered(t *testing.T) {
 	s := &Store{}
 	tx := func() *Tx {
 		tx := &Tx{store: s}
-		tx.noteAround(&Resource{ID: 3, Parent: 2, Configuration: 1})
+		tx.noteListParents(&Resource{ID: 3, Parent: 2, Configuration: 1})
 		return tx
 	}
-	for range knownInARow {
-		if tx().headsRemembered() {
+	for range minHeadCacheHits {
+		if tx().headsAreCached() {
 			t.Fatal("they are taken for remembered too soon")
 		}
 		(&Tx{store: s}).NoteHeads([]int64{1, 2})
 		tx().NoteHeads([]int64{7})
 	}
-	if !tx().headsRemembered() {
+	if !tx().headsAreCached() {
 		t.Error("they are not taken for remembered")
 	}
 	tx().NoteHeads([]int64{2, 7})
-	if tx().headsRemembered() {
+	if tx().headsAreCached() {
 		t.Error("they are taken for remembered behind a list that lacked one")
 	}
 }

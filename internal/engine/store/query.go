@@ -78,7 +78,7 @@ type dialect struct {
 	roundTrips bool
 	// around lists ids, with the collection of scopes and the steps put in, and the arguments low and high: it walks down from the scopes,
 	// by one seek for each step. of is the collection that is asked for, empty: all.
-	around func(scopes string, steps []downward, of string) string
+	around func(scopes string, steps []walkStep, of string) string
 	// among is put before and behind a list of numbers that one is compared with. The list may be empty.
 	among [2]string
 	// hidden is put before and behind a field of a kind, so that it is compared without an index.
@@ -110,7 +110,7 @@ func (tx *Tx) Exists(q Query) (there bool, err error) {
 
 // CountBy counts what the query selects by the value of a text field; what has none is counted under "".
 func (tx *Tx) CountBy(q Query, by Field) (map[string]int64, error) {
-	b := &builder{dialect: tx.conn.speaks()}
+	b := &builder{dialect: tx.conn.sqlDialect()}
 	by.column(b, "r")
 	query, args, err := q.build(tx, b.String()+" AS value, count(*)")
 	if err != nil {
@@ -152,7 +152,7 @@ func (tx *Tx) CountSpans(collection string, spans []Span, by Field) ([]map[strin
 	for i, s := range spans {
 		counts[i], parents[i], lows[i], highs[i] = map[string]int64{}, s.Parent, s.Low, s.High
 	}
-	b := &builder{dialect: tx.conn.speaks()}
+	b := &builder{dialect: tx.conn.sqlDialect()}
 	b.WriteString("SELECT span.place - 1, found.value, found.n FROM unnest(?::bigint[], ?::bytea[], ?::bytea[]) WITH ORDINALITY " +
 		"span (parent, low, high, place) CROSS JOIN LATERAL (SELECT ")
 	b.args = append(b.args, parents, lows, highs)
@@ -189,7 +189,7 @@ func (tx *Tx) Some(where Expr, limit int) ([]*Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tx.many(query+" LIMIT "+strconv.Itoa(limit), args...)
+	return tx.queryMany(query+" LIMIT "+strconv.Itoa(limit), args...)
 }
 
 // build writes the statement that selects something of what the query selects, without its order.
@@ -199,11 +199,11 @@ func (q Query) build(tx *Tx, what string) (string, []any, error) {
 		return "", nil, err
 	}
 	q.Where, q.Order, q.Limit, q.Offset = where, nil, 0, 0
-	a, err := tx.find(q)
+	a, err := tx.planAccess(q)
 	if err != nil {
 		return "", nil, err
 	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	b.WriteString("SELECT " + what)
 	a.from(b, q.From, "")
 	return b.String(), b.args, nil
@@ -240,17 +240,17 @@ func (tx *Tx) Count(q Query) (n int64, err error) {
 }
 
 // shortList is the most rows that a list may have in memory at once.
-const shortList = 1001
+const maxShortList = 1001
 
 // shortPage is the most rows that a page may have which are joined with what is shown beside them, one more than asked for.
-const shortPage = 101
+const maxShortPage = 101
 
 // List calls fn for each resource the query selects, in its order. The resource is fn's only until it
 // returns: what is to stay must be cloned.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
-	wanted, as := columns, row.resource
+	wanted, as := columns, row.readResource
 	if q.Shown {
-		wanted, as = shownColumns, row.shown
+		wanted, as = shownColumns, row.readShown
 	}
 	n, resource := int64(0), &Resource{}
 	parts := q.parts()
@@ -260,10 +260,10 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 				return nil
 			}
 		}
-		short := part.Limit > 0 && part.Limit <= shortList
+		short := part.Limit > 0 && part.Limit <= maxShortList
 		part.usual = short && n == 0
 		part.countable = short && part.From == Resources && len(part.Order) == 0 && tx.RoundTrips() && !tx.writing
-		l, err := part.list(tx, wanted)
+		l, err := part.buildList(tx, wanted)
 		if err != nil {
 			return err
 		}
@@ -272,12 +272,12 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			return tx.conn.list(l.query, l.args, short, fn)
 		}
 		// What is read behind the first statement may be newer than what that has found, by a moment: never its place in the list.
-		if c, ok := tx.conn.(*pgConn); ok && len(parts) == 1 && short && q.placeInRow() && c.first() {
-			read = func(fn func(row) error) error { return c.alone(l.query, l.args, fn) }
+		if c, ok := tx.conn.(*pgConn); ok && len(parts) == 1 && short && q.placeInRow() && c.isFirstQuery() {
+			read = func(fn func(row) error) error { return c.queryAlone(l.query, l.args, fn) }
 		}
 		take := func(at row) error {
 			if l.counted > 0 {
-				if many = at.(*pgRow).number(l.counted) > tx.store.few; many || at.(*pgRow).raw[0] == nil {
+				if many = at.(*pgRow).number(l.counted) > tx.store.sortLimit; many || at.(*pgRow).raw[0] == nil {
 					return nil
 				}
 			}
@@ -288,10 +288,10 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 				return err
 			}
 			if l.short {
-				tx.noteAround(resource)
+				tx.noteListParents(resource)
 			}
 			if l.near || l.beside > 0 {
-				if err := tx.takeNear(at, l); err != nil {
+				if err := tx.rememberNear(at, l); err != nil {
 					return err
 				}
 			}
@@ -300,7 +300,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		err = read(take)
 		if many && err == nil {
 			part.countable = false
-			if l, err = part.list(tx, wanted); err == nil {
+			if l, err = part.buildList(tx, wanted); err == nil {
 				err = tx.conn.list(l.query, l.args, true, take)
 			}
 		}
@@ -313,7 +313,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 }
 
 // listing is the statement of a list.
-type listing struct {
+type listStatement struct {
 	query string
 	args  []any
 	// short says that there are so few rows that a round trip for what is shown beside them costs more than to bring it along; near that
@@ -326,7 +326,7 @@ type listing struct {
 }
 
 // list writes the statement that selects columns of the rows, in their order.
-func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
+func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 	if q.Where, err = tx.resolve(q.Where); err != nil {
 		return l, err
 	}
@@ -334,29 +334,29 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 		if o.Spaceless && o.By.isKey() { // the index of keys has those alone; another one would not answer whether a row has space
 			q.Where = All{q.Where, Compare{Field: Field{Kind: ColumnSpan, Path: []string{"low"}}, Op: "eq"}}
 		}
-		if o.Whole && o.By.indexed() {
+		if o.Whole && o.By.isIndexed() {
 			q.Where = All{q.Where, Compare{Field: o.By, Op: "ne"}}
 		}
 	}
-	a, err := tx.find(q)
+	a, err := tx.planAccess(q)
 	if err != nil {
 		return l, err
 	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	if a.counted != nil {
 		return q.countingList(tx, b, a, wanted), nil
 	}
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
-	late := q.From == Resources && (q.Offset > 0 || a.many)
-	few := a.sharp || (a.named || a.linked) && q.Limit > 0 && q.Limit <= shortPage
-	l.short = q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips
-	l.near = l.short && !tx.headsRemembered()
+	late := q.From == Resources && (q.Offset > 0 || a.large)
+	few := a.selective || (a.byName || a.byReference) && q.Limit > 0 && q.Limit <= maxShortPage
+	l.short = q.Shown && few && a.driver == nil && !late && tx.conn.sqlDialect().roundTrips
+	l.near = l.short && !tx.headsAreCached()
 	within, single := ofOneCollection(conjuncts(nil, q.Where))
 	switch {
 	case l.near:
 		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
 		l.beside = shownSize + 2*headSize
-	case l.short && (!single || tx.hasBeside(within)) || q.besideComes(tx, within):
+	case l.short && (!single || tx.hasBeside(within)) || q.loadsBeside(tx, within):
 		shown += besideColumns(tx.inline.besides)
 		l.beside = shownSize
 	}
@@ -370,7 +370,7 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	switch {
 	case q.usual && q.Offset == 0 && b.roundTrips: // a plan that is kept knows how many are wanted
 		b.WriteString(" LIMIT " + strconv.FormatInt(q.Limit, 10))
-		if a.steady {
+		if a.cacheable {
 			tx.keepPlan()
 		}
 	case q.Limit > 0:
@@ -389,8 +389,8 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 
 // besideComes reports whether rows bring what extensions have beside them: they are few, of the one collection within, nil where there are
 // several, of which an extension has something, and asking for it alone would take a round trip.
-func (q Query) besideComes(tx *Tx, within Expr) bool {
-	return within != nil && q.Shown && q.From == Resources && q.Limit > 0 && q.Limit <= shortPage && !tx.writing && tx.RoundTrips() &&
+func (q Query) loadsBeside(tx *Tx, within Expr) bool {
+	return within != nil && q.Shown && q.From == Resources && q.Limit > 0 && q.Limit <= maxShortPage && !tx.writing && tx.RoundTrips() &&
 		tx.hasBeside(within)
 }
 
@@ -402,21 +402,21 @@ func (tx *Tx) hasBeside(within Expr) bool {
 }
 
 // countingList is list where how many rows there are is counted in the same statement: a round trip costs more than counting a few.
-func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listing {
-	l := listing{counted: strings.Count(wanted, ", ") + 1}
+func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listStatement {
+	l := listStatement{counted: strings.Count(wanted, ", ") + 1}
 	b.WriteString("SELECT page." + strings.ReplaceAll(wanted, ", ", ", page.") + ", few.n")
 	besides := ""
 	within, _ := ofOneCollection(conjuncts(nil, q.Where))
-	if q.besideComes(tx, within) {
+	if q.loadsBeside(tx, within) {
 		l.beside = l.counted + 1
 		besides = besideColumns(tx.inline.besides)
 		b.WriteString(besideNames(tx.inline.besides, "page"))
 	}
 	b.WriteString(" FROM (")
-	a.counted.count(b, within, strconv.FormatInt(tx.store.few+1, 10))
+	a.counted.count(b, within, strconv.FormatInt(tx.store.sortLimit+1, 10))
 	b.WriteString(") few LEFT JOIN LATERAL (SELECT r." + strings.ReplaceAll(wanted, ", ", ", r.") + besides)
 	a.from(b, q.From, "")
-	b.WriteString(" AND few.n <= " + strconv.FormatInt(tx.store.few, 10))
+	b.WriteString(" AND few.n <= " + strconv.FormatInt(tx.store.sortLimit, 10))
 	q.order(b, a)
 	b.WriteString(" LIMIT ")
 	b.arg(q.Limit)

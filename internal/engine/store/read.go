@@ -11,10 +11,10 @@ import (
 )
 
 // one reads one resource; ErrNotFound where there is none.
-func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
-	err = first(tx.conn, query, args, func(at row) error {
+func (tx *Tx) queryOne(query string, args ...any) (r *Resource, err error) {
+	err = queryFirst(tx.conn, query, args, func(at row) error {
 		r = &Resource{}
-		return at.resource(r)
+		return at.readResource(r)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrNotFound
@@ -23,11 +23,11 @@ func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
 }
 
 // many reads resources.
-func (tx *Tx) many(query string, args ...any) (found []*Resource, err error) {
+func (tx *Tx) queryMany(query string, args ...any) (found []*Resource, err error) {
 	err = tx.conn.each(query, args, func(at row) error {
 		r := &Resource{}
 		found = append(found, r)
-		return at.resource(r)
+		return at.readResource(r)
 	})
 	return found, err
 }
@@ -73,15 +73,15 @@ func (tx *Tx) GetShown(id int64) (*Resource, error) {
 	if _, ok := tx.conn.(prefetcher); !ok || tx.writing {
 		return tx.Get(id)
 	}
-	if tx.beside == nil {
-		tx.beside = map[int64][]string{}
+	if tx.besideTexts == nil {
+		tx.besideTexts = map[int64][]string{}
 	}
-	return tx.get(id, tx.beside)
+	return tx.get(id, tx.besideTexts)
 }
 
 // Beside gives what an extension has beside a resource, if it came with it (GetShown).
 func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
-	texts, ok := tx.beside[id]
+	texts, ok := tx.besideTexts[id]
 	if !ok || tx.writing || e.Beside.SQL == "" {
 		return "", false
 	}
@@ -108,39 +108,39 @@ func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
 	query := "SELECT " + columns + " FROM resource WHERE id = ?"
 	switch {
 	case tx.latest:
-		if r, ok := tx.store.rows.Get(tx, id); ok {
-			return r.shared(), nil
+		if r, ok := tx.store.rowCache.Get(tx, id); ok {
+			return r.shallowCopy(), nil
 		}
 	case tx.writing:
-		if r, ok := tx.read[id]; ok {
-			return r.shared(), nil
+		if r, ok := tx.readRows[id]; ok {
+			return r.shallowCopy(), nil
 		}
 	default:
-		return tx.one(query, id)
+		return tx.queryOne(query, id)
 	}
-	r, err := tx.one(query, id)
-	if err != nil || len(r.Body) > maxKeptBody {
+	r, err := tx.queryOne(query, id)
+	if err != nil || len(r.Body) > maxCachedBody {
 		return r, err
 	}
 	if tx.latest {
-		tx.store.rows.Put(tx, id, r.shared())
+		tx.store.rowCache.Put(tx, id, r.shallowCopy())
 		return r, nil
 	}
-	if len(tx.read) == mostRead {
-		tx.read = nil
+	if len(tx.readRows) == maxReadRows {
+		tx.readRows = nil
 	}
-	if tx.read == nil {
-		tx.read = map[int64]*Resource{}
+	if tx.readRows == nil {
+		tx.readRows = map[int64]*Resource{}
 	}
-	tx.read[id] = r.shared()
+	tx.readRows[id] = r.shallowCopy()
 	return r, nil
 }
 
 // mostRead is how many resources a change remembers: it asks for the same few again and again, such as what all that it makes lies below.
-const mostRead = 256
+const maxReadRows = 256
 
 // shared gives a resource that shares its texts, keys and references with this one: whoever changes them sets others in their place.
-func (r *Resource) shared() *Resource {
+func (r *Resource) shallowCopy() *Resource {
 	own := *r
 	own.Body, own.Low, own.High = slices.Clip(r.Body), slices.Clip(r.Low), slices.Clip(r.High)
 	own.Refs, own.Links = slices.Clip(r.Refs), slices.Clip(r.Links)
@@ -148,15 +148,15 @@ func (r *Resource) shared() *Resource {
 }
 
 // forget forgets what was read of a resource that was written: behind that, for followers may read it once more before.
-func (tx *Tx) forget(id int64) {
+func (tx *Tx) forgetRow(id int64) {
 	delete(tx.prefetched, id)
-	delete(tx.read, id)
+	delete(tx.readRows, id)
 }
 
 // Bounds of the rows that are remembered: how many, and how many bytes the body of one may have.
 const (
-	rowsKept    = 4_096
-	maxKeptBody = 4 << 10
+	maxCachedRows = 4_096
+	maxCachedBody = 4 << 10
 )
 
 // prefetcher is a connection where a round trip costs so much that a resource is read together with
@@ -170,8 +170,8 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 	if h, ok := tx.prefetched[id]; ok {
 		return h, nil
 	}
-	err = first(tx.conn, "SELECT "+tx.inline.columns("r")+" FROM resource r WHERE r.id = ?", []any{id}, func(at row) error {
-		h, err = tx.inline.take(at.head())
+	err = queryFirst(tx.conn, "SELECT "+tx.inline.columns("r")+" FROM resource r WHERE r.id = ?", []any{id}, func(at row) error {
+		h, err = tx.inline.extractInline(at.readHead())
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -187,7 +187,7 @@ type inlineMembers struct {
 	types string
 	// besides is what the extensions have beside resources; near are the statements of nearQuery, without and with it.
 	besides []Beside
-	near    [2]gathering
+	near    [2]rowQuery
 }
 
 // ShowInline says which member of its body a head has with it, by type. It is set before anybody reads heads.
@@ -202,7 +202,7 @@ func (s *Store) ShowInline(members map[string]string) {
 			inline.besides = append(inline.besides, e.Beside)
 		}
 	}
-	inline.near = [2]gathering{nearQuery(&inline, nil), nearQuery(&inline, inline.besides)}
+	inline.near = [2]rowQuery{nearQuery(&inline, nil), nearQuery(&inline, inline.besides)}
 	s.inline.Store(&inline)
 }
 
@@ -217,7 +217,7 @@ func (m *inlineMembers) columns(row string) string {
 }
 
 // take gives a head that was read, with the member of its body that is shown in place of the body.
-func (m *inlineMembers) take(h Head, err error) (Head, error) {
+func (m *inlineMembers) extractInline(h Head, err error) (Head, error) {
 	if h.Inline == "" || err != nil {
 		return h, err
 	}
@@ -233,7 +233,7 @@ func (m *inlineMembers) take(h Head, err error) (Head, error) {
 }
 
 // prefetchedOf adds the heads that came with resources that were read to known, and gives the ids of the others.
-func (tx *Tx) prefetchedOf(ids []int64, known map[int64]Head) (others []int64) {
+func (tx *Tx) usePrefetched(ids []int64, known map[int64]Head) (others []int64) {
 	if len(tx.prefetched) == 0 {
 		return ids
 	}
@@ -248,11 +248,11 @@ func (tx *Tx) prefetchedOf(ids []int64, known map[int64]Head) (others []int64) {
 
 // Heads adds the heads of the given resources to known. Ids that do not exist are left out.
 func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
-	const most = 64
-	ids = tx.prefetchedOf(ids, known)
+	const maxHeads = 64
+	ids = tx.usePrefetched(ids, known)
 	for len(ids) > 0 {
 		// Rounded up to a power of two, so that few different statements are prepared.
-		n := min(len(ids), most)
+		n := min(len(ids), maxHeads)
 		width := 1
 		for width < n {
 			width *= 2
@@ -262,8 +262,8 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 			args[i] = ids[min(i, n-1)]
 		}
 		query := "SELECT " + tx.inline.columns("r") + " FROM resource r WHERE r.id IN (?" + strings.Repeat(",?", width-1) + ")"
-		if err := tx.readBehind(query, args, func(at row) error {
-			h, err := tx.inline.take(at.head())
+		if err := tx.readAfterList(query, args, func(at row) error {
+			h, err := tx.inline.extractInline(at.readHead())
 			known[h.ID] = h
 			return err
 		}); err != nil {
@@ -311,12 +311,12 @@ func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {
 
 // ByKey reads the resources with that key in a configuration.
 func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
+	return tx.queryMany("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
 }
 
 // ByName reads the resources of a collection with that name below a parent; parent 0 means any.
 func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+CollectionIs("", collection)+
+	return tx.queryMany("SELECT "+columns+" FROM resource WHERE name = ? AND "+CollectionIs("", collection)+
 		" AND (CAST(? AS BIGINT) = 0 OR parent = ?) ORDER BY id", name, parent, parent)
 }
 
@@ -324,7 +324,7 @@ func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource,
 // low-high, other than the one with id except; ErrNotFound where none does. Siblings of one
 // collection never overlap, so only the nearest one at or below high can.
 func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE parent = ? AND "+CollectionIs("", collection)+
+	r, err := tx.queryOne("SELECT "+columns+" FROM resource WHERE parent = ? AND "+CollectionIs("", collection)+
 		" AND low IS NOT NULL AND low <= ? AND id <> ? ORDER BY low DESC LIMIT 1", parent, high, except)
 	if err == nil && string(r.High) < string(low) {
 		return nil, ErrNotFound
@@ -336,7 +336,7 @@ func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, exc
 // The spans of that collection in a configuration never overlap.
 func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Resource, error) {
 	key := AddrKey(a)
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND "+CollectionIs("", collection)+
+	r, err := tx.queryOne("SELECT "+columns+" FROM resource WHERE configuration = ? AND "+CollectionIs("", collection)+
 		" AND low IS NOT NULL AND low <= ? ORDER BY low DESC LIMIT 1", configuration, key)
 	if err == nil && string(r.High) < string(key) {
 		return nil, ErrNotFound
@@ -348,6 +348,6 @@ func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Re
 // of them. It begins with the one at or before low: siblings of one collection never overlap, so none before that reaches as far.
 func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
 	siblings := "FROM resource WHERE parent = ? AND " + CollectionIs("", collection) + " AND low IS NOT NULL AND low <= ? "
-	return tx.many("SELECT "+columns+" "+siblings+"AND high >= ? AND low >= coalesce((SELECT low "+siblings+
+	return tx.queryMany("SELECT "+columns+" "+siblings+"AND high >= ? AND low >= coalesce((SELECT low "+siblings+
 		"ORDER BY low DESC LIMIT 1), ?) ORDER BY low LIMIT ?", parent, high, low, parent, low, low, limit)
 }

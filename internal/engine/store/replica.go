@@ -14,14 +14,14 @@ import (
 type replica struct {
 	pg *postgres
 	// down is until when it is left alone after it failed, in Unix milliseconds.
-	down atomic.Int64
+	suspendedUntil atomic.Int64
 }
 
 // catchUp is how long a list waits for the standby to come to where the database is; leaveFor is how
 // long one that failed is left alone.
 const (
-	catchUp  = 100 * time.Millisecond
-	leaveFor = 5 * time.Second
+	catchUpTime = 100 * time.Millisecond
+	suspendTime = 5 * time.Second
 	// answerTime is how long a standby has to take a connection and to say where it is.
 	answerTime = time.Second
 )
@@ -44,24 +44,24 @@ func (r *replica) close() {
 // view runs fn in a snapshot of the standby, on the very connection that was asked whether it has caught
 // up: a URL may name several hosts. done is false where the database itself has to be asked.
 func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) error) (done bool, err error) {
-	if time.Now().UnixMilli() < r.down.Load() {
+	if time.Now().UnixMilli() < r.suspendedUntil.Load() {
 		return false, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	pooled, err := r.pg.lists.Acquire(asking)
 	if err != nil { // none to be had, or all in use
-		r.leave(asking, err)
+		r.suspend(asking, err)
 		return false, ctx.Err()
 	}
 	caught, err := r.caughtUp(asking, primary, pooled)
 	if err != nil || !caught {
-		r.leave(asking, err)
+		r.suspend(asking, err)
 		pooled.Release()
 		return false, ctx.Err()
 	}
 	err = readOn(&pgConn{ctx: ctx, p: r.pg, pg: pooled.Conn(), pooled: pooled, begin: beginSnapshot}, fn)
-	return !r.failed(err), err
+	return !r.isStandbyFailure(err), err
 }
 
 // caughtUp reports whether the standby at the end of a connection has all that was on the database's disk
@@ -71,7 +71,7 @@ func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxp
 	if err := primary.readers.QueryRow(ctx, "SELECT pg_current_wal_flush_lsn()::text").Scan(&position); err != nil {
 		return false, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, catchUp)
+	waiting, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		var caught bool
@@ -83,24 +83,24 @@ func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxp
 			return false, err
 		case caught:
 			return true, nil
-		case !pause(waiting, min(attempt, 3)):
+		case !backOff(waiting, min(attempt, 3)):
 			return false, nil
 		}
 	}
 }
 
 // leave leaves a standby alone for a while that cannot be reached, or does not answer in time.
-func (r *replica) leave(asking context.Context, err error) {
-	if err != nil && (lost(err) || errors.Is(asking.Err(), context.DeadlineExceeded)) {
-		r.down.Store(time.Now().Add(leaveFor).UnixMilli())
+func (r *replica) suspend(asking context.Context, err error) {
+	if err != nil && (isConnectionLost(err) || errors.Is(asking.Err(), context.DeadlineExceeded)) {
+		r.suspendedUntil.Store(time.Now().Add(suspendTime).UnixMilli())
 	}
 }
 
 // failed reports whether reading failed because of the standby: the database itself may do better.
-func (r *replica) failed(err error) bool {
-	if lost(err) {
-		r.down.Store(time.Now().Add(leaveFor).UnixMilli())
+func (r *replica) isStandbyFailure(err error) bool {
+	if isConnectionLost(err) {
+		r.suspendedUntil.Store(time.Now().Add(suspendTime).UnixMilli())
 		return true
 	}
-	return codeOf(err) == serializationFailure // cancelled because of a conflict with recovery
+	return pgCode(err) == serializationFailure // cancelled because of a conflict with recovery
 }

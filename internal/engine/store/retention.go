@@ -24,7 +24,7 @@ type Horizon struct {
 }
 
 // behind reports whether something that is not kept any more comes behind a position.
-func (h Horizon) behind(p Position) bool {
+func (h Horizon) removedAfter(p Position) bool {
 	return p.Settled < h.Settled || p.Settled == h.Settled && p.Transaction < h.Transaction
 }
 
@@ -93,12 +93,12 @@ func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Ti
 func (tx *Tx) prune(before int64) (gone int, more bool, err error) {
 	for left := int64(pruneAtOnce); left > 0; {
 		var h Horizon
-		err := tx.QueryRow(tx.conn.speaks().oldest).Scan(&h.Transaction, &h.At, &h.Settled)
+		err := tx.QueryRow(tx.conn.sqlDialect().oldest).Scan(&h.Transaction, &h.At, &h.Settled)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && h.At >= before {
 			return gone, false, nil
 		}
 		if err == nil {
-			err = tx.unchain(h.Transaction)
+			err = tx.moveChainBase(h.Transaction)
 		}
 		if err == nil {
 			err = tx.moveHorizon(h)

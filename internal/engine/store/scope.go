@@ -93,7 +93,7 @@ func (p *postgres) configurationOf(ctx context.Context, id int64) (configuration
 
 // locks gives what an update of the scope takes. A resource that is not there, or lies outside of all
 // configurations, is everything's.
-func (p *postgres) locks(ctx context.Context, s Scope) (l locks, err error) {
+func (p *postgres) locksFor(ctx context.Context, s Scope) (l locks, err error) {
 	switch {
 	case s.ownTables:
 		return locks{rows: s.ownRows}, nil
@@ -123,7 +123,7 @@ func (tx *Tx) LockResource(id int64) (shared bool, err error) {
 }
 
 // take words the statement that takes the locks, in one order everywhere.
-func (l locks) take() (query string, args []any) {
+func (l locks) statement() (query string, args []any) {
 	query = "SELECT "
 	for _, id := range l.shared {
 		query += "pg_advisory_xact_lock_shared(?), "

@@ -22,12 +22,12 @@ type session struct {
 	conn *sqlite.Conn
 	// idle are the prepared statements that are not running, by their text. The same text may run
 	// more than once at a time: a list inside a list.
-	idle  map[string][]*sqlite.Stmt
-	count int
+	idle       map[string][]*sqlite.Stmt
+	statements int
 	// words are the texts that stand in row after row, such as the names of types: kept once. last
 	// are the latest, by column, because the next row most often has the same.
-	words map[string]string
-	last  [12]string
+	interned  map[string]string
+	lastWords [12]string
 }
 
 // Bounds of what a session keeps: filters make ever new statements.
@@ -42,7 +42,7 @@ const busyTimeout = 10 * time.Second
 // pragmas set a connection up. The page cache is 16 MiB a connection; the log is folded into the
 // database when it has 32 MiB, because a page that changes often is then written there once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", foldAt), fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
+	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpointPages), fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
 	"PRAGMA temp_store = MEMORY"}
 
 // writerPragmas set up the connection of the writer further. It folds the log itself (foldLog). What a job that shares a commit may have to
@@ -54,7 +54,7 @@ var writerPragmas = []string{"PRAGMA wal_autocheckpoint = 0", "PRAGMA temp_store
 var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
 
 // foldAt is from how many pages on the log is folded into the database.
-const foldAt = 8000
+const checkpointPages = 8000
 
 // maxLog is how large the log's file may stay once what is in it was folded into the database, in bytes.
 const maxLog = 64 << 20
@@ -63,9 +63,9 @@ const maxLog = 64 << 20
 type sessionKind int
 
 const (
-	writeSession sessionKind = iota // to be read and changed
-	readSession                     // to be read, while others may change it
-	stillSession                    // to be read where nobody can change it
+	writeSession     sessionKind = iota // to be read and changed
+	readSession                         // to be read, while others may change it
+	immutableSession                    // to be read where nobody can change it
 )
 
 func newSession(path string, kind sessionKind) (*session, error) {
@@ -76,7 +76,7 @@ func newSession(path string, kind sessionKind) (*session, error) {
 	case readSession:
 		conn, err = sqlite.OpenConn(path, sqlite.OpenReadOnly)
 		settings = readPragmas
-	case stillSession:
+	case immutableSession:
 		conn, err = sqlite.OpenConn("file:"+url.PathEscape(path)+"?immutable=1", sqlite.OpenReadOnly, sqlite.OpenURI)
 		settings = readPragmas
 	default:
@@ -87,7 +87,7 @@ func newSession(path string, kind sessionKind) (*session, error) {
 	}
 	conn.SetBusyTimeout(busyTimeout)
 	if kind == writeSession {
-		temporaryDirectory(conn, filepath.Dir(path))
+		setTemporaryDirectory(conn, filepath.Dir(path))
 	}
 	for _, pragma := range settings {
 		if err = sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
@@ -101,7 +101,7 @@ func newSession(path string, kind sessionKind) (*session, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &session{conn: conn, idle: map[string][]*sqlite.Stmt{}, words: map[string]string{}}, nil
+	return &session{conn: conn, idle: map[string][]*sqlite.Stmt{}, interned: map[string]string{}}, nil
 }
 
 var temporary sync.Once
@@ -109,7 +109,7 @@ var temporary sync.Once
 // temporaryDirectory lets SQLite make its temporary files, which have no names, in the directory of the first database that the process
 // opens to change it: most often there is room, and nobody else reads there. Where it is gone SQLite takes the system's. It is one for the
 // whole process, and not to be set while a connection works.
-func temporaryDirectory(conn *sqlite.Conn, dir string) {
+func setTemporaryDirectory(conn *sqlite.Conn, dir string) {
 	temporary.Do(func() {
 		quoted := "'" + strings.ReplaceAll(dir, "'", "''") + "'"
 		if err := sqlitex.ExecuteTransient(conn, "PRAGMA temp_store_directory = "+quoted, nil); err != nil {
@@ -133,15 +133,15 @@ var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true,
 	}}
 
 // take gives a prepared statement with its arguments bound; give puts it back.
-func (s *session) take(query string, args []any) (*sqlite.Stmt, error) {
+func (s *session) prepare(query string, args []any) (*sqlite.Stmt, error) {
 	stmts := s.idle[query]
 	var stmt *sqlite.Stmt
 	if n := len(stmts); n > 0 {
 		stmt = stmts[n-1]
 		s.idle[query] = stmts[:n-1]
 	} else {
-		if s.count >= maxStatements {
-			s.forget()
+		if s.statements >= maxStatements {
+			s.finalizeIdle()
 		}
 		var err error
 		var rest int
@@ -152,11 +152,11 @@ func (s *session) take(query string, args []any) (*sqlite.Stmt, error) {
 			_ = stmt.Finalize()
 			return nil, fmt.Errorf("more than one statement in %q", query)
 		}
-		s.count++
+		s.statements++
 	}
 	for i, arg := range args {
 		if err := bind(stmt, i+1, arg); err != nil {
-			s.give(query, stmt)
+			s.release(query, stmt)
 			return nil, err
 		}
 	}
@@ -165,17 +165,17 @@ func (s *session) take(query string, args []any) (*sqlite.Stmt, error) {
 
 // give puts a statement back. Its bindings stay until the next ones replace them: since SQLite 3.54
 // clearing them makes the next run plan the statement anew.
-func (s *session) give(query string, stmt *sqlite.Stmt) {
+func (s *session) release(query string, stmt *sqlite.Stmt) {
 	_ = stmt.Reset() // repeats the error of the last step, which was given already
 	s.idle[query] = append(s.idle[query], stmt)
 }
 
 // forget drops the statements that are not running.
-func (s *session) forget() {
+func (s *session) finalizeIdle() {
 	for query, stmts := range s.idle {
 		for _, stmt := range stmts {
 			_ = stmt.Finalize()
-			s.count--
+			s.statements--
 		}
 		delete(s.idle, query)
 	}
@@ -215,11 +215,11 @@ func bind(stmt *sqlite.Stmt, at int, arg any) error {
 
 // exec runs a statement to its end and gives the number of rows it changed.
 func (s *session) exec(query string, args ...any) (int64, error) {
-	stmt, err := s.take(query, args)
+	stmt, err := s.prepare(query, args)
 	if err != nil {
 		return 0, err
 	}
-	defer s.give(query, stmt)
+	defer s.release(query, stmt)
 	for {
 		more, err := stmt.Step()
 		if err != nil {
@@ -231,7 +231,7 @@ func (s *session) exec(query string, args ...any) (int64, error) {
 	}
 }
 
-func (s *session) later(query string, args ...any) error {
+func (s *session) execLater(query string, args ...any) error {
 	_, err := s.exec(query, args...)
 	return err
 }
@@ -259,11 +259,11 @@ func (s *session) bulk(table string, columns []string, rows [][]any) error {
 
 // each runs a query and calls fn at each of its rows.
 func (s *session) each(query string, args []any, fn func(row) error) error {
-	stmt, err := s.take(query, args)
+	stmt, err := s.prepare(query, args)
 	if err != nil {
 		return err
 	}
-	defer s.give(query, stmt)
+	defer s.release(query, stmt)
 	r := &sqliteRow{s, stmt}
 	for {
 		more, err := stmt.Step()
@@ -291,37 +291,37 @@ func (s *session) setMark(kind string, mark int64) error {
 }
 
 // countOn has nothing to do: SQLite counts from the highest row on.
-func (s *session) countOn() error { return nil }
+func (s *session) advanceSequences() error { return nil }
 
-func (s *session) speaks() *dialect { return &sqliteDialect }
+func (s *session) sqlDialect() *dialect { return &sqliteDialect }
 
 // sqliteRow is the row a statement stands at.
 type sqliteRow struct {
-	s    *session
-	stmt *sqlite.Stmt
+	session *session
+	stmt    *sqlite.Stmt
 }
 
-func (r *sqliteRow) resource(to *Resource) error {
-	stmt, s := r.stmt, r.s
-	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
+func (r *sqliteRow) readResource(to *Resource) error {
+	stmt, s := r.stmt, r.session
+	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.internColumn(stmt, 1), s.internColumn(stmt, 2), stmt.ColumnText(3)
 	to.Parent, to.Configuration, to.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(9)
-	to.Low, to.High = fill(stmt, 6, to.Low), fill(stmt, 7, to.High)
-	to.Key, to.Refs, to.Links = stmt.ColumnText(8), parseRefs(s.word(stmt, 10)), nil
-	to.Body = fill(stmt, 11, to.Body)
+	to.Low, to.High = readColumn(stmt, 6, to.Low), readColumn(stmt, 7, to.High)
+	to.Key, to.Refs, to.Links = stmt.ColumnText(8), parseRefs(s.internColumn(stmt, 10)), nil
+	to.Body = readColumn(stmt, 11, to.Body)
 	return nil
 }
 
-func (r *sqliteRow) shown(to *Resource) error {
-	stmt, s := r.stmt, r.s
-	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
+func (r *sqliteRow) readShown(to *Resource) error {
+	stmt, s := r.stmt, r.session
+	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.internColumn(stmt, 1), s.internColumn(stmt, 2), stmt.ColumnText(3)
 	to.Parent, to.Configuration, to.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(6)
-	to.Refs, to.Body = parseRefs(s.word(stmt, 7)), fill(stmt, 8, to.Body)
-	to.Low = fill(stmt, 9, to.Low)
+	to.Refs, to.Body = parseRefs(s.internColumn(stmt, 7)), readColumn(stmt, 8, to.Body)
+	to.Low = readColumn(stmt, 9, to.Low)
 	return nil
 }
 
 // fill reads a column's bytes into b, or into more memory where b is too small; nil for NULL.
-func fill(stmt *sqlite.Stmt, at int, b []byte) []byte {
+func readColumn(stmt *sqlite.Stmt, at int, b []byte) []byte {
 	n := stmt.ColumnLen(at)
 	if n == 0 {
 		return nil
@@ -348,9 +348,9 @@ func (r *sqliteRow) values() []any {
 	return all
 }
 
-func (r *sqliteRow) head() (Head, error) {
-	stmt, s := r.stmt, r.s
-	return Head{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
+func (r *sqliteRow) readHead() (Head, error) {
+	stmt, s := r.stmt, r.session
+	return Head{ID: stmt.ColumnInt64(0), Collection: s.internColumn(stmt, 1), Type: s.internColumn(stmt, 2), Name: stmt.ColumnText(3),
 		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5), Inline: stmt.ColumnText(6)}, nil
 }
 
@@ -390,33 +390,33 @@ func columnBytes(stmt *sqlite.Stmt, at int) []byte {
 }
 
 // word reads a text that stands in many rows without making it anew each time.
-func (s *session) word(stmt *sqlite.Stmt, at int) string {
+func (s *session) internColumn(stmt *sqlite.Stmt, at int) string {
 	var buffer [64]byte
 	n := stmt.ColumnLen(at)
 	if n > len(buffer) {
 		return stmt.ColumnText(at)
 	}
 	stmt.ColumnBytes(at, buffer[:n])
-	if s.last[at] == string(buffer[:n]) {
-		return s.last[at]
+	if s.lastWords[at] == string(buffer[:n]) {
+		return s.lastWords[at]
 	}
-	s.last[at] = s.intern(buffer[:n])
-	return s.last[at]
+	s.lastWords[at] = s.intern(buffer[:n])
+	return s.lastWords[at]
 }
 
 func (s *session) intern(word []byte) string {
-	if known, ok := s.words[string(word)]; ok {
+	if known, ok := s.interned[string(word)]; ok {
 		return known
 	}
 	text := string(word)
-	if len(s.words) < maxWords {
-		s.words[text] = text
+	if len(s.interned) < maxWords {
+		s.interned[text] = text
 	}
 	return text
 }
 
 func (s *session) close() error {
-	s.forget()
+	s.finalizeIdle()
 	return s.conn.Close()
 }
 
@@ -437,7 +437,7 @@ func newPool(path string, size int, kind sessionKind) *pool {
 }
 
 // take gives a session, opening one where none is idle; it waits while all are in use.
-func (p *pool) take(ctx context.Context) (*session, error) {
+func (p *pool) acquire(ctx context.Context) (*session, error) {
 	select {
 	case p.slots <- struct{}{}:
 	default:
@@ -463,7 +463,7 @@ func (p *pool) take(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-func (p *pool) put(s *session) {
+func (p *pool) release(s *session) {
 	p.mu.Lock()
 	p.idle = append(p.idle, s)
 	p.mu.Unlock()

@@ -9,21 +9,21 @@ import (
 
 // View runs fn on one consistent snapshot, for a short answer. It takes no lock that a writer would wait for.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
-	return s.reach(ctx, false, func(ctx context.Context) error { return s.engine.snapshot(ctx, readShort, s.onto(ctx, fn)) })
+	return s.runAccess(ctx, false, func(ctx context.Context) error { return s.engine.snapshot(ctx, readShort, s.withTx(ctx, fn)) })
 }
 
 // begin gives a Tx on a connection, whose snapshot begins after the commit of that number.
-func (s *Store) begin(ctx context.Context, c conn, at uint64) *Tx {
+func (s *Store) newTx(ctx context.Context, c conn, at uint64) *Tx {
 	if see := s.observer.Load(); see != nil {
 		c = observed{c, *see}
 	}
-	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), at: at, inline: s.inline.Load()}
+	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), seenCommit: at, inline: s.inline.Load()}
 }
 
 // onto gives fn a Tx on a connection that begins its snapshot after onto was called.
-func (s *Store) onto(ctx context.Context, fn func(*Tx) error) func(conn) error {
+func (s *Store) withTx(ctx context.Context, fn func(*Tx) error) func(conn) error {
 	at := s.commits.last.Load()
-	return func(c conn) error { return fn(s.begin(ctx, c, at)) }
+	return func(c conn) error { return fn(s.newTx(ctx, c, at)) }
 }
 
 // ErrTooLong is a long read that was ended because its time was over.
@@ -34,18 +34,18 @@ var ErrTooLong = errors.New("the answer took too long to find")
 // cancelled. It is read from the standby where there is one and it has caught up with everything that was
 // committed when the request came, by whichever manager.
 func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
-	return s.bounded(ctx, readLong, fn)
+	return s.runBounded(ctx, readLong, fn)
 }
 
 // Pages is Lists for what takes a moment: it has connections of its own, which nothing long holds up.
 func (s *Store) Pages(ctx context.Context, fn func(*Tx) error) error {
-	return s.bounded(ctx, readPage, fn)
+	return s.runBounded(ctx, readPage, fn)
 }
 
-func (s *Store) bounded(ctx context.Context, kind readKind, fn func(*Tx) error) error {
+func (s *Store) runBounded(ctx context.Context, kind readKind, fn func(*Tx) error) error {
 	began := false
-	err := s.reach(ctx, false, func(ctx context.Context) error {
-		return s.engine.snapshot(ctx, kind, s.onto(ctx, func(tx *Tx) error {
+	err := s.runAccess(ctx, false, func(ctx context.Context) error {
+		return s.engine.snapshot(ctx, kind, s.withTx(ctx, func(tx *Tx) error {
 			began = true
 			return fn(tx)
 		}))
@@ -68,9 +68,9 @@ func (s *Store) bounded(ctx context.Context, kind readKind, fn func(*Tx) error) 
 // latest commit. For one statement that is the same and costs half.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	at := s.commits.last.Load()
-	return s.reach(ctx, false, func(ctx context.Context) error {
+	return s.runAccess(ctx, false, func(ctx context.Context) error {
 		return s.engine.latest(ctx, func(c conn) error {
-			tx := s.begin(ctx, c, at)
+			tx := s.newTx(ctx, c, at)
 			tx.latest = true
 			return fn(tx)
 		})
@@ -83,16 +83,16 @@ func (s *Store) OneWriter() bool { return s.engine.oneWriter() }
 // Ready reports whether the database answers, and is not known to be damaged.
 func (s *Store) Ready(ctx context.Context) error {
 	if is, _, why := s.Condition(); is == Damaged {
-		return damaged(why)
+		return damagedError(why)
 	}
 	ask := func(tx *Tx) error {
 		var n int
 		return tx.QueryRow("SELECT count(*) FROM origin").Scan(&n)
 	}
-	err := s.engine.snapshot(ctx, readHealth, s.onto(ctx, ask))
+	err := s.engine.snapshot(ctx, readHealth, s.withTx(ctx, ask))
 	// It hangs, or the network loses what is sent.
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = unavailable(err)
+		err = unavailableError(err)
 	}
-	return Unavailable(s.notice(err, false))
+	return Unavailable(s.recordCondition(err, false))
 }

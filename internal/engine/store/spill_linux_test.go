@@ -55,7 +55,7 @@ func TestLargeJobsInAFile(t *testing.T) {
 	}
 	run("ROLLBACK TO job", "RELEASE job", "COMMIT")
 	var changed int64
-	if err := first(s, "SELECT count(*) FROM things WHERE name = 'changed'", nil, func(r row) error { return r.scan(&changed) }); err != nil {
+	if err := queryFirst(s, "SELECT count(*) FROM things WHERE name = 'changed'", nil, func(r row) error { return r.scan(&changed) }); err != nil {
 		t.Fatal(err)
 	}
 	if changed != 0 {

@@ -42,12 +42,12 @@ func (s *Store) Figures(ctx context.Context) (f Figures, err error) {
 		return tx.QueryRow("SELECT coalesce(max(id), 0) FROM txn").Scan(&f.Transactions)
 	})
 	if err == nil {
-		err = s.engine.figures(ctx, &f)
+		err = s.engine.addFigures(ctx, &f)
 	}
 	return f, err
 }
 
-func (e *sqliteEngine) figures(ctx context.Context, f *Figures) error {
+func (e *sqliteEngine) addFigures(ctx context.Context, f *Figures) error {
 	f.Kind = "SQLite"
 	info, err := os.Stat(e.path + "-wal")
 	size := int64(0)
@@ -61,7 +61,7 @@ func (e *sqliteEngine) figures(ctx context.Context, f *Figures) error {
 	return e.store.Read(ctx, func(tx *Tx) error { return tx.QueryRow("SELECT sqlite_version()").Scan(&f.Version) })
 }
 
-func (e *postgresEngine) figures(ctx context.Context, f *Figures) error {
+func (e *postgresEngine) addFigures(ctx context.Context, f *Figures) error {
 	f.Kind = "PostgreSQL"
 	if err := e.store.Read(ctx, func(tx *Tx) error {
 		return tx.QueryRow("SELECT current_setting('server_version')").Scan(&f.Version)
@@ -70,7 +70,7 @@ func (e *postgresEngine) figures(ctx context.Context, f *Figures) error {
 	}
 	var position string
 	if err := e.pg.readers.QueryRow(ctx, "SELECT pg_current_wal_flush_lsn()::text").Scan(&position); err != nil {
-		return unreachable(err)
+		return connectionProblem(err)
 	}
 	var behind int64
 	err := e.replica.pg.lists.QueryRow(ctx,
@@ -93,13 +93,13 @@ type Timing struct {
 func (s *Store) Time(t Timing) { s.timing.Store(&t) }
 
 // changed and committedIn tell who is told, where somebody is.
-func (s *Store) changed(ctx context.Context, began time.Time) {
+func (s *Store) reportChange(ctx context.Context, began time.Time) {
 	if t := s.timing.Load(); t != nil {
 		t.Change(ctx, began)
 	}
 }
 
-func (s *Store) committedIn(began time.Time) {
+func (s *Store) reportCommit(began time.Time) {
 	if t := s.timing.Load(); t != nil {
 		t.Commit(time.Since(began))
 	}

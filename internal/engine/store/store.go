@@ -60,44 +60,44 @@ type Store struct {
 	engine engine
 	now    func() time.Time
 	// givenClock says that it is not the machine's.
-	givenClock bool
+	hasOwnClock bool
 	// hurry is Options.Hurry, at least 1.
 	hurry int
 	// schema is the version of the schema that the database has.
 	schema int
 	// condition is how the database is; nil where it is ready.
-	condition atomic.Pointer[found]
+	condition atomic.Pointer[conditionState]
 	// few is how many rows may be looked up and sorted: fewRows, but in tests that make do with fewer.
-	few int64
+	sortLimit int64
 	// headsKnown is how many lists in a row needed no heads but those that were remembered (Tx.NoteHeads), at most knownInARow or a few more.
-	headsKnown atomic.Int32
+	headCacheHits atomic.Int32
 	// inline are the members that heads have with them (ShowInline).
 	inline atomic.Pointer[inlineMembers]
 	// commitNews wakes who waits for a commit, at every one that is heard of; watches are the topics that are remembered.
-	commitNews broadcaster
-	hub        hub
-	watches    watched
-	closing    sync.Once
+	commitSignal broadcaster
+	hub          hub
+	watches      watchList
+	closing      sync.Once
 	// updates are how many changes are under way, or wait for their turn; trials are those that are only tried.
 	updates atomic.Int64
 	trials  trials
 	commits commits
 	// rows are resources that were read alone, as the latest commit has them.
-	rows *Cache[int64, *Resource]
+	rowCache *Cache[int64, *Resource]
 	// below are the caches of what conditions hold for by where it lies, by the collections that they go through; guarded by belowMu.
-	belowMu sync.Mutex
-	below   map[string]*Cache[string, belowKnown]
+	belowMu     sync.Mutex
+	belowCaches map[string]*Cache[string, belowResult]
 	// timing is told how long changes take (Time).
 	timing atomic.Pointer[Timing]
 	// observer sees what is read with (Observe).
 	observer atomic.Pointer[func(Statement)]
 	// common are the trigrams that very many resources have (sampleTexts).
-	common atomic.Pointer[map[string]bool]
+	commonTrigrams atomic.Pointer[map[string]bool]
 	// estimates are those of PostgreSQL (Tx.estimate).
 	estimates estimates
 	// searched are the members that the index of trigrams has, by collection; trigrams says that there is that index.
-	searched map[string][]string
-	trigrams bool
+	searchedFields map[string][]string
+	trigrams       bool
 }
 
 // engine is the database under the store.
@@ -111,9 +111,9 @@ type engine interface {
 	// fill runs fn in a transaction that writes whole tables, the numbers given out among them.
 	fill(ctx context.Context, fn func(conn) error) error
 	// filled is called when whole tables were written: nothing that was known before holds.
-	filled()
+	afterFill()
 	// shares reports whether this process would hear of it if another one changed something of the topics.
-	shares(topics []string) bool
+	canShare(topics []string) bool
 	// oneWriter reports whether one update runs after another: while one runs, nothing else is committed.
 	oneWriter() bool
 	// keepIndexes is Store.KeepIndexes.
@@ -121,13 +121,13 @@ type engine interface {
 	// sizeQuery asks how large the database is, in bytes.
 	sizeQuery() string
 	// figures puts in what the engine tells of its database.
-	figures(ctx context.Context, f *Figures) error
+	addFigures(ctx context.Context, f *Figures) error
 	// contends reports whether other processes that want to change something look for the lock now and then, and stand in no queue.
-	contends() bool
+	needsYield() bool
 	// awaitFeed waits until all that was committed before is in the change feed.
 	awaitFeed(ctx context.Context) error
 	// opened is called when the store is ready: what a manager does beside its work begins.
-	opened()
+	afterOpen()
 	// close waits for the updates already queued, then closes the database.
 	close() error
 }
@@ -148,18 +148,18 @@ func Open(o Options) (*Store, error) {
 	if o.Layout == nil {
 		o.Layout = &Layout{}
 	}
-	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version()), few: fewRows,
-		searched: o.Layout.searchedOf()}
+	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version()), sortLimit: defaultSortLimit,
+		searchedFields: o.Layout.searchedOf()}
 	s.inline.Store(&inlineMembers{})
 	s.hub.store, s.trials.turn = s, make(chan struct{}, 1)
-	s.rows = NewCache[int64](s, CacheOptions[*Resource]{By: func(r *Resource) string { return r.Collection }, Max: rowsKept})
+	s.rowCache = NewCache[int64](s, CacheOptions[*Resource]{By: func(r *Resource) string { return r.Collection }, Max: maxCachedRows})
 	if err := s.openEngine(o); err != nil {
 		return nil, err
 	}
 	if o.Filling || o.Schema != 0 {
 		return s, nil
 	}
-	if err := s.complete(context.Background()); err != nil {
+	if err := s.checkNotFilling(context.Background()); err != nil {
 		_ = s.Close() // nothing was written
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func Open(o Options) (*Store, error) {
 			e.Opened(s)
 		}
 	}
-	s.engine.opened()
+	s.engine.afterOpen()
 	return s, nil
 }
 
@@ -187,7 +187,7 @@ func (s *Store) openEngine(o Options) (err error) {
 		o.Patience = updateTime
 	}
 	o.Exclusive = o.Exclusive || o.Alone && o.Database == ""
-	s.givenClock, s.hurry = o.Now != nil, max(1, o.Hurry)
+	s.hasOwnClock, s.hurry = o.Now != nil, max(1, o.Hurry)
 	if s.now = o.Now; s.now == nil {
 		s.now = func() time.Time { return time.Now().Add(o.Skew) }
 	}
@@ -208,9 +208,9 @@ func (s *Store) openEngine(o Options) (err error) {
 func (s *Store) LastCommit() uint64 { return s.commits.last.Load() }
 
 // committed counts a commit of this process that changed something of the topics, before whoever made it is answered.
-func (s *Store) committed(topics []string) {
-	s.commits.count(topics, true)
-	s.commitNews.wake()
+func (s *Store) recordCommit(topics []string) {
+	s.commits.record(topics, true)
+	s.commitSignal.wake()
 }
 
 // Close waits for the updates already queued, then closes the database. A second time it does nothing.
@@ -225,7 +225,7 @@ func (s *Store) Now() time.Time { return s.now() }
 // Ahead is by how much the database's clock is ahead of this process's: where several managers share a database, its time is the one
 // that they all have. It is zero where the clock was given (Options.Now), and on SQLite.
 func (s *Store) Ahead(ctx context.Context) (ahead time.Duration, err error) {
-	if s.givenClock {
+	if s.hasOwnClock {
 		return 0, nil
 	}
 	err = s.Read(ctx, func(tx *Tx) error {
@@ -271,23 +271,23 @@ func Unavailable(err error) error {
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultIOErr, sqlite.ResultCantOpen:
-		return unavailable(err)
+		return unavailableError(err)
 	case sqlite.ResultFull:
-		return full(err)
+		return fullError(err)
 	case sqlite.ResultCorrupt, sqlite.ResultNotADB:
-		return damaged(err)
+		return damagedError(err)
 	}
-	switch codeOf(err) {
+	switch pgCode(err) {
 	case pgDiskFull:
-		return full(err)
+		return fullError(err)
 	case pgDataCorrupted, pgIndexCorrupted:
-		return damaged(err)
+		return damagedError(err)
 	}
 	return err
 }
 
 // unavailableSchema is what a change gets whose database was brought to another schema by another portolan.
-func unavailableSchema(version, binary int) error {
+func schemaChangedError(version, binary int) error {
 	p := problem.New(503, "SchemaChanged",
 		"the database was brought to another version of the schema by another portolan: this manager must be replaced by it")
 	p.Err = &SchemaError{Database: version, Binary: binary}
@@ -295,13 +295,13 @@ func unavailableSchema(version, binary int) error {
 }
 
 // busy is what a change gets that never had its turn.
-func busy(err error) error {
+func busyError(err error) error {
 	p := problem.New(503, "DatabaseBusy", "others are changing the same just now, for longer than this change may wait; try again")
 	p.Err = err
 	return p
 }
 
-func unavailable(err error) error {
+func unavailableError(err error) error {
 	p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")
 	p.Err = err
 	return p

@@ -250,7 +250,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(context.Background(), Author{}, func(*Tx) error { return nil }); !errors.Is(err, errStopped) {
+	if err := s.Update(context.Background(), Author{}, func(*Tx) error { return nil }); !errors.Is(err, errClosing) {
 		t.Errorf("an update after the end gives %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func (t *totals) add(r *Resource, n int64) {
 }
 
 // count notes what a change does to the totals.
-func (tx *Tx) count(before, after *Resource) {
+func (tx *Tx) noteTotals(before, after *Resource) {
 	t := &tx.totals
 	if before != nil && after != nil && before.Parent == after.Parent && before.Type == after.Type {
 		return

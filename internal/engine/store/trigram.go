@@ -23,10 +23,10 @@ import (
 // the index soon after. What is due is looked at with what is found.
 
 // mark stands before and behind each text: the unit separator, which no text is expected to have.
-const mark = "\x1f"
+const textMark = "\x1f"
 
 // fold gives the form in which texts are in the index: upper and lower case of ASCII are the same there.
-func fold(text string) string {
+func foldCase(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
 			return r + 'a' - 'A'
@@ -58,9 +58,9 @@ func (e Compare) fragment(collection string) (f Fragment, ok bool) {
 	switch e.Op {
 	case "contains":
 	case "startsWith":
-		text = mark + text
+		text = textMark + text
 	case "endsWith":
-		text += mark
+		text += textMark
 	default:
 		return f, false
 	}
@@ -70,20 +70,20 @@ func (e Compare) fragment(collection string) (f Fragment, ok bool) {
 func (e Fragment) sql(b *builder, row string) { b.fragment(b, row, e) }
 
 // fewFound is how many resources are noted that have a fragment.
-const fewFound = 500
+const maxKnownMatches = 500
 
 // look gives about how many resources have a fragment; counted is false where that is not known yet, and it is worth the time to count
 // them. Where they are few they are noted, so that they are looked for once.
-func (tx *Tx) look(f *Fragment) (n int64, counted bool, err error) {
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+func (tx *Tx) countFragment(f *Fragment) (n int64, counted bool, err error) {
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	if b.fragments == nil {
 		n, err = tx.estimate(*f)
 		return n, true, err
 	}
 	b.fragments(b, *f)
-	b.WriteString(" LIMIT " + strconv.Itoa(fewFound+1))
+	b.WriteString(" LIMIT " + strconv.Itoa(maxKnownMatches+1))
 	found, err := tx.ids64(b.String(), b.args...)
-	if err != nil || len(found) > fewFound {
+	if err != nil || len(found) > maxKnownMatches {
 		return 0, false, err
 	}
 	f.found, f.known = found, true
@@ -103,7 +103,7 @@ func (l *Layout) searchedOf() map[string][]string {
 var trigramTable = Table{Name: "trigram", Columns: []string{"rowid", "text"}, Key: 1, Derived: "follows from the resources"}
 
 // dueTable has the resources that the index does not have as they are.
-var dueTable = Table{Name: "trigram_due", Columns: []string{"id"}, Key: 1, Derived: "says what the index of trigrams lacks"}
+var pendingTextTable = Table{Name: "trigram_due", Columns: []string{"id"}, Key: 1, Derived: "says what the index of trigrams lacks"}
 
 // trigramColumn is the column that the index has for the layout.
 func (l *Layout) trigramColumn() string {
@@ -117,7 +117,7 @@ func (l *Layout) trigramColumn() string {
 }
 
 // remakeTrigrams gives the statements that make the index of SQLite anew and let everything be due.
-func (l *Layout) remakeTrigrams() []string {
+func (l *Layout) recreateTrigrams() []string {
 	return []string{"DROP TABLE IF EXISTS trigram",
 		"CREATE VIRTUAL TABLE trigram USING fts5(" + l.trigramColumn() +
 			", content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')",
@@ -131,11 +131,11 @@ func collectionMark(collection string) string {
 }
 
 // searched gives the texts of a resource as they are in the index; empty where it has none.
-func searched(members []string, collection, name string, body []byte) (text string, err error) {
+func indexedText(members []string, collection, name string, body []byte) (text string, err error) {
 	var b strings.Builder
 	add := func(text string) {
 		if text != "" {
-			b.WriteString(mark + text)
+			b.WriteString(textMark + text)
 		}
 	}
 	add(name)
@@ -152,17 +152,17 @@ func searched(members []string, collection, name string, body []byte) (text stri
 	if b.Len() == 0 || err != nil {
 		return "", err
 	}
-	return collectionMark(collection) + fold(b.String()) + mark, nil
+	return collectionMark(collection) + foldCase(b.String()) + textMark, nil
 }
 
 // match gives what FTS5 looks for: the trigrams of a text, but for common ones. Marks between two texts need not both be there.
 func (e Fragment) match() string {
-	all := grams(fold(e.Text))
+	all := trigramsOf(foldCase(e.Text))
 	if e.Collection != "" {
 		all = append(all, collectionMark(e.Collection))
 	}
 	var b strings.Builder
-	for i, gram := range e.rare(all) {
+	for i, gram := range e.selectRare(all) {
 		if i > 0 {
 			b.WriteString(" AND ")
 		}
@@ -172,7 +172,7 @@ func (e Fragment) match() string {
 }
 
 // grams gives the trigrams of a text, each once.
-func grams(text string) (all []string) {
+func trigramsOf(text string) (all []string) {
 	runes, known := []rune(text), map[string]bool{}
 	for i := 0; i+3 <= len(runes); i++ {
 		if gram := string(runes[i : i+3]); !known[gram] {
@@ -184,8 +184,8 @@ func grams(text string) (all []string) {
 }
 
 // commonGrams are the trigrams that very many resources have; nil where that is not known.
-func (s *Store) commonGrams() map[string]bool {
-	if common := s.common.Load(); common != nil {
+func (s *Store) loadCommonTrigrams() map[string]bool {
+	if common := s.commonTrigrams.Load(); common != nil {
 		return *common
 	}
 	return nil
@@ -197,13 +197,13 @@ func (tx *Tx) noteText(before, after *Resource) {
 		return
 	}
 	if before != nil && after != nil {
-		if before.Name == after.Name && (len(tx.store.searched[after.Collection]) == 0 || string(before.Body) == string(after.Body)) {
+		if before.Name == after.Name && (len(tx.store.searchedFields[after.Collection]) == 0 || string(before.Body) == string(after.Body)) {
 			return
 		}
-		tx.due = append(tx.due, after.ID)
+		tx.changedTexts = append(tx.changedTexts, after.ID)
 		return
 	}
-	tx.due = append(tx.due, max(idOf(before), idOf(after)))
+	tx.changedTexts = append(tx.changedTexts, max(idOf(before), idOf(after)))
 }
 
 func idOf(r *Resource) int64 {
@@ -214,8 +214,8 @@ func idOf(r *Resource) int64 {
 }
 
 // writeDue writes what noteText noted.
-func (tx *Tx) writeDue() error {
-	for _, id := range tx.due {
+func (tx *Tx) writeChangedTexts() error {
+	for _, id := range tx.changedTexts {
 		if err := tx.Write("INSERT INTO trigram_due (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
 			return fmt.Errorf("noting texts: %w", err)
 		}
@@ -227,11 +227,11 @@ func (tx *Tx) writeDue() error {
 const trigramSchema = 6
 
 // dueStep is how many resources are moved into the index at a time: the writer is held for some milliseconds.
-const dueStep = 250
+const indexBatch = 250
 
 // indexTexts moves resources that are due into the index.
 func (tx *Tx) indexTexts() error {
-	ids, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id LIMIT ?", dueStep)
+	ids, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id LIMIT ?", indexBatch)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -242,7 +242,7 @@ func (tx *Tx) indexTexts() error {
 		if err := scan(&r.ID, &r.Collection, &r.Name, &r.Body); err != nil {
 			return err
 		}
-		texts[r.ID], err = searched(tx.store.searched[r.Collection], r.Collection, r.Name, r.Body)
+		texts[r.ID], err = indexedText(tx.store.searchedFields[r.Collection], r.Collection, r.Name, r.Body)
 		return err
 	}, "SELECT id, collection, coalesce(name, ''), body FROM resource WHERE id IN ("+list+")"); err != nil {
 		return err
@@ -296,7 +296,7 @@ func reindexTexts(tx *Tx) error {
 	if tx.RoundTrips() {
 		return nil
 	}
-	for _, statement := range tx.store.layout.remakeTrigrams() {
+	for _, statement := range tx.store.layout.recreateTrigrams() {
 		if err := tx.Write(statement); err != nil {
 			return err
 		}
@@ -314,7 +314,7 @@ func (tx *Tx) trigramFaults(fault func(format string, args ...any)) error {
 		if err := scan(&r.ID, &r.Collection, &r.Type, &r.Name, &r.Body); err != nil {
 			return err
 		}
-		text, err := searched(tx.store.searched[r.Collection], r.Collection, r.Name, r.Body)
+		text, err := indexedText(tx.store.searchedFields[r.Collection], r.Collection, r.Name, r.Body)
 		if err == nil && text != "" {
 			fault("the texts of %d, of type %s, are in no index and are not due", r.ID, r.Type)
 		}
@@ -343,12 +343,12 @@ func (tx *Tx) HavingText(text string, fn func(ids []int64) (enough bool, err err
 	if short || !tx.store.trigrams {
 		return short, nil
 	}
-	f := Fragment{Text: text, common: tx.store.commonGrams()}
+	f := Fragment{Text: text, common: tx.store.loadCommonTrigrams()}
 	var ids []int64
 	if tx.RoundTrips() {
-		ids, whole, err = tx.sampled(f)
+		ids, whole, err = tx.findSampledMatches(f)
 	} else {
-		ids, whole, err = tx.matching(f)
+		ids, whole, err = tx.findMatches(f)
 	}
 	if err != nil {
 		return false, err
@@ -362,23 +362,23 @@ func (tx *Tx) HavingText(text string, fn func(ids []int64) (enough bool, err err
 }
 
 // mostFound is how many resources that may have a text are looked at, in so many times Store.few; of what is due, once that.
-const mostFound = 4
+const maxMatchFactor = 4
 
 // matching gives the ids of resources that may have a fragment, and of those that are due.
-func (tx *Tx) matching(f Fragment) (ids []int64, whole bool, err error) {
-	due, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id DESC LIMIT ?", tx.store.few)
+func (tx *Tx) findMatches(f Fragment) (ids []int64, whole bool, err error) {
+	due, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id DESC LIMIT ?", tx.store.sortLimit)
 	if err != nil {
 		return nil, false, err
 	}
-	most := mostFound * tx.store.few
+	most := maxMatchFactor * tx.store.sortLimit
 	found, err := tx.ids64("SELECT rowid FROM trigram WHERE trigram MATCH ? LIMIT ?", f.match(), most)
 	// What is due comes last: it is all that has changed, whatever its text.
-	return slices.Concat(found, due), int64(len(due)) < tx.store.few && int64(len(found)) < most, err
+	return slices.Concat(found, due), int64(len(due)) < tx.store.sortLimit && int64(len(found)) < most, err
 }
 
 // Texts reports whether one of the texts of a resource is a text, begins with it, or has it anywhere, in upper or lower case.
 func (tx *Tx) Texts(r *Resource, text string) (whole, begins, contains bool, err error) {
-	all, err := searched(tx.store.searched[r.Collection], r.Collection, r.Name, r.Body)
-	text = fold(text)
-	return strings.Contains(all, mark+text+mark), strings.Contains(all, mark+text), strings.Contains(all, text), err
+	all, err := indexedText(tx.store.searchedFields[r.Collection], r.Collection, r.Name, r.Body)
+	text = foldCase(text)
+	return strings.Contains(all, textMark+text+textMark), strings.Contains(all, textMark+text), strings.Contains(all, text), err
 }

@@ -14,32 +14,32 @@ const (
 	sampleEvery = time.Hour
 	sampleSize  = 2000
 	// oneInMany is how many resources there are for one that has a trigram that is left out.
-	oneInMany = 20
+	commonShare = 20
 	// leastGrams is how many trigrams must be left.
-	leastGrams = 3
+	minTrigrams = 3
 )
 
 // rare gives those of the trigrams that are worth being looked for.
-func (e Fragment) rare(grams []string) []string {
+func (e Fragment) selectRare(grams []string) []string {
 	var rare []string
 	for _, gram := range grams {
 		if !e.common[gram] {
 			rare = append(rare, gram)
 		}
 	}
-	if len(rare) < leastGrams {
+	if len(rare) < minTrigrams {
 		return grams
 	}
 	return rare
 }
 
 // sampleTexts looks which trigrams are common.
-func (s *Store) sampleTexts(ctx context.Context) error {
+func (s *Store) findCommonTrigrams(ctx context.Context) error {
 	common := map[string]bool{}
 	if err := s.View(ctx, func(tx *Tx) error {
-		counts, sampled, err := tx.countGrams()
+		counts, sampled, err := tx.countTrigrams()
 		for gram, n := range counts {
-			if n*oneInMany > sampled {
+			if n*commonShare > sampled {
 				common[gram] = true
 			}
 		}
@@ -47,13 +47,13 @@ func (s *Store) sampleTexts(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("looking which trigrams are common: %w", err)
 	}
-	s.common.Store(&common)
+	s.commonTrigrams.Store(&common)
 	return nil
 }
 
 // countGrams gives how many of a sample of the resources have a trigram, and of how many it is. Each collection has as large a part of the
 // sample as of the resources.
-func (tx *Tx) countGrams() (counts map[string]int, sampled int, err error) {
+func (tx *Tx) countTrigrams() (counts map[string]int, sampled int, err error) {
 	collections := map[string]int64{}
 	all := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -84,12 +84,12 @@ func (tx *Tx) countGrams() (counts map[string]int, sampled int, err error) {
 				continue
 			}
 			seen[r.ID] = true
-			text, err := searched(tx.store.searched[name], name, r.Name, r.Body)
+			text, err := indexedText(tx.store.searchedFields[name], name, r.Name, r.Body)
 			if err != nil {
 				return nil, 0, err
 			}
 			sampled++
-			for _, gram := range grams(text) {
+			for _, gram := range trigramsOf(text) {
 				counts[gram]++
 			}
 		}

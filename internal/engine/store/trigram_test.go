@@ -136,7 +136,7 @@ func noFaults(t *testing.T, s *Store) {
 func changeTexts(t *testing.T, s *Store, random *rand.Rand) {
 	t.Helper()
 	update(t, s, func(tx *Tx) error {
-		all, err := tx.many("SELECT " + columns + " FROM resource ORDER BY id")
+		all, err := tx.queryMany("SELECT " + columns + " FROM resource ORDER BY id")
 		if err != nil {
 			return err
 		}
@@ -161,8 +161,8 @@ func changeTexts(t *testing.T, s *Store, random *rand.Rand) {
 func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
 	t.Helper()
 	for i := range 16 {
-		if s.few = 5_000; i%4 == 0 {
-			s.few = 10 // too few for most texts
+		if s.sortLimit = 5_000; i%4 == 0 {
+			s.sortLimit = 10 // too few for most texts
 		}
 		text, found, cut := randomText(random, 1+random.IntN(2)), map[int64]bool{}, false
 		if err := s.View(t.Context(), func(tx *Tx) error {
@@ -175,7 +175,7 @@ func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
 			if cut = !whole; err != nil || len([]rune(text)) < 3 {
 				return err
 			}
-			all, err := tx.many("SELECT " + columns + " FROM resource ORDER BY id")
+			all, err := tx.queryMany("SELECT " + columns + " FROM resource ORDER BY id")
 			for _, r := range all {
 				_, _, contains, err := tx.Texts(r, text)
 				if err != nil {
@@ -189,11 +189,11 @@ func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if cut && s.few > 10 {
+		if cut && s.sortLimit > 10 {
 			t.Errorf("%q is said to be in too many", text)
 		}
 	}
-	s.few = fewRows
+	s.sortLimit = defaultSortLimit
 }
 
 func askFragments(t *testing.T, s *Store, random *rand.Rand) {
@@ -217,7 +217,7 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 			t.Fatalf("%+v gives %d, and without an index %d:\n%v\n%v", q, len(got), len(want), got, want)
 		}
 		if err := s.View(t.Context(), func(tx *Tx) error {
-			l, err := q.list(tx, columns)
+			l, err := q.buildList(tx, columns)
 			query := l.query
 			if strings.Contains(query, "json_each") || strings.Contains(query, "trigram MATCH") || strings.Contains(query, " LIKE ") {
 				used++
@@ -234,7 +234,7 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 
 // A plan is kept for what has a word, and for nothing that the index of trigrams may have to look for everywhere.
 func TestHasWord(t *testing.T) {
-	for text, want := range map[string]bool{"host": true, "10.1": true, mark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
+	for text, want := range map[string]bool{"host": true, "10.1": true, textMark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
 		"a☃b☃c": false, "HOST": true, "a%b": true} {
 		if got := (Fragment{Text: text}).hasWord(); got != want {
 			t.Errorf("%q has a word: %v", text, got)
@@ -246,17 +246,17 @@ func TestHasWord(t *testing.T) {
 func TestEstimates(t *testing.T) {
 	var e estimates
 	now := time.Unix(1_700_000_000, 0)
-	for i := range mostEstimates + 1 {
-		e.put(strconv.Itoa(i), estimated{int64(i), now})
+	for i := range maxEstimates + 1 {
+		e.put(strconv.Itoa(i), rowEstimate{int64(i), now})
 	}
-	last := strconv.Itoa(mostEstimates)
-	if rows, ok := e.get(last, now.Add(estimateTime-1)); !ok || rows != mostEstimates {
+	last := strconv.Itoa(maxEstimates)
+	if rows, ok := e.get(last, now.Add(estimateTime-1)); !ok || rows != maxEstimates {
 		t.Errorf("remembered: %d, %v", rows, ok)
 	}
 	if _, ok := e.get(last, now.Add(estimateTime)); ok {
 		t.Error("an estimate is remembered for longer")
 	}
-	if len(e.known) > mostEstimates {
+	if len(e.known) > maxEstimates {
 		t.Errorf("%d estimates are remembered", len(e.known))
 	}
 }

@@ -70,16 +70,16 @@ type Tx struct {
 	conn  conn
 	now   time.Time
 	// at is the number of the last commit that was known before this began (commits).
-	at uint64
+	seenCommit uint64
 	// inline are the members that heads have beside what every one has, by type.
 	inline  *inlineMembers
 	writing bool
 	// latest says that each statement sees the latest commit.
 	latest bool
 	// unresolved says that what conditions go through is not looked for before (resolve).
-	unresolved bool
-	ids        numbers
-	author     Author
+	skipResolve bool
+	ids         numbers
+	author      Author
 	// txn is the number of this job's transaction, 0 until it first changes a resource.
 	txn       int64
 	operation string
@@ -93,7 +93,7 @@ type Tx struct {
 	neededApproval bool
 	askedBy        int64 // the user who asked for it; 0 where nobody did, or no user
 	totals         totals
-	due            []int64 // whose texts have changed
+	changedTexts   []int64 // whose texts have changed
 	// first and last are the numbers of this job's changes in the history, 0 until there is one; noted says that it stands there also without.
 	first, last int64
 	noted       bool
@@ -101,21 +101,21 @@ type Tx struct {
 	// of the jobs before it that share its commit.
 	step int
 	// writes counts what the transaction was asked to write.
-	writes  int
-	topics  map[string]int
-	earlier map[string]bool
+	writes      int
+	topics      map[string]int
+	groupTopics map[string]bool
 	// own is what was found out in this transaction that must not be shared (Cache).
-	own map[ownKey]ownValue
+	ownCache map[ownKey]ownValue
 	// followers follow it for the extensions of the layout, in their order; nil in a snapshot.
 	followers []Follower
 	// around are what the rows of a short list lie in (NoteHeads).
-	around map[int64]bool
+	listParents map[int64]bool
 	// prefetched are heads that came with resources that were read.
 	prefetched map[int64]Head
 	// read are resources that were read in this change, where nobody else changes anything meanwhile, as they are by now.
-	read map[int64]*Resource
+	readRows map[int64]*Resource
 	// beside is what came with resources that were read to be shown, in the order of the layout's extensions.
-	beside map[int64][]string
+	besideTexts map[int64][]string
 }
 
 // Writing reports whether it is an update.
@@ -172,7 +172,7 @@ func KeyAddr(key []byte) netip.Addr {
 
 // Exec runs a statement of a room that keeps its own table and gives the number of rows it changed.
 func (tx *Tx) Exec(query string, args ...any) (int64, error) {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return 0, err
 	}
 	return tx.conn.exec(query, args...)
@@ -181,10 +181,10 @@ func (tx *Tx) Exec(query string, args ...any) (int64, error) {
 // Write is Exec where nobody asks how many rows it changed. On PostgreSQL it waits for the next
 // statement that somebody asks for, or for the commit; its error may be theirs.
 func (tx *Tx) Write(query string, args ...any) error {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
-	return tx.conn.later(query, args...)
+	return tx.conn.execLater(query, args...)
 }
 
 // QueryRow asks for one row, which Scan of the answer reads.
@@ -199,7 +199,7 @@ type Row struct {
 
 // Scan runs the query and reads its first row; it gives sql.ErrNoRows where there is none.
 func (r Row) Scan(dest ...any) error {
-	return first(r.conn, r.query, r.args, func(at row) error { return at.scan(dest...) })
+	return queryFirst(r.conn, r.query, r.args, func(at row) error { return at.scan(dest...) })
 }
 
 // Each runs a query and calls fn for each of its rows.
@@ -238,7 +238,7 @@ func (r *Resource) Clone() *Resource {
 }
 
 // mustWrite guards the methods that change something.
-func (tx *Tx) mustWrite() error {
+func (tx *Tx) requireWriting() error {
 	if !tx.writing {
 		return errors.New("a change outside of Update")
 	}
@@ -271,7 +271,7 @@ func (tx *Tx) Touch(topic string) {
 // Writes is how often the transaction was asked to write something: as often as before where nothing was written in between.
 func (tx *Tx) Writes() int { return tx.writes }
 
-func null(text string) any {
+func nullIfEmpty(text string) any {
 	if text == "" {
 		return nil
 	}
@@ -280,7 +280,7 @@ func null(text string) any {
 
 // Insert writes a new resource, taking an id where it has none, and records it in the history.
 func (tx *Tx) Insert(r *Resource) (err error) {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
 	if r.ID == 0 {
@@ -289,31 +289,31 @@ func (tx *Tx) Insert(r *Resource) (err error) {
 		}
 	}
 	tx.Touch(r.Collection)
-	if r.Version, err = tx.number(); err != nil {
+	if r.Version, err = tx.txnNumber(); err != nil {
 		return err
 	}
 	if err := tx.Write("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version,
+		r.ID, r.Collection, r.Type, nullIfEmpty(r.Name), r.Parent, r.Configuration, r.Low, r.High, nullIfEmpty(r.Key), r.Version,
 		formatRefs(r.Refs), string(r.Body)); err != nil {
 		return fmt.Errorf("inserting a resource: %w", err)
 	}
 	if err := tx.writeLinks(r); err != nil {
 		return err
 	}
-	return tx.record("ADD", nil, r)
+	return tx.recordChange("ADD", nil, r)
 }
 
 // Replace writes a resource anew over old, as it was read in this transaction. Links is the whole
 // set of its links: what is not in it goes.
 func (tx *Tx) Replace(old, r *Resource) (err error) {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
 	tx.Touch(r.Collection)
-	if r.Version, err = tx.number(); err != nil {
+	if r.Version, err = tx.txnNumber(); err != nil {
 		return err
 	}
-	if err := tx.rewrite(old, r); err != nil {
+	if err := tx.writeChangedColumns(old, r); err != nil {
 		return err
 	}
 	if !slices.Equal(old.Refs, r.Refs) || !slices.Equal(old.Links, r.Links) {
@@ -326,29 +326,29 @@ func (tx *Tx) Replace(old, r *Resource) (err error) {
 			return err
 		}
 	}
-	return tx.record("UPDATE", old, r)
+	return tx.recordChange("UPDATE", old, r)
 }
 
 // rewrite writes those columns of a row that have changed: SQLite writes every index of a column that a statement sets, whether it has
 // changed or not.
-func (tx *Tx) rewrite(old, r *Resource) error {
+func (tx *Tx) writeChangedColumns(old, r *Resource) error {
 	set, args := "UPDATE resource SET version=?", []any{r.Version}
 	change := func(changed bool, columns string, values ...any) {
 		if changed {
 			set, args = set+columns, append(args, values...)
 		}
 	}
-	change(old.Name != r.Name, ", name=?", null(r.Name))
+	change(old.Name != r.Name, ", name=?", nullIfEmpty(r.Name))
 	change(old.Parent != r.Parent, ", parent=?", r.Parent)
 	change(old.Type != r.Type || old.Configuration != r.Configuration, ", type=?, configuration=?", r.Type, r.Configuration)
 	change(!bytes.Equal(old.Low, r.Low) || !bytes.Equal(old.High, r.High), ", low=?, high=?", r.Low, r.High)
-	change(old.Key != r.Key, ", key=?", null(r.Key))
+	change(old.Key != r.Key, ", key=?", nullIfEmpty(r.Key))
 	change(!slices.Equal(old.Refs, r.Refs), ", refs=?", formatRefs(r.Refs))
 	change(!bytes.Equal(old.Body, r.Body), ", body=?", string(r.Body))
 	if err := tx.Write(set+" WHERE id=?", append(args, r.ID)...); err != nil {
 		return fmt.Errorf("updating a resource: %w", err)
 	}
-	tx.forget(r.ID)
+	tx.forgetRow(r.ID)
 	return nil
 }
 
@@ -373,7 +373,7 @@ func (tx *Tx) LoadLinks(r *Resource) error {
 // Remove deletes one resource and its references to others, and records it. What points at it and
 // what lies below it is the caller's to see to first.
 func (tx *Tx) Remove(r *Resource) error {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
 	if err := tx.LoadLinks(r); err != nil {
@@ -384,11 +384,11 @@ func (tx *Tx) Remove(r *Resource) error {
 
 // RemoveLoaded is Remove of a resource whose links are loaded.
 func (tx *Tx) RemoveLoaded(r *Resource) error {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
 	tx.Touch(r.Collection)
-	tx.forget(r.ID)
+	tx.forgetRow(r.ID)
 	for _, query := range []string{
 		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?",
 	} {
@@ -396,7 +396,7 @@ func (tx *Tx) RemoveLoaded(r *Resource) error {
 			return fmt.Errorf("deleting a resource: %w", err)
 		}
 	}
-	return tx.record("DELETE", r, nil)
+	return tx.recordChange("DELETE", r, nil)
 }
 
 // IsNotFound reports whether an error is a resource that is not there.

@@ -72,14 +72,14 @@ func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
 // SQLite, whose figures may be of a time when there were few transactions, is told to look each of them up: a join it would make by looking
 // through all for each.
 var (
-	without = strconv.Itoa(noChanges)
-	orphans = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
+	noChangesText = strconv.Itoa(noChanges)
+	orphans       = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
 		PostgreSQL: "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL"}
 	firstAndLast = SQL{SQLite: "SELECT t.id, t.operation FROM txn t WHERE t.id NOT IN (?, ?) AND (" +
-		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), " + without + ") OR " +
-		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), " + without + "))",
+		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), " + noChangesText + ") OR " +
+		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), " + noChangesText + "))",
 		PostgreSQL: "SELECT t.id, t.operation FROM txn t LEFT JOIN (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c" +
-			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (coalesce(c.first, " + without + ") <> t.first OR coalesce(c.last, " + without +
+			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (coalesce(c.first, " + noChangesText + ") <> t.first OR coalesce(c.last, " + noChangesText +
 			") <> t.last)"}
 )
 

@@ -97,7 +97,7 @@ func (g Governed) fromAbove() Expr {
 			said = append(said, id)
 		}
 	}
-	e.all, e.said = idList(all), said
+	e.all, e.deviating = idList(all), said
 	e.key = e.all + ":" + idList(said)
 	return e
 }
@@ -109,43 +109,43 @@ type governedBelow struct {
 	own, below map[truth]IDs
 	// all are all resources at which something is said, said those below which something else holds than otherwise.
 	all       string
-	said      IDs
+	deviating IDs
 	around    Surroundings
 	otherwise bool
 	// key stands for all and said, from which it follows what is found.
 	key string
 	// found are those in which something else holds than otherwise, where that is known (Tx.lookBelow).
-	found *IDs
+	resolved *IDs
 }
 
 // mostBelow is how many resources are put into a statement by their ids, as those in which something else holds; where there are more they
 // are looked for by each statement.
-const mostBelow = 2_000
+const maxBelow = 2_000
 
 // belowKnown are the resources in which something else holds than otherwise, as they were found: many says that they are too many.
-type belowKnown struct {
+type belowResult struct {
 	ids  IDs
 	many bool
 }
 
 // lookBelow is a condition with what it has to be looked through for, once for all who ask until something changes among the resources that
 // it goes through.
-func (tx *Tx) lookBelow(e *governedBelow) (Expr, error) {
-	if len(e.said) == 0 || tx.writing || tx.latest {
+func (tx *Tx) resolveBelow(e *governedBelow) (Expr, error) {
+	if len(e.deviating) == 0 || tx.writing || tx.latest {
 		return e, nil
 	}
 	cache := tx.store.belowCache(e.around)
 	known, ok := cache.Get(tx, e.key)
 	if !ok {
-		b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+		b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 		e.walk(b)
-		b.WriteString(" LIMIT " + strconv.Itoa(mostBelow+1))
+		b.WriteString(" LIMIT " + strconv.Itoa(maxBelow+1))
 		ids, err := tx.ids64(b.String(), b.args...)
 		if err != nil {
 			return nil, err
 		}
-		if known = (belowKnown{ids: ids}); len(ids) > mostBelow {
-			known = belowKnown{many: true}
+		if known = (belowResult{ids: ids}); len(ids) > maxBelow {
+			known = belowResult{many: true}
 		}
 		cache.Put(tx, e.key, known)
 	}
@@ -153,7 +153,7 @@ func (tx *Tx) lookBelow(e *governedBelow) (Expr, error) {
 		return e, nil
 	}
 	with := *e
-	with.found = &known.ids
+	with.resolved = &known.ids
 	return &with, nil
 }
 
@@ -166,22 +166,22 @@ func (s *Store) WatchBelow(around Surroundings) {
 }
 
 // belowCache gives the cache of what conditions hold for that go through those collections.
-func (s *Store) belowCache(around Surroundings) *Cache[string, belowKnown] {
+func (s *Store) belowCache(around Surroundings) *Cache[string, belowResult] {
 	name := strings.Join(around.Collections, " ")
 	s.belowMu.Lock()
 	defer s.belowMu.Unlock()
-	if s.below == nil {
-		s.below = map[string]*Cache[string, belowKnown]{}
+	if s.belowCaches == nil {
+		s.belowCaches = map[string]*Cache[string, belowResult]{}
 	}
-	if s.below[name] == nil {
-		s.below[name] = NewCache[string](s, CacheOptions[belowKnown]{Topics: around.Collections, Max: conditionsKept})
+	if s.belowCaches[name] == nil {
+		s.belowCaches[name] = NewCache[string](s, CacheOptions[belowResult]{Topics: around.Collections, Max: maxCachedConditions})
 	}
-	return s.below[name]
+	return s.belowCaches[name]
 }
 
 // conditionsKept is how many conditions it is known of what they hold for, of those that go through the same collections: most often one
 // for each user whose rights are in use, and one more for each override of a type.
-const conditionsKept = 2_000
+const maxCachedConditions = 2_000
 
 // walk selects those in which something else holds than otherwise.
 func (e *governedBelow) walk(b *builder) {
@@ -189,7 +189,7 @@ func (e *governedBelow) walk(b *builder) {
 	n := strconv.Itoa(b.rows)
 	down, at := "down"+n, "d"+n
 	b.WriteString("WITH RECURSIVE " + down + " (id) AS (SELECT " + at + ".id FROM resource " + at + " WHERE ")
-	e.said.sql(b, at)
+	e.deviating.sql(b, at)
 	b.WriteString(" UNION ALL SELECT " + at + ".id FROM " + down + " JOIN resource " + at + " ON " + at + ".parent = " + down + ".id WHERE ")
 	InCollection(e.around.Collections...).sql(b, at)
 	b.WriteString(" AND " + at + ".id NOT IN (" + e.all + ")) SELECT id FROM " + down)
@@ -203,10 +203,10 @@ func (e *governedBelow) sql(b *builder, row string) {
 		b.whenIn(row+".parent", e.below)
 		b.WriteString(" ELSE ")
 	}
-	if len(e.said) == 0 {
+	if len(e.deviating) == 0 {
 		b.WriteString(truth(e.otherwise).String())
 	} else {
-		e.inside(b, row)
+		e.writeParentCondition(b, row)
 	}
 	if branches {
 		b.WriteString(" END")
@@ -214,7 +214,7 @@ func (e *governedBelow) sql(b *builder, row string) {
 }
 
 // inside is the condition by what a row lies in.
-func (e *governedBelow) inside(b *builder, row string) {
+func (e *governedBelow) writeParentCondition(b *builder, row string) {
 	parent := row + ".parent"
 	if e.around.Leaves { // of which there are many: they are looked at one by one
 		b.rows++
@@ -224,8 +224,8 @@ func (e *governedBelow) inside(b *builder, row string) {
 	if e.otherwise {
 		b.WriteString("NOT ")
 	}
-	if e.found != nil {
-		b.among(parent, *e.found)
+	if e.resolved != nil {
+		b.among(parent, *e.resolved)
 		return
 	}
 	b.WriteString(parent + " IN (")

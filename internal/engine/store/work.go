@@ -19,14 +19,14 @@ func (s *Store) Paced(d time.Duration) time.Duration {
 
 // Work calls look every so often, paced, until ctx ends, and then releases the leases. It logs a failure that differs from the one before;
 // what names the work in the log.
-func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func(context.Context) error,
+func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, name string, runOnce func(context.Context) error,
 	leases ...*Lease) {
-	said := ""
+	lastError := ""
 	for ctx.Err() == nil {
-		err := look(ctx)
-		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
-			if said = text; err != nil {
-				log.Error("looking after "+what, "error", err)
+		err := runOnce(ctx)
+		if text := fmt.Sprint(err); text != lastError && ctx.Err() == nil {
+			if lastError = text; err != nil {
+				log.Error("looking after "+name, "error", err)
 			}
 		}
 		Pause(ctx, s.Paced(every))
@@ -38,7 +38,7 @@ func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger,
 		err = errors.Join(err, l.Release(ending))
 	}
 	if err != nil {
-		log.Error("ending the work on "+what, "error", err)
+		log.Error("ending the work on "+name, "error", err)
 	}
 }
 

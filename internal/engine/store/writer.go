@@ -46,7 +46,7 @@ const (
 )
 
 // errStopped is what an update gets while the store closes.
-var errStopped = errors.New("the store is closing")
+var errClosing = errors.New("the store is closing")
 
 // Updater is Store.Update, or Lease.Update.
 type Updater func(ctx context.Context, author Author, fn func(*Tx) error) error
@@ -61,8 +61,8 @@ func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) e
 func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	s.updates.Add(1)
 	defer s.updates.Add(-1)
-	defer s.changed(ctx, time.Now())
-	return s.reach(ctx, true, func(ctx context.Context) error { return s.engine.update(ctx, scope, author, fn) })
+	defer s.reportChange(ctx, time.Now())
+	return s.runAccess(ctx, true, func(ctx context.Context) error { return s.engine.update(ctx, scope, author, fn) })
 }
 
 // yieldTime is how long a tool leaves the lock of an SQLite database to others between two changes of many. SQLite looks for the lock
@@ -71,49 +71,49 @@ const yieldTime = 30 * time.Millisecond
 
 // Yield lets others change something, between two changes of many that one process makes.
 func (s *Store) Yield(ctx context.Context) {
-	if s.engine.contends() {
+	if s.engine.needsYield() {
 		Pause(ctx, yieldTime)
 	}
 }
 
 // write is the writer's loop; it ends when the store closes and the queue is empty.
-func (e *sqliteEngine) write(w *session) {
+func (e *sqliteEngine) runWriter(w *session) {
 	defer func() {
-		e.ended = w.close()
+		e.closeErr = w.close()
 		close(e.stopped)
 	}()
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
 	var planned, folded time.Time
-	var room roomForLog
-	said := ""
+	var room logSpace
+	lastError := ""
 	for _, pragma := range writerPragmas {
 		_ = w.each(pragma, nil, func(row) error { return nil }) // without them it is slower
 	}
 	for {
 		select {
 		case j := <-e.jobs:
-			e.group(w, j)
-			if err := w.foldLog(&folded, room.foldFrom(e.path)); err != nil && err.Error() != said {
-				said = err.Error()
+			e.runGroup(w, j)
+			if err := w.checkpointIfLarge(&folded, room.checkpointThreshold(e.path)); err != nil && err.Error() != lastError {
+				lastError = err.Error()
 				slog.Error("the log cannot be folded into the database: it grows with what is changed", "error", err)
 			}
 			idle.Reset(idleTime)
-		case <-e.check:
-			_, _ = e.notice(w) // an error is that of the next change as well
+		case <-e.checkRequests:
+			_, _ = e.detectForeignCommit(w) // an error is that of the next change as well
 		case <-idle.C:
-			if time.Since(planned) > planEvery { // first: the figures are written, too
+			if time.Since(planned) > optimizeEvery { // first: the figures are written, too
 				planned = time.Now()
-				w.plan()
+				w.optimize()
 			}
-			if !w.shrinkLog() {
+			if !w.truncateLog() {
 				idle.Reset(idleTime)
 			}
 		case <-e.stop:
 			for {
 				select {
 				case j := <-e.jobs:
-					e.group(w, j)
+					e.runGroup(w, j)
 				default:
 					return
 				}
@@ -126,11 +126,11 @@ func (e *sqliteEngine) write(w *session) {
 const idleTime = 2 * time.Second
 
 // planEvery is how often the planner's figures are looked after.
-const planEvery = time.Hour
+const optimizeEvery = time.Hour
 
 // plan lets SQLite bring the figures up to date that it plans by, where a table has changed much. It reads few
 // rows of each index.
-func (s *session) plan() {
+func (s *session) optimize() {
 	for _, pragma := range []string{"PRAGMA analysis_limit = 1000", "PRAGMA optimize = 0x10002"} {
 		_ = s.each(pragma, nil, func(row) error { return nil }) // older figures plan, too
 	}
@@ -139,7 +139,7 @@ func (s *session) plan() {
 // checkpoint looks at the log, or folds it into the database as a mode of PRAGMA wal_checkpoint says: how many pages it has, and how many
 // of them are in the database.
 func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err error) {
-	err = first(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &pages, &folded) })
+	err = queryFirst(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &pages, &folded) })
 	return busy, pages, folded, err
 }
 
@@ -147,9 +147,9 @@ func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err e
 // the log already: nobody waits for it but who changes something next. A log that is in the database is written from its beginning again
 // once nobody reads of it: where that has not come about, and it has grown further, it is tried again from time to time. last is when it
 // was. from is the number of pages from which the log is folded.
-func (s *session) foldLog(last *time.Time, from int64) error {
+func (s *session) checkpointIfLarge(last *time.Time, from int64) error {
 	_, pages, folded, err := s.checkpoint("NOOP")
-	if err != nil || pages <= folded || pages-folded < from && (pages < 2*from || time.Since(*last) < beginLogEvery) {
+	if err != nil || pages <= folded || pages-folded < from && (pages < 2*from || time.Since(*last) < restartLogEvery) {
 		return err
 	}
 	*last = time.Now()
@@ -158,38 +158,38 @@ func (s *session) foldLog(last *time.Time, from int64) error {
 }
 
 // roomForLog is how much room there is for the log.
-type roomForLog struct {
-	at   time.Time
-	from int64
+type logSpace struct {
+	readAt    time.Time
+	threshold int64
 }
 
 // leastFold is the least number of pages from which on the log is folded, logShare the share of the free room that it may take, and
 // roomEvery the interval at which the free room is read.
 const (
-	leastFold = 64
-	logShare  = 16
-	roomEvery = time.Second
+	minCheckpointPages = 64
+	logShare           = 16
+	logSpaceEvery      = time.Second
 )
 
 // foldFrom gives the number of pages from which the log of a database is folded: foldAt, or a share of the free room where that is less.
 // Folding itself needs room for the pages that the database did not have before.
-func (r *roomForLog) foldFrom(path string) int64 {
-	if time.Since(r.at) < roomEvery {
-		return r.from
+func (r *logSpace) checkpointThreshold(path string) int64 {
+	if time.Since(r.readAt) < logSpaceEvery {
+		return r.threshold
 	}
-	r.at, r.from = time.Now(), foldAt
+	r.readAt, r.threshold = time.Now(), checkpointPages
 	if free, err := FreeBytes(filepath.Dir(path)); err == nil && free != nil {
-		r.from = min(foldAt, max(leastFold, *free/logShare>>12))
+		r.threshold = min(checkpointPages, max(minCheckpointPages, *free/logShare>>12))
 	}
-	return r.from
+	return r.threshold
 }
 
 // beginLogEvery is how often it is tried to begin a long log again.
-const beginLogEvery = 50 * time.Millisecond
+const restartLogEvery = 50 * time.Millisecond
 
 // shrinkLog folds the log into the database and gives its space back, where it has grown and no reader
 // needs it. It waits for nobody: done is false where somebody reads, and the log stays until it is looked at again.
-func (s *session) shrinkLog() (done bool) {
+func (s *session) truncateLog() (done bool) {
 	s.conn.SetBusyTimeout(0)
 	defer s.conn.SetBusyTimeout(busyTimeout)
 	busy, pages, folded, err := s.checkpoint("PASSIVE")
@@ -204,14 +204,14 @@ func (s *session) shrinkLog() (done bool) {
 }
 
 // group runs first and the jobs waiting behind it in one transaction, and answers them all.
-func (e *sqliteEngine) group(w *session, first *job) {
+func (e *sqliteEngine) runGroup(w *session, first *job) {
 	jobs := []*job{first}
 	began := time.Now()
-	err := e.commit(w, &jobs)
-	e.store.committedIn(began)
+	err := e.commitGroup(w, &jobs)
+	e.store.reportCommit(began)
 	// Before anybody is answered: who was told of a change reads it.
-	if topics, changed := changedBy(jobs, err); changed {
-		e.store.committed(topics)
+	if topics, changed := touchedTopics(jobs, err); changed {
+		e.store.recordCommit(topics)
 	}
 	for _, j := range jobs {
 		if err != nil {
@@ -223,7 +223,7 @@ func (e *sqliteEngine) group(w *session, first *job) {
 
 // changedBy gives what the jobs of a group have touched, those that were taken back apart; changed is false where all were. Of a group
 // whose commit failed nobody knows what it came to.
-func changedBy(jobs []*job, failed error) (topics []string, changed bool) {
+func touchedTopics(jobs []*job, failed error) (topics []string, changed bool) {
 	all := map[string]bool{}
 	for _, j := range jobs {
 		if j.err != nil && failed == nil {
@@ -237,7 +237,7 @@ func changedBy(jobs []*job, failed error) (topics []string, changed bool) {
 	return slices.Collect(maps.Keys(all)), changed
 }
 
-func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {
+func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job) (err error) {
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return Unavailable(fmt.Errorf("beginning a transaction: %w", err))
 	}
@@ -246,7 +246,7 @@ func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {
 			_, _ = w.exec("ROLLBACK") // fails where a failed COMMIT already rolled back
 		}
 	}()
-	ids, err := e.counters(w)
+	ids, err := e.loadCounters(w)
 	if err != nil {
 		return Unavailable(err)
 	}
@@ -256,10 +256,10 @@ func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {
 		j := (*jobs)[i]
 		// The first job needs no savepoint while it is alone: what it fails at takes the group along.
 		if i == 0 && len(e.jobs) == 0 {
-			if err := e.runAlone(w, j, &ids); err != nil {
+			if err := e.runFirstJob(w, j, &ids); err != nil {
 				return err
 			}
-		} else if err := e.run(w, j, &ids, earlier); err != nil {
+		} else if err := e.runJob(w, j, &ids, earlier); err != nil {
 			return err
 		}
 		for topic := range j.topics {
@@ -276,25 +276,25 @@ func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {
 		}
 		break
 	}
-	reserved, err := e.reserve(w, ids)
+	reserved, err := e.reserveNumbers(w, ids)
 	if err != nil {
 		return Unavailable(err)
 	}
 	if _, err := w.exec("COMMIT"); err != nil {
 		return Unavailable(fmt.Errorf("committing: %w", err))
 	}
-	e.given, e.reserved = ids, reserved
+	e.issued, e.reserved = ids, reserved
 	return nil
 }
 
 // runAlone runs the first job of a group in the bare transaction. When it fails the transaction is
 // begun anew for those that may follow.
-func (e *sqliteEngine) runAlone(w *session, j *job, ids *counters) error {
+func (e *sqliteEngine) runFirstJob(w *session, j *job, ids *counters) error {
 	if j.err = j.ctx.Err(); j.err != nil {
 		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
-	tx := e.tx(w, j, ids, nil)
-	j.err = Unavailable(guard(tx, j.fn))
+	tx := e.newJobTx(w, j, ids, nil)
+	j.err = Unavailable(runGuarded(tx, j.fn))
 	j.topics = tx.topics
 	if j.err == nil {
 		return nil
@@ -307,21 +307,21 @@ func (e *sqliteEngine) runAlone(w *session, j *job, ids *counters) error {
 		return Unavailable(err)
 	}
 	// Another process may have had its turn in between.
-	again, err := e.counters(w)
+	again, err := e.loadCounters(w)
 	*ids = again
 	return Unavailable(err)
 }
 
 // tx is the transaction of a job; earlier are the topics of those that ran before it in the same one.
-func (e *sqliteEngine) tx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
-	tx := e.store.begin(context.WithoutCancel(j.ctx), w, e.store.commits.last.Load())
-	tx.ids, tx.author, tx.writing, tx.earlier = ids, j.author, true, earlier
+func (e *sqliteEngine) newJobTx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
+	tx := e.store.newTx(context.WithoutCancel(j.ctx), w, e.store.commits.last.Load())
+	tx.ids, tx.author, tx.writing, tx.groupTopics = ids, j.author, true, earlier
 	return tx
 }
 
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
 // the connection, which ends the whole group.
-func (e *sqliteEngine) run(w *session, j *job, ids *counters, earlier map[string]bool) error {
+func (e *sqliteEngine) runJob(w *session, j *job, ids *counters, earlier map[string]bool) error {
 	if j.err = j.ctx.Err(); j.err != nil {
 		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
@@ -329,8 +329,8 @@ func (e *sqliteEngine) run(w *session, j *job, ids *counters, earlier map[string
 		return Unavailable(err)
 	}
 	before := *ids
-	tx := e.tx(w, j, ids, earlier)
-	j.err = Unavailable(guard(tx, j.fn))
+	tx := e.newJobTx(w, j, ids, earlier)
+	j.err = Unavailable(runGuarded(tx, j.fn))
 	j.topics = tx.topics
 	if j.err != nil {
 		*ids = before
@@ -349,13 +349,13 @@ func (e *sqliteEngine) run(w *session, j *job, ids *counters, earlier map[string
 
 // guard runs the job and its history, and turns a panic into an error: one bad request must not
 // take the writer down.
-func guard(tx *Tx, fn func(*Tx) error) (err error) {
+func runGuarded(tx *Tx, fn func(*Tx) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
 		}
 	}()
-	tx.follow()
+	tx.startFollowers()
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -375,14 +375,14 @@ type numbers interface {
 	nextTxn() (int64, error)
 	nextChange() (int64, error)
 	// many gives n numbers of a kind, in order.
-	many(kind string, n int) ([]int64, error)
+	nextMany(kind string, n int) ([]int64, error)
 }
 
 func (c *counters) nextResource() (int64, error) { c.resource++; return c.resource, nil }
 func (c *counters) nextTxn() (int64, error)      { c.txn++; return c.txn, nil }
 func (c *counters) nextChange() (int64, error)   { c.change++; return c.change, nil }
 
-func (c *counters) many(kind string, n int) ([]int64, error) {
+func (c *counters) nextMany(kind string, n int) ([]int64, error) {
 	last := &c.resource
 	if kind == "change" {
 		last = &c.change
@@ -399,33 +399,33 @@ func (c *counters) many(kind string, n int) ([]int64, error) {
 // far the mark is moved at a time.
 const (
 	firstResource = 100000
-	step          = 256
+	markStep      = 256
 )
 
 // counters gives the numbers to go on from. A manager remembers them while no other process has
 // committed anything; then, as a tool does each time, it goes on from the mark, so that transactions
 // are numbered as they are committed.
-func (e *sqliteEngine) counters(w *session) (counters, error) {
-	version, err := e.notice(w)
+func (e *sqliteEngine) loadCounters(w *session) (counters, error) {
+	version, err := e.detectForeignCommit(w)
 	if err != nil {
 		return counters{}, err
 	}
-	again := e.remark.Swap(false)
-	if !again && e.exclusive && e.reserved != (counters{}) && version == e.version {
-		return e.given, nil
+	again := e.marksStale.Swap(false)
+	if !again && e.exclusive && e.reserved != (counters{}) && version == e.markVersion {
+		return e.issued, nil
 	}
-	c, err := e.marks(w)
+	c, err := e.readMarks(w)
 	if err != nil { // nothing is known of them until they can be read
-		e.remark.Store(true)
+		e.marksStale.Store(true)
 		return counters{}, err
 	}
-	e.version, e.given, e.reserved = version, c, c
+	e.markVersion, e.issued, e.reserved = version, c, c
 	return c, nil
 }
 
 // marks reads the numbers above which none was given out.
-func (e *sqliteEngine) marks(w *session) (counters, error) {
-	if err := e.sameSchema(w); err != nil {
+func (e *sqliteEngine) readMarks(w *session) (counters, error) {
+	if err := e.checkSchema(w); err != nil {
 		return counters{}, err
 	}
 	c := counters{resource: firstResource - 1}
@@ -449,34 +449,34 @@ func (e *sqliteEngine) marks(w *session) (counters, error) {
 }
 
 // notice looks whether another process has committed something, of which nobody knows what it was.
-func (e *sqliteEngine) notice(w *session) (version int64, err error) {
-	err = first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
-	if err != nil || version != e.noticed { // when in doubt, what is remembered is looked up again
-		e.noticed = version
-		e.store.news(nil)
+func (e *sqliteEngine) detectForeignCommit(w *session) (version int64, err error) {
+	err = queryFirst(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
+	if err != nil || version != e.seenVersion { // when in doubt, what is remembered is looked up again
+		e.seenVersion = version
+		e.store.recordForeignCommit(nil)
 	}
 	return version, err
 }
 
 // sameSchema refuses to write where another process has changed the schema: what it needs to be kept
 // in step is not known here.
-func (e *sqliteEngine) sameSchema(w *session) error {
+func (e *sqliteEngine) checkSchema(w *session) error {
 	version, err := schemaVersion(w.conn)
 	if err == nil && version != e.store.schema {
-		err = unavailableSchema(version, e.store.layout.Version())
+		err = schemaChangedError(version, e.store.layout.Version())
 	}
 	return err
 }
 
 // reserve moves the mark where the numbers have passed it.
-func (e *sqliteEngine) reserve(w *session, ids counters) (counters, error) {
+func (e *sqliteEngine) reserveNumbers(w *session, ids counters) (counters, error) {
 	mark := e.reserved
 	if ids.resource <= mark.resource && ids.txn <= mark.txn && ids.change <= mark.change {
 		return mark, nil
 	}
 	ahead := int64(0)
 	if e.exclusive {
-		ahead = step
+		ahead = markStep
 	}
 	mark = counters{ids.resource + ahead, ids.txn + ahead, ids.change + ahead}
 	_, err := w.exec("INSERT INTO counter (name, value) VALUES ('resource', ?), ('txn', ?), ('change', ?) ON CONFLICT (name) DO UPDATE "+
