@@ -1,4 +1,4 @@
-// Package event is what happened: events that the trades tell of, kept and listed.
+// Package event stores and lists events: records of what happened in the system, written by the packages of the trades.
 package event
 
 //go:generate go run portolan/internal/engine/resource/gendoc

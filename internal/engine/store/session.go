@@ -17,20 +17,20 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// session is one connection with the statements it has prepared. One goroutine uses it at a time.
+// session is a connection with its prepared statements. It is used by one goroutine at a time.
 type session struct {
 	conn *sqlite.Conn
-	// idle are the prepared statements that are not running, by their text. The same text may run
-	// more than once at a time: a list inside a list.
+	// idle are the prepared statements that are not running, by their text. The same text may run more than once at a time, for example
+	// if a list is read inside another list.
 	idle       map[string][]*sqlite.Stmt
 	statements int
-	// words are the texts that stand in row after row, such as the names of types: kept once. last
-	// are the latest, by column, because the next row most often has the same.
+	// interned are texts that many rows contain, such as names of types, so that each is stored once. lastWords are the latest ones by
+	// column: the next row usually has the same.
 	interned  map[string]string
 	lastWords [12]string
 }
 
-// Bounds of what a session keeps: filters make ever new statements.
+// Limits of the cached statements and texts of a session. Filters create new statements without bound.
 const (
 	maxStatements = 256
 	maxWords      = 1024
@@ -39,33 +39,33 @@ const (
 // busyTimeout is how long a connection waits for another process that writes.
 const busyTimeout = 10 * time.Second
 
-// pragmas set a connection up. The page cache is 16 MiB a connection; the log is folded into the
-// database when it has 32 MiB, because a page that changes often is then written there once.
+// pragmas configure a connection. The page cache is 16 MiB per connection. The log is checkpointed at 32 MiB, because a page that changes
+// often is then written to the database once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpointPages), fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
-	"PRAGMA temp_store = MEMORY"}
+	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpointPages),
+	fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog), "PRAGMA temp_store = MEMORY"}
 
-// writerPragmas set up the connection of the writer further. It folds the log itself (foldLog). What a job that shares a commit may have to
-// take back stands in a file (temporaryDirectory): in memory it would be as much as the job changes, and SQLite would look for each page in
-// it from the beginning.
+// writerPragmas further configure the connection of the writer, which checkpoints the log itself (checkpointIfLarge). The rollback
+// journals of savepoints are kept in a temporary file (setTemporaryDirectory). In memory they would be as large as the changes of a job,
+// and SQLite would search them linearly for each page.
 var writerPragmas = []string{"PRAGMA wal_autocheckpoint = 0", "PRAGMA temp_store = FILE"}
 
-// readPragmas set up a connection that only reads. The first one fails where the log cannot be read.
+// readPragmas configure a read-only connection. The first pragma fails if the log cannot be read.
 var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
 
-// foldAt is from how many pages on the log is folded into the database.
+// checkpointPages is the number of pages at which the log is checkpointed.
 const checkpointPages = 8000
 
-// maxLog is how large the log's file may stay once what is in it was folded into the database, in bytes.
+// maxLog is the maximum size in bytes of the log file after a checkpoint.
 const maxLog = 64 << 20
 
-// sessionKind says how a database is opened.
+// sessionKind is how a database file is opened.
 type sessionKind int
 
 const (
-	writeSession     sessionKind = iota // to be read and changed
-	readSession                         // to be read, while others may change it
-	immutableSession                    // to be read where nobody can change it
+	writeSession     sessionKind = iota // for reading and writing
+	readSession                         // for reading, while other processes may write
+	immutableSession                    // for reading, while no process can write
 )
 
 func newSession(path string, kind sessionKind) (*session, error) {
@@ -106,20 +106,20 @@ func newSession(path string, kind sessionKind) (*session, error) {
 
 var temporary sync.Once
 
-// temporaryDirectory lets SQLite make its temporary files, which have no names, in the directory of the first database that the process
-// opens to change it: most often there is room, and nobody else reads there. Where it is gone SQLite takes the system's. It is one for the
-// whole process, and not to be set while a connection works.
+// setTemporaryDirectory makes SQLite create its unnamed temporary files in the directory of the first database that the process opens for
+// writing: it usually has free space, and other users cannot read it. If the directory no longer exists, SQLite uses that of the system.
+// The setting applies to the whole process and must not change while a connection is in use.
 func setTemporaryDirectory(conn *sqlite.Conn, dir string) {
 	temporary.Do(func() {
 		quoted := "'" + strings.ReplaceAll(dir, "'", "''") + "'"
 		if err := sqlitex.ExecuteTransient(conn, "PRAGMA temp_store_directory = "+quoted, nil); err != nil {
-			slog.Warn("SQLite keeps temporary files in the system's directory for those", "error", err)
+			slog.Warn("sqlite temporary directory not set, using the system's", "error", err)
 		}
 	})
 }
 
-// addressKey is the SQL function address_key(text): the span key of an address written as text, so
-// that addresses inside a body compare as addresses. It gives NULL for what is no address.
+// addressKey is the SQL function address_key(text). It returns the span key of an address in text form, so that addresses in a body
+// compare as addresses. It returns NULL if the text is not an address.
 var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true,
 	Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
 		if args[0].Type() != sqlite.TypeText {
@@ -132,7 +132,7 @@ var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true,
 		return sqlite.BlobValue(AddrKey(addr)), nil
 	}}
 
-// take gives a prepared statement with its arguments bound; give puts it back.
+// prepare returns a prepared statement with its arguments bound. The caller returns it with release.
 func (s *session) prepare(query string, args []any) (*sqlite.Stmt, error) {
 	stmts := s.idle[query]
 	var stmt *sqlite.Stmt
@@ -163,14 +163,14 @@ func (s *session) prepare(query string, args []any) (*sqlite.Stmt, error) {
 	return stmt, nil
 }
 
-// give puts a statement back. Its bindings stay until the next ones replace them: since SQLite 3.54
-// clearing them makes the next run plan the statement anew.
+// release returns a statement to the session. Its bindings stay until they are replaced: since SQLite 3.54, clearing them makes SQLite
+// plan the statement again.
 func (s *session) release(query string, stmt *sqlite.Stmt) {
-	_ = stmt.Reset() // repeats the error of the last step, which was given already
+	_ = stmt.Reset() // returns the error of the last step, which was already reported
 	s.idle[query] = append(s.idle[query], stmt)
 }
 
-// forget drops the statements that are not running.
+// finalizeIdle finalizes the statements that are not running.
 func (s *session) finalizeIdle() {
 	for query, stmts := range s.idle {
 		for _, stmt := range stmts {
@@ -213,7 +213,7 @@ func bind(stmt *sqlite.Stmt, at int, arg any) error {
 	return nil
 }
 
-// exec runs a statement to its end and gives the number of rows it changed.
+// exec runs a statement to its end and returns the number of rows it changed.
 func (s *session) exec(query string, args ...any) (int64, error) {
 	stmt, err := s.prepare(query, args)
 	if err != nil {
@@ -236,11 +236,11 @@ func (s *session) execLater(query string, args ...any) error {
 	return err
 }
 
-// bulkRows is how many rows one statement writes.
+// bulkRows is how many rows one statement inserts.
 const bulkRows = 50
 
-// bulk inserts rows. What fails is not taken back for itself (OR FAIL), so that SQLite keeps no journal of the statement: behind an
-// error the transaction, or the savepoint of the job, must be taken back.
+// bulk inserts rows. OR FAIL stops SQLite from keeping a journal of each statement. After an error the caller must therefore roll back
+// the transaction or the savepoint of the job.
 func (s *session) bulk(table string, columns []string, rows [][]any) error {
 	one := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	args := make([]any, 0, bulkRows*len(columns))
@@ -257,7 +257,7 @@ func (s *session) bulk(table string, columns []string, rows [][]any) error {
 	return nil
 }
 
-// each runs a query and calls fn at each of its rows.
+// each runs a query and calls fn for each of its rows.
 func (s *session) each(query string, args []any, fn func(row) error) error {
 	stmt, err := s.prepare(query, args)
 	if err != nil {
@@ -290,12 +290,12 @@ func (s *session) setMark(kind string, mark int64) error {
 	return err
 }
 
-// countOn has nothing to do: SQLite counts from the highest row on.
+// advanceSequences does nothing: SQLite continues after the highest row.
 func (s *session) advanceSequences() error { return nil }
 
 func (s *session) sqlDialect() *dialect { return &sqliteDialect }
 
-// sqliteRow is the row a statement stands at.
+// sqliteRow is the current row of a statement.
 type sqliteRow struct {
 	session *session
 	stmt    *sqlite.Stmt
@@ -320,7 +320,7 @@ func (r *sqliteRow) readShown(to *Resource) error {
 	return nil
 }
 
-// fill reads a column's bytes into b, or into more memory where b is too small; nil for NULL.
+// readColumn reads the bytes of a column into b, or into a larger buffer if b is too small. It returns nil for NULL.
 func readColumn(stmt *sqlite.Stmt, at int, b []byte) []byte {
 	n := stmt.ColumnLen(at)
 	if n == 0 {
@@ -389,7 +389,7 @@ func columnBytes(stmt *sqlite.Stmt, at int) []byte {
 	return b
 }
 
-// word reads a text that stands in many rows without making it anew each time.
+// internColumn reads a text that many rows contain, without allocating it each time.
 func (s *session) internColumn(stmt *sqlite.Stmt, at int) string {
 	var buffer [64]byte
 	n := stmt.ColumnLen(at)
@@ -420,15 +420,15 @@ func (s *session) close() error {
 	return s.conn.Close()
 }
 
-// pool holds the read connections. The one that was used last is used next: its page cache is warm,
-// and those that a quiet manager does not need cost no memory.
+// pool contains the read connections. The connection that was returned last is used next: its page cache is warm, and a manager with few
+// requests keeps few connections in use.
 type pool struct {
 	path string
 	kind sessionKind
-	// slots has a token for every session that may be taken.
+	// slots holds a token for each session in use.
 	slots chan struct{}
 	mu    sync.Mutex
-	// idle are the open sessions that nobody uses, guarded by mu.
+	// idle are the open sessions that are not in use. mu guards it.
 	idle []*session
 }
 
@@ -436,7 +436,7 @@ func newPool(path string, size int, kind sessionKind) *pool {
 	return &pool{path: path, kind: kind, slots: make(chan struct{}, size)}
 }
 
-// take gives a session, opening one where none is idle; it waits while all are in use.
+// acquire returns a session and opens one if none is idle. It waits while all are in use.
 func (p *pool) acquire(ctx context.Context) (*session, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -470,12 +470,12 @@ func (p *pool) release(s *session) {
 	<-p.slots
 }
 
-// close waits until every session is back and closes them.
+// close waits until every session is returned and closes them.
 func (p *pool) close() {
 	for range cap(p.slots) {
 		p.slots <- struct{}{}
 	}
 	for _, s := range p.idle {
-		_ = s.close() // a reader has nothing to lose
+		_ = s.close() // a reader has no unwritten data
 	}
 }

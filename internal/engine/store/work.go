@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// releaseTime is how long giving leases back may take.
+// releaseTime is how long releasing the leases may take.
 const releaseTime = 2 * time.Second
 
 // Paced returns the pause d of a worker, shortened by Options.Hurry.
@@ -17,8 +17,8 @@ func (s *Store) Paced(d time.Duration) time.Duration {
 	return d / time.Duration(s.hurry)
 }
 
-// Work calls look every so often, paced, until ctx ends, and then releases the leases. It logs a failure that differs from the one before;
-// what names the work in the log.
+// Work calls runOnce at the paced interval until ctx ends, and then releases the leases. It logs an error if it differs from the previous
+// one. name is the name of the work in the log.
 func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, name string, runOnce func(context.Context) error,
 	leases ...*Lease) {
 	lastError := ""
@@ -26,7 +26,7 @@ func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger,
 		err := runOnce(ctx)
 		if text := fmt.Sprint(err); text != lastError && ctx.Err() == nil {
 			if lastError = text; err != nil {
-				log.Error("looking after "+name, "error", err)
+				log.Error("background work failed", "work", name, "error", err)
 			}
 		}
 		Pause(ctx, s.Paced(every))
@@ -38,11 +38,11 @@ func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger,
 		err = errors.Join(err, l.Release(ending))
 	}
 	if err != nil {
-		log.Error("ending the work on "+name, "error", err)
+		log.Error("lease release failed", "work", name, "error", err)
 	}
 }
 
-// Keep holds the lease, which was taken, while something takes long: until stop, which waits, is called.
+// Keep renews a held lease during long work, until stop is called. stop waits for the last renewal.
 func (l *Lease) Keep(ctx context.Context, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -53,7 +53,7 @@ func (l *Lease) Keep(ctx context.Context, log *slog.Logger) (stop func()) {
 				return
 			}
 			if _, err := l.Take(ctx); err != nil && ctx.Err() == nil {
-				log.Error("holding a lease", "lease", l.name, "error", err)
+				log.Error("lease renewal failed", "lease", l.name, "error", err)
 			}
 		}
 	})
