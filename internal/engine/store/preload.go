@@ -1,16 +1,16 @@
 package store
 
-// What is read on PostgreSQL beside the rows of a short list: the heads of their parents and configurations come with the rows, as another
-// round trip costs more, or are remembered by who shows them, and then cost more than they spare.
+// On PostgreSQL, a short list is read together with the heads of the parents and configurations of its rows, because another round trip
+// costs more. If the caller caches these heads, reading them costs more than it saves, so the list is read without them.
 
-// CameWith gives the head of a resource that came with rows that were read; ok is false where it did not.
+// CameWith returns the head of a resource if it was read together with other rows.
 func (tx *Tx) CameWith(id int64) (h Head, ok bool) {
 	h, ok = tx.prefetched[id]
 	return h, ok
 }
 
-// NoteHeads tells which of the heads that an answer needs were not remembered. Where, of the last lists whose rows might have brought them,
-// all were, the next ones do not.
+// NoteHeads reports which of the heads that an answer required were not cached. After minHeadCacheHits consecutive lists without a
+// missing head, lists are read without heads.
 func (tx *Tx) NoteHeads(missing []int64) {
 	if len(tx.listParents) == 0 {
 		return
@@ -27,14 +27,14 @@ func (tx *Tx) NoteHeads(missing []int64) {
 	}
 }
 
-// knownInARow is how many lists in a row must have needed no heads but those that are remembered, until rows come without them: to read
-// them in vain costs less than a round trip.
+// minHeadCacheHits is the number of consecutive lists without a missing head after which lists are read without heads. Reading heads in
+// vain costs less than a round trip.
 const minHeadCacheHits = 8
 
-// headsRemembered reports whether the next list will need no heads either, as far as the last ones say.
+// headsAreCached reports whether, judging by the latest lists, the caller has cached the heads that the next list requires.
 func (tx *Tx) headsAreCached() bool { return tx.store.headCacheHits.Load() >= minHeadCacheHits }
 
-// noteAround notes what the rows of a list lie in, whose heads they bring or might have brought.
+// noteListParents records the parent and configuration of a row of a list, whose heads the list contains or could have contained.
 func (tx *Tx) noteListParents(r *Resource) {
 	if tx.listParents == nil {
 		tx.listParents = map[int64]bool{}
@@ -42,8 +42,8 @@ func (tx *Tx) noteListParents(r *Resource) {
 	tx.listParents[r.Parent], tx.listParents[r.Configuration] = true, true
 }
 
-// readBehind reads what is shown beside rows. On PostgreSQL, behind a list that was asked alone, it is asked alone, too: what it finds is
-// as of a moment later, and where nothing more follows no snapshot is needed.
+// readAfterList reads data that is shown beside the rows of a list. On PostgreSQL, after a list that was queried without a transaction,
+// this query runs without one as well: its data may be slightly newer, and if nothing follows, no snapshot is needed.
 func (tx *Tx) readAfterList(query string, args []any, fn func(row) error) error {
 	if c, ok := tx.conn.(*pgConn); ok && c.isBeforeSnapshot() {
 		return c.queryAlone(query, args, fn)

@@ -2,14 +2,15 @@ package store
 
 import "slices"
 
-// resolve finds the resources that conditions go through, where they are few and soon found, so that what refers to them is found
-// by them. Parent and configuration are never NULL, so that a comparison with them may stand below Not. Of conditions by where
-// something lies it finds where they hold (lookBelow).
+// resolve looks up the resources that conditions walk through, if they are few and cheap to find, and replaces the conditions by their
+// ids. Parent and configuration are never NULL, so a comparison with them may be inside Not. resolve also evaluates conditions by the
+// position of resources (resolveBelow).
 func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:
-		// Of few rows the same statement sees where they lead.
-		if found := tx.candidates(conjuncts(nil, x)); tx.RoundTrips() && slices.ContainsFunc(found, func(c candidate) bool { return c.selective }) {
+		// For few rows, the same statement can follow the references.
+		if found := tx.candidates(conjuncts(nil, x)); tx.RoundTrips() &&
+			slices.ContainsFunc(found, func(c candidate) bool { return c.selective }) {
 			defer func(was bool) { tx.skipResolve = was }(tx.skipResolve)
 			tx.skipResolve = true
 		}
@@ -40,7 +41,7 @@ func (tx *Tx) resolveEach(list []Expr) ([]Expr, error) {
 	return resolved, nil
 }
 
-// mostTargets is how many resources that are referred to are put into a statement by their ids.
+// maxTargets is how many referenced resources are put into a statement by their ids.
 const maxTargets = 500
 
 func (tx *Tx) resolveThrough(e Through) (Expr, error) {
@@ -73,8 +74,8 @@ func (tx *Tx) resolveThrough(e Through) (Expr, error) {
 	return either, nil
 }
 
-// targets gives the ids of what a query selects, one more than mostTargets at most. With heads it remembers what an answer shows of
-// them, for what refers to them shows them: a round trip to ask for that costs more.
+// readTargets returns the ids of the resources that a query selects, at most maxTargets+1. With heads it also caches their heads, because
+// the answer shows them and another round trip would cost more.
 func (tx *Tx) readTargets(q Query, heads bool) (ids []int64, err error) {
 	what := "r.id"
 	if heads {
@@ -99,7 +100,7 @@ func (tx *Tx) readTargets(q Query, heads bool) (ids []int64, err error) {
 	return ids, err
 }
 
-// namesFew reports whether a query of a snapshot, where statements cost round trips, names what it selects.
+// isSelective reports whether a query in a snapshot of a database with expensive round trips selects a few rows by name or key.
 func (tx *Tx) isSelective(q Query) bool {
 	return tx.RoundTrips() && !tx.writing && !tx.latest && slices.ContainsFunc(tx.candidates(conjuncts(nil, q.Where)), func(c candidate) bool {
 		by, ok := c.expr.(Compare)
@@ -107,7 +108,7 @@ func (tx *Tx) isSelective(q Query) bool {
 	})
 }
 
-// soonFound reports whether what a query selects is found by an index, or among few.
+// isCheap reports whether a query finds its rows by an index or among few rows.
 func (tx *Tx) isCheap(q Query) (bool, error) {
 	all := conjuncts(nil, q.Where)
 	if len(tx.candidates(all)) > 0 {

@@ -7,12 +7,12 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// View runs fn on one consistent snapshot, for a short answer. It takes no lock that a writer would wait for.
+// View runs fn on one consistent snapshot, for short reads. It takes no lock that blocks writers.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 	return s.runAccess(ctx, false, func(ctx context.Context) error { return s.engine.snapshot(ctx, readShort, s.withTx(ctx, fn)) })
 }
 
-// begin gives a Tx on a connection, whose snapshot begins after the commit of that number.
+// newTx returns a Tx on a connection. Its snapshot starts after the commit with the number seenCommit.
 func (s *Store) newTx(ctx context.Context, c conn, at uint64) *Tx {
 	if see := s.observer.Load(); see != nil {
 		c = observed{c, *see}
@@ -20,24 +20,23 @@ func (s *Store) newTx(ctx context.Context, c conn, at uint64) *Tx {
 	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), seenCommit: at, inline: s.inline.Load()}
 }
 
-// onto gives fn a Tx on a connection that begins its snapshot after onto was called.
+// withTx returns a function that calls fn with a Tx on a connection. The snapshot of the connection must start after the call of withTx.
 func (s *Store) withTx(ctx context.Context, fn func(*Tx) error) func(conn) error {
 	at := s.commits.last.Load()
 	return func(c conn) error { return fn(s.newTx(ctx, c, at)) }
 }
 
-// ErrTooLong is a long read that was ended because its time was over.
+// ErrTooLong is returned by a long read that exceeded its deadline.
 var ErrTooLong = errors.New("the answer took too long to find")
 
-// Lists is View for answers that may take long, on connections of their own. It ends, with ErrTooLong,
-// when the context's deadline passes, also in the middle of a statement, and likewise when the context is
-// cancelled. It is read from the standby where there is one and it has caught up with everything that was
-// committed when the request came, by whichever manager.
+// Lists is View for long reads, on connections of their own. It stops, even within a statement, when the context is cancelled or when its
+// deadline passes; in the latter case it returns ErrTooLong. It reads from the standby, if there is one that has caught up with
+// everything that any manager had committed before the call.
 func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
 	return s.runBounded(ctx, readLong, fn)
 }
 
-// Pages is Lists for what takes a moment: it has connections of its own, which nothing long holds up.
+// Pages is Lists for pages of short lists. It has connections of its own, so that long reads do not delay it.
 func (s *Store) Pages(ctx context.Context, fn func(*Tx) error) error {
 	return s.runBounded(ctx, readPage, fn)
 }
@@ -64,8 +63,8 @@ func (s *Store) runBounded(ctx context.Context, kind readKind, fn func(*Tx) erro
 	return err
 }
 
-// Read runs fn on a read connection without a snapshot around it: each of its statements sees the
-// latest commit. For one statement that is the same and costs half.
+// Read runs fn on a read connection without a snapshot: each statement sees the latest commit. For a single statement this is equivalent
+// to View at half the cost.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	at := s.commits.last.Load()
 	return s.runAccess(ctx, false, func(ctx context.Context) error {
@@ -77,10 +76,10 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
-// OneWriter reports whether one change is made after another, as on SQLite, where those that wait share a commit.
+// OneWriter reports whether changes run one after another, as on SQLite, where waiting changes share a commit.
 func (s *Store) OneWriter() bool { return s.engine.oneWriter() }
 
-// Ready reports whether the database answers, and is not known to be damaged.
+// Ready returns an error if the database does not answer, or is known to be damaged.
 func (s *Store) Ready(ctx context.Context) error {
 	if is, _, why := s.Condition(); is == Damaged {
 		return damagedError(why)
@@ -90,7 +89,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		return tx.QueryRow("SELECT count(*) FROM origin").Scan(&n)
 	}
 	err := s.engine.snapshot(ctx, readHealth, s.withTx(ctx, ask))
-	// It hangs, or the network loses what is sent.
+	// The database hangs, or the network drops the packets.
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = unavailableError(err)
 	}
