@@ -12,7 +12,7 @@ func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 	return s.runAccess(ctx, false, func(ctx context.Context) error { return s.engine.snapshot(ctx, readShort, s.withTx(ctx, fn)) })
 }
 
-// newTx returns a Tx on a connection. Its snapshot starts after the commit with the number seenCommit.
+// newTx returns a Tx on a connection. Its snapshot starts after the commit number at.
 func (s *Store) newTx(ctx context.Context, c conn, at uint64) *Tx {
 	if see := s.observer.Load(); see != nil {
 		c = observed{c, *see}

@@ -17,7 +17,7 @@ type Resource struct {
 	ID         int64  `json:"id"`
 	Collection string `json:"collection"`
 	Type       string `json:"type"`
-	// Name is empty where the resource has none.
+	// Name is empty if the resource has no name.
 	Name string `json:"name,omitempty"`
 	// Parent is the id of the resource above; 0 if there is none.
 	Parent int64 `json:"parent,omitempty"`
