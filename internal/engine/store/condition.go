@@ -28,7 +28,7 @@ const (
 // Field is a property of a resource that can be compared.
 type Field struct {
 	Kind FieldKind
-	// Path is a column, or the path inside the body, one member a step.
+	// Path is the column, or the path in the body with one member per element.
 	Path []string
 	// Via names a single-valued reference or, with ViaColumn, the column parent or configuration. The field is then one of the referenced
 	// resource. It is used for orders.
@@ -476,4 +476,14 @@ func (e Inherited) top(b *builder, row string) {
 	b.WriteString("NOT EXISTS (SELECT 1 FROM resource " + above + " WHERE " + above + ".id = " + row + ".parent AND ")
 	InCollection(e.From...).sql(b, above)
 	b.WriteByte(')')
+}
+
+// hidden is a condition for which no index is used.
+type hidden struct{ Expr }
+
+func (e hidden) sql(b *builder, row string) {
+	was := b.hide
+	b.hide = true
+	e.Expr.sql(b, row)
+	b.hide = was
 }

@@ -493,13 +493,3 @@ func (e Any) equalityFields() (fields []Field, ok bool) {
 	}
 	return fields, len(fields) > 0
 }
-
-// hidden is a condition for which no index is used.
-type hidden struct{ Expr }
-
-func (e hidden) sql(b *builder, row string) {
-	was := b.hide
-	b.hide = true
-	e.Expr.sql(b, row)
-	b.hide = was
-}

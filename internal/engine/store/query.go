@@ -22,7 +22,7 @@ type Query struct {
 	Limit, Offset int64
 	// After is the place after which the list continues; nil means the start. With After, Order may have at most one field.
 	After *Place
-	// Shown leaves out what no answer shows: the high end of the span, key and links.
+	// Shown omits data that no answer shows: the high end of the span, the key and the links.
 	Shown bool
 	// Direct is true if one index serves the whole condition. Then no rows are counted to choose an index.
 	Direct bool
