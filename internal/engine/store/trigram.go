@@ -13,19 +13,19 @@ import (
 	"unicode/utf8"
 )
 
-// What stands anywhere inside the texts of resources is found by trigrams: three characters that stand side by side. An index has, for
-// each trigram, the resources that have it; those that have all of a text's are few, and are looked at. The texts of a resource
-// are its name and what the layout says (Layout.Searched), each between two marks, in small ASCII letters, behind a trigram that
-// stands for the collection.
+// Substring search in the texts of resources uses trigrams, which are three adjacent characters. The index contains, for each trigram,
+// the resources whose texts contain it. The few resources that have all trigrams of a search text are then checked. The texts of a
+// resource are its name and the fields that the layout declares (Layout.Searched). They are indexed with ASCII letters in lower case,
+// with textMark before and after each text, and after a trigram that represents the collection.
 //
-// PostgreSQL has an index that it keeps in step itself (pg_trgm), where that extension may be used. SQLite has a table (FTS5) that would
-// cost each change as much as the change itself: a change notes its resources in trigram_due, and a manager moves them into
-// the index soon after. What is due is looked at with what is found.
+// PostgreSQL maintains an index of its own (pg_trgm), if that extension is available. SQLite has a table (FTS5) whose update would double
+// the cost of each change. A change therefore adds its resources to trigram_due, and a manager updates the index shortly afterwards.
+// Searches also check the resources in trigram_due.
 
-// mark stands before and behind each text: the unit separator, which no text is expected to have.
+// textMark is written before and after each text. It is the unit separator, which texts are not expected to contain.
 const textMark = "\x1f"
 
-// fold gives the form in which texts are in the index: upper and lower case of ASCII are the same there.
+// foldCase returns a text with ASCII letters in lower case, as in the index.
 func foldCase(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -35,21 +35,21 @@ func foldCase(text string) string {
 	}, text)
 }
 
-// Fragment is the condition that a resource of a collection may have a text, in one of the fields that are searched. It holds for all
-// that have it, in upper or lower case, and for a few that do not: it stands beside a condition that says what is asked.
+// Fragment is the condition that a resource of a collection may contain a text in one of the searched fields. It is true for all
+// resources that contain the text, ignoring case, and for a few others. An exact condition must accompany it.
 type Fragment struct {
 	Collection string
-	// Text has a mark where a field must begin or end.
+	// Text has a textMark where a field must begin or end.
 	Text string
-	// found are the resources, where they were looked for and are few.
+	// found are the matching resources. It is valid if known is true, which is so if they were looked up and are few.
 	found []int64
 	known bool
-	// common are the trigrams that very many resources have.
+	// common are the trigrams that very many resources contain.
 	common map[string]bool
 }
 
-// fragment gives the condition that narrows a comparison down, in a collection; ok is false where there is none: the field is not
-// searched, or the text is too short.
+// fragment returns the condition that preselects the rows of a comparison in a collection. ok is false if the field is not searched or
+// the text is too short.
 func (e Compare) fragment(collection string) (f Fragment, ok bool) {
 	text, isText := e.Value.(string)
 	if !isText || !e.Field.Searched || e.Field.Via != "" {
@@ -69,11 +69,11 @@ func (e Compare) fragment(collection string) (f Fragment, ok bool) {
 
 func (e Fragment) sql(b *builder, row string) { b.fragment(b, row, e) }
 
-// fewFound is how many resources are noted that have a fragment.
+// maxKnownMatches is the maximum number of matches that are stored in a Fragment.
 const maxKnownMatches = 500
 
-// look gives about how many resources have a fragment; counted is false where that is not known yet, and it is worth the time to count
-// them. Where they are few they are noted, so that they are looked for once.
+// countFragment returns the approximate number of resources that match a fragment. If they are few, it stores them in f, so that they are
+// looked up once. counted is false if there are too many; the caller decides whether counting them is worthwhile.
 func (tx *Tx) countFragment(f *Fragment) (n int64, counted bool, err error) {
 	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	if b.fragments == nil {
@@ -90,7 +90,7 @@ func (tx *Tx) countFragment(f *Fragment) (n int64, counted bool, err error) {
 	return int64(len(found)), true, nil
 }
 
-// searchedOf are the members of bodies that are searched, of each collection that has any.
+// searchedOf returns the searched body members by collection.
 func (l *Layout) searchedOf() map[string][]string {
 	all := map[string][]string{}
 	for _, i := range l.Searched {
@@ -99,24 +99,25 @@ func (l *Layout) searchedOf() map[string][]string {
 	return all
 }
 
-// trigramTable is the index on SQLite. Its column is named by what is in it: where the layout searches something else, it is made anew.
+// trigramTable is the index on SQLite. Its column name identifies the searched fields: if the layout searches others, the index is
+// recreated.
 var trigramTable = Table{Name: "trigram", Columns: []string{"rowid", "text"}, Key: 1, Derived: "follows from the resources"}
 
-// dueTable has the resources that the index does not have as they are.
+// pendingTextTable contains the resources that the index does not have in their current state.
 var pendingTextTable = Table{Name: "trigram_due", Columns: []string{"id"}, Key: 1, Derived: "says what the index of trigrams lacks"}
 
-// trigramColumn is the column that the index has for the layout.
+// trigramColumn returns the name of the index column for the layout.
 func (l *Layout) trigramColumn() string {
 	texts := make([]string, len(l.Searched))
 	for i, s := range l.Searched {
 		texts[i] = s.Collection + "." + s.Field
 	}
 	slices.Sort(texts)
-	sum := sha256.Sum256([]byte("1 " + strings.Join(texts, " "))) // the number is that of how texts are written
+	sum := sha256.Sum256([]byte("1 " + strings.Join(texts, " "))) // the number is the version of the text encoding
 	return "text_" + hex.EncodeToString(sum[:8])
 }
 
-// remakeTrigrams gives the statements that make the index of SQLite anew and let everything be due.
+// recreateTrigrams returns the statements that recreate the SQLite index and mark all resources as pending.
 func (l *Layout) recreateTrigrams() []string {
 	return []string{"DROP TABLE IF EXISTS trigram",
 		"CREATE VIRTUAL TABLE trigram USING fts5(" + l.trigramColumn() +
@@ -124,13 +125,13 @@ func (l *Layout) recreateTrigrams() []string {
 		"INSERT INTO trigram_due SELECT id FROM resource WHERE TRUE ON CONFLICT DO NOTHING"}
 }
 
-// collectionMark is the trigram that stands for a collection, in private characters; two of many may share one.
+// collectionMark returns the trigram that represents a collection, in private-use characters. Two collections may have the same one.
 func collectionMark(collection string) string {
 	sum := sha256.Sum256([]byte(collection))
 	return string([]rune{'\x01', 0xe000 + rune(sum[0]), 0xe000 + rune(sum[1])})
 }
 
-// searched gives the texts of a resource as they are in the index; empty where it has none.
+// indexedText returns the texts of a resource as they are indexed. It is empty if the resource has none.
 func indexedText(members []string, collection, name string, body []byte) (text string, err error) {
 	var b strings.Builder
 	add := func(text string) {
@@ -155,7 +156,7 @@ func indexedText(members []string, collection, name string, body []byte) (text s
 	return collectionMark(collection) + foldCase(b.String()) + textMark, nil
 }
 
-// match gives what FTS5 looks for: the trigrams of a text, but for common ones. Marks between two texts need not both be there.
+// match returns the FTS5 query for a fragment: its trigrams without common ones. Three characters across two texts match as well.
 func (e Fragment) match() string {
 	all := trigramsOf(foldCase(e.Text))
 	if e.Collection != "" {
@@ -171,7 +172,7 @@ func (e Fragment) match() string {
 	return b.String()
 }
 
-// grams gives the trigrams of a text, each once.
+// trigramsOf returns the distinct trigrams of a text.
 func trigramsOf(text string) (all []string) {
 	runes, known := []rune(text), map[string]bool{}
 	for i := 0; i+3 <= len(runes); i++ {
@@ -183,7 +184,7 @@ func trigramsOf(text string) (all []string) {
 	return all
 }
 
-// commonGrams are the trigrams that very many resources have; nil where that is not known.
+// loadCommonTrigrams returns the trigrams that very many resources contain, or nil if they are not known yet.
 func (s *Store) loadCommonTrigrams() map[string]bool {
 	if common := s.commonTrigrams.Load(); common != nil {
 		return *common
@@ -191,9 +192,9 @@ func (s *Store) loadCommonTrigrams() map[string]bool {
 	return nil
 }
 
-// noteText notes a resource that the index of trigrams does not have as it is any more.
+// noteText records that the trigram index no longer has a resource in its current state.
 func (tx *Tx) noteText(before, after *Resource) {
-	if tx.RoundTrips() { // which keeps its index itself
+	if tx.RoundTrips() { // PostgreSQL maintains its index itself
 		return
 	}
 	if before != nil && after != nil {
@@ -213,7 +214,7 @@ func idOf(r *Resource) int64 {
 	return r.ID
 }
 
-// writeDue writes what noteText noted.
+// writeChangedTexts marks the resources recorded by noteText as pending.
 func (tx *Tx) writeChangedTexts() error {
 	for _, id := range tx.changedTexts {
 		if err := tx.Write("INSERT INTO trigram_due (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
@@ -223,13 +224,13 @@ func (tx *Tx) writeChangedTexts() error {
 	return nil
 }
 
-// trigramSchema is the version of the schema that brought the index.
+// trigramSchema is the version of the schema that introduced the index.
 const trigramSchema = 6
 
-// dueStep is how many resources are moved into the index at a time: the writer is held for some milliseconds.
+// indexBatch is how many resources are indexed in one update. It occupies the writer for a few milliseconds.
 const indexBatch = 250
 
-// indexTexts moves resources that are due into the index.
+// indexTexts updates the index for the next batch of pending resources.
 func (tx *Tx) indexTexts() error {
 	ids, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id LIMIT ?", indexBatch)
 	if err != nil || len(ids) == 0 {
@@ -261,8 +262,8 @@ func (tx *Tx) indexTexts() error {
 	return tx.Write("DELETE FROM trigram_due WHERE id IN (" + list + ")")
 }
 
-// IndexTexts brings the index of trigrams up to date. A manager does so by itself, soon after each change; what is not in the index
-// yet is found all the same, by looking at it.
+// IndexTexts brings the trigram index up to date. A manager does so shortly after each change. Searches find resources that are not
+// indexed yet by checking all pending ones.
 func (s *Store) IndexTexts(ctx context.Context) error {
 	for {
 		due := false
@@ -280,7 +281,7 @@ func (s *Store) IndexTexts(ctx context.Context) error {
 	}
 }
 
-// TextsDue is how many resources the index of trigrams does not have as they are. On PostgreSQL there are none.
+// TextsDue returns the number of resources that are pending in the trigram index. It is 0 on PostgreSQL.
 func (s *Store) TextsDue(ctx context.Context) (n int64, err error) {
 	err = s.Read(ctx, func(tx *Tx) error {
 		if tx.RoundTrips() {
@@ -291,7 +292,7 @@ func (s *Store) TextsDue(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// reindexTexts lets all resources be due.
+// reindexTexts recreates the index and marks all resources as pending.
 func reindexTexts(tx *Tx) error {
 	if tx.RoundTrips() {
 		return nil
@@ -304,7 +305,7 @@ func reindexTexts(tx *Tx) error {
 	return nil
 }
 
-// trigramFaults looks for resources whose texts the index does not know of.
+// trigramFaults reports resources with texts that are neither indexed nor pending.
 func (tx *Tx) trigramFaults(fault func(format string, args ...any)) error {
 	if tx.RoundTrips() {
 		return nil
@@ -323,7 +324,7 @@ func (tx *Tx) trigramFaults(fault func(format string, args ...any)) error {
 		" AND id NOT IN (SELECT id FROM trigram_due)")
 }
 
-// memberText gives the text that a member of a body is; empty where it is none.
+// memberText returns the text of a member of a body, or "" if the member is not a string.
 func memberText(raw []byte) (text string, err error) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", nil
@@ -335,9 +336,9 @@ func memberText(raw []byte) (text string, err error) {
 	return text, err
 }
 
-// HavingText calls fn with the ids of resources of any collection that may have a text in what is searched, in upper or lower case,
-// some at a time, until fn says that it has enough. A text of fewer than three characters has none. whole is false where not all
-// were given: so many have the text, or have changed just now, or the database has no index of trigrams.
+// HavingText calls fn with batches of ids of resources, of any collection, that may contain a text in a searched field, ignoring case,
+// until fn returns enough. A text of fewer than three characters matches nothing. whole is false if not all matches were passed: there
+// are too many matches or pending resources, or the database has no trigram index.
 func (tx *Tx) HavingText(text string, fn func(ids []int64) (enough bool, err error)) (whole bool, err error) {
 	short := utf8.RuneCountInString(text) < 3
 	if short || !tx.store.trigrams {
@@ -361,10 +362,11 @@ func (tx *Tx) HavingText(text string, fn func(ids []int64) (enough bool, err err
 	return whole, nil
 }
 
-// mostFound is how many resources that may have a text are looked at, in so many times Store.few; of what is due, once that.
+// maxMatchFactor times Store.sortLimit is the maximum number of matches that a search checks. For pending resources, the limit is
+// sortLimit.
 const maxMatchFactor = 4
 
-// matching gives the ids of resources that may have a fragment, and of those that are due.
+// findMatches returns the ids of resources that may match a fragment, and of pending ones.
 func (tx *Tx) findMatches(f Fragment) (ids []int64, whole bool, err error) {
 	due, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id DESC LIMIT ?", tx.store.sortLimit)
 	if err != nil {
@@ -372,11 +374,11 @@ func (tx *Tx) findMatches(f Fragment) (ids []int64, whole bool, err error) {
 	}
 	most := maxMatchFactor * tx.store.sortLimit
 	found, err := tx.ids64("SELECT rowid FROM trigram WHERE trigram MATCH ? LIMIT ?", f.match(), most)
-	// What is due comes last: it is all that has changed, whatever its text.
+	// Pending resources come last, because they are included whatever their text is.
 	return slices.Concat(found, due), int64(len(due)) < tx.store.sortLimit && int64(len(found)) < most, err
 }
 
-// Texts reports whether one of the texts of a resource is a text, begins with it, or has it anywhere, in upper or lower case.
+// Texts reports whether a text of the resource equals the given text (whole), begins with it, or contains it, ignoring case.
 func (tx *Tx) Texts(r *Resource, text string) (whole, begins, contains bool, err error) {
 	all, err := indexedText(tx.store.searchedFields[r.Collection], r.Collection, r.Name, r.Body)
 	text = foldCase(text)

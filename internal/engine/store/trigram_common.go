@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// What FTS5 looks for is found where the lists of all its trigrams meet. A trigram that very many resources have, as `10.` is of addresses,
-// has a list that takes longer to go through than it spares: it is left out, and what is found more by that does not meet the condition
-// that stands beside. Which these are is seen in a sample.
+// FTS5 intersects the lists of all trigrams of a query. The list of a trigram that very many resources contain, such as "10." of
+// addresses, takes longer to read than it saves. Such trigrams are left out; the exact condition filters the additional matches. A sample
+// of the resources shows which trigrams are common.
 const (
 	sampleEvery = time.Hour
 	sampleSize  = 2000
-	// oneInMany is how many resources there are for one that has a trigram that is left out.
+	// A trigram is common if more than one in commonShare sampled resources contains it.
 	commonShare = 20
-	// leastGrams is how many trigrams must be left.
+	// minTrigrams is the minimum number of trigrams of a query. With fewer, common ones are not left out.
 	minTrigrams = 3
 )
 
-// rare gives those of the trigrams that are worth being looked for.
+// selectRare returns the trigrams that a query should use.
 func (e Fragment) selectRare(grams []string) []string {
 	var rare []string
 	for _, gram := range grams {
@@ -33,7 +33,7 @@ func (e Fragment) selectRare(grams []string) []string {
 	return rare
 }
 
-// sampleTexts looks which trigrams are common.
+// findCommonTrigrams samples the resources and stores which trigrams are common.
 func (s *Store) findCommonTrigrams(ctx context.Context) error {
 	common := map[string]bool{}
 	if err := s.View(ctx, func(tx *Tx) error {
@@ -51,8 +51,8 @@ func (s *Store) findCommonTrigrams(ctx context.Context) error {
 	return nil
 }
 
-// countGrams gives how many of a sample of the resources have a trigram, and of how many it is. Each collection has as large a part of the
-// sample as of the resources.
+// countTrigrams returns the number of sampled resources that contain each trigram, and the size of the sample. Each collection has the
+// same share in the sample as in the resources.
 func (tx *Tx) countTrigrams() (counts map[string]int, sampled int, err error) {
 	collections := map[string]int64{}
 	all := int64(0)

@@ -15,15 +15,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pg_trgm knows letters and digits alone, and takes what stands between two others for a word. So that names, addresses and hardware
-// addresses are one word each with their marks, what stands in them beside letters and digits is written as a letter, which now and
-// then makes a row look like what is sought. So is what means something in a pattern of LIKE.
+// pg_trgm only indexes letters and digits and splits texts into words at other characters. To make a name, an IP address or a MAC address
+// a single word, other characters in them are replaced by letters, and so are characters with a meaning in LIKE. Occasionally this makes
+// a row match a text that it does not contain.
 const (
 	wordFrom = textMark + `.-:_/@ %\`
 	wordTo   = `zqxjvvvvvv`
 )
 
-// word writes a text as a word.
+// asWord returns a text with these characters replaced, so that it is one word.
 func asWord(text string) string {
 	return strings.Map(func(r rune) rune {
 		if i := strings.IndexRune(wordFrom, r); i >= 0 {
@@ -33,7 +33,7 @@ func asWord(text string) string {
 	}, foldCase(text))
 }
 
-// words gives the texts of a row that are searched, as SQL: what the index is of, and what is compared.
+// words returns the SQL expression for the searched texts of a row, which is both indexed and compared.
 func (l *Layout) words(row string) string {
 	var b strings.Builder
 	b.WriteString("translate(lower(('" + textMark + "' || coalesce(" + row + ".name, '') || '" +
@@ -51,13 +51,14 @@ func (l *Layout) words(row string) string {
 	return b.String()
 }
 
+// postgresFragment writes the condition that a row may contain the text of f.
 func postgresFragment(b *builder, row string, f Fragment) {
 	b.WriteString(b.layout.words(row) + " LIKE ")
 	b.arg("%" + asWord(f.Text) + "%")
 }
 
-// hasWord reports whether the index of trigrams has something to look for, whatever the locale: three letters or digits of ASCII side by
-// side. One plan is as good as any then.
+// hasWord reports whether the text contains three adjacent ASCII letters or digits. Then the trigram index can be used in every locale,
+// and one plan suits all such texts.
 func (e Fragment) hasWord() bool {
 	n := 0
 	for _, c := range asWord(e.Text) {
@@ -71,19 +72,20 @@ func (e Fragment) hasWord() bool {
 	return false
 }
 
-// estimates remembers how many resources PostgreSQL expects to have a fragment, by its word. The answer decides how rows are found, and
-// never which: one that is a minute old is as good.
+// estimates caches how many resources PostgreSQL expects to match a word. An estimate determines how rows are found and not which rows,
+// so an estimate of up to estimateTime ago is good enough.
 type estimates struct {
 	mu    sync.Mutex
 	known map[string]rowEstimate // guarded by mu
 }
 
+// rowEstimate is a cached estimate with its time.
 type rowEstimate struct {
 	rows int64
 	at   time.Time
 }
 
-// How long an estimate is remembered, and how many are.
+// Limits of the cached estimates: their age and their number.
 const (
 	estimateTime = time.Minute
 	maxEstimates = 1000
@@ -105,8 +107,8 @@ func (e *estimates) put(word string, found rowEstimate) {
 	e.known[word] = found
 }
 
-// estimate gives how many resources PostgreSQL expects to have a fragment: what its index finds it finds all at once, so that
-// counting would take as long as finding.
+// estimate returns how many resources PostgreSQL expects to match a fragment. Its index finds all matches at once, so counting would take
+// as long as finding them.
 func (tx *Tx) estimate(f Fragment) (rows int64, err error) {
 	if rows, ok := tx.store.estimates.get(asWord(f.Text), tx.now); ok {
 		return rows, nil
@@ -126,11 +128,11 @@ func (tx *Tx) estimate(f Fragment) (rows int64, err error) {
 	return rows, err
 }
 
-// sample is how many of each collection are looked at where too many have a fragment.
+// samplePerCollection is how many resources of each collection are checked if too many match a fragment.
 const samplePerCollection = 500
 
-// sampled gives the ids of resources that have a fragment; whole is false where they are so many that some of each collection are
-// looked at.
+// findSampledMatches returns the ids of resources that match a fragment. whole is false if there are so many that only a sample of each
+// collection was checked.
 func (tx *Tx) findSampledMatches(f Fragment) (ids []int64, whole bool, err error) {
 	rows, err := tx.estimate(f)
 	if err != nil {
@@ -138,11 +140,11 @@ func (tx *Tx) findSampledMatches(f Fragment) (ids []int64, whole bool, err error
 	}
 	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	most := maxMatchFactor * tx.store.sortLimit
-	if whole = rows <= most; whole { // OFFSET 0 keeps the planner from hoping to meet them soon among all others
+	if whole = rows <= most; whole { // OFFSET 0 keeps the planner from scanning all rows in the hope of early matches
 		b.WriteString("SELECT id FROM (SELECT id FROM resource r WHERE ")
 		f.sql(b, "r")
 		b.WriteString(" OFFSET 0) found")
-	} else { // the planner takes an equal collection as a reason to go along the ids of all
+	} else { // with an equality of collections, the planner would scan the ids of all resources
 		b.WriteString("SELECT r.id FROM (SELECT DISTINCT collection FROM total WHERE parent = " + strconv.Itoa(everywhere) +
 			") c CROSS JOIN LATERAL (SELECT * FROM resource WHERE collection BETWEEN c.collection AND c.collection" +
 			" ORDER BY collection, id LIMIT " + strconv.Itoa(samplePerCollection) + ") r WHERE ")
@@ -152,20 +154,20 @@ func (tx *Tx) findSampledMatches(f Fragment) (ids []int64, whole bool, err error
 	return ids, whole && int64(len(ids)) < most, err
 }
 
-// searchPrefix is how the names of these indexes begin, and of no others.
+// searchPrefix is the prefix of the names of the trigram indexes. No other index has it.
 const searchPrefix = "search_"
 
-// searchIndex is what the index of trigrams is called: one of other texts has another name.
+// searchIndex returns the name of the trigram index. It depends on the indexed texts.
 func (l *Layout) searchIndex() string {
 	sum := sha256.Sum256([]byte(l.words("resource")))
 	return searchPrefix + hex.EncodeToString(sum[:8])
 }
 
-// noTrigrams are the errors of a database whose extension pg_trgm is not there, or is not to be used by who asks.
+// trigramErrors are the error codes of a database on which pg_trgm is missing or not permitted.
 var trigramErrors = []string{"0A000", "58P01", "42501", "42704", "3F000"}
 
-// makeTextIndex makes the index of trigrams, where there is none of the layout's texts. Where the extension may not be used, what is
-// sought by a fragment is found by looking at each row.
+// createTextIndex creates the trigram index of the layout's texts if it is missing, and drops those of other texts. If pg_trgm cannot be
+// used, it logs a warning, and searches check each row.
 func (p *postgres) createTextIndex(ctx context.Context, tx pgx.Tx, names []string) error {
 	wanted, there := p.layout.searchIndex(), false
 	for _, name := range names {
@@ -187,14 +189,14 @@ func (p *postgres) createTextIndex(ctx context.Context, tx pgx.Tx, names []strin
 		return err
 	})
 	if slices.Contains(trigramErrors, pgCode(err)) {
-		slog.Warn("the database has no index of trigrams: contains, endsWith and search look at each row; the extension pg_trgm makes it",
+		slog.Warn("no trigram index, extension pg_trgm not available: contains, endsWith and search read every row",
 			"error", err)
 		return nil
 	}
 	return err
 }
 
-// hasTrigrams reports whether the database has the index.
+// hasTrigrams reports whether the database has the trigram index of the layout.
 func (p *postgres) hasTrigrams(ctx context.Context) (there bool, err error) {
 	err = p.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", p.layout.searchIndex()).Scan(&there)
 	return there, err
