@@ -9,18 +9,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// postgresEngine is a PostgreSQL, which any number of managers may share.
+// postgresEngine is a PostgreSQL database, which any number of managers may share.
 type postgresEngine struct {
 	store *Store
 	pg    *postgres
-	// replica is one of its standbys, if there is one to read from; listener hears of other processes, nil in tools.
+	// replica is a standby that serves lists; nil if there is none. listener receives the notifications of other processes; nil in tools.
 	replica  *replica
 	listener *listener
-	// alone is a connection that keeps managers away; nil where they may come.
+	// aloneConn is the connection that holds the lock against managers. It is nil if they may connect.
 	aloneConn *pgx.Conn
 }
 
-// openShared opens a PostgreSQL. A manager, which is what Exclusive stands for, listens to the others.
+// openShared opens a PostgreSQL database. A manager, which sets Exclusive, listens for the notifications of other processes.
 func openShared(s *Store, o Options) (*postgresEngine, error) {
 	pg, err := openPostgres(context.Background(), o)
 	if err != nil {
@@ -60,10 +60,10 @@ func (e *postgresEngine) close() error {
 	if e.aloneConn == nil {
 		return nil
 	}
-	// The lock is given back before the connection goes, which the server notices only a moment later.
+	// The lock is released before the connection is closed, because the server notices the close a moment later.
 	leaving, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, _ = e.aloneConn.Exec(leaving, "SELECT pg_advisory_unlock_all()") // the connection may be lost: so is the lock then
+	_, _ = e.aloneConn.Exec(leaving, "SELECT pg_advisory_unlock_all()") // if the connection is lost, so is the lock
 	return e.aloneConn.Close(leaving)
 }
 
@@ -75,7 +75,7 @@ func (e *postgresEngine) oneWriter() bool { return false }
 
 func (e *postgresEngine) needsYield() bool { return false }
 
-// snapshot reads what may take long from the standby, where there is one that has caught up.
+// snapshot runs long reads on the standby if there is one that has caught up.
 func (e *postgresEngine) snapshot(ctx context.Context, kind readKind, fn func(conn) error) error {
 	from := e.pg.readers
 	switch kind {
@@ -119,11 +119,11 @@ func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author,
 		}
 		return nil
 	})
-	// Also where it failed: nobody knows what a commit came to whose answer was lost.
+	// The commit is also recorded after an error, because the outcome of a commit whose answer was lost is unknown.
 	if e.store.recordCommit(topics); e.listener != nil && err == nil {
 		select {
 		case e.listener.pendingWake <- struct{}{}:
-		default: // they are about to be told
+		default: // a notification is already pending
 		}
 	}
 	return connectionProblem(err)
@@ -136,7 +136,7 @@ func (e *postgresEngine) fill(ctx context.Context, fn func(conn) error) error {
 
 func (e *postgresEngine) afterFill() {}
 
-// awaitFeed waits for every transaction that was running when it was called.
+// awaitFeed waits for every transaction that was running when it was called, up to settleTime.
 func (e *postgresEngine) awaitFeed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -159,7 +159,7 @@ func (e *postgresEngine) awaitFeed(ctx context.Context) error {
 	}
 }
 
-// sequences give out PostgreSQL's numbers.
+// sequences assigns numbers from PostgreSQL's sequences.
 type sequences struct {
 	p *postgres
 	c *pgConn

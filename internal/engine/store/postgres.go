@@ -298,7 +298,7 @@ func (p *postgres) entryStatement(l locks) (query string, args []any) {
 // checkedSchema is the first version of the schema with require_schema.
 const checkedSchema = 4
 
-// backOff waits longer at each attempt, up to 64 ms, plus jitter of up to half of it. It returns false if ctx ended.
+// backOff waits about 2^attempt ms, at most 64 ms, with a jitter of 50 %. It returns false if ctx ended.
 func backOff(ctx context.Context, attempt int) bool {
 	wait := time.Duration(1<<min(attempt, 6)) * time.Millisecond
 	timer := time.NewTimer(wait/2 + mathrand.N(wait)) //nolint:gosec // jitter needs no secrecy
