@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// Many follow the change feed of one manager, and nearly all of them are at its end. They share one reading of it: a hub follows the
-// feed while anybody does, and has its latest transactions. Who is further behind reads by himself, until he has caught up.
+// A manager has many followers of the change feed, nearly all of them at its end. They share one reader: a hub reads the feed while there
+// are followers, and keeps the latest transactions. A follower that is further behind reads the feed itself until it has caught up.
 
-// hubKeeps is how many transactions a hub has, at least once there were so many.
+// hubSize is how many transactions a hub keeps, after it has received that many.
 const hubSize = 512
 
-// hub has the end of the change feed.
+// hub keeps the end of the change feed.
 type hub struct {
 	store  *Store
 	signal broadcaster
 
 	mu sync.Mutex
-	// followers are how many follow; stop ends the reading when the last one leaves. Guarded by mu, like all below.
+	// followers is the number of followers; stop ends the reader when the last one leaves. mu guards these and all fields below.
 	followers int
 	stop      context.CancelFunc
-	// latest are transactions without a gap, the first of them right behind from. reading says that more will come.
+	// latest are consecutive transactions, the first of them directly after from. reading is true while more are received.
 	latest  []Entry
 	from    Position
 	reading bool
 }
 
-// same reports whether two positions of one feed are the same place: a database that was taken back to an earlier moment gives numbers
-// again, at other times. An older position does not say when it was.
+// isSamePlace reports whether two positions of one feed are the same. Times are compared because a database that was restored to an
+// earlier state assigns numbers again. Positions of older versions have no time.
 func (p Position) isSamePlace(q Position) bool {
 	return p.Settled == q.Settled && p.Transaction == q.Transaction && (p.At == q.At || p.At == 0 || q.At == 0)
 }
 
-// join begins to follow; leave ends it.
+// join adds a follower. leave removes it.
 func (h *hub) join() (leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +56,7 @@ func (h *hub) join() (leave func()) {
 	})
 }
 
-// read follows the feed from its end on.
+// read follows the feed from its end.
 func (h *hub) read(ctx context.Context) {
 	for ctx.Err() == nil {
 		at, err := h.store.End(ctx)
@@ -67,15 +67,15 @@ func (h *hub) read(ctx context.Context) {
 				return nil
 			})
 		}
-		h.reset(ctx, Position{}) // nobody is to take what it has for the end
+		h.reset(ctx, Position{}) // followers must not take the content of the hub for the end of the feed
 		if ctx.Err() == nil && err != nil {
-			slog.Warn("the end of the change feed cannot be read: each follower reads for itself", "error", err)
+			slog.Warn("change feed hub read failed, followers read the feed themselves", "error", err)
 			Pause(ctx, followEvery)
 		}
 	}
 }
 
-// Pause waits; it ends with the context.
+// Pause waits for d or until the context ends.
 func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -85,10 +85,10 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// begin empties the hub, which goes on behind a position; the zero one stands for none.
+// reset empties the hub, which continues after the position at. The zero position means that the hub is not reading.
 func (h *hub) reset(ctx context.Context, at Position) {
 	h.mu.Lock()
-	if ctx.Err() == nil { // another reading may have begun since
+	if ctx.Err() == nil { // another reader may have started since
 		h.latest, h.from, h.reading = nil, at, at.Origin != ""
 	}
 	h.mu.Unlock()
@@ -99,7 +99,7 @@ func (h *hub) add(ctx context.Context, entries []Entry) {
 	h.mu.Lock()
 	if ctx.Err() == nil {
 		h.latest = append(h.latest, entries...)
-		if len(h.latest) > 2*hubSize { // half of it at a time
+		if len(h.latest) > 2*hubSize { // removes half of them at a time
 			cut := len(h.latest) - hubSize
 			h.from = h.latest[cut-1].Position
 			h.latest = slices.Clone(h.latest[cut:])
@@ -109,7 +109,7 @@ func (h *hub) add(ctx context.Context, entries []Entry) {
 	h.signal.wake()
 }
 
-// behind gives the transactions behind a position, at most limit; known is false where the hub does not have them all.
+// after returns the transactions after a position, at most limit. known is false if the hub does not have all of them.
 func (h *hub) after(after Position, limit int) (entries []Entry, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,10 +124,10 @@ func (h *hub) after(after Position, limit int) (entries []Entry, known bool) {
 		return nil, false
 	}
 	end := min(len(h.latest), at+limit)
-	return h.latest[at:end:end], true // what stands there stays: it is added to behind it, and cut into another one
+	return h.latest[at:end:end], true // the returned part of the array is never overwritten: add appends after it, or copies to a new array
 }
 
-// End gives the position of the latest transaction in the feed; the beginning where there is none.
+// End returns the position of the latest transaction in the feed, or the beginning if there is none.
 func (s *Store) End(ctx context.Context) (p Position, err error) {
 	err = s.View(ctx, func(tx *Tx) (err error) {
 		p, err = tx.End()
@@ -136,13 +136,13 @@ func (s *Store) End(ctx context.Context) (p Position, err error) {
 	return p, err
 }
 
-// End is Store.End as the transaction sees it.
+// End is Store.End in the transaction.
 func (tx *Tx) End() (p Position, err error) {
 	if err := tx.QueryRow("SELECT id FROM origin").Scan(&p.Origin); err != nil {
 		return p, err
 	}
 	err = tx.QueryRow(tx.conn.sqlDialect().newest).Scan(&p.Transaction, &p.At, &p.Settled)
-	if errors.Is(err, sql.ErrNoRows) { // behind what is not kept any more, if anything
+	if errors.Is(err, sql.ErrNoRows) { // the position is then the horizon, if anything was pruned
 		var horizon Horizon
 		horizon, err = tx.Horizon()
 		p.Transaction, p.At, p.Settled = horizon.Transaction, horizon.At, horizon.Settled
@@ -150,8 +150,8 @@ func (tx *Tx) End() (p Position, err error) {
 	return p, err
 }
 
-// FollowTogether is Follow for one of many: who is at the end of the feed costs the database nothing. fn is called with nothing, too, now
-// and then while nothing comes.
+// FollowTogether is Follow for one of many followers: at the end of the feed they do not query the database. It also calls fn with no
+// entries if there were none for the duration every.
 func (s *Store) FollowTogether(ctx context.Context, after Position, every time.Duration, fn func([]Entry) error) error {
 	defer s.hub.join()()
 	timer := time.NewTimer(every)
@@ -162,7 +162,7 @@ func (s *Store) FollowTogether(ctx context.Context, after Position, every time.D
 		return fn(entries)
 	}
 	for attempt := 0; ; {
-		signal := s.hub.signal.wait() // before looking, so that what comes meanwhile is not missed
+		signal := s.hub.signal.wait() // taken before the check, so that no entry is missed
 		entries, known := s.hub.after(after, feedPage)
 		if !known {
 			var err error
@@ -190,7 +190,7 @@ func (s *Store) FollowTogether(ctx context.Context, after Position, every time.D
 			continue
 		}
 		wait := every - time.Since(called)
-		if !known { // the hub is not where this one is: its news may not be heard of
+		if !known { // the hub is at another position, so its signals may not be sufficient
 			wait = min(wait, followEvery)
 		}
 		timer.Reset(wait)

@@ -73,7 +73,7 @@ func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxp
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		var caught bool
-		// A promoted standby is no longer in recovery, and its position is not comparable.
+		// A promoted standby is no longer in recovery. Its replay position stays at that of the promotion.
 		err := standby.QueryRow(ctx, "SELECT pg_is_in_recovery() AND coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, FALSE)",
 			position).Scan(&caught)
 		switch {
