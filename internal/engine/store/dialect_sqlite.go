@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// path gives a JSON path as SQLite writes one.
+// path returns a JSON path in SQLite's syntax.
 func path(steps []string) string {
 	var b strings.Builder
 	b.WriteByte('$')
@@ -33,7 +33,7 @@ var sqliteDialect = dialect{
 			text.json(b, row)
 			b.WriteString(") AND length(")
 			text.json(b, row)
-			b.WriteString(") <= 20 AND (") // as PostgreSQL's expression has it: no white space, no exponent
+			b.WriteString(") <= 20 AND (") // as the PostgreSQL expression: no white space, no exponent
 			text.json(b, row)
 			b.WriteString(" || '') NOT GLOB '*[^-.0-9]*' THEN CASE WHEN json_type(")
 			text.json(b, row)
@@ -43,8 +43,8 @@ var sqliteDialect = dialect{
 			return
 		}
 		b.WriteString("json_extract(" + row + ".body, ")
-		// Paths of declared fields are constants, so that the statement is one and can use an index;
-		// a member name that a client chose is an argument.
+		// Paths of declared fields are constants, so that the statement can be reused and can use an index. A member name that a client
+		// chose is an argument.
 		if isPlainPath(f.Path) {
 			b.WriteString("'" + path(f.Path) + "'")
 		} else {
@@ -76,7 +76,7 @@ var sqliteDialect = dialect{
 		b.arg(text)
 	},
 	among: [2]string{" IN (", ")"},
-	truth: func(v bool) any { // json_extract gives 1 and 0
+	truth: func(v bool) any { // json_extract returns 1 and 0
 		if v {
 			return 1
 		}

@@ -48,7 +48,7 @@ type Extension struct {
 	Migrations fs.FS
 	// Opened is called after the store was opened and before it is used. It may be nil.
 	Opened func(s *Store)
-	// Follow gives what follows one transaction that changes something; nil where nothing is kept in step.
+	// Follow returns the follower of a transaction that changes something. It is nil if nothing is kept in step.
 	Follow func(tx *Tx) Follower
 	// Beside is a text that is read together with a shown resource (Tx.GetShown), if that saves an expensive round trip. The zero Beside
 	// means none.

@@ -11,10 +11,8 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// migrate brings the schema up to date, all of it in one transaction that also records the version,
-// so a process killed in the middle starts again where it was.
-//
-// upTo is the version to stop at; 0 means the newest.
+// migrate migrates the schema in one transaction that also records the version, so that an interrupted migration has no effect. upTo is
+// the target version; 0 means the newest.
 func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 	scripts, err := l.scripts("sqlite")
 	if err != nil {
@@ -38,7 +36,7 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 		return fmt.Errorf("locking the schema: %w", err)
 	}
 	defer end(&err)
-	// Read again under the lock: another process may have been faster.
+	// Another process may have migrated the schema before this one got the lock.
 	if version, err = schemaVersion(conn); err != nil {
 		return err
 	}
@@ -53,8 +51,8 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", max(version, upTo)), nil)
 }
 
-// index brings the indexes that follow from the layout up to date. Each is made, or dropped, by itself: whoever is killed in
-// between goes on at the next start. Nothing is locked where there is nothing to do.
+// ensureIndexes creates the indexes that the layout requires and drops obsolete ones. Each is a separate change, so that an interrupted
+// process continues at its next start. Nothing is locked if nothing has to be changed.
 func ensureIndexes(conn *sqlite.Conn, l *Layout) error {
 	var names []string
 	if err := sqlitex.ExecuteTransient(conn, sqliteDialect.indexes, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
@@ -71,7 +69,7 @@ func ensureIndexes(conn *sqlite.Conn, l *Layout) error {
 	})
 }
 
-// remakeTrigrams makes the index of trigrams anew where the layout searches other texts than it has.
+// recreateTrigramTable recreates the trigram index if the layout searches other texts than the index contains.
 func recreateTrigramTable(conn *sqlite.Conn, l *Layout) (err error) {
 	there := 0
 	count := func(stmt *sqlite.Stmt) error {

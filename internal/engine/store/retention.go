@@ -16,7 +16,7 @@ const pruneAtOnce = 2000
 
 // Horizon is the last pruned transaction, in the order of the feed. The zero Horizon is before all transactions.
 type Horizon struct {
-	// At is when it was, in Unix milliseconds.
+	// At is the time of the transaction in Unix milliseconds.
 	At int64
 	// Settled and Transaction are its place in the feed (Position).
 	Settled, Transaction int64
