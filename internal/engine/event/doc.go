@@ -1,4 +1,4 @@
-// Package event stores and lists events: records of what happened in the system, written by the packages of the trades.
+// Package event stores and lists events, which are records of deployments, alarms, jobs and other occurrences.
 package event
 
 //go:generate go run portolan/internal/engine/resource/gendoc

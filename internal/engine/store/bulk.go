@@ -88,7 +88,7 @@ func (tx *Tx) Bulk(t *Table, rows [][]any) error {
 	return tx.conn.bulk(t.Name, t.Columns, rows)
 }
 
-// reparentRows is how many rows one statement moves.
+// reparentRows is the number of rows that one statement moves.
 const reparentRows = 500
 
 // Reparent moves resources, whose links must be loaded, below another parent, in batches. It changes nothing else. It returns the
@@ -252,7 +252,7 @@ func (tx *Tx) Needed(ids []int64) (map[int64]bool, error) {
 // NewID reserves an id for a resource that is inserted later.
 func (tx *Tx) NewID() (int64, error) { return tx.ids.nextResource() }
 
-// loadAtOnce is how many resources one statement reads.
+// loadAtOnce is the number of resources that one statement reads.
 const loadAtOnce = 500
 
 // In returns an SQL list of placeholders for IN, and the ids as its arguments. ids must not be empty.

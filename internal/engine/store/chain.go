@@ -257,7 +257,8 @@ func (tx *Tx) moveChainBase(transaction int64) error {
 // chainFaults verifies the chain from its base and reports each fault, lowest position first.
 func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	last, err := tx.chainBase()
-	if err == nil && last.Place > 0 { // transactions at or before the base must be deleted, except for the last one, which may be deleted in part
+	if err == nil && last.Place > 0 {
+		// Transactions at or before the base must be deleted, except for the last one, which may be deleted in part.
 		err = tx.Faulty(fault, "transaction %d is kept, and the chain is said to begin behind it (link %s)",
 			"SELECT l.txn, CAST(l.place AS TEXT) FROM history_link l WHERE l.place < ? OR l.place = ? AND l.txn <> ?", last.Place, last.Place,
 			last.Transaction)

@@ -15,7 +15,7 @@ import (
 // request, so it is as recent as if it had been read separately.
 type gatherer struct {
 	p *postgres
-	// patience is how long a request waits for the statements of others.
+	// patience is the maximum time that a request waits for the statements of others.
 	patience time.Duration
 	// mu guards the fields below. It is never held during a query.
 	mu sync.Mutex
@@ -26,7 +26,7 @@ type gatherer struct {
 	directUntil time.Time
 	// slowCount is the number of consecutive slow statements.
 	slowCount int
-	// waiting are the requests for which no statement was sent yet.
+	// waiting are the requests whose statement was not sent yet.
 	waiting []*rowRequest
 }
 
@@ -151,7 +151,8 @@ func (g *gatherer) readRows(query string, wanted []*rowRequest) {
 		}
 		byID[w.id] = append(byID[w.id], w)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), gatheringTime) // independent of all requests, so that a cancelled one does not affect the others
+	// The context is independent of the requests, so that a cancelled one does not affect the others.
+	ctx, cancel := context.WithTimeout(context.Background(), gatheringTime)
 	defer cancel()
 	err := g.p.readWith(ctx, g.p.readers, "", func(on conn) error {
 		c := on.(*pgConn) //nolint:errcheck,forcetypeassert // readWith passes no other type

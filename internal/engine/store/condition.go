@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// FieldKind is how a field is stored, which determines how it is compared.
+// FieldKind is the storage format of a field. It determines the comparison.
 type FieldKind int
 
 // Kinds of fields.
@@ -351,8 +351,8 @@ func (e LinksTo) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// fewLinks is LinksTo with one target, to which at most most resources refer. They are read first, in the order of the index: a generic
-// plan of PostgreSQL would not know that they are few and would choose another join.
+// fewLinks is LinksTo with one target and at most most sources. They are read first, in the order of the index: a generic plan of
+// PostgreSQL would not know that they are few and would choose another join.
 type fewLinks struct {
 	LinksTo
 	most int64
@@ -478,7 +478,7 @@ func (e Inherited) top(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// hidden is a condition for which no index is used.
+// hidden is a condition that is evaluated without an index.
 type hidden struct{ Expr }
 
 func (e hidden) sql(b *builder, row string) {

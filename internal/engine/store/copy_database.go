@@ -14,7 +14,7 @@ import (
 // Until the copy is complete, the target is marked as being filled and cannot be opened for anything else.
 
 var (
-	// ErrFilling is returned for a database to which a copy is not complete.
+	// ErrFilling is returned for a database that contains an incomplete copy.
 	ErrFilling = errors.New("the database is being filled by a migration that has not ended: run it again to let it end")
 	// ErrOtherSource is returned if the copy was started from another source, or if the source has changed since.
 	ErrOtherSource = errors.New("the target was begun to be filled from another source, or the source has changed since: use an empty target")
@@ -22,7 +22,7 @@ var (
 	ErrDifferent = errors.New("the target does not hold what the source does")
 )
 
-// carryStep is how many rows are committed at a time.
+// carryStep is the number of rows per commit.
 const carryStep = 20000
 
 // Progress receives the number of rows copied, or compared, and the total.

@@ -12,7 +12,7 @@ type Marks map[string]int64
 
 var markKinds = []string{"resource", "txn", "change"}
 
-// transferPage is how many rows are read at a time.
+// transferPage is the number of rows per read.
 const transferPage = 500
 
 // Dump reads all copied tables in one snapshot. It calls begin with the marks, then emit for the rows, table by table, in the order of
@@ -39,7 +39,7 @@ func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *
 	})
 }
 
-// keys returns the columns of the key, by which the rows of a table are ordered.
+// keys returns the columns of the key. Dump orders the rows of a table by them.
 func (t *Table) keys() []string {
 	if t.Key == 0 {
 		return t.Columns[len(t.Columns)-1:]
@@ -143,7 +143,7 @@ func (tx *Tx) rebuild() error {
 }
 
 // Load writes everything in one transaction, completely or not at all. It calls fill with functions that write the marks and the rows, in
-// the order in which Dump emits them.
+// the order of Dump.
 func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add func(t *Table, row []any) error) error) error {
 	load := func(c conn) error {
 		if err := s.layout.checkEmpty(c); err != nil {
@@ -185,7 +185,7 @@ func setMarks(c conn, m Marks) error {
 	return nil
 }
 
-// loadRows is how many rows the loader collects.
+// loadRows is the number of rows that the loader collects before it writes them.
 const loadRows = 5000
 
 func (l *loader) add(t *Table, row []any) error {

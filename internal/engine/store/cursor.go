@@ -4,8 +4,8 @@ import (
 	"database/sql"
 )
 
-// Place is a position in a list: the id of a row, and its value of the field by which the list is ordered. The value is a string, a
-// []byte, or nil if the row has none. The row may have been deleted.
+// Place is a position in a list: the id of a row, and its value of the order field. The value is a string, a []byte, or nil if the row
+// has none. The row may have been deleted.
 type Place struct {
 	Value any
 	ID    int64

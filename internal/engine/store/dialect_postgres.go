@@ -113,7 +113,7 @@ var postgresDialect = dialect{
 	},
 }
 
-// placeholders caches statements in which ? is replaced by $1, $2 and so on.
+// placeholders caches statements with ? replaced by $1, $2 and so on.
 type placeholders struct {
 	mu    sync.RWMutex
 	known map[string]string

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Limits of a trial: the number of its changes, and the time that it may take beyond the first trialFree changes. trialFree is twice what an
-// answer shows, because related changes accompany those that are shown. While other updates wait, trials may use at most one part in
-// trialShare of the time, so that fewer than one in twenty of those updates meets a trial.
+// Limits of a trial: the number of its changes, and its duration beyond the first trialFree changes. trialFree is twice what an answer
+// shows, because related changes accompany those that are shown. While other updates wait, trials may use at most one part in trialShare
+// of the time, so that fewer than one in twenty of those updates meets a trial.
 const (
 	TrialChanges = 1_000
 	trialFree    = 200

@@ -121,7 +121,8 @@ func (e *sqliteEngine) checkLog(path, dir string) error {
 	return checkWholeLog(path)
 }
 
-// lockTime is how long a starting manager waits for the lock of the directory. A command that checks the log holds it for a moment.
+// lockTime is the maximum time that a starting manager waits for the lock of the directory. A command that checks the log holds it
+// briefly.
 const lockTime = 2 * time.Second
 
 // lockDir takes the lock of the directory for a manager.
@@ -172,7 +173,7 @@ func (e *sqliteEngine) afterOpen() {
 	}
 }
 
-// indexEvery is how long changed texts wait for the trigram index if the writer is idle.
+// indexEvery is the delay between a commit and the update of the trigram index.
 const indexEvery = 250 * time.Millisecond
 
 // runIndexer updates the trigram index with pending resources, in small updates between which others can run.

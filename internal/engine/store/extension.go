@@ -268,7 +268,7 @@ type script struct {
 	text    string
 }
 
-// scripts returns the migrations for a database, sqlite or postgres, in the order in which they run.
+// scripts returns the migrations for a database, sqlite or postgres, in the order of execution.
 func (l *Layout) scripts(database string) (all []script, err error) {
 	for _, from := range append([]*Extension{{Name: "store", Migrations: migrations}}, l.Extensions...) {
 		if from.Migrations == nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// The change feed is the history in the order in which it became visible. A follower at a position has seen everything before it. On
-// SQLite transactions are numbered as they are committed. On PostgreSQL they are ordered by the id of the database transaction, and an
-// entry is returned only when no running transaction can precede it.
+// The change feed is the history in the order of visibility. A follower at a position has seen everything before it. On SQLite
+// transactions are numbered as they are committed. On PostgreSQL they are ordered by the id of the database transaction, and an entry is
+// returned only when no running transaction can precede it.
 
 // Position is a place in the change feed, after one transaction. The zero Position is the beginning of the feed.
 type Position struct {
@@ -119,8 +119,8 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 	return entries, err
 }
 
-// checkPosition returns ErrPruned if a transaction after the position was pruned, and ErrForeignPosition if the transaction of the
-// position is not the one for which it was issued.
+// checkPosition returns ErrPruned if a transaction after the position was pruned, and ErrForeignPosition if the number of the position
+// now belongs to another transaction.
 func (tx *Tx) checkPosition(p Position) error {
 	if p == (Position{}) {
 		return nil
@@ -131,7 +131,7 @@ func (tx *Tx) checkPosition(p Position) error {
 		return err
 	case horizon.removedAfter(p):
 		return ErrPruned
-	case p.At == 0 || p.Transaction == horizon.Transaction && p.At == horizon.At: // the position is at the horizon, so nothing after it was pruned
+	case p.At == 0 || p.Transaction == horizon.Transaction && p.At == horizon.At: // nothing after it was pruned
 		return nil
 	}
 	var at int64
@@ -142,7 +142,7 @@ func (tx *Tx) checkPosition(p Position) error {
 	return err
 }
 
-// changesPage is how many changes of a transaction are in memory at a time.
+// changesPage is the maximum number of changes of a transaction in memory.
 const changesPage = 500
 
 // Noted reports whether the transaction is in the history without changes of resources (Tx.Note).
@@ -199,7 +199,7 @@ func (tx *Tx) readChanges(transaction, after int64, limit int) (changes []EntryC
 	return changes, err
 }
 
-// settleTime is how long Settled waits for running transactions.
+// settleTime is the maximum time that Settled waits for running transactions.
 const settleTime = 10 * time.Second
 
 // Settled waits until the feed contains everything that was committed before the call. On PostgreSQL it waits for every transaction that
@@ -208,7 +208,7 @@ func (s *Store) Settled(ctx context.Context) error {
 	return s.engine.awaitFeed(ctx)
 }
 
-// feedPage is how many transactions a follower receives at a time.
+// feedPage is the maximum number of transactions that a follower receives at a time.
 const feedPage = 100
 
 // followEvery is the interval at which a follower polls without a notification.

@@ -13,7 +13,7 @@ import (
 // A manager has many followers of the change feed, nearly all of them at its end. They share one reader: a hub reads the feed while there
 // are followers, and keeps the latest transactions. A follower that is further behind reads the feed itself until it has caught up.
 
-// hubSize is how many transactions a hub keeps, after it has received that many.
+// hubSize is the number of latest transactions that a hub keeps.
 const hubSize = 512
 
 // hub keeps the end of the change feed.

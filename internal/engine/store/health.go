@@ -35,7 +35,8 @@ type conditionState struct {
 	err             error
 }
 
-// fullFor is how long a database stays FULL after the last change that failed. Small changes may succeed between large ones that fail.
+// fullFor is the minimum time that a database stays FULL after the last failed change. Small changes may succeed between large ones that
+// fail.
 const fullFor = 5 * time.Second
 
 // Condition returns the condition of the database and, if it is not READY, its start and the error that indicated it.
@@ -117,7 +118,7 @@ const (
 	pgIndexCorrupted = "XX002"
 )
 
-// fullError is the error of a change for which the disk has no space.
+// fullError is the error of a change that failed because the disk is full.
 func fullError(err error) error {
 	p := problem.New(507, "DatabaseFull",
 		"the disk of the database is full and nothing was changed: make room, then try again (docs/troubleshoot.md)")

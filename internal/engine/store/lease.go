@@ -22,7 +22,7 @@ type Lease struct {
 	fence atomic.Int64
 }
 
-// NewLease returns the lease with the given name, which this process does not hold yet. length is how long it is valid after each Take.
+// NewLease returns the lease with the given name, which this process does not hold yet. length is its validity after each Take.
 func (s *Store) NewLease(name string, length time.Duration) *Lease {
 	return &Lease{store: s, name: name, holder: rand.Text(), length: length}
 }

@@ -33,7 +33,7 @@ type listener struct {
 	p     *postgres
 	stop  context.CancelFunc
 	done  sync.WaitGroup
-	// lastContact is when the connection was last known to work, in Unix milliseconds; 0 while there is no connection.
+	// lastContact is the time in Unix milliseconds at which the connection last worked; 0 while disconnected.
 	lastContact atomic.Int64
 	// pendingWake holds a token while other processes have to be notified of commits.
 	pendingWake chan struct{}
@@ -133,7 +133,7 @@ func (l *listener) notifyCommits(ctx context.Context) {
 	}
 }
 
-// watchList contains the topics of whose changes all processes are notified.
+// watchList contains the topics whose changes are notified to all processes.
 type watchList struct {
 	mu sync.RWMutex
 	// callbacks are called when another process has changed data of a topic.

@@ -93,7 +93,7 @@ func stringLength(text []byte) int {
 	return 0
 }
 
-// Rewritten returns a copy of object, which this program wrote, in which existing members have the given values.
+// Rewritten returns a copy of object with the given values for existing members. object must be written by this program.
 func Rewritten(object []byte, values map[string][]byte) ([]byte, error) {
 	var o Object
 	err := o.Read(object)

@@ -310,7 +310,7 @@ func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) erro
 // A list is read while its earlier rows are processed. Rows are passed on in pieces, and the connection is free for the queries of fn
 // between two pages of the cursor.
 const (
-	// fetchRows is how many rows of a long answer are fetched at a time. pieceRows is how many rows are passed on at a time.
+	// fetchRows is the number of rows per FETCH of a long answer. pieceRows is the number of rows per piece.
 	fetchRows = 1000
 	pieceRows = 125
 	// maxPages is the maximum number of cursor pages in memory.

@@ -13,7 +13,8 @@ import (
 // exceed the bound, the rows are read in the requested order and filtered: with so many matches a page fills quickly, unless they are all
 // at the other end.
 
-// defaultSortLimit is how many rows may always be looked up and sorted. maxSortLimit is how many if a page in order would cost more.
+// defaultSortLimit is the number of rows that may always be looked up and sorted. maxSortLimit is that number if a page in order would
+// cost more.
 const (
 	defaultSortLimit = 5_000
 	maxSortLimit     = 200_000
@@ -24,7 +25,7 @@ type access struct {
 	// where is the whole condition. Conditions whose indexes must not be used are hidden from the planner.
 	where Expr
 	// sorted is true if the rows come from the index of a condition, so that indexes of the order must not be used. large is true if they
-	// are more than a few: then only their ids are sorted before the page is read.
+	// are more than a few; then only their ids are sorted before the page is read.
 	sorted, large bool
 	// driver is the single-valued reference along which the rows are read in the order of their ids; nil if there is none.
 	driver *LinksTo
@@ -128,9 +129,9 @@ func (tx *Tx) planAccess(q Query) (a access, err error) {
 	return a, nil
 }
 
-// choose returns the index in found of the condition by which to find the rows, or -1 if none is better than the others. It records the
-// kind of access in a. done is true if the rows are read as they are, because there is no candidate or its index has them in order.
-// choose also sets how the following statements are planned.
+// choose returns the index in found of the condition to use, or -1 if none is better than the others. It records the kind of access in a.
+// done is true if the rows are read as they are, because there is no candidate or its index has them in order. choose also sets how the
+// following statements are planned.
 func (tx *Tx) choose(a *access, q Query, all []Expr, found []candidate, within Expr) (best int, done bool, err error) {
 	best = slices.IndexFunc(found, func(c candidate) bool { return c.selective })
 	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !isLink(found[0].expr)
@@ -187,7 +188,7 @@ func (tx *Tx) setPlanMode(kept bool) {
 }
 
 // lookUpNameEverywhere rewrites conditions on a name to look it up in each collection. It is used if several collections are searched,
-// because there is no index of names alone.
+// because names are only indexed within their collection.
 func lookUpNameEverywhere(all []Expr) Expr {
 	where := make(All, len(all))
 	for i, e := range all {

@@ -29,7 +29,7 @@ type postgres struct {
 	layout                              *Layout
 	// schema is the schema version that this binary works with.
 	schema int
-	// patience is how long a change waits for its locks.
+	// patience is the maximum time that a change waits for its locks.
 	patience   time.Duration
 	statements placeholders
 	turns      keyedMutex
@@ -68,7 +68,7 @@ func openPostgres(ctx context.Context, o Options) (*postgres, error) {
 	return p, nil
 }
 
-// openTime is how long to wait for an unreachable database.
+// openTime is the maximum time to wait for an unreachable database.
 const openTime = 10 * time.Second
 
 // deadlines are the timeouts of a manager's writing connections: for locks, and for a manager that stopped in the middle of a change

@@ -136,8 +136,8 @@ func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
 	return r, nil
 }
 
-// maxReadRows is how many resources a change caches. A change often reads the same few resources, such as the parent of all that it
-// creates.
+// maxReadRows is the number of resources that a change caches. A change often reads the same few resources, such as the parent of all
+// that it creates.
 const maxReadRows = 256
 
 // shallowCopy returns a copy that shares texts, keys and references with r. Code that changes a copy replaces these and never modifies
@@ -219,7 +219,7 @@ func (m *inlineMembers) columns(row string) string {
 	return row + ".id, " + row + ".collection, " + row + ".type, " + row + ".name, " + row + ".parent, " + row + ".configuration, " + body
 }
 
-// extractInline returns a head that was read, in which the included member replaces the body.
+// extractInline replaces the body in a head that was read by the included member, and returns the head.
 func (m *inlineMembers) extractInline(h Head, err error) (Head, error) {
 	if h.Inline == "" || err != nil {
 		return h, err

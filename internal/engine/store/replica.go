@@ -16,11 +16,12 @@ type replica struct {
 	suspendedUntil atomic.Int64
 }
 
-// catchUpTime is how long a list waits for the standby to catch up. suspendTime is how long a standby is not used after a failure.
+// catchUpTime is the maximum time that a list waits for the standby to catch up. After a failure, the standby is not used for
+// suspendTime.
 const (
 	catchUpTime = 100 * time.Millisecond
 	suspendTime = 5 * time.Second
-	// answerTime is how long the standby may take to connect and report its position.
+	// answerTime is the deadline for the standby to connect and report its position.
 	answerTime = time.Second
 )
 

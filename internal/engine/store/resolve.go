@@ -41,7 +41,7 @@ func (tx *Tx) resolveEach(list []Expr) ([]Expr, error) {
 	return resolved, nil
 }
 
-// maxTargets is how many referenced resources are put into a statement by their ids.
+// maxTargets is the maximum number of referenced resources that are put into a statement by their ids.
 const maxTargets = 500
 
 func (tx *Tx) resolveThrough(e Through) (Expr, error) {

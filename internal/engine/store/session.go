@@ -36,7 +36,7 @@ const (
 	maxWords      = 1024
 )
 
-// busyTimeout is how long a connection waits for another process that writes.
+// busyTimeout is the maximum time that a connection waits for another process that writes.
 const busyTimeout = 10 * time.Second
 
 // pragmas configure a connection. The page cache is 16 MiB per connection. The log is checkpointed at 32 MiB, because a page that changes
@@ -59,7 +59,7 @@ const checkpointPages = 8000
 // maxLog is the maximum size in bytes of the log file after a checkpoint.
 const maxLog = 64 << 20
 
-// sessionKind is how a database file is opened.
+// sessionKind is the mode of opening a database file.
 type sessionKind int
 
 const (
@@ -236,7 +236,7 @@ func (s *session) execLater(query string, args ...any) error {
 	return err
 }
 
-// bulkRows is how many rows one statement inserts.
+// bulkRows is the number of rows that one statement inserts.
 const bulkRows = 50
 
 // bulk inserts rows. OR FAIL stops SQLite from keeping a journal of each statement. After an error the caller must therefore roll back

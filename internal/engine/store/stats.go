@@ -20,7 +20,8 @@ type Figures struct {
 	// log.
 	Bytes    int64  `json:"bytes"`
 	LogBytes *int64 `json:"logBytes,omitempty"`
-	// StandbyBytes is how far the standby is behind. It is nil if there is no standby, or if it cannot be reached.
+	// StandbyBytes is the replication lag of the standby in bytes of the log. It is nil if there is no standby, or if it cannot be
+	// reached.
 	StandbyBytes *int64 `json:"standbyBytes,omitempty"`
 	// Waiting is the number of changes that are running or waiting at this manager.
 	Waiting int64 `json:"waiting"`

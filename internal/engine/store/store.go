@@ -26,7 +26,7 @@ type Options struct {
 	DatabaseRead string
 	// Layout describes the tables of all packages in the database. nil means only those of the store.
 	Layout *Layout
-	// Schema is the version to which Open migrates the schema; 0 means the newest. With any other version only Load works.
+	// Schema is the target version of Open's schema migration; 0 means the newest. With any other version only Load works.
 	Schema int
 	// Filling opens a database that Carry fills, or has started to fill.
 	Filling bool
@@ -43,7 +43,7 @@ type Options struct {
 	// ListReaders is the maximum number of connections for lists and other long reads; 0 means 4. The pages of short lists have a pool of
 	// the same size.
 	ListReaders int
-	// Patience is how long a change waits for its locks on PostgreSQL; 0 means 30 seconds.
+	// Patience is the maximum time that a change waits for its locks on PostgreSQL; 0 means 30 seconds.
 	Patience time.Duration
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
@@ -68,7 +68,7 @@ type Store struct {
 	condition atomic.Pointer[conditionState]
 	// sortLimit is the number of rows that may always be looked up and sorted: defaultSortLimit, except in tests.
 	sortLimit int64
-	// headCacheHits counts the latest consecutive lists for which every required head was cached (Tx.NoteHeads). It stops near
+	// headCacheHits counts the latest consecutive lists whose required heads were all cached (Tx.NoteHeads). It stops near
 	// minHeadCacheHits.
 	headCacheHits atomic.Int32
 	// inline are the body members that heads include (ShowInline).

@@ -118,4 +118,4 @@ func (s *Sums) append(tx *Tx, sums []Sum) error {
 
 // Folds decides at random whether a transaction merges the rows of the counters that it changes. This is so for one in foldEvery. A fixed
 // order could never select a counter that, for example, every second transaction changes.
-func Folds() bool { return rand.IntN(foldEvery) == 0 } //nolint:gosec // nobody gains by foreseeing it
+func Folds() bool { return rand.IntN(foldEvery) == 0 } //nolint:gosec // it needs no secrecy

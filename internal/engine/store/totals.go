@@ -137,7 +137,8 @@ func (tx *Tx) CountBelow(id int64) (n int64, err error) {
 	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM total WHERE parent = ?)", id).Scan(&has); err != nil || !has {
 		return 0, err
 	}
-	direct, below := map[int64]int64{}, map[int64][]int64{} // by parent: the number of direct children, and those children that are parents as well
+	// By parent: the number of its direct children, and those children that are parents as well.
+	direct, below := map[int64]int64{}, map[int64][]int64{}
 	if err := tx.Each(func(scan func(...any) error) error {
 		var parent, above, n int64
 		err := scan(&parent, &above, &n)

@@ -227,7 +227,7 @@ func (tx *Tx) writeChangedTexts() error {
 // trigramSchema is the version of the schema that introduced the index.
 const trigramSchema = 6
 
-// indexBatch is how many resources are indexed in one update. It occupies the writer for a few milliseconds.
+// indexBatch is the number of resources that one update indexes. It occupies the writer for a few milliseconds.
 const indexBatch = 250
 
 // indexTexts updates the index for the next batch of pending resources.

@@ -128,11 +128,11 @@ func (tx *Tx) estimate(f Fragment) (rows int64, err error) {
 	return rows, err
 }
 
-// samplePerCollection is how many resources of each collection are checked if too many match a fragment.
+// samplePerCollection is the number of resources of each collection that are checked if too many match a fragment.
 const samplePerCollection = 500
 
-// findSampledMatches returns the ids of resources that match a fragment. whole is false if there are so many that only a sample of each
-// collection was checked.
+// findSampledMatches returns the ids of resources that match a fragment. whole is false if there are too many, so that only a sample of
+// each collection was checked.
 func (tx *Tx) findSampledMatches(f Fragment) (ids []int64, whole bool, err error) {
 	rows, err := tx.estimate(f)
 	if err != nil {

@@ -143,7 +143,7 @@ func (tx *Tx) NeededApproval() bool { return tx.neededApproval }
 // Author returns the author of the transaction.
 func (tx *Tx) Author() Author { return tx.author }
 
-// AddrKey returns the 17 bytes by which addresses are stored and compared: the family (4 or 6) in one byte, then 16 bytes with the
+// AddrKey returns the 17-byte key that addresses are stored as and compared by: the family (4 or 6) in one byte, then 16 bytes with the
 // address, IPv4 right-aligned.
 func AddrKey(a netip.Addr) []byte {
 	key := make([]byte, 17)

@@ -109,14 +109,14 @@ type governedBelow struct {
 	// own are the ids of rows with rules, by value. below are the ids of parents with rules, by the value for their children, as far as
 	// the walk does not include these parents.
 	own, below map[truth]IDs
-	// all are the ids of all resources with rules, as a list. deviating are those below which the value differs from otherwise.
+	// all are the ids of all resources with rules, as a list. deviating are those whose value of Below differs from otherwise.
 	all       string
 	deviating IDs
 	around    Surroundings
 	otherwise bool
 	// key identifies all and deviating, which determine resolved.
 	key string
-	// resolved are the resources in which the value differs from otherwise, if they are known (Tx.resolveBelow).
+	// resolved are the resources whose content has another value than otherwise, if they are known (Tx.resolveBelow).
 	resolved *IDs
 }
 
@@ -124,8 +124,8 @@ type governedBelow struct {
 // walks to them.
 const maxBelow = 2_000
 
-// belowResult is the result of the walk: the resources in which the value differs from otherwise. many is true if there are more than
-// maxBelow.
+// belowResult is the result of the walk: the resources whose content has another value than otherwise. many is true if there are more
+// than maxBelow.
 type belowResult struct {
 	ids  IDs
 	many bool
@@ -185,7 +185,7 @@ func (s *Store) belowCache(around Surroundings) *Cache[string, belowResult] {
 // for each active user, and one more for each override of a type.
 const maxCachedConditions = 2_000
 
-// walk writes the query for the resources in which the value differs from otherwise.
+// walk writes the query for the resources whose content has another value than otherwise.
 func (e *governedBelow) walk(b *builder) {
 	b.rows++
 	n := strconv.Itoa(b.rows)
@@ -240,11 +240,11 @@ type truth bool
 
 // governed is the condition of Governed, evaluated from each row upwards.
 type governed struct {
-	// own are the ids of rows with rules, by value. whole are the configurations in which the value is the same for all resources without
-	// a rule, by value. deep are the configurations in which it depends on the position; 0 stands for outside of all configurations.
+	// own are the ids of rows with rules, by value. whole are the configurations with one value for all their resources without a rule,
+	// by value. deep are the configurations where the value depends on the position; 0 stands for outside of all configurations.
 	own, whole map[truth]IDs
 	deep       IDs
-	// walked are the ids of all resources with rules, as a list. holding are those below which the condition holds.
+	// walked are the ids of all resources with rules, as a list. holding are those whose value of Below is true.
 	walked    string
 	holding   IDs
 	otherwise truth
@@ -316,7 +316,7 @@ func (tx *Tx) Nearest(from int64, among []int64) (int64, error) {
 	return found[from], err
 }
 
-// Deciding is Nearest for many resources. The result lacks resources for which there is none.
+// Deciding is Nearest for many resources. The result lacks resources without one.
 func (tx *Tx) Deciding(from, among []int64) (map[int64]int64, error) {
 	found := map[int64]int64{}
 	if len(among) == 0 || len(from) == 0 {

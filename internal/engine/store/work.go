@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// releaseTime is how long releasing the leases may take.
+// releaseTime is the deadline for releasing the leases.
 const releaseTime = 2 * time.Second
 
 // Paced returns the pause d of a worker, shortened by Options.Hurry.

@@ -66,8 +66,8 @@ func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 	return s.runAccess(ctx, true, func(ctx context.Context) error { return s.engine.update(ctx, scope, author, fn) })
 }
 
-// yieldTime is how long a tool leaves the lock of a SQLite database free between two of many changes. A waiting process polls for the
-// lock every 25 ms at first, so it finds the lock free.
+// yieldTime is the pause in which a tool leaves the lock of a SQLite database free between two of many changes. A waiting process polls
+// for the lock every 25 ms at first, so it finds the lock free.
 const yieldTime = 30 * time.Millisecond
 
 // Yield lets other processes make changes between two of many changes of this process.
@@ -123,7 +123,7 @@ func (e *sqliteEngine) runWriter(w *session) {
 	}
 }
 
-// idleTime is how long the writer must be idle before it truncates the log.
+// idleTime is the minimum idle time of the writer before it truncates the log.
 const idleTime = 2 * time.Second
 
 // optimizeEvery is the interval at which the statistics of the query planner are updated.
@@ -394,7 +394,8 @@ func (c *counters) nextMany(kind string, n int) ([]int64, error) {
 	return numbers, nil
 }
 
-// firstResource is the first id of user data (reference/address-manager-behaviour.md). markStep is how far the mark is raised at a time.
+// firstResource is the first id of user data (reference/address-manager-behaviour.md). markStep is the step by which the marks are
+// raised.
 const (
 	firstResource = 100000
 	markStep      = 256

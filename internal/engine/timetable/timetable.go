@@ -26,8 +26,7 @@ func Extension() *store.Extension {
 		Tables: []store.Table{{Name: "timetable", Columns: []string{"schedule", "version", "next", "last", "since"}, Key: 1}}}
 }
 
-// minInterval is the shortest interval of a schedule. startTolerance is how far in the past the start of a schedule without an interval
-// may be.
+// minInterval is the shortest interval of a schedule. startTolerance is the maximum age of the start of a schedule without an interval.
 const (
 	minInterval    = time.Minute
 	startTolerance = time.Minute
