@@ -92,8 +92,8 @@ func Add(tx *store.Tx, e Event, source int64) error {
 	return tx.Write("INSERT INTO event_due (event) VALUES (?)", id)
 }
 
-// Get returns an event. there is false if the event does not exist.
-func Get(tx *store.Tx, id int64) (e Event, there bool, err error) {
+// Get returns an event. exists is false if it was deleted.
+func Get(tx *store.Tx, id int64) (e Event, exists bool, err error) {
 	var body string
 	if err := tx.QueryRow("SELECT body FROM event WHERE id = ?", id).Scan(&body); store.IsNotFound(err) {
 		return e, false, nil
@@ -111,15 +111,15 @@ func Get(tx *store.Tx, id int64) (e Event, there bool, err error) {
 	return e, true, err
 }
 
-// Due returns the oldest events that are not yet marked by Seen, at most most of them.
-func Due(tx *store.Tx, most int) (all []Event, err error) {
+// Due returns the oldest events that are not yet marked by Seen, at most limit of them.
+func Due(tx *store.Tx, limit int) (all []Event, err error) {
 	var ids []int64
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id int64
 		err := scan(&id)
 		ids = append(ids, id)
 		return err
-	}, "SELECT event FROM event_due ORDER BY event LIMIT ?", most); err != nil {
+	}, "SELECT event FROM event_due ORDER BY event LIMIT ?", limit); err != nil {
 		return nil, err
 	}
 	for _, id := range ids {

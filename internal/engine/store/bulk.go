@@ -411,7 +411,7 @@ func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 // parents of all ids.
 func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int64, error) {
 	over := map[int64]int64{}
-	there := false
+	exists := false
 	for part := range slices.Chunk(parents, loadAtOnce) {
 		list, args := In(part)
 		var found bool
@@ -419,9 +419,9 @@ func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int6
 			args...).Scan(&found); err != nil {
 			return nil, err
 		}
-		there = there || found
+		exists = exists || found
 	}
-	if !there {
+	if !exists {
 		return over, nil
 	}
 	for part := range slices.Chunk(ids, loadAtOnce) {

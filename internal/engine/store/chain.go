@@ -291,18 +291,18 @@ func (tx *Tx) verifyLinks(behind Link, fault func(string, ...any)) (last Link, m
 	type one struct {
 		Link
 		row   chainedTransaction
-		there bool
+		isKept bool
 	}
 	var page []one
 	var rows []chainedTransaction
 	changes := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
 		var o one
-		err := scan(&o.Place, &o.Transaction, &o.Hash, &o.there, &o.row.id, &o.row.at, &o.row.user, &o.row.first, &o.row.last,
+		err := scan(&o.Place, &o.Transaction, &o.Hash, &o.isKept, &o.row.id, &o.row.at, &o.row.user, &o.row.first, &o.row.last,
 			&o.row.operation, &o.row.body)
 		if changes < chainChanges {
 			page = append(page, o)
-			if o.there {
+			if o.isKept {
 				rows = append(rows, o.row)
 			}
 		}
@@ -322,13 +322,13 @@ func (tx *Tx) verifyLinks(behind Link, fault func(string, ...any)) (last Link, m
 		before := last
 		last = o.Link
 		var sum []byte
-		if o.there {
+		if o.isKept {
 			sum, sums = sums[0], sums[1:]
 		}
 		switch {
 		case o.Place != before.Place+1:
 			fault("the chain of the history lacks the links %d to %d, before transaction %d", before.Place+1, o.Place-1, o.Transaction)
-		case !o.there:
+		case !o.isKept:
 			fault("transaction %d was removed from the history (link %d)", o.Transaction, o.Place)
 		case !bytes.Equal(linkHash(before.Hash, sum), o.Hash):
 			fault("transaction %d is not what it was when it was chained (link %d)", o.Transaction, o.Place)

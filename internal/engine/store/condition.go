@@ -351,11 +351,11 @@ func (e LinksTo) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// fewLinks is LinksTo with one target and at most most sources. They are read first, in the order of the index: a generic plan of
+// fewLinks is LinksTo with one target and at most limit sources. They are read first, in the order of the index: a generic plan of
 // PostgreSQL would not know that they are few and would choose another join.
 type fewLinks struct {
 	LinksTo
-	most int64
+	limit int64
 }
 
 func (e fewLinks) sql(b *builder, row string) {
@@ -368,7 +368,7 @@ func (e fewLinks) sql(b *builder, row string) {
 	b.WriteString(", ")
 	b.arg(e.Field)
 	b.WriteString(", " + strconv.FormatInt(math.MaxInt64, 10) + ") ORDER BY l.target, l.field, l.source LIMIT " +
-		strconv.FormatInt(e.most+1, 10) + "))")
+		strconv.FormatInt(e.limit+1, 10) + "))")
 }
 
 // link writes the condition on a row of the table reference.

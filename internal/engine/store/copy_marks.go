@@ -87,11 +87,11 @@ var ErrNotEmpty = errors.New("the target holds data already; restoring and migra
 // checkEmpty returns ErrNotEmpty if a copied table has a row. Tables that do not exist in an older schema are skipped.
 func (l *Layout) checkEmpty(c conn) error {
 	for _, t := range l.Carried() {
-		there, err := hasTable(c, t.Name)
+		exists, err := hasTable(c, t.Name)
 		if err != nil {
 			return err
 		}
-		if !there {
+		if !exists {
 			continue
 		}
 		var n int64
@@ -107,9 +107,9 @@ func (l *Layout) checkEmpty(c conn) error {
 }
 
 // hasTable reports whether the database has a table.
-func hasTable(c conn, name string) (there bool, err error) {
-	err = c.each(c.sqlDialect().hasTable, []any{name}, func(r row) error { return r.scan(&there) })
-	return there, err
+func hasTable(c conn, name string) (exists bool, err error) {
+	err = c.each(c.sqlDialect().hasTable, []any{name}, func(r row) error { return r.scan(&exists) })
+	return exists, err
 }
 
 // rebuild recreates the derived tables, and continues the numbers that the database assigns after the copied rows. Derived tables that do
@@ -124,15 +124,15 @@ func (tx *Tx) rebuild() error {
 		if e.Rebuild == nil {
 			continue
 		}
-		there := true
+		complete := true
 		for _, t := range e.Tables {
 			one, err := hasTable(tx.conn, t.Name)
 			if err != nil {
 				return err
 			}
-			there = there && one
+			complete = complete && one
 		}
-		if !there {
+		if !complete {
 			continue
 		}
 		if err := e.Rebuild(tx); err != nil {

@@ -7,11 +7,11 @@ import (
 
 // findDamage runs SQLite's integrity check and returns its faults with the names of the damaged tables.
 func (s *session) findDamage() (faults []string, err error) {
-	there, err := hasTable(s, trigramTable.Name)
+	hasIndex, err := hasTable(s, trigramTable.Name)
 	if err != nil {
 		return nil, err
 	}
-	if there { // FTS5 checks against what its connection cached at the last query. Another query makes it read again (SQLite 3.54.1).
+	if hasIndex { // FTS5 checks against what its connection cached at the last query. Another query makes it read again (SQLite 3.54.1).
 		err := s.each("SELECT rowid FROM trigram WHERE trigram MATCH 'abc' LIMIT 1", nil, func(row) error { return nil })
 		if err != nil && !IsDamage(err) {
 			return nil, err

@@ -38,19 +38,19 @@ func (tx *Tx) Summary() string { return tx.summary }
 // DescribeUndo names the transaction as the undo of another one and quotes the sentence of that one. If that one is an undo itself, only
 // its number is given, so that sentences do not grow.
 func (tx *Tx) DescribeUndo(undone int64) error {
-	var did transactionBody
+	var undoneBody transactionBody
 	if err := tx.Each(func(scan func(...any) error) error {
 		var body []byte
 		if err := scan(&body); err != nil {
 			return err
 		}
-		return json.Unmarshal(body, &did)
+		return json.Unmarshal(body, &undoneBody)
 	}, "SELECT body FROM txn WHERE id = ?", undone); err != nil {
 		return fmt.Errorf("reading the history: %w", err)
 	}
 	summary := fmt.Sprintf("Undid transaction %d", undone)
-	if did.TransactionType == nil && did.Description != "" {
-		summary += ": " + did.Description
+	if undoneBody.TransactionType == nil && undoneBody.Description != "" {
+		summary += ": " + undoneBody.Description
 	}
 	tx.Describe("UNDO", summary)
 	tx.kind, tx.undoes = "UNDO", undone
@@ -138,8 +138,8 @@ func (tx *Tx) LastImage(id int64) (last *Resource, err error) {
 	return last, err
 }
 
-// EarlierImages returns a resource before each of its last changes in the history, latest first, at most most of them.
-func (tx *Tx) EarlierImages(id int64, most int) (all []*Resource, err error) {
+// EarlierImages returns a resource before each of its last changes in the history, latest first, at most limit of them.
+func (tx *Tx) EarlierImages(id int64, limit int) (all []*Resource, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var image []byte
 		if err := scan(&image); err != nil {
@@ -150,7 +150,7 @@ func (tx *Tx) EarlierImages(id int64, most int) (all []*Resource, err error) {
 			all = append(all, r)
 		}
 		return err
-	}, "SELECT before FROM change WHERE resource = ? ORDER BY txn DESC, seq DESC LIMIT ?", id, most)
+	}, "SELECT before FROM change WHERE resource = ? ORDER BY txn DESC, seq DESC LIMIT ?", id, limit)
 	return all, err
 }
 
@@ -171,8 +171,8 @@ func DecodeImage(image []byte) (*Resource, error) {
 }
 
 // EachDeleted calls fn for the resources deleted since a time in Unix milliseconds, as they were before, latest first. It passes at most
-// most resources, from the last transactions transactions.
-func (tx *Tx) EachDeleted(since int64, most, transactions int, fn func(*Resource) error) error {
+// limit resources. It searches only the latest transactions of the history, whose number is transactions.
+func (tx *Tx) EachDeleted(since int64, limit, transactions int, fn func(*Resource) error) error {
 	var images [][]byte
 	if err := tx.Each(func(scan func(...any) error) error {
 		var image []byte
@@ -180,7 +180,7 @@ func (tx *Tx) EachDeleted(since int64, most, transactions int, fn func(*Resource
 		images = append(images, image)
 		return err
 	}, "SELECT c.before FROM txn t JOIN change c ON c.txn = t.id WHERE t.id > (SELECT coalesce(max(id), 0) FROM txn) - ? AND t.at >= ?"+
-		" AND c.operation = 'DELETE' ORDER BY t.id DESC, c.seq DESC LIMIT ?", transactions, since, most); err != nil {
+		" AND c.operation = 'DELETE' ORDER BY t.id DESC, c.seq DESC LIMIT ?", transactions, since, limit); err != nil {
 		return fmt.Errorf("reading the history: %w", err)
 	}
 	for _, image := range images {

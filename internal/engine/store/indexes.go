@@ -77,13 +77,13 @@ func (s *Store) KeepIndexes(ctx context.Context, all []Index) error {
 }
 
 // HasIndexes returns those of the indexes that KeepIndexes has completely created.
-func (s *Store) HasIndexes(ctx context.Context, all []Index) (there map[Index]bool, err error) {
-	there = map[Index]bool{}
-	return there, s.Read(ctx, func(tx *Tx) error {
+func (s *Store) HasIndexes(ctx context.Context, all []Index) (present map[Index]bool, err error) {
+	present = map[Index]bool{}
+	return present, s.Read(ctx, func(tx *Tx) error {
 		names, err := indexNames(tx)
 		for _, i := range all {
 			if slices.Contains(names, i.name(tx.conn.sqlDialect(), keptIndex)) {
-				there[i] = true
+				present[i] = true
 			}
 		}
 		return err

@@ -71,13 +71,13 @@ func ensureIndexes(conn *sqlite.Conn, l *Layout) error {
 
 // recreateTrigramTable recreates the trigram index if the layout searches other texts than the index contains.
 func recreateTrigramTable(conn *sqlite.Conn, l *Layout) (err error) {
-	there := 0
+	columns := 0
 	count := func(stmt *sqlite.Stmt) error {
-		there = stmt.ColumnInt(0)
+		columns = stmt.ColumnInt(0)
 		return nil
 	}
 	query := "SELECT count(*) FROM pragma_table_info('trigram') WHERE name = '" + l.trigramColumn() + "'"
-	if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{ResultFunc: count}); err != nil || there > 0 {
+	if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{ResultFunc: count}); err != nil || columns > 0 {
 		return err
 	}
 	end, err := sqlitex.ImmediateTransaction(conn)

@@ -70,8 +70,8 @@ func (p *postgres) lockAlone(ctx context.Context) (*pgx.Conn, error) {
 func pgSchema(ctx context.Context, c interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }) (version int, err error) {
-	var there bool
-	if err := c.QueryRow(ctx, "SELECT to_regclass('schema_version') IS NOT NULL").Scan(&there); err != nil || !there {
+	var exists bool
+	if err := c.QueryRow(ctx, "SELECT to_regclass('schema_version') IS NOT NULL").Scan(&exists); err != nil || !exists {
 		return 0, err
 	}
 	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&version); err != nil {

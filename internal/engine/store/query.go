@@ -99,13 +99,13 @@ func (b *builder) arg(v any) {
 func (nothing) sql(b *builder, _ string) { b.WriteString("FALSE") }
 
 // Exists reports whether the query selects any row.
-func (tx *Tx) Exists(q Query) (there bool, err error) {
+func (tx *Tx) Exists(q Query) (exists bool, err error) {
 	query, args, err := q.build(tx, "1")
 	if err != nil {
 		return false, err
 	}
-	err = tx.QueryRow("SELECT EXISTS ("+query+")", args...).Scan(&there)
-	return there, err
+	err = tx.QueryRow("SELECT EXISTS ("+query+")", args...).Scan(&exists)
+	return exists, err
 }
 
 // CountBy counts the selected rows by the value of a text field. Rows without a value are counted under "".

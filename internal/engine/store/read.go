@@ -295,9 +295,9 @@ func (tx *Tx) Children(parents ...int64) (children []int64, err error) {
 	return children, nil
 }
 
-// FirstChildren returns the ids of at most most resources directly below a resource, in the order of the index.
-func (tx *Tx) FirstChildren(parent int64, most int) ([]int64, error) {
-	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY collection, id LIMIT ?", parent, most)
+// FirstChildren returns the ids of at most limit resources directly below a resource, in the order of the index.
+func (tx *Tx) FirstChildren(parent int64, limit int) ([]int64, error) {
+	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY collection, id LIMIT ?", parent, limit)
 }
 
 func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {

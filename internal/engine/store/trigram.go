@@ -372,10 +372,10 @@ func (tx *Tx) findMatches(f Fragment) (ids []int64, whole bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	most := maxMatchFactor * tx.store.sortLimit
-	found, err := tx.ids64("SELECT rowid FROM trigram WHERE trigram MATCH ? LIMIT ?", f.match(), most)
+	maxMatches := maxMatchFactor * tx.store.sortLimit
+	found, err := tx.ids64("SELECT rowid FROM trigram WHERE trigram MATCH ? LIMIT ?", f.match(), maxMatches)
 	// Pending resources come last, because they are included whatever their text is.
-	return slices.Concat(found, due), int64(len(due)) < tx.store.sortLimit && int64(len(found)) < most, err
+	return slices.Concat(found, due), int64(len(due)) < tx.store.sortLimit && int64(len(found)) < maxMatches, err
 }
 
 // Texts reports whether a text of the resource equals the given text (whole), begins with it, or contains it, ignoring case.

@@ -139,8 +139,8 @@ func (tx *Tx) findSampledMatches(f Fragment) (ids []int64, whole bool, err error
 		return nil, false, err
 	}
 	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
-	most := maxMatchFactor * tx.store.sortLimit
-	if whole = rows <= most; whole { // OFFSET 0 keeps the planner from scanning all rows in the hope of early matches
+	maxMatches := maxMatchFactor * tx.store.sortLimit
+	if whole = rows <= maxMatches; whole { // OFFSET 0 keeps the planner from scanning all rows in the hope of early matches
 		b.WriteString("SELECT id FROM (SELECT id FROM resource r WHERE ")
 		f.sql(b, "r")
 		b.WriteString(" OFFSET 0) found")
@@ -150,8 +150,8 @@ func (tx *Tx) findSampledMatches(f Fragment) (ids []int64, whole bool, err error
 			" ORDER BY collection, id LIMIT " + strconv.Itoa(samplePerCollection) + ") r WHERE ")
 		f.sql(b, "r")
 	}
-	ids, err = tx.ids64(b.String()+" LIMIT "+strconv.FormatInt(most, 10), b.args...)
-	return ids, whole && int64(len(ids)) < most, err
+	ids, err = tx.ids64(b.String()+" LIMIT "+strconv.FormatInt(maxMatches, 10), b.args...)
+	return ids, whole && int64(len(ids)) < maxMatches, err
 }
 
 // searchPrefix is the prefix of the names of the trigram indexes. No other index has it.
@@ -169,16 +169,16 @@ var trigramErrors = []string{"0A000", "58P01", "42501", "42704", "3F000"}
 // createTextIndex creates the trigram index of the layout's texts if it is missing, and drops those of other texts. If pg_trgm cannot be
 // used, it logs a warning, and searches check each row.
 func (p *postgres) createTextIndex(ctx context.Context, tx pgx.Tx, names []string) error {
-	wanted, there := p.layout.searchIndex(), false
+	wanted, exists := p.layout.searchIndex(), false
 	for _, name := range names {
-		there = there || name == wanted
+		exists = exists || name == wanted
 		if strings.HasPrefix(name, searchPrefix) && name != wanted {
 			if _, err := tx.Exec(ctx, `DROP INDEX "`+name+`"`); err != nil {
 				return err
 			}
 		}
 	}
-	if there {
+	if exists {
 		return nil
 	}
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
@@ -197,7 +197,7 @@ func (p *postgres) createTextIndex(ctx context.Context, tx pgx.Tx, names []strin
 }
 
 // hasTrigrams reports whether the database has the trigram index of the layout.
-func (p *postgres) hasTrigrams(ctx context.Context) (there bool, err error) {
-	err = p.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", p.layout.searchIndex()).Scan(&there)
-	return there, err
+func (p *postgres) hasTrigrams(ctx context.Context) (exists bool, err error) {
+	err = p.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", p.layout.searchIndex()).Scan(&exists)
+	return exists, err
 }

@@ -143,10 +143,10 @@ func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err e
 	return busy, pages, folded, err
 }
 
-// checkpointIfLarge checkpoints the log if it has grown by from pages or more. It runs after the jobs of a commit were answered, and the
-// log already holds the commit on disk, so only the next change waits for it. SQLite restarts the log at its beginning only while no
-// reader uses it. If that did not happen and the log keeps growing, the checkpoint is retried every restartLogEvery. last is the time of
-// the previous attempt.
+// checkpointIfLarge checkpoints the log if at least from of its pages are not in the database yet. It runs after the jobs of a commit
+// were answered, and the log already holds the commit on disk, so only the next change waits for it. SQLite restarts the log at its
+// beginning only while no reader uses it. If that did not happen and the log keeps growing, the checkpoint is retried every
+// restartLogEvery. last is the time of the previous attempt.
 func (s *session) checkpointIfLarge(last *time.Time, from int64) error {
 	_, pages, folded, err := s.checkpoint("NOOP")
 	if err != nil || pages <= folded || pages-folded < from && (pages < 2*from || time.Since(*last) < restartLogEvery) {

@@ -103,8 +103,8 @@ var errDamaged = errors.New("the file is damaged")
 type reader struct {
 	in     *bufio.Reader
 	digest hash.Hash
-	// most is the maximum length of a line in bytes; 0 means no limit.
-	most int
+	// maxLength is the maximum length of a line in bytes; 0 means no limit.
+	maxLength int
 }
 
 // maxLine is the maximum length in bytes of a line in an untrusted file. Rows are stored in parts of about 1 MiB.
@@ -120,7 +120,7 @@ func (r *reader) line() (text []byte, err error) {
 		if text = append(text, part...); !errors.Is(err, bufio.ErrBufferFull) {
 			return text, err
 		}
-		if r.most > 0 && len(text) > r.most {
+		if r.maxLength > 0 && len(text) > r.maxLength {
 			return nil, errLong
 		}
 	}
@@ -184,7 +184,7 @@ func Verify(ctx context.Context, l *store.Layout, in io.Reader) (sum Summary, er
 		return sum, err
 	}
 	defer z.Close()
-	r := &reader{in: bufio.NewReaderSize(z, 1<<20), digest: sha256.New(), most: maxLine}
+	r := &reader{in: bufio.NewReaderSize(z, 1<<20), digest: sha256.New(), maxLength: maxLine}
 	h, err := r.head(l)
 	if err != nil {
 		return sum, err
