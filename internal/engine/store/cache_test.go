@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// name reads what a cache remembers of a thing, as whoever uses one does.
+// name reads a thing through a cache, like the users of caches do.
 func name(c *Cache[int64, Head], tx *Tx, id int64) (name string, remembered bool, err error) {
 	if h, ok := c.Get(tx, id); ok {
 		return h.Name, true, nil
@@ -24,7 +24,7 @@ func name(c *Cache[int64, Head], tx *Tx, id int64) (name string, remembered bool
 	return h.Name, false, err
 }
 
-// inserted makes a thing and gives its id.
+// inserted inserts a thing and returns its id.
 func inserted(t *testing.T, s *Store, name string) int64 {
 	t.Helper()
 	r := thing(name)
@@ -50,7 +50,7 @@ func renameIn(tx *Tx, id int64, to string) error {
 	return tx.Replace(old, after)
 }
 
-// manager opens a store as a manager does.
+// manager opens a store in the mode of a manager.
 func manager(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true})
@@ -61,7 +61,7 @@ func manager(t *testing.T) *Store {
 	return s
 }
 
-// managerAndTool open a store as a manager does, and as a tool does beside it.
+// managerAndTool open a store in the mode of a manager, and a second time in that of a tool.
 func managerAndTool(t *testing.T) (s, tool *Store) {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,8 +84,8 @@ func caches(s *Store) map[string]*Cache[int64, Head] {
 	}
 }
 
-// What a snapshot from before a change reads is not remembered for those who come after it, and what was remembered
-// since is not given to the snapshot.
+// A value from a snapshot older than a change is not cached for later transactions, and a newer cached value is not returned to that
+// snapshot.
 func TestCacheOfAnOldSnapshot(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
@@ -104,7 +104,7 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 				}
 			}
 			if err := s.View(t.Context(), func(tx *Tx) error {
-				if _, err := tx.Head(id); err != nil { // the snapshot begins
+				if _, err := tx.Head(id); err != nil { // starts the snapshot
 					return err
 				}
 				rename(t, s, id, "new "+kind)
@@ -126,7 +126,7 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 			if h, ok := c.Now(id); !ok || h.Name != "newest "+kind {
 				t.Errorf("now %q, %v", h.Name, ok)
 			}
-			// A snapshot from before asks for what was remembered since.
+			// An older snapshot asks for a value that was cached after its start.
 			if err := s.View(t.Context(), func(tx *Tx) error {
 				if _, err := tx.Head(id); err != nil {
 					return err
@@ -144,7 +144,7 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 	}
 }
 
-// A transaction remembers what it has changed itself for itself alone, and only until it changes it again.
+// A transaction caches values that depend on its own changes for itself alone, and only until its next change.
 func TestCacheInATransaction(t *testing.T) {
 	s := manager(t)
 	failed := errors.New("failed")
@@ -180,8 +180,8 @@ func TestCacheInATransaction(t *testing.T) {
 	}
 }
 
-// What one job of a group has changed is not shared by the next one, whose commit is the same. A group takes jobs for maxGroupTime alone:
-// on a machine that is slow at the moment the second one gets a commit of its own, and is asked again.
+// A value that depends on the uncommitted change of a job is not shared with the next job of the group. Groups collect jobs only for
+// maxGroupTime: on a slow machine the second job may get its own commit, and the test is repeated.
 func TestCacheInAGroup(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
@@ -196,7 +196,7 @@ func TestCacheInAGroup(t *testing.T) {
 	}
 }
 
-// inOneGroup renames a thing in one job and looks at it in the job behind it; it reports whether they shared a commit.
+// inOneGroup renames a thing in one job and reads it in the next one. It reports whether they shared a commit.
 func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (shared bool) {
 	id := inserted(t, s, "before "+kind)
 	inside, second := make(chan struct{}), make(chan error, 1)
@@ -204,7 +204,7 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 	go func() {
 		first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
 			close(inside)
-			for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the second one waits
+			for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the second job waits
 				runtime.Gosched()
 			}
 			return renameIn(tx, id, "after "+kind)
@@ -230,8 +230,7 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 	return shared
 }
 
-// What another process commits is noticed, also what it is that nobody knows; a manager's own commits are not taken for
-// those of others.
+// A commit of another process is detected, even if its content is unknown. A manager's own commits are not treated as those of others.
 func TestCacheAndOtherProcesses(t *testing.T) {
 	s, tool := managerAndTool(t)
 	id := inserted(t, s, "mine")
@@ -242,14 +241,14 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 		}
 	}
 	eventually(t, "it is noticed that there was nothing before", func() bool { remember(); _, ok := other.Now(1); return ok })
-	for i := range 50 { // their own commits for longer than it takes to look
+	for i := range 50 { // own commits, over more than one check
 		rename(t, s, id, string(rune('a'+i%26))+"x")
 	}
 	s.engine.(*sqliteEngine).checkRequests <- struct{}{}
-	for len(s.engine.(*sqliteEngine).checkRequests) > 0 { // until the writer looks
+	for len(s.engine.(*sqliteEngine).checkRequests) > 0 { // until the writer has started the check
 		runtime.Gosched()
 	}
-	rename(t, s, id, "mine again") // and has looked
+	rename(t, s, id, "mine again") // and has finished it
 	if _, ok := other.Now(1); !ok {
 		t.Error("a manager takes its own commits for those of others")
 	}
@@ -271,8 +270,8 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 	}
 }
 
-// A row that is read again and again is asked of the database once, and is what the last commit made of it: this process's at once,
-// another's soon. Who changes what it was given changes nothing of it for others.
+// A row that is read repeatedly is queried once and reflects the last commit: that of this process at once, that of another process
+// shortly afterwards. Modifying a returned row does not affect others.
 func TestRowsAreRemembered(t *testing.T) {
 	s, tool := managerAndTool(t)
 	id := inserted(t, s, "first")
@@ -324,7 +323,7 @@ func TestRowsAreRemembered(t *testing.T) {
 	}
 }
 
-// A long list that began before a change does not take from others what was read since.
+// A long list that started before a change does not replace values that were read after the change.
 func TestCacheKeepsWhatIsNewer(t *testing.T) {
 	s := manager(t)
 	c := caches(s)["by topic"]
@@ -348,7 +347,7 @@ func TestCacheKeepsWhatIsNewer(t *testing.T) {
 	}
 }
 
-// A commit that comes after it was given up, because its answer was lost, is heard of all the same.
+// A commit that completes after it was given up, because its answer was lost, still invalidates values.
 func TestCacheAfterALostCommit(t *testing.T) {
 	url := pgtest.URL(t)
 	s, err := Open(Options{Database: url, Exclusive: true})
@@ -365,7 +364,7 @@ func TestCacheAfterALostCommit(t *testing.T) {
 		_, ok := c.Now(id)
 		return ok
 	})
-	// As if its answer had been lost: the commit is counted first, and happens then.
+	// Simulates a lost answer: the commit is counted before it happens.
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)

@@ -290,7 +290,7 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 func (tx *Tx) verifyLinks(behind Link, fault func(string, ...any)) (last Link, more bool, err error) {
 	type one struct {
 		Link
-		row   chainedTransaction
+		row    chainedTransaction
 		isKept bool
 	}
 	var page []one

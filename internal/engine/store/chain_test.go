@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// chain makes the links that are due.
+// chain creates the pending links.
 func chain(t *testing.T, s *Store) {
 	t.Helper()
 	if _, err := s.Chain(t.Context(), s.Update); err != nil {
@@ -17,7 +17,7 @@ func chain(t *testing.T, s *Store) {
 	}
 }
 
-// faultsOf lists what Verify finds.
+// faultsOf returns the faults that Verify reports.
 func faultsOf(t *testing.T, s *Store) (faults []string) {
 	t.Helper()
 	if err := s.View(t.Context(), func(tx *Tx) error {
@@ -28,7 +28,7 @@ func faultsOf(t *testing.T, s *Store) (faults []string) {
 	return faults
 }
 
-// What is done to the history beside the manager is found, and named by its transaction.
+// A manipulation of the history outside of the manager is detected and reported with the number of its transaction.
 func TestChainTells(t *testing.T) {
 	for name, tamper := range map[string]struct {
 		statements []string // with %d for the third transaction
@@ -39,7 +39,8 @@ func TestChainTells(t *testing.T) {
 		"an image is left out": {[]string{"UPDATE change SET after = NULL WHERE txn = %d"}, "transaction %d is not what it was"},
 		"an author is changed": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d"}, "transaction %d is not what it was"},
 		"a time is changed":    {[]string{"UPDATE txn SET at = at - 1 WHERE id = %d"}, "transaction %d is not what it was"},
-		"a comment is changed": {[]string{`UPDATE txn SET body = replace(body, '"comment":null', '"comment":"x"') WHERE id = %d`}, "transaction %d is not what it was"},
+		"a comment is changed": {[]string{`UPDATE txn SET body = replace(body, '"comment":null', '"comment":"x"') WHERE id = %d`},
+			"transaction %d is not what it was"},
 		"a transaction is removed": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM txn WHERE id = %d"},
 			"transaction %d was removed"},
 		"with its link": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM history_link WHERE txn = %d",
@@ -96,7 +97,7 @@ func TestChainTells(t *testing.T) {
 	}
 }
 
-// The chain goes on behind what retention has taken away, wholly or in part, and behind a time without anybody who chains.
+// The chain continues after transactions were pruned, wholly or in part, and after a time in which no links were created.
 func TestChainGoesOn(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("first"))
@@ -113,7 +114,7 @@ func TestChainGoesOn(t *testing.T) {
 			insert(t, s, thing("more "+fmt.Sprint(i)))
 		}
 		chain(t, s)
-		// One step alone, so that the second transaction is there in part.
+		// A single step, so that the second transaction is deleted in part.
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
 			_, more, err := tx.prune(time.Now().Add(time.Hour).UnixMilli())
 			if !more {
@@ -150,7 +151,7 @@ func TestChainGoesOn(t *testing.T) {
 	})
 }
 
-// Who was late, and comes back with what somebody else has chained and taken away since, chains none of it again.
+// A process that was delayed, and whose pending transactions were linked and pruned by another one meanwhile, does not link them again.
 func TestChainIsNotMadeTwice(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for n := range 3 {

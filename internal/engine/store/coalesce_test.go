@@ -12,7 +12,7 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// held lets everybody who reads by id wait for the statement that the test makes: release asks it.
+// held makes all readers by id wait for the statement of the test. release runs that statement.
 func held(t *testing.T, s *Store) (g *gatherer, release func(waiting int)) {
 	t.Helper()
 	g = &s.engine.(*postgresEngine).pg.gatherer
@@ -48,7 +48,7 @@ func shownName(ctx context.Context, s *Store, id int64) (name string, err error)
 	return name, err
 }
 
-// Who asks for rows at the same time gets each its own, and what is not there is not there.
+// Each concurrent request gets its own row, and a missing row is reported as such.
 func TestGatheredRows(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	s.ShowInline(map[string]string{"Thing": "x"})
@@ -57,7 +57,7 @@ func TestGatheredRows(t *testing.T) {
 		ids = append(ids, inserted(t, s, fmt.Sprint("n", i)))
 	}
 	_, release := held(t, s)
-	const each = 50 // of 200, which are more than a statement is for
+	const each = 50 // of 200 requests, which are more than fit into a statement
 	var all sync.WaitGroup
 	for i := range 4 * each {
 		all.Go(func() {
@@ -72,7 +72,7 @@ func TestGatheredRows(t *testing.T) {
 			}
 		})
 	}
-	// And one who has another way of showing them.
+	// A request that shows resources differently gets its own statement.
 	all.Go(func() {
 		err := s.Read(t.Context(), func(tx *Tx) error {
 			r, err := tx.Get(ids[0])
@@ -89,7 +89,7 @@ func TestGatheredRows(t *testing.T) {
 	all.Wait()
 }
 
-// Who leaves while it waits takes nothing from the others, and who asks after a change sees it.
+// A cancelled request does not affect the others, and a request after a change sees the change.
 func TestGatheredRowsAreOwn(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "before")
@@ -109,7 +109,7 @@ func TestGatheredRowsAreOwn(t *testing.T) {
 		}
 	})
 	rename(t, s, id, "after")
-	for waits := 0; waits < 2; runtime.Gosched() { // both are there before one leaves
+	for waits := 0; waits < 2; runtime.Gosched() { // until both requests wait
 		g := &s.engine.(*postgresEngine).pg.gatherer
 		g.mu.Lock()
 		waits = len(g.waiting)
@@ -121,11 +121,11 @@ func TestGatheredRowsAreOwn(t *testing.T) {
 	all.Wait()
 }
 
-// A statement that hangs holds nobody up for long: who waits asks alone, and so does who comes then.
+// A hanging statement does not block others for long: a waiting request then reads its row itself, and so do new requests.
 func TestNobodyWaitsForAStatementThatHangs(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "x")
-	g, _ := held(t, s) // and it is never released
+	g, _ := held(t, s) // it is never released
 	g.patience = gatheringPatience
 	for range 2 {
 		if name, err := shownName(t.Context(), s, id); err != nil || name != "x" {
@@ -139,7 +139,7 @@ func TestNobodyWaitsForAStatementThatHangs(t *testing.T) {
 	}
 }
 
-// Who waited for a statement that fails asks again, or is told.
+// If the statement of waiting requests fails, each of them reads its row itself or gets the error.
 func TestGatheredStatementThatFails(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	g, release := held(t, s)
@@ -158,7 +158,7 @@ func TestGatheredStatementThatFails(t *testing.T) {
 	}
 }
 
-// Where rows come slowly, from a disk, each asks for its own for a while.
+// If rows are slow, because they come from a disk, requests read them separately for a while.
 func TestSlowRowsAreNotGathered(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "x")
@@ -169,17 +169,17 @@ func TestSlowRowsAreNotGathered(t *testing.T) {
 		}
 	}
 	slow(maxSlowStatements - 1)
-	g.recordDuration(minTimedRows, minTimedRows*slowRow) // it was none of the disk
+	g.recordDuration(minTimedRows, minTimedRows*slowRow) // a fast statement resets the count
 	slow(maxSlowStatements - 1)
-	g.recordDuration(minTimedRows-1, time.Hour) // a round trip may be long
+	g.recordDuration(minTimedRows-1, time.Hour) // a small statement may take long, because of its round trip
 	if !g.directUntil.IsZero() {
 		t.Error("rows that come fast are not gathered")
 	}
 	slow(1)
-	if name, err := shownName(t.Context(), s, id); err != nil || name != "x" { // it waits for nobody
+	if name, err := shownName(t.Context(), s, id); err != nil || name != "x" { // it does not wait for a statement
 		t.Errorf("apart: %q, %v", name, err)
 	}
-	g.directUntil = time.Now() // and again after that while
+	g.directUntil = time.Now() // after that time, requests are combined again
 	var all sync.WaitGroup
 	all.Go(func() {
 		if _, err := shownName(t.Context(), s, id); err != nil {
@@ -188,7 +188,7 @@ func TestSlowRowsAreNotGathered(t *testing.T) {
 	})
 	release(1)
 	all.Wait()
-	eventually(t, "no statement is under way", func() bool { // who waited has its row a moment before its statement is noted as ended
+	eventually(t, "no statement is under way", func() bool { // a request is answered shortly before its statement is counted as ended
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		return g.running == 0 && len(g.waiting) == 0

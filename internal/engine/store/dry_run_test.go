@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Of a change that is tried nothing stays, it ends where it gets large, and what was done until then can be read.
+// A trial leaves no changes. It ends when it becomes large, and its changes up to then can be read.
 func TestTry(t *testing.T) { both(t, tries) }
 
 func tries(t *testing.T, s *Store) {
@@ -39,12 +39,12 @@ func tries(t *testing.T, s *Store) {
 		if tally, err = tx.Tally(); err != nil {
 			return err
 		}
-		if err := add(tx, 1); err != nil { // reading is not bounded, nor is writing, any more
+		if err := add(tx, 1); err != nil { // after EndTrial neither reads nor writes are limited
 			return err
 		}
 		return ended
 	})
-	// Where the machine is slow it is the time that ends it.
+	// On a slow machine the time limit ends the trial.
 	if !errors.Is(err, ErrTrialEnded) || tally.Created > TrialChanges || tally.Created < trialFree {
 		t.Errorf("a large trial gives %v, %+v", err, tally)
 	}
@@ -59,7 +59,7 @@ func tries(t *testing.T, s *Store) {
 	}
 }
 
-// While somebody waits for a trial the next one has to wait, so that most changes meet none.
+// If others waited for a trial, the next trial is delayed, so that most changes meet none.
 func TestTrialsWait(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx := t.Context()

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// tallyLayout keeps, for a toy, how many things there are of each name: told of each row, written before the commit.
+// tallyLayout has an extension that counts the things with each name. It is notified of each row and writes before the commit.
 func tallyLayout(refuse *string) *Layout {
 	table := "CREATE TABLE tally (name TEXT PRIMARY KEY, n BIGINT NOT NULL)"
 	e := &Extension{Name: "toy",
@@ -70,8 +70,8 @@ func (f *tallyFollower) BeforeCommit() error {
 	return nil
 }
 
-// An extension is told of every row that changes, in whatever way, writes within the transaction, is taken back with it, and is
-// rebuilt, carried and verified with the rest.
+// An extension is notified of every change of a row, writes in the same transaction, is rolled back with it, and is rebuilt, copied and
+// verified.
 func TestExtension(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestExtension(t *testing.T) {
 	}
 }
 
-// changeThings makes, changes, moves and deletes things, and is refused once.
+// changeThings inserts, changes, moves and deletes things, and is rejected once.
 func changeThings(t *testing.T, s *Store, refuse *string) {
 	t.Helper()
 	a, b, w := thing("a"), thing("b"), thing("w")

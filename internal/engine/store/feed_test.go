@@ -16,8 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The feed gives every transaction once, in one order, to whoever follows from whatever position, also
-// while many write at once and take back what they wrote.
+// Every follower receives each transaction once and in the same order from any position, also during concurrent and rolled-back writes.
 func TestFeed(t *testing.T) { both(t, feed) }
 
 func feed(t *testing.T, s *Store) {
@@ -50,7 +49,7 @@ func feed(t *testing.T, s *Store) {
 			}
 		})
 	}
-	// One follows all the time; its positions are remembered.
+	// One follower runs all the time; its positions are recorded.
 	seen := map[int64]int{}
 	var order []int64
 	var places []Position
@@ -83,7 +82,7 @@ func feed(t *testing.T, s *Store) {
 		}
 		return true
 	})
-	// Who comes later sees the same order, from any position.
+	// A later follower receives the same order from any position.
 	for _, from := range []int{-1, 0, want / 2, want - 1} {
 		after := Position{}
 		if from >= 0 {
@@ -114,7 +113,7 @@ func feed(t *testing.T, s *Store) {
 	if _, err := s.Feed(ctx, foreign, 1); !errors.Is(err, ErrForeignPosition) {
 		t.Errorf("a position of another database gives %v", err)
 	}
-	// A database that was taken back gives the numbers behind that moment anew.
+	// A database that was restored to an earlier state assigns later numbers again.
 	taken := places[0]
 	taken.At++
 	if _, err := s.Feed(ctx, taken, 1); !errors.Is(err, ErrForeignPosition) {
@@ -131,8 +130,7 @@ func feed(t *testing.T, s *Store) {
 	}
 }
 
-// A follower whose connections are killed at random, while two managers write, misses nothing and sees
-// nothing twice.
+// A follower whose connections are killed at random, while two managers write, misses nothing and receives nothing twice.
 func TestFeedWithoutGaps(t *testing.T) {
 	url := pgtest.URL(t)
 	stores := make([]*Store, 3)
@@ -157,8 +155,8 @@ func TestFeedWithoutGaps(t *testing.T) {
 					if err := tx.Insert(thing(fmt.Sprintf("%d-%d", w, n))); err != nil {
 						return err
 					}
-					if n%7 == 0 { // some take longer than those that began after them
-						time.Sleep(time.Duration(rand.N(20)) * time.Millisecond) //nolint:gosec // chance is all that is asked of it
+					if n%7 == 0 { // some transactions take longer than later ones
+						time.Sleep(time.Duration(rand.N(20)) * time.Millisecond) //nolint:gosec // randomness needs no secrecy
 					}
 					return nil
 				})
@@ -171,14 +169,14 @@ func TestFeedWithoutGaps(t *testing.T) {
 	go func() {
 		all.Wait()
 		close(written)
-		// One more, so that the follower looks again when all is written.
+		// One more transaction, so that the follower queries again after all writes.
 		for ctx.Err() == nil && stores[0].Update(ctx, Author{}, func(tx *Tx) error { return tx.Insert(thing("the last")) }) != nil {
 		}
 	}()
 	killed := killConnections(t, url, written)
 	seen := map[int64]bool{}
 	var last Position
-	var there int64 // as counted behind what was seen: "the last" may come later still
+	var there int64 // counted after the last page, because "the last" may arrive later
 	done := errors.New("seen all")
 	err := stores[2].Follow(ctx, Position{}, func(entries []Entry) error {
 		for _, e := range entries {
@@ -202,7 +200,7 @@ func TestFeedWithoutGaps(t *testing.T) {
 	if !errors.Is(err, done) {
 		t.Fatalf("following ends with %v: %d of %d seen", err, len(seen), wrote.Load())
 	}
-	// What a kill made uncertain may be there or not; what was acknowledged must be.
+	// An update whose connection was killed may or may not be committed. Acknowledged updates must be.
 	if there < wrote.Load() || there != int64(len(seen)) {
 		t.Errorf("%d were acknowledged, %d are there, %d were seen", wrote.Load(), there, len(seen))
 	}
@@ -212,7 +210,7 @@ func TestFeedWithoutGaps(t *testing.T) {
 	t.Logf("%d transactions; %d connections were killed", len(seen), killed())
 }
 
-// killConnections kills connections of managers at random until stop; the function gives how many.
+// killConnections kills connections of managers at random until stop. The returned function returns their number.
 func killConnections(t *testing.T, url string, stop <-chan struct{}) func() int {
 	t.Helper()
 	var n atomic.Int64
@@ -227,7 +225,7 @@ func killConnections(t *testing.T, url string, stop <-chan struct{}) func() int 
 			select {
 			case <-stop:
 				return
-			case <-time.After(time.Duration(20+rand.N(80)) * time.Millisecond): //nolint:gosec // chance is all that is asked of it
+			case <-time.After(time.Duration(20+rand.N(80)) * time.Millisecond): //nolint:gosec // randomness needs no secrecy
 			}
 			tag, err := conn.Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"+
 				" WHERE application_name = 'portolan' AND datname = current_database() AND random() < 0.3")
@@ -242,7 +240,7 @@ func killConnections(t *testing.T, url string, stop <-chan struct{}) func() int 
 	return func() int { return int(n.Load()) }
 }
 
-// What one manager remembers is forgotten when another has changed it.
+// A value that one manager caches is discarded after another manager changed it.
 func TestNews(t *testing.T) {
 	url := pgtest.URL(t)
 	var stores [2]*Store
@@ -286,12 +284,12 @@ func TestNews(t *testing.T) {
 		t.Error("what nobody watches is remembered")
 	}
 	mine := stores[0].LastCommit()
-	for len(told) > 0 { // of what may have been missed before they heard
+	for len(told) > 0 { // notifications of possibly missed changes
 		<-told
 	}
 	insert(t, stores[0], thing("news"))
 	<-told
-	if _, ok := things.Now(1); ok { // it forgets before it is told
+	if _, ok := things.Now(1); ok { // the value is discarded before the callback
 		t.Error("what another manager has changed is remembered")
 	}
 	if _, ok := among.Now(1); ok {
@@ -308,13 +306,13 @@ func eventually(t *testing.T, what string, condition func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came true: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond) // between two looks
+		time.Sleep(5 * time.Millisecond) // between two checks
 	}
 }
 
-// One holds a lease at a time; who was late changes nothing.
+// A lease has one holder at a time. A late holder changes nothing.
 func TestLease(t *testing.T) {
-	var late atomic.Int64 // how far the clock is ahead, in nanoseconds
+	var late atomic.Int64 // the offset of the clock in nanoseconds
 	start := time.Now()
 	clock := func() time.Time { return start.Add(time.Duration(late.Load())) }
 	bothAt(t, clock, func(t *testing.T, s *Store) {
@@ -322,7 +320,7 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// lease tests leases; pass moves the clock.
+// lease tests leases. pass advances the clock.
 func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	ctx := t.Context()
 	one, two := s.NewLease("work", time.Minute), s.NewLease("work", time.Minute)
@@ -346,11 +344,11 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	work(one, nil)
 	work(two, ErrLeaseLost)
 	pass(59 * time.Second)
-	take(one, true) // for longer
+	take(one, true) // renew
 	pass(59 * time.Second)
 	take(two, false)
 	pass(2 * time.Second)
-	take(two, true) // one was late
+	take(two, true) // the holder was late
 	work(one, ErrLeaseLost)
 	work(two, nil)
 	take(one, false)
@@ -359,7 +357,7 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	}
 	take(one, true)
 	work(two, ErrLeaseLost)
-	// Of many who want it at once one gets it.
+	// Of many concurrent attempts one succeeds.
 	pass(2 * time.Minute)
 	var held atomic.Int64
 	var all sync.WaitGroup
@@ -378,8 +376,8 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	}
 }
 
-// Lists come from the standby once it has what was acknowledged, and from the database itself where it
-// is behind or gone.
+// Lists are read from the standby once it has everything that was acknowledged, and from the database itself while the standby is behind
+// or unreachable.
 func TestReplica(t *testing.T) {
 	primary := pgtest.New(t)
 	standby, err := primary.Standby(t.Context())
@@ -392,7 +390,7 @@ func TestReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	// ask gives how many things a list shows, and whether it came from a standby.
+	// ask returns the number of things in a list, and whether the list was read from a standby.
 	ask := func() (n int64, replica bool) {
 		t.Helper()
 		if err := s.Lists(t.Context(), func(tx *Tx) (err error) {
@@ -419,7 +417,7 @@ func TestReplica(t *testing.T) {
 	if fromReplica == 0 {
 		t.Error("no list came from the standby")
 	}
-	// A standby that does not go on is behind from the next change on.
+	// A standby that stops replaying is behind after the next change.
 	if err := standby.Do(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)
 	}
@@ -439,8 +437,7 @@ func TestReplica(t *testing.T) {
 	}
 }
 
-// Carrying is cut off at any step, goes on, and ends with the same on both sides; until then nothing
-// else may use the target.
+// Carry can be interrupted at any step, continues, and ends with equal databases. Until then the target cannot be used for anything else.
 func TestCarry(t *testing.T) {
 	for _, way := range []string{"SQLite to PostgreSQL", "PostgreSQL to SQLite"} {
 		t.Run(way, func(t *testing.T) {
@@ -520,7 +517,7 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// What changed at the source while carrying was cut off is found out.
+// A change of the source during an interruption of Carry is detected.
 func TestCarryChangedSource(t *testing.T) {
 	source, target := open(t, t.TempDir()), open(t, t.TempDir())
 	t.Cleanup(func() { _ = source.Close(); _ = target.Close() })
@@ -535,7 +532,7 @@ func TestCarryChangedSource(t *testing.T) {
 	}
 }
 
-// Followers together are given what is behind their position, where the hub has it, and nothing where the number was given again.
+// A hub returns the entries after a position that it has, and none if the number of the position was assigned again.
 func TestHubKnowsPositions(t *testing.T) {
 	at := func(n int64) Position { return Position{Origin: "o", Transaction: n, At: 1000 + n} }
 	h := &hub{reading: true, from: at(5), latest: []Entry{{Position: at(6)}, {Position: at(7)}}}

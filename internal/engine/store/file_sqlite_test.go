@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// copied copies the files of a database that is open, as if its process had been killed.
+// copied copies the files of an open database, as if its process had been killed.
 func copied(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -26,8 +26,8 @@ func copied(t *testing.T, from string) string {
 	return to
 }
 
-// Damage in the middle of the log is told before the database opens, and what is behind it is lost only where the operator says so. A log
-// that ends within its last transaction is that of a power failure.
+// Damage in the middle of the log is reported before the database opens. The transactions after it are only lost if the operator
+// truncates the log. A log that ends within its last transaction is the result of a power failure.
 func TestDamagedLogIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Exclusive: true})
@@ -88,7 +88,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	}
 }
 
-// A database file that is taken away is noticed: no change is acknowledged any more, and no empty database takes its place.
+// The removal of the database file is detected: no more changes are acknowledged, and no empty database replaces it.
 func TestDatabaseThatIsTakenAway(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Exclusive: true})

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestDamagedDatabase overwrites pages in the middle of a database: what needs them says so, the condition stays DAMAGED, and other
-// requests go on.
+// TestDamagedDatabase overwrites pages in the middle of a database. Requests that need them return DatabaseDamaged, the condition stays
+// DAMAGED, and other requests succeed.
 func TestDamagedDatabase(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -32,7 +32,7 @@ func TestDamagedDatabase(t *testing.T) {
 	}
 	const page = 4096
 	hit := 0
-	for from := page; from+page <= len(text); from += page { // wherever names are: rows, and the index of names
+	for from := page; from+page <= len(text); from += page { // all pages with names: rows and the index of names
 		if bytes.Contains(text[from:from+page], []byte(strings.Repeat("x", 1000))) {
 			copy(text[from:from+page], bytes.Repeat([]byte{0xa5}, page))
 			hit++
@@ -75,7 +75,7 @@ func TestDamagedDatabase(t *testing.T) {
 	}
 }
 
-// TestConditionsOfPostgreSQL words the errors by which PostgreSQL tells of its disk and its data.
+// TestConditionsOfPostgreSQL checks the problems for PostgreSQL's errors about its disk and its data.
 func TestConditionsOfPostgreSQL(t *testing.T) {
 	for code, want := range map[string]string{pgDiskFull: "DatabaseFull", pgDataCorrupted: "DatabaseDamaged",
 		pgIndexCorrupted: "DatabaseDamaged"} {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An image reads as what encoding/json would have written of the row, with the body behind it: each field of it is there.
+// An image equals the JSON that encoding/json would write for the row, with the body after it. Each field is included.
 func TestImages(t *testing.T) {
 	if n := reflect.TypeFor[Resource]().NumField(); n != 13 {
 		t.Fatalf("a resource has %d fields: encodeImage, and this test, are to know all of them", n)

@@ -20,10 +20,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The database's files are their owner's alone, also in a directory that was there before.
+// The database files are only accessible by their owner, also in an existing directory.
 func TestFilesAreKeptFromOthers(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as an operator may have made it
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // an operator may have created it like this
 		t.Fatal(err)
 	}
 	check := func() {
@@ -45,13 +45,13 @@ func TestFilesAreKeptFromOthers(t *testing.T) {
 		}
 	}
 	check()
-	if err := os.Chmod(filepath.Join(dir, databaseFile), 0o644); err != nil { //nolint:gosec // as older portolans left it
+	if err := os.Chmod(filepath.Join(dir, databaseFile), 0o644); err != nil { //nolint:gosec // as older versions created it
 		t.Fatal(err)
 	}
 	check()
 }
 
-// Lists that nobody reads on with hold up neither reads nor readiness, nor changes.
+// Lists whose clients stopped reading block neither reads nor readiness nor changes.
 func TestLongReadersHoldUpTheirLikeAlone(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("x"))
@@ -60,7 +60,7 @@ func TestLongReadersHoldUpTheirLikeAlone(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				_ = s.Lists(ctx, func(tx *Tx) error { // most never get in
+				_ = s.Lists(ctx, func(tx *Tx) error { // most of them wait for a connection
 					return tx.List(Query{From: Resources}, func(*Resource) error { <-release; return nil })
 				})
 			})
@@ -82,7 +82,7 @@ func TestLongReadersHoldUpTheirLikeAlone(t *testing.T) {
 	})
 }
 
-// A long read ends when its time is over or its client has gone, also in the middle of a statement.
+// A long read ends when its deadline passes or its client disconnects, also within a statement.
 func TestLongReadsEnd(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		endless := "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000000) SELECT count(*) FROM n"
@@ -109,7 +109,7 @@ func TestLongReadsEnd(t *testing.T) {
 	})
 }
 
-// shared opens a PostgreSQL database as a manager does.
+// shared opens a PostgreSQL database in the mode of a manager.
 func shared(t *testing.T, url string, change ...func(*Options)) *Store {
 	t.Helper()
 	o := Options{Database: url, Exclusive: true}
@@ -124,15 +124,14 @@ func shared(t *testing.T, url string, change ...func(*Options)) *Store {
 	return s
 }
 
-// Taking a number never waits for who needs one: the first change behind a start, while others wait for the
-// same lock.
+// Assigning a number never waits for an update that needs a number: here the first change after a start, while others wait for its lock.
 func TestNumbersWaitForNobody(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	entered, goOn := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
-			if _, err := tx.Exec("SELECT 1"); err != nil { // the locks are taken
+			if _, err := tx.Exec("SELECT 1"); err != nil { // takes the locks
 				return err
 			}
 			close(entered)
@@ -143,7 +142,7 @@ func TestNumbersWaitForNobody(t *testing.T) {
 		}
 	})
 	<-entered
-	for i := range 4 { // each in another process's turn would be; here their turns are taken in the database
+	for i := range 4 { // each as if in another process: within this one they would wait for turns before the database
 		all.Go(func() {
 			pg := s.engine.(*postgresEngine).pg
 			pooled, err := pg.pool.Acquire(t.Context())
@@ -181,7 +180,7 @@ func TestNumbersWaitForNobody(t *testing.T) {
 	}
 }
 
-// Addresses in bodies compare in parallel workers, too, and what is no address compares as nothing.
+// Addresses in bodies also compare in parallel workers. A text that is not an address has no key.
 func TestAddressKeyInParallel(t *testing.T) {
 	url := pgtest.URL(t)
 	shared(t, url)
@@ -236,7 +235,7 @@ func TestAddressKeyInParallel(t *testing.T) {
 	}
 }
 
-// Work takes as long as it takes; who waits for it for too long is told to try again, in words that fit.
+// The duration of a change is not limited. A change that waits too long for another one gets an error that says to try again.
 func TestPatienceIsForWaitingAlone(t *testing.T) {
 	url := pgtest.URL(t)
 	impatient := func(o *Options) { o.Patience = 300 * time.Millisecond }
@@ -249,7 +248,7 @@ func TestPatienceIsForWaitingAlone(t *testing.T) {
 				return err
 			}
 			close(entered)
-			_, err := tx.Exec("SELECT pg_sleep(0.5)") // longer than anybody waits
+			_, err := tx.Exec("SELECT pg_sleep(0.5)") // longer than the patience of others
 			<-waited
 			return err
 		}); err != nil {
@@ -274,7 +273,7 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		_ = s.Update(t.Context(), Author{}, func(tx *Tx) error { // it is only there to be in the way
+		_ = s.Update(t.Context(), Author{}, func(tx *Tx) error { // only blocks others
 			_, err := tx.Exec("SELECT 1")
 			close(entered)
 			<-release
@@ -303,7 +302,7 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	}
 }
 
-// A tool leaves the schema alone that a manager serves, and a manager writes into no schema but its own.
+// A tool does not migrate the schema under a running manager, and a manager does not write to another schema than its own.
 func TestSchemaBelowARunningManager(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		dir := t.TempDir()
@@ -334,7 +333,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 		if err := errors.Join(raw.close(), older.Close()); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Open(Options{Dir: dir}) // nobody serves it now
+		s, err := Open(Options{Dir: dir}) // no manager is running now
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +343,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 		url := pgtest.URL(t)
 		older := shared(t, url, func(o *Options) { o.Schema = 3 })
 		var wrong *SchemaError
-		eventually(t, "the manager holds its lock", func() (held bool) { // which it takes behind its start
+		eventually(t, "the manager holds its lock", func() (held bool) { // it is taken after the start
 			if err := older.View(t.Context(), func(tx *Tx) error {
 				return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = "+
 					"'advisory' AND "+
@@ -374,7 +373,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 	})
 }
 
-// What the database says when it has ended a transaction by itself is no fault of ours.
+// An error by which the database ended a transaction is retried.
 func TestErrorsThatAreTriedAgain(t *testing.T) {
 	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy",
 		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
@@ -388,7 +387,7 @@ func TestErrorsThatAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A full disk refuses what does not fit, says so, and nothing else is lost with it.
+// On a full disk, changes that do not fit are rejected with DatabaseFull, and nothing else is lost.
 func TestFullDisk(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
@@ -404,7 +403,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	limit(2000) // 8 MiB
 	big := func(tx *Tx) error {
-		for i := range 64 { // spills, because it is more than the cache holds
+		for i := range 64 { // exceeds the cache and spills to disk
 			if err := tx.Insert(thing(fmt.Sprint(i, strings.Repeat("x", 1<<20)))); err != nil {
 				return err
 			}
@@ -428,7 +427,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	limit(1 << 30)
 	insert(t, s, thing("after"))
-	if is, _, _ := s.Condition(); is != Full { // a larger change may have no room yet
+	if is, _, _ := s.Condition(); is != Full { // a larger change may still fail
 		t.Errorf("right behind it the condition is %s", is)
 	}
 	s.condition.Load().lastSeen = time.Now().Add(-fullFor - time.Second)
@@ -441,7 +440,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A database is read where nothing can be written.
+// A database can be read where nothing can be written.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -479,7 +478,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// First starts side by side succeed whatever the database's default isolation is.
+// Concurrent first starts succeed whatever the default isolation level of the database is.
 func TestFirstStartsSideBySide(t *testing.T) {
 	url := pgtest.URL(t)
 	c, err := pgx.Connect(t.Context(), url)
@@ -506,7 +505,7 @@ func TestFirstStartsSideBySide(t *testing.T) {
 	all.Wait()
 }
 
-// A tool that must be alone is refused while a manager serves, and keeps managers away.
+// A tool that must run alone is rejected while a manager runs, and keeps managers from starting.
 func TestAlone(t *testing.T) {
 	url := pgtest.URL(t)
 	manager, err := Open(Options{Database: url, Exclusive: true})
@@ -537,7 +536,7 @@ func TestAlone(t *testing.T) {
 	shared(t, url)
 }
 
-// What is old is taken out of the history, and who asks for it is told so.
+// Old transactions are deleted from the history, and followers that need them get an error.
 func TestRetention(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for i := range 5 {
@@ -559,14 +558,14 @@ func TestRetention(t *testing.T) {
 		}
 		insert(t, s, thing("later"))
 		old := entries[2].Position
-		for _, at := range []int64{old.At, 0} { // 0 as an older portolan wrote it
+		for _, at := range []int64{old.At, 0} { // 0 as in positions of older versions
 			if old.At = at; true {
 				if _, err := s.Feed(t.Context(), old, 10); !errors.Is(err, ErrPruned) {
 					t.Errorf("a follower gets %v", err)
 				}
 			}
 		}
-		// Who has seen the last one that has gone has missed nothing.
+		// A follower that has received the last pruned transaction has missed nothing.
 		if left, err := s.Feed(t.Context(), entries[4].Position, 10); err != nil || len(left) != 1 {
 			t.Errorf("a follower that is up to date gets %d entries, %v", len(left), err)
 		}
@@ -579,7 +578,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// The feed of a large transaction comes in pieces.
+// The changes of a large transaction are read in pieces.
 func TestFeedOfALargeTransaction(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		const n = 3*changesPage + 7
@@ -609,7 +608,7 @@ func TestFeedOfALargeTransaction(t *testing.T) {
 	})
 }
 
-// Siblings that reach into a span are found from the one before it, however many lie there.
+// Siblings that overlap a span are found starting from the one before it, however many there are.
 func TestBelowBeginsAtThePredecessor(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		at := func(i int) []byte { return AddrKey(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})) }

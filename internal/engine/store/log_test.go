@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The log becomes small again once nothing is written.
+// The log is truncated when nothing is written.
 func TestLogShrinks(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -23,13 +23,12 @@ func TestLogShrinks(t *testing.T) {
 	}
 }
 
-// A log that has grown much is folded into the database behind the answer, while others go on changing: it does not grow with what is
-// written.
+// A log that has grown is checkpointed after the answer, while other changes continue: its size does not grow with the written data.
 func TestLogIsFolded(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	defer func() { _ = s.Close() }()
-	const each = checkpointPages << 9 // an eighth of the pages from which on it is folded, twice: in the row and in the history
+	const each = checkpointPages << 9 // an eighth of the checkpoint threshold; each change writes it twice, in the row and in the history
 	for range 24 {
 		large := thing("large")
 		large.Body = []byte(`{"colour":"` + strings.Repeat("x", each) + `"}`)

@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// The place of a page's last row is where the page has it, also where the row is changed, or goes, right behind the list.
+// The place of the last row of a page is that in the page, even if the row is changed or deleted right after the list was read.
 func TestPlaceOfWhatGoes(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {

@@ -16,7 +16,7 @@ func accessLayout() *Layout {
 	return &Layout{Scopes: "scopes", Spaced: []Spaced{{"blocks", []string{"scopes", "blocks"}}}, Indexes: []Index{{"things", "code"}}}
 }
 
-// openAccess opens an empty database of that layout until the test ends.
+// openAccess opens an empty database with that layout until the test ends.
 func openAccess(t *testing.T, database string) *Store {
 	t.Helper()
 	o := Options{Dir: t.TempDir(), Exclusive: true, Layout: accessLayout()}
@@ -31,7 +31,7 @@ func openAccess(t *testing.T, database string) *Store {
 	return s
 }
 
-// fillAccess makes two scopes and 1,400 things: most lie in one scope and refer to one target.
+// fillAccess inserts two scopes and 1,400 things. Most of them are in one scope and refer to one target.
 func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 	t.Helper()
 	s.sortLimit = 1_000
@@ -47,7 +47,7 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 			scopes, targets = append(scopes, scope.ID), append(targets, target.ID)
 		}
 		var rows []*Resource
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test must be reproducible
 		most := func(of []int64) int64 { return of[min(1, random.IntN(50)/49)] }
 		for i := range 1_400 {
 			r := &Resource{Collection: "things", Type: "Thing", Parent: most(scopes),
@@ -60,7 +60,7 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 				r.Low, r.High = AddrKey(a), AddrKey(a)
 			}
 			rows = append(rows, r)
-			if i%3 == 0 { // a name that has no space, and perhaps no key
+			if i%3 == 0 { // a name without space, and possibly without a key
 				named := *r
 				named.Collection, named.Low, named.High = "names", nil, nil
 				if random.IntN(4) == 0 {
@@ -79,18 +79,17 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 	return scopes, targets
 }
 
-// However a list is found, it is the same list: every choice of conditions, orders and pages gives what it gives where
-// nothing is chosen.
+// The result of a list does not depend on the access: each combination of condition, order and page returns the same as without a choice.
 func TestAccessIsRight(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
 			s := openAccess(t, name)
 			scopes, targets := fillAccess(t, s)
-			random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // what comes of it must be the same each time
+			random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the test must be reproducible
 			for range 80 {
 				q := randomQuery(random, scopes, targets)
 				plain := q
-				plain.Where = Any{q.Where} // nothing in it is a condition for all
+				plain.Where = Any{q.Where} // hides the conjunction from the planner
 				want, got := idsOf(t, s, plain), idsOf(t, s, q)
 				if !slices.Equal(want, got) {
 					t.Fatalf("%+v gives %d, and where nothing is chosen %d:\n%v\n%v", q, len(got), len(want), got, want)
@@ -121,10 +120,11 @@ func idsOf(t *testing.T, s *Store, q Query) (ids []int64) {
 	return ids
 }
 
-// behindOf gives the ids of a list that goes on behind one of its rows, up to where the list ended; false where it cannot.
+// behindOf returns the ids of a list that continues after one of its rows, up to the end of the original list. It returns false if the
+// list cannot continue after a row.
 func behindOf(t *testing.T, s *Store, q Query, list []int64) (ids []int64, ok bool) {
 	t.Helper()
-	at := len(list) / 3 // the first is the number of all
+	at := len(list) / 3 // the first element is the total
 	if at == 0 {
 		return nil, false
 	}
@@ -185,7 +185,7 @@ func randomQuery(random *rand.Rand, scopes, targets []int64) Query {
 	return q
 }
 
-// What is asked most is an index's work on both databases: nothing of it looks through all resources.
+// The most frequent queries use an index on both databases, and none of them scans all resources.
 func TestAccessPlans(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestAccessPlans(t *testing.T) {
 					one.q.Limit = 100
 				}
 				plan := planOf(t, s, one.q)
-				if name == "PostgreSQL" && one.q.Limit == 10 { // where all is of one collection other indexes are as good
+				if name == "PostgreSQL" && one.q.Limit == 10 { // if all rows are in one collection, other indexes are as good
 					one.index = ""
 				}
 				if !strings.Contains(plan, one.index) || strings.Contains(plan, "SCAN r\n") || strings.Contains(plan, "Seq Scan on resource") {
@@ -247,7 +247,7 @@ func TestAccessPlans(t *testing.T) {
 	}
 }
 
-// What lets more than a few through is still found by its index, where a page by the order would cost more, and where all is counted.
+// A condition that matches more than a few rows still uses its index if a page in order would cost more, and for counts.
 func TestBoundOfFinding(t *testing.T) { both(t, boundOfFinding) }
 
 func boundOfFinding(t *testing.T, s *Store) {
@@ -296,7 +296,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 	}
 }
 
-// Behind all that begin with a prefix comes the next text, whatever its last characters are.
+// prefixEnd returns the first text after all texts with a prefix, whatever the last characters of the prefix are.
 func TestBehindPrefix(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "",
 		"\ud7ff": "\ue000", "é": "ê"} {

@@ -2,8 +2,8 @@ package store
 
 import "testing"
 
-// Rows come without what they lie in once several lists in a row have needed nothing of it that was not remembered, until one does. What
-// else an answer needs counts for nothing, nor do answers of something else than such a list.
+// Rows are read without heads after several consecutive lists whose heads were all cached, until a list lacks one. Other heads, and lists
+// that are not short, do not count.
 func TestHeadsAreRemembered(t *testing.T) {
 	s := &Store{}
 	tx := func() *Tx {
@@ -27,7 +27,7 @@ func TestHeadsAreRemembered(t *testing.T) {
 	}
 }
 
-// What lies around something in a collection without space is nothing, and no fault.
+// The resources around a span in a collection without space are none. This is not an error.
 func TestAroundWithoutSpace(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// nameless counts the files without a name that this process has.
+// nameless counts the open files of this process without a name.
 func nameless(t *testing.T) (n int) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -23,8 +23,7 @@ func nameless(t *testing.T) (n int) {
 	return n
 }
 
-// What a large job may have to take back, in the savepoint of its own that it has beside others, stands in a file and not in memory; it is
-// taken back all the same.
+// The rollback journal of a large job's savepoint is kept in a file, not in memory, and the job can be rolled back.
 func TestLargeJobsInAFile(t *testing.T) {
 	s, err := newSession(filepath.Join(t.TempDir(), "portolan.db"), writeSession)
 	if err != nil {
@@ -55,7 +54,8 @@ func TestLargeJobsInAFile(t *testing.T) {
 	}
 	run("ROLLBACK TO job", "RELEASE job", "COMMIT")
 	var changed int64
-	if err := queryFirst(s, "SELECT count(*) FROM things WHERE name = 'changed'", nil, func(r row) error { return r.scan(&changed) }); err != nil {
+	if err := queryFirst(s, "SELECT count(*) FROM things WHERE name = 'changed'", nil,
+		func(r row) error { return r.scan(&changed) }); err != nil {
 		t.Fatal(err)
 	}
 	if changed != 0 {

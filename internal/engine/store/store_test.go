@@ -28,7 +28,8 @@ func open(t testing.TB, dir string) *Store {
 // both runs a test on both databases.
 func both(t *testing.T, test func(t *testing.T, s *Store)) { bothAt(t, nil, test) }
 
-// bothAt runs a test on both databases, with a clock of its own. The clock is set before the store opens: its goroutines read it.
+// bothAt runs a test on both databases with its own clock. The clock is set before the store opens, because goroutines of the store read
+// it.
 func bothAt(t *testing.T, now func() time.Time, test func(t *testing.T, s *Store)) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +129,7 @@ func snapshotCannotWrite(t *testing.T, s *Store) {
 	}
 }
 
-// A failed or panicking update takes back its own work and nobody else's, though they share a commit.
+// An update that fails or panics rolls back only its own changes, although others share its commit.
 func TestGroupKeepsJobsApart(t *testing.T) { both(t, groupKeepsJobsApart) }
 
 func groupKeepsJobsApart(t *testing.T, s *Store) {
@@ -163,7 +164,7 @@ func groupKeepsJobsApart(t *testing.T, s *Store) {
 	}
 }
 
-// Ids are never given twice, not even when what had them is gone and the store was closed.
+// An id is never assigned twice, even after its resource was deleted and the store was reopened.
 func TestIdsAreNotReused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -279,7 +280,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	}
 }
 
-// A long list is read in pieces, and other questions can be asked in between.
+// A long list is read in pieces, and other queries can run in between.
 func TestLongList(t *testing.T) { both(t, longList) }
 
 func longList(t *testing.T, s *Store) {
@@ -327,7 +328,7 @@ func longList(t *testing.T, s *Store) {
 	}
 }
 
-// What is written while a list is read is written, also on the list's own connection.
+// Writes while a list is read succeed, also on the connection of the list.
 func TestWritesInsideAList(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		const rows = 5000
@@ -360,7 +361,7 @@ func TestWritesInsideAList(t *testing.T) {
 	})
 }
 
-// Rows of collections that are no part of the network stay out of the history, also where many are written at once.
+// Rows of unlogged collections are not in the history, also if many are written at once.
 func TestUnloggedMany(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Unlogged: []string{"things"}}})
 	if err != nil {

@@ -266,13 +266,13 @@ func (tx *Tx) indexTexts() error {
 // indexed yet by checking all pending ones.
 func (s *Store) IndexTexts(ctx context.Context) error {
 	for {
-		due := false
+		pending := false
 		if err := s.View(ctx, func(tx *Tx) error {
 			if tx.RoundTrips() {
 				return nil
 			}
-			return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM trigram_due)").Scan(&due)
-		}); err != nil || !due {
+			return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM trigram_due)").Scan(&pending)
+		}); err != nil || !pending {
 			return err
 		}
 		if err := s.Update(ctx, Author{}, (*Tx).indexTexts); err != nil {
@@ -368,14 +368,14 @@ const maxMatchFactor = 4
 
 // findMatches returns the ids of resources that may match a fragment, and of pending ones.
 func (tx *Tx) findMatches(f Fragment) (ids []int64, whole bool, err error) {
-	due, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id DESC LIMIT ?", tx.store.sortLimit)
+	pending, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id DESC LIMIT ?", tx.store.sortLimit)
 	if err != nil {
 		return nil, false, err
 	}
 	maxMatches := maxMatchFactor * tx.store.sortLimit
 	found, err := tx.ids64("SELECT rowid FROM trigram WHERE trigram MATCH ? LIMIT ?", f.match(), maxMatches)
 	// Pending resources come last, because they are included whatever their text is.
-	return slices.Concat(found, due), int64(len(due)) < tx.store.sortLimit && int64(len(found)) < maxMatches, err
+	return slices.Concat(found, pending), int64(len(pending)) < tx.store.sortLimit && int64(len(found)) < maxMatches, err
 }
 
 // Texts reports whether a text of the resource equals the given text (whole), begins with it, or contains it, ignoring case.

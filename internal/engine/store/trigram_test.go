@@ -12,9 +12,10 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// textPieces are what the texts of the test are made of: few enough to be found again, and all that means something to one of the
+// textPieces are the pieces of the texts of the test: few enough to match repeatedly, with all characters that are special in one of the
 // languages in between.
-var textPieces = []string{"web", "Web", "10.1.2.3", "a'b", `c"d`, `e\f`, "%", "_", "?", "ÄÖÜ", "äöü", "日本語", "\n", "\x01", "-", "0", ":", " AND ", "*", "é"}
+var textPieces = []string{"web", "Web", "10.1.2.3", "a'b", `c"d`, `e\f`, "%", "_", "?", "ÄÖÜ", "äöü", "日本語", "\n", "\x01", "-", "0",
+	":", " AND ", "*", "é"}
 
 func randomText(random *rand.Rand, pieces int) string {
 	var b strings.Builder
@@ -37,7 +38,7 @@ func randomNote(random *rand.Rand, id int64) *Resource {
 		Body: []byte(body)}
 }
 
-// What stands in a text is found the same way with the index of trigrams and without it, whatever is due; and the index is used.
+// A substring search has the same result with and without the trigram index, whatever is pending, and it uses the index.
 func TestTrigrams(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
@@ -52,7 +53,7 @@ func TestTrigrams(t *testing.T) {
 			if !s.trigrams {
 				t.Fatal("there is no index of trigrams")
 			}
-			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test must be reproducible
 			update(t, s, func(tx *Tx) error {
 				for range 300 {
 					if err := tx.Insert(randomNote(random, 0)); err != nil {
@@ -76,7 +77,7 @@ func TestTrigrams(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			// Other texts are searched by the next version.
+			// The next version searches other texts.
 			o.Layout = &Layout{Searched: []Index{{"things", "note"}, {"names", "note"}}}
 			if s, err = Open(o); err != nil {
 				t.Fatal(err)
@@ -90,14 +91,15 @@ func TestTrigrams(t *testing.T) {
 	}
 }
 
-// The check of a database that changes finds no damage, though FTS5 itself would: of what a connection knew before.
+// The check of a database that is being changed finds no damage. FTS5 alone would report some, because it compares with outdated data of
+// the connection.
 func TestTrigramsAreNotDamaged(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{"things", "note"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test must be reproducible
 	for range 10 {
 		update(t, s, func(tx *Tx) error {
 			for range 200 {
@@ -132,7 +134,7 @@ func noFaults(t *testing.T, s *Store) {
 	}
 }
 
-// changeTexts changes and deletes a part of the resources.
+// changeTexts changes and deletes some of the resources.
 func changeTexts(t *testing.T, s *Store, random *rand.Rand) {
 	t.Helper()
 	update(t, s, func(tx *Tx) error {
@@ -157,7 +159,7 @@ func changeTexts(t *testing.T, s *Store, random *rand.Rand) {
 	})
 }
 
-// havingFragments asks for texts of all collections: each that has one is among those given, or it is said that not all are.
+// havingFragments searches texts in all collections: each resource with the text is found, or the result is marked as incomplete.
 func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
 	t.Helper()
 	for i := range 16 {
@@ -211,7 +213,7 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 		c := Compare{Field: field, Op: op, Value: randomText(random, 1+random.IntN(2))}
 		q := Query{From: Resources, Where: All{InCollection(collection), c}, Limit: int64(random.IntN(2) * 5)}
 		plain := q
-		plain.Where = Any{q.Where} // nothing in it is a condition for all
+		plain.Where = Any{q.Where} // hides the conjunction from the planner
 		want, got := idsOf(t, s, plain), idsOf(t, s, q)
 		if !slices.Equal(want, got) {
 			t.Fatalf("%+v gives %d, and without an index %d:\n%v\n%v", q, len(got), len(want), got, want)
@@ -232,7 +234,7 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 	}
 }
 
-// A plan is kept for what has a word, and for nothing that the index of trigrams may have to look for everywhere.
+// A generic plan is used for texts with a word, and not for texts that might require a scan of the whole trigram index.
 func TestHasWord(t *testing.T) {
 	for text, want := range map[string]bool{"host": true, "10.1": true, textMark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
 		"a☃b☃c": false, "HOST": true, "a%b": true} {
@@ -242,7 +244,7 @@ func TestHasWord(t *testing.T) {
 	}
 }
 
-// What PostgreSQL expects is remembered for a while.
+// An estimate of PostgreSQL is cached for a while.
 func TestEstimates(t *testing.T) {
 	var e estimates
 	now := time.Unix(1_700_000_000, 0)

@@ -46,7 +46,7 @@ func started(t *testing.T, o server.Options) *server.Manager {
 	return m
 }
 
-// sample makes a manager's data with the sample organisation and a service point.
+// sample creates the data of a manager with the sample organisation and a service point.
 func sample(t *testing.T, o server.Options) {
 	t.Helper()
 	m := started(t, o)
@@ -60,7 +60,7 @@ func sample(t *testing.T, o server.Options) {
 		t.Fatal(err)
 	}
 	var made int64
-	for _, do := range []func(c *resource.Change) error{func(c *resource.Change) (err error) { // a change that is taken back
+	for _, do := range []func(c *resource.Change) error{func(c *resource.Change) (err error) { // a change that is undone
 		made, err = c.Tx.Number()
 		if err == nil {
 			x := &catalog.TagGroup{}
@@ -76,7 +76,7 @@ func sample(t *testing.T, o server.Options) {
 		}
 	}
 	for deadline, heads := time.Now().Add(time.Minute),
-		0; heads == 0; time.Sleep(20 * time.Millisecond) { // until the history is chained and signed
+		0; heads == 0; time.Sleep(20 * time.Millisecond) { // until the history is linked and signed
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT count(*) FROM history_head").Scan(&heads)
 		}); err != nil || time.Now().After(deadline) {
@@ -86,7 +86,7 @@ func sample(t *testing.T, o server.Options) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What the sample has nothing of: each table that is carried must have a row. No manager runs, which would act on what it finds.
+	// Rows for each copied table that the sample leaves empty. No manager is running that would act on them.
 	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: o.Data})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func backup(t *testing.T, s *store.Store) ([]byte, archive.Summary) {
 	return b.Bytes(), sum
 }
 
-// content is a backup without its head, which has the time.
+// content returns a backup without its head, which contains the time.
 func content(t *testing.T, file []byte) string {
 	t.Helper()
 	z, err := zstd.NewReader(bytes.NewReader(file))
@@ -232,8 +232,7 @@ func content(t *testing.T, file []byte) string {
 	return rest
 }
 
-// What is carried from SQLite to PostgreSQL and back is the same to the byte, keeps its invariants,
-// and can be worked on.
+// Data that is copied from SQLite to PostgreSQL and back is identical to the byte, passes verification, and can be changed.
 func TestThereAndBack(t *testing.T) {
 	from := t.TempDir()
 	sample(t, server.Options{Data: from})
@@ -269,7 +268,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 	back := open(t, store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true})
 	verify(t, back)
-	for _, s := range []*store.Store{pg, back} { // numbers go on behind those that came
+	for _, s := range []*store.Store{pg, back} { // new numbers follow the copied ones
 		api := server.NewAPI(s)
 		if err := s.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
 			return tx.Insert(&store.Resource{Collection: "users", Type: "User", Name: "x", Body: []byte(`{"email":"x"}`)})
@@ -295,7 +294,7 @@ func verify(t *testing.T, s *store.Store) {
 	}
 }
 
-// A file with a bit of it wrong, cut short, or of a newer portolan is refused, and leaves nothing.
+// A file with a wrong bit, a truncated file and a file of a newer version are rejected and leave nothing behind.
 func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := started(t, server.Options{Data: dir}).Close(); err != nil {
@@ -357,7 +356,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// Files of strangers are read within bounds of memory, and no longer than somebody waits for it; one that is whole is read to its end.
+// Untrusted files are read with limited memory and until the context ends. A valid file is read to its end.
 func TestVerify(t *testing.T) {
 	dir := t.TempDir()
 	sample(t, server.Options{Data: dir})
