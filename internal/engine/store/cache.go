@@ -49,7 +49,7 @@ func (c *commits) record(topics []string, known bool) {
 // use. A value that must not be shared, because its transaction touched such a topic itself, is stored for that transaction only.
 //
 // Each value has the number of the last commit known before its transaction started. A transaction gets a value only if no commit touched
-// its topics between the older of both transactions and now, so that it is never older than an acknowledged change. A commit is counted
+// its topics since the older one of the two transactions, so that it is never older than an acknowledged change. A commit is counted
 // after it is in the database and before it is acknowledged. Within that moment, a snapshot may get a value from the other side of the
 // commit. Commits of a tool to SQLite next to a manager count when the manager detects them (watchEvery).
 //

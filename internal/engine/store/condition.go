@@ -92,12 +92,12 @@ func (e All) sql(b *builder, row string) { b.join(e, row, " AND ", "TRUE") }
 // alternatives: SQLite without statistics uses an index for IN but not for OR.
 func (e Any) sql(b *builder, row string) {
 	var same []Compare
-	alone := true
+	plain := true
 	for _, one := range e {
 		c, ok := one.(Compare)
 		if all, is := one.(All); is && len(all) > 1 {
 			c, ok = all[0].(Compare)
-			alone = false
+			plain = false
 		}
 		if !ok || c.Op != "eq" || c.Value == nil || len(same) > 0 && !reflect.DeepEqual(c.Field, same[0].Field) {
 			b.join(e, row, " OR ", "FALSE")
@@ -120,7 +120,7 @@ func (e Any) sql(b *builder, row string) {
 		b.arg(value)
 	}
 	b.WriteByte(')')
-	if !alone {
+	if !plain {
 		b.WriteString(" AND ")
 		b.join(e, row, " OR ", "FALSE")
 	}

@@ -3,7 +3,7 @@ package store
 // findDamage reads every table: PostgreSQL checks the headers of pages when it reads them, and their checksums if the cluster has them.
 // If the extension amcheck is installed and this role may use it, it also checks the indexes.
 func (c *pgConn) findDamage() (faults []string, err error) {
-	look := func(what, query string, args ...any) error {
+	check := func(what, query string, args ...any) error {
 		err := c.runShielded(func() error { return c.each(query, args, func(row) error { return nil }) })
 		if IsDamage(err) {
 			faults = append(faults, what+": "+err.Error())
@@ -18,7 +18,7 @@ func (c *pgConn) findDamage() (faults []string, err error) {
 	}
 	// The length of each row as text requires reading all of it, including TOAST data, and no index.
 	for _, name := range tables {
-		if err := look("table "+name, "SELECT sum(length(t::text)) FROM "+name+" t"); err != nil {
+		if err := check("table "+name, "SELECT sum(length(t::text)) FROM "+name+" t"); err != nil {
 			return nil, err
 		}
 	}
@@ -35,7 +35,7 @@ func (c *pgConn) findDamage() (faults []string, err error) {
 		return nil, err
 	}
 	for _, name := range indexes {
-		if err := look("index "+name, "SELECT bt_index_check(CAST(? AS regclass))", name); err != nil {
+		if err := check("index "+name, "SELECT bt_index_check(CAST(? AS regclass))", name); err != nil {
 			return nil, err
 		}
 	}

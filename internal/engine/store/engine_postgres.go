@@ -61,10 +61,10 @@ func (e *postgresEngine) close() error {
 		return nil
 	}
 	// The lock is released before the connection is closed, because the server notices the close a moment later.
-	leaving, cancel := context.WithTimeout(context.Background(), time.Second)
+	closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, _ = e.aloneConn.Exec(leaving, "SELECT pg_advisory_unlock_all()") // if the connection is lost, so is the lock
-	return e.aloneConn.Close(leaving)
+	_, _ = e.aloneConn.Exec(closeCtx, "SELECT pg_advisory_unlock_all()") // if the connection is lost, so is the lock
+	return e.aloneConn.Close(closeCtx)
 }
 
 func (e *postgresEngine) canShare(topics []string) bool {
@@ -99,6 +99,7 @@ func (e *postgresEngine) latest(ctx context.Context, fn func(conn) error) error 
 	return connectionProblem(e.pg.read(ctx, fn))
 }
 
+// update runs fn in a transaction, commits it and notifies other processes of the topics that they watch.
 func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	var topics []string
 	at := e.store.commits.last.Load()

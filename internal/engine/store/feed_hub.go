@@ -95,6 +95,7 @@ func (h *hub) reset(ctx context.Context, at Position) {
 	h.signal.wake()
 }
 
+// add appends entries, and drops the oldest ones if there are more than 2*hubSize. It does nothing after ctx ended.
 func (h *hub) add(ctx context.Context, entries []Entry) {
 	h.mu.Lock()
 	if ctx.Err() == nil {

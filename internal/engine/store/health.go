@@ -93,13 +93,13 @@ func (s *Store) runAccess(ctx context.Context, change bool, access func(context.
 
 // probe runs a trivial query, for at most probeTimeout.
 func (s *Store) probe(ctx context.Context) error {
-	within, end := context.WithTimeout(ctx, probeTimeout)
+	probeCtx, end := context.WithTimeout(ctx, probeTimeout)
 	defer end()
-	err := s.engine.latest(within, func(c conn) error { return c.each("SELECT 1", nil, func(row) error { return nil }) })
+	err := s.engine.latest(probeCtx, func(c conn) error { return c.each("SELECT 1", nil, func(row) error { return nil }) })
 	switch {
 	case ctx.Err() != nil: // the caller gave up
 		return ctx.Err()
-	case err != nil && within.Err() != nil:
+	case err != nil && probeCtx.Err() != nil:
 		err = unavailableError(err)
 	}
 	return s.recordCondition(err, false)

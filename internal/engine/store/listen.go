@@ -77,10 +77,10 @@ func (l *listener) listenOnce(ctx context.Context) error {
 	defer func() {
 		// The lock is released before the connection is closed. The server notices the close a moment later, and a tool that starts right
 		// after this manager would be rejected.
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_, _ = c.Exec(leaving, "SELECT pg_advisory_unlock_all()") // the connection may be lost
-		_ = c.Close(leaving)
+		_, _ = c.Exec(closeCtx, "SELECT pg_advisory_unlock_all()") // the connection may be lost
+		_ = c.Close(closeCtx)
 	}()
 	if _, err := c.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
@@ -96,9 +96,9 @@ func (l *listener) listenOnce(ctx context.Context) error {
 	l.store.recordForeignCommit(nil) // notifications may have been missed
 	for {
 		l.lastContact.Store(time.Now().UnixMilli())
-		waiting, cancel := context.WithTimeout(ctx, listenPing)
-		n, err := c.WaitForNotification(waiting)
-		late := waiting.Err() != nil
+		waitCtx, cancel := context.WithTimeout(ctx, listenPing)
+		n, err := c.WaitForNotification(waitCtx)
+		late := waitCtx.Err() != nil
 		cancel()
 		switch {
 		case err == nil && n.Payload == "":
@@ -110,8 +110,8 @@ func (l *listener) listenOnce(ctx context.Context) error {
 		case !late || ctx.Err() != nil || c.IsClosed():
 			return err
 		default: // no notification within listenPing: check the connection
-			ping, cancel := context.WithTimeout(ctx, 2*listenPing)
-			_, err := c.Exec(ping, "SELECT 1")
+			pingCtx, cancel := context.WithTimeout(ctx, 2*listenPing)
+			_, err := c.Exec(pingCtx, "SELECT 1")
 			cancel()
 			if err != nil {
 				return err

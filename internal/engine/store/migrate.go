@@ -93,6 +93,7 @@ func recreateTrigramTable(conn *sqlite.Conn, l *Layout) (err error) {
 	return nil
 }
 
+// schemaVersion returns the version of the schema, which SQLite stores as user_version.
 func schemaVersion(conn *sqlite.Conn) (version int, err error) {
 	err = sqlitex.ExecuteTransient(conn, "PRAGMA user_version", &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
 		version = stmt.ColumnInt(0)

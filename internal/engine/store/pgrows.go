@@ -42,6 +42,7 @@ func (a *pgRows) reset(rows pgx.Rows) {
 	a.fields = append(a.fields[:0], rows.FieldDescriptions()...)
 }
 
+// add appends a row. A value in row is nil for NULL.
 func (a *pgRows) add(row [][]byte) {
 	for _, value := range row {
 		a.bytes = append(a.bytes, value...)

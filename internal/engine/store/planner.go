@@ -181,9 +181,9 @@ func (tx *Tx) keepPlan() { tx.setPlanMode(true) }
 func (tx *Tx) planEachTime() { tx.setPlanMode(false) }
 
 // setPlanMode sets how the following statements are planned. It costs no round trip.
-func (tx *Tx) setPlanMode(kept bool) {
+func (tx *Tx) setPlanMode(generic bool) {
 	if c, ok := tx.conn.(*pgConn); ok && !tx.latest && !tx.writing {
-		c.setPlanMode(kept)
+		c.setPlanMode(generic)
 	}
 }
 

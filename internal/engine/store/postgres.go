@@ -212,8 +212,8 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 		return err
 	}
 	// Updates of this process wait here, so that they do not occupy a connection.
-	waiting, cancel := context.WithTimeout(ctx, p.patience)
-	done, err := p.turns.lock(waiting, l.own)
+	waitCtx, cancel := context.WithTimeout(ctx, p.patience)
+	done, err := p.turns.lock(waitCtx, l.own)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -252,8 +252,8 @@ func (p *postgres) runOnce(ctx context.Context, l locks, fn func(*pgConn) error)
 	if l.own != 0 || l.rows {
 		begin = beginLocked
 	}
-	waiting, cancel := context.WithTimeout(ctx, p.patience)
-	pooled, err := p.pool.Acquire(waiting)
+	waitCtx, cancel := context.WithTimeout(ctx, p.patience)
+	pooled, err := p.pool.Acquire(waitCtx)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -269,9 +269,9 @@ func (p *postgres) runOnce(ctx context.Context, l locks, fn func(*pgConn) error)
 			return err
 		}
 		// The commit continues if the client disconnects, so that its outcome is known.
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+		commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
 		defer cancel()
-		c.ctx, committing = within, true
+		c.ctx, committing = commitCtx, true
 		return c.commit()
 	})
 	return committing, err

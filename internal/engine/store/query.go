@@ -268,7 +268,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		if err != nil {
 			return err
 		}
-		many := false // the statement counted more than a few rows and returned none of them
+		tooMany := false // the statement counted more than a few rows and returned none of them
 		read := func(fn func(row) error) error {
 			return tx.conn.list(l.query, l.args, short, fn)
 		}
@@ -276,9 +276,9 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		if c, ok := tx.conn.(*pgConn); ok && len(parts) == 1 && short && q.placeInRow() && c.isFirstQuery() {
 			read = func(fn func(row) error) error { return c.queryAlone(l.query, l.args, fn) }
 		}
-		take := func(at row) error {
+		handleRow := func(at row) error {
 			if l.counted > 0 {
-				if many = at.(*pgRow).number(l.counted) > tx.store.sortLimit; many || at.(*pgRow).raw[0] == nil {
+				if tooMany = at.(*pgRow).number(l.counted) > tx.store.sortLimit; tooMany || at.(*pgRow).raw[0] == nil {
 					return nil
 				}
 			}
@@ -298,11 +298,11 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			}
 			return fn(resource)
 		}
-		err = read(take)
-		if many && err == nil {
+		err = read(handleRow)
+		if tooMany && err == nil {
 			part.countable = false
 			if l, err = part.buildList(tx, wanted); err == nil {
-				err = tx.conn.list(l.query, l.args, true, take)
+				err = tx.conn.list(l.query, l.args, true, handleRow)
 			}
 		}
 		if err != nil {
@@ -348,9 +348,9 @@ func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 		return q.countingList(tx, b, a, wanted), nil
 	}
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
-	late := q.From == Resources && (q.Offset > 0 || a.large)
+	readLater := q.From == Resources && (q.Offset > 0 || a.large)
 	few := a.selective || (a.byName || a.byReference) && q.Limit > 0 && q.Limit <= maxShortPage
-	l.short = q.Shown && few && a.driver == nil && !late && tx.conn.sqlDialect().roundTrips
+	l.short = q.Shown && few && a.driver == nil && !readLater && tx.conn.sqlDialect().roundTrips
 	l.near = l.short && !tx.headsAreCached()
 	within, single := ofOneCollection(conjuncts(nil, q.Where))
 	switch {
@@ -361,7 +361,7 @@ func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 		shown += besideColumns(tx.inline.besides)
 		l.beside = shownSize
 	}
-	if late { // skipped rows are counted in the index alone
+	if readLater { // skipped rows are counted in the index alone
 		b.WriteString("SELECT " + shown + " FROM (SELECT r.id")
 	} else {
 		b.WriteString("SELECT " + shown)
@@ -380,7 +380,7 @@ func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 		b.WriteString(" OFFSET ")
 		b.arg(q.Offset)
 	}
-	if late {
+	if readLater {
 		b.WriteString(") page CROSS JOIN resource r WHERE r.id = page.id")
 		q.order(b, access{})
 	}

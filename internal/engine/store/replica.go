@@ -46,16 +46,16 @@ func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) err
 	if time.Now().UnixMilli() < r.suspendedUntil.Load() {
 		return false, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, answerTime)
+	askCtx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	pooled, err := r.pg.lists.Acquire(asking)
+	pooled, err := r.pg.lists.Acquire(askCtx)
 	if err != nil { // unreachable, or all connections are in use
-		r.suspend(asking, err)
+		r.suspend(askCtx, err)
 		return false, ctx.Err()
 	}
-	caught, err := r.caughtUp(asking, primary, pooled)
+	caught, err := r.caughtUp(askCtx, primary, pooled)
 	if err != nil || !caught {
-		r.suspend(asking, err)
+		r.suspend(askCtx, err)
 		pooled.Release()
 		return false, ctx.Err()
 	}
@@ -70,7 +70,7 @@ func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxp
 	if err := primary.readers.QueryRow(ctx, "SELECT pg_current_wal_flush_lsn()::text").Scan(&position); err != nil {
 		return false, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, catchUpTime)
+	waitCtx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		var caught bool
@@ -82,7 +82,7 @@ func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxp
 			return false, err
 		case caught:
 			return true, nil
-		case !backOff(waiting, min(attempt, 3)):
+		case !backOff(waitCtx, min(attempt, 3)):
 			return false, nil
 		}
 	}

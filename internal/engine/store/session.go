@@ -68,6 +68,7 @@ const (
 	immutableSession                    // for reading, while no process can write
 )
 
+// newSession opens a connection to the database file and configures it for its kind.
 func newSession(path string, kind sessionKind) (*session, error) {
 	var conn *sqlite.Conn
 	var err error
@@ -181,6 +182,7 @@ func (s *session) finalizeIdle() {
 	}
 }
 
+// bind binds an argument to the parameter at position at, which starts at 1.
 func bind(stmt *sqlite.Stmt, at int, arg any) error {
 	switch x := arg.(type) {
 	case nil:

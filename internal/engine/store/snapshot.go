@@ -41,6 +41,8 @@ func (s *Store) Pages(ctx context.Context, fn func(*Tx) error) error {
 	return s.runBounded(ctx, readPage, fn)
 }
 
+// runBounded runs fn in a snapshot that ends with the context. It returns DatabaseBusy if the deadline passed before the snapshot
+// started, and ErrTooLong if it passed afterwards.
 func (s *Store) runBounded(ctx context.Context, kind readKind, fn func(*Tx) error) error {
 	began := false
 	err := s.runAccess(ctx, false, func(ctx context.Context) error {

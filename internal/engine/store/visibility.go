@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Governed decides for which resources a condition holds by their position. A rule at a resource applies to it and to all resources below
-// it, up to a resource with a rule of its own.
+// Governed decides by the position of a resource in the tree whether a condition holds. A rule at a resource applies to it and to all
+// resources below it, up to a resource with a rule of its own.
 type Governed struct {
 	// Own is the value for a resource with a rule. Below is the value for the resources below it. Both have the same keys.
 	Own, Below map[int64]bool
@@ -84,7 +84,7 @@ func (g Governed) Expr() Expr {
 // fromAbove is Expr for rules that are evaluated from above.
 func (g Governed) fromAbove() Expr {
 	e := &governedBelow{own: map[truth]IDs{}, below: map[truth]IDs{}, around: g.Around, otherwise: g.Otherwise}
-	var said, all IDs
+	var deviating, all IDs
 	for _, id := range slices.Sorted(maps.Keys(g.Own)) {
 		all = append(all, id)
 		own, below := truth(g.Own[id]), truth(g.Below[id])
@@ -95,11 +95,11 @@ func (g Governed) fromAbove() Expr {
 			e.below[below] = append(e.below[below], id)
 		}
 		if g.Below[id] != g.Otherwise {
-			said = append(said, id)
+			deviating = append(deviating, id)
 		}
 	}
-	e.all, e.deviating = idList(all), said
-	e.key = e.all + ":" + idList(said)
+	e.all, e.deviating = idList(all), deviating
+	e.key = e.all + ":" + idList(deviating)
 	return e
 }
 

@@ -31,11 +31,11 @@ func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger,
 		}
 		Pause(ctx, s.Paced(every))
 	}
-	ending, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	releaseCtx, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer end()
 	var err error
 	for _, l := range leases {
-		err = errors.Join(err, l.Release(ending))
+		err = errors.Join(err, l.Release(releaseCtx))
 	}
 	if err != nil {
 		log.Error("lease release failed", "work", name, "error", err)

@@ -20,8 +20,8 @@ type Author struct {
 	Name string
 	// Comment is the client's x-bcn-change-control-comment.
 	Comment string
-	// Credential is the kind of credential that authenticated the request: the number of a session or token, or a password. Remote is the
-	// client's address. Client is the program that the client claims to be. All are empty for changes without a request.
+	// Credential describes the credential of the request: a session or a token with its number, or a password. Remote is the client's
+	// address. Client is the program that the client claims to be. All are empty for changes without a request.
 	Credential, Remote, Client string
 }
 
@@ -85,8 +85,8 @@ func (e *sqliteEngine) runWriter(w *session) {
 	}()
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
-	var planned, folded time.Time
-	var room logSpace
+	var lastOptimized, lastCheckpoint time.Time
+	var space logSpace
 	lastError := ""
 	for _, pragma := range writerPragmas {
 		_ = w.each(pragma, nil, func(row) error { return nil }) // without them the writer is only slower
@@ -95,7 +95,7 @@ func (e *sqliteEngine) runWriter(w *session) {
 		select {
 		case j := <-e.jobs:
 			e.runGroup(w, j)
-			if err := w.checkpointIfLarge(&folded, room.checkpointThreshold(e.path)); err != nil && err.Error() != lastError {
+			if err := w.checkpointIfLarge(&lastCheckpoint, space.checkpointThreshold(e.path)); err != nil && err.Error() != lastError {
 				lastError = err.Error()
 				slog.Error("sqlite log checkpoint failed, the log keeps growing", "error", err)
 			}
@@ -103,8 +103,8 @@ func (e *sqliteEngine) runWriter(w *session) {
 		case <-e.checkRequests:
 			_, _ = e.detectForeignCommit(w) // the next change returns the same error
 		case <-idle.C:
-			if time.Since(planned) > optimizeEvery { // runs first, because it writes to the log as well
-				planned = time.Now()
+			if time.Since(lastOptimized) > optimizeEvery { // runs first, because it writes to the log as well
+				lastOptimized = time.Now()
 				w.optimize()
 			}
 			if !w.truncateLog() {
@@ -138,9 +138,9 @@ func (s *session) optimize() {
 
 // checkpoint runs PRAGMA wal_checkpoint with the given mode. It returns the number of pages in the log and how many of them are in the
 // database already. The mode NOOP only reads these numbers.
-func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err error) {
-	err = queryFirst(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &pages, &folded) })
-	return busy, pages, folded, err
+func (s *session) checkpoint(mode string) (busy bool, pages, checkpointed int64, err error) {
+	err = queryFirst(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &pages, &checkpointed) })
+	return busy, pages, checkpointed, err
 }
 
 // checkpointIfLarge checkpoints the log if at least from of its pages are not in the database yet. It runs after the jobs of a commit
@@ -148,8 +148,8 @@ func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err e
 // beginning only while no reader uses it. If that did not happen and the log keeps growing, the checkpoint is retried every
 // restartLogEvery. last is the time of the previous attempt.
 func (s *session) checkpointIfLarge(last *time.Time, from int64) error {
-	_, pages, folded, err := s.checkpoint("NOOP")
-	if err != nil || pages <= folded || pages-folded < from && (pages < 2*from || time.Since(*last) < restartLogEvery) {
+	_, pages, checkpointed, err := s.checkpoint("NOOP")
+	if err != nil || pages <= checkpointed || pages-checkpointed < from && (pages < 2*from || time.Since(*last) < restartLogEvery) {
 		return err
 	}
 	*last = time.Now()
@@ -192,11 +192,11 @@ const restartLogEvery = 50 * time.Millisecond
 func (s *session) truncateLog() (done bool) {
 	s.conn.SetBusyTimeout(0)
 	defer s.conn.SetBusyTimeout(busyTimeout)
-	busy, pages, folded, err := s.checkpoint("PASSIVE")
+	busy, pages, checkpointed, err := s.checkpoint("PASSIVE")
 	if err != nil || pages <= 0 {
 		return true // there is no log, or checkpointIfLarge reports the error after a change
 	}
-	if busy || pages != folded {
+	if busy || pages != checkpointed {
 		return false
 	}
 	busy, _, _, err = s.checkpoint("TRUNCATE")
@@ -237,6 +237,7 @@ func touchedTopics(jobs []*job, failed error) (topics []string, changed bool) {
 	return slices.Collect(maps.Keys(all)), changed
 }
 
+// commitGroup runs the jobs in one transaction and commits it. It adds jobs that arrive meanwhile to jobs.
 func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job) (err error) {
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return Unavailable(fmt.Errorf("beginning a transaction: %w", err))
