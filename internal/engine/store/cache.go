@@ -30,7 +30,7 @@ func (c *commits) topic(name string) *atomic.Uint64 {
 }
 
 // record counts a commit that touched the topics. known is false if its topics are unknown. The topics are updated before last, so that a
-// transaction that starts at that number finds no outdated topic.
+// transaction that starts at that number sees the new topic numbers.
 func (c *commits) record(topics []string, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

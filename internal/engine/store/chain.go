@@ -41,7 +41,7 @@ type Link struct {
 }
 
 // Chain creates the links of the transactions that were committed before the call, and returns their number. Later transactions wait for
-// the next call, so that the chain is not written next to each change. update must be that of a lease, so that only one manager creates
+// the next call, so that the chain is not written next to each change. update must be Lease.Update, so that only one manager creates
 // links.
 func (s *Store) Chain(ctx context.Context, update Updater) (made int, err error) {
 	for {

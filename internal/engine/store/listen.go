@@ -21,7 +21,7 @@ import (
 // channel is the notification channel of the processes.
 const channel = "portolan"
 
-// Times of the listening connection. Without a sign of life for aliveFor, values are no longer cached.
+// Times of the listening connection. If the connection was not known to work for aliveFor, values are no longer cached.
 const (
 	listenPing = time.Second
 	aliveFor   = 3 * time.Second

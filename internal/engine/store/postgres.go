@@ -23,8 +23,8 @@ import (
 type postgres struct {
 	// id identifies the notifications of this process.
 	id string
-	// pool has the connections that write. readers serves short reads, pages the pages of short lists, lists long reads, and health only
-	// Ready. None of these waits for a writer.
+	// pool has the connections that write. readers serves short reads, pages serves single pages of lists, lists serves long reads, and
+	// health serves only Ready. None of these waits for a writer.
 	pool, readers, lists, pages, health *pgxpool.Pool
 	layout                              *Layout
 	// schema is the schema version that this binary works with.

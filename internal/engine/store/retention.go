@@ -58,8 +58,8 @@ func (tx *Tx) moveHorizon(to Horizon) error {
 }
 
 // PruneHistory deletes the linked transactions before a time from the history, oldest first. Each update deletes at most pruneAtOnce
-// changes. It returns the number of deleted transactions. update must be that of a lease, so that only one manager prunes. begins is
-// called in each update that moves the base of the chain, with the new base; it may be nil.
+// changes. It returns the number of deleted transactions. update must be Lease.Update, so that only one manager prunes. begins is called
+// in each update that moves the base of the chain, with the new base; it may be nil.
 func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Time, begins func(tx *Tx, base Link) error) (pruned int,
 	err error) {
 	for {

@@ -36,7 +36,7 @@ func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
 	return s.runBounded(ctx, readLong, fn)
 }
 
-// Pages is Lists for pages of short lists. It has connections of its own, so that long reads do not delay it.
+// Pages is Lists for short reads such as a single page of a list. It has connections of its own, so that long reads do not delay it.
 func (s *Store) Pages(ctx context.Context, fn func(*Tx) error) error {
 	return s.runBounded(ctx, readPage, fn)
 }

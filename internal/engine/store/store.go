@@ -40,8 +40,8 @@ type Options struct {
 	ReadOnly bool
 	// Readers is the maximum number of connections for short reads. 0 means 8 on SQLite and 16 on PostgreSQL.
 	Readers int
-	// ListReaders is the maximum number of connections for lists and other long reads; 0 means 4. The pages of short lists have a pool of
-	// the same size.
+	// ListReaders is the maximum number of connections for lists and other long reads; 0 means 4. Single pages of lists have another pool
+	// of that size.
 	ListReaders int
 	// Patience is the maximum time that a change waits for its locks on PostgreSQL; 0 means 30 seconds.
 	Patience time.Duration
@@ -137,7 +137,7 @@ type readKind int
 
 const (
 	readShort  readKind = iota // short answers
-	readPage                   // pages of short lists
+	readPage                   // single pages of lists
 	readLong                   // lists and other long reads
 	readHealth                 // only for Ready
 )
