@@ -86,7 +86,7 @@ func caches(s *Store) map[string]*Cache[int64, Head] {
 
 // A value from a snapshot older than a change is not cached for later transactions, and a newer cached value is not returned to that
 // snapshot.
-func TestCacheOfAnOldSnapshot(t *testing.T) {
+func TestCacheWithOldSnapshot(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
 		t.Run(kind, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 }
 
 // A transaction caches values that depend on its own changes for itself alone, and only until its next change.
-func TestCacheInATransaction(t *testing.T) {
+func TestCacheInTransaction(t *testing.T) {
 	s := manager(t)
 	failed := errors.New("failed")
 	for kind, c := range caches(s) {
@@ -182,7 +182,7 @@ func TestCacheInATransaction(t *testing.T) {
 
 // A value that depends on the uncommitted change of a job is not shared with the next job of the group. Groups collect jobs only for
 // maxGroupTime: on a slow machine the second job may get its own commit, and the test is repeated.
-func TestCacheInAGroup(t *testing.T) {
+func TestCacheInGroup(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
 		t.Run(kind, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 
 // A row that is read repeatedly is queried once and reflects the last commit: that of this process at once, that of another process
 // shortly afterwards. Modifying a returned row does not affect others.
-func TestRowsAreRemembered(t *testing.T) {
+func TestRowCache(t *testing.T) {
 	s, tool := managerAndTool(t)
 	id := inserted(t, s, "first")
 	get := func(s *Store) (r *Resource, err error) {
@@ -324,7 +324,7 @@ func TestRowsAreRemembered(t *testing.T) {
 }
 
 // A long list that started before a change does not replace values that were read after the change.
-func TestCacheKeepsWhatIsNewer(t *testing.T) {
+func TestCacheKeepsNewerValue(t *testing.T) {
 	s := manager(t)
 	c := caches(s)["by topic"]
 	id := inserted(t, s, "before")
@@ -348,7 +348,7 @@ func TestCacheKeepsWhatIsNewer(t *testing.T) {
 }
 
 // A commit that completes after it was given up, because its answer was lost, still invalidates values.
-func TestCacheAfterALostCommit(t *testing.T) {
+func TestCacheAfterLostCommit(t *testing.T) {
 	url := pgtest.URL(t)
 	s, err := Open(Options{Database: url, Exclusive: true})
 	if err != nil {

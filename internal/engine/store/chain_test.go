@@ -29,7 +29,7 @@ func faultsOf(t *testing.T, s *Store) (faults []string) {
 }
 
 // A manipulation of the history outside of the manager is detected and reported with the number of its transaction.
-func TestChainTells(t *testing.T) {
+func TestChainDetectsManipulation(t *testing.T) {
 	for name, tamper := range map[string]struct {
 		statements []string // with %d for the third transaction
 		says       string
@@ -98,7 +98,7 @@ func TestChainTells(t *testing.T) {
 }
 
 // The chain continues after transactions were pruned, wholly or in part, and after a time in which no links were created.
-func TestChainGoesOn(t *testing.T) {
+func TestChainContinuesAfterPruning(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("first"))
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
@@ -152,7 +152,7 @@ func TestChainGoesOn(t *testing.T) {
 }
 
 // A process that was delayed, and whose pending transactions were linked and pruned by another one meanwhile, does not link them again.
-func TestChainIsNotMadeTwice(t *testing.T) {
+func TestChainIgnoresLateProcess(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for n := range 3 {
 			insert(t, s, thing(fmt.Sprint("one ", n)))

@@ -90,7 +90,7 @@ func TestGatheredRows(t *testing.T) {
 }
 
 // A cancelled request does not affect the others, and a request after a change sees the change.
-func TestGatheredRowsAreOwn(t *testing.T) {
+func TestCancelledGatheredRow(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "before")
 	_, release := held(t, s)
@@ -122,7 +122,7 @@ func TestGatheredRowsAreOwn(t *testing.T) {
 }
 
 // A hanging statement does not block others for long: a waiting request then reads its row itself, and so do new requests.
-func TestNobodyWaitsForAStatementThatHangs(t *testing.T) {
+func TestHangingGatheredStatement(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "x")
 	g, _ := held(t, s) // it is never released
@@ -140,7 +140,7 @@ func TestNobodyWaitsForAStatementThatHangs(t *testing.T) {
 }
 
 // If the statement of waiting requests fails, each of them reads its row itself or gets the error.
-func TestGatheredStatementThatFails(t *testing.T) {
+func TestFailingGatheredStatement(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	g, release := held(t, s)
 	wrong := rowQuery{one: "SELECT 1 WHERE 1 = ?", any: "SELECT nothing FROM nowhere WHERE 1 = ANY(?)"}

@@ -60,7 +60,7 @@ func tries(t *testing.T, s *Store) {
 }
 
 // If others waited for a trial, the next trial is delayed, so that most changes meet none.
-func TestTrialsWait(t *testing.T) {
+func TestTrialsAreDelayed(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx := t.Context()
 	try := func(inside func()) {

@@ -241,7 +241,7 @@ func killConnections(t *testing.T, url string, stop <-chan struct{}) func() int 
 }
 
 // A value that one manager caches is discarded after another manager changed it.
-func TestNews(t *testing.T) {
+func TestNotifications(t *testing.T) {
 	url := pgtest.URL(t)
 	var stores [2]*Store
 	for i := range stores {

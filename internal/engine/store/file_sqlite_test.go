@@ -89,7 +89,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 }
 
 // The removal of the database file is detected: no more changes are acknowledged, and no empty database replaces it.
-func TestDatabaseThatIsTakenAway(t *testing.T) {
+func TestRemovedDatabase(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Exclusive: true})
 	if err != nil {

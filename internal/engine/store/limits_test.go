@@ -21,7 +21,7 @@ import (
 )
 
 // The database files are only accessible by their owner, also in an existing directory.
-func TestFilesAreKeptFromOthers(t *testing.T) {
+func TestFilePermissions(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // an operator may have created it like this
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestFilesAreKeptFromOthers(t *testing.T) {
 }
 
 // Lists whose clients stopped reading block neither reads nor readiness nor changes.
-func TestLongReadersHoldUpTheirLikeAlone(t *testing.T) {
+func TestLongReadsBlockOnlyLongReads(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("x"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -125,7 +125,7 @@ func shared(t *testing.T, url string, change ...func(*Options)) *Store {
 }
 
 // Assigning a number never waits for an update that needs a number: here the first change after a start, while others wait for its lock.
-func TestNumbersWaitForNobody(t *testing.T) {
+func TestNumbersDoNotWait(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	entered, goOn := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
@@ -236,7 +236,7 @@ func TestAddressKeyInParallel(t *testing.T) {
 }
 
 // The duration of a change is not limited. A change that waits too long for another one gets an error that says to try again.
-func TestPatienceIsForWaitingAlone(t *testing.T) {
+func TestPatienceLimitsWaitingOnly(t *testing.T) {
 	url := pgtest.URL(t)
 	impatient := func(o *Options) { o.Patience = 300 * time.Millisecond }
 	one, two := shared(t, url, impatient), shared(t, url, impatient)
@@ -374,7 +374,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 }
 
 // An error by which the database ended a transaction is retried.
-func TestErrorsThatAreTriedAgain(t *testing.T) {
+func TestRetriedErrors(t *testing.T) {
 	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy",
 		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
 		err := connectionProblem(&pgconn.PgError{Code: code})
@@ -479,7 +479,7 @@ func TestReadOnly(t *testing.T) {
 }
 
 // Concurrent first starts succeed whatever the default isolation level of the database is.
-func TestFirstStartsSideBySide(t *testing.T) {
+func TestConcurrentFirstStarts(t *testing.T) {
 	url := pgtest.URL(t)
 	c, err := pgx.Connect(t.Context(), url)
 	if err != nil {
@@ -609,7 +609,7 @@ func TestFeedOfALargeTransaction(t *testing.T) {
 }
 
 // Siblings that overlap a span are found starting from the one before it, however many there are.
-func TestBelowBeginsAtThePredecessor(t *testing.T) {
+func TestBelowStartsAtPredecessor(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		at := func(i int) []byte { return AddrKey(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})) }
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {

@@ -8,7 +8,7 @@ import (
 )
 
 // The log is truncated when nothing is written.
-func TestLogShrinks(t *testing.T) {
+func TestLogIsTruncated(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	defer func() { _ = s.Close() }()
@@ -24,7 +24,7 @@ func TestLogShrinks(t *testing.T) {
 }
 
 // A log that has grown is checkpointed after the answer, while other changes continue: its size does not grow with the written data.
-func TestLogIsFolded(t *testing.T) {
+func TestLogIsCheckpointed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	defer func() { _ = s.Close() }()

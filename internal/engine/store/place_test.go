@@ -3,7 +3,7 @@ package store
 import "testing"
 
 // The place of the last row of a page is that in the page, even if the row is changed or deleted right after the list was read.
-func TestPlaceOfWhatGoes(t *testing.T) {
+func TestPlaceOfDeletedRow(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
 			s := openAccess(t, database)

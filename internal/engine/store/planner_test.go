@@ -80,7 +80,7 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 }
 
 // The result of a list does not depend on the access: each combination of condition, order and page returns the same as without a choice.
-func TestAccessIsRight(t *testing.T) {
+func TestAccessDoesNotChangeResults(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
 			s := openAccess(t, name)
@@ -248,7 +248,7 @@ func TestAccessPlans(t *testing.T) {
 }
 
 // A condition that matches more than a few rows still uses its index if a page in order would cost more, and for counts.
-func TestBoundOfFinding(t *testing.T) { both(t, boundOfFinding) }
+func TestSortBound(t *testing.T) { both(t, boundOfFinding) }
 
 func boundOfFinding(t *testing.T, s *Store) {
 	rows := make([]*Resource, 2_000)
@@ -297,7 +297,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 }
 
 // prefixEnd returns the first text after all texts with a prefix, whatever the last characters of the prefix are.
-func TestBehindPrefix(t *testing.T) {
+func TestPrefixEnd(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "",
 		"\ud7ff": "\ue000", "é": "ê"} {
 		if got := prefixEnd(prefix); got != want {

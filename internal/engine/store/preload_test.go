@@ -4,7 +4,7 @@ import "testing"
 
 // Rows are read without heads after several consecutive lists whose heads were all cached, until a list lacks one. Other heads, and lists
 // that are not short, do not count.
-func TestHeadsAreRemembered(t *testing.T) {
+func TestHeadsAreCached(t *testing.T) {
 	s := &Store{}
 	tx := func() *Tx {
 		tx := &Tx{store: s}

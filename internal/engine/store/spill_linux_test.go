@@ -24,7 +24,7 @@ func nameless(t *testing.T) (n int) {
 }
 
 // The rollback journal of a large job's savepoint is kept in a file, not in memory, and the job can be rolled back.
-func TestLargeJobsInAFile(t *testing.T) {
+func TestLargeJobsSpillToFile(t *testing.T) {
 	s, err := newSession(filepath.Join(t.TempDir(), "portolan.db"), writeSession)
 	if err != nil {
 		t.Fatal(err)

@@ -185,7 +185,7 @@ func TestIdsAreNotReused(t *testing.T) {
 	}
 }
 
-func TestOneManagerADirectory(t *testing.T) {
+func TestOneManagerPerDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	if _, err := Open(Options{Dir: dir, Exclusive: true}); err == nil || !strings.Contains(err.Error(), "in use by another manager") {
@@ -329,7 +329,7 @@ func longList(t *testing.T, s *Store) {
 }
 
 // Writes while a list is read succeed, also on the connection of the list.
-func TestWritesInsideAList(t *testing.T) {
+func TestWritesWithinList(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		const rows = 5000
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {

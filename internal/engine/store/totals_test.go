@@ -144,7 +144,7 @@ func verifyTotals(t *testing.T, s *Store) {
 }
 
 // A filter by an empty value is not treated as no filter.
-func TestTotalsOfNothing(t *testing.T) {
+func TestTotalsOfEmptyFilter(t *testing.T) {
 	kind, parent := Field{Kind: ColumnText, Path: []string{"type"}}, Field{Kind: ColumnInt, Path: []string{"parent"}}
 	for _, e := range []Expr{Compare{kind, "eq", ""}, Compare{kind, "eq", nil}, Compare{kind, "ne", "A"},
 		Compare{parent, "eq", int64(everywhere)},
@@ -158,7 +158,7 @@ func TestTotalsOfNothing(t *testing.T) {
 }
 
 // A counter that every second transaction changes is merged as well.
-func TestTotalsAreSummedUp(t *testing.T) {
+func TestTotalsAreMerged(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	for range 1_000 {
 		insert(t, s, thing("a"))

@@ -233,7 +233,7 @@ func content(t *testing.T, file []byte) string {
 }
 
 // Data that is copied from SQLite to PostgreSQL and back is identical to the byte, passes verification, and can be changed.
-func TestThereAndBack(t *testing.T) {
+func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	from := t.TempDir()
 	sample(t, server.Options{Data: from})
 	first, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: from}))
