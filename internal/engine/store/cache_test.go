@@ -96,7 +96,7 @@ func TestCacheWithOldSnapshot(t *testing.T) {
 				if err := s.View(t.Context(), func(tx *Tx) error {
 					got, was, err := name(c, tx, id)
 					if got != want || was != remembered {
-						t.Errorf("%q, remembered %v; want %q, %v", got, was, want, remembered)
+						t.Errorf("got %q, cached %v; want %q, cached %v", got, was, want, remembered)
 					}
 					return err
 				}); err != nil {
@@ -110,7 +110,7 @@ func TestCacheWithOldSnapshot(t *testing.T) {
 				rename(t, s, id, "new "+kind)
 				got, _, err := name(c, tx, id)
 				if got != "old "+kind {
-					t.Errorf("a snapshot gives %q", got)
+					t.Errorf("the old snapshot got %q", got)
 				}
 				return err
 			}); err != nil {
@@ -120,11 +120,11 @@ func TestCacheWithOldSnapshot(t *testing.T) {
 			look("new "+kind, true)
 			rename(t, s, id, "newest "+kind)
 			if _, ok := c.Now(id); ok {
-				t.Error("it holds after a change")
+				t.Error("the value is still cached after a change")
 			}
 			look("newest "+kind, false)
 			if h, ok := c.Now(id); !ok || h.Name != "newest "+kind {
-				t.Errorf("now %q, %v", h.Name, ok)
+				t.Errorf("got %q, cached %v", h.Name, ok)
 			}
 			// An older snapshot asks for a value that was cached after its start.
 			if err := s.View(t.Context(), func(tx *Tx) error {
@@ -134,7 +134,7 @@ func TestCacheWithOldSnapshot(t *testing.T) {
 				rename(t, s, id, "last "+kind)
 				look("last "+kind, false)
 				if h, ok := c.Get(tx, id); ok {
-					t.Errorf("an older snapshot is given %q", h.Name)
+					t.Errorf("the older snapshot got %q from the cache", h.Name)
 				}
 				return nil
 			}); err != nil {
@@ -158,7 +158,7 @@ func TestCacheInTransaction(t *testing.T) {
 					}
 					for i := range 2 {
 						if got, remembered, err := name(c, tx, id); got != to || remembered != (i == 1) || err != nil {
-							t.Errorf("%q, remembered %v, %v; want %q", got, remembered, err, to)
+							t.Errorf("got %q, cached %v, %v; want %q", got, remembered, err, to)
 						}
 					}
 				}
@@ -170,7 +170,7 @@ func TestCacheInTransaction(t *testing.T) {
 			if err := s.View(t.Context(), func(tx *Tx) error {
 				got, remembered, err := name(c, tx, id)
 				if got != "first "+kind || remembered {
-					t.Errorf("%q, remembered %v, after a transaction that failed", got, remembered)
+					t.Errorf("got %q, cached %v, after a failed transaction", got, remembered)
 				}
 				return err
 			}); err != nil {
@@ -216,10 +216,10 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 			shared = len(tx.groupTopics) > 0
 			got, _, err := name(c, tx, id)
 			if got != "after "+kind {
-				t.Errorf("the second one reads %q", got)
+				t.Errorf("the second job read %q", got)
 			}
 			if _, ok := c.Now(id); ok && shared {
-				t.Error("what is not committed is shared")
+				t.Error("an uncommitted value is shared")
 			}
 			return err
 		})
@@ -240,7 +240,7 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "it is noticed that there was nothing before", func() bool { remember(); _, ok := other.Now(1); return ok })
+	eventually(t, "the first check is done and the value is cached", func() bool { remember(); _, ok := other.Now(1); return ok })
 	for i := range 50 { // own commits, over more than one check
 		rename(t, s, id, string(rune('a'+i%26))+"x")
 	}
@@ -250,15 +250,15 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 	}
 	rename(t, s, id, "mine again") // and has finished it
 	if _, ok := other.Now(1); !ok {
-		t.Error("a manager takes its own commits for those of others")
+		t.Error("own commits invalidated the value like foreign ones")
 	}
 	rename(t, tool, id, "theirs")
-	eventually(t, "the commit of another process is noticed", func() bool { _, ok := other.Now(1); return !ok })
+	eventually(t, "the commit of another process is detected", func() bool { _, ok := other.Now(1); return !ok })
 	c := NewCache[int64](tool, CacheOptions[Head]{Topics: []string{"things"}})
 	if err := tool.View(t.Context(), func(tx *Tx) error {
 		for i := range 2 {
 			if got, remembered, err := name(c, tx, id); got != "theirs" || remembered != (i == 1) || err != nil {
-				t.Errorf("%q, remembered %v, %v", got, remembered, err)
+				t.Errorf("got %q, cached %v, %v", got, remembered, err)
 			}
 		}
 		return nil
@@ -266,7 +266,7 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := c.Now(id); ok {
-		t.Error("a tool shares what a manager may change beside it")
+		t.Error("a tool shares a value that a manager may change")
 	}
 }
 
@@ -289,7 +289,7 @@ func TestRowCache(t *testing.T) {
 			r.Name, r.Body = "spoilt", append(r.Body, "spoilt"...)
 		}
 	}
-	eventually(t, "it is remembered", func() bool {
+	eventually(t, "the row is cached", func() bool {
 		named(s, "first")
 		return s.Read(t.Context(), func(tx *Tx) error {
 			if _, ok := s.rowCache.Get(tx, id); !ok {
@@ -308,7 +308,7 @@ func TestRowCache(t *testing.T) {
 		named(tool, to)
 	}
 	rename(t, tool, id, "theirs")
-	eventually(t, "the commit of another process is noticed", func() bool { r, err := get(s); return err == nil && r.Name == "theirs" })
+	eventually(t, "the commit of another process is detected", func() bool { r, err := get(s); return err == nil && r.Name == "theirs" })
 	if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
 		r, err := tx.Get(id)
 		if err != nil {
@@ -319,7 +319,7 @@ func TestRowCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := get(s); !errors.Is(err, ErrNotFound) {
-		t.Errorf("what was deleted gives %v", err)
+		t.Errorf("reading a deleted row returned %v", err)
 	}
 }
 
@@ -343,7 +343,7 @@ func TestCacheKeepsNewerValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, ok := c.Now(id); !ok || h.Name != "after" {
-		t.Errorf("remembered %q, %v", h.Name, ok)
+		t.Errorf("cached %q, %v", h.Name, ok)
 	}
 }
 
@@ -357,7 +357,7 @@ func TestCacheAfterLostCommit(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	c := NewCache[int64](s, CacheOptions[Head]{Topics: []string{"things"}})
 	id := inserted(t, s, "before")
-	eventually(t, "it is remembered", func() bool {
+	eventually(t, "the row is cached", func() bool {
 		if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
 			t.Fatal(err)
 		}
@@ -380,5 +380,5 @@ func TestCacheAfterLostCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "it is forgotten", func() bool { _, ok := c.Now(id); return !ok })
+	eventually(t, "the value is discarded", func() bool { _, ok := c.Now(id); return !ok })
 }

@@ -70,7 +70,7 @@ func TestChainDetectsManipulation(t *testing.T) {
 				}
 				chain(t, s)
 				if faults := faultsOf(t, s); len(faults) > 0 {
-					t.Fatalf("faults before: %q", faults)
+					t.Fatalf("faults before the manipulation: %q", faults)
 				}
 				var third int64
 				if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
@@ -90,7 +90,7 @@ func TestChainDetectsManipulation(t *testing.T) {
 				}
 				says := strings.ReplaceAll(tamper.says, "%d", fmt.Sprint(third))
 				if faults := faultsOf(t, s); !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, says) }) {
-					t.Errorf("%q is not among %q", says, faults)
+					t.Errorf("%q not found in %q", says, faults)
 				}
 			})
 		})
@@ -118,31 +118,31 @@ func TestChainContinuesAfterPruning(t *testing.T) {
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
 			_, more, err := tx.prune(time.Now().Add(time.Hour).UnixMilli())
 			if !more {
-				t.Error("all of it is gone at once")
+				t.Error("one step deleted everything")
 			}
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
 		if faults := faultsOf(t, s); len(faults) > 0 {
-			t.Errorf("kept in part: %q", faults)
+			t.Errorf("faults after partial pruning: %q", faults)
 		}
 		if _, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); err != nil {
 			t.Fatal(err)
 		}
 		insert(t, s, thing("later"))
 		if faults := faultsOf(t, s); len(faults) > 0 {
-			t.Errorf("pruned: %q", faults)
+			t.Errorf("faults after pruning: %q", faults)
 		}
 		chain(t, s)
 		if faults := faultsOf(t, s); len(faults) > 0 {
-			t.Errorf("chained on: %q", faults)
+			t.Errorf("faults after adding links: %q", faults)
 		}
 		if err := s.View(t.Context(), func(tx *Tx) error {
 			begins, err := tx.ChainBegins()
 			last, e := tx.LastLink()
 			if err != nil || e != nil || begins != chainAtOnce+5 || last.Place != begins+1 {
-				t.Errorf("the chain begins behind %d and ends at %d, %v, %v", begins, last.Place, err, e)
+				t.Errorf("the chain starts after %d and ends at %d, %v, %v", begins, last.Place, err, e)
 			}
 			return nil
 		}); err != nil {
@@ -169,7 +169,7 @@ func TestChainIgnoresLateProcess(t *testing.T) {
 			return s.Update(ctx, a, fn)
 		})
 		if err == nil || !strings.Contains(err.Error(), "another manager has chained") {
-			t.Errorf("chaining again: %v", err)
+			t.Errorf("linking again returned %v", err)
 		}
 		insert(t, s, thing("later"))
 		chain(t, s)

@@ -30,7 +30,7 @@ func held(t *testing.T, s *Store) (g *gatherer, release func(waiting int)) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%d wait, and not %d", n, waiting)
+				t.Fatalf("%d requests wait, want %d", n, waiting)
 			}
 		}
 		g.startNext()
@@ -63,7 +63,7 @@ func TestGatheredRows(t *testing.T) {
 		all.Go(func() {
 			if i%4 == 3 {
 				if name, err := shownName(t.Context(), s, 99_999_999); !errors.Is(err, ErrNotFound) {
-					t.Errorf("a row that is not there: %q, %v", name, err)
+					t.Errorf("a missing row returned %q, %v", name, err)
 				}
 				return
 			}
@@ -77,7 +77,7 @@ func TestGatheredRows(t *testing.T) {
 		err := s.Read(t.Context(), func(tx *Tx) error {
 			r, err := tx.Get(ids[0])
 			if err == nil && r.Name != "n0" {
-				t.Errorf("without what is beside: %q", r.Name)
+				t.Errorf("a query without extension texts returned %q", r.Name)
 			}
 			return err
 		})
@@ -100,12 +100,12 @@ func TestCancelledGatheredRow(t *testing.T) {
 	go func() {
 		defer close(gone)
 		if _, err := shownName(leaving, s, id); !errors.Is(err, context.Canceled) {
-			t.Errorf("one who left: %v", err)
+			t.Errorf("the cancelled request returned %v", err)
 		}
 	}()
 	all.Go(func() {
 		if name, err := shownName(t.Context(), s, id); err != nil || name != "after" {
-			t.Errorf("one who stayed: %q, %v", name, err)
+			t.Errorf("the other request returned %q, %v", name, err)
 		}
 	})
 	rename(t, s, id, "after")
@@ -129,13 +129,13 @@ func TestHangingGatheredStatement(t *testing.T) {
 	g.patience = gatheringPatience
 	for range 2 {
 		if name, err := shownName(t.Context(), s, id); err != nil || name != "x" {
-			t.Fatalf("beside a statement that hangs: %q, %v", name, err)
+			t.Fatalf("a request during a hanging statement returned %q, %v", name, err)
 		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.waiting) != 0 || g.running != 1 {
-		t.Errorf("%d wait, and %d statements are under way", len(g.waiting), g.running)
+		t.Errorf("%d requests wait, %d statements are running", len(g.waiting), g.running)
 	}
 }
 
@@ -148,13 +148,13 @@ func TestFailingGatheredStatement(t *testing.T) {
 	all.Go(func() {
 		c := &pgConn{ctx: t.Context(), p: g.p, from: g.p.readers}
 		if err := g.readRow(c, wrong, 7, func(*pgRow) error { return nil }); pgCode(err) != "42P01" { // undefined_table
-			t.Errorf("it gives %v", err)
+			t.Errorf("the failing statement returned %v", err)
 		}
 	})
 	release(1)
 	all.Wait()
 	if name, err := shownName(t.Context(), s, inserted(t, s, "x")); err != nil || name != "x" {
-		t.Errorf("behind it: %q, %v", name, err)
+		t.Errorf("the next request returned %q, %v", name, err)
 	}
 }
 
@@ -173,11 +173,11 @@ func TestSlowRowsAreNotGathered(t *testing.T) {
 	slow(maxSlowStatements - 1)
 	g.recordDuration(minTimedRows-1, time.Hour) // a small statement may take long, because of its round trip
 	if !g.directUntil.IsZero() {
-		t.Error("rows that come fast are not gathered")
+		t.Error("fast rows are not combined")
 	}
 	slow(1)
 	if name, err := shownName(t.Context(), s, id); err != nil || name != "x" { // it does not wait for a statement
-		t.Errorf("apart: %q, %v", name, err)
+		t.Errorf("a direct request returned %q, %v", name, err)
 	}
 	g.directUntil = time.Now() // after that time, requests are combined again
 	var all sync.WaitGroup
@@ -188,7 +188,7 @@ func TestSlowRowsAreNotGathered(t *testing.T) {
 	})
 	release(1)
 	all.Wait()
-	eventually(t, "no statement is under way", func() bool { // a request is answered shortly before its statement is counted as ended
+	eventually(t, "no statement is running", func() bool { // a request is answered shortly before its statement is counted as ended
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		return g.running == 0 && len(g.waiting) == 0

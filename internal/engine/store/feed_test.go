@@ -62,7 +62,7 @@ func feed(t *testing.T, s *Store) {
 				return err
 			}
 			if e.User != 7 || len(changes) != 1 || changes[0].After == nil || changes[0].Before != nil {
-				t.Fatalf("an entry is %+v with %+v", e, changes)
+				t.Fatalf("the entry is %+v with changes %+v", e, changes)
 			}
 			seen[changes[0].Resource]++
 			order, places = append(order, e.ID), append(places, e.Position)
@@ -73,12 +73,12 @@ func feed(t *testing.T, s *Store) {
 		return nil
 	})
 	if !errors.Is(err, done) {
-		t.Fatalf("following ends with %v after %d of %d", err, len(order), want)
+		t.Fatalf("Follow returned %v after %d of %d", err, len(order), want)
 	}
 	all.Wait()
 	committed.Range(func(id, name any) bool {
 		if seen[id.(int64)] != 1 {
-			t.Errorf("%v, %v, was seen %d times", id, name, seen[id.(int64)])
+			t.Errorf("%v, %v, was received %d times", id, name, seen[id.(int64)])
 		}
 		return true
 	})
@@ -105,27 +105,27 @@ func feed(t *testing.T, s *Store) {
 			after = entries[len(entries)-1].Position
 		}
 		if !slices.Equal(again, order[from+1:]) {
-			t.Errorf("from %d on the feed gives another order", from)
+			t.Errorf("the order differs from position %d on", from)
 		}
 	}
 	foreign := places[0]
 	foreign.Origin = "elsewhere"
 	if _, err := s.Feed(ctx, foreign, 1); !errors.Is(err, ErrForeignPosition) {
-		t.Errorf("a position of another database gives %v", err)
+		t.Errorf("a position of another database returned %v", err)
 	}
 	// A database that was restored to an earlier state assigns later numbers again.
 	taken := places[0]
 	taken.At++
 	if _, err := s.Feed(ctx, taken, 1); !errors.Is(err, ErrForeignPosition) {
-		t.Errorf("a position whose number another transaction has gives %v", err)
+		t.Errorf("a position whose number was assigned again returned %v", err)
 	}
 	taken.Transaction, taken.At = 1<<40, time.Now().UnixMilli()
 	if _, err := s.Feed(ctx, taken, 1); !errors.Is(err, ErrForeignPosition) {
-		t.Errorf("a position of a transaction that is not there gives %v", err)
+		t.Errorf("a position of a missing transaction returned %v", err)
 	}
 	for _, bad := range []string{"x", "a.b.c", "a.1", "a.-1.5", ".1.1", "a.1.-1"} {
 		if p, err := ParsePosition(bad); err == nil {
-			t.Errorf("%q is read as %+v", bad, p)
+			t.Errorf("%q was parsed as %+v", bad, p)
 		}
 	}
 }
@@ -181,10 +181,10 @@ func TestFeedWithoutGaps(t *testing.T) {
 	err := stores[2].Follow(ctx, Position{}, func(entries []Entry) error {
 		for _, e := range entries {
 			if seen[e.ID] {
-				t.Errorf("transaction %d comes twice", e.ID)
+				t.Errorf("transaction %d was received twice", e.ID)
 			}
 			if p := e.Position; p.Settled < last.Settled || p.Settled == last.Settled && p.Transaction <= last.Transaction {
-				t.Errorf("%v comes behind %v", p, last)
+				t.Errorf("%v was received after %v", p, last)
 			}
 			seen[e.ID], last = true, e.Position
 		}
@@ -198,11 +198,11 @@ func TestFeedWithoutGaps(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, done) {
-		t.Fatalf("following ends with %v: %d of %d seen", err, len(seen), wrote.Load())
+		t.Fatalf("Follow returned %v: %d of %d received", err, len(seen), wrote.Load())
 	}
 	// An update whose connection was killed may or may not be committed. Acknowledged updates must be.
 	if there < wrote.Load() || there != int64(len(seen)) {
-		t.Errorf("%d were acknowledged, %d are there, %d were seen", wrote.Load(), there, len(seen))
+		t.Errorf("%d were acknowledged, %d exist, %d were received", wrote.Load(), there, len(seen))
 	}
 	if killed() == 0 {
 		t.Error("no connection was killed")
@@ -255,11 +255,11 @@ func TestNotifications(t *testing.T) {
 	stores[0].Watch("things", nil)
 	stores[1].Watch("things", func([]string) { told <- struct{}{} })
 	topics := []string{"things"}
-	eventually(t, "both hear", func() bool { return stores[0].canShare(topics) && stores[1].canShare(topics) })
+	eventually(t, "both managers receive notifications", func() bool { return stores[0].canShare(topics) && stores[1].canShare(topics) })
 	things := NewCache[int](stores[1], CacheOptions[string]{Topics: topics})
 	all := NewCache[int](stores[1], CacheOptions[string]{})
 	among := NewCache[int](stores[1], CacheOptions[string]{By: func(v string) string { return v }, Among: topics})
-	eventually(t, "it is remembered", func() bool {
+	eventually(t, "the values are cached", func() bool {
 		err := stores[1].View(t.Context(), func(tx *Tx) error { things.Put(tx, 1, "before"); all.Put(tx, 1, "before"); return nil })
 		if err != nil {
 			t.Fatal(err)
@@ -268,7 +268,7 @@ func TestNotifications(t *testing.T) {
 		return ok
 	})
 	if _, ok := all.Now(1); ok {
-		t.Error("what follows from everything is remembered, though nobody hears of everything")
+		t.Error("a value that depends on everything is cached without notifications of everything")
 	}
 	if err := stores[1].View(t.Context(), func(tx *Tx) error {
 		among.Put(tx, 1, "things")
@@ -278,10 +278,10 @@ func TestNotifications(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := among.Now(1); !ok {
-		t.Error("what is watched is not remembered")
+		t.Error("a value of a watched topic is not cached")
 	}
 	if _, ok := among.Now(2); ok {
-		t.Error("what nobody watches is remembered")
+		t.Error("a value of an unwatched topic is cached")
 	}
 	mine := stores[0].LastCommit()
 	for len(told) > 0 { // notifications of possibly missed changes
@@ -290,13 +290,13 @@ func TestNotifications(t *testing.T) {
 	insert(t, stores[0], thing("news"))
 	<-told
 	if _, ok := things.Now(1); ok { // the value is discarded before the callback
-		t.Error("what another manager has changed is remembered")
+		t.Error("a value that another manager changed is cached")
 	}
 	if _, ok := among.Now(1); ok {
-		t.Error("what another manager has changed is remembered among others")
+		t.Error("a value that another manager changed is cached by topic")
 	}
 	if stores[0].LastCommit() == mine {
-		t.Error("a manager does not hear of its own change")
+		t.Error("a manager did not count its own change")
 	}
 }
 
@@ -304,7 +304,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !condition(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("it never came true: %s", what)
+			t.Fatalf("timeout waiting for: %s", what)
 		}
 		time.Sleep(5 * time.Millisecond) // between two checks
 	}
@@ -327,7 +327,7 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	take := func(l *Lease, want bool) {
 		t.Helper()
 		if held, err := l.Take(ctx); err != nil || held != want {
-			t.Fatalf("taking the lease gives %v, %v; want %v", held, err, want)
+			t.Fatalf("Take returned %v, %v; want %v", held, err, want)
 		}
 	}
 	work := func(l *Lease, want error) {
@@ -335,7 +335,7 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 		before := count(t, s)
 		err := l.Update(ctx, Author{}, func(tx *Tx) error { return tx.Insert(thing("w")) })
 		if !errors.Is(err, want) || (count(t, s) == before) != (want != nil) {
-			t.Errorf("working gives %v, want %v", err, want)
+			t.Errorf("Update returned %v, want %v", err, want)
 		}
 	}
 	work(one, ErrLeaseLost)
@@ -372,7 +372,7 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	}
 	all.Wait()
 	if held.Load() != 1 {
-		t.Errorf("%d hold the lease", held.Load())
+		t.Errorf("%d processes hold the lease", held.Load())
 	}
 }
 
@@ -408,14 +408,14 @@ func TestReplica(t *testing.T) {
 		insert(t, s, thing(fmt.Sprint(i)))
 		n, replica := ask()
 		if n != int64(i+1) {
-			t.Fatalf("%d things after %d were acknowledged (replica: %v)", n, i+1, replica)
+			t.Fatalf("%d things read, %d acknowledged (standby: %v)", n, i+1, replica)
 		}
 		if replica {
 			fromReplica++
 		}
 	}
 	if fromReplica == 0 {
-		t.Error("no list came from the standby")
+		t.Error("no list was read from the standby")
 	}
 	// A standby that stops replaying is behind after the next change.
 	if err := standby.Do(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
@@ -426,14 +426,14 @@ func TestReplica(t *testing.T) {
 	}
 	insert(t, s, thing("behind"))
 	if n, replica := ask(); n != 51 || replica {
-		t.Errorf("%d things, from the standby: %v", n, replica)
+		t.Errorf("%d things, read from the standby: %v", n, replica)
 	}
 	if err := standby.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	insert(t, s, thing("gone"))
 	if n, replica := ask(); n != 52 || replica {
-		t.Errorf("%d things, from the standby: %v", n, replica)
+		t.Errorf("%d things, read from the standby: %v", n, replica)
 	}
 }
 
@@ -491,7 +491,7 @@ func TestCarry(t *testing.T) {
 					if err == nil {
 						_ = s.Close()
 					}
-					t.Fatalf("opening what is being filled gives %v", err)
+					t.Fatalf("opening an incomplete copy returned %v", err)
 				}
 			}
 			if cutOff := carry(t.Context(), func(string, int64, int64) {}); cutOff != nil {
@@ -508,10 +508,10 @@ func TestCarry(t *testing.T) {
 			last := thing("the next")
 			insert(t, target, last)
 			if last.ID <= 25000 {
-				t.Errorf("numbers begin anew at %d", last.ID)
+				t.Errorf("the numbers start again at %d", last.ID)
 			}
 			if _, err := Carry(t.Context(), source, target, func(string, int64, int64) {}); !errors.Is(err, ErrNotEmpty) {
-				t.Errorf("carrying into what has data gives %v", err)
+				t.Errorf("copying to a database with data returned %v", err)
 			}
 		})
 	}
@@ -524,11 +524,11 @@ func TestCarryChangedSource(t *testing.T) {
 	insert(t, source, thing("first"))
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := Carry(ctx, source, target, func(string, int64, int64) { cancel() }); err == nil {
-		t.Fatal("it was not cut off")
+		t.Fatal("the copy was not interrupted")
 	}
 	insert(t, source, thing("second"))
 	if _, err := Carry(t.Context(), source, target, func(string, int64, int64) {}); !errors.Is(err, ErrOtherSource) {
-		t.Errorf("going on from a source that has changed gives %v", err)
+		t.Errorf("continuing from a changed source returned %v", err)
 	}
 }
 

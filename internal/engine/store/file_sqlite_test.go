@@ -48,7 +48,7 @@ func TestDamagedLogIsRefused(t *testing.T) {
 		t.Fatalf("the log has %d bytes: %v", len(whole), err)
 	}
 	if at, lost, err := findLogFault(log); at != 0 || lost != 0 || err != nil {
-		t.Errorf("a whole log is damaged at %d: %d %v", at, lost, err)
+		t.Errorf("an undamaged log is reported as damaged at %d: %d %v", at, lost, err)
 	}
 	for name, cut := range map[string]int{"in its last frame": len(whole) - 100, "behind a frame": len(whole) - 4096 - 24} {
 		dir := copied(t, dir)
@@ -71,17 +71,17 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	other, err := Open(Options{Dir: damagedDir, Exclusive: true})
 	if err == nil {
 		_ = other.Close()
-		t.Fatal("it opens")
+		t.Fatal("the database with a damaged log was opened")
 	}
 	at, _, _ := findLogFault(path + "-wal")
 	if !strings.Contains(err.Error(), "is damaged at byte") || at != 32+4120*2 {
-		t.Errorf("it is damaged at %d: %v", at, err)
+		t.Errorf("the damage is reported at %d: %v", at, err)
 	}
 	if err := os.Truncate(path+"-wal", at); err != nil {
 		t.Fatal(err)
 	}
 	if other, err = Open(Options{Dir: damagedDir, Exclusive: true}); err != nil {
-		t.Fatalf("what is left does not open: %v", err)
+		t.Fatalf("the database with a truncated log was not opened: %v", err)
 	}
 	if err := other.Close(); err != nil {
 		t.Error(err)
@@ -103,18 +103,18 @@ func TestRemovedDatabase(t *testing.T) {
 	defer end()
 	for is := Ready; is != Damaged; is, _, _ = s.Condition() {
 		if Pause(within, watchEvery); within.Err() != nil {
-			t.Fatal("nobody notices")
+			t.Fatal("the removal was not detected")
 		}
 	}
 	if err := s.Update(context.Background(), Author{},
 		func(tx *Tx) error { return tx.Write("UPDATE lease SET until = until") }); !IsDamage(err) {
-		t.Errorf("a change is answered %v", err)
+		t.Errorf("a change returned %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if s, err := Open(Options{Dir: dir, Exclusive: true}); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("it opens: %v", err)
+		t.Errorf("the database was opened: %v", err)
 		if err == nil {
 			_ = s.Close()
 		}

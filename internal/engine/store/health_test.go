@@ -52,10 +52,10 @@ func TestDamagedDatabase(t *testing.T) {
 		})
 	}
 	if err := Unavailable(whole()); !problem.Is(err, "DatabaseDamaged") {
-		t.Fatalf("reading all gets %v", err)
+		t.Fatalf("reading all rows returned %v", err)
 	}
 	if err := s.View(t.Context(), func(*Tx) error { return nil }); err != nil {
-		t.Errorf("another read gets %v", err)
+		t.Errorf("another read returned %v", err)
 	}
 	is, since, why := s.Condition()
 	if is != Damaged || since.IsZero() || why == nil {
@@ -64,14 +64,14 @@ func TestDamagedDatabase(t *testing.T) {
 	if err := s.View(t.Context(), func(tx *Tx) error {
 		faults, err := tx.Damage()
 		if err != nil || !slices.ContainsFunc(faults, func(text string) bool { return strings.HasPrefix(text, "table resource: ") }) {
-			t.Errorf("damaged is %q: %v", faults, err)
+			t.Errorf("the reported damage is %q: %v", faults, err)
 		}
 		return nil
 	}); err != nil {
 		t.Error(err)
 	}
 	if err := s.Ready(t.Context()); !problem.Is(err, "DatabaseDamaged") {
-		t.Errorf("it is ready: %v", err)
+		t.Errorf("Ready returned %v", err)
 	}
 }
 

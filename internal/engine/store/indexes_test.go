@@ -45,7 +45,7 @@ func TestDeclaredIndexes(t *testing.T) {
 			if err := s.View(t.Context(), func(tx *Tx) error {
 				n, err := tx.Count(eq)
 				if n != 1 {
-					t.Errorf("%d places are found", n)
+					t.Errorf("%d places found", n)
 				}
 				return err
 			}); err != nil {
@@ -61,7 +61,7 @@ func TestDeclaredIndexes(t *testing.T) {
 			o.Layout = &Layout{Indexes: []Index{{"places", "town"}}}
 			s = begin()
 			if plan := planOf(t, s, eq); strings.Contains(plan, "field_places_code") {
-				t.Errorf("behind its time the plan is %s", plan)
+				t.Errorf("after the index was dropped the plan is %s", plan)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func TestFilePermissions(t *testing.T) {
 				continue
 			}
 			if info.Mode().Perm() != 0o600 {
-				t.Errorf("%s is %v", name, info.Mode().Perm())
+				t.Errorf("%s has the mode %v", name, info.Mode().Perm())
 			}
 		}
 		if err := s.Close(); err != nil {
@@ -71,7 +71,7 @@ func TestLongReadsBlockOnlyLongReads(t *testing.T) {
 		quick, stop := context.WithTimeout(t.Context(), 30*time.Second)
 		defer stop()
 		if count(t, s) != 1 {
-			t.Error("a read does not see what is there")
+			t.Error("a read does not see existing rows")
 		}
 		if err := s.Ready(quick); err != nil {
 			t.Errorf("readiness: %v", err)
@@ -138,7 +138,7 @@ func TestNumbersDoNotWait(t *testing.T) {
 			<-goOn
 			return tx.Insert(thing("holder"))
 		}); err != nil {
-			t.Errorf("who holds the lock: %v", err)
+			t.Errorf("the update with the lock returned %v", err)
 		}
 	})
 	<-entered
@@ -147,7 +147,7 @@ func TestNumbersDoNotWait(t *testing.T) {
 			pg := s.engine.(*postgresEngine).pg
 			pooled, err := pg.pool.Acquire(t.Context())
 			if err != nil {
-				t.Errorf("a connection: %v", err)
+				t.Errorf("acquiring a connection returned %v", err)
 				return
 			}
 			err = pg.runOn(t.Context(), pooled, beginLocked, func(c *pgConn) error {
@@ -160,7 +160,7 @@ func TestNumbersDoNotWait(t *testing.T) {
 				return c.commit()
 			})
 			if err != nil {
-				t.Errorf("who waits for it: %v", err)
+				t.Errorf("the waiting update returned %v", err)
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func TestAddressKeyInParallel(t *testing.T) {
 		plan += line + "\n"
 	}
 	if !strings.Contains(plan, "Parallel") {
-		t.Errorf("it does not run in parallel:\n%s", plan)
+		t.Errorf("the query does not run in parallel:\n%s", plan)
 	}
 }
 
@@ -252,14 +252,14 @@ func TestPatienceLimitsWaitingOnly(t *testing.T) {
 			<-waited
 			return err
 		}); err != nil {
-			t.Errorf("a change that takes its time: %v", err)
+			t.Errorf("a slow change returned %v", err)
 		}
 	})
 	<-entered
 	for name, s := range map[string]*Store{"the same manager": one, "another manager": two} {
 		err := s.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.Insert(thing("x")) })
 		if !problem.Is(err, "DatabaseBusy") {
-			t.Errorf("who waits in %s gets %v", name, err)
+			t.Errorf("the waiting change in %s returned %v", name, err)
 		}
 	}
 	close(waited)
@@ -315,7 +315,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 			if err == nil {
 				_ = s.Close()
 			}
-			t.Errorf("a tool gets %v", err)
+			t.Errorf("the tool got %v", err)
 		}
 		raw, err := newSession(filepath.Join(dir, databaseFile), writeSession)
 		if err != nil {
@@ -325,7 +325,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := older.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.Insert(thing("x")) }); !problem.Is(err, "SchemaChanged") {
-			t.Errorf("the older manager's change gets %v", err)
+			t.Errorf("the older manager's change returned %v", err)
 		}
 		if _, err := raw.exec("PRAGMA user_version = 3"); err != nil {
 			t.Fatal(err)
@@ -357,7 +357,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 			if err == nil {
 				_ = s.Close()
 			}
-			t.Errorf("a tool gets %v", err)
+			t.Errorf("the tool got %v", err)
 		}
 		newer := shared(t, url)
 		if err := newer.Update(t.Context(), Author{}, func(tx *Tx) error {
@@ -367,7 +367,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := newer.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.Insert(thing("x")) }); !problem.Is(err, "SchemaChanged") {
-			t.Errorf("a change below another schema gets %v", err)
+			t.Errorf("a change under another schema returned %v", err)
 		}
 		_ = older
 	})
@@ -379,11 +379,11 @@ func TestRetriedErrors(t *testing.T) {
 		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
 		err := connectionProblem(&pgconn.PgError{Code: code})
 		if p, ok := problem.As(err); ok != (want != "") || ok && (p.Code != want || p.Status != 503) {
-			t.Errorf("%s becomes %v", code, err)
+			t.Errorf("%s was converted to %v", code, err)
 		}
 	}
 	if !isConnectionLost(&pgconn.PgError{Code: "25P03"}) {
-		t.Error("a transaction that was ended while it waited for us is not tried again")
+		t.Error("a transaction that ended while it waited for this process is not retried")
 	}
 }
 
@@ -414,7 +414,7 @@ func TestFullDisk(t *testing.T) {
 	for range 3 {
 		all.Go(func() {
 			if err := s.Update(t.Context(), Author{}, big); !problem.Is(err, "DatabaseFull") {
-				t.Errorf("what does not fit gets %v", err)
+				t.Errorf("a change that does not fit returned %v", err)
 			}
 		})
 	}
@@ -423,17 +423,17 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the condition is %s since %s: %v", is, since, why)
 	}
 	if count(t, s); s.condition.Load() == nil {
-		t.Error("a read shows room")
+		t.Error("a read ended the condition FULL")
 	}
 	limit(1 << 30)
 	insert(t, s, thing("after"))
 	if is, _, _ := s.Condition(); is != Full { // a larger change may still fail
-		t.Errorf("right behind it the condition is %s", is)
+		t.Errorf("right after the failed change the condition is %s", is)
 	}
 	s.condition.Load().lastSeen = time.Now().Add(-fullFor - time.Second)
 	insert(t, s, thing("later"))
 	if is, _, _ := s.Condition(); is != Ready {
-		t.Errorf("with room again the condition is %s", is)
+		t.Errorf("after a successful change the condition is %s", is)
 	}
 	if n := count(t, s); n != 3 {
 		t.Errorf("%d resources", n)
@@ -454,7 +454,7 @@ func TestReadOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := r.exec("DELETE FROM resource"); err == nil {
-			t.Error("a reader deletes")
+			t.Error("a read-only store deleted a row")
 		}
 		if err := r.close(); err != nil {
 			t.Fatal(err)
@@ -465,16 +465,16 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if count(t, r) != 1 {
-		t.Error("it does not read what is there")
+		t.Error("a read-only store does not see existing rows")
 	}
 	if err := r.Update(t.Context(), Author{}, func(*Tx) error { return nil }); err == nil {
-		t.Error("it takes changes")
+		t.Error("a read-only store accepted a change")
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(Options{Dir: t.TempDir(), ReadOnly: true}); err == nil {
-		t.Error("what is not there is opened for reading")
+		t.Error("a missing database was opened for reading")
 	}
 }
 
@@ -512,7 +512,7 @@ func TestAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the tool is refused", func() bool {
+	eventually(t, "the tool is rejected", func() bool {
 		s, err := Open(Options{Database: url, Alone: true})
 		if err == nil {
 			_ = s.Close()
@@ -528,7 +528,7 @@ func TestAlone(t *testing.T) {
 	}
 	if s, err := Open(Options{Database: url, Exclusive: true}); err == nil {
 		_ = s.Close()
-		t.Error("a manager starts beside it")
+		t.Error("a manager started while the tool was running")
 	}
 	if err := tool.Close(); err != nil {
 		t.Fatal(err)
@@ -547,33 +547,33 @@ func TestRetention(t *testing.T) {
 			t.Fatalf("%d entries, %v", len(entries), err)
 		}
 		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); n != 0 || err != nil {
-			t.Errorf("%d were removed that are not chained, %v", n, err)
+			t.Errorf("%d unlinked transactions were pruned, %v", n, err)
 		}
 		chain(t, s)
 		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(-time.Hour), nil); n != 0 || err != nil {
-			t.Errorf("%d were removed that are not old, %v", n, err)
+			t.Errorf("%d recent transactions were pruned, %v", n, err)
 		}
 		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); n != 5 || err != nil {
-			t.Errorf("%d were removed, %v", n, err)
+			t.Errorf("%d transactions were pruned, %v", n, err)
 		}
 		insert(t, s, thing("later"))
 		old := entries[2].Position
 		for _, at := range []int64{old.At, 0} { // 0 as in positions of older versions
 			if old.At = at; true {
 				if _, err := s.Feed(t.Context(), old, 10); !errors.Is(err, ErrPruned) {
-					t.Errorf("a follower gets %v", err)
+					t.Errorf("the follower got %v", err)
 				}
 			}
 		}
 		// A follower that has received the last pruned transaction has missed nothing.
 		if left, err := s.Feed(t.Context(), entries[4].Position, 10); err != nil || len(left) != 1 {
-			t.Errorf("a follower that is up to date gets %d entries, %v", len(left), err)
+			t.Errorf("the up-to-date follower got %d entries, %v", len(left), err)
 		}
 		if left, err := s.Feed(t.Context(), Position{}, 10); err != nil || len(left) != 1 {
-			t.Errorf("%d entries are left, %v", len(left), err)
+			t.Errorf("%d entries left, %v", len(left), err)
 		}
 		if count(t, s) != 6 {
-			t.Error("resources have gone with their history")
+			t.Error("resources were deleted with their history")
 		}
 	})
 }
@@ -598,7 +598,7 @@ func TestFeedOfALargeTransaction(t *testing.T) {
 		seen, last := 0, int64(0)
 		if err := s.EachChange(t.Context(), entries[0], func(c EntryChange) error {
 			if seen++; c.Sequence <= last || c.After == nil {
-				t.Fatalf("change %d comes behind %d", c.Sequence, last)
+				t.Fatalf("change %d was received after %d", c.Sequence, last)
 			}
 			last = c.Sequence
 			return nil

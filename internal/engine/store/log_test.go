@@ -19,7 +19,7 @@ func TestLogIsTruncated(t *testing.T) {
 	})
 	insert(t, s, thing("y"))
 	if count(t, s) != 2 {
-		t.Error("something is lost")
+		t.Error("a row is missing")
 	}
 }
 
@@ -36,9 +36,9 @@ func TestLogIsCheckpointed(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(dir, databaseFile+"-wal"))
 	if err != nil || info.Size() > 2*checkpointPages<<12 {
-		t.Errorf("behind %d MiB of changes the log has %d MiB (%v)", 2*24*each>>20, info.Size()>>20, err)
+		t.Errorf("after %d MiB of changes the log has %d MiB (%v)", 2*24*each>>20, info.Size()>>20, err)
 	}
 	if count(t, s) != 24 {
-		t.Error("something is lost")
+		t.Error("a row is missing")
 	}
 }

@@ -34,7 +34,7 @@ func FuzzMembers(f *testing.F) {
 		}
 		var o Object
 		if err := o.Read(text); err != nil || !bytes.Equal(o.Text(), text) {
-			t.Fatalf("%s: read and written it is %s, %v", text, o.Text(), err)
+			t.Fatalf("%s: parsed and formatted it is %s, %v", text, o.Text(), err)
 		}
 		for name, raw := range want {
 			if got[name] != string(raw) {
@@ -54,12 +54,12 @@ func TestObject(t *testing.T) {
 	o.Set("a", []byte(`null`))
 	o.Set("d", []byte(`4`))
 	if got := string(o.Text()); got != `{"a":null,"b":"x\"y","c":[1,2]}` || string(o.Get("b")) != `"x\"y"` || o.Get("d") != nil {
-		t.Errorf("it is %s", got)
+		t.Errorf("the object is %s", got)
 	}
 	if err := o.Read([]byte(`{}`)); err != nil || string(o.Text()) != `{}` || o.Get("a") != nil {
-		t.Errorf("it is %s, %v", o.Text(), err)
+		t.Errorf("the object is %s, %v", o.Text(), err)
 	}
 	if err := o.Read([]byte(`{"a":1`)); err == nil {
-		t.Error("what is no object of ours is read")
+		t.Error("an object in another format was accepted")
 	}
 }

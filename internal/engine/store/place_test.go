@@ -36,7 +36,7 @@ func TestPlaceOfDeletedRow(t *testing.T) {
 						value = string(key)
 					}
 					if !ok || value != c.want {
-						t.Errorf("by %v the place is %v (%t, %v)", c.order.Path, value, ok, err)
+						t.Errorf("ordered by %v the place is %v (%t, %v)", c.order.Path, value, ok, err)
 					}
 					return nil
 				}); err != nil {

@@ -92,10 +92,10 @@ func TestAccessDoesNotChangeResults(t *testing.T) {
 				plain.Where = Any{q.Where} // hides the conjunction from the planner
 				want, got := idsOf(t, s, plain), idsOf(t, s, q)
 				if !slices.Equal(want, got) {
-					t.Fatalf("%+v gives %d, and where nothing is chosen %d:\n%v\n%v", q, len(got), len(want), got, want)
+					t.Fatalf("%+v returned %d, without a choice %d:\n%v\n%v", q, len(got), len(want), got, want)
 				}
 				if behind, ok := behindOf(t, s, q, want); ok && !slices.Equal(behind, want[1+len(want)/3:]) {
-					t.Fatalf("%+v behind row %d gives\n%v, want\n%v", q, len(want)/3, behind, want[1+len(want)/3:])
+					t.Fatalf("%+v after row %d returned\n%v, want\n%v", q, len(want)/3, behind, want[1+len(want)/3:])
 				}
 			}
 		})
@@ -276,7 +276,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 			c.q.From = Resources
 			a, err := tx.planAccess(c.q)
 			if err != nil || a.sorted != c.sorted || a.large != c.many {
-				t.Errorf("%+v is found sorted %v, many %v, %v", c.q, a.sorted, a.large, err)
+				t.Errorf("%+v: sorted %v, large %v, %v", c.q, a.sorted, a.large, err)
 			}
 			n, err := tx.Count(c.q)
 			if err != nil {
@@ -287,7 +287,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 				return err
 			}
 			if want := max(0, n-c.q.Offset); c.q.Limit == 0 && listed != want || c.q.Limit > 0 && listed != min(want, c.q.Limit) {
-				t.Errorf("%+v lists %d of %d", c.q, listed, n)
+				t.Errorf("%+v listed %d of %d", c.q, listed, n)
 			}
 		}
 		return nil
@@ -301,7 +301,7 @@ func TestPrefixEnd(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "",
 		"\ud7ff": "\ue000", "é": "ê"} {
 		if got := prefixEnd(prefix); got != want {
-			t.Errorf("behind %q comes %q, want %q", prefix, got, want)
+			t.Errorf("the text after prefix %q is %q, want %q", prefix, got, want)
 		}
 	}
 }

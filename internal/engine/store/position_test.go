@@ -13,7 +13,7 @@ func FuzzParsePosition(f *testing.F) {
 			return
 		}
 		if again, err := ParsePosition(p.String()); err != nil || again != p {
-			t.Errorf("%q is %+v, and then %+v, %v", text, p, again, err)
+			t.Errorf("%q was parsed as %+v, and then as %+v, %v", text, p, again, err)
 		}
 	})
 }

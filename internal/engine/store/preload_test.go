@@ -13,17 +13,17 @@ func TestHeadsAreCached(t *testing.T) {
 	}
 	for range minHeadCacheHits {
 		if tx().headsAreCached() {
-			t.Fatal("they are taken for remembered too soon")
+			t.Fatal("heads are considered cached too soon")
 		}
 		(&Tx{store: s}).NoteHeads([]int64{1, 2})
 		tx().NoteHeads([]int64{7})
 	}
 	if !tx().headsAreCached() {
-		t.Error("they are not taken for remembered")
+		t.Error("heads are not considered cached")
 	}
 	tx().NoteHeads([]int64{2, 7})
 	if tx().headsAreCached() {
-		t.Error("they are taken for remembered behind a list that lacked one")
+		t.Error("heads are considered cached after a list that lacked one")
 	}
 }
 
@@ -37,7 +37,7 @@ func TestAroundWithoutSpace(t *testing.T) {
 				for _, collection := range []string{"things", "scopes"} {
 					n, err := tx.Count(Query{From: Resources, Where: All{InCollection(collection), Around{Low: []byte{4, 1}, High: []byte{4, 1}}}})
 					if err != nil || n != 0 {
-						t.Errorf("of %s there are %d (%v)", collection, n, err)
+						t.Errorf("%s: found %d (%v)", collection, n, err)
 					}
 				}
 				return nil

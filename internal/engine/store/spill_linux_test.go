@@ -50,7 +50,7 @@ func TestLargeJobsSpillToFile(t *testing.T) {
 	before := nameless(t)
 	run("UPDATE things SET name = 'changed'")
 	if nameless(t) <= before {
-		t.Error("it is in no file")
+		t.Error("the journal is not in a file")
 	}
 	run("ROLLBACK TO job", "RELEASE job", "COMMIT")
 	var changed int64
@@ -59,6 +59,6 @@ func TestLargeJobsSpillToFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if changed != 0 {
-		t.Errorf("%d rows are what was taken back", changed)
+		t.Errorf("%d rows keep a change that was rolled back", changed)
 	}
 }

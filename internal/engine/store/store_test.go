@@ -112,7 +112,7 @@ func resourceRoundTrip(t *testing.T, s *Store) {
 			t.Errorf("the history has %s %s, %v", operation, after, err)
 		}
 		if _, err := tx.Get(1); !errors.Is(err, ErrNotFound) {
-			t.Errorf("what is not there gives %v", err)
+			t.Errorf("reading a missing resource returned %v", err)
 		}
 		return nil
 	})
@@ -125,7 +125,7 @@ func TestSnapshotCannotWrite(t *testing.T) { both(t, snapshotCannotWrite) }
 
 func snapshotCannotWrite(t *testing.T, s *Store) {
 	if err := s.View(context.Background(), func(tx *Tx) error { return tx.Insert(thing("x")) }); err == nil {
-		t.Error("a snapshot took an insert")
+		t.Error("a snapshot accepted an insert")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestIdsAreNotReused(t *testing.T) {
 	next := thing("y")
 	insert(t, s, next)
 	if next.ID <= r.ID {
-		t.Errorf("id %d was given again as %d", r.ID, next.ID)
+		t.Errorf("id %d was assigned again as %d", r.ID, next.ID)
 	}
 }
 
@@ -189,11 +189,11 @@ func TestOneManagerPerDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	if _, err := Open(Options{Dir: dir, Exclusive: true}); err == nil || !strings.Contains(err.Error(), "in use by another manager") {
-		t.Errorf("a second manager gets %v", err)
+		t.Errorf("a second manager got %v", err)
 	}
 	tool, err := Open(Options{Dir: dir})
 	if err != nil {
-		t.Fatalf("a tool gets %v", err)
+		t.Fatalf("a tool got %v", err)
 	}
 	insert(t, tool, thing("by the tool"))
 	insert(t, s, thing("by the manager"))
@@ -222,7 +222,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "schema version 9999, newer than") {
-		t.Errorf("a newer schema gets %v", err)
+		t.Errorf("a newer schema returned %v", err)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Update(context.Background(), Author{}, func(*Tx) error { return nil }); !errors.Is(err, errClosing) {
-		t.Errorf("an update after the end gives %v", err)
+		t.Errorf("an update after Close returned %v", err)
 	}
 }
 
@@ -273,10 +273,10 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	cancel()
 	close(leave)
 	if err := <-result; !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled job gives %v", err)
+		t.Errorf("the cancelled job returned %v", err)
 	}
 	if n := count(t, s); n != 0 {
-		t.Errorf("a cancelled job left %d things", n)
+		t.Errorf("the cancelled job left %d things", n)
 	}
 }
 
@@ -352,7 +352,7 @@ func TestWritesWithinList(t *testing.T) {
 			key := Field{Kind: ColumnText, Path: []string{"key"}}
 			n, err := tx.Count(Query{From: Resources, Where: Compare{Field: key, Op: "eq", Value: "seen"}})
 			if n != rows {
-				t.Errorf("%d of %d writes are there", n, rows)
+				t.Errorf("%d of %d writes found", n, rows)
 			}
 			return err
 		}); err != nil {
@@ -392,6 +392,6 @@ func TestUnloggedMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
-		t.Errorf("closing it again: %v", err)
+		t.Errorf("the second Close returned %v", err)
 	}
 }

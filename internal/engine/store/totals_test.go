@@ -59,7 +59,7 @@ func totalsHold(t *testing.T, s *Store) {
 					q.Where = All{q.Where, Compare{Field{Kind: ColumnText, Path: []string{"type"}}, "eq", kind}}
 				}
 				if _, ok := q.total(); !ok {
-					t.Errorf("%v is not one of the totals", q.Where)
+					t.Errorf("%v does not match a counter", q.Where)
 				}
 				var want int64
 				if err := tx.List(q, func(*Resource) error { want++; return nil }); err != nil {
@@ -99,7 +99,7 @@ func totalsHold(t *testing.T, s *Store) {
 	update(t, s, func(tx *Tx) error {
 		var left int64
 		if err := tx.QueryRow("SELECT count(*) FROM total WHERE parent > 0").Scan(&left); err != nil || left != 0 {
-			t.Errorf("%d rows are left of parents that are gone, %v", left, err)
+			t.Errorf("%d counters are left for deleted parents, %v", left, err)
 		}
 		return recountTotals(tx)
 	})
@@ -152,7 +152,7 @@ func TestTotalsOfEmptyFilter(t *testing.T) {
 		InCollection("other"),
 		Any{Compare{kind, "eq", "A"}, Compare{kind, "eq", "B"}}} {
 		if k, ok := (Query{From: Resources, Where: All{InCollection("things"), e}}).total(); ok {
-			t.Errorf("%v is taken for %v", e, k)
+			t.Errorf("%v was mapped to counter %v", e, k)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestTrigrams(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !s.trigrams {
-				t.Fatal("there is no index of trigrams")
+				t.Fatal("the database has no trigram index")
 			}
 			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test must be reproducible
 			update(t, s, func(tx *Tx) error {
@@ -184,7 +184,7 @@ func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
 					return err
 				}
 				if contains && !found[r.ID] && !cut {
-					t.Errorf("%q is not found in %d, %q %s", text, r.ID, r.Name, r.Body)
+					t.Errorf("%q not found in %d, %q %s", text, r.ID, r.Name, r.Body)
 				}
 			}
 			return err
@@ -192,7 +192,7 @@ func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
 			t.Fatal(err)
 		}
 		if cut && s.sortLimit > 10 {
-			t.Errorf("%q is said to be in too many", text)
+			t.Errorf("%q was reported as too frequent", text)
 		}
 	}
 	s.sortLimit = defaultSortLimit
@@ -216,7 +216,7 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 		plain.Where = Any{q.Where} // hides the conjunction from the planner
 		want, got := idsOf(t, s, plain), idsOf(t, s, q)
 		if !slices.Equal(want, got) {
-			t.Fatalf("%+v gives %d, and without an index %d:\n%v\n%v", q, len(got), len(want), got, want)
+			t.Fatalf("%+v returned %d, without an index %d:\n%v\n%v", q, len(got), len(want), got, want)
 		}
 		if err := s.View(t.Context(), func(tx *Tx) error {
 			l, err := q.buildList(tx, columns)
@@ -239,7 +239,7 @@ func TestHasWord(t *testing.T) {
 	for text, want := range map[string]bool{"host": true, "10.1": true, textMark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
 		"a☃b☃c": false, "HOST": true, "a%b": true} {
 		if got := (Fragment{Text: text}).hasWord(); got != want {
-			t.Errorf("%q has a word: %v", text, got)
+			t.Errorf("hasWord(%q) is %v", text, got)
 		}
 	}
 }
@@ -253,12 +253,12 @@ func TestEstimates(t *testing.T) {
 	}
 	last := strconv.Itoa(maxEstimates)
 	if rows, ok := e.get(last, now.Add(estimateTime-1)); !ok || rows != maxEstimates {
-		t.Errorf("remembered: %d, %v", rows, ok)
+		t.Errorf("cached: %d, %v", rows, ok)
 	}
 	if _, ok := e.get(last, now.Add(estimateTime)); ok {
-		t.Error("an estimate is remembered for longer")
+		t.Error("an estimate is cached for too long")
 	}
 	if len(e.known) > maxEstimates {
-		t.Errorf("%d estimates are remembered", len(e.known))
+		t.Errorf("%d estimates are cached", len(e.known))
 	}
 }

@@ -80,7 +80,7 @@ func sample(t *testing.T, o server.Options) {
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT count(*) FROM history_head").Scan(&heads)
 		}); err != nil || time.Now().After(deadline) {
-			t.Fatalf("%d heads are signed, %v", heads, err)
+			t.Fatalf("%d heads signed, %v", heads, err)
 		}
 	}
 	if err := m.Close(); err != nil {
@@ -238,11 +238,11 @@ func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	sample(t, server.Options{Data: from})
 	first, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: from}))
 	if sum.Counts["resource"] < 10000 || sum.Counts["service_point"] != 1 {
-		t.Errorf("the backup has %v", sum.Counts)
+		t.Errorf("the backup contains %v", sum.Counts)
 	}
 	for _, table := range server.Layout().Carried() {
 		if sum.Counts[table.Name] == 0 {
-			t.Errorf("the sample has nothing in %s: nobody would miss it", table.Name)
+			t.Errorf("the sample has no rows in %s, so their loss would not be detected", table.Name)
 		}
 	}
 	url := pgtest.URL(t)
@@ -254,12 +254,12 @@ func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	verify(t, pg)
 	second, _ := backup(t, pg)
 	if content(t, first) != content(t, second) {
-		t.Error("what PostgreSQL gives back is not what it was given")
+		t.Error("the backup from PostgreSQL differs from the original")
 	}
 	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first),
 		quiet); !errors.Is(err,
 		store.ErrNotEmpty) {
-		t.Errorf("a target with data gives %v", err)
+		t.Errorf("restoring to a database with data returned %v", err)
 	}
 	dir := t.TempDir()
 	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(second),
@@ -348,7 +348,7 @@ func TestDamagedFiles(t *testing.T) {
 		dir := t.TempDir()
 		_, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("a file that is %s gives %v, want %q", what, err, c.want)
+			t.Errorf("a file that is %s returned %v, want %q", what, err, c.want)
 		}
 		if _, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: dir})); sum.Rows() != 0 {
 			t.Errorf("a file that is %s left %v", what, sum.Counts)
@@ -397,11 +397,11 @@ func TestVerify(t *testing.T) {
 		}
 	})
 	if _, err := archive.Verify(t.Context(), layout, endless); err == nil || !strings.Contains(err.Error(), "a line of more than") {
-		t.Errorf("a line without an end: %v", err)
+		t.Errorf("a line without an end returned %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := archive.Verify(ctx, layout, bytes.NewReader(file)); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody waits for it: %v", err)
+		t.Errorf("a cancelled verification returned %v", err)
 	}
 }
