@@ -49,12 +49,12 @@ func (c *commits) record(topics []string, known bool) {
 // use. A value that must not be shared, because its transaction touched such a topic itself, is stored for that transaction only.
 //
 // Each value has the number of the last commit known before its transaction started. A transaction gets a value only if no commit touched
-// its topics since the older one of the two transactions, so that it is never older than an acknowledged change. A commit is counted
-// after it is in the database and before it is acknowledged. Within that moment, a snapshot may get a value from the other side of the
-// commit. Commits of a tool to SQLite next to a manager count when the manager detects them (watchEvery).
+// its topics since the older one of the two transactions. A value is therefore never older than an acknowledged change. A commit is
+// counted after it is in the database and before it is acknowledged. Within that moment, a snapshot may get a value from the other side
+// of the commit. Commits of a tool to SQLite next to a manager count when the manager detects them (watchEvery).
 //
 // On PostgreSQL, where other managers commit as well, values are shared only while this process is notified of their commits
-// (Store.Watch), and only values that depend on named topics.
+// (Store.Watch). Only values that depend on named topics are shared there.
 type Cache[K comparable, V any] struct {
 	s       *Store
 	topics  []string

@@ -38,8 +38,9 @@ const (
 	gatheringTime     = 5 * time.Second
 )
 
-// After maxSlowStatements consecutive statements with at least minTimedRows rows that take longer than slowRow per row, the rows are not
-// in memory, and requests are not combined for directTime. A single slow statement may only have waited for a processor.
+// A statement with at least minTimedRows rows is slow if it takes longer than slowRow per row. After maxSlowStatements consecutive slow
+// statements, the rows are probably not in memory, and requests are not combined for directTime. A single slow statement may only have
+// waited for a processor.
 const (
 	maxSlowStatements = 4
 	minTimedRows      = 8

@@ -8,7 +8,7 @@ import (
 
 // Limits of a trial: the number of its changes, and its duration beyond the first trialFree changes. trialFree is twice what an answer
 // shows, because related changes accompany those that are shown. While other updates wait, trials may use at most one part in trialShare
-// of the time, so that fewer than one in twenty of those updates meets a trial.
+// of the time. Fewer than one in twenty of those updates then meets a trial.
 const (
 	TrialChanges = 1_000
 	trialFree    = 200

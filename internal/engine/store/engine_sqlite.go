@@ -16,8 +16,8 @@ import (
 // sqliteEngine is a SQLite file with one writer and concurrent snapshots.
 type sqliteEngine struct {
 	store *Store
-	// readers serves short reads, pages serves single pages of lists, lists serves long reads, and health serves only Ready, so that a
-	// long read delays only reads of its own kind.
+	// readers serves short reads, pages serves single pages of lists, lists serves long reads, and health serves only Ready. A long read
+	// therefore delays only reads of its own kind.
 	readers, lists, pages, health *pool
 	// path is the path of the database file.
 	path    string

@@ -279,8 +279,8 @@ func (r *pgRow) heads(from int, inline *inlineMembers, near map[int64]Head) erro
 	return nil
 }
 
-// nearHeads is the index of the first head column of nearQuery, headSize the number of columns of a head, and nearEnd the index of the
-// first text of an extension.
+// nearHeads is the index of the first head column of nearQuery, and headSize is the number of columns of a head. nearEnd is the index of
+// the first text of an extension.
 const (
 	nearColumns = "r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body"
 	nearHeads   = 12

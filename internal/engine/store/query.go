@@ -388,8 +388,8 @@ func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 	return l, nil
 }
 
-// loadsBeside reports whether the rows include the texts of extensions. This is so for a short list of the one collection within, nil if
-// there are several, if an extension has texts for it and a separate query would cost a round trip.
+// loadsBeside reports whether the rows include the texts of extensions. The list must be short, and the single collection within must
+// have texts; within is nil for several collections. A separate query must cost a round trip.
 func (q Query) loadsBeside(tx *Tx, within Expr) bool {
 	return within != nil && q.Shown && q.From == Resources && q.Limit > 0 && q.Limit <= maxShortPage && !tx.writing && tx.RoundTrips() &&
 		tx.hasBeside(within)

@@ -9,7 +9,7 @@ import (
 )
 
 // Retention deletes the history up to a horizon. The horizon is stored before anything is deleted, so that undo and followers of the feed
-// can distinguish what was pruned, wholly or in part, from what never existed.
+// can distinguish pruned transactions from those that never existed.
 
 // pruneAtOnce is the maximum number of changes that one update deletes. It bounds how long other updates wait.
 const pruneAtOnce = 2000

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pg_trgm only indexes letters and digits and splits texts into words at other characters. To make a name, an IP address or a MAC address
-// a single word, other characters in them are replaced by letters, and so are characters with a meaning in LIKE. Occasionally this makes
-// a row match a text that it does not contain.
+// pg_trgm only indexes letters and digits and splits texts into words at other characters. Other characters in names, IP addresses and
+// MAC addresses are replaced by letters, to make each text a single word. So are characters with a meaning in LIKE. Occasionally this
+// makes a row match a text that it does not contain.
 const (
 	wordFrom = textMark + `.-:_/@ %\`
 	wordTo   = `zqxjvvvvvv`

@@ -35,9 +35,9 @@ type job struct {
 	done   chan struct{}
 }
 
-// Group commit. One goroutine owns the write connection. It starts a transaction for the first job in the queue, runs all jobs that are
-// waiting by then in the same transaction, each in its own savepoint, and commits once. A job sees the changes of earlier jobs. A job
-// that fails rolls back only its own changes. No job is answered before the commit returns, so a crash at any point loses only
+// Group commit. One goroutine owns the write connection. It starts a transaction for the first job in the queue. All jobs that are
+// waiting by then run in the same transaction, each in its own savepoint, before a single commit. A job sees the changes of earlier jobs.
+// A job that fails rolls back only its own changes. No job is answered before the commit returns, so a crash at any point loses only
 // unacknowledged work.
 //
 // maxGroup bounds the jobs of a group, maxGroupTime its duration.

@@ -46,8 +46,8 @@ const Unfinished = ".part"
 
 // Newest returns the path of the newest backup in a directory, by the time in the backup. If path is a file, it returns path. Files that
 // are not backups or cannot be read are skipped and returned in passed with the reason; files with the suffix Unfinished are skipped
-// silently. Newest returns an error if the directory contains no backup, if a backup is damaged, because it may be the newest, and if
-// path is neither a file nor a directory.
+// silently. Newest returns an error if the directory contains no backup, or if path is neither a file nor a directory. A damaged backup
+// is an error as well, because it may be the newest.
 func Newest(path string) (newest string, passed []string, err error) {
 	is, err := os.Stat(path)
 	switch {
