@@ -1,4 +1,4 @@
-// Package event is what happened: events that the trades tell of, kept and listed.
+// Package event stores and lists events, which are records of deployments, alarms, jobs and other occurrences.
 package event
 
 //go:generate go run portolan/internal/engine/resource/gendoc

@@ -12,13 +12,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// eventRows is the view of events in the shape of resources, so that they are listed and filtered by the same grammar.
+// eventRows is a view that presents events as resources, so that they are listed and filtered with the same grammar.
 const eventRows store.Source = "event_resource"
 
 //go:embed migrations/*/*_event.sql
 var eventMigrations embed.FS
 
-// newEventExtension gives the extension that keeps events.
+// newEventExtension returns the extension that stores events.
 func newEventExtension() *store.Extension {
 	return &store.Extension{Name: "events", Migrations: eventMigrations, Verify: verify,
 		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1},
@@ -31,34 +31,34 @@ func registerEvents(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "events", From: eventRows, Guard: resource.Events, Hidden: true}, &Event{})
 }
 
-// Event is something that happened.
+// Event is a record of something that happened, such as a deployment, an alarm or a job of the manager.
 type Event struct {
 	schema.Head `head:"readOnly"`
-	// EventType says how grave it is.
+	// EventType is the severity or the outcome of the event.
 	EventType string `api:"eventType,readOnly" enum:"INFO|WARNING|ERROR|SUCCESS|FAILED|NOT_DEPLOYED|INVALID|NO_ROLE|RESPONSE_POLICY_ZONES_NOT_DEPLOYED|VALID"`
-	// Category is what it belongs to.
+	// Category is the area of the system that the event belongs to.
 	Category string `api:"category,readOnly" enum:"APPLICATION|DATABASE_MAINTENANCE|DATA_CHECKER|DATA_COLLECTION|DDNS_NOTIFICATION|DEPLOYMENT|DEPLOYMENT_DATA_VALIDATION|DHCP_ALERT|DHCP_LEASE_SYNCHRONIZATION|DNSSEC_KEY_EXPIRATION|IP_RECONCILIATION|IP_TEMPLATE|MIGRATION|REPORT_SCHEDULER|SERVER_HIGH_AVAILABILITY|SERVER_MONITORING|SOFTWARE_UPDATE|SSO_MANAGEMENT|SYSTEM_MAINTENANCE|TRUST_RELATIONSHIP|WORKFLOW_REQUEST|ZONE_TEMPLATE"`
-	// Subcategory is the service that it belongs to.
+	// Subcategory is the service that the event belongs to.
 	Subcategory string `api:"subcategory,readOnly" enum:"DNS|DHCPv4|DHCPv6|TFTP"`
-	// Source is the resource that it happened to; null once that is gone.
+	// Source is the resource that the event is about. It is null after that resource was deleted.
 	Source schema.Ref `api:"source,readOnly" column:"parent"`
-	// SourceName is what the resource was called.
+	// SourceName is the name that the resource had when the event occurred.
 	SourceName string `api:"sourceName,readOnly,tells"`
-	// Message says it in a sentence. It is null for callers that do not see all of the configuration of the source.
+	// Message describes the event in one sentence. It is null for callers that cannot see the whole configuration of the source.
 	Message string `api:"message,readOnly,tells"`
-	// DateTime is when it happened.
+	// DateTime is the time of the event.
 	DateTime time.Time `api:"dateTime,readOnly"`
-	// Details are more of it.
+	// Details contains further data about the event.
 	Details json.RawMessage `api:"details,readOnly,tells"`
-	// TaskID is the task that it came of.
+	// TaskID is the ID of the task that caused the event.
 	TaskID string `api:"taskId,readOnly"`
-	// Payload is what was received.
+	// Payload is the message that was received.
 	Payload string `api:"payload,readOnly,tells"`
-	// User is whose change it came of; null for the manager itself.
+	// User is the user whose change caused the event. It is null if the manager caused it.
 	User schema.Ref `api:"user,readOnly" column:"configuration" ref:"User"`
 }
 
-// Add keeps an event of the transaction.
+// Add writes an event about the resource source in the transaction and marks it as pending for Due.
 func Add(tx *store.Tx, e Event, source int64) error {
 	null := func(text string) *string {
 		if text == "" {
@@ -92,8 +92,8 @@ func Add(tx *store.Tx, e Event, source int64) error {
 	return tx.Write("INSERT INTO event_due (event) VALUES (?)", id)
 }
 
-// Get gives an event; there is false where it is gone.
-func Get(tx *store.Tx, id int64) (e Event, there bool, err error) {
+// Get returns an event. exists is false if it was deleted.
+func Get(tx *store.Tx, id int64) (e Event, exists bool, err error) {
 	var body string
 	if err := tx.QueryRow("SELECT body FROM event WHERE id = ?", id).Scan(&body); store.IsNotFound(err) {
 		return e, false, nil
@@ -111,15 +111,15 @@ func Get(tx *store.Tx, id int64) (e Event, there bool, err error) {
 	return e, true, err
 }
 
-// Due gives the oldest of the events that are not Seen, at most so many.
-func Due(tx *store.Tx, most int) (all []Event, err error) {
+// Due returns the oldest events that are not yet marked by Seen, at most limit of them.
+func Due(tx *store.Tx, limit int) (all []Event, err error) {
 	var ids []int64
 	if err := tx.Each(func(scan func(...any) error) error {
 		var id int64
 		err := scan(&id)
 		ids = append(ids, id)
 		return err
-	}, "SELECT event FROM event_due ORDER BY event LIMIT ?", most); err != nil {
+	}, "SELECT event FROM event_due ORDER BY event LIMIT ?", limit); err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
@@ -127,13 +127,13 @@ func Due(tx *store.Tx, most int) (all []Event, err error) {
 		if err != nil {
 			return nil, err
 		}
-		e.ID = id // also of one that is gone
+		e.ID = id // also if the event was deleted
 		all = append(all, e)
 	}
 	return all, nil
 }
 
-// Seen notes that events have been looked at by who tells others of them.
+// Seen marks events as processed, so that Due no longer returns them.
 func Seen(tx *store.Tx, all []Event) error {
 	for _, e := range all {
 		if err := tx.Write("DELETE FROM event_due WHERE event = ?", e.ID); err != nil {
@@ -143,16 +143,16 @@ func Seen(tx *store.Tx, all []Event) error {
 	return nil
 }
 
-// pruneAtOnce is how many events one update takes away: others wait for no more.
+// pruneAtOnce is the maximum number of events that one update deletes. It bounds how long other updates wait.
 const pruneAtOnce = 2000
 
-// PruneEvents takes the events that were made before a time away, some at a time.
+// PruneEvents deletes the events older than before, at most pruneAtOnce in one update. It returns the number of deleted events.
 func PruneEvents(ctx context.Context, update store.Updater, before time.Time) (pruned int, err error) {
 	limit := before.UTC().Format(time.RFC3339)
 	for {
 		n := int64(0)
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) (err error) {
-			// Numbers rise with time: the oldest are the first.
+			// IDs rise with time, so the oldest events have the lowest IDs.
 			n, err = tx.Exec("DELETE FROM event WHERE id IN (SELECT id FROM (SELECT id, json_extract(body, '$.dateTime') AS at FROM event "+
 				"ORDER BY id LIMIT ?) o WHERE at < ?)", pruneAtOnce, limit)
 			return err
@@ -160,14 +160,14 @@ func PruneEvents(ctx context.Context, update store.Updater, before time.Time) (p
 			return pruned, fmt.Errorf("pruning events: %w", err)
 		}
 		if pruned += int(n); n < pruneAtOnce {
-			return pruned, update(ctx, store.Author{}, func(tx *store.Tx) error { // which nobody will be told of any more
+			return pruned, update(ctx, store.Author{}, func(tx *store.Tx) error { // delete pending marks of deleted events
 				return tx.Write("DELETE FROM event_due WHERE NOT EXISTS (SELECT 1 FROM event WHERE id = event_due.event)")
 			})
 		}
 	}
 }
 
-// verify lists events that are no JSON, or have numbers that were never given out.
+// verify reports events whose body is not JSON, and events with an ID or a source that was never assigned.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 	last, err := tx.Mark("resource")
 	if err != nil {

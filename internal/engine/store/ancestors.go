@@ -4,19 +4,19 @@ import (
 	"slices"
 )
 
-// Around holds for the resources with space (Layout.Spaced) whose span has all of low to high in it. of is the collection that they
-// are of, where that is known.
+// Around is true for resources with space (Layout.Spaced) whose span contains all of low to high. collection is the collection of these
+// resources, if it is known.
 type Around struct {
-	Low, High []byte
-	of        string
+	Low, High  []byte
+	collection string
 }
 
-// downward is one step of the walk down to what lies around something: from resources of a collection to those of another one right below
-// them.
-type downward struct{ above, below string }
+// walkStep is one step of the walk from the scopes down to the resources around a span: from resources of the collection above to those
+// of the collection below that are directly below them.
+type walkStep struct{ above, below string }
 
-// steps gives the steps that lead to resources of a collection with space, or of all where it is empty.
-func (l *Layout) steps(to string) (steps []downward) {
+// steps returns the steps that lead to the resources with space of a collection. An empty collection means all of them.
+func (l *Layout) steps(to string) (steps []walkStep) {
 	wanted := []string{to}
 	for i := 0; i < len(wanted); i++ {
 		for _, s := range l.Spaced {
@@ -24,7 +24,7 @@ func (l *Layout) steps(to string) (steps []downward) {
 				continue
 			}
 			for _, above := range s.Below {
-				steps = append(steps, downward{above, s.Collection})
+				steps = append(steps, walkStep{above, s.Collection})
 				if to != "" && !slices.Contains(wanted, above) {
 					wanted = append(wanted, above)
 				}
@@ -34,13 +34,13 @@ func (l *Layout) steps(to string) (steps []downward) {
 	return steps
 }
 
-// beginAround begins the list of what lies around something (dialect.around): a is what it has so far.
+// beginAround returns the start of the recursive list of the resources around a span (dialect.around). Its alias a is the list so far.
 func beginAround(scopes string) string {
 	return "WITH RECURSIVE around (id, collection) AS (SELECT id, collection FROM resource WHERE " + CollectionIs("", scopes) +
 		" UNION ALL SELECT c.id, c.collection FROM around a"
 }
 
-// endAround ends it, with those of one collection, or all where it is empty.
+// endAround returns the end of that list, limited to one collection unless it is empty.
 func endAround(of string) string {
 	if of == "" {
 		return " SELECT id FROM around"
@@ -57,21 +57,21 @@ func (e Around) sql(b *builder, row string) {
 		b.WriteByte(')')
 		return
 	}
-	steps := b.layout.steps(e.of)
-	if len(steps) == 0 { // nothing of it has space
+	steps := b.layout.steps(e.collection)
+	if len(steps) == 0 { // no collection on the way has space
 		b.WriteString("FALSE")
 		return
 	}
-	b.WriteString(row + ".id IN (" + b.around(b.layout.Scopes, steps, e.of))
+	b.WriteString(row + ".id IN (" + b.around(b.layout.Scopes, steps, e.collection))
 	b.args = append(b.args, e.Low, e.High)
 	b.WriteByte(')')
 }
 
-// aimed lets the conditions Around walk to one collection alone; false where there are none.
-func aimed(all []Expr, collection string) (some bool) {
+// limitAround limits the Around conditions in all to one collection. It returns false if there are none.
+func limitAround(all []Expr, collection string) (some bool) {
 	for i, e := range all {
 		if around, ok := e.(Around); ok {
-			around.of, some = collection, true
+			around.collection, some = collection, true
 			all[i] = around
 		}
 	}

@@ -2,13 +2,13 @@ package store
 
 import "sync"
 
-// broadcaster wakes those who wait for something to happen.
+// broadcaster wakes all goroutines that wait for an event.
 type broadcaster struct {
 	mu      sync.Mutex
 	waiting chan struct{}
 }
 
-// wait gives a channel that is closed at the next wake.
+// wait returns the channel that the next wake closes.
 func (b *broadcaster) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -18,7 +18,7 @@ func (b *broadcaster) wait() <-chan struct{} {
 	return b.waiting
 }
 
-// wake wakes all who wait.
+// wake closes the current channel.
 func (b *broadcaster) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

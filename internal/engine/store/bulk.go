@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// InsertMany writes new resources as Insert does, many at a time.
+// InsertMany writes new resources like Insert, in batches.
 func (tx *Tx) InsertMany(rs []*Resource) error {
-	if err := tx.mustWrite(); err != nil || len(rs) == 0 {
+	if err := tx.requireWriting(); err != nil || len(rs) == 0 {
 		return err
 	}
-	ids, err := tx.ids.many("resource", len(rs))
+	ids, err := tx.ids.nextMany("resource", len(rs))
 	if err != nil {
 		return err
 	}
-	sequence, err := tx.ids.many("change", len(rs))
+	sequence, err := tx.ids.nextMany("change", len(rs))
 	if err != nil {
 		return err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
@@ -30,21 +30,22 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 	for i, r := range rs {
 		r.ID, r.Version = ids[i], number
 		tx.Touch(r.Collection)
-		resources[i] = []any{r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version,
+		resources[i] = []any{r.ID, r.Collection, r.Type, nullIfEmpty(r.Name), r.Parent, r.Configuration, r.Low, r.High, nullIfEmpty(r.Key),
+			r.Version,
 			formatRefs(r.Refs), string(r.Body)}
 		for _, refs := range [][]Ref{r.Refs, r.Links} {
 			for _, ref := range refs {
 				references = append(references, []any{r.ID, ref.Field, ref.Target})
 			}
 		}
-		if err := tx.changed(nil, r); err != nil {
+		if err := tx.noteChanged(nil, r); err != nil {
 			return err
 		}
 		if tx.unlogged(r.Collection) {
 			continue
 		}
 		changes = append(changes, []any{sequence[i], number, r.ID, "ADD", nil, encodeImage(r)})
-		tx.logged(sequence[i])
+		tx.noteLogged(sequence[i])
 	}
 	for _, b := range []struct {
 		table string
@@ -57,21 +58,21 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 			return err
 		}
 	}
-	_ = tx.Describe("ADD", "ADD") // where nobody has said it better
+	_ = tx.Describe("ADD", "ADD") // unless the caller describes it better
 	return nil
 }
 
-// logged notes a change that was written to the history.
-func (tx *Tx) logged(sequence int64) {
+// noteLogged records the number of a change that was written to the history.
+func (tx *Tx) noteLogged(sequence int64) {
 	if tx.first == 0 {
 		tx.first = sequence
 	}
 	tx.last = sequence
 }
 
-// tableColumns gives the columns of one of the store's own tables.
+// tableColumns returns the columns of one of the store's own tables.
 func tableColumns(name string) []string {
-	for _, t := range own {
+	for _, t := range storeTables {
 		if t.Name == name {
 			return t.Columns
 		}
@@ -79,29 +80,29 @@ func tableColumns(name string) []string {
 	return nil
 }
 
-// Bulk writes many new rows of a table that a room keeps.
+// Bulk writes new rows to the table of an extension, in batches.
 func (tx *Tx) Bulk(t *Table, rows [][]any) error {
-	if err := tx.mustWrite(); err != nil || len(rows) == 0 {
+	if err := tx.requireWriting(); err != nil || len(rows) == 0 {
 		return err
 	}
 	return tx.conn.bulk(t.Name, t.Columns, rows)
 }
 
-// reparentRows is how many rows one statement moves.
+// reparentRows is the number of rows that one statement moves.
 const reparentRows = 500
 
-// Reparent puts resources, with their links loaded, below another parent, many at a time, and gives
-// them as they are then. Nothing else of them changes.
+// Reparent moves resources, whose links must be loaded, below another parent, in batches. It changes nothing else. It returns the
+// resources after the change.
 func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err error) {
-	if err := tx.mustWrite(); err != nil || len(rs) == 0 {
+	if err := tx.requireWriting(); err != nil || len(rs) == 0 {
 		return nil, err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return nil, err
 	}
 	for part := range slices.Chunk(rs, reparentRows) {
-		sequence, err := tx.ids.many("change", len(part))
+		sequence, err := tx.ids.nextMany("change", len(part))
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +113,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			moved := *r
 			moved.Parent, moved.Version = parent, number
 			after = append(after, &moved)
-			if err := tx.changed(r, &moved); err != nil {
+			if err := tx.noteChanged(r, &moved); err != nil {
 				return nil, err
 			}
 			args = append(args, r.ID)
@@ -120,59 +121,59 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 				continue
 			}
 			changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", encodeImage(r), encodeImage(&moved)})
-			tx.logged(sequence[i])
+			tx.noteLogged(sequence[i])
 		}
 		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")",
 			args...); err != nil {
 			return nil, fmt.Errorf("moving resources: %w", err)
 		}
 		for _, r := range part {
-			tx.forget(r.ID)
+			tx.forgetRow(r.ID)
 		}
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
 			return nil, err
 		}
 	}
-	_ = tx.Describe("UPDATE", "UPDATE") // where nobody has said it better
+	_ = tx.Describe("UPDATE", "UPDATE") // unless the caller describes it better
 	return after, nil
 }
 
-// RewriteMany writes resources anew, many at a time, whose references are what they were; young are they in the order of old, as they were
-// read in this transaction, with their links.
-func (tx *Tx) RewriteMany(old, young []*Resource) error {
-	if err := tx.mustWrite(); err != nil || len(old) == 0 {
+// RewriteMany replaces resources in batches. old are the resources as read in this transaction, with their links; updated are their
+// replacements in the same order. Their references must not change.
+func (tx *Tx) RewriteMany(old, updated []*Resource) error {
+	if err := tx.requireWriting(); err != nil || len(old) == 0 {
 		return err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
-	sequence, err := tx.ids.many("change", len(old))
+	sequence, err := tx.ids.nextMany("change", len(old))
 	if err != nil {
 		return err
 	}
 	changes := make([][]any, 0, len(old))
-	for i, r := range young {
+	for i, r := range updated {
 		tx.Touch(r.Collection)
 		r.Version = number
-		if err := tx.changed(old[i], r); err != nil {
+		if err := tx.noteChanged(old[i], r); err != nil {
 			return err
 		}
-		if err := tx.rewrite(old[i], r); err != nil {
+		if err := tx.writeChangedColumns(old[i], r); err != nil {
 			return err
 		}
 		if tx.unlogged(r.Collection) {
 			continue
 		}
 		changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", encodeImage(old[i]), encodeImage(r)})
-		tx.logged(sequence[i])
+		tx.noteLogged(sequence[i])
 	}
-	_ = tx.Describe("UPDATE", "UPDATE") // where nobody has said it better
+	_ = tx.Describe("UPDATE", "UPDATE") // unless the caller describes it better
 	return tx.conn.bulk("change", tableColumns("change"), changes)
 }
 
-// Below gives the resources of a collection right below a parent whose span meets low-high, in the
-// order of their spans, with their links.
+// Below returns the resources of a collection directly below a parent whose span overlaps low-high, with their links, in the order of
+// their spans.
 func (tx *Tx) Below(parent int64, collection string, low, high []byte) ([]*Resource, error) {
 	found, err := tx.Within(parent, collection, low, high, math.MaxInt)
 	if err != nil {
@@ -185,18 +186,17 @@ func (tx *Tx) Below(parent int64, collection string, low, high []byte) ([]*Resou
 	return found, tx.loadLinks(byID)
 }
 
-// RemoveMany deletes resources, with their links loaded, and their references to others, as RemoveLoaded
-// does, many at a time.
+// RemoveMany deletes resources, whose links must be loaded, and their references to others, like RemoveLoaded, in batches.
 func (tx *Tx) RemoveMany(rs []*Resource) error {
-	if err := tx.mustWrite(); err != nil || len(rs) == 0 {
+	if err := tx.requireWriting(); err != nil || len(rs) == 0 {
 		return err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
 	for part := range slices.Chunk(rs, loadAtOnce) {
-		sequence, err := tx.ids.many("change", len(part))
+		sequence, err := tx.ids.nextMany("change", len(part))
 		if err != nil {
 			return err
 		}
@@ -204,14 +204,14 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 		for i, r := range part {
 			ids[i] = r.ID
 			tx.Touch(r.Collection)
-			if err := tx.changed(r, nil); err != nil {
+			if err := tx.noteChanged(r, nil); err != nil {
 				return err
 			}
 			if tx.unlogged(r.Collection) {
 				continue
 			}
 			changes = append(changes, []any{sequence[i], number, r.ID, "DELETE", encodeImage(r), nil})
-			tx.logged(sequence[i])
+			tx.noteLogged(sequence[i])
 		}
 		list, args := In(ids)
 		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN "} {
@@ -220,17 +220,17 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			}
 		}
 		for _, id := range ids {
-			tx.forget(id)
+			tx.forgetRow(id)
 		}
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
 			return err
 		}
 	}
-	_ = tx.Describe("DELETE", "DELETE") // where nobody has said it better
+	_ = tx.Describe("DELETE", "DELETE") // unless the caller describes it better
 	return nil
 }
 
-// Needed gives those of the resources that something lies below or refers to.
+// Needed returns those of the resources that other resources are below or refer to.
 func (tx *Tx) Needed(ids []int64) (map[int64]bool, error) {
 	needed := map[int64]bool{}
 	for part := range slices.Chunk(ids, loadAtOnce) {
@@ -249,13 +249,13 @@ func (tx *Tx) Needed(ids []int64) (map[int64]bool, error) {
 	return needed, nil
 }
 
-// NewID takes a number for a resource that is inserted later.
+// NewID reserves an id for a resource that is inserted later.
 func (tx *Tx) NewID() (int64, error) { return tx.ids.nextResource() }
 
-// loadAtOnce is how many resources one statement reads.
+// loadAtOnce is the number of resources that one statement reads.
 const loadAtOnce = 500
 
-// In words a list of numbers for IN, and gives them as arguments.
+// In returns an SQL list of placeholders for IN, and the ids as its arguments. ids must not be empty.
 func In(ids []int64) (list string, args []any) {
 	args = make([]any, len(ids))
 	for i, id := range ids {
@@ -264,12 +264,12 @@ func In(ids []int64) (list string, args []any) {
 	return "(?" + strings.Repeat(",?", len(ids)-1) + ")", args
 }
 
-// Load reads resources with their links, many at a time. Those that are not there are not in the answer.
+// Load reads resources with their links, in batches. The result lacks resources that do not exist.
 func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := In(part)
-		found, err := tx.many("SELECT "+columns+" FROM resource WHERE id IN "+list, args...)
+		found, err := tx.queryMany("SELECT "+columns+" FROM resource WHERE id IN "+list, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -280,8 +280,8 @@ func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 	return all, tx.loadLinks(all)
 }
 
-// Needing gives one resource that lies below, or refers to, one of those, which it also gives; zeros
-// where none does.
+// Needing returns one resource that is below one of the ids, or refers to it, together with that id. below is true in the first case. All
+// results are zero if there is none.
 func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) {
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := In(part)
@@ -298,19 +298,19 @@ func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) 
 	return 0, 0, false, nil
 }
 
-// Upwards begins a statement with up (id, parent): the resource of a number, its argument, and what lies above it of some
-// collections.
+// Upwards returns the start of a statement that defines the table up (id, parent). It contains the resource whose id is the statement's
+// argument, and the resources above it that are in one of the collections.
 func (tx *Tx) Upwards(collections ...string) string {
-	return tx.conn.speaks().upwards("id = ?", quoted(collections...))
+	return tx.conn.sqlDialect().upwards("id = ?", quoted(collections...))
 }
 
-// Lineage reads resources of some collections with their links, and all above them that are of these collections, too.
+// Lineage reads the given resources, and all resources above them, with their links, as far as they are in the collections.
 func (tx *Tx) Lineage(ids []int64, collections ...string) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
-	names, d := quoted(collections...), tx.conn.speaks()
+	names, d := quoted(collections...), tx.conn.sqlDialect()
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := In(part)
-		found, err := tx.many(d.upwards("collection IN ("+names+") AND id IN "+list, names)+d.lineage, args...)
+		found, err := tx.queryMany(d.upwards("collection IN ("+names+") AND id IN "+list, names)+d.lineage, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -321,9 +321,9 @@ func (tx *Tx) Lineage(ids []int64, collections ...string) (map[int64]*Resource, 
 	return all, tx.loadLinks(all)
 }
 
-// CollectionIs is the condition that a row, by its name in the statement or none, is of a collection, with its name in the statement. As
-// an argument it would cost: SQLite compares
-// arguments with the conditions of the indexes that follow from declarations, and prepares the statement anew each time.
+// CollectionIs returns the SQL condition that a row is in a collection. row is the alias of the row in the statement, or empty. The name
+// is part of the statement and not an argument: SQLite would compare an argument with the conditions of the partial indexes that
+// declarations require, and would prepare the statement again each time.
 func CollectionIs(row, collection string) string {
 	if row != "" {
 		row += "."
@@ -331,10 +331,10 @@ func CollectionIs(row, collection string) string {
 	return row + "collection = " + quoted(collection)
 }
 
-// quoted lists names for SQL. They are names of collections, which are declared: none has a quote in it.
+// quoted returns a list of collection names for SQL. The names are declared and contain no quotes.
 func quoted(names ...string) string { return "'" + strings.Join(names, "','") + "'" }
 
-// loadLinks reads the links of resources, many at a time.
+// loadLinks reads the links of resources, in batches.
 func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(all)), loadAtOnce) {
 		list, args := In(part)
@@ -355,7 +355,7 @@ func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 	return nil
 }
 
-// Referring gives the references that lead to a resource, by where they come from: Target is the source.
+// Referring returns the references to a resource. In the result, Target is the source of each reference.
 func (tx *Tx) Referring(target int64) (links []Ref, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var l Ref
@@ -366,8 +366,8 @@ func (tx *Tx) Referring(target int64) (links []Ref, err error) {
 	return links, err
 }
 
-// TargetsBelow calls fn for what the resources of a collection right below a parent refer to by a field: the resource, and the
-// low end of its target's span and the target's key.
+// TargetsBelow calls fn for each reference by the given field from the resources of a collection directly below a parent. It passes the
+// resource, and the low end of the span and the key of the target.
 func (tx *Tx) TargetsBelow(parent int64, collection, field string, fn func(source int64, low []byte, key string)) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var source int64
@@ -382,8 +382,7 @@ func (tx *Tx) TargetsBelow(parent int64, collection, field string, fn func(sourc
 		"WHERE r.parent = ? AND "+CollectionIs("r", collection)+" ORDER BY f.source, t.low", field, parent)
 }
 
-// Linked gives the references of resources by some fields, or by any where none is named, in the order of their
-// fields and targets.
+// Linked returns the references of resources by the given fields, ordered by field and target. Without fields it returns all references.
 func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 	all := map[int64][]Ref{}
 	for part := range slices.Chunk(ids, loadAtOnce) {
@@ -408,11 +407,11 @@ func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 	return all, nil
 }
 
-// Overlying gives, of the resources among ids, those over which one of a collection lies that has the same parent, with that one.
-// parents are the parents of all of them.
+// Overlying returns, for each resource in ids that a sibling of the given collection covers with its span, that sibling. parents are the
+// parents of all ids.
 func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int64, error) {
 	over := map[int64]int64{}
-	there := false
+	exists := false
 	for part := range slices.Chunk(parents, loadAtOnce) {
 		list, args := In(part)
 		var found bool
@@ -420,9 +419,9 @@ func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int6
 			args...).Scan(&found); err != nil {
 			return nil, err
 		}
-		there = there || found
+		exists = exists || found
 	}
-	if !there {
+	if !exists {
 		return over, nil
 	}
 	for part := range slices.Chunk(ids, loadAtOnce) {

@@ -7,21 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// commits numbers the commits that this process knows of, and remembers the last one that changed something of each
-// topic. A collection is a topic; rooms that keep tables of their own name theirs by Tx.Touch.
+// commits numbers the commits that this process knows of, and stores the number of the last commit that changed each topic. Each
+// collection is a topic. Packages with tables of their own name their topics with Tx.Touch.
 type commits struct {
-	// mu is held by whoever counts a commit; reading takes no lock.
+	// mu is held while a commit is counted. Reads take no lock.
 	mu sync.Mutex
-	// last is the number of the last commit. Whoever reads it before a snapshot begins knows that the snapshot has at
-	// least what was committed up to that number.
+	// last is the number of the last commit. A snapshot that starts after reading it contains at least the commits up to that number.
 	last atomic.Uint64
 	// topics are the numbers of the last commits that touched them: *atomic.Uint64 by name.
 	topics sync.Map
-	// unknown is the last commit of another process of which nobody knows what it changed.
+	// unknown is the number of the last commit of another process whose topics are unknown.
 	unknown atomic.Uint64
 }
 
-// topic gives the place of the number of the last commit that touched a topic.
+// topic returns the number of the last commit that touched a topic.
 func (c *commits) topic(name string) *atomic.Uint64 {
 	n, ok := c.topics.Load(name)
 	if !ok {
@@ -30,9 +29,9 @@ func (c *commits) topic(name string) *atomic.Uint64 {
 	return n.(*atomic.Uint64)
 }
 
-// count counts a commit that touched the topics; nil stands for a commit of which nobody knows what it touched. The
-// topics have its number before it is the last one: whoever begins at that number finds nothing older behind it.
-func (c *commits) count(topics []string, known bool) {
+// record counts a commit that touched the topics. known is false if its topics are unknown. The topics are updated before last, so that a
+// transaction that starts at that number sees the new topic numbers.
+func (c *commits) record(topics []string, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	number := c.last.Load() + 1
@@ -46,18 +45,16 @@ func (c *commits) count(topics []string, known bool) {
 	c.last.Store(number)
 }
 
-// Cache remembers what was read of the database, by a key, until a commit touches a topic that it follows from. It is
-// safe for use by many. What a transaction found out that must not be shared, because it has touched a topic itself,
-// is remembered for that transaction alone.
+// Cache stores values that were read from the database, by key, until a commit touches a topic that they depend on. Safe for concurrent
+// use. A value that must not be shared, because its transaction touched such a topic itself, is stored for that transaction only.
 //
-// Each value has the number of the last commit that was known before the transaction that read it began. It is given
-// to those alone between whose number, its own and now no counted commit touched a topic: nothing is served that is older
-// than an acknowledged change. A commit is counted after the database has it and before it is acknowledged: in that moment
-// a snapshot may be given what was read on the other side of the commit. What a tool commits to SQLite beside a manager counts when that
-// has looked (watchEvery).
+// Each value has the number of the last commit known before its transaction started. A transaction gets a value only if no commit touched
+// its topics since the older one of the two transactions. A value is therefore never older than an acknowledged change. A commit is
+// counted after it is in the database and before it is acknowledged. Within that moment, a snapshot may get a value from the other side
+// of the commit. Commits of a tool to SQLite next to a manager count when the manager detects them (watchEvery).
 //
-// On PostgreSQL, where other managers commit as well, values are shared while this process hears of the others' commits
-// (Store.Watch), and only those that follow from named topics.
+// On PostgreSQL, where other managers commit as well, values are shared only while this process is notified of their commits
+// (Store.Watch). Only values that depend on named topics are shared there.
 type Cache[K comparable, V any] struct {
 	s       *Store
 	topics  []string
@@ -67,36 +64,35 @@ type Cache[K comparable, V any] struct {
 	late    bool
 	max     int
 
-	// asked is the number of the last commit that was known when the transaction of who asked last began (QuietSinceLast).
-	asked atomic.Uint64
+	// lastAsked is the number of the last commit known when the transaction of the last QuietSinceLast started.
+	lastAsked atomic.Uint64
 
 	mu     sync.RWMutex
 	values map[K]cached[V] // guarded by mu
 }
 
-// cached is a value, with the number of the commit it was read at and, in a cache by topic, its own topic.
+// cached is a value with the number of the commit it was read at and, in a cache with By, its own topic.
 type cached[V any] struct {
 	value V
 	at    uint64
 	topic *atomic.Uint64
 }
 
-// CacheOptions say what a cache's values follow from. Where neither Topics nor By is set they follow from everything.
+// CacheOptions describe what the values of a cache depend on. Without Topics and By they depend on everything.
 type CacheOptions[V any] struct {
-	// Topics are those that every value follows from.
+	// Topics are the topics that every value depends on.
 	Topics []string
-	// By gives the one topic that a value follows from.
+	// By returns the single topic that a value depends on.
 	By func(V) string
-	// Among are those of the topics that By gives of which, on PostgreSQL, values are shared: other managers tell of changes to them.
+	// Among are the topics returned by By whose values are shared on PostgreSQL. Other managers send notifications about them.
 	Among []string
-	// Late lets a transaction that writes take values which another manager, on PostgreSQL, may have changed since, for as
-	// long as it takes to hear of it.
+	// Late lets a writing transaction on PostgreSQL get values that another manager changed, until the notification arrives.
 	Late bool
-	// Max is how many values are kept; 0 means 10,000.
+	// Max is the maximum number of values; 0 means 10,000.
 	Max int
 }
 
-// NewCache makes a cache of what is read of a store; s may be nil where nothing will be read.
+// NewCache returns a cache of values that are read from a store. s may be nil if nothing will be read.
 func NewCache[K comparable, V any](s *Store, o CacheOptions[V]) *Cache[K, V] {
 	c := &Cache[K, V]{s: s, topics: o.Topics, by: o.By, among: o.Among, late: o.Late, max: o.Max, values: map[K]cached[V]{}}
 	if c.max <= 0 {
@@ -114,50 +110,50 @@ func NewCache[K comparable, V any](s *Store, o CacheOptions[V]) *Cache[K, V] {
 	return c
 }
 
-// Get gives what a transaction may take for a key.
+// Get returns the value that a transaction may use for a key.
 func (c *Cache[K, V]) Get(tx *Tx, key K) (value V, ok bool) {
-	if found, ok := tx.own[ownKey{c, key}]; ok && !c.touchedSince(tx, found.value.(V), found.step) {
+	if found, ok := tx.ownCache[ownKey{c, key}]; ok && !c.touchedSince(tx, found.value.(V), found.step) {
 		return found.value.(V), true
 	}
-	if !c.s.shares(c.watched()) || tx.writing && !c.s.engine.oneWriter() && !c.late {
+	if !c.s.canShare(c.sharedTopics()) || tx.writing && !c.s.engine.oneWriter() && !c.late {
 		return value, false
 	}
 	e, ok := c.find(key)
-	if !ok || c.changed(e) > min(e.at, tx.at) || c.touched(tx, e.value) {
+	if !ok || c.lastChange(e) > min(e.at, tx.seenCommit) || c.touched(tx, e.value) {
 		return value, false
 	}
 	return e.value, true
 }
 
-// Now gives what holds for a key at the moment, outside of any transaction.
+// Now returns the value that currently holds for a key, outside of a transaction.
 func (c *Cache[K, V]) Now(key K) (value V, ok bool) {
-	if !c.s.shares(c.watched()) {
+	if !c.s.canShare(c.sharedTopics()) {
 		return value, false
 	}
 	e, ok := c.find(key)
-	if !ok || c.changed(e) > e.at {
+	if !ok || c.lastChange(e) > e.at {
 		return value, false
 	}
 	return e.value, true
 }
 
-// Put remembers what a transaction has read. The value must not be changed afterwards.
+// Put stores a value that a transaction has read. The value must not be changed afterwards.
 func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
-	if c.touched(tx, value) || !c.shares(value) {
-		if tx.latest { // its statements see one state each
+	if c.touched(tx, value) || !c.canShare(value) {
+		if tx.latest { // each of its statements sees another state
 			return
 		}
-		if tx.own == nil || len(tx.own) >= maxOwn {
-			tx.own = map[ownKey]ownValue{}
+		if tx.ownCache == nil || len(tx.ownCache) >= maxOwn {
+			tx.ownCache = map[ownKey]ownValue{}
 		}
-		tx.own[ownKey{c, key}] = ownValue{value, tx.step}
+		tx.ownCache[ownKey{c, key}] = ownValue{value, tx.step}
 		return
 	}
-	e := cached[V]{value: value, at: tx.at}
+	e := cached[V]{value: value, at: tx.seenCommit}
 	if c.by != nil {
 		e.topic = c.s.commits.topic(c.by(value))
 	}
-	if c.changed(e) > e.at { // read in an older snapshot: nobody could be given it
+	if c.lastChange(e) > e.at { // read in an older snapshot, so no transaction could get it
 		return
 	}
 	c.mu.Lock()
@@ -170,10 +166,10 @@ func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
 	c.values[key] = e
 }
 
-// QuietSinceLast reports whether no commit was heard of between the beginning of the transaction of who asked this last and the beginning
-// of tx. It is a hint whether what is remembered now has a chance to be asked for again; where values are not shared it has none.
+// QuietSinceLast reports whether no commit became known between the start of the transaction of the previous call and the start of tx. It
+// is a hint whether a value stored now is likely to be used again. It is false where values are not shared.
 func (c *Cache[K, V]) QuietSinceLast(tx *Tx) bool {
-	return c.asked.Swap(tx.at) == tx.at && c.s.shares(c.watched())
+	return c.lastAsked.Swap(tx.seenCommit) == tx.seenCommit && c.s.canShare(c.sharedTopics())
 }
 
 func (c *Cache[K, V]) find(key K) (e cached[V], ok bool) {
@@ -183,8 +179,8 @@ func (c *Cache[K, V]) find(key K) (e cached[V], ok bool) {
 	return e, ok
 }
 
-// changed gives the number of the last commit that touched what a value follows from.
-func (c *Cache[K, V]) changed(e cached[V]) uint64 {
+// lastChange returns the number of the last commit that touched what a value depends on.
+func (c *Cache[K, V]) lastChange(e cached[V]) uint64 {
 	if c.topics == nil && c.by == nil {
 		return c.s.commits.last.Load()
 	}
@@ -198,18 +194,18 @@ func (c *Cache[K, V]) changed(e cached[V]) uint64 {
 	return last
 }
 
-// touched reports whether a transaction, or one before it that shares its commit, has touched what a value follows from.
+// touched reports whether a transaction, or an earlier one in the same commit, has touched what a value depends on.
 func (c *Cache[K, V]) touched(tx *Tx, value V) bool {
 	if !tx.writing {
 		return false
 	}
-	if c.topics == nil && c.by == nil { // what others in its commit did may be anything
+	if c.topics == nil && c.by == nil { // other jobs in the same commit may have changed anything
 		return true
 	}
-	return c.touchedSince(tx, value, 0) || c.concerns(value, func(topic string) bool { return tx.earlier[topic] })
+	return c.touchedSince(tx, value, 0) || c.concerns(value, func(topic string) bool { return tx.groupTopics[topic] })
 }
 
-// touchedSince reports whether a transaction has touched what a value follows from after a step of its own.
+// touchedSince reports whether a transaction has touched what a value depends on after the given step.
 func (c *Cache[K, V]) touchedSince(tx *Tx, value V, step int) bool {
 	if c.topics == nil && c.by == nil {
 		return tx.step > step
@@ -217,23 +213,23 @@ func (c *Cache[K, V]) touchedSince(tx *Tx, value V, step int) bool {
 	return c.concerns(value, func(topic string) bool { return tx.topics[topic] > step })
 }
 
-// watched are the topics of which other managers tell.
-func (c *Cache[K, V]) watched() []string {
+// sharedTopics returns the topics about which other managers must send notifications.
+func (c *Cache[K, V]) sharedTopics() []string {
 	if c.topics == nil {
 		return c.among
 	}
 	return c.topics
 }
 
-// shares reports whether a value may be shared between transactions.
-func (c *Cache[K, V]) shares(value V) bool {
+// canShare reports whether transactions may share a value.
+func (c *Cache[K, V]) canShare(value V) bool {
 	if c.by != nil && c.among != nil && !c.s.OneWriter() && !slices.Contains(c.among, c.by(value)) {
 		return false
 	}
-	return c.s.shares(c.watched())
+	return c.s.canShare(c.sharedTopics())
 }
 
-// concerns reports whether a test holds for a topic that a value follows from.
+// concerns reports whether test is true for a topic that a value depends on.
 func (c *Cache[K, V]) concerns(value V, test func(topic string) bool) bool {
 	if c.by != nil {
 		return test(c.by(value))
@@ -246,10 +242,11 @@ func (c *Cache[K, V]) concerns(value V, test func(topic string) bool) bool {
 	return false
 }
 
-// maxOwn is how many values a transaction keeps for itself.
+// maxOwn is the maximum number of values that a transaction stores for itself.
 const maxOwn = 10_000
 
-// ownKey is a key of a cache; ownValue what a transaction keeps for itself, and the step at which it found it.
+// ownKey identifies a value that a transaction stores for itself: the cache and its key. ownValue is that value and the step at which it
+// was read.
 type ownKey struct {
 	cache, key any
 }
@@ -259,8 +256,8 @@ type ownValue struct {
 	step  int
 }
 
-// shares reports whether what follows from the topics may be shared between transactions. A tool, beside which a manager
-// may write, shares nothing.
-func (s *Store) shares(topics []string) bool {
-	return s != nil && s.engine.shares(topics)
+// canShare reports whether transactions may share values that depend on the topics. A tool shares nothing, because a manager may write at
+// the same time.
+func (s *Store) canShare(topics []string) bool {
+	return s != nil && s.engine.canShare(topics)
 }

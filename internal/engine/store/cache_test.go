@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// name reads what a cache remembers of a thing, as whoever uses one does.
+// name reads a thing through a cache, like the users of caches do.
 func name(c *Cache[int64, Head], tx *Tx, id int64) (name string, remembered bool, err error) {
 	if h, ok := c.Get(tx, id); ok {
 		return h.Name, true, nil
@@ -24,7 +24,7 @@ func name(c *Cache[int64, Head], tx *Tx, id int64) (name string, remembered bool
 	return h.Name, false, err
 }
 
-// inserted makes a thing and gives its id.
+// inserted inserts a thing and returns its id.
 func inserted(t *testing.T, s *Store, name string) int64 {
 	t.Helper()
 	r := thing(name)
@@ -50,7 +50,7 @@ func renameIn(tx *Tx, id int64, to string) error {
 	return tx.Replace(old, after)
 }
 
-// manager opens a store as a manager does.
+// manager opens a store in the mode of a manager.
 func manager(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true})
@@ -61,7 +61,7 @@ func manager(t *testing.T) *Store {
 	return s
 }
 
-// managerAndTool open a store as a manager does, and as a tool does beside it.
+// managerAndTool open a store in the mode of a manager, and a second time in that of a tool.
 func managerAndTool(t *testing.T) (s, tool *Store) {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,9 +84,9 @@ func caches(s *Store) map[string]*Cache[int64, Head] {
 	}
 }
 
-// What a snapshot from before a change reads is not remembered for those who come after it, and what was remembered
-// since is not given to the snapshot.
-func TestCacheOfAnOldSnapshot(t *testing.T) {
+// A value from a snapshot older than a change is not cached for later transactions, and a newer cached value is not returned to that
+// snapshot.
+func TestCacheWithOldSnapshot(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
 		t.Run(kind, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 				if err := s.View(t.Context(), func(tx *Tx) error {
 					got, was, err := name(c, tx, id)
 					if got != want || was != remembered {
-						t.Errorf("%q, remembered %v; want %q, %v", got, was, want, remembered)
+						t.Errorf("got %q, cached %v; want %q, cached %v", got, was, want, remembered)
 					}
 					return err
 				}); err != nil {
@@ -104,13 +104,13 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 				}
 			}
 			if err := s.View(t.Context(), func(tx *Tx) error {
-				if _, err := tx.Head(id); err != nil { // the snapshot begins
+				if _, err := tx.Head(id); err != nil { // starts the snapshot
 					return err
 				}
 				rename(t, s, id, "new "+kind)
 				got, _, err := name(c, tx, id)
 				if got != "old "+kind {
-					t.Errorf("a snapshot gives %q", got)
+					t.Errorf("the old snapshot got %q", got)
 				}
 				return err
 			}); err != nil {
@@ -120,13 +120,13 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 			look("new "+kind, true)
 			rename(t, s, id, "newest "+kind)
 			if _, ok := c.Now(id); ok {
-				t.Error("it holds after a change")
+				t.Error("the value is still cached after a change")
 			}
 			look("newest "+kind, false)
 			if h, ok := c.Now(id); !ok || h.Name != "newest "+kind {
-				t.Errorf("now %q, %v", h.Name, ok)
+				t.Errorf("got %q, cached %v", h.Name, ok)
 			}
-			// A snapshot from before asks for what was remembered since.
+			// An older snapshot asks for a value that was cached after its start.
 			if err := s.View(t.Context(), func(tx *Tx) error {
 				if _, err := tx.Head(id); err != nil {
 					return err
@@ -134,7 +134,7 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 				rename(t, s, id, "last "+kind)
 				look("last "+kind, false)
 				if h, ok := c.Get(tx, id); ok {
-					t.Errorf("an older snapshot is given %q", h.Name)
+					t.Errorf("the older snapshot got %q from the cache", h.Name)
 				}
 				return nil
 			}); err != nil {
@@ -144,8 +144,8 @@ func TestCacheOfAnOldSnapshot(t *testing.T) {
 	}
 }
 
-// A transaction remembers what it has changed itself for itself alone, and only until it changes it again.
-func TestCacheInATransaction(t *testing.T) {
+// A transaction caches values that depend on its own changes for itself alone, and only until its next change.
+func TestCacheInTransaction(t *testing.T) {
 	s := manager(t)
 	failed := errors.New("failed")
 	for kind, c := range caches(s) {
@@ -158,7 +158,7 @@ func TestCacheInATransaction(t *testing.T) {
 					}
 					for i := range 2 {
 						if got, remembered, err := name(c, tx, id); got != to || remembered != (i == 1) || err != nil {
-							t.Errorf("%q, remembered %v, %v; want %q", got, remembered, err, to)
+							t.Errorf("got %q, cached %v, %v; want %q", got, remembered, err, to)
 						}
 					}
 				}
@@ -170,7 +170,7 @@ func TestCacheInATransaction(t *testing.T) {
 			if err := s.View(t.Context(), func(tx *Tx) error {
 				got, remembered, err := name(c, tx, id)
 				if got != "first "+kind || remembered {
-					t.Errorf("%q, remembered %v, after a transaction that failed", got, remembered)
+					t.Errorf("got %q, cached %v, after a failed transaction", got, remembered)
 				}
 				return err
 			}); err != nil {
@@ -180,9 +180,9 @@ func TestCacheInATransaction(t *testing.T) {
 	}
 }
 
-// What one job of a group has changed is not shared by the next one, whose commit is the same. A group takes jobs for maxGroupTime alone:
-// on a machine that is slow at the moment the second one gets a commit of its own, and is asked again.
-func TestCacheInAGroup(t *testing.T) {
+// A value that depends on the uncommitted change of a job is not shared with the next job of the group. Groups collect jobs only for
+// maxGroupTime: on a slow machine the second job may get its own commit, and the test is repeated.
+func TestCacheInGroup(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
 		t.Run(kind, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestCacheInAGroup(t *testing.T) {
 	}
 }
 
-// inOneGroup renames a thing in one job and looks at it in the job behind it; it reports whether they shared a commit.
+// inOneGroup renames a thing in one job and reads it in the next one. It reports whether they shared a commit.
 func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (shared bool) {
 	id := inserted(t, s, "before "+kind)
 	inside, second := make(chan struct{}), make(chan error, 1)
@@ -204,7 +204,7 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 	go func() {
 		first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
 			close(inside)
-			for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the second one waits
+			for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the second job waits
 				runtime.Gosched()
 			}
 			return renameIn(tx, id, "after "+kind)
@@ -213,13 +213,13 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 	<-inside
 	go func() {
 		second <- s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
-			shared = len(tx.earlier) > 0
+			shared = len(tx.groupTopics) > 0
 			got, _, err := name(c, tx, id)
 			if got != "after "+kind {
-				t.Errorf("the second one reads %q", got)
+				t.Errorf("the second job read %q", got)
 			}
 			if _, ok := c.Now(id); ok && shared {
-				t.Error("what is not committed is shared")
+				t.Error("an uncommitted value is shared")
 			}
 			return err
 		})
@@ -230,8 +230,7 @@ func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (sha
 	return shared
 }
 
-// What another process commits is noticed, also what it is that nobody knows; a manager's own commits are not taken for
-// those of others.
+// A commit of another process is detected, even if its content is unknown. A manager's own commits are not treated as those of others.
 func TestCacheAndOtherProcesses(t *testing.T) {
 	s, tool := managerAndTool(t)
 	id := inserted(t, s, "mine")
@@ -241,25 +240,25 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "it is noticed that there was nothing before", func() bool { remember(); _, ok := other.Now(1); return ok })
-	for i := range 50 { // their own commits for longer than it takes to look
+	eventually(t, "the first check is done and the value is cached", func() bool { remember(); _, ok := other.Now(1); return ok })
+	for i := range 50 { // own commits, over more than one check
 		rename(t, s, id, string(rune('a'+i%26))+"x")
 	}
-	s.engine.(*sqliteEngine).check <- struct{}{}
-	for len(s.engine.(*sqliteEngine).check) > 0 { // until the writer looks
+	s.engine.(*sqliteEngine).checkRequests <- struct{}{}
+	for len(s.engine.(*sqliteEngine).checkRequests) > 0 { // until the writer has started the check
 		runtime.Gosched()
 	}
-	rename(t, s, id, "mine again") // and has looked
+	rename(t, s, id, "mine again") // and has finished it
 	if _, ok := other.Now(1); !ok {
-		t.Error("a manager takes its own commits for those of others")
+		t.Error("own commits invalidated the value like foreign ones")
 	}
 	rename(t, tool, id, "theirs")
-	eventually(t, "the commit of another process is noticed", func() bool { _, ok := other.Now(1); return !ok })
+	eventually(t, "the commit of another process is detected", func() bool { _, ok := other.Now(1); return !ok })
 	c := NewCache[int64](tool, CacheOptions[Head]{Topics: []string{"things"}})
 	if err := tool.View(t.Context(), func(tx *Tx) error {
 		for i := range 2 {
 			if got, remembered, err := name(c, tx, id); got != "theirs" || remembered != (i == 1) || err != nil {
-				t.Errorf("%q, remembered %v, %v", got, remembered, err)
+				t.Errorf("got %q, cached %v, %v", got, remembered, err)
 			}
 		}
 		return nil
@@ -267,13 +266,13 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := c.Now(id); ok {
-		t.Error("a tool shares what a manager may change beside it")
+		t.Error("a tool shares a value that a manager may change")
 	}
 }
 
-// A row that is read again and again is asked of the database once, and is what the last commit made of it: this process's at once,
-// another's soon. Who changes what it was given changes nothing of it for others.
-func TestRowsAreRemembered(t *testing.T) {
+// A row that is read repeatedly is queried once and reflects the last commit: that of this process at once, that of another process
+// shortly afterwards. Modifying a returned row does not affect others.
+func TestRowCache(t *testing.T) {
 	s, tool := managerAndTool(t)
 	id := inserted(t, s, "first")
 	get := func(s *Store) (r *Resource, err error) {
@@ -290,10 +289,10 @@ func TestRowsAreRemembered(t *testing.T) {
 			r.Name, r.Body = "spoilt", append(r.Body, "spoilt"...)
 		}
 	}
-	eventually(t, "it is remembered", func() bool {
+	eventually(t, "the row is cached", func() bool {
 		named(s, "first")
 		return s.Read(t.Context(), func(tx *Tx) error {
-			if _, ok := s.rows.Get(tx, id); !ok {
+			if _, ok := s.rowCache.Get(tx, id); !ok {
 				return ErrNotFound
 			}
 			return nil
@@ -309,7 +308,7 @@ func TestRowsAreRemembered(t *testing.T) {
 		named(tool, to)
 	}
 	rename(t, tool, id, "theirs")
-	eventually(t, "the commit of another process is noticed", func() bool { r, err := get(s); return err == nil && r.Name == "theirs" })
+	eventually(t, "the commit of another process is detected", func() bool { r, err := get(s); return err == nil && r.Name == "theirs" })
 	if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
 		r, err := tx.Get(id)
 		if err != nil {
@@ -320,12 +319,12 @@ func TestRowsAreRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := get(s); !errors.Is(err, ErrNotFound) {
-		t.Errorf("what was deleted gives %v", err)
+		t.Errorf("reading a deleted row returned %v", err)
 	}
 }
 
-// A long list that began before a change does not take from others what was read since.
-func TestCacheKeepsWhatIsNewer(t *testing.T) {
+// A long list that started before a change does not replace values that were read after the change.
+func TestCacheKeepsNewerValue(t *testing.T) {
 	s := manager(t)
 	c := caches(s)["by topic"]
 	id := inserted(t, s, "before")
@@ -344,12 +343,12 @@ func TestCacheKeepsWhatIsNewer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, ok := c.Now(id); !ok || h.Name != "after" {
-		t.Errorf("remembered %q, %v", h.Name, ok)
+		t.Errorf("cached %q, %v", h.Name, ok)
 	}
 }
 
-// A commit that comes after it was given up, because its answer was lost, is heard of all the same.
-func TestCacheAfterALostCommit(t *testing.T) {
+// A commit that completes after it was given up, because its answer was lost, still invalidates values.
+func TestCacheAfterLostCommit(t *testing.T) {
 	url := pgtest.URL(t)
 	s, err := Open(Options{Database: url, Exclusive: true})
 	if err != nil {
@@ -358,20 +357,20 @@ func TestCacheAfterALostCommit(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	c := NewCache[int64](s, CacheOptions[Head]{Topics: []string{"things"}})
 	id := inserted(t, s, "before")
-	eventually(t, "it is remembered", func() bool {
+	eventually(t, "the row is cached", func() bool {
 		if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
 			t.Fatal(err)
 		}
 		_, ok := c.Now(id)
 		return ok
 	})
-	// As if its answer had been lost: the commit is counted first, and happens then.
+	// Simulates a lost answer: the commit is counted before it happens.
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	s.committed([]string{"things"})
+	s.recordCommit([]string{"things"})
 	if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
 		t.Fatal(err)
 	}
@@ -381,5 +380,5 @@ func TestCacheAfterALostCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "it is forgotten", func() bool { _, ok := c.Now(id); return !ok })
+	eventually(t, "the value is discarded", func() bool { _, ok := c.Now(id); return !ok })
 }

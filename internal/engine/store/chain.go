@@ -12,10 +12,10 @@ import (
 	"hash"
 )
 
-// The history is chained: a link for each transaction has a hash of the link before it and of the transaction with all that it changed.
-// Who changes, removes or slips in a row of the history breaks the chain there, or has to make all later links anew, which the heads show
-// that were signed or kept elsewhere before (the room history). A transaction notes in its own commit that it is due; links are made a
-// moment later, by one manager at a time, so that writers do not wait for one another.
+// The history is a hash chain. The link of each transaction contains a hash of the previous link and of the transaction with all its
+// changes. Changing, removing or inserting a row of the history breaks the chain, or requires all later links to be recomputed. Heads of
+// the chain that were signed or stored elsewhere (package history) reveal that. A transaction marks itself as pending in its own commit.
+// One manager at a time creates the links shortly afterwards, so that writers do not wait for one another.
 
 // The tables of the chain.
 var (
@@ -23,7 +23,8 @@ var (
 	pendingTable = Table{Name: "history_due", Columns: []string{"txn"}, Key: 1}
 )
 
-// chainAtOnce is how many transactions are chained in one update; chainChanges is how many changes they have in all before it is ended.
+// chainAtOnce is the maximum number of transactions that one update links. chainChanges is the number of their changes after which it
+// stops.
 const (
 	chainAtOnce  = 500
 	chainChanges = 20_000
@@ -31,55 +32,56 @@ const (
 
 // Link is one link of the chain.
 type Link struct {
-	// Place is its number: 1 for the first; each link has the next one.
+	// Place is the position of the link in the chain, starting at 1.
 	Place int64
-	// Transaction is the one that it was made for.
+	// Transaction is the number of the linked transaction.
 	Transaction int64
-	// Hash is of the link before it and of the transaction.
+	// Hash is the hash of the previous link and of the transaction.
 	Hash []byte
 }
 
-// Chain makes the links of what was committed before it was called, and gives how many it has made. What is committed meanwhile waits for
-// the next time, so that the chain does not write beside each writer. update is that of a lease: one manager does it.
+// Chain creates the links of the transactions that were committed before the call, and returns their number. Later transactions wait for
+// the next call, so that the chain is not written next to each change. update must be Lease.Update, so that only one manager creates
+// links.
 func (s *Store) Chain(ctx context.Context, update Updater) (made int, err error) {
 	for {
-		var due []Link // with the hashes of their contents
+		var pending []Link // with the hashes of their transactions
 		var more bool
 		if err := s.View(ctx, func(tx *Tx) (err error) {
-			due, more, err = tx.contents()
+			pending, more, err = tx.readPendingLinks()
 			return err
 		}); err != nil {
 			return made, fmt.Errorf("reading what is to be chained: %w", err)
 		}
-		if len(due) == 0 {
+		if len(pending) == 0 {
 			return made, nil
 		}
-		if err := update(ctx, Author{}, func(tx *Tx) error { return tx.link(due) }); err != nil {
+		if err := update(ctx, Author{}, func(tx *Tx) error { return tx.appendLinks(pending) }); err != nil {
 			return made, fmt.Errorf("chaining the history: %w", err)
 		}
-		if made += len(due); !more {
+		if made += len(pending); !more {
 			return made, nil
 		}
 	}
 }
 
-// chained is a transaction's row, as it is chained.
-type chained struct {
+// chainedTransaction is the row of a transaction, with the columns that its hash includes.
+type chainedTransaction struct {
 	id, at, user, first, last int64
 	operation, body           string
 }
 
-// chainedColumns are those of t that are read into it.
+// chainedColumns are the columns of t that are read into a chainedTransaction.
 const chainedColumns = "t.id, t.at, t.user_id, t.first, t.last, t.operation, t.body"
 
-// contents gives the first transactions that are due, by their numbers, with the hashes of what they are; more says that there may be
-// others. The limit stands within, so that PostgreSQL, which knows a queue's size only from when it was last analysed, looks each of them
-// up instead of reading the whole history.
-func (tx *Tx) contents() (due []Link, more bool, err error) {
-	var rows []chained
+// readPendingLinks returns the pending transactions with the lowest numbers, with their hashes. more is true if there may be others. The
+// LIMIT is in the inner query, so that PostgreSQL looks up each transaction. It knows the queue's size only from the last ANALYZE and
+// might read the whole history otherwise.
+func (tx *Tx) readPendingLinks() (pending []Link, more bool, err error) {
+	var rows []chainedTransaction
 	changes := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
-		var r chained
+		var r chainedTransaction
 		err := scan(&r.id, &r.at, &r.user, &r.first, &r.last, &r.operation, &r.body)
 		if changes < chainChanges {
 			rows = append(rows, r)
@@ -92,13 +94,13 @@ func (tx *Tx) contents() (due []Link, more bool, err error) {
 	}
 	sums, err := tx.contentHashes(rows)
 	for i, r := range rows {
-		due = append(due, Link{Transaction: r.id, Hash: sums[i]})
+		pending = append(pending, Link{Transaction: r.id, Hash: sums[i]})
 	}
-	return due, len(rows) == chainAtOnce || changes > chainChanges, err
+	return pending, len(rows) == chainAtOnce || changes > chainChanges, err
 }
 
-// contentHashes are the hashes of transactions with their changes, in the order of the rows.
-func (tx *Tx) contentHashes(rows []chained) (sums [][]byte, err error) {
+// contentHashes returns the hashes of transactions with their changes, in the order of rows.
+func (tx *Tx) contentHashes(rows []chainedTransaction) (sums [][]byte, err error) {
 	digests := make(map[int64]hash.Hash, len(rows))
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
@@ -125,7 +127,7 @@ func (tx *Tx) contentHashes(rows []chained) (sums [][]byte, err error) {
 	return sums, err
 }
 
-// writeParts writes values into a hash so that no two lists of them are written alike: a byte for the kind, the length, the value.
+// writeParts writes values to a hash in an unambiguous encoding: one byte for the kind, the length, the value.
 func writeParts(digest hash.Hash, parts ...any) {
 	text := func(kind byte, b []byte) {
 		digest.Write(binary.BigEndian.AppendUint64([]byte{kind}, uint64(len(b))))
@@ -134,7 +136,7 @@ func writeParts(digest hash.Hash, parts ...any) {
 	for _, part := range parts {
 		switch v := part.(type) {
 		case int64:
-			text('n', binary.BigEndian.AppendUint64(nil, uint64(v))) //nolint:gosec // its bits
+			text('n', binary.BigEndian.AppendUint64(nil, uint64(v))) //nolint:gosec // the bits are kept
 		case string:
 			text('t', []byte(v))
 		case []byte:
@@ -147,24 +149,25 @@ func writeParts(digest hash.Hash, parts ...any) {
 	}
 }
 
-// linkHash is the hash of a link, by that of the link before it, nil for the first one, and that of its content.
+// linkHash returns the hash of a link. before is the hash of the previous link, nil for the first link; content is that of the
+// transaction.
 func linkHash(before, content []byte) []byte {
 	digest := sha256.New()
 	writeParts(digest, before, content)
 	return digest.Sum(nil)
 }
 
-// link makes links behind the last one.
-func (tx *Tx) link(due []Link) error {
+// appendLinks adds links for the pending transactions at the end of the chain.
+func (tx *Tx) appendLinks(pending []Link) error {
 	last, err := tx.LastLink()
 	if err != nil {
 		return err
 	}
-	if len(due) == 0 {
+	if len(pending) == 0 {
 		return nil
 	}
-	rows, ids := make([][]any, len(due)), make([]int64, len(due))
-	for i, d := range due {
+	rows, ids := make([][]any, len(pending)), make([]int64, len(pending))
+	for i, d := range pending {
 		last = Link{last.Place + 1, d.Transaction, linkHash(last.Hash, d.Hash)}
 		rows[i], ids[i] = []any{last.Place, last.Transaction, last.Hash}, d.Transaction
 	}
@@ -172,13 +175,13 @@ func (tx *Tx) link(due []Link) error {
 	if err != nil {
 		return err
 	}
-	if n != int64(len(ids)) { // who was late, and reads again
+	if n != int64(len(ids)) { // this process was late; it reads the queue again next time
 		return errors.New("another manager has chained some of what was due")
 	}
 	return tx.conn.bulk(linkTable.Name, linkTable.Columns, rows)
 }
 
-// LastLink gives the link that was made last; the zero Link where there is none.
+// LastLink returns the last link of the chain, or the zero Link if there is none.
 func (tx *Tx) LastLink() (l Link, err error) {
 	err = tx.QueryRow("SELECT place, txn, hash FROM history_link ORDER BY place DESC LIMIT 1").Scan(&l.Place, &l.Transaction, &l.Hash)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -187,7 +190,7 @@ func (tx *Tx) LastLink() (l Link, err error) {
 	return l, err
 }
 
-// LinkAt gives the link of a place; ok is false where it is not, or not any more, there.
+// LinkAt returns the link at a position. ok is false if it does not exist or was pruned.
 func (tx *Tx) LinkAt(place int64) (l Link, ok bool, err error) {
 	base, err := tx.chainBase()
 	if err != nil {
@@ -203,25 +206,25 @@ func (tx *Tx) LinkAt(place int64) (l Link, ok bool, err error) {
 	return l, err == nil, err
 }
 
-// ChainBegins gives the place behind which links are kept; what is older went with the history's retention.
+// ChainBegins returns the position after which links are kept. Earlier links were pruned with the history.
 func (tx *Tx) ChainBegins() (place int64, err error) {
 	base, err := tx.chainBase()
 	return base.Place, err
 }
 
-// ChainBase gives the last link whose transaction is not, or not wholly, kept any more; the zero Link where all are kept.
+// ChainBase returns the last link whose transaction was pruned, wholly or in part. It returns the zero Link if none was.
 func (tx *Tx) ChainBase() (Link, error) { return tx.chainBase() }
 
-// ChainDue tells how many transactions are not chained yet.
+// ChainDue returns the number of transactions that are not linked yet.
 func (tx *Tx) ChainDue() (n int64, err error) {
 	err = tx.QueryRow("SELECT count(*) FROM history_due").Scan(&n)
 	return n, err
 }
 
-// chainName is the marker of the last link whose transaction is not, or not wholly, kept any more.
+// chainName is the name of the marker that contains the last link whose transaction was pruned, wholly or in part.
 const chainName = "history-chain"
 
-// chainBase gives that link; the zero Link where all are kept.
+// chainBase implements ChainBase.
 func (tx *Tx) chainBase() (l Link, err error) {
 	var text string
 	err = tx.QueryRow("SELECT value FROM marker WHERE name = ?", chainName).Scan(&text)
@@ -241,8 +244,8 @@ func (tx *Tx) chainBase() (l Link, err error) {
 	return l, nil
 }
 
-// unchain notes that the oldest transaction is about to be taken out of the history: the chain begins behind its link then.
-func (tx *Tx) unchain(transaction int64) error {
+// moveChainBase records that the chain starts after the link of the oldest transaction, which the caller is about to prune.
+func (tx *Tx) moveChainBase(transaction int64) error {
 	l := Link{Transaction: transaction}
 	if err := tx.QueryRow("SELECT place, hash FROM history_link WHERE txn = ?", transaction).Scan(&l.Place, &l.Hash); err != nil {
 		return err
@@ -251,16 +254,17 @@ func (tx *Tx) unchain(transaction int64) error {
 		fmt.Sprintf("%d.%d.%x", l.Place, l.Transaction, l.Hash))
 }
 
-// chainFaults follows the chain and says where it does not fit, the oldest place first.
+// chainFaults verifies the chain from its base and reports each fault, lowest position first.
 func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	last, err := tx.chainBase()
-	if err == nil && last.Place > 0 { // what the chain says to be gone has to be gone, but for the last one, which goes in parts
+	if err == nil && last.Place > 0 {
+		// Transactions at or before the base must be deleted, except for the last one, which may be deleted in part.
 		err = tx.Faulty(fault, "transaction %d is kept, and the chain is said to begin behind it (link %s)",
 			"SELECT l.txn, CAST(l.place AS TEXT) FROM history_link l WHERE l.place < ? OR l.place = ? AND l.txn <> ?", last.Place, last.Place,
 			last.Transaction)
 	}
 	for more := true; more && err == nil; {
-		last, more, err = tx.followChain(last, fault)
+		last, more, err = tx.verifyLinks(last, fault)
 	}
 	if err != nil {
 		return fmt.Errorf("following the chain of the history: %w", err)
@@ -268,7 +272,7 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	for _, check := range [][2]string{
 		{"transaction %d, %s, was slipped into the history: no link is of it, and none is due", "SELECT id, operation FROM txn t" +
 			" WHERE NOT EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id) AND NOT EXISTS (SELECT 1 FROM history_due d WHERE d.txn = t.id)"},
-		// One that retention takes in parts has no more changes than it had; one that was left whole was not taken.
+		// A transaction that was pruned in part has lost its first change. If that change exists, the transaction was not pruned.
 		{"transaction %d is said to be taken out of the history%s, and is whole", "SELECT t.id, '' FROM txn t JOIN marker m ON m.name = '" +
 			chainName + "' WHERE EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id AND m.value LIKE l.place || '.' || l.txn || '.%')" +
 			" AND EXISTS (SELECT 1 FROM change c WHERE c.txn = t.id AND c.seq = t.first)"},
@@ -282,23 +286,23 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	return nil
 }
 
-// followChain looks at the next links behind one, and gives the last of them; more is false where there are none.
-func (tx *Tx) followChain(behind Link, fault func(string, ...any)) (last Link, more bool, err error) {
+// verifyLinks verifies the next links after a link and returns the last of them. more is false if there were none.
+func (tx *Tx) verifyLinks(behind Link, fault func(string, ...any)) (last Link, more bool, err error) {
 	type one struct {
 		Link
-		row   chained
-		there bool
+		row    chainedTransaction
+		isKept bool
 	}
 	var page []one
-	var rows []chained
+	var rows []chainedTransaction
 	changes := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
 		var o one
-		err := scan(&o.Place, &o.Transaction, &o.Hash, &o.there, &o.row.id, &o.row.at, &o.row.user, &o.row.first, &o.row.last,
+		err := scan(&o.Place, &o.Transaction, &o.Hash, &o.isKept, &o.row.id, &o.row.at, &o.row.user, &o.row.first, &o.row.last,
 			&o.row.operation, &o.row.body)
 		if changes < chainChanges {
 			page = append(page, o)
-			if o.there {
+			if o.isKept {
 				rows = append(rows, o.row)
 			}
 		}
@@ -318,13 +322,13 @@ func (tx *Tx) followChain(behind Link, fault func(string, ...any)) (last Link, m
 		before := last
 		last = o.Link
 		var sum []byte
-		if o.there {
+		if o.isKept {
 			sum, sums = sums[0], sums[1:]
 		}
 		switch {
 		case o.Place != before.Place+1:
 			fault("the chain of the history lacks the links %d to %d, before transaction %d", before.Place+1, o.Place-1, o.Transaction)
-		case !o.there:
+		case !o.isKept:
 			fault("transaction %d was removed from the history (link %d)", o.Transaction, o.Place)
 		case !bytes.Equal(linkHash(before.Hash, sum), o.Hash):
 			fault("transaction %d is not what it was when it was chained (link %d)", o.Transaction, o.Place)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// chain makes the links that are due.
+// chain creates the pending links.
 func chain(t *testing.T, s *Store) {
 	t.Helper()
 	if _, err := s.Chain(t.Context(), s.Update); err != nil {
@@ -17,7 +17,7 @@ func chain(t *testing.T, s *Store) {
 	}
 }
 
-// faultsOf lists what Verify finds.
+// faultsOf returns the faults that Verify reports.
 func faultsOf(t *testing.T, s *Store) (faults []string) {
 	t.Helper()
 	if err := s.View(t.Context(), func(tx *Tx) error {
@@ -28,8 +28,8 @@ func faultsOf(t *testing.T, s *Store) (faults []string) {
 	return faults
 }
 
-// What is done to the history beside the manager is found, and named by its transaction.
-func TestChainTells(t *testing.T) {
+// A manipulation of the history outside of the manager is detected and reported with the number of its transaction.
+func TestChainDetectsManipulation(t *testing.T) {
 	for name, tamper := range map[string]struct {
 		statements []string // with %d for the third transaction
 		says       string
@@ -39,7 +39,8 @@ func TestChainTells(t *testing.T) {
 		"an image is left out": {[]string{"UPDATE change SET after = NULL WHERE txn = %d"}, "transaction %d is not what it was"},
 		"an author is changed": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d"}, "transaction %d is not what it was"},
 		"a time is changed":    {[]string{"UPDATE txn SET at = at - 1 WHERE id = %d"}, "transaction %d is not what it was"},
-		"a comment is changed": {[]string{`UPDATE txn SET body = replace(body, '"comment":null', '"comment":"x"') WHERE id = %d`}, "transaction %d is not what it was"},
+		"a comment is changed": {[]string{`UPDATE txn SET body = replace(body, '"comment":null', '"comment":"x"') WHERE id = %d`},
+			"transaction %d is not what it was"},
 		"a transaction is removed": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM txn WHERE id = %d"},
 			"transaction %d was removed"},
 		"with its link": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM history_link WHERE txn = %d",
@@ -69,7 +70,7 @@ func TestChainTells(t *testing.T) {
 				}
 				chain(t, s)
 				if faults := faultsOf(t, s); len(faults) > 0 {
-					t.Fatalf("faults before: %q", faults)
+					t.Fatalf("faults before the manipulation: %q", faults)
 				}
 				var third int64
 				if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
@@ -89,15 +90,15 @@ func TestChainTells(t *testing.T) {
 				}
 				says := strings.ReplaceAll(tamper.says, "%d", fmt.Sprint(third))
 				if faults := faultsOf(t, s); !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, says) }) {
-					t.Errorf("%q is not among %q", says, faults)
+					t.Errorf("%q not found in %q", says, faults)
 				}
 			})
 		})
 	}
 }
 
-// The chain goes on behind what retention has taken away, wholly or in part, and behind a time without anybody who chains.
-func TestChainGoesOn(t *testing.T) {
+// The chain continues after transactions were pruned, wholly or in part, and after a time in which no links were created.
+func TestChainContinuesAfterPruning(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("first"))
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
@@ -113,35 +114,35 @@ func TestChainGoesOn(t *testing.T) {
 			insert(t, s, thing("more "+fmt.Sprint(i)))
 		}
 		chain(t, s)
-		// One step alone, so that the second transaction is there in part.
+		// A single step, so that the second transaction is deleted in part.
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
 			_, more, err := tx.prune(time.Now().Add(time.Hour).UnixMilli())
 			if !more {
-				t.Error("all of it is gone at once")
+				t.Error("one step deleted everything")
 			}
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
 		if faults := faultsOf(t, s); len(faults) > 0 {
-			t.Errorf("kept in part: %q", faults)
+			t.Errorf("faults after partial pruning: %q", faults)
 		}
 		if _, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); err != nil {
 			t.Fatal(err)
 		}
 		insert(t, s, thing("later"))
 		if faults := faultsOf(t, s); len(faults) > 0 {
-			t.Errorf("pruned: %q", faults)
+			t.Errorf("faults after pruning: %q", faults)
 		}
 		chain(t, s)
 		if faults := faultsOf(t, s); len(faults) > 0 {
-			t.Errorf("chained on: %q", faults)
+			t.Errorf("faults after adding links: %q", faults)
 		}
 		if err := s.View(t.Context(), func(tx *Tx) error {
 			begins, err := tx.ChainBegins()
 			last, e := tx.LastLink()
 			if err != nil || e != nil || begins != chainAtOnce+5 || last.Place != begins+1 {
-				t.Errorf("the chain begins behind %d and ends at %d, %v, %v", begins, last.Place, err, e)
+				t.Errorf("the chain starts after %d and ends at %d, %v, %v", begins, last.Place, err, e)
 			}
 			return nil
 		}); err != nil {
@@ -150,8 +151,8 @@ func TestChainGoesOn(t *testing.T) {
 	})
 }
 
-// Who was late, and comes back with what somebody else has chained and taken away since, chains none of it again.
-func TestChainIsNotMadeTwice(t *testing.T) {
+// A process that was delayed, and whose pending transactions were linked and pruned by another one meanwhile, does not link them again.
+func TestChainIgnoresLateProcess(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for n := range 3 {
 			insert(t, s, thing(fmt.Sprint("one ", n)))
@@ -168,7 +169,7 @@ func TestChainIsNotMadeTwice(t *testing.T) {
 			return s.Update(ctx, a, fn)
 		})
 		if err == nil || !strings.Contains(err.Error(), "another manager has chained") {
-			t.Errorf("chaining again: %v", err)
+			t.Errorf("linking again returned %v", err)
 		}
 		insert(t, s, thing("later"))
 		chain(t, s)

@@ -9,75 +9,78 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A gatherer reads rows by their id. While a statement is under way, who wants another row waits for its end, and all who wait then get
-// theirs by one statement: a round trip costs more than the rows that it brings. Who comes alone waits for nobody, and nobody waits longer
-// than its patience: a statement may hang. A row is always of a statement that was sent after it was asked for, so that it is as new as
-// if it had been read alone.
+// A gatherer reads rows by id and combines concurrent reads. While a statement is running, requests for other rows wait for its end, and
+// one statement then reads the rows of all of them: a round trip costs more than the rows that it returns. A single request never waits,
+// and no request waits longer than patience, because a statement may hang. A row is always read by a statement that was sent after its
+// request, so it is as recent as if it had been read separately.
 type gatherer struct {
 	p *postgres
-	// patience is how long somebody waits for others' statements.
+	// patience is the maximum time that a request waits for the statements of others.
 	patience time.Duration
-	// mu guards what is below; it is never held while the database is asked.
+	// mu guards the fields below. It is never held during a query.
 	mu sync.Mutex
-	// asking is how many statements are under way.
-	asking int
-	// apart is until when each asks for its own row: rows come from a disk then, which reads for many at once, or a statement hangs.
-	apart time.Time
-	// slow is how many statements were slow, one behind the other.
-	slow int
-	// waiting are those whose row no statement was sent for.
-	waiting []*wantedRow
+	// running is the number of running statements.
+	running int
+	// directUntil is the time until which each request reads its own row, because rows come from a disk, which serves concurrent reads
+	// better, or because a statement hangs.
+	directUntil time.Time
+	// slowCount is the number of consecutive slow statements.
+	slowCount int
+	// waiting are the requests whose statement was not sent yet.
+	waiting []*rowRequest
 }
 
-// Bounds of a gatherer: rows of one statement, its patience, and how long one statement may take, for which nobody waits any more by then.
+// Limits of a gatherer: the rows of a statement, the wait of a request, and the duration of a statement. When the latter is reached, its
+// requests have stopped waiting.
 const (
-	gatheredRows      = 64
+	maxGatheredRows   = 64
 	gatheringPatience = 50 * time.Millisecond
 	gatheringTime     = 5 * time.Second
 )
 
-// Where slowTimes statements of at least severalRows, one behind the other, take longer than slowRow a row, rows are not in memory: none is
-// gathered for apartTime. A single one may have waited for a processor.
+// A statement with at least minTimedRows rows is slow if it takes longer than slowRow per row. After maxSlowStatements consecutive slow
+// statements, the rows are probably not in memory, and requests are not combined for directTime. A single slow statement may only have
+// waited for a processor.
 const (
-	slowTimes   = 4
-	severalRows = 8
-	slowRow     = 250 * time.Microsecond
-	apartTime   = time.Second
+	maxSlowStatements = 4
+	minTimedRows      = 8
+	slowRow           = 250 * time.Microsecond
+	directTime        = time.Second
 )
 
-// gathering is a statement of a gatherer in two forms: for the row with one id, and for those with any of a list of ids. The first column
-// of both is the id.
-type gathering struct{ one, any string }
+// rowQuery is a statement in two forms: for the row with one id, and for the rows with any of a list of ids. The first column is the id.
+type rowQuery struct{ one, any string }
 
-type wantedRow struct {
+// rowRequest is a waiting request for a row.
+type rowRequest struct {
 	id    int64
-	query gathering
-	// done is closed once rows, or err, are there. rows is nil where there is no such row; else the row is the first one.
+	query rowQuery
+	// done is closed when rows or err is set. rows is nil if the row does not exist; otherwise it contains only that row.
 	done chan struct{}
 	rows *pgRows
 	err  error
 }
 
-// row asks for one row on behalf of a connection of which nothing was asked yet, and calls fn with it, if it is there.
-func (g *gatherer) row(c *pgConn, query gathering, id int64, fn func(*pgRow) error) error {
+// readRow reads a row for a connection that was not used yet, and calls fn with the row if it exists.
+func (g *gatherer) readRow(c *pgConn, query rowQuery, id int64, fn func(*pgRow) error) error {
 	g.mu.Lock()
-	if g.asking == 0 || time.Now().Before(g.apart) {
-		g.asking++
+	if g.running == 0 || time.Now().Before(g.directUntil) {
+		g.running++
 		g.mu.Unlock()
-		defer g.next()
+		defer g.startNext()
 		return c.each(query.one, []any{id}, onPgRow(fn))
 	}
-	w := &wantedRow{id: id, query: query, done: make(chan struct{})}
+	w := &rowRequest{id: id, query: query, done: make(chan struct{})}
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()
-	tired := time.NewTimer(g.patience)
-	defer tired.Stop()
+	timeout := time.NewTimer(g.patience)
+	defer timeout.Stop()
 	select {
 	case <-c.ctx.Done():
-		g.leave(w, false)
+		g.abandon(w, false)
 		return c.ctx.Err()
-	case <-tired.C:
-		g.leave(w, true)
+	case <-timeout.C:
+		g.abandon(w, true)
 		return c.each(query.one, []any{id}, onPgRow(fn))
 	case <-w.done:
 	}
@@ -87,28 +90,28 @@ func (g *gatherer) row(c *pgConn, query gathering, id int64, fn func(*pgRow) err
 	return w.rows.each(c, onPgRow(fn))
 }
 
-// leave is for who waits no more. Where that took too long, nobody is to wait for a while.
-func (g *gatherer) leave(w *wantedRow, tired bool) {
+// abandon removes a request that stops waiting. After a timeout, requests are not combined for directTime.
+func (g *gatherer) abandon(w *rowRequest, timedOut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting = slices.DeleteFunc(g.waiting, func(one *wantedRow) bool { return one == w })
-	if tired {
-		g.apart = time.Now().Add(apartTime)
+	g.waiting = slices.DeleteFunc(g.waiting, func(one *rowRequest) bool { return one == w })
+	if timedOut {
+		g.directUntil = time.Now().Add(directTime)
 	}
 }
 
-// next asks for those that wait, if there are any, in the place of a statement that has ended.
-func (g *gatherer) next() {
+// startNext starts a statement for the waiting requests, if there are any, after another statement has ended.
+func (g *gatherer) startNext() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.waiting) == 0 {
-		g.asking--
+		g.running--
 		return
 	}
-	// Those of another statement, which is another way of showing resources, wait for their own.
-	query, taken, left := g.waiting[0].query, make([]*wantedRow, 0, len(g.waiting)), g.waiting[:0]
+	// Requests with another statement, which shows resources differently, continue to wait.
+	query, taken, left := g.waiting[0].query, make([]*rowRequest, 0, len(g.waiting)), g.waiting[:0]
 	for _, w := range g.waiting {
-		if w.query == query && len(taken) < gatheredRows {
+		if w.query == query && len(taken) < maxGatheredRows {
 			taken = append(taken, w)
 		} else {
 			left = append(left, w)
@@ -117,42 +120,43 @@ func (g *gatherer) next() {
 	clear(g.waiting[len(left):])
 	g.waiting = left
 	go func() {
-		defer g.next()
+		defer g.startNext()
 		began := time.Now()
-		g.ask(query.any, taken)
-		g.took(len(taken), time.Since(began))
+		g.readRows(query.any, taken)
+		g.recordDuration(len(taken), time.Since(began))
 	}()
 }
 
-// took notes how long a statement for so many rows took.
-func (g *gatherer) took(rows int, took time.Duration) {
-	if rows < severalRows {
+// recordDuration records how long a statement for the given number of rows took.
+func (g *gatherer) recordDuration(rows int, took time.Duration) {
+	if rows < minTimedRows {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.slow++; took <= time.Duration(rows)*slowRow {
-		g.slow = 0
+	if g.slowCount++; took <= time.Duration(rows)*slowRow {
+		g.slowCount = 0
 	}
-	if g.slow >= slowTimes {
-		g.slow, g.apart = 0, time.Now().Add(apartTime)
+	if g.slowCount >= maxSlowStatements {
+		g.slowCount, g.directUntil = 0, time.Now().Add(directTime)
 	}
 }
 
-// ask reads the rows of those and tells them.
-func (g *gatherer) ask(query string, wanted []*wantedRow) {
+// readRows reads the requested rows and answers the requests.
+func (g *gatherer) readRows(query string, wanted []*rowRequest) {
 	ids := make([]int64, 0, len(wanted))
-	byID := make(map[int64][]*wantedRow, len(wanted))
+	byID := make(map[int64][]*rowRequest, len(wanted))
 	for _, w := range wanted {
 		if byID[w.id] == nil {
 			ids = append(ids, w.id)
 		}
 		byID[w.id] = append(byID[w.id], w)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), gatheringTime) // nobody's own: one who leaves takes nothing from the others
+	// The context is independent of the requests, so that a cancelled one does not affect the others.
+	ctx, cancel := context.WithTimeout(context.Background(), gatheringTime)
 	defer cancel()
-	err := g.p.with(ctx, g.p.readers, "", func(on conn) error {
-		c := on.(*pgConn) //nolint:errcheck,forcetypeassert // with has no others
+	err := g.p.readWith(ctx, g.p.readers, "", func(on conn) error {
+		c := on.(*pgConn) //nolint:errcheck,forcetypeassert // readWith passes no other type
 		return c.query(query, []any{ids}, func(rows pgx.Rows) error {
 			for rows.Next() {
 				one := &pgRows{fields: slices.Clone(rows.FieldDescriptions())}

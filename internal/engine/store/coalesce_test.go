@@ -12,12 +12,12 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// held lets everybody who reads by id wait for the statement that the test makes: release asks it.
+// held makes all readers by id wait for the statement of the test. release runs that statement.
 func held(t *testing.T, s *Store) (g *gatherer, release func(waiting int)) {
 	t.Helper()
-	g = &s.engine.(*postgresEngine).pg.near
+	g = &s.engine.(*postgresEngine).pg.gatherer
 	g.mu.Lock()
-	g.asking++
+	g.running++
 	g.patience = time.Minute
 	g.mu.Unlock()
 	return g, func(waiting int) {
@@ -30,10 +30,10 @@ func held(t *testing.T, s *Store) (g *gatherer, release func(waiting int)) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%d wait, and not %d", n, waiting)
+				t.Fatalf("%d requests wait, want %d", n, waiting)
 			}
 		}
-		g.next()
+		g.startNext()
 	}
 }
 
@@ -48,7 +48,7 @@ func shownName(ctx context.Context, s *Store, id int64) (name string, err error)
 	return name, err
 }
 
-// Who asks for rows at the same time gets each its own, and what is not there is not there.
+// Each concurrent request gets its own row, and a missing row is reported as such.
 func TestGatheredRows(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	s.ShowInline(map[string]string{"Thing": "x"})
@@ -57,13 +57,13 @@ func TestGatheredRows(t *testing.T) {
 		ids = append(ids, inserted(t, s, fmt.Sprint("n", i)))
 	}
 	_, release := held(t, s)
-	const each = 50 // of 200, which are more than a statement is for
+	const each = 50 // of 200 requests, which are more than fit into a statement
 	var all sync.WaitGroup
 	for i := range 4 * each {
 		all.Go(func() {
 			if i%4 == 3 {
 				if name, err := shownName(t.Context(), s, 99_999_999); !errors.Is(err, ErrNotFound) {
-					t.Errorf("a row that is not there: %q, %v", name, err)
+					t.Errorf("a missing row returned %q, %v", name, err)
 				}
 				return
 			}
@@ -72,12 +72,12 @@ func TestGatheredRows(t *testing.T) {
 			}
 		})
 	}
-	// And one who has another way of showing them.
+	// A request that shows resources differently gets its own statement.
 	all.Go(func() {
 		err := s.Read(t.Context(), func(tx *Tx) error {
 			r, err := tx.Get(ids[0])
 			if err == nil && r.Name != "n0" {
-				t.Errorf("without what is beside: %q", r.Name)
+				t.Errorf("a query without extension texts returned %q", r.Name)
 			}
 			return err
 		})
@@ -89,8 +89,8 @@ func TestGatheredRows(t *testing.T) {
 	all.Wait()
 }
 
-// Who leaves while it waits takes nothing from the others, and who asks after a change sees it.
-func TestGatheredRowsAreOwn(t *testing.T) {
+// A cancelled request does not affect the others, and a request after a change sees the change.
+func TestCancelledGatheredRow(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "before")
 	_, release := held(t, s)
@@ -100,17 +100,17 @@ func TestGatheredRowsAreOwn(t *testing.T) {
 	go func() {
 		defer close(gone)
 		if _, err := shownName(leaving, s, id); !errors.Is(err, context.Canceled) {
-			t.Errorf("one who left: %v", err)
+			t.Errorf("the cancelled request returned %v", err)
 		}
 	}()
 	all.Go(func() {
 		if name, err := shownName(t.Context(), s, id); err != nil || name != "after" {
-			t.Errorf("one who stayed: %q, %v", name, err)
+			t.Errorf("the other request returned %q, %v", name, err)
 		}
 	})
 	rename(t, s, id, "after")
-	for waits := 0; waits < 2; runtime.Gosched() { // both are there before one leaves
-		g := &s.engine.(*postgresEngine).pg.near
+	for waits := 0; waits < 2; runtime.Gosched() { // until both requests wait
+		g := &s.engine.(*postgresEngine).pg.gatherer
 		g.mu.Lock()
 		waits = len(g.waiting)
 		g.mu.Unlock()
@@ -121,65 +121,65 @@ func TestGatheredRowsAreOwn(t *testing.T) {
 	all.Wait()
 }
 
-// A statement that hangs holds nobody up for long: who waits asks alone, and so does who comes then.
-func TestNobodyWaitsForAStatementThatHangs(t *testing.T) {
+// A hanging statement does not block others for long: a waiting request then reads its row itself, and so do new requests.
+func TestHangingGatheredStatement(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "x")
-	g, _ := held(t, s) // and it is never released
+	g, _ := held(t, s) // it is never released
 	g.patience = gatheringPatience
 	for range 2 {
 		if name, err := shownName(t.Context(), s, id); err != nil || name != "x" {
-			t.Fatalf("beside a statement that hangs: %q, %v", name, err)
+			t.Fatalf("a request during a hanging statement returned %q, %v", name, err)
 		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.waiting) != 0 || g.asking != 1 {
-		t.Errorf("%d wait, and %d statements are under way", len(g.waiting), g.asking)
+	if len(g.waiting) != 0 || g.running != 1 {
+		t.Errorf("%d requests wait, %d statements are running", len(g.waiting), g.running)
 	}
 }
 
-// Who waited for a statement that fails asks again, or is told.
-func TestGatheredStatementThatFails(t *testing.T) {
+// If the statement of waiting requests fails, each of them reads its row itself or gets the error.
+func TestFailingGatheredStatement(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	g, release := held(t, s)
-	wrong := gathering{one: "SELECT 1 WHERE 1 = ?", any: "SELECT nothing FROM nowhere WHERE 1 = ANY(?)"}
+	wrong := rowQuery{one: "SELECT 1 WHERE 1 = ?", any: "SELECT nothing FROM nowhere WHERE 1 = ANY(?)"}
 	var all sync.WaitGroup
 	all.Go(func() {
 		c := &pgConn{ctx: t.Context(), p: g.p, from: g.p.readers}
-		if err := g.row(c, wrong, 7, func(*pgRow) error { return nil }); codeOf(err) != "42P01" { // undefined_table
-			t.Errorf("it gives %v", err)
+		if err := g.readRow(c, wrong, 7, func(*pgRow) error { return nil }); pgCode(err) != "42P01" { // undefined_table
+			t.Errorf("the failing statement returned %v", err)
 		}
 	})
 	release(1)
 	all.Wait()
 	if name, err := shownName(t.Context(), s, inserted(t, s, "x")); err != nil || name != "x" {
-		t.Errorf("behind it: %q, %v", name, err)
+		t.Errorf("the next request returned %q, %v", name, err)
 	}
 }
 
-// Where rows come slowly, from a disk, each asks for its own for a while.
+// If rows are slow, because they come from a disk, requests read them separately for a while.
 func TestSlowRowsAreNotGathered(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	id := inserted(t, s, "x")
 	g, release := held(t, s)
 	slow := func(n int) {
 		for range n {
-			g.took(severalRows, severalRows*slowRow+1)
+			g.recordDuration(minTimedRows, minTimedRows*slowRow+1)
 		}
 	}
-	slow(slowTimes - 1)
-	g.took(severalRows, severalRows*slowRow) // it was none of the disk
-	slow(slowTimes - 1)
-	g.took(severalRows-1, time.Hour) // a round trip may be long
-	if !g.apart.IsZero() {
-		t.Error("rows that come fast are not gathered")
+	slow(maxSlowStatements - 1)
+	g.recordDuration(minTimedRows, minTimedRows*slowRow) // a fast statement resets the count
+	slow(maxSlowStatements - 1)
+	g.recordDuration(minTimedRows-1, time.Hour) // a small statement may take long, because of its round trip
+	if !g.directUntil.IsZero() {
+		t.Error("fast rows are not combined")
 	}
 	slow(1)
-	if name, err := shownName(t.Context(), s, id); err != nil || name != "x" { // it waits for nobody
-		t.Errorf("apart: %q, %v", name, err)
+	if name, err := shownName(t.Context(), s, id); err != nil || name != "x" { // it does not wait for a statement
+		t.Errorf("a direct request returned %q, %v", name, err)
 	}
-	g.apart = time.Now() // and again after that while
+	g.directUntil = time.Now() // after that time, requests are combined again
 	var all sync.WaitGroup
 	all.Go(func() {
 		if _, err := shownName(t.Context(), s, id); err != nil {
@@ -188,9 +188,9 @@ func TestSlowRowsAreNotGathered(t *testing.T) {
 	})
 	release(1)
 	all.Wait()
-	eventually(t, "no statement is under way", func() bool { // who waited has its row a moment before its statement is noted as ended
+	eventually(t, "no statement is running", func() bool { // a request is answered shortly before its statement is counted as ended
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.asking == 0 && len(g.waiting) == 0
+		return g.running == 0 && len(g.waiting) == 0
 	})
 }

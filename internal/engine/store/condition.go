@@ -8,80 +8,79 @@ import (
 	"unicode/utf8"
 )
 
-// FieldKind says how a field is kept and so how it compares.
+// FieldKind is the storage format of a field. It determines the comparison.
 type FieldKind int
 
 // Kinds of fields.
 const (
 	Text       FieldKind = iota // in the body, as text
 	Number                      // in the body, as a number
-	Numeral                     // in the body, a number or a text that is one, in decimals, of up to 20 characters; what is neither is null
+	Numeral                     // in the body, a number or a decimal text of up to 20 characters; null otherwise
 	Bool                        // in the body, true or false
-	AddrText                    // in the body, an address as text; compares as an address
+	AddrText                    // in the body, an address as text; compared as an address
 	ColumnID                    // the column id
 	ColumnText                  // the column named by Path: name, type, collection, key
 	ColumnInt                   // the column named by Path: parent, configuration
 	ColumnSpan                  // the column low or high
-	PrefixLen                   // the length behind the slash of the body's text at Path
+	PrefixLen                   // the prefix length after the slash of the body's text at Path
 )
 
-// Field is something of a resource that can be compared.
+// Field is a property of a resource that can be compared.
 type Field struct {
 	Kind FieldKind
-	// Path is a column, or the path inside the body, one member a step.
+	// Path is the column, or the path in the body with one member per element.
 	Path []string
-	// Via names a single reference, or with ViaColumn the column parent or configuration: the field
-	// is then one of the resource it leads to. For orders.
+	// Via names a single-valued reference or, with ViaColumn, the column parent or configuration. The field is then one of the referenced
+	// resource. It is used for orders.
 	Via       string
 	ViaColumn bool
-	// ViaSeen is what the resource that Via leads to has to meet, or the field is null. nil: nothing.
+	// ViaSeen is a condition on the resource that Via refers to. If it is not met, the field is null. nil means no condition.
 	ViaSeen Expr
-	// Indexed says that the layout has an index of it (Layout.Indexes); Searched, that what stands anywhere in it is found by the index
-	// of trigrams: a name, or what is in Layout.Searched.
+	// Indexed is true if the layout has an index of the field (Layout.Indexes). Searched is true if the trigram index covers it: a name,
+	// or a field in Layout.Searched.
 	Indexed, Searched bool
 }
 
 // Expr is a condition on a resource.
 type Expr interface{ sql(b *builder, row string) }
 
-// The forms of conditions. Values are strings, numbers, booleans and span keys.
+// The kinds of conditions. Values are strings, numbers, booleans and span keys.
 type (
-	// All holds where every one of its conditions does.
+	// All is true if all of its conditions are.
 	All []Expr
-	// Any holds where one of its conditions does.
+	// Any is true if at least one of its conditions is.
 	Any []Expr
-	// Not holds where its condition does not.
+	// Not negates a condition.
 	Not struct{ Expr Expr }
-	// Compare compares a field: eq ne gt ge lt le contains startsWith endsWith. The value nil
-	// stands for null, with eq and ne.
+	// Compare compares a field. Op is eq, ne, gt, ge, lt, le, contains, startsWith or endsWith. The value nil is null; it works with eq
+	// and ne.
 	Compare struct {
 		Field Field
 		Op    string
 		Value any
 	}
-	// Through holds where the resource that Ref leads to meets a condition. Ref is a field of
-	// single references, or "parent" or "configuration" for the column; Set alone asks that
-	// there is one.
+	// Through is true if the resource that Ref refers to meets Where. Ref is a field of single-valued references or, with Column, the
+	// column parent or configuration. If Where is nil, the reference only has to be set.
 	Through struct {
 		Ref    string
 		Column bool
 		Where  Expr
 	}
-	// LinkedFrom holds for the targets of a field of the resource with id Source.
+	// LinkedFrom is true for the targets of a field of the resource with the id Source.
 	LinkedFrom struct {
 		Source int64
 		Field  string
 	}
-	// LinksTo holds for the resources whose field leads to one of Targets; an empty Field means any field.
+	// LinksTo is true for the resources whose field refers to one of Targets. An empty Field means any field.
 	LinksTo struct {
 		Targets []int64
 		Field   string
 	}
-	// IDs holds for the resources with these numbers.
+	// IDs is true for the resources with these ids.
 	IDs []int64
-	// Touching holds for the transactions that changed the resource.
+	// Touching is true for the transactions that changed the resource.
 	Touching struct{ Resource int64 }
-	// Recheck holds where its condition does, which no index is used for: another condition beside it finds what it may hold for.
+	// Recheck is its condition, evaluated without an index. Another condition next to it must find the candidate rows.
 	Recheck struct{ Expr Expr }
 )
 
@@ -89,16 +88,16 @@ func (e Recheck) sql(b *builder, row string) { hidden{e.Expr}.sql(b, row) }
 
 func (e All) sql(b *builder, row string) { b.join(e, row, " AND ", "TRUE") }
 
-// sql words equalities with one field as IN, and puts that before alternatives that each begin with one: SQLite, which may not have counted
-// yet what there is, takes an index for it at once, and for OR does not.
+// sql writes equalities of one field as IN. If each alternative starts with an equality of the same field, it also writes IN before the
+// alternatives: SQLite without statistics uses an index for IN but not for OR.
 func (e Any) sql(b *builder, row string) {
 	var same []Compare
-	alone := true
+	plain := true
 	for _, one := range e {
 		c, ok := one.(Compare)
 		if all, is := one.(All); is && len(all) > 1 {
 			c, ok = all[0].(Compare)
-			alone = false
+			plain = false
 		}
 		if !ok || c.Op != "eq" || c.Value == nil || len(same) > 0 && !reflect.DeepEqual(c.Field, same[0].Field) {
 			b.join(e, row, " OR ", "FALSE")
@@ -121,7 +120,7 @@ func (e Any) sql(b *builder, row string) {
 		b.arg(value)
 	}
 	b.WriteByte(')')
-	if !alone {
+	if !plain {
 		b.WriteString(" AND ")
 		b.join(e, row, " OR ", "FALSE")
 	}
@@ -172,7 +171,7 @@ func (f Field) column(b *builder, row string) {
 		b.WriteByte(')')
 		return
 	}
-	if b.hide && f.indexed() {
+	if b.hide && f.isIndexed() {
 		b.hide = false
 		marks := b.hidden(f.Kind)
 		b.WriteString(marks[0])
@@ -199,7 +198,7 @@ func (f Field) column(b *builder, row string) {
 
 func (f Field) json(b *builder, row string) { b.member(b, row, f) }
 
-func plain(path []string) bool {
+func isPlainPath(path []string) bool {
 	for _, step := range path {
 		for _, c := range step {
 			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
@@ -227,18 +226,18 @@ func (e Compare) sql(b *builder, row string) {
 		} else {
 			b.WriteString(" IS NULL")
 		}
-	case e.Op == "ne": // what has no value is different, too
+	case e.Op == "ne": // rows without a value are different as well
 		e.Field.column(b, row)
 		b.WriteString(" IS DISTINCT FROM ")
 		b.arg(value)
 	case e.Op == "contains":
 		b.position(b, column, text)
-	case e.Op == "startsWith" && e.ranged():
+	case e.Op == "startsWith" && e.isRange():
 		b.WriteByte('(')
 		e.Field.column(b, row)
 		b.WriteString(" >= ")
 		b.arg(text)
-		if behind := behindPrefix(text); behind != "" {
+		if behind := prefixEnd(text); behind != "" {
 			b.WriteString(" AND ")
 			e.Field.column(b, row)
 			b.WriteString(" < ")
@@ -247,7 +246,7 @@ func (e Compare) sql(b *builder, row string) {
 		b.WriteByte(')')
 	case e.Op == "startsWith":
 		b.front(b, column, text)
-	case e.Op == "endsWith" && text == "": // every text ends with nothing
+	case e.Op == "endsWith" && text == "": // every text ends with the empty text
 		column()
 		b.WriteString(" IS NOT NULL")
 	case e.Op == "endsWith":
@@ -259,20 +258,20 @@ func (e Compare) sql(b *builder, row string) {
 	}
 }
 
-// ranged reports whether what begins with a text lies side by side in an index: texts compare byte by byte in both databases.
-func (e Compare) ranged() bool {
+// isRange reports whether the matches of a startsWith are adjacent in an index. Both databases compare texts byte by byte.
+func (e Compare) isRange() bool {
 	text, ok := e.Value.(string)
-	return ok && text != "" && e.Op == "startsWith" && e.Field.indexed() && (e.Field.Kind == ColumnText || e.Field.Kind == Text)
+	return ok && text != "" && e.Op == "startsWith" && e.Field.isIndexed() && (e.Field.Kind == ColumnText || e.Field.Kind == Text)
 }
 
-// behindPrefix gives the first text behind all that begin with a prefix; empty where there is none.
-func behindPrefix(prefix string) string {
+// prefixEnd returns the first text after all texts with the prefix, or "" if there is none.
+func prefixEnd(prefix string) string {
 	for prefix != "" {
 		last, size := utf8.DecodeLastRuneInString(prefix)
 		prefix = prefix[:len(prefix)-size]
 		switch last {
 		case utf8.MaxRune:
-		case 0xd7ff: // behind it come no characters before 0xe000
+		case 0xd7ff: // surrogates, from 0xd800 to 0xdfff, are not characters
 			return prefix + "\ue000"
 		default:
 			return prefix + string(last+1)
@@ -309,12 +308,12 @@ func (e IDs) sql(b *builder, row string) {
 	b.among(row+".id", e)
 }
 
-// among compares a number with those of a list.
+// among writes a comparison of a number with a list.
 func (b *builder) among(number string, list []int64) {
 	b.WriteString(number + b.dialect.among[0] + idList(list) + b.dialect.among[1])
 }
 
-// idList lists numbers for IN.
+// idList returns a comma-separated list of ids for IN.
 func idList(ids []int64) string {
 	var b strings.Builder
 	for i, id := range ids {
@@ -352,11 +351,11 @@ func (e LinksTo) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// fewLinks is LinksTo with one target that so many resources refer to at the most. They are found once, in the order of the index: a plan
-// of PostgreSQL that is kept would not know that they are few, and join them otherwise.
+// fewLinks is LinksTo with one target and at most limit sources. They are read first, in the order of the index: a generic plan of
+// PostgreSQL would not know that they are few and would choose another join.
 type fewLinks struct {
 	LinksTo
-	most int64
+	limit int64
 }
 
 func (e fewLinks) sql(b *builder, row string) {
@@ -369,10 +368,10 @@ func (e fewLinks) sql(b *builder, row string) {
 	b.WriteString(", ")
 	b.arg(e.Field)
 	b.WriteString(", " + strconv.FormatInt(math.MaxInt64, 10) + ") ORDER BY l.target, l.field, l.source LIMIT " +
-		strconv.FormatInt(e.most+1, 10) + "))")
+		strconv.FormatInt(e.limit+1, 10) + "))")
 }
 
-// link is the condition on a reference.
+// link writes the condition on a row of the table reference.
 func (e LinksTo) link(b *builder, l string) {
 	if len(e.Targets) == 1 {
 		b.WriteString(l + ".target = ")
@@ -392,19 +391,19 @@ func (e Touching) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// Nothing is a condition that never holds.
+// Nothing is a condition that is never true.
 var Nothing Expr = nothing{}
 
 type nothing struct{}
 
-// InCollection is the condition that a resource is of one of some collections.
+// InCollection is true for resources in one of the collections.
 func InCollection(names ...string) Expr {
 	return inCollections(names)
 }
 
 type inCollections []string
 
-// sql names the collections in the statement itself: an index of one collection is used where the planner sees its name.
+// sql writes the names of the collections into the statement, so that the planner can use the partial index of a collection.
 func (e inCollections) sql(b *builder, row string) {
 	if b.hide {
 		marks := b.hidden(ColumnText)
@@ -418,15 +417,15 @@ func (e inCollections) sql(b *builder, row string) {
 	b.WriteString(row + ".collection IN (" + quoted(e...) + ")")
 }
 
-// HasParent is the condition that a resource lies right below another one.
+// HasParent is true for resources directly below the given parent.
 func HasParent(parent int64) Expr {
 	return Compare{Field: Field{Kind: ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: parent}
 }
 
-// Inherited holds where a condition on a member holds for the value that is in effect: the row's own or, where that is not set, the one of
-// the nearest resource above that sets it. From are the collections of what it comes from.
+// Inherited is true if a condition holds for the effective value of a member: the value of the row or, if the row does not set one, that
+// of the nearest resource above that does. From are the collections that the value can be inherited from.
 type Inherited struct {
-	// Cond is the condition on a row's own value, Unset that it has none.
+	// Cond is the condition on the value of a row itself. Unset is the condition that the row sets no value.
 	Cond, Unset Expr
 	From        []string
 }
@@ -459,7 +458,7 @@ func (e Inherited) sql(b *builder, row string) {
 	b.WriteString("))))")
 }
 
-// own is where a resource sets the value, or nothing above it could.
+// own writes the condition that Cond is true for a resource that sets the value, or that has nothing to inherit from.
 func (e Inherited) own(b *builder, row string) {
 	b.WriteString("((NOT ")
 	e.Unset.sql(b, row)
@@ -470,11 +469,21 @@ func (e Inherited) own(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// top is where nothing that the value comes from lies above a resource.
+// top writes the condition that a resource is not below a resource of a collection in From.
 func (e Inherited) top(b *builder, row string) {
 	b.rows++
 	above := "p" + strconv.Itoa(b.rows)
 	b.WriteString("NOT EXISTS (SELECT 1 FROM resource " + above + " WHERE " + above + ".id = " + row + ".parent AND ")
 	InCollection(e.From...).sql(b, above)
 	b.WriteByte(')')
+}
+
+// hidden is a condition that is evaluated without an index.
+type hidden struct{ Expr }
+
+func (e hidden) sql(b *builder, row string) {
+	was := b.hide
+	b.hide = true
+	e.Expr.sql(b, row)
+	b.hide = was
 }

@@ -5,74 +5,71 @@ import (
 	"errors"
 )
 
-// conn is a connection in a snapshot or a transaction, of either database. Statements have ?
-// placeholders.
+// conn is a connection of either database, in a snapshot or a transaction. Statements use ? placeholders.
 type conn interface {
-	// exec runs a statement and gives the number of rows it changed.
+	// exec runs a statement and returns the number of rows it changed.
 	exec(query string, args ...any) (int64, error)
-	// later runs a statement, at the latest before the next one.
-	later(query string, args ...any) error
-	// bulk writes rows of a table.
+	// execLater runs a statement at once or, at the latest, before the next one.
+	execLater(query string, args ...any) error
+	// bulk writes rows to a table.
 	bulk(table string, columns []string, rows [][]any) error
-	// each runs a query and calls fn at each of its rows.
+	// each runs a query and calls fn for each of its rows.
 	each(query string, args []any, fn func(row) error) error
-	// list is each for answers that may be long: few rows of it are in memory at a time. short says that
-	// it is not long.
+	// list is each for large results: only a few rows are in memory at a time. short reports that the result is small.
 	list(query string, args []any, short bool, fn func(row) error) error
-	// damage lists what the database finds wrong with itself.
-	damage() ([]string, error)
-	// shielded runs fn, which only reads; where fn meets damage, the snapshot goes on behind it.
-	shielded(fn func() error) error
-	// mark is a number that no number given out of that kind is above.
+	// findDamage returns the faults that the database finds in its own storage.
+	findDamage() ([]string, error)
+	// runShielded runs fn, which only reads. The snapshot remains usable if fn encounters damage.
+	runShielded(fn func() error) error
+	// mark returns a number of a kind that no assigned number exceeds.
 	mark(kind string) (int64, error)
-	// setMark lets numbers go on behind the mark.
+	// setMark continues the numbers of a kind after the mark.
 	setMark(kind string, mark int64) error
-	// countOn lets the numbers that the database itself gives to rows go on behind those of the rows that were written with theirs.
-	countOn() error
-	// speaks is the database's dialect.
-	speaks() *dialect
+	// advanceSequences continues the numbers that the database assigns to rows after those of rows written with explicit numbers.
+	advanceSequences() error
+	// sqlDialect returns the SQL dialect of the database.
+	sqlDialect() *dialect
 }
 
-// row is a row of an answer, good until the next one.
+// row is a row of a result. It is valid until the next row is read.
 type row interface {
-	// scan reads the columns into pointers. NULL is a zero value where a destination has no other
-	// way to say it.
+	// scan reads the columns into pointers. NULL becomes the zero value unless the destination can represent NULL.
 	scan(dest ...any) error
-	// resource reads the columns of resources into r, using the memory that r has.
-	resource(r *Resource) error
-	// shown reads the columns of resources that are only to be shown.
-	shown(r *Resource) error
-	// head reads the columns of heads.
-	head() (Head, error)
-	// values gives the columns as int64, string, []byte or nil.
+	// readResource reads the columns of a resource into r and reuses the memory of r.
+	readResource(r *Resource) error
+	// readShown reads the columns of a resource that is only shown.
+	readShown(r *Resource) error
+	// readHead reads the columns of a head.
+	readHead() (Head, error)
+	// values returns the columns as int64, string, []byte or nil.
 	values() []any
 }
 
-// errFirst ends a query after its first row.
-var errFirst = errors.New("the first row was all that was wanted")
+// errStop stops a query after its first row.
+var errStop = errors.New("the first row was all that was wanted")
 
-// first calls fn at the first row of a query; sql.ErrNoRows where there is none.
-func first(c conn, query string, args []any, fn func(row) error) error {
+// queryFirst calls fn for the first row of a query. It returns sql.ErrNoRows if there are no rows.
+func queryFirst(c conn, query string, args []any, fn func(row) error) error {
 	err := c.each(query, args, func(r row) error {
 		if err := fn(r); err != nil {
 			return err
 		}
-		return errFirst
+		return errStop
 	})
 	switch {
 	case err == nil:
 		return sql.ErrNoRows
-	case errors.Is(err, errFirst):
+	case errors.Is(err, errStop):
 		return nil
 	}
 	return err
 }
 
-// Damage lists what the database finds wrong with itself.
-func (tx *Tx) Damage() ([]string, error) { return tx.conn.damage() }
+// Damage returns the faults that the database finds in its own storage.
+func (tx *Tx) Damage() ([]string, error) { return tx.conn.findDamage() }
 
-// Shielded runs fn, which only reads, and gives its error. Where that comes from a damaged place (IsDamage) the transaction goes on.
-func (tx *Tx) Shielded(fn func() error) error { return tx.conn.shielded(fn) }
+// Shielded runs fn, which only reads, and returns its error. The transaction remains usable after an error caused by damage (IsDamage).
+func (tx *Tx) Shielded(fn func() error) error { return tx.conn.runShielded(fn) }
 
-// Mark gives a number that no number given out is above; kind is resource, txn or change.
+// Mark returns a number that no assigned number exceeds. kind is resource, txn or change.
 func (tx *Tx) Mark(kind string) (int64, error) { return tx.conn.mark(kind) }

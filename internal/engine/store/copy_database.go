@@ -10,26 +10,25 @@ import (
 	"strings"
 )
 
-// Carrying everything from one database to another, in steps that are each committed: when it is cut
-// off it goes on where it was. Until it has ended the target is marked as being filled, and opens for
-// nothing else.
+// Carry copies a database to another one in steps that are committed separately, so that an interrupted copy continues where it stopped.
+// Until the copy is complete, the target is marked as being filled and cannot be opened for anything else.
 
 var (
-	// ErrFilling is a database that is being filled from another one.
+	// ErrFilling is returned for a database that contains an incomplete copy.
 	ErrFilling = errors.New("the database is being filled by a migration that has not ended: run it again to let it end")
-	// ErrOtherSource is a migration that was begun from something else.
+	// ErrOtherSource is returned if the copy was started from another source, or if the source has changed since.
 	ErrOtherSource = errors.New("the target was begun to be filled from another source, or the source has changed since: use an empty target")
-	// ErrDifferent is a target that does not hold what the source does.
+	// ErrDifferent is returned if the target differs from the source after the copy.
 	ErrDifferent = errors.New("the target does not hold what the source does")
 )
 
-// carryStep is how many rows are committed at a time.
+// carryStep is the number of rows per commit.
 const carryStep = 20000
 
-// Progress is told how many rows of how many were copied, or compared.
+// Progress receives the number of rows copied, or compared, and the total.
 type Progress func(phase string, done, total int64)
 
-// source is what a source was when carrying began.
+// source describes the source at the start of the copy.
 type source struct {
 	Origin string
 	Marks  Marks
@@ -43,8 +42,8 @@ func (s source) total() (n int64) {
 	return n
 }
 
-// Carry copies everything from one store into another, which must be empty or have been begun to be
-// filled from the same source, and compares both in the end. It gives how many rows each table has.
+// Carry copies everything from one store to another and compares both at the end. The target must be empty, or contain an incomplete copy
+// of the same source. Carry returns the number of rows of each table.
 func Carry(ctx context.Context, from, to *Store, progress Progress) (counts map[string]int64, err error) {
 	err = from.View(ctx, func(tx *Tx) error {
 		src, err := tx.source()
@@ -88,16 +87,16 @@ func (tx *Tx) source() (s source, err error) {
 	return s, nil
 }
 
-// filled gives what the database is being filled from; empty where it is not.
-func (tx *Tx) filled() (from string, err error) {
+// fillSource returns the description of the source of an incomplete copy, or "" if there is none.
+func (tx *Tx) fillSource() (from string, err error) {
 	err = tx.Each(func(scan func(...any) error) error { return scan(&from) }, "SELECT source FROM filling")
 	return from, err
 }
 
-// complete gives ErrFilling for a database that is being filled.
-func (s *Store) complete(ctx context.Context) error {
+// checkNotFilling returns ErrFilling if a copy to the database is incomplete.
+func (s *Store) checkNotFilling(ctx context.Context) error {
 	return s.View(ctx, func(tx *Tx) error {
-		from, err := tx.filled()
+		from, err := tx.fillSource()
 		if err == nil && from != "" {
 			return ErrFilling
 		}
@@ -111,7 +110,7 @@ func (s *Store) beginFilling(ctx context.Context, src source) error {
 		return err
 	}
 	return s.Update(ctx, Author{}, func(tx *Tx) error {
-		from, err := tx.filled()
+		from, err := tx.fillSource()
 		switch {
 		case err != nil:
 			return err
@@ -120,14 +119,14 @@ func (s *Store) beginFilling(ctx context.Context, src source) error {
 		case from != "":
 			return ErrOtherSource
 		}
-		if err := s.layout.empty(tx.conn); err != nil {
+		if err := s.layout.checkEmpty(tx.conn); err != nil {
 			return err
 		}
 		return tx.Write("INSERT INTO filling (source) VALUES (?)", string(text))
 	})
 }
 
-// fill copies what the table does not have yet, and gives how many rows it has then.
+// fill copies the rows that the table does not have yet, and returns the number of its rows afterwards.
 func (s *Store) fill(ctx context.Context, from *Tx, t *Table, progress func(rows int64)) (rows int64, err error) {
 	var after []any
 	if err := s.View(ctx, func(tx *Tx) error {
@@ -164,7 +163,7 @@ func (s *Store) fill(ctx context.Context, from *Tx, t *Table, progress func(rows
 	return rows, flush()
 }
 
-// endFilling compares the target with the source and opens it.
+// endFilling compares the target with the source and removes the mark that it is being filled.
 func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress Progress) error {
 	if err := s.View(ctx, func(to *Tx) error {
 		done := int64(0)
@@ -199,12 +198,12 @@ func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress P
 		}
 		return tx.Write("DELETE FROM filling")
 	})
-	s.engine.filled()
-	s.news(nil)
+	s.engine.afterFill()
+	s.recordForeignCommit(nil)
 	return err
 }
 
-// hash digests the rows of a table, in order.
+// hash returns a digest of the rows of a table in order, and their number.
 func (tx *Tx) hash(t *Table) (sum string, rows int64, err error) {
 	digest := sha256.New()
 	e := json.NewEncoder(digest)

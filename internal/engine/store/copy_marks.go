@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Marks are the numbers that none given out is above, by kind.
+// Marks are numbers, by kind, that no assigned number exceeds.
 type Marks map[string]int64
 
 var markKinds = []string{"resource", "txn", "change"}
 
-// transferPage is how many rows are read, or written, at a time.
+// transferPage is the number of rows per read.
 const transferPage = 500
 
-// Dump reads everything in one snapshot: the marks first, then the rows table by table, in the order
-// of their keys.
+// Dump reads all copied tables in one snapshot. It calls begin with the marks, then emit for the rows, table by table, in the order of
+// their keys.
 func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *Table, row []any) error) error {
 	return s.View(ctx, func(tx *Tx) error {
 		marks := Marks{}
@@ -39,7 +39,7 @@ func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *
 	})
 }
 
-// keys are the columns by which a table is read in order.
+// keys returns the columns of the key. Dump orders the rows of a table by them.
 func (t *Table) keys() []string {
 	if t.Key == 0 {
 		return t.Columns[len(t.Columns)-1:]
@@ -47,7 +47,7 @@ func (t *Table) keys() []string {
 	return t.Columns[:t.Key]
 }
 
-// keyOf gives the key of a row.
+// keyOf returns the key of a row.
 func (t *Table) keyOf(row []any) []any {
 	if t.Key == 0 {
 		return row[len(row)-1:]
@@ -55,8 +55,7 @@ func (t *Table) keyOf(row []any) []any {
 	return row[:t.Key]
 }
 
-// dump reads a table page by page, each behind the key of the one before, beginning behind after; nil
-// means at its beginning.
+// dump reads a table page by page in the order of its key, starting after the key after. nil means from the start.
 func (tx *Tx) dump(t *Table, after []any, emit func(t *Table, row []any) error) error {
 	names, key := strings.Join(t.Columns, ", "), strings.Join(t.keys(), ", ")
 	page := fmt.Sprintf("ORDER BY %s LIMIT %d", key, transferPage)
@@ -82,17 +81,17 @@ func (tx *Tx) dump(t *Table, after []any, emit func(t *Table, row []any) error) 
 	}
 }
 
-// ErrNotEmpty is a target that has data already.
+// ErrNotEmpty is returned if the target of a restore or a migration contains data.
 var ErrNotEmpty = errors.New("the target holds data already; restoring and migrating need an empty one")
 
-// empty gives ErrNotEmpty where any table that is carried has a row. An older schema may lack some of the tables.
-func (l *Layout) empty(c conn) error {
+// checkEmpty returns ErrNotEmpty if a copied table has a row. Tables that do not exist in an older schema are skipped.
+func (l *Layout) checkEmpty(c conn) error {
 	for _, t := range l.Carried() {
-		there, err := hasTable(c, t.Name)
+		exists, err := hasTable(c, t.Name)
 		if err != nil {
 			return err
 		}
-		if !there {
+		if !exists {
 			continue
 		}
 		var n int64
@@ -108,32 +107,32 @@ func (l *Layout) empty(c conn) error {
 }
 
 // hasTable reports whether the database has a table.
-func hasTable(c conn, name string) (there bool, err error) {
-	err = c.each(c.speaks().hasTable, []any{name}, func(r row) error { return r.scan(&there) })
-	return there, err
+func hasTable(c conn, name string) (exists bool, err error) {
+	err = c.each(c.sqlDialect().hasTable, []any{name}, func(r row) error { return r.scan(&exists) })
+	return exists, err
 }
 
-// rebuild writes the derived tables anew, and lets the database count on behind the rows that were written. What an older schema has no
-// tables for yet, the migration makes that brings them.
+// rebuild recreates the derived tables, and continues the numbers that the database assigns after the copied rows. Derived tables that do
+// not exist in an older schema are created by their migration.
 func (tx *Tx) rebuild() error {
-	if err := tx.conn.countOn(); err != nil {
+	if err := tx.conn.advanceSequences(); err != nil {
 		return fmt.Errorf("counting on: %w", err)
 	}
 	totals := &Extension{Name: "totals", Tables: []Table{totalSums.Table}, Rebuild: recountTotals}
-	trigrams := &Extension{Name: "trigrams", Tables: []Table{dueTable}, Rebuild: reindexTexts}
+	trigrams := &Extension{Name: "trigrams", Tables: []Table{pendingTextTable}, Rebuild: reindexTexts}
 	for _, e := range append([]*Extension{totals, trigrams}, tx.store.layout.Extensions...) {
 		if e.Rebuild == nil {
 			continue
 		}
-		there := true
+		complete := true
 		for _, t := range e.Tables {
 			one, err := hasTable(tx.conn, t.Name)
 			if err != nil {
 				return err
 			}
-			there = there && one
+			complete = complete && one
 		}
-		if !there {
+		if !complete {
 			continue
 		}
 		if err := e.Rebuild(tx); err != nil {
@@ -143,11 +142,11 @@ func (tx *Tx) rebuild() error {
 	return nil
 }
 
-// Load writes everything in one transaction: all of it is there in the end, or nothing. fill is given
-// what takes the marks and the rows, in the order that Dump gives them.
+// Load writes everything in one transaction, completely or not at all. It calls fill with functions that write the marks and the rows, in
+// the order of Dump.
 func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add func(t *Table, row []any) error) error) error {
 	load := func(c conn) error {
-		if err := s.layout.empty(c); err != nil {
+		if err := s.layout.checkEmpty(c); err != nil {
 			return err
 		}
 		l := &loader{c: c, schema: s.schema}
@@ -157,26 +156,26 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 		if err := l.flush(); err != nil {
 			return err
 		}
-		tx := s.begin(ctx, c, 0)
+		tx := s.newTx(ctx, c, 0)
 		tx.writing = true
 		return tx.rebuild()
 	}
 	err := s.engine.fill(ctx, load)
-	s.engine.filled()
-	s.news(nil)
+	s.engine.afterFill()
+	s.recordForeignCommit(nil)
 	return err
 }
 
-// loader gathers rows of one table and writes them many at a time.
+// loader collects rows of one table and writes them in batches.
 type loader struct {
 	c conn
-	// schema is the version of the schema of the database.
+	// schema is the schema version of the database.
 	schema int
 	t      *Table
 	rows   [][]any
 }
 
-// setMarks lets numbers go on behind the marks.
+// setMarks continues the numbers after the marks.
 func setMarks(c conn, m Marks) error {
 	for _, kind := range markKinds {
 		if err := c.setMark(kind, m[kind]); err != nil {
@@ -186,7 +185,7 @@ func setMarks(c conn, m Marks) error {
 	return nil
 }
 
-// loadRows is how many rows are gathered.
+// loadRows is the number of rows that the loader collects before it writes them.
 const loadRows = 5000
 
 func (l *loader) add(t *Table, row []any) error {

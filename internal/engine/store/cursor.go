@@ -4,15 +4,15 @@ import (
 	"database/sql"
 )
 
-// Place is a place in a list: a row by its id, and its value of the field that the list is ordered by: a string, a []byte, or nil
-// where it has none. The row need not be there any more.
+// Place is a position in a list: the id of a row, and its value of the order field. The value is a string, a []byte, or nil if the row
+// has none. The row may have been deleted.
 type Place struct {
 	Value any
 	ID    int64
 }
 
-// parts gives the queries that, one behind the other, give what comes behind the place: rows without a value of the field that
-// orders them are apart from those with one. Ascending they come first, descending last.
+// parts returns the queries whose results, one after the other, are the rows after the place. Rows without a value of the order field are
+// queried separately: they are first in ascending order, and last in descending order.
 func (q Query) parts() []Query {
 	if q.After == nil {
 		return []Query{q}
@@ -40,18 +40,18 @@ func (q Query) parts() []Query {
 	case at.Value == nil:
 		return []Query{and(All{without, Compare{Field: id, Op: next, Value: at.ID}}), and(with)}
 	case o.Descending && !o.Whole:
-		return []Query{and(behind{o, at}), and(without)}
+		return []Query{and(afterPlace{o, at}), and(without)}
 	}
-	return []Query{and(behind{o, at})}
+	return []Query{and(afterPlace{o, at})}
 }
 
-// behind holds for the rows behind a place that have a value there.
-type behind struct {
+// afterPlace is true for the rows after a place that have a value of the order field.
+type afterPlace struct {
 	Order
 	Place
 }
 
-func (e behind) sql(b *builder, row string) {
+func (e afterPlace) sql(b *builder, row string) {
 	b.WriteByte('(')
 	e.By.column(b, row)
 	b.WriteString(", " + row + ".id) ")
@@ -68,17 +68,17 @@ func (e behind) sql(b *builder, row string) {
 }
 
 func isPlace(e Expr) bool {
-	_, ok := e.(behind)
+	_, ok := e.(afterPlace)
 	return ok
 }
 
-// hasPlaces reports whether the list can go on behind a place: its order is that of the ids or, of resources, by one field with an index.
+// hasPlaces reports whether the list can continue after a place. Its order must be by id or, for resources, by one field with an index.
 func (q Query) hasPlaces() bool {
 	byID := len(q.Order) == 0 || len(q.Order) == 1 && q.Order[0].By.Kind == ColumnID
-	return byID || q.From == Resources && len(q.Order) == 1 && q.Order[0].By.indexed()
+	return byID || q.From == Resources && len(q.Order) == 1 && q.Order[0].By.isIndexed()
 }
 
-// Takes reports whether a place may be one of the list.
+// Takes reports whether a place can belong to the list.
 func (q Query) Takes(at Place) bool {
 	if !q.hasPlaces() {
 		return false
@@ -94,10 +94,10 @@ func (q Query) Takes(at Place) bool {
 	return false
 }
 
-// isLow reports whether the field is the low end of the span of the row itself.
+// isLow reports whether the field is the low end of the row's own span.
 func (f Field) isLow() bool { return f.Via == "" && f.Kind == ColumnSpan && f.Path[0] == "low" }
 
-// placeInRow reports whether a row that is shown has what its place in the list is: nothing is to be asked for it.
+// placeInRow reports whether a shown row contains its place in the list, so that no query is needed for it.
 func (q Query) placeInRow() bool {
 	if !q.hasPlaces() || len(q.Order) == 0 {
 		return true
@@ -106,8 +106,8 @@ func (q Query) placeInRow() bool {
 	return by.Kind == ColumnID || by.isNameColumn() || by.isLow()
 }
 
-// PlaceOf gives the place, in a list of that order, of a resource with a name and the low end of a span, which are empty where it has none;
-// ok is false where there can be none.
+// PlaceOf returns the place of a resource in the list. name and low are its name and the low end of its span, or empty. ok is false if
+// the list has no places.
 func (q Query) PlaceOf(tx *Tx, id int64, name string, low []byte) (at Place, ok bool, err error) {
 	at.ID = id
 	if q.placeInRow() {
@@ -120,7 +120,7 @@ func (q Query) PlaceOf(tx *Tx, id int64, name string, low []byte) (at Place, ok 
 		}
 		return at, q.hasPlaces(), nil
 	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	b.WriteString("SELECT ")
 	q.Order[0].By.column(b, "r")
 	b.WriteString(" FROM resource r WHERE r.id = ")

@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// Lists of different columns, each the first one of its transaction on a connection, do not disturb each other.
+// Lists with different columns, each the first list of its transaction on a connection, do not affect each other.
 func TestListsOfDifferentColumns(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for range 3 {
@@ -10,7 +10,7 @@ func TestListsOfDifferentColumns(t *testing.T) {
 				if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
 					err := tx.Stream(func(func(...any) error) error { return nil }, query, 10)
 					if err != nil {
-						t.Errorf("%s: %v", query, err) // the transaction is tried again, and then it is well
+						t.Errorf("%s: %v", query, err) // a retry of the transaction would succeed
 					}
 					return err
 				}); err != nil {

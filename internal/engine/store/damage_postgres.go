@@ -1,10 +1,10 @@
 package store
 
-// damage reads every table, of which PostgreSQL checks the pages as it reads them (their headers, and their checksums where the cluster has
-// them), and has the extension amcheck, where it is installed and this role may use it, go through the indexes.
-func (c *pgConn) damage() (faults []string, err error) {
-	look := func(what, query string, args ...any) error {
-		err := c.shielded(func() error { return c.each(query, args, func(row) error { return nil }) })
+// findDamage reads every table: PostgreSQL checks the headers of pages when it reads them, and their checksums if the cluster has them.
+// If the extension amcheck is installed and this role may use it, it also checks the indexes.
+func (c *pgConn) findDamage() (faults []string, err error) {
+	check := func(what, query string, args ...any) error {
+		err := c.runShielded(func() error { return c.each(query, args, func(row) error { return nil }) })
 		if IsDamage(err) {
 			faults = append(faults, what+": "+err.Error())
 			return nil
@@ -16,9 +16,9 @@ func (c *pgConn) damage() (faults []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The length of each row as text reads all of it, also what is stored beside the table (TOAST), and no index.
+	// The length of each row as text requires reading all of it, including TOAST data, and no index.
 	for _, name := range tables {
-		if err := look("table "+name, "SELECT sum(length(t::text)) FROM "+name+" t"); err != nil {
+		if err := check("table "+name, "SELECT sum(length(t::text)) FROM "+name+" t"); err != nil {
 			return nil, err
 		}
 	}
@@ -35,14 +35,14 @@ func (c *pgConn) damage() (faults []string, err error) {
 		return nil, err
 	}
 	for _, name := range indexes {
-		if err := look("index "+name, "SELECT bt_index_check(CAST(? AS regclass))", name); err != nil {
+		if err := check("index "+name, "SELECT bt_index_check(CAST(? AS regclass))", name); err != nil {
 			return nil, err
 		}
 	}
 	return faults, nil
 }
 
-// names gives the texts that a query finds.
+// names returns the texts that a query selects.
 func (c *pgConn) names(query string) (all []string, err error) {
 	return all, c.each(query, nil, func(r row) error {
 		var name string
@@ -52,8 +52,8 @@ func (c *pgConn) names(query string) (all []string, err error) {
 	})
 }
 
-// shielded runs fn in a savepoint, because an error would end the snapshot.
-func (c *pgConn) shielded(fn func() error) error {
+// runShielded runs fn in a savepoint, because an error would abort the snapshot.
+func (c *pgConn) runShielded(fn func() error) error {
 	if _, err := c.exec("SAVEPOINT shielded"); err != nil {
 		return err
 	}

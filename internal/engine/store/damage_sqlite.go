@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// damage has SQLite check the database and names the tables whose pages, or indexes, are damaged.
-func (s *session) damage() (faults []string, err error) {
-	there, err := hasTable(s, trigramTable.Name)
+// findDamage runs SQLite's integrity check and returns its faults with the names of the damaged tables.
+func (s *session) findDamage() (faults []string, err error) {
+	hasIndex, err := hasTable(s, trigramTable.Name)
 	if err != nil {
 		return nil, err
 	}
-	if there { // FTS5 checks what it knew of itself at this connection's last question: one more lets it look anew (SQLite 3.54.1)
+	if hasIndex { // FTS5 checks against what its connection cached at the last query. Another query makes it read again (SQLite 3.54.1).
 		err := s.each("SELECT rowid FROM trigram WHERE trigram MATCH 'abc' LIMIT 1", nil, func(row) error { return nil })
 		if err != nil && !IsDamage(err) {
 			return nil, err
@@ -21,7 +21,7 @@ func (s *session) damage() (faults []string, err error) {
 	if err != nil && !IsDamage(err) || err == nil && len(faults) == 0 {
 		return faults, err
 	}
-	// It is damaged: which tables are? A table takes its indexes along.
+	// Check each table, together with its indexes, to find the damaged ones.
 	var tables []string
 	if err := s.each("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name", nil, func(r row) error {
 		var name string
@@ -42,19 +42,19 @@ func (s *session) damage() (faults []string, err error) {
 			named++
 		}
 	}
-	if named > 0 { // which say it again, with the table
+	if named > 0 { // these repeat the faults with the table
 		faults = faults[len(faults)-named:]
 	}
 	return faults, nil
 }
 
-// shielded runs fn: an error of a question does not end a snapshot of SQLite.
-func (s *session) shielded(fn func() error) error { return fn() }
+// runShielded runs fn: an error of a query does not abort a snapshot of SQLite.
+func (s *session) runShielded(fn func() error) error { return fn() }
 
-// longestFault is how many bytes of a fault are shown: SQLite lists every page that it finds.
+// longestFault is the maximum length in bytes of a shown fault. SQLite lists every damaged page.
 const longestFault = 300
 
-// integrity gives the faults that a PRAGMA integrity_check finds.
+// integrity returns the faults that a PRAGMA integrity_check reports.
 func (s *session) integrity(pragma string) (faults []string, err error) {
 	err = s.each(pragma, nil, func(r row) error {
 		var text string

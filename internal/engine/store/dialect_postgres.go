@@ -13,8 +13,8 @@ var postgresDialect = dialect{
 		" WHERE t.committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY l.place LIMIT 1",
 	newest: "SELECT id, at, committed FROM txn WHERE committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY " +
 		"committed DESC, id DESC LIMIT 1",
-	// Step by step by the primary key: the planner expects many rows of a recursion, and would rather
-	// look through all resources. OFFSET 0 keeps it from that.
+	// Each step uses the primary key. Without OFFSET 0 the planner would scan all resources, because it expects many rows from a
+	// recursion.
 	upwards: func(condition, collections string) string {
 		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE " + condition + " UNION" +
 			" SELECT r.id, r.parent FROM up CROSS JOIN LATERAL (SELECT id, parent, collection FROM resource WHERE id = up.parent OFFSET 0) r" +
@@ -27,7 +27,7 @@ var postgresDialect = dialect{
 	roundTrips: true,
 	member: func(b *builder, row string, f Field) {
 		if f.Kind == Numeral {
-			text := Field{Kind: Bool, Path: f.Path} // plain
+			text := Field{Kind: Bool, Path: f.Path} // without a collation
 			b.WriteString("CASE WHEN ")
 			text.json(b, row)
 			b.WriteString(" ~ '^-?(0|[1-9][0-9]{0,19})([.][0-9]{1,18})?$' AND length(")
@@ -37,12 +37,12 @@ var postgresDialect = dialect{
 			b.WriteString("::numeric END")
 			return
 		}
-		if f.Indexed { // a cast to JSON can be in no index: PostgreSQL does not hold it for immutable
+		if f.Indexed { // PostgreSQL rejects a cast to JSON in an index, because it is not immutable
 			b.WriteString("(json_extract(" + row + ".body, '" + path(f.Path) + `') COLLATE "C")`)
 			return
 		}
 		b.WriteString("(" + row + ".body::json #>> ")
-		if plain(f.Path) {
+		if isPlainPath(f.Path) {
 			b.WriteString("'{" + strings.Join(f.Path, ",") + "}'")
 		} else {
 			b.WriteString("string_to_array(")
@@ -81,7 +81,7 @@ var postgresDialect = dialect{
 	},
 	nulls: [2]string{" NULLS FIRST", " NULLS LAST"},
 	truth: func(v bool) any { return strconv.FormatBool(v) },
-	// One value is planned sooner than as many as there are numbers.
+	// One array is planned faster than a list of many numbers.
 	among: [2]string{" = ANY ('{", "}'::bigint[])"},
 	hidden: func(kind FieldKind) [2]string {
 		switch kind {
@@ -92,8 +92,8 @@ var postgresDialect = dialect{
 		}
 		return [2]string{"(", " || '')"}
 	},
-	// One index alone serves a comparison of rows: the planner would else look along the low ends of a whole collection.
-	around: func(scopes string, steps []downward, of string) string {
+	// A comparison of rows can use only one index. Otherwise the planner would scan the low ends of a whole collection.
+	around: func(scopes string, steps []walkStep, of string) string {
 		var k []string
 		for _, s := range steps {
 			k = append(k, "("+quoted(s.above, s.below)+")")
@@ -113,7 +113,7 @@ var postgresDialect = dialect{
 	},
 }
 
-// placeholders remembers statements with their ? as $1, $2 and so on.
+// placeholders caches statements with ? replaced by $1, $2 and so on.
 type placeholders struct {
 	mu    sync.RWMutex
 	known map[string]string

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// path gives a JSON path as SQLite writes one.
+// path returns a JSON path in SQLite's syntax.
 func path(steps []string) string {
 	var b strings.Builder
 	b.WriteByte('$')
@@ -33,7 +33,7 @@ var sqliteDialect = dialect{
 			text.json(b, row)
 			b.WriteString(") AND length(")
 			text.json(b, row)
-			b.WriteString(") <= 20 AND (") // as PostgreSQL's expression has it: no white space, no exponent
+			b.WriteString(") <= 20 AND (") // as the PostgreSQL expression: no white space, no exponent
 			text.json(b, row)
 			b.WriteString(" || '') NOT GLOB '*[^-.0-9]*' THEN CASE WHEN json_type(")
 			text.json(b, row)
@@ -43,9 +43,9 @@ var sqliteDialect = dialect{
 			return
 		}
 		b.WriteString("json_extract(" + row + ".body, ")
-		// Paths of declared fields are constants, so that the statement is one and can use an index;
-		// a member name that a client chose is an argument.
-		if plain(f.Path) {
+		// Paths of declared fields are constants, so that the statement can be reused and can use an index. A member name that a client
+		// chose is an argument.
+		if isPlainPath(f.Path) {
 			b.WriteString("'" + path(f.Path) + "'")
 		} else {
 			b.arg(path(f.Path))
@@ -76,14 +76,14 @@ var sqliteDialect = dialect{
 		b.arg(text)
 	},
 	among: [2]string{" IN (", ")"},
-	truth: func(v bool) any { // json_extract gives 1 and 0
+	truth: func(v bool) any { // json_extract returns 1 and 0
 		if v {
 			return 1
 		}
 		return 0
 	},
 	hidden: func(FieldKind) [2]string { return [2]string{"+", ""} },
-	around: func(scopes string, steps []downward, of string) string {
+	around: func(scopes string, steps []walkStep, of string) string {
 		var k []string
 		for _, s := range steps {
 			k = append(k, "SELECT "+quoted(s.above)+" AS above, "+quoted(s.below)+" AS below")

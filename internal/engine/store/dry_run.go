@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Bounds of trials: how many changes one may make, and how long it may take beyond the first trialFree: twice what an answer shows of
-// them, since others go along with those that are shown. Of the time, one part in
-// trialShare at most belongs to trials while others have to wait for them: fewer than one in twenty of the others' changes meets one.
+// Limits of a trial: the number of its changes, and its duration beyond the first trialFree changes. trialFree is twice what an answer
+// shows, because related changes accompany those that are shown. While other updates wait, trials may use at most one part in trialShare
+// of the time. Fewer than one in twenty of those updates then meets a trial.
 const (
 	TrialChanges = 1_000
 	trialFree    = 200
@@ -16,27 +16,27 @@ const (
 	trialShare   = 25
 )
 
-// ErrTrialEnded ends a trial that has made as many changes, or has taken as long, as one may.
+// ErrTrialEnded ends a trial that reached the limit of its changes or of its time.
 var ErrTrialEnded = errors.New("more would be changed than is tried")
 
-// errTried takes a trial back.
+// errTried rolls a trial back.
 var errTried = errors.New("the change was only tried")
 
-// trials are those of one process: one at a time.
+// trials contains the state of the trials of this process, which run one at a time.
 type trials struct {
-	// turn holds one element while there is a trial. next is when the next one may begin: it belongs to who has the turn.
+	// turn holds one element during a trial. next is when the next trial may start; only the trial that runs uses it.
 	turn chan struct{}
 	next time.Time
 }
 
-// trial is what is left to one trial.
+// trial is the remaining budget of a trial.
 type trial struct {
 	changes int
 	until   time.Time
 }
 
-// Try is UpdateIn for a change that is only tried: nothing of it stays. What a trial has done when it may do no more ends it with
-// ErrTrialEnded; EndTrial lets fn read what came of it until then.
+// Try is UpdateIn for a change that is only tried and always rolled back. A trial that exceeds its limits ends with ErrTrialEnded. fn can
+// call EndTrial to read the result of its changes without a limit.
 func (s *Store) Try(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	select {
 	case s.trials.turn <- struct{}{}:
@@ -48,19 +48,19 @@ func (s *Store) Try(ctx context.Context, scope Scope, author Author, fn func(*Tx
 		return ctx.Err()
 	}
 	var took time.Duration
-	kept := false // others from working
+	delayedOthers := false // true if the trial delayed other updates
 	err := s.UpdateIn(ctx, scope, author, func(tx *Tx) error {
 		began := time.Now()
 		tx.trial = &trial{TrialChanges, began.Add(trialTime)}
 		err := fn(tx)
 		took += time.Since(began)
-		kept = kept || s.updates.Load() > 1
+		delayedOthers = delayedOthers || s.updates.Load() > 1
 		if err == nil {
 			err = errTried
 		}
 		return err
 	})
-	if kept {
+	if delayedOthers {
 		s.trials.next = time.Now().Add(trialShare * took)
 	}
 	if errors.Is(err, errTried) {
@@ -69,11 +69,11 @@ func (s *Store) Try(ctx context.Context, scope Scope, author Author, fn func(*Tx
 	return err
 }
 
-// EndTrial lets a transaction that is tried go on without a bound, to read what it has done.
+// EndTrial removes the limits of a trial, so that fn can read what it has changed.
 func (tx *Tx) EndTrial() { tx.trial = nil }
 
-// trialed counts a change of a transaction that is tried.
-func (tx *Tx) trialed() error {
+// countTrialChange counts a change of a trial. It returns ErrTrialEnded if the trial exceeds its limits.
+func (tx *Tx) countTrialChange() error {
 	if t := tx.trial; t != nil {
 		if t.changes--; t.changes < 0 || t.changes < TrialChanges-trialFree && time.Now().After(t.until) {
 			return ErrTrialEnded

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Of a change that is tried nothing stays, it ends where it gets large, and what was done until then can be read.
+// A trial leaves no changes. It ends when it becomes large, and its changes up to then can be read.
 func TestTry(t *testing.T) { both(t, tries) }
 
 func tries(t *testing.T, s *Store) {
@@ -28,10 +28,10 @@ func tries(t *testing.T, s *Store) {
 		tally, err = tx.Tally()
 		return err
 	}); err != nil || tally.Created != 3 {
-		t.Errorf("trying gives %v, %+v", err, tally)
+		t.Errorf("the trial returned %v, %+v", err, tally)
 	}
 	if err := s.Try(ctx, Scope{}, Author{}, func(*Tx) error { return errFailed }); !errors.Is(err, errFailed) {
-		t.Errorf("a trial that fails gives %v", err)
+		t.Errorf("the failing trial returned %v", err)
 	}
 	err := s.Try(ctx, Scope{}, Author{}, func(tx *Tx) (err error) {
 		ended := add(tx, TrialChanges+1)
@@ -39,19 +39,19 @@ func tries(t *testing.T, s *Store) {
 		if tally, err = tx.Tally(); err != nil {
 			return err
 		}
-		if err := add(tx, 1); err != nil { // reading is not bounded, nor is writing, any more
+		if err := add(tx, 1); err != nil { // after EndTrial neither reads nor writes are limited
 			return err
 		}
 		return ended
 	})
-	// Where the machine is slow it is the time that ends it.
+	// On a slow machine the time limit ends the trial.
 	if !errors.Is(err, ErrTrialEnded) || tally.Created > TrialChanges || tally.Created < trialFree {
-		t.Errorf("a large trial gives %v, %+v", err, tally)
+		t.Errorf("the large trial returned %v, %+v", err, tally)
 	}
 	if err := s.View(ctx, func(tx *Tx) error {
 		n, err := tx.Count(Query{From: Resources, Where: InCollection("things")})
 		if n != 0 {
-			t.Errorf("%d resources are left of what was tried", n)
+			t.Errorf("%d resources are left after the trials", n)
 		}
 		return err
 	}); err != nil {
@@ -59,8 +59,8 @@ func tries(t *testing.T, s *Store) {
 	}
 }
 
-// While somebody waits for a trial the next one has to wait, so that most changes meet none.
-func TestTrialsWait(t *testing.T) {
+// If others waited for a trial, the next trial is delayed, so that most changes meet none.
+func TestTrialsAreDelayed(t *testing.T) {
 	s := open(t, t.TempDir())
 	ctx := t.Context()
 	try := func(inside func()) {
@@ -71,7 +71,7 @@ func TestTrialsWait(t *testing.T) {
 	}
 	try(func() {})
 	if !s.trials.next.IsZero() {
-		t.Error("the next trial has to wait where nobody waited for this one")
+		t.Error("the next trial is delayed although no update waited")
 	}
 	done := make(chan error, 1)
 	var began, ended time.Time
@@ -84,7 +84,7 @@ func TestTrialsWait(t *testing.T) {
 		ended = time.Now()
 	})
 	if took := ended.Sub(began); s.trials.next.Before(ended.Add(trialShare * took)) {
-		t.Errorf("after a trial of %v the next one may begin %v later", took, s.trials.next.Sub(ended))
+		t.Errorf("after a trial of %v the next one may start %v later", took, s.trials.next.Sub(ended))
 	}
 	if err := <-done; err != nil {
 		t.Error(err)

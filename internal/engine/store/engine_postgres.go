@@ -9,18 +9,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// postgresEngine is a PostgreSQL, which any number of managers may share.
+// postgresEngine is a PostgreSQL database, which any number of managers may share.
 type postgresEngine struct {
 	store *Store
 	pg    *postgres
-	// replica is one of its standbys, if there is one to read from; listener hears of other processes, nil in tools.
+	// replica is a standby that serves lists; nil if there is none. listener receives the notifications of other processes; nil in tools.
 	replica  *replica
 	listener *listener
-	// alone is a connection that keeps managers away; nil where they may come.
-	alone *pgx.Conn
+	// aloneConn is the connection that holds the lock against managers. It is nil if they may connect.
+	aloneConn *pgx.Conn
 }
 
-// openShared opens a PostgreSQL. A manager, which is what Exclusive stands for, listens to the others.
+// openShared opens a PostgreSQL database. A manager, which sets Exclusive, listens for the notifications of other processes.
 func openShared(s *Store, o Options) (*postgresEngine, error) {
 	pg, err := openPostgres(context.Background(), o)
 	if err != nil {
@@ -32,7 +32,7 @@ func openShared(s *Store, o Options) (*postgresEngine, error) {
 		return nil, err
 	}
 	if o.Alone {
-		if e.alone, err = pg.holdAlone(context.Background()); err != nil {
+		if e.aloneConn, err = pg.lockAlone(context.Background()); err != nil {
 			pg.close()
 			return nil, err
 		}
@@ -49,7 +49,7 @@ func openShared(s *Store, o Options) (*postgresEngine, error) {
 	return e, nil
 }
 
-func (e *postgresEngine) opened() {}
+func (e *postgresEngine) afterOpen() {}
 
 func (e *postgresEngine) close() error {
 	if e.listener != nil {
@@ -57,25 +57,25 @@ func (e *postgresEngine) close() error {
 	}
 	e.replica.close()
 	e.pg.close()
-	if e.alone == nil {
+	if e.aloneConn == nil {
 		return nil
 	}
-	// The lock is given back before the connection goes, which the server notices only a moment later.
-	leaving, cancel := context.WithTimeout(context.Background(), time.Second)
+	// The lock is released before the connection is closed, because the server notices the close a moment later.
+	closeCtx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, _ = e.alone.Exec(leaving, "SELECT pg_advisory_unlock_all()") // the connection may be lost: so is the lock then
-	return e.alone.Close(leaving)
+	_, _ = e.aloneConn.Exec(closeCtx, "SELECT pg_advisory_unlock_all()") // if the connection is lost, so is the lock
+	return e.aloneConn.Close(closeCtx)
 }
 
-func (e *postgresEngine) shares(topics []string) bool {
-	return e.listener != nil && len(topics) > 0 && e.listener.alive()
+func (e *postgresEngine) canShare(topics []string) bool {
+	return e.listener != nil && len(topics) > 0 && e.listener.isAlive()
 }
 
 func (e *postgresEngine) oneWriter() bool { return false }
 
-func (e *postgresEngine) contends() bool { return false }
+func (e *postgresEngine) needsYield() bool { return false }
 
-// snapshot reads what may take long from the standby, where there is one that has caught up.
+// snapshot runs long reads on the standby if there is one that has caught up.
 func (e *postgresEngine) snapshot(ctx context.Context, kind readKind, fn func(conn) error) error {
 	from := e.pg.readers
 	switch kind {
@@ -85,28 +85,29 @@ func (e *postgresEngine) snapshot(ctx context.Context, kind readKind, fn func(co
 		if e.replica != nil {
 			done, err := e.replica.view(ctx, e.pg, fn)
 			if done || ctx.Err() != nil {
-				return unreachable(err)
+				return connectionProblem(err)
 			}
 		}
 		if from = e.pg.lists; kind == readPage {
 			from = e.pg.pages
 		}
 	}
-	return unreachable(e.pg.view(ctx, from, fn))
+	return connectionProblem(e.pg.view(ctx, from, fn))
 }
 
 func (e *postgresEngine) latest(ctx context.Context, fn func(conn) error) error {
-	return unreachable(e.pg.read(ctx, fn))
+	return connectionProblem(e.pg.read(ctx, fn))
 }
 
+// update runs fn in a transaction, commits it and notifies other processes of the topics that they watch.
 func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	var topics []string
 	at := e.store.commits.last.Load()
-	defer e.store.committedIn(time.Now())
+	defer e.store.reportCommit(time.Now())
 	err := e.pg.update(ctx, scope, func(c *pgConn) error {
-		tx := e.store.begin(ctx, c, at)
+		tx := e.store.newTx(ctx, c, at)
 		tx.ids, tx.author, tx.writing = &sequences{e.pg, c}, author, true
-		tx.follow()
+		tx.startFollowers()
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -114,29 +115,29 @@ func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author,
 			return err
 		}
 		topics = slices.Collect(maps.Keys(tx.topics))
-		if watching := e.store.watches.among(topics); len(watching) > 0 {
-			c.wait("SELECT pg_notify(?, ?)", channel, e.pg.id+" "+worded(watching))
+		if watching := e.store.watches.filter(topics); len(watching) > 0 {
+			c.enqueue("SELECT pg_notify(?, ?)", channel, e.pg.id+" "+joinTopics(watching))
 		}
 		return nil
 	})
-	// Also where it failed: nobody knows what a commit came to whose answer was lost.
-	if e.store.committed(topics); e.listener != nil && err == nil {
+	// The commit is also recorded after an error, because the outcome of a commit whose answer was lost is unknown.
+	if e.store.recordCommit(topics); e.listener != nil && err == nil {
 		select {
-		case e.listener.tell <- struct{}{}:
-		default: // they are about to be told
+		case e.listener.pendingWake <- struct{}{}:
+		default: // a notification is already pending
 		}
 	}
-	return unreachable(err)
+	return connectionProblem(err)
 }
 
 func (e *postgresEngine) fill(ctx context.Context, fn func(conn) error) error {
-	_, err := e.pg.once(ctx, locks{own: lockOfAll}, func(c *pgConn) error { return fn(c) })
-	return unreachable(err)
+	_, err := e.pg.runOnce(ctx, locks{own: lockOfAll}, func(c *pgConn) error { return fn(c) })
+	return connectionProblem(err)
 }
 
-func (e *postgresEngine) filled() {}
+func (e *postgresEngine) afterFill() {}
 
-// awaitFeed waits for every transaction that was running when it was called.
+// awaitFeed waits for every transaction that was running when it was called, up to settleTime.
 func (e *postgresEngine) awaitFeed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -153,13 +154,13 @@ func (e *postgresEngine) awaitFeed(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		if err == nil && low >= next || !pause(ctx, attempt) {
+		if err == nil && low >= next || !backOff(ctx, attempt) {
 			return nil
 		}
 	}
 }
 
-// sequences give out PostgreSQL's numbers.
+// sequences assigns numbers from PostgreSQL's sequences.
 type sequences struct {
 	p *postgres
 	c *pgConn
@@ -169,6 +170,6 @@ func (s *sequences) nextResource() (int64, error) { return s.p.number(s.c, "reso
 func (s *sequences) nextTxn() (int64, error)      { return s.p.number(s.c, "txn") }
 func (s *sequences) nextChange() (int64, error)   { return s.p.number(s.c, "change") }
 
-func (s *sequences) many(kind string, n int) ([]int64, error) { return s.p.numbers(s.c, kind, n) }
+func (s *sequences) nextMany(kind string, n int) ([]int64, error) { return s.p.numbers(s.c, kind, n) }
 
 func (e *postgresEngine) sizeQuery() string { return "SELECT pg_database_size(current_database())" }

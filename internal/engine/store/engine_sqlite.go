@@ -13,35 +13,35 @@ import (
 	"portolan/internal/base/dirlock"
 )
 
-// sqliteEngine is a SQLite file: one writer, snapshots beside it.
+// sqliteEngine is a SQLite file with one writer and concurrent snapshots.
 type sqliteEngine struct {
 	store *Store
-	// readers are the connections for short reads, pages those for pages of lists, lists those for long ones, health is one
-	// that only Ready uses: a reader that takes its time holds up its like alone.
+	// readers serves short reads, pages serves single pages of lists, lists serves long reads, and health serves only Ready. A long read
+	// therefore delays only reads of its own kind.
 	readers, lists, pages, health *pool
-	// path is the file.
+	// path is the path of the database file.
 	path    string
 	jobs    chan *job
 	stop    chan struct{}
 	stopped chan struct{}
-	// watched and indexed are closed when watch and keepIndexed have ended; nil where there are none.
-	watched, indexed chan struct{}
-	// ended is what closing the write connection gave; set before stopped is closed.
-	ended error
-	// exclusive says that no other manager has the directory. given and reserved are the writer's
-	// own: the numbers it has given out, and the mark in the database.
+	// watchDone and indexDone are closed when watch and runIndexer have ended. They are nil if these do not run.
+	watchDone, indexDone chan struct{}
+	// closeErr is the error of closing the write connection. It is set before stopped is closed.
+	closeErr error
+	// exclusive is true if no other manager can use the directory. issued and reserved belong to the writer: the last assigned numbers,
+	// and the marks in the database.
 	exclusive, readOnly bool
-	given, reserved     counters
-	version             int64 // the database's, when the mark was last read
-	// noticed is the database's version, as the writer's connection tells it, when it was last looked at: it changes
-	// with the commits of other processes. The writer's own; check asks it to look.
-	noticed int64
-	check   chan struct{}
-	// remark says that the marks in the database were written by somebody else than the writer.
-	remark atomic.Bool
-	lock   *os.File
-	// gone says that the file is not where it was opened.
-	gone atomic.Bool
+	issued, reserved    counters
+	markVersion         int64 // the database's data version when the marks were last read
+	// seenVersion is the database's data version at the last check on the writer's connection. Commits of other processes change it. It
+	// belongs to the writer; checkRequests asks the writer to check it.
+	seenVersion   int64
+	checkRequests chan struct{}
+	// marksStale is true if the marks in the database were not written by the writer.
+	marksStale atomic.Bool
+	lock       *os.File
+	// fileGone is true if the database file was moved, deleted or replaced.
+	fileGone atomic.Bool
 }
 
 // openFile opens the database in the directory.
@@ -50,14 +50,14 @@ func openFile(s *Store, o Options) (*sqliteEngine, error) {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	path := filepath.Join(o.Dir, databaseFile)
-	if err := protect(path); err != nil {
+	if err := protectFiles(path); err != nil {
 		return nil, err
 	}
 	e := &sqliteEngine{store: s, path: path, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}),
-		check: make(chan struct{}, 1), exclusive: o.Exclusive}
+		checkRequests: make(chan struct{}, 1), exclusive: o.Exclusive}
 	if o.Exclusive {
 		var err error
-		if e.lock, err = takeDir(o.Dir); err != nil {
+		if e.lock, err = lockDir(o.Dir); err != nil {
 			return nil, err
 		}
 	}
@@ -78,52 +78,55 @@ func (e *sqliteEngine) open(path string, o Options) error {
 	}
 	writer, err := newSession(path, writeSession)
 	if err != nil {
-		return openFault(path, err)
+		return openError(path, err)
 	}
-	if err := e.upToDate(writer, o); err != nil {
+	if err := e.migrateSchema(writer, o); err != nil {
 		_ = writer.close()
-		return openFault(path, err)
+		return openError(path, err)
 	}
-	e.pools(path, o, writeSession)
+	e.openPools(path, o, writeSession)
 	if e.exclusive {
-		// What a loss of power left behind the end of the log goes: logFault would take it for damage later. Without room it stays.
+		// This removes remains of a power failure after the end of the log, which findLogFault would later report as damage. It fails if
+		// the disk is full.
 		_, _ = writer.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 		watcher, err := newSession(path, writeSession)
 		if err != nil {
 			_ = writer.close()
-			return openFault(path, err)
+			return openError(path, err)
 		}
 		info, err := os.Stat(path)
 		if err != nil {
-			return errors.Join(openFault(path, err), writer.close(), watcher.close())
+			return errors.Join(openError(path, err), writer.close(), watcher.close())
 		}
-		e.watched = make(chan struct{})
+		e.watchDone = make(chan struct{})
 		go e.watch(watcher, info)
 	}
-	go e.write(writer)
+	go e.runWriter(writer)
 	e.store.trigrams = e.store.schema >= trigramSchema
 	return nil
 }
 
-// checkLog returns an error if the log is damaged. Where a manager has the directory nothing is looked at: it writes the log.
+// checkLog returns an error if the log is damaged. It checks nothing while a manager has locked the directory, because that manager
+// writes the log.
 func (e *sqliteEngine) checkLog(path, dir string) error {
 	if !e.exclusive {
 		lock, err := dirlock.Take(dir, "manager")
 		if err != nil {
-			return nil //nolint:nilerr // a manager serves, and has looked
+			return nil //nolint:nilerr // a running manager has checked the log
 		}
 		if lock != nil {
 			defer func() { _ = lock.Close() }() // nothing was written
 		}
 	}
-	return wholeLog(path)
+	return checkWholeLog(path)
 }
 
-// lockTime is how long a manager that begins waits for the directory: a command that looks at the log has it for a moment.
+// lockTime is the maximum time that a starting manager waits for the lock of the directory. A command that checks the log holds it
+// briefly.
 const lockTime = 2 * time.Second
 
-// takeDir takes the lock of the directory for a manager.
-func takeDir(dir string) (lock *os.File, err error) {
+// lockDir takes the lock of the directory for a manager.
+func lockDir(dir string) (lock *os.File, err error) {
 	for until := time.Now().Add(lockTime); ; time.Sleep(watchEvery) {
 		if lock, err = dirlock.Take(dir, "manager"); err == nil || time.Now().After(until) {
 			return lock, err
@@ -131,13 +134,13 @@ func takeDir(dir string) (lock *os.File, err error) {
 	}
 }
 
-// watchEvery is how often a manager looks for commits of other processes.
+// watchEvery is the interval at which a manager checks for commits of other processes.
 const watchEvery = 100 * time.Millisecond
 
-// watch notices what other processes commit, such as a token that is revoked on the command line, and that the file is not there any more.
+// watch detects commits of other processes, such as the revocation of a token on the command line, and the removal of the database file.
 func (e *sqliteEngine) watch(w *session, open os.FileInfo) {
-	defer close(e.watched)
-	defer func() { _ = w.close() }() // a reader has nothing to lose
+	defer close(e.watchDone)
+	defer func() { _ = w.close() }() // a reader has no unwritten data
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	var last int64
@@ -147,35 +150,35 @@ func (e *sqliteEngine) watch(w *session, open os.FileInfo) {
 			return
 		case <-tick.C:
 		}
-		if !e.gone.Load() && !isThere(e.path, open) {
-			e.gone.Store(true)
-			_ = e.store.notice(errGone, true) // it is the condition from now on
+		if !e.fileGone.Load() && !isSameFile(e.path, open) {
+			e.fileGone.Store(true)
+			_ = e.store.recordCondition(errFileGone, true) // sets the condition of the database
 		}
 		var version int64
-		err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
-		if err != nil || version != last { // this connection does not tell whose commit it was
+		err := queryFirst(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
+		if err != nil || version != last { // this connection cannot tell whether the commit was the writer's
 			last = version
 			select {
-			case e.check <- struct{}{}:
-			default: // it is about to look
+			case e.checkRequests <- struct{}{}:
+			default: // a check is already requested
 			}
 		}
 	}
 }
 
-func (e *sqliteEngine) opened() {
+func (e *sqliteEngine) afterOpen() {
 	if e.exclusive && e.store.trigrams {
-		e.indexed = make(chan struct{})
-		go e.keepIndexed()
+		e.indexDone = make(chan struct{})
+		go e.runIndexer()
 	}
 }
 
-// indexEvery is how long what has changed may wait for the index of trigrams, where nothing else keeps the writer.
+// indexEvery is the delay between a commit and the update of the trigram index.
 const indexEvery = 250 * time.Millisecond
 
-// keepIndexed moves what is due into the index of trigrams, in steps that others get between.
-func (e *sqliteEngine) keepIndexed() {
-	defer close(e.indexed)
+// runIndexer updates the trigram index with pending resources, in small updates between which others can run.
+func (e *sqliteEngine) runIndexer() {
+	defer close(e.indexDone)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -183,25 +186,25 @@ func (e *sqliteEngine) keepIndexed() {
 		cancel()
 	}()
 	var sampled time.Time
-	for said := ""; ; {
+	for lastError := ""; ; {
 		if time.Since(sampled) > sampleEvery {
-			if err := e.store.sampleTexts(ctx); err != nil && ctx.Err() == nil { // all trigrams are looked for
-				slog.Error("searches and filters on parts of texts are slower than they need be", "error", err)
+			if err := e.store.findCommonTrigrams(ctx); err != nil && ctx.Err() == nil { // searches use all trigrams
+				slog.Error("common trigrams not determined, text searches are slower", "error", err)
 			}
 			sampled = time.Now()
 		}
-		news := e.store.commitNews.wait() // before looking, so that a commit meanwhile is not missed
+		signal := e.store.commitSignal.wait() // taken before the check, so that no commit is missed
 		switch err := e.store.IndexTexts(ctx); {
 		case err == nil:
-			said = ""
-		case ctx.Err() == nil && !errors.Is(err, errStopped) && err.Error() != said: // it is tried again behind the next commit
-			said = err.Error()
-			slog.Error("the index of trigrams falls behind: searches and filters on parts of texts get slow", "error", err)
+			lastError = ""
+		case ctx.Err() == nil && !errors.Is(err, errClosing) && err.Error() != lastError: // retried after the next commit
+			lastError = err.Error()
+			slog.Error("trigram index update failed, text searches get slower", "error", err)
 		}
 		select {
 		case <-e.stop:
 			return
-		case <-news:
+		case <-signal:
 		}
 		select {
 		case <-e.stop:
@@ -214,7 +217,7 @@ func (e *sqliteEngine) keepIndexed() {
 func (e *sqliteEngine) close() error {
 	close(e.stop)
 	<-e.stopped
-	for _, ended := range []chan struct{}{e.watched, e.indexed} {
+	for _, ended := range []chan struct{}{e.watchDone, e.indexDone} {
 		if ended != nil {
 			<-ended
 		}
@@ -223,7 +226,7 @@ func (e *sqliteEngine) close() error {
 		p.close()
 	}
 	e.unlock()
-	return e.ended
+	return e.closeErr
 }
 
 func (e *sqliteEngine) unlock() {
@@ -232,16 +235,16 @@ func (e *sqliteEngine) unlock() {
 	}
 }
 
-func (e *sqliteEngine) shares([]string) bool { return e.exclusive }
+func (e *sqliteEngine) canShare([]string) bool { return e.exclusive }
 
 func (e *sqliteEngine) oneWriter() bool { return true }
 
-// contends is so beside a manager, whose own changes stand in its queue.
-func (e *sqliteEngine) contends() bool { return !e.exclusive }
+// needsYield is true in a tool next to a manager. The changes of a manager itself wait in its queue.
+func (e *sqliteEngine) needsYield() bool { return !e.exclusive }
 
 func (e *sqliteEngine) awaitFeed(context.Context) error { return nil }
 
-// snapshot interrupts what may take long when the context ends.
+// snapshot interrupts long reads when the context ends.
 func (e *sqliteEngine) snapshot(ctx context.Context, kind readKind, fn func(conn) error) (err error) {
 	from := e.readers
 	switch kind {
@@ -252,11 +255,11 @@ func (e *sqliteEngine) snapshot(ctx context.Context, kind readKind, fn func(conn
 	case readHealth:
 		from = e.health
 	}
-	r, err := from.take(ctx)
+	r, err := from.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer from.put(r)
+	defer from.release(r)
 	if _, err := r.exec("BEGIN"); err != nil {
 		return fmt.Errorf("beginning a snapshot: %w", err)
 	}
@@ -273,26 +276,26 @@ func (e *sqliteEngine) snapshot(ctx context.Context, kind readKind, fn func(conn
 }
 
 func (e *sqliteEngine) latest(ctx context.Context, fn func(conn) error) error {
-	r, err := e.readers.take(ctx)
+	r, err := e.readers.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer e.readers.put(r)
+	defer e.readers.release(r)
 	return fn(r)
 }
 
-// update gives a job to the writer and waits for its commit.
+// update passes a job to the writer and waits for its commit.
 func (e *sqliteEngine) update(ctx context.Context, _ Scope, author Author, fn func(*Tx) error) error {
 	if e.readOnly {
 		return errors.New("the database was opened for reading alone")
 	}
-	if e.gone.Load() {
-		return errGone
+	if e.fileGone.Load() {
+		return errFileGone
 	}
 	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
 	select {
 	case <-e.stop:
-		return errStopped
+		return errClosing
 	default:
 	}
 	select {
@@ -300,18 +303,18 @@ func (e *sqliteEngine) update(ctx context.Context, _ Scope, author Author, fn fu
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-e.stop:
-		return errStopped
+		return errClosing
 	}
 	select {
 	case <-j.done:
 		return j.err
 	case <-e.stopped:
-		// The writer has gone: either it finished this job before it went, or never saw it.
+		// The writer has ended. It either finished this job before, or never received it.
 		select {
 		case <-j.done:
 			return j.err
 		default:
-			return errStopped
+			return errClosing
 		}
 	}
 }
@@ -320,8 +323,8 @@ func (e *sqliteEngine) fill(ctx context.Context, fn func(conn) error) error {
 	return e.update(ctx, Scope{}, Author{}, func(tx *Tx) error { return fn(tx.conn) })
 }
 
-// filled lets the marks that came with the data be read again.
-func (e *sqliteEngine) filled() { e.remark.Store(true) }
+// afterFill marks the number marks as stale, because they were loaded with the data.
+func (e *sqliteEngine) afterFill() { e.marksStale.Store(true) }
 
 func (e *sqliteEngine) sizeQuery() string {
 	return "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"

@@ -9,83 +9,83 @@ import (
 	"strings"
 )
 
-// Layout is what the rooms above keep in a database, and what the store has to know of it. Whoever opens a database gives
-// the layout of the whole program: with part of it, part of the tables would not be made, carried or kept in step. The zero
-// Layout is the store alone.
+// Layout describes what the packages above keep in a database, as far as the store has to know it. Each program that opens a database
+// must pass the complete layout: with a part of it, tables would not be created, copied or kept in step. The zero Layout is the store
+// alone.
 type Layout struct {
-	// Scopes is the collection whose resources are scopes: what lies in one never refers to another one (Scope). Empty:
-	// there are none.
+	// Scopes is the collection whose resources are scopes: resources in one scope never refer to those in another (Scope). Empty means
+	// none.
 	Scopes string
-	// Spaced are the collections whose resources have space that holds, or covers, that of others.
+	// Spaced are the collections whose resources have a span that contains or covers the spans of others.
 	Spaced []Spaced
-	// Unlogged are the collections whose rows are no change to the network: they stay out of the history.
+	// Unlogged are the collections whose rows are not part of the network. Their changes are not written to the history.
 	Unlogged []string
-	// Extensions are what is kept in step with the rows.
+	// Extensions are kept in step with the rows.
 	Extensions []*Extension
-	// Indexes are those that follow from the declarations. A manager that begins makes those that its database lacks, and
-	// waits for it.
+	// Indexes are the indexes that the declarations require. A manager creates missing ones at its start, and waits for that.
 	Indexes []Index
-	// Searched are the texts in bodies that are found by what stands anywhere in them, beside the names of all resources.
+	// Searched are the body fields that substring searches cover, in addition to the names of all resources.
 	Searched []Index
 }
 
-// Spaced is a collection of resources with space, with the collections that they lie right below. Those of the collection that lie right
-// below the same resource never overlap.
+// Spaced is a collection of resources with spans, with the collections that its resources can be directly below. Siblings of the
+// collection never overlap.
 type Spaced struct {
 	Collection string
 	Below      []string
 }
 
-// Extension is what a room keeps beside the rows, in tables of its own, and how it is kept in step with them.
+// Extension describes what a package keeps beside the rows, in tables of its own, and how it is kept in step with the rows.
 type Extension struct {
-	// Name says whose it is.
+	// Name identifies the extension.
 	Name string
-	// State is what the room finds its own by, from a transaction (Tx.Extension).
+	// State is private data of the package, which it finds again through a transaction (Tx.Extension).
 	State any
-	// Tables are its tables.
+	// Tables are the tables of the extension.
 	Tables []Table
-	// Migrations holds migrations/sqlite/NNNN_what.sql and migrations/postgres/NNNN_what.sql. The numbers are the versions
-	// of the schema of the whole layout; several rooms may have a script of one number. nil: it has no tables.
+	// Migrations contains migrations/sqlite/NNNN_what.sql and migrations/postgres/NNNN_what.sql. The numbers are schema versions of the
+	// whole layout. Several packages may have a script with the same number. nil means that there are no tables.
 	Migrations fs.FS
-	// Opened is told of the store when it is open and before it is used; nil where nobody asks.
+	// Opened is called after the store was opened and before it is used. It may be nil.
 	Opened func(s *Store)
-	// Follow gives what follows one transaction that changes something; nil where nothing is kept in step.
+	// Follow returns the follower of a transaction that changes something. It is nil if nothing is kept in step.
 	Follow func(tx *Tx) Follower
-	// Beside is what is read together with a resource that is to be shown (Tx.GetShown), where a round trip to the database
-	// costs so much that this saves one. The zero Beside is nothing.
+	// Beside is a text that is read together with a shown resource (Tx.GetShown), if that saves an expensive round trip. The zero Beside
+	// means none.
 	Beside Beside
-	// Rebuild writes its derived tables anew from what is carried; nil where it has none. It is called where all its tables
-	// are there, also in an older schema.
+	// Rebuild recreates the derived tables from the copied ones. It is nil if there are none. It is called, also with an older schema,
+	// only if all tables of the extension exist.
 	Rebuild func(tx *Tx) error
-	// Verify lists what is wrong in its tables, in sentences; nil where nothing can be.
+	// Verify reports the faults in the tables as sentences. It may be nil.
 	Verify func(tx *Tx, fault func(format string, args ...any)) error
 }
 
-// Beside is a text that is read with the resources of some collections, which are asked for when the database is open. SQL, in
-// PostgreSQL's words, is an expression over the row r.
+// Beside is a text that is read with the resources of some collections. Collections is called when the database is open. SQL is a
+// PostgreSQL expression over the row r.
 type Beside struct {
 	Collections func() []string
 	SQL         string
 }
 
-// Follower follows one transaction. Nothing else uses it at the same time.
+// Follower follows one transaction. It is not used concurrently.
 type Follower interface {
-	// Changed is told of each row that the transaction changes, when it is written or just before: before is nil where it is
-	// made, after where it is deleted. The rows must not be changed.
+	// Changed is called for each row that the transaction changes, at or just before the write. before is nil for a new row, after is nil
+	// for a deleted one. The rows must not be modified.
 	Changed(before, after *Resource) error
-	// BeforeCommit is called once, when the transaction is about to be committed, in the order of the extensions. It may write
-	// tables that extensions keep, its own or those of a room below (an event), and no rows: those before it would not hear of it.
+	// BeforeCommit is called once before the commit, in the order of the extensions. It may write tables of its own extension, or of a
+	// package below (an event). It must not write rows, because earlier extensions would not be notified.
 	BeforeCommit() error
 }
 
-// Refuser is a Follower that may refuse a transaction at its end, for what it has changed in all: also one that is only tried.
+// Refuser is a Follower that can reject a transaction at its end because of all its changes. This also applies to a change that is only
+// tried.
 type Refuser interface {
 	Follower
-	// Refuse says why; nil where there is nothing to refuse. It changes nothing.
+	// Refuse returns the reason for the rejection, or nil. It changes nothing.
 	Refuse() error
 }
 
-// Refused asks the followers whether the transaction is refused for what it has changed so far.
+// Refused asks the followers whether they reject the transaction because of its changes so far.
 func (tx *Tx) Refused() error {
 	for _, f := range tx.followers {
 		if r, ok := f.(Refuser); ok {
@@ -101,22 +101,22 @@ func (tx *Tx) Refused() error {
 type Table struct {
 	Name    string
 	Columns []string
-	// Earlier are the columns that it had in earlier versions of the schema, the earliest first: backups of those have them.
+	// Earlier are the columns of earlier schema versions, oldest first. Backups of those versions have them.
 	Earlier []Earlier
-	// Key is how many of the first columns are its key; 0: the last column is.
+	// Key is the number of leading columns that form the key. 0 means that the last column is the key.
 	Key int
-	// Derived is why the table is not carried from one database to another: it follows from what is carried, or belongs to
-	// one database alone. Empty: all its rows are carried, secrets included.
+	// Derived is the reason why the table is not copied to another database: it can be derived from the copied tables, or belongs to one
+	// database. Empty means that all rows are copied, including secrets.
 	Derived string
 }
 
-// Earlier is what a table was in the versions of the schema before one.
+// Earlier contains the columns of a table in the schema versions before Before.
 type Earlier struct {
 	Before  int
 	Columns []string
 }
 
-// columnsAt are the columns that the table has in a version of the schema.
+// columnsAt returns the columns of the table in a schema version.
 func (t *Table) columnsAt(version int) []string {
 	for _, e := range t.Earlier {
 		if version < e.Before {
@@ -126,10 +126,10 @@ func (t *Table) columnsAt(version int) []string {
 	return t.Columns
 }
 
-// SQL is a statement, or a part of one, in the words of each database.
+// SQL is a statement, or a part of one, for each of the databases.
 type SQL struct{ SQLite, PostgreSQL string }
 
-// SQL gives the words of the transaction's database.
+// SQL returns the text for the transaction's database.
 func (tx *Tx) SQL(s SQL) string {
 	if _, shared := tx.conn.(*pgConn); shared {
 		return s.PostgreSQL
@@ -137,10 +137,10 @@ func (tx *Tx) SQL(s SQL) string {
 	return s.SQLite
 }
 
-// RoundTrips says that a statement costs more than what it does: two are put into one where that can be.
-func (tx *Tx) RoundTrips() bool { return tx.conn.speaks().roundTrips }
+// RoundTrips reports whether sending a statement costs more than running it, so that statements should be combined.
+func (tx *Tx) RoundTrips() bool { return tx.conn.sqlDialect().roundTrips }
 
-// Follower gives what follows the transaction for an extension of the layout; nil in a snapshot.
+// Follower returns the follower of the transaction for an extension of the layout. It returns nil in a snapshot.
 func (tx *Tx) Follower(e *Extension) Follower {
 	for i, one := range tx.store.layout.Extensions {
 		if one == e && i < len(tx.followers) {
@@ -150,8 +150,8 @@ func (tx *Tx) Follower(e *Extension) Follower {
 	return nil
 }
 
-// follow begins to follow a transaction that changes something.
-func (tx *Tx) follow() {
+// startFollowers creates the followers of a transaction that changes something.
+func (tx *Tx) startFollowers() {
 	extensions := tx.store.layout.Extensions
 	tx.followers = make([]Follower, len(extensions))
 	for i, e := range extensions {
@@ -161,9 +161,9 @@ func (tx *Tx) follow() {
 	}
 }
 
-// changed counts a row that has changed, and tells the extensions of it.
-func (tx *Tx) changed(before, after *Resource) error {
-	if err := tx.trialed(); err != nil {
+// noteChanged counts a changed row and notifies the followers.
+func (tx *Tx) noteChanged(before, after *Resource) error {
+	if err := tx.countTrialChange(); err != nil {
 		return err
 	}
 	switch {
@@ -174,7 +174,7 @@ func (tx *Tx) changed(before, after *Resource) error {
 	default:
 		tx.tally.Changed++
 	}
-	tx.count(before, after)
+	tx.noteTotals(before, after)
 	tx.noteText(before, after)
 	for _, f := range tx.followers {
 		if f != nil {
@@ -186,7 +186,7 @@ func (tx *Tx) changed(before, after *Resource) error {
 	return nil
 }
 
-// finish writes what stands at the end of a transaction: what the extensions keep, the totals and the history.
+// finish writes the data that is written at the end of a transaction: that of the extensions, the counters and the history.
 func (tx *Tx) finish() error {
 	if err := tx.Refused(); err != nil {
 		return err
@@ -201,16 +201,16 @@ func (tx *Tx) finish() error {
 	if err := tx.writeTotals(); err != nil {
 		return err
 	}
-	if err := tx.writeDue(); err != nil {
+	if err := tx.writeChangedTexts(); err != nil {
 		return err
 	}
 	return tx.writeHistory()
 }
 
-// Extension gives the extension of that name in the layout; nil where there is none.
+// Extension returns the extension of the layout with the given name, or nil if there is none.
 func (tx *Tx) Extension(name string) *Extension { return tx.store.layout.Extension(name) }
 
-// Extension gives the extension of that name; nil where there is none.
+// Extension returns the extension with the given name, or nil if there is none.
 func (l *Layout) Extension(name string) *Extension {
 	for _, e := range l.Extensions {
 		if e.Name == name {
@@ -220,11 +220,11 @@ func (l *Layout) Extension(name string) *Extension {
 	return nil
 }
 
-// Layout is what is kept in the database.
+// Layout returns the layout of the database.
 func (s *Store) Layout() *Layout { return s.layout }
 
-// own are the store's own tables.
-var own = []Table{
+// storeTables are the store's own tables.
+var storeTables = []Table{
 	{Name: "resource", Columns: strings.Split(columns, ", "), Key: 1},
 	{Name: "reference", Columns: []string{"source", "field", "target"}, Key: 3},
 	{Name: "txn", Columns: []string{"id", "at", "user_id", "operation", "first", "last", "body"}, Key: 1},
@@ -235,7 +235,7 @@ var own = []Table{
 	pendingTable,
 	totalSums.Table,
 	trigramTable,
-	dueTable,
+	pendingTextTable,
 	{Name: "counter", Derived: "carried as marks"},
 	{Name: "lease", Derived: "held by managers of this database"},
 	{Name: "origin", Derived: "names this database"},
@@ -243,10 +243,10 @@ var own = []Table{
 	{Name: "schema_version", Derived: "the schema's own"},
 }
 
-// Tables gives all tables: the store's, then those of the extensions.
+// Tables returns all tables: the store's own, then those of the extensions.
 func (l *Layout) Tables() (all []*Table) {
-	for i := range own {
-		all = append(all, &own[i])
+	for i := range storeTables {
+		all = append(all, &storeTables[i])
 	}
 	for _, e := range l.Extensions {
 		for i := range e.Tables {
@@ -256,19 +256,19 @@ func (l *Layout) Tables() (all []*Table) {
 	return all
 }
 
-// Carried gives the tables that are carried from one database to another, whole: history and secrets included.
+// Carried returns the tables that are copied to another database, including the history and secrets.
 func (l *Layout) Carried() []*Table {
 	return slices.DeleteFunc(l.Tables(), func(t *Table) bool { return t.Derived != "" })
 }
 
-// script is one file of a migration.
+// script is one migration script.
 type script struct {
 	version int
 	name    string
 	text    string
 }
 
-// scripts gives the migrations for a database, sqlite or postgres, in the order in which they run.
+// scripts returns the migrations for a database, sqlite or postgres, in the order of execution.
 func (l *Layout) scripts(database string) (all []script, err error) {
 	for _, from := range append([]*Extension{{Name: "store", Migrations: migrations}}, l.Extensions...) {
 		if from.Migrations == nil {
@@ -295,10 +295,10 @@ func (l *Layout) scripts(database string) (all []script, err error) {
 	return all, nil
 }
 
-// Version is the version of the schema that the layout has.
+// Version returns the schema version of the layout.
 func (l *Layout) Version() (version int) {
 	all, err := l.scripts("sqlite")
-	if err != nil { // they are part of the binary
+	if err != nil { // the scripts are part of the binary
 		panic(err)
 	}
 	for _, s := range all {

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// tallyLayout keeps, for a toy, how many things there are of each name: told of each row, written before the commit.
+// tallyLayout has an extension that counts the things with each name. It is notified of each row and writes before the commit.
 func tallyLayout(refuse *string) *Layout {
 	table := "CREATE TABLE tally (name TEXT PRIMARY KEY, n BIGINT NOT NULL)"
 	e := &Extension{Name: "toy",
@@ -70,8 +70,8 @@ func (f *tallyFollower) BeforeCommit() error {
 	return nil
 }
 
-// An extension is told of every row that changes, in whatever way, writes within the transaction, is taken back with it, and is
-// rebuilt, carried and verified with the rest.
+// An extension is notified of every change of a row, writes in the same transaction, is rolled back with it, and is rebuilt, copied and
+// verified.
 func TestExtension(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
@@ -89,11 +89,11 @@ func TestExtension(t *testing.T) {
 			}
 			defer func() { _ = s.Close() }()
 			if s.Layout().Version() != 16 || s.schema != 16 {
-				t.Errorf("the schema has version %d, and the database %d", s.Layout().Version(), s.schema)
+				t.Errorf("the layout has schema version %d, the database %d", s.Layout().Version(), s.schema)
 			}
 			changeThings(t, s, &refuse)
 			if got := tallies(t, s); got != "[a:2 b:0 c:1 w:1]" {
-				t.Errorf("counted: %s", got)
+				t.Errorf("counts: %s", got)
 			}
 			faults := func(s *Store) (all []string) {
 				if err := s.View(t.Context(), func(tx *Tx) error {
@@ -104,7 +104,7 @@ func TestExtension(t *testing.T) {
 				return all
 			}
 			if wrong := faults(s); len(wrong) > 0 {
-				t.Errorf("wrong: %v", wrong)
+				t.Errorf("faults: %v", wrong)
 			}
 			update(t, s, func(tx *Tx) error {
 				if err := tx.Write("INSERT INTO note (text) VALUES ('kept')"); err != nil {
@@ -113,7 +113,7 @@ func TestExtension(t *testing.T) {
 				return tx.Write("UPDATE tally SET n = 9 WHERE name = 'c'")
 			})
 			if wrong := faults(s); fmt.Sprint(wrong) != "[c is counted wrong]" {
-				t.Errorf("wrong: %v", wrong)
+				t.Errorf("faults: %v", wrong)
 			}
 			o := options()
 			o.Filling = true
@@ -131,13 +131,13 @@ func TestExtension(t *testing.T) {
 				t.Errorf("the note is %q, %v", note, err)
 			}
 			if got := tallies(t, to); got != "[a:2 c:1 w:1]" {
-				t.Errorf("counted anew: %s", got)
+				t.Errorf("counts after the rebuild: %s", got)
 			}
 		})
 	}
 }
 
-// changeThings makes, changes, moves and deletes things, and is refused once.
+// changeThings inserts, changes, moves and deletes things, and is rejected once.
 func changeThings(t *testing.T, s *Store, refuse *string) {
 	t.Helper()
 	a, b, w := thing("a"), thing("b"), thing("w")
@@ -157,7 +157,7 @@ func changeThings(t *testing.T, s *Store, refuse *string) {
 		}
 		return tx.Insert(thing("c"))
 	}); err == nil {
-		t.Error("what the extension refuses is written")
+		t.Error("a change that the extension rejected was written")
 	}
 	*refuse = "none"
 	update(t, s, func(tx *Tx) error {
@@ -181,7 +181,7 @@ func changeThings(t *testing.T, s *Store, refuse *string) {
 	if err := s.View(t.Context(), func(tx *Tx) error {
 		return tx.QueryRow("SELECT count(*) FROM change WHERE resource = ?", w.ID).Scan(&logged)
 	}); err != nil || logged != 0 {
-		t.Errorf("what is unlogged has %d changes in the history, %v", logged, err)
+		t.Errorf("unlogged rows have %d changes in the history, %v", logged, err)
 	}
 }
 

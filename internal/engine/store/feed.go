@@ -11,25 +11,24 @@ import (
 	"time"
 )
 
-// The change feed is the history in the order in which it became visible. A follower that has seen a
-// position has seen everything before it: on SQLite transactions are numbered as they are committed;
-// on PostgreSQL they are ordered by the number of the database's own transaction, and only those are
-// given that none still running can come before.
+// The change feed is the history in the order of visibility. A follower at a position has seen everything before it. On SQLite
+// transactions are numbered as they are committed. On PostgreSQL they are ordered by the id of the database transaction, and an entry is
+// returned only when no running transaction can precede it.
 
-// Position is a place in the change feed: behind one transaction. The zero Position is its beginning.
+// Position is a place in the change feed, after one transaction. The zero Position is the beginning of the feed.
 type Position struct {
-	// Origin is the database that the position belongs to.
+	// Origin identifies the database of the position.
 	Origin string
-	// Settled is the number of PostgreSQL's own transaction; 0 on SQLite.
+	// Settled is the id of PostgreSQL's own transaction; 0 on SQLite.
 	Settled int64
-	// Transaction is the number of the transaction in the history; 0 before the first one of this database.
+	// Transaction is the number of the transaction in the history; 0 before the first one.
 	Transaction int64
-	// At is when it was, in Unix milliseconds: a database that was taken back to an earlier moment gives its
-	// number to another one. 0 in positions of older portolans, which are not held to it.
+	// At is the time of the transaction in Unix milliseconds. It detects a database that was restored to an earlier state and then
+	// assigned the number again. It is 0, and not checked, in positions of older versions.
 	At int64
 }
 
-// String gives the position in a form that ParsePosition reads; empty for the beginning.
+// String returns the position in the form that ParsePosition reads. It is empty for the beginning.
 func (p Position) String() string {
 	if p == (Position{}) {
 		return ""
@@ -41,7 +40,7 @@ func (p Position) String() string {
 	return text
 }
 
-// ParsePosition reads what String gave.
+// ParsePosition parses the result of Position.String.
 func ParsePosition(text string) (p Position, err error) {
 	if text == "" {
 		return p, nil
@@ -59,28 +58,28 @@ func ParsePosition(text string) (p Position, err error) {
 	return p, nil
 }
 
-// ErrForeignPosition is a position in the feed of another database, or of this one before it was taken
-// back to an earlier moment. ErrPruned is one behind which changes are not kept any more.
+// ErrForeignPosition is returned for a position of another database, or of this one before it was restored to an earlier state. ErrPruned
+// is returned for a position whose following changes are no longer kept.
 var (
 	ErrForeignPosition = errors.New("the position belongs to the change feed of another database, or of this one before it was taken " +
 		"back to an earlier moment: begin anew")
 	ErrPruned = errors.New("what changed behind the position is not kept any more: begin anew")
 )
 
-// Entry is one transaction in the change feed. EachChange gives what it changed.
+// Entry is one transaction in the change feed. EachChange reads its changes.
 type Entry struct {
 	Position  Position
 	ID        int64
 	At        time.Time
 	User      int64
 	Operation string
-	// Body is the transaction as the history shows it.
+	// Body is the transaction in the form that the history shows.
 	Body json.RawMessage
-	// first and last are the numbers of its first and its last change, noChanges where it has none.
+	// first and last are the numbers of its first and last change; noChanges if there are none.
 	first, last int64
 }
 
-// EntryChange is one change, with the resource before and after it; nil where there was none.
+// EntryChange is one change, with the resource before and after it. Before is nil for a new resource, After for a deleted one.
 type EntryChange struct {
 	Sequence  int64           `json:"sequence"`
 	Resource  int64           `json:"resource"`
@@ -89,7 +88,7 @@ type EntryChange struct {
 	After     json.RawMessage `json:"after"`
 }
 
-// Feed gives the transactions right behind a position, at most limit of them.
+// Feed returns the transactions after a position, at most limit of them.
 func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []Entry, err error) {
 	err = s.View(ctx, func(tx *Tx) error {
 		entries = nil
@@ -100,10 +99,10 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 		if after.Origin != "" && after.Origin != origin {
 			return ErrForeignPosition
 		}
-		if err := tx.known(after); err != nil {
+		if err := tx.checkPosition(after); err != nil {
 			return err
 		}
-		d := tx.conn.speaks()
+		d := tx.conn.sqlDialect()
 		if err := tx.Each(func(scan func(...any) error) error {
 			e := Entry{Position: Position{Origin: origin}}
 			var at int64
@@ -120,9 +119,9 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 	return entries, err
 }
 
-// known checks that nothing behind a position was taken out of the history, and that the transaction of the
-// position is the one that it was given for.
-func (tx *Tx) known(p Position) error {
+// checkPosition returns ErrPruned if a transaction after the position was pruned, and ErrForeignPosition if the number of the position
+// now belongs to another transaction.
+func (tx *Tx) checkPosition(p Position) error {
 	if p == (Position{}) {
 		return nil
 	}
@@ -130,9 +129,9 @@ func (tx *Tx) known(p Position) error {
 	switch {
 	case err != nil:
 		return err
-	case horizon.behind(p):
+	case horizon.removedAfter(p):
 		return ErrPruned
-	case p.At == 0 || p.Transaction == horizon.Transaction && p.At == horizon.At: // which nothing was taken behind
+	case p.At == 0 || p.Transaction == horizon.Transaction && p.At == horizon.At: // nothing after it was pruned
 		return nil
 	}
 	var at int64
@@ -143,20 +142,20 @@ func (tx *Tx) known(p Position) error {
 	return err
 }
 
-// changesPage is how many changes of a transaction are in memory at a time.
+// changesPage is the maximum number of changes of a transaction in memory.
 const changesPage = 500
 
-// Noted reports whether the transaction stands in the history without a change of a resource (Tx.Note).
+// Noted reports whether the transaction is in the history without changes of resources (Tx.Note).
 func (e Entry) Noted() bool { return e.first == noChanges }
 
-// EachChange calls fn for each change of a transaction, in order. Few of them are in memory at a time.
+// EachChange calls fn for each change of a transaction, in order. Only changesPage of them are in memory at a time.
 func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) error) error {
 	last := int64(0)
 	for {
 		var page []EntryChange
 		if err := s.View(ctx, func(tx *Tx) (err error) {
 			if err = tx.Whole(e); err == nil {
-				page, err = tx.changesOf(e.ID, last, changesPage)
+				page, err = tx.readChanges(e.ID, last, changesPage)
 			}
 			return err
 		}); err != nil {
@@ -174,7 +173,7 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 	}
 }
 
-// Whole gives ErrPruned where the changes of a transaction of the feed are not all kept any more: the first one goes first.
+// Whole returns ErrPruned if some changes of a transaction are no longer kept. Its first change is pruned first.
 func (tx *Tx) Whole(e Entry) error {
 	if e.Noted() {
 		return nil
@@ -187,8 +186,8 @@ func (tx *Tx) Whole(e Entry) error {
 	return err
 }
 
-// changesOf reads the changes of a transaction behind a number, at most limit of them.
-func (tx *Tx) changesOf(transaction, after int64, limit int) (changes []EntryChange, err error) {
+// readChanges returns the changes of a transaction after a number, at most limit of them.
+func (tx *Tx) readChanges(transaction, after int64, limit int) (changes []EntryChange, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var c EntryChange
 		var before, after []byte
@@ -200,34 +199,33 @@ func (tx *Tx) changesOf(transaction, after int64, limit int) (changes []EntryCha
 	return changes, err
 }
 
-// settleTime is how long Settled waits for transactions that are still running.
+// settleTime is the maximum time that Settled waits for running transactions.
 const settleTime = 10 * time.Second
 
-// Settled waits until the feed has all that was committed before it was called: on PostgreSQL that has
-// to wait for every transaction that was running then. After ten seconds it waits no longer.
+// Settled waits until the feed contains everything that was committed before the call. On PostgreSQL it waits for every transaction that
+// was running then, but not longer than settleTime.
 func (s *Store) Settled(ctx context.Context) error {
 	return s.engine.awaitFeed(ctx)
 }
 
-// feedPage is how many transactions a follower is given at a time.
+// feedPage is the maximum number of transactions that a follower receives at a time.
 const feedPage = 100
 
-// followEvery is how often a follower looks without being told that there is something.
+// followEvery is the interval at which a follower polls without a notification.
 const followEvery = time.Second
 
-// Follow gives fn the transactions behind a position as they are committed, by whichever process, in
-// pages, until ctx ends or fn fails; its error is given. A database that cannot be reached is waited
-// for: nothing is left out, and nothing comes twice.
+// Follow calls fn with pages of transactions after a position, as any process commits them, until ctx ends or fn fails. It returns that
+// error. It retries while the database is unreachable; it omits and repeats no transaction.
 func (s *Store) Follow(ctx context.Context, after Position, fn func([]Entry) error) error {
 	for attempt := 0; ; {
-		news := s.commitNews.wait() // before looking, so that a commit meanwhile is not missed
+		signal := s.commitSignal.wait() // taken before the query, so that no commit is missed
 		entries, err := s.Feed(ctx, after, feedPage)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && lost(err):
+		case err != nil && isConnectionLost(err):
 			attempt++
-			pause(ctx, attempt)
+			backOff(ctx, attempt)
 			continue
 		case err != nil:
 			return err
@@ -242,7 +240,7 @@ func (s *Store) Follow(ctx context.Context, after Position, fn func([]Entry) err
 		}
 		timer := time.NewTimer(followEvery)
 		select {
-		case <-news:
+		case <-signal:
 		case <-timer.C:
 		case <-ctx.Done():
 		}

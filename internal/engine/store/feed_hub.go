@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// Many follow the change feed of one manager, and nearly all of them are at its end. They share one reading of it: a hub follows the
-// feed while anybody does, and has its latest transactions. Who is further behind reads by himself, until he has caught up.
+// A manager has many followers of the change feed, nearly all of them at its end. They share one reader: a hub reads the feed while there
+// are followers, and keeps the latest transactions. A follower that is further behind reads the feed itself until it has caught up.
 
-// hubKeeps is how many transactions a hub has, at least once there were so many.
-const hubKeeps = 512
+// hubSize is the number of latest transactions that a hub keeps.
+const hubSize = 512
 
-// hub has the end of the change feed.
+// hub keeps the end of the change feed.
 type hub struct {
-	store *Store
-	news  broadcaster
+	store  *Store
+	signal broadcaster
 
 	mu sync.Mutex
-	// followers are how many follow; stop ends the reading when the last one leaves. Guarded by mu, like all below.
+	// followers is the number of followers; stop ends the reader when the last one leaves. mu guards these and all fields below.
 	followers int
 	stop      context.CancelFunc
-	// latest are transactions without a gap, the first of them right behind from. reading says that more will come.
+	// latest are consecutive transactions, the first of them directly after from. reading is true while more are received.
 	latest  []Entry
 	from    Position
 	reading bool
 }
 
-// same reports whether two positions of one feed are the same place: a database that was taken back to an earlier moment gives numbers
-// again, at other times. An older position does not say when it was.
-func (p Position) same(q Position) bool {
+// isSamePlace reports whether two positions of one feed are the same. Times are compared because a database that was restored to an
+// earlier state assigns numbers again. Positions of older versions have no time.
+func (p Position) isSamePlace(q Position) bool {
 	return p.Settled == q.Settled && p.Transaction == q.Transaction && (p.At == q.At || p.At == 0 || q.At == 0)
 }
 
-// join begins to follow; leave ends it.
+// join adds a follower. leave removes it.
 func (h *hub) join() (leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,26 +56,26 @@ func (h *hub) join() (leave func()) {
 	})
 }
 
-// read follows the feed from its end on.
+// read follows the feed from its end.
 func (h *hub) read(ctx context.Context) {
 	for ctx.Err() == nil {
 		at, err := h.store.End(ctx)
 		if err == nil {
-			h.begin(ctx, at)
+			h.reset(ctx, at)
 			err = h.store.Follow(ctx, at, func(entries []Entry) error {
 				h.add(ctx, entries)
 				return nil
 			})
 		}
-		h.begin(ctx, Position{}) // nobody is to take what it has for the end
+		h.reset(ctx, Position{}) // followers must not take the content of the hub for the end of the feed
 		if ctx.Err() == nil && err != nil {
-			slog.Warn("the end of the change feed cannot be read: each follower reads for itself", "error", err)
+			slog.Warn("change feed hub read failed, followers read the feed themselves", "error", err)
 			Pause(ctx, followEvery)
 		}
 	}
 }
 
-// Pause waits; it ends with the context.
+// Pause waits for d or until the context ends.
 func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -85,49 +85,50 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// begin empties the hub, which goes on behind a position; the zero one stands for none.
-func (h *hub) begin(ctx context.Context, at Position) {
+// reset empties the hub, which continues after the position at. The zero position means that the hub is not reading.
+func (h *hub) reset(ctx context.Context, at Position) {
 	h.mu.Lock()
-	if ctx.Err() == nil { // another reading may have begun since
+	if ctx.Err() == nil { // another reader may have started since
 		h.latest, h.from, h.reading = nil, at, at.Origin != ""
 	}
 	h.mu.Unlock()
-	h.news.wake()
+	h.signal.wake()
 }
 
+// add appends entries, and drops the oldest ones if there are more than 2*hubSize. It does nothing after ctx ended.
 func (h *hub) add(ctx context.Context, entries []Entry) {
 	h.mu.Lock()
 	if ctx.Err() == nil {
 		h.latest = append(h.latest, entries...)
-		if len(h.latest) > 2*hubKeeps { // half of it at a time
-			cut := len(h.latest) - hubKeeps
+		if len(h.latest) > 2*hubSize { // removes half of them at a time
+			cut := len(h.latest) - hubSize
 			h.from = h.latest[cut-1].Position
 			h.latest = slices.Clone(h.latest[cut:])
 		}
 	}
 	h.mu.Unlock()
-	h.news.wake()
+	h.signal.wake()
 }
 
-// behind gives the transactions behind a position, at most limit; known is false where the hub does not have them all.
-func (h *hub) behind(after Position, limit int) (entries []Entry, known bool) {
+// after returns the transactions after a position, at most limit. known is false if the hub does not have all of them.
+func (h *hub) after(after Position, limit int) (entries []Entry, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.reading || after.Origin != h.from.Origin && after.Origin != "" {
 		return nil, false
 	}
 	at := len(h.latest)
-	for at > 0 && !h.latest[at-1].Position.same(after) {
+	for at > 0 && !h.latest[at-1].Position.isSamePlace(after) {
 		at--
 	}
-	if at == 0 && !h.from.same(after) {
+	if at == 0 && !h.from.isSamePlace(after) {
 		return nil, false
 	}
 	end := min(len(h.latest), at+limit)
-	return h.latest[at:end:end], true // what stands there stays: it is added to behind it, and cut into another one
+	return h.latest[at:end:end], true // the returned part of the array is never overwritten: add appends after it, or copies to a new array
 }
 
-// End gives the position of the latest transaction in the feed; the beginning where there is none.
+// End returns the position of the latest transaction in the feed, or the beginning if there is none.
 func (s *Store) End(ctx context.Context) (p Position, err error) {
 	err = s.View(ctx, func(tx *Tx) (err error) {
 		p, err = tx.End()
@@ -136,13 +137,13 @@ func (s *Store) End(ctx context.Context) (p Position, err error) {
 	return p, err
 }
 
-// End is Store.End as the transaction sees it.
+// End is Store.End in the transaction.
 func (tx *Tx) End() (p Position, err error) {
 	if err := tx.QueryRow("SELECT id FROM origin").Scan(&p.Origin); err != nil {
 		return p, err
 	}
-	err = tx.QueryRow(tx.conn.speaks().newest).Scan(&p.Transaction, &p.At, &p.Settled)
-	if errors.Is(err, sql.ErrNoRows) { // behind what is not kept any more, if anything
+	err = tx.QueryRow(tx.conn.sqlDialect().newest).Scan(&p.Transaction, &p.At, &p.Settled)
+	if errors.Is(err, sql.ErrNoRows) { // the position is then the horizon, if anything was pruned
 		var horizon Horizon
 		horizon, err = tx.Horizon()
 		p.Transaction, p.At, p.Settled = horizon.Transaction, horizon.At, horizon.Settled
@@ -150,8 +151,8 @@ func (tx *Tx) End() (p Position, err error) {
 	return p, err
 }
 
-// FollowTogether is Follow for one of many: who is at the end of the feed costs the database nothing. fn is called with nothing, too, now
-// and then while nothing comes.
+// FollowTogether is Follow for one of many followers: at the end of the feed they do not query the database. It also calls fn with no
+// entries if there were none for the duration every.
 func (s *Store) FollowTogether(ctx context.Context, after Position, every time.Duration, fn func([]Entry) error) error {
 	defer s.hub.join()()
 	timer := time.NewTimer(every)
@@ -162,14 +163,14 @@ func (s *Store) FollowTogether(ctx context.Context, after Position, every time.D
 		return fn(entries)
 	}
 	for attempt := 0; ; {
-		news := s.hub.news.wait() // before looking, so that what comes meanwhile is not missed
-		entries, known := s.hub.behind(after, feedPage)
+		signal := s.hub.signal.wait() // taken before the check, so that no entry is missed
+		entries, known := s.hub.after(after, feedPage)
 		if !known {
 			var err error
 			entries, err = s.Feed(ctx, after, feedPage)
-			if err != nil && ctx.Err() == nil && lost(err) {
+			if err != nil && ctx.Err() == nil && isConnectionLost(err) {
 				attempt++
-				pause(ctx, attempt)
+				backOff(ctx, attempt)
 				if time.Since(called) >= every {
 					if err := call(nil); err != nil {
 						return err
@@ -190,12 +191,12 @@ func (s *Store) FollowTogether(ctx context.Context, after Position, every time.D
 			continue
 		}
 		wait := every - time.Since(called)
-		if !known { // the hub is not where this one is: its news may not be heard of
+		if !known { // the hub is at another position, so its signals may not be sufficient
 			wait = min(wait, followEvery)
 		}
 		timer.Reset(wait)
 		select {
-		case <-news:
+		case <-signal:
 		case <-timer.C:
 			if time.Since(called) < every {
 				continue

@@ -16,8 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The feed gives every transaction once, in one order, to whoever follows from whatever position, also
-// while many write at once and take back what they wrote.
+// Every follower receives each transaction once and in the same order from any position, also during concurrent and rolled-back writes.
 func TestFeed(t *testing.T) { both(t, feed) }
 
 func feed(t *testing.T, s *Store) {
@@ -50,7 +49,7 @@ func feed(t *testing.T, s *Store) {
 			}
 		})
 	}
-	// One follows all the time; its positions are remembered.
+	// One follower runs all the time; its positions are recorded.
 	seen := map[int64]int{}
 	var order []int64
 	var places []Position
@@ -63,7 +62,7 @@ func feed(t *testing.T, s *Store) {
 				return err
 			}
 			if e.User != 7 || len(changes) != 1 || changes[0].After == nil || changes[0].Before != nil {
-				t.Fatalf("an entry is %+v with %+v", e, changes)
+				t.Fatalf("the entry is %+v with changes %+v", e, changes)
 			}
 			seen[changes[0].Resource]++
 			order, places = append(order, e.ID), append(places, e.Position)
@@ -74,16 +73,16 @@ func feed(t *testing.T, s *Store) {
 		return nil
 	})
 	if !errors.Is(err, done) {
-		t.Fatalf("following ends with %v after %d of %d", err, len(order), want)
+		t.Fatalf("Follow returned %v after %d of %d", err, len(order), want)
 	}
 	all.Wait()
 	committed.Range(func(id, name any) bool {
 		if seen[id.(int64)] != 1 {
-			t.Errorf("%v, %v, was seen %d times", id, name, seen[id.(int64)])
+			t.Errorf("%v, %v, was received %d times", id, name, seen[id.(int64)])
 		}
 		return true
 	})
-	// Who comes later sees the same order, from any position.
+	// A later follower receives the same order from any position.
 	for _, from := range []int{-1, 0, want / 2, want - 1} {
 		after := Position{}
 		if from >= 0 {
@@ -106,33 +105,32 @@ func feed(t *testing.T, s *Store) {
 			after = entries[len(entries)-1].Position
 		}
 		if !slices.Equal(again, order[from+1:]) {
-			t.Errorf("from %d on the feed gives another order", from)
+			t.Errorf("the order differs from position %d on", from)
 		}
 	}
 	foreign := places[0]
 	foreign.Origin = "elsewhere"
 	if _, err := s.Feed(ctx, foreign, 1); !errors.Is(err, ErrForeignPosition) {
-		t.Errorf("a position of another database gives %v", err)
+		t.Errorf("a position of another database returned %v", err)
 	}
-	// A database that was taken back gives the numbers behind that moment anew.
+	// A database that was restored to an earlier state assigns later numbers again.
 	taken := places[0]
 	taken.At++
 	if _, err := s.Feed(ctx, taken, 1); !errors.Is(err, ErrForeignPosition) {
-		t.Errorf("a position whose number another transaction has gives %v", err)
+		t.Errorf("a position whose number was assigned again returned %v", err)
 	}
 	taken.Transaction, taken.At = 1<<40, time.Now().UnixMilli()
 	if _, err := s.Feed(ctx, taken, 1); !errors.Is(err, ErrForeignPosition) {
-		t.Errorf("a position of a transaction that is not there gives %v", err)
+		t.Errorf("a position of a missing transaction returned %v", err)
 	}
 	for _, bad := range []string{"x", "a.b.c", "a.1", "a.-1.5", ".1.1", "a.1.-1"} {
 		if p, err := ParsePosition(bad); err == nil {
-			t.Errorf("%q is read as %+v", bad, p)
+			t.Errorf("%q was parsed as %+v", bad, p)
 		}
 	}
 }
 
-// A follower whose connections are killed at random, while two managers write, misses nothing and sees
-// nothing twice.
+// A follower whose connections are killed at random, while two managers write, misses nothing and receives nothing twice.
 func TestFeedWithoutGaps(t *testing.T) {
 	url := pgtest.URL(t)
 	stores := make([]*Store, 3)
@@ -157,8 +155,8 @@ func TestFeedWithoutGaps(t *testing.T) {
 					if err := tx.Insert(thing(fmt.Sprintf("%d-%d", w, n))); err != nil {
 						return err
 					}
-					if n%7 == 0 { // some take longer than those that began after them
-						time.Sleep(time.Duration(rand.N(20)) * time.Millisecond) //nolint:gosec // chance is all that is asked of it
+					if n%7 == 0 { // some transactions take longer than later ones
+						time.Sleep(time.Duration(rand.N(20)) * time.Millisecond) //nolint:gosec // randomness needs no secrecy
 					}
 					return nil
 				})
@@ -171,22 +169,22 @@ func TestFeedWithoutGaps(t *testing.T) {
 	go func() {
 		all.Wait()
 		close(written)
-		// One more, so that the follower looks again when all is written.
+		// One more transaction, so that the follower queries again after all writes.
 		for ctx.Err() == nil && stores[0].Update(ctx, Author{}, func(tx *Tx) error { return tx.Insert(thing("the last")) }) != nil {
 		}
 	}()
 	killed := killConnections(t, url, written)
 	seen := map[int64]bool{}
 	var last Position
-	var there int64 // as counted behind what was seen: "the last" may come later still
+	var there int64 // counted after the last page, because "the last" may arrive later
 	done := errors.New("seen all")
 	err := stores[2].Follow(ctx, Position{}, func(entries []Entry) error {
 		for _, e := range entries {
 			if seen[e.ID] {
-				t.Errorf("transaction %d comes twice", e.ID)
+				t.Errorf("transaction %d was received twice", e.ID)
 			}
 			if p := e.Position; p.Settled < last.Settled || p.Settled == last.Settled && p.Transaction <= last.Transaction {
-				t.Errorf("%v comes behind %v", p, last)
+				t.Errorf("%v was received after %v", p, last)
 			}
 			seen[e.ID], last = true, e.Position
 		}
@@ -200,11 +198,11 @@ func TestFeedWithoutGaps(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, done) {
-		t.Fatalf("following ends with %v: %d of %d seen", err, len(seen), wrote.Load())
+		t.Fatalf("Follow returned %v: %d of %d received", err, len(seen), wrote.Load())
 	}
-	// What a kill made uncertain may be there or not; what was acknowledged must be.
+	// An update whose connection was killed may or may not be committed. Acknowledged updates must be.
 	if there < wrote.Load() || there != int64(len(seen)) {
-		t.Errorf("%d were acknowledged, %d are there, %d were seen", wrote.Load(), there, len(seen))
+		t.Errorf("%d were acknowledged, %d exist, %d were received", wrote.Load(), there, len(seen))
 	}
 	if killed() == 0 {
 		t.Error("no connection was killed")
@@ -212,7 +210,7 @@ func TestFeedWithoutGaps(t *testing.T) {
 	t.Logf("%d transactions; %d connections were killed", len(seen), killed())
 }
 
-// killConnections kills connections of managers at random until stop; the function gives how many.
+// killConnections kills connections of managers at random until stop. The returned function returns their number.
 func killConnections(t *testing.T, url string, stop <-chan struct{}) func() int {
 	t.Helper()
 	var n atomic.Int64
@@ -227,7 +225,7 @@ func killConnections(t *testing.T, url string, stop <-chan struct{}) func() int 
 			select {
 			case <-stop:
 				return
-			case <-time.After(time.Duration(20+rand.N(80)) * time.Millisecond): //nolint:gosec // chance is all that is asked of it
+			case <-time.After(time.Duration(20+rand.N(80)) * time.Millisecond): //nolint:gosec // randomness needs no secrecy
 			}
 			tag, err := conn.Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"+
 				" WHERE application_name = 'portolan' AND datname = current_database() AND random() < 0.3")
@@ -242,8 +240,8 @@ func killConnections(t *testing.T, url string, stop <-chan struct{}) func() int 
 	return func() int { return int(n.Load()) }
 }
 
-// What one manager remembers is forgotten when another has changed it.
-func TestNews(t *testing.T) {
+// A value that one manager caches is discarded after another manager changed it.
+func TestNotifications(t *testing.T) {
 	url := pgtest.URL(t)
 	var stores [2]*Store
 	for i := range stores {
@@ -257,11 +255,11 @@ func TestNews(t *testing.T) {
 	stores[0].Watch("things", nil)
 	stores[1].Watch("things", func([]string) { told <- struct{}{} })
 	topics := []string{"things"}
-	eventually(t, "both hear", func() bool { return stores[0].shares(topics) && stores[1].shares(topics) })
+	eventually(t, "both managers receive notifications", func() bool { return stores[0].canShare(topics) && stores[1].canShare(topics) })
 	things := NewCache[int](stores[1], CacheOptions[string]{Topics: topics})
 	all := NewCache[int](stores[1], CacheOptions[string]{})
 	among := NewCache[int](stores[1], CacheOptions[string]{By: func(v string) string { return v }, Among: topics})
-	eventually(t, "it is remembered", func() bool {
+	eventually(t, "the values are cached", func() bool {
 		err := stores[1].View(t.Context(), func(tx *Tx) error { things.Put(tx, 1, "before"); all.Put(tx, 1, "before"); return nil })
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +268,7 @@ func TestNews(t *testing.T) {
 		return ok
 	})
 	if _, ok := all.Now(1); ok {
-		t.Error("what follows from everything is remembered, though nobody hears of everything")
+		t.Error("a value that depends on everything is cached without notifications of everything")
 	}
 	if err := stores[1].View(t.Context(), func(tx *Tx) error {
 		among.Put(tx, 1, "things")
@@ -280,25 +278,25 @@ func TestNews(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := among.Now(1); !ok {
-		t.Error("what is watched is not remembered")
+		t.Error("a value of a watched topic is not cached")
 	}
 	if _, ok := among.Now(2); ok {
-		t.Error("what nobody watches is remembered")
+		t.Error("a value of an unwatched topic is cached")
 	}
 	mine := stores[0].LastCommit()
-	for len(told) > 0 { // of what may have been missed before they heard
+	for len(told) > 0 { // notifications of possibly missed changes
 		<-told
 	}
 	insert(t, stores[0], thing("news"))
 	<-told
-	if _, ok := things.Now(1); ok { // it forgets before it is told
-		t.Error("what another manager has changed is remembered")
+	if _, ok := things.Now(1); ok { // the value is discarded before the callback
+		t.Error("a value that another manager changed is cached")
 	}
 	if _, ok := among.Now(1); ok {
-		t.Error("what another manager has changed is remembered among others")
+		t.Error("a value that another manager changed is cached by topic")
 	}
 	if stores[0].LastCommit() == mine {
-		t.Error("a manager does not hear of its own change")
+		t.Error("a manager did not count its own change")
 	}
 }
 
@@ -306,15 +304,15 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !condition(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("it never came true: %s", what)
+			t.Fatalf("timeout waiting for: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond) // between two looks
+		time.Sleep(5 * time.Millisecond) // between two checks
 	}
 }
 
-// One holds a lease at a time; who was late changes nothing.
+// A lease has one holder at a time. A late holder changes nothing.
 func TestLease(t *testing.T) {
-	var late atomic.Int64 // how far the clock is ahead, in nanoseconds
+	var late atomic.Int64 // the offset of the clock in nanoseconds
 	start := time.Now()
 	clock := func() time.Time { return start.Add(time.Duration(late.Load())) }
 	bothAt(t, clock, func(t *testing.T, s *Store) {
@@ -322,14 +320,14 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// lease tests leases; pass moves the clock.
+// lease tests leases. pass advances the clock.
 func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	ctx := t.Context()
 	one, two := s.NewLease("work", time.Minute), s.NewLease("work", time.Minute)
 	take := func(l *Lease, want bool) {
 		t.Helper()
 		if held, err := l.Take(ctx); err != nil || held != want {
-			t.Fatalf("taking the lease gives %v, %v; want %v", held, err, want)
+			t.Fatalf("Take returned %v, %v; want %v", held, err, want)
 		}
 	}
 	work := func(l *Lease, want error) {
@@ -337,7 +335,7 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 		before := count(t, s)
 		err := l.Update(ctx, Author{}, func(tx *Tx) error { return tx.Insert(thing("w")) })
 		if !errors.Is(err, want) || (count(t, s) == before) != (want != nil) {
-			t.Errorf("working gives %v, want %v", err, want)
+			t.Errorf("Update returned %v, want %v", err, want)
 		}
 	}
 	work(one, ErrLeaseLost)
@@ -346,11 +344,11 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	work(one, nil)
 	work(two, ErrLeaseLost)
 	pass(59 * time.Second)
-	take(one, true) // for longer
+	take(one, true) // renew
 	pass(59 * time.Second)
 	take(two, false)
 	pass(2 * time.Second)
-	take(two, true) // one was late
+	take(two, true) // the holder was late
 	work(one, ErrLeaseLost)
 	work(two, nil)
 	take(one, false)
@@ -359,7 +357,7 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	}
 	take(one, true)
 	work(two, ErrLeaseLost)
-	// Of many who want it at once one gets it.
+	// Of many concurrent attempts one succeeds.
 	pass(2 * time.Minute)
 	var held atomic.Int64
 	var all sync.WaitGroup
@@ -374,12 +372,12 @@ func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	}
 	all.Wait()
 	if held.Load() != 1 {
-		t.Errorf("%d hold the lease", held.Load())
+		t.Errorf("%d processes hold the lease", held.Load())
 	}
 }
 
-// Lists come from the standby once it has what was acknowledged, and from the database itself where it
-// is behind or gone.
+// Lists are read from the standby once it has everything that was acknowledged, and from the database itself while the standby is behind
+// or unreachable.
 func TestReplica(t *testing.T) {
 	primary := pgtest.New(t)
 	standby, err := primary.Standby(t.Context())
@@ -392,7 +390,7 @@ func TestReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	// ask gives how many things a list shows, and whether it came from a standby.
+	// ask returns the number of things in a list, and whether the list was read from a standby.
 	ask := func() (n int64, replica bool) {
 		t.Helper()
 		if err := s.Lists(t.Context(), func(tx *Tx) (err error) {
@@ -410,16 +408,16 @@ func TestReplica(t *testing.T) {
 		insert(t, s, thing(fmt.Sprint(i)))
 		n, replica := ask()
 		if n != int64(i+1) {
-			t.Fatalf("%d things after %d were acknowledged (replica: %v)", n, i+1, replica)
+			t.Fatalf("%d things read, %d acknowledged (standby: %v)", n, i+1, replica)
 		}
 		if replica {
 			fromReplica++
 		}
 	}
 	if fromReplica == 0 {
-		t.Error("no list came from the standby")
+		t.Error("no list was read from the standby")
 	}
-	// A standby that does not go on is behind from the next change on.
+	// A standby that stops replaying is behind after the next change.
 	if err := standby.Do(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)
 	}
@@ -428,19 +426,18 @@ func TestReplica(t *testing.T) {
 	}
 	insert(t, s, thing("behind"))
 	if n, replica := ask(); n != 51 || replica {
-		t.Errorf("%d things, from the standby: %v", n, replica)
+		t.Errorf("%d things, read from the standby: %v", n, replica)
 	}
 	if err := standby.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	insert(t, s, thing("gone"))
 	if n, replica := ask(); n != 52 || replica {
-		t.Errorf("%d things, from the standby: %v", n, replica)
+		t.Errorf("%d things, read from the standby: %v", n, replica)
 	}
 }
 
-// Carrying is cut off at any step, goes on, and ends with the same on both sides; until then nothing
-// else may use the target.
+// Carry can be interrupted at any step, continues, and ends with equal databases. Until then the target cannot be used for anything else.
 func TestCarry(t *testing.T) {
 	for _, way := range []string{"SQLite to PostgreSQL", "PostgreSQL to SQLite"} {
 		t.Run(way, func(t *testing.T) {
@@ -494,7 +491,7 @@ func TestCarry(t *testing.T) {
 					if err == nil {
 						_ = s.Close()
 					}
-					t.Fatalf("opening what is being filled gives %v", err)
+					t.Fatalf("opening an incomplete copy returned %v", err)
 				}
 			}
 			if cutOff := carry(t.Context(), func(string, int64, int64) {}); cutOff != nil {
@@ -511,31 +508,31 @@ func TestCarry(t *testing.T) {
 			last := thing("the next")
 			insert(t, target, last)
 			if last.ID <= 25000 {
-				t.Errorf("numbers begin anew at %d", last.ID)
+				t.Errorf("the numbers start again at %d", last.ID)
 			}
 			if _, err := Carry(t.Context(), source, target, func(string, int64, int64) {}); !errors.Is(err, ErrNotEmpty) {
-				t.Errorf("carrying into what has data gives %v", err)
+				t.Errorf("copying to a database with data returned %v", err)
 			}
 		})
 	}
 }
 
-// What changed at the source while carrying was cut off is found out.
+// A change of the source during an interruption of Carry is detected.
 func TestCarryChangedSource(t *testing.T) {
 	source, target := open(t, t.TempDir()), open(t, t.TempDir())
 	t.Cleanup(func() { _ = source.Close(); _ = target.Close() })
 	insert(t, source, thing("first"))
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := Carry(ctx, source, target, func(string, int64, int64) { cancel() }); err == nil {
-		t.Fatal("it was not cut off")
+		t.Fatal("the copy was not interrupted")
 	}
 	insert(t, source, thing("second"))
 	if _, err := Carry(t.Context(), source, target, func(string, int64, int64) {}); !errors.Is(err, ErrOtherSource) {
-		t.Errorf("going on from a source that has changed gives %v", err)
+		t.Errorf("continuing from a changed source returned %v", err)
 	}
 }
 
-// Followers together are given what is behind their position, where the hub has it, and nothing where the number was given again.
+// A hub returns the entries after a position that it has, and none if the number of the position was assigned again.
 func TestHubKnowsPositions(t *testing.T) {
 	at := func(n int64) Position { return Position{Origin: "o", Transaction: n, At: 1000 + n} }
 	h := &hub{reading: true, from: at(5), latest: []Entry{{Position: at(6)}, {Position: at(7)}}}
@@ -552,7 +549,7 @@ func TestHubKnowsPositions(t *testing.T) {
 		"an older form": {old, 1, true}, "further behind": {at(4), 0, false},
 		"a number given again": {again, 0, false}, "another database": {foreign, 0, false}, "the start": {Position{}, 0, false},
 	} {
-		if entries, known := h.behind(c.after, 10); len(entries) != c.want || known != c.known {
+		if entries, known := h.after(c.after, 10); len(entries) != c.want || known != c.known {
 			t.Errorf("%s: %d transactions, known: %v", name, len(entries), known)
 		}
 	}

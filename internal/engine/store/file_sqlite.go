@@ -13,10 +13,11 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// usedFile says, beside a database, that there was one: without it a manager that finds no database would begin with an empty one.
+// usedFile is a file next to the database that records that the database existed. Without it, a manager that finds no database would
+// create an empty one.
 const usedFile = "portolan.used"
 
-// checkNotRemoved returns an error if the directory has portolan.used and no database.
+// checkNotRemoved returns an error if the directory contains portolan.used but no database.
 func checkNotRemoved(path string) error {
 	used := filepath.Join(filepath.Dir(path), usedFile)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +33,7 @@ func checkNotRemoved(path string) error {
 		"Delete %s to create an empty database", path, used)
 }
 
-// markUsed makes the file that says that there was a database.
+// markUsed creates usedFile.
 func markUsed(path string) error {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), usedFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL,
 		0o600) //nolint:gosec // the operator's
@@ -46,30 +47,30 @@ func markUsed(path string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// errGone is the database file that is not where it was opened.
-var errGone = problem.New(503, "DatabaseDamaged", "the database file was moved, deleted or replaced while the manager has it open: put it "+
-	"back with its -wal, then start the manager again (docs/troubleshoot.md)")
+// errFileGone is returned if the database file is no longer the one that was opened.
+var errFileGone = problem.New(503, "DatabaseDamaged", "the database file was moved, deleted or replaced while the manager has it open: "+
+	"put it back with its -wal, then start the manager again (docs/troubleshoot.md)")
 
-// isThere reports whether a path still leads to a file that is open.
-func isThere(path string, open os.FileInfo) bool {
+// isSameFile reports whether a path still refers to an open file.
+func isSameFile(path string, open os.FileInfo) bool {
 	now, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	return err != nil || os.SameFile(open, now) // another error says nothing of the file
+	return err != nil || os.SameFile(open, now) // other errors do not mean that the file is gone
 }
 
 // Sizes in the write-ahead log (https://www.sqlite.org/fileformat2.html#walformat).
 const (
 	walHeader   = 32
 	frameHeader = 24
-	walMagic    = 0x377f0682 // and one more where the sums are of big-endian numbers
+	walMagic    = 0x377f0682 // plus one if the checksums are of big-endian numbers
 )
 
-// logFault looks for damage in the middle of a write-ahead log: SQLite reads it up to the first frame with another sum, and drops the
-// rest without an error. at is the byte where that frame begins, 0 where there is none, and lost counts the transactions that were
-// committed after it. A log whose last transaction alone is not whole comes from a loss of power, and is no damage.
-func logFault(path string) (at int64, lost int, err error) {
+// findLogFault looks for damage in the middle of a write-ahead log. SQLite reads a log up to the first frame with a wrong checksum and
+// drops the rest without an error. at is the offset of that frame, 0 if there is none. lost is the number of transactions committed after
+// it. An incomplete last transaction is the result of a power failure and not damage.
+func findLogFault(path string) (at int64, lost int, err error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, nil
@@ -77,10 +78,10 @@ func logFault(path string) (at int64, lost int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { _ = f.Close() }() // it was read alone
+	defer func() { _ = f.Close() }() // it was only read
 	header := make([]byte, walHeader)
 	if _, err := io.ReadFull(f, header); err != nil {
-		return 0, 0, nil //nolint:nilerr // it has nothing
+		return 0, 0, nil //nolint:nilerr // the log is empty
 	}
 	word := func(b []byte, i int) uint32 { return binary.BigEndian.Uint32(b[4*i:]) }
 	var order binary.ByteOrder = binary.LittleEndian
@@ -99,7 +100,7 @@ func logFault(path string) (at int64, lost int, err error) {
 	frame := make([]byte, frameHeader+size)
 	for begins := int64(walHeader); ; begins += int64(len(frame)) {
 		if _, err := io.ReadFull(f, frame); err != nil {
-			break // the end
+			break // end of the log
 		}
 		own := word(frame, 2) == word(header, 4) && word(frame, 3) == word(header, 5)
 		if at == 0 {
@@ -113,13 +114,13 @@ func logFault(path string) (at int64, lost int, err error) {
 			lost++
 		}
 	}
-	if lost < 2 { // the last transaction was not acknowledged, or what is behind is older than the log
+	if lost < 2 { // the last transaction was not acknowledged, or the rest is older than the log
 		return 0, 0, nil
 	}
 	return at, lost, nil
 }
 
-// walSums are the running sums of a write-ahead log.
+// walSums is the running checksum of a write-ahead log.
 type walSums struct {
 	order binary.ByteOrder
 	a, b  uint32
@@ -132,9 +133,9 @@ func (s *walSums) add(b []byte) {
 	}
 }
 
-// wholeLog refuses a database whose log is damaged in the middle.
-func wholeLog(path string) error {
-	at, lost, err := logFault(path + "-wal")
+// checkWholeLog returns an error if the log of a database is damaged in the middle.
+func checkWholeLog(path string) error {
+	at, lost, err := findLogFault(path + "-wal")
 	if err != nil || at == 0 {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// copied copies the files of a database that is open, as if its process had been killed.
+// copied copies the files of an open database, as if its process had been killed.
 func copied(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -26,8 +26,8 @@ func copied(t *testing.T, from string) string {
 	return to
 }
 
-// Damage in the middle of the log is told before the database opens, and what is behind it is lost only where the operator says so. A log
-// that ends within its last transaction is that of a power failure.
+// Damage in the middle of the log is reported before the database opens. The transactions after it are only lost if the operator
+// truncates the log. A log that ends within its last transaction is the result of a power failure.
 func TestDamagedLogIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Exclusive: true})
@@ -47,15 +47,15 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	if err != nil || len(whole) < 4*4096 {
 		t.Fatalf("the log has %d bytes: %v", len(whole), err)
 	}
-	if at, lost, err := logFault(log); at != 0 || lost != 0 || err != nil {
-		t.Errorf("a whole log is damaged at %d: %d %v", at, lost, err)
+	if at, lost, err := findLogFault(log); at != 0 || lost != 0 || err != nil {
+		t.Errorf("an undamaged log is reported as damaged at %d: %d %v", at, lost, err)
 	}
 	for name, cut := range map[string]int{"in its last frame": len(whole) - 100, "behind a frame": len(whole) - 4096 - 24} {
 		dir := copied(t, dir)
 		if err := os.Truncate(filepath.Join(dir, databaseFile+"-wal"), int64(cut)); err != nil {
 			t.Fatal(err)
 		}
-		if err := wholeLog(filepath.Join(dir, databaseFile)); err != nil {
+		if err := checkWholeLog(filepath.Join(dir, databaseFile)); err != nil {
 			t.Errorf("a log that ends %s: %v", name, err)
 		}
 	}
@@ -71,25 +71,25 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	other, err := Open(Options{Dir: damagedDir, Exclusive: true})
 	if err == nil {
 		_ = other.Close()
-		t.Fatal("it opens")
+		t.Fatal("the database with a damaged log was opened")
 	}
-	at, _, _ := logFault(path + "-wal")
+	at, _, _ := findLogFault(path + "-wal")
 	if !strings.Contains(err.Error(), "is damaged at byte") || at != 32+4120*2 {
-		t.Errorf("it is damaged at %d: %v", at, err)
+		t.Errorf("the damage is reported at %d: %v", at, err)
 	}
 	if err := os.Truncate(path+"-wal", at); err != nil {
 		t.Fatal(err)
 	}
 	if other, err = Open(Options{Dir: damagedDir, Exclusive: true}); err != nil {
-		t.Fatalf("what is left does not open: %v", err)
+		t.Fatalf("the database with a truncated log was not opened: %v", err)
 	}
 	if err := other.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A database file that is taken away is noticed: no change is acknowledged any more, and no empty database takes its place.
-func TestDatabaseThatIsTakenAway(t *testing.T) {
+// The removal of the database file is detected: no more changes are acknowledged, and no empty database replaces it.
+func TestRemovedDatabase(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Exclusive: true})
 	if err != nil {
@@ -103,18 +103,18 @@ func TestDatabaseThatIsTakenAway(t *testing.T) {
 	defer end()
 	for is := Ready; is != Damaged; is, _, _ = s.Condition() {
 		if Pause(within, watchEvery); within.Err() != nil {
-			t.Fatal("nobody notices")
+			t.Fatal("the removal was not detected")
 		}
 	}
 	if err := s.Update(context.Background(), Author{},
 		func(tx *Tx) error { return tx.Write("UPDATE lease SET until = until") }); !IsDamage(err) {
-		t.Errorf("a change is answered %v", err)
+		t.Errorf("a change returned %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if s, err := Open(Options{Dir: dir, Exclusive: true}); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("it opens: %v", err)
+		t.Errorf("the database was opened: %v", err)
 		if err == nil {
 			_ = s.Close()
 		}

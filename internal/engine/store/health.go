@@ -9,11 +9,11 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Condition is how the database of a store is.
+// Condition is the condition of a store's database.
 type Condition string
 
-// The conditions. A FULL database is read and refuses changes until one has room again. A DAMAGED one stays so until the process ends: only
-// a person can say that it was mended. One that is AWAY comes back by itself.
+// The conditions. A FULL database can be read and rejects changes until one succeeds again. A DAMAGED one stays so until the process
+// ends, because only a person can know that it was repaired. An AWAY database recovers by itself.
 const (
 	Ready   Condition = "READY"
 	Full    Condition = "FULL"
@@ -21,39 +21,39 @@ const (
 	Away    Condition = "AWAY"
 )
 
-// Conditions are all of them.
+// Conditions are all conditions.
 var Conditions = []Condition{Ready, Full, Damaged, Away}
 
-// conditionCodes are the codes of the errors by which a condition is noticed.
+// conditionCodes maps the codes of errors to the conditions that they indicate.
 var conditionCodes = map[string]Condition{"DatabaseFull": Full, "DatabaseDamaged": Damaged, "DatabaseUnavailable": Away}
 
-// found is a condition other than READY, with the error by which it was noticed.
-type found struct {
-	is Condition
-	// since is when it was noticed first, again when last.
-	since, again time.Time
-	why          error
+// conditionState is a condition other than READY, with the error that indicated it.
+type conditionState struct {
+	condition Condition
+	// since is the time of the first error, lastSeen that of the last one.
+	since, lastSeen time.Time
+	err             error
 }
 
-// fullFor is how long a database stays FULL behind the last change that had no room: small changes have room between large ones that have
-// none.
+// fullFor is the minimum time that a database stays FULL after the last failed change. Small changes may succeed between large ones that
+// fail.
 const fullFor = 5 * time.Second
 
-// Condition returns the condition of the database and, where it is not READY, its beginning and the error that showed it.
+// Condition returns the condition of the database and, if it is not READY, its start and the error that indicated it.
 func (s *Store) Condition() (is Condition, since time.Time, why error) {
 	f := s.condition.Load()
 	if f == nil {
 		return Ready, time.Time{}, nil
 	}
-	return f.is, f.since, f.why
+	return f.condition, f.since, f.err
 }
 
-// notice derives the condition of the database from the error of an access, and returns the error. change reports whether the access was a
-// change: a change that succeeds ends FULL, and any access that succeeds ends AWAY.
-func (s *Store) notice(err error, change bool) error {
+// recordCondition derives the condition of the database from the result of an access, and returns err. change is true if the access was a
+// change. A successful change ends FULL, and any successful access ends AWAY.
+func (s *Store) recordCondition(err error, change bool) error {
 	was := s.condition.Load()
 	if err == nil {
-		if was != nil && (was.is == Away || was.is == Full && change && time.Since(was.again) > fullFor) {
+		if was != nil && (was.condition == Away || was.condition == Full && change && time.Since(was.lastSeen) > fullFor) {
 			s.condition.CompareAndSwap(was, nil)
 		}
 		return nil
@@ -63,76 +63,76 @@ func (s *Store) notice(err error, change bool) error {
 		return err
 	}
 	is, known := conditionCodes[p.Code]
-	// An index of trigrams is derived: damage there slows searches down and loses nothing.
+	// The trigram index is derived: its damage slows searches down and loses nothing.
 	derived := sqlite.ErrCode(err) == sqlite.ResultCorruptVTab
-	if !known || derived || waits(err) || was != nil && was.is == Damaged {
+	if !known || derived || isContention(err) || was != nil && was.condition == Damaged {
 		return err
 	}
 	now := time.Now()
-	next := &found{is, now, now, err}
-	if was != nil && was.is == is {
-		next.since, next.why = was.since, was.why
+	next := &conditionState{is, now, now, err}
+	if was != nil && was.condition == is {
+		next.since, next.err = was.since, was.err
 	}
 	s.condition.CompareAndSwap(was, next)
 	return err
 }
 
-// probeTimeout is how long a database that is AWAY may take to say that it is there.
+// probeTimeout is the maximum time for an answer of a database that is AWAY.
 const probeTimeout = 5 * time.Second
 
-// reach runs access and derives the condition of the database from its error. change reports whether the access is a change. While the
-// database is AWAY, reach first waits at most probeTimeout for an answer, because a hanging server would block the access.
-func (s *Store) reach(ctx context.Context, change bool, access func(context.Context) error) error {
-	if f := s.condition.Load(); f != nil && f.is == Away {
+// runAccess runs access and derives the condition of the database from its error. change is true if the access is a change. While the
+// database is AWAY, it first waits up to probeTimeout for an answer, because a hanging server would block the access.
+func (s *Store) runAccess(ctx context.Context, change bool, access func(context.Context) error) error {
+	if f := s.condition.Load(); f != nil && f.condition == Away {
 		if err := s.probe(ctx); err != nil {
 			return err
 		}
 	}
-	return s.notice(access(ctx), change)
+	return s.recordCondition(access(ctx), change)
 }
 
-// probe runs an empty query, for probeTimeout at most.
+// probe runs a trivial query, for at most probeTimeout.
 func (s *Store) probe(ctx context.Context) error {
-	within, end := context.WithTimeout(ctx, probeTimeout)
+	probeCtx, end := context.WithTimeout(ctx, probeTimeout)
 	defer end()
-	err := s.engine.latest(within, func(c conn) error { return c.each("SELECT 1", nil, func(row) error { return nil }) })
+	err := s.engine.latest(probeCtx, func(c conn) error { return c.each("SELECT 1", nil, func(row) error { return nil }) })
 	switch {
-	case ctx.Err() != nil: // who asks waits no longer
+	case ctx.Err() != nil: // the caller gave up
 		return ctx.Err()
-	case err != nil && within.Err() != nil:
-		err = unavailable(err)
+	case err != nil && probeCtx.Err() != nil:
+		err = unavailableError(err)
 	}
-	return s.notice(err, false)
+	return s.recordCondition(err, false)
 }
 
-// waits reports whether an error only says that others have the database for long.
-func waits(err error) bool {
+// isContention reports whether an error only means that other processes occupy the database for long.
+func isContention(err error) bool {
 	code := sqlite.ErrCode(err).ToPrimary()
-	return code == sqlite.ResultBusy || code == sqlite.ResultLocked || codeOf(err) == queryCanceled
+	return code == sqlite.ResultBusy || code == sqlite.ResultLocked || pgCode(err) == queryCanceled
 }
 
-// Errors of PostgreSQL (its documentation, appendix A): disk_full, data_corrupted and index_corrupted.
+// Error codes of PostgreSQL (documentation, appendix A): disk_full, data_corrupted and index_corrupted.
 const (
 	pgDiskFull       = "53100"
 	pgDataCorrupted  = "XX001"
 	pgIndexCorrupted = "XX002"
 )
 
-// full is the error of a change that the disk has no room for.
-func full(err error) error {
+// fullError is the error of a change that failed because the disk is full.
+func fullError(err error) error {
 	p := problem.New(507, "DatabaseFull",
 		"the disk of the database is full and nothing was changed: make room, then try again (docs/troubleshoot.md)")
 	p.Err = err
 	return p
 }
 
-// damaged is the error of a request that needs a damaged page of the database.
-func damaged(err error) error {
+// damagedError is the error of a request that needs a damaged page of the database.
+func damagedError(err error) error {
 	p := problem.New(503, "DatabaseDamaged",
 		"the database is damaged at a place that this request needs: portolan check names it, and docs/troubleshoot.md says how to recover")
 	p.Err = err
 	return p
 }
 
-// IsDamage reports whether an error comes from a damaged place of the database.
+// IsDamage reports whether an error was caused by damage of the database.
 func IsDamage(err error) bool { return problem.Is(Unavailable(err), "DatabaseDamaged") }

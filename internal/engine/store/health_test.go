@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestDamagedDatabase overwrites pages in the middle of a database: what needs them says so, the condition stays DAMAGED, and other
-// requests go on.
+// TestDamagedDatabase overwrites pages in the middle of a database. Requests that need them return DatabaseDamaged, the condition stays
+// DAMAGED, and other requests succeed.
 func TestDamagedDatabase(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -32,7 +32,7 @@ func TestDamagedDatabase(t *testing.T) {
 	}
 	const page = 4096
 	hit := 0
-	for from := page; from+page <= len(text); from += page { // wherever names are: rows, and the index of names
+	for from := page; from+page <= len(text); from += page { // all pages with names: rows and the index of names
 		if bytes.Contains(text[from:from+page], []byte(strings.Repeat("x", 1000))) {
 			copy(text[from:from+page], bytes.Repeat([]byte{0xa5}, page))
 			hit++
@@ -52,10 +52,10 @@ func TestDamagedDatabase(t *testing.T) {
 		})
 	}
 	if err := Unavailable(whole()); !problem.Is(err, "DatabaseDamaged") {
-		t.Fatalf("reading all gets %v", err)
+		t.Fatalf("reading all rows returned %v", err)
 	}
 	if err := s.View(t.Context(), func(*Tx) error { return nil }); err != nil {
-		t.Errorf("another read gets %v", err)
+		t.Errorf("another read returned %v", err)
 	}
 	is, since, why := s.Condition()
 	if is != Damaged || since.IsZero() || why == nil {
@@ -64,18 +64,18 @@ func TestDamagedDatabase(t *testing.T) {
 	if err := s.View(t.Context(), func(tx *Tx) error {
 		faults, err := tx.Damage()
 		if err != nil || !slices.ContainsFunc(faults, func(text string) bool { return strings.HasPrefix(text, "table resource: ") }) {
-			t.Errorf("damaged is %q: %v", faults, err)
+			t.Errorf("the reported damage is %q: %v", faults, err)
 		}
 		return nil
 	}); err != nil {
 		t.Error(err)
 	}
 	if err := s.Ready(t.Context()); !problem.Is(err, "DatabaseDamaged") {
-		t.Errorf("it is ready: %v", err)
+		t.Errorf("Ready returned %v", err)
 	}
 }
 
-// TestConditionsOfPostgreSQL words the errors by which PostgreSQL tells of its disk and its data.
+// TestConditionsOfPostgreSQL checks the problems for PostgreSQL's errors about its disk and its data.
 func TestConditionsOfPostgreSQL(t *testing.T) {
 	for code, want := range map[string]string{pgDiskFull: "DatabaseFull", pgDataCorrupted: "DatabaseDamaged",
 		pgIndexCorrupted: "DatabaseDamaged"} {

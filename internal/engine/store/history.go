@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// unlogged reports whether the changes of a collection stay out of the history.
+// unlogged reports whether the changes of a collection are not written to the history.
 func (tx *Tx) unlogged(collection string) bool {
 	return slices.Contains(tx.store.layout.Unlogged, collection)
 }
 
-// Describe names the transaction: the operation, such as ADD_IPV4_NETWORK, and a sentence. The first
-// description of a transaction stands; effects of it do not rename it. Who was first may put the
-// sentence in later, with Summarize.
+// Describe names the transaction: its operation, such as ADD_IPV4_NETWORK, and a sentence. Only the first description counts;
+// consequences of a change do not rename it. first reports whether this call was the first. Its caller may set the sentence later with
+// Summarize.
 func (tx *Tx) Describe(operation, summary string) (first bool) {
 	if tx.operation != "" {
 		return false
@@ -26,35 +26,35 @@ func (tx *Tx) Describe(operation, summary string) (first bool) {
 	return true
 }
 
-// Summarize gives the sentence of a transaction that the caller was the first to describe.
+// Summarize sets the sentence of a transaction. Only the first caller of Describe may call it.
 func (tx *Tx) Summarize(summary string) { tx.summary = summary }
 
-// Rename gives another name and another sentence to a transaction that the caller was the first to describe.
+// Rename sets the operation and the sentence of a transaction. Only the first caller of Describe may call it.
 func (tx *Tx) Rename(operation, summary string) { tx.operation, tx.summary = operation, summary }
 
-// Summary is the sentence that the transaction has so far.
+// Summary returns the current sentence of the transaction.
 func (tx *Tx) Summary() string { return tx.summary }
 
-// DescribeUndo names the transaction as one that takes back another one, and says what that did. Of one that took back a third one,
-// its number is enough: sentences do not grow.
+// DescribeUndo names the transaction as the undo of another one and quotes the sentence of that one. If that one is an undo itself, only
+// its number is given, so that sentences do not grow.
 func (tx *Tx) DescribeUndo(undone int64) error {
-	var did transaction
+	var undoneBody transactionBody
 	if err := tx.Each(func(scan func(...any) error) error {
 		var body []byte
 		if err := scan(&body); err != nil {
 			return err
 		}
-		return json.Unmarshal(body, &did)
+		return json.Unmarshal(body, &undoneBody)
 	}, "SELECT body FROM txn WHERE id = ?", undone); err != nil {
 		return fmt.Errorf("reading the history: %w", err)
 	}
 	summary := fmt.Sprintf("Undid transaction %d", undone)
-	if did.TransactionType == nil && did.Description != "" {
-		summary += ": " + did.Description
+	if undoneBody.TransactionType == nil && undoneBody.Description != "" {
+		summary += ": " + undoneBody.Description
 	}
 	tx.Describe("UNDO", summary)
 	tx.kind, tx.undoes = "UNDO", undone
-	own, err := tx.number()
+	own, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
@@ -65,19 +65,19 @@ func (tx *Tx) DescribeUndo(undone int64) error {
 	return nil
 }
 
-// Number is the number that the transaction has in the history.
-func (tx *Tx) Number() (int64, error) { return tx.number() }
+// Number returns the number of the transaction in the history.
+func (tx *Tx) Number() (int64, error) { return tx.txnNumber() }
 
-// noChanges are the first and the last number of the changes of a transaction that stands in the history without any (Note).
+// noChanges is the number of the first and last change of a transaction that is in the history without changes (Note).
 const noChanges = -1
 
-// Note has the transaction stand in the history, with its author, although it may change no resource: what a room keeps in tables of its
-// own was changed by somebody, such as a service point of the fleet. It cannot be taken back. summary says what was done, in a sentence.
+// Note writes the transaction to the history, with its author, even if it changes no resource: for changes of a package's own tables,
+// such as a service point of the fleet. Such a transaction cannot be undone. summary is a sentence that describes the change.
 func (tx *Tx) Note(operation, summary string) error {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
-	if _, err := tx.number(); err != nil {
+	if _, err := tx.txnNumber(); err != nil {
 		return err
 	}
 	tx.noted = true
@@ -85,13 +85,13 @@ func (tx *Tx) Note(operation, summary string) error {
 	return nil
 }
 
-// Noted reports whether a transaction stands in the history without changes of resources (Note).
+// Noted reports whether a transaction is in the history without changes of resources (Note).
 func (tx *Tx) Noted(transaction int64) (noted bool, err error) {
 	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM txn WHERE id = ? AND first = ?)", transaction, noChanges).Scan(&noted)
 	return noted, err
 }
 
-// Recorded is the number that the transaction has in the history; 0 as long as it has changed nothing that the history keeps.
+// Recorded returns the number of the transaction in the history, or 0 if it has made no change that the history contains.
 func (tx *Tx) Recorded() int64 {
 	if tx.first == 0 && !tx.noted {
 		return 0
@@ -99,13 +99,12 @@ func (tx *Tx) Recorded() int64 {
 	return tx.txn
 }
 
-// Changes gives what a transaction of the history changed, in order; nothing where there is none.
+// Changes returns the changes of a transaction of the history, in order. It returns none if the transaction does not exist.
 func (tx *Tx) Changes(transaction int64) ([]EntryChange, error) {
-	return tx.changesOf(transaction, 0, math.MaxInt)
+	return tx.readChanges(transaction, 0, math.MaxInt)
 }
 
-// LastImages gives resources as the changes that wrote them last left them. Those of which no such change is
-// kept are not in the answer.
+// LastImages returns resources as their last changes left them. It omits resources whose last change is no longer kept.
 func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 	images := make(map[int64][]byte, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
@@ -116,7 +115,7 @@ func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 			err := scan(&id, &image)
 			images[id] = image
 			return err
-		}, "SELECT r.id, c.after FROM resource r "+tx.SQL(SQL{SQLite: "CROSS JOIN", PostgreSQL: "JOIN"})+ // resources first
+		}, "SELECT r.id, c.after FROM resource r "+tx.SQL(SQL{SQLite: "CROSS JOIN", PostgreSQL: "JOIN"})+ // reads resource first
 			" change c ON c.resource = r.id AND c.txn = r.version WHERE c.after IS NOT NULL AND r.id IN "+list+
 			" ORDER BY c.seq", args...); err != nil {
 			return nil, fmt.Errorf("reading the history: %w", err)
@@ -125,8 +124,8 @@ func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 	return images, nil
 }
 
-// LastImage gives a resource as the last change of it in the history left it, or found it where that took it away; nil where no change of
-// it is kept.
+// LastImage returns a resource after its last change in the history, or before it if that deleted the resource. It returns nil if no
+// change of the resource is kept.
 func (tx *Tx) LastImage(id int64) (last *Resource, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var image []byte
@@ -139,8 +138,8 @@ func (tx *Tx) LastImage(id int64) (last *Resource, err error) {
 	return last, err
 }
 
-// EarlierImages gives a resource as its last changes in the history found it, the latest first, at most so many.
-func (tx *Tx) EarlierImages(id int64, most int) (all []*Resource, err error) {
+// EarlierImages returns a resource before each of its last changes in the history, latest first, at most limit of them.
+func (tx *Tx) EarlierImages(id int64, limit int) (all []*Resource, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var image []byte
 		if err := scan(&image); err != nil {
@@ -151,11 +150,11 @@ func (tx *Tx) EarlierImages(id int64, most int) (all []*Resource, err error) {
 			all = append(all, r)
 		}
 		return err
-	}, "SELECT before FROM change WHERE resource = ? ORDER BY txn DESC, seq DESC LIMIT ?", id, most)
+	}, "SELECT before FROM change WHERE resource = ? ORDER BY txn DESC, seq DESC LIMIT ?", id, limit)
 	return all, err
 }
 
-// DecodeImage gives a resource as the history keeps it; nil where it was not there.
+// DecodeImage decodes a resource from the history. It returns nil for a nil image.
 func DecodeImage(image []byte) (*Resource, error) {
 	if image == nil {
 		return nil, nil
@@ -171,9 +170,9 @@ func DecodeImage(image []byte) (*Resource, error) {
 	return &i.Resource, nil
 }
 
-// EachDeleted calls fn for what was deleted since a time, in Unix milliseconds, as it was last: the newest first, at most so many, of the
-// last so many transactions.
-func (tx *Tx) EachDeleted(since int64, most, transactions int, fn func(*Resource) error) error {
+// EachDeleted calls fn for the resources deleted since a time in Unix milliseconds, as they were before, latest first. It passes at most
+// limit resources. It searches only the latest transactions of the history, whose number is transactions.
+func (tx *Tx) EachDeleted(since int64, limit, transactions int, fn func(*Resource) error) error {
 	var images [][]byte
 	if err := tx.Each(func(scan func(...any) error) error {
 		var image []byte
@@ -181,7 +180,7 @@ func (tx *Tx) EachDeleted(since int64, most, transactions int, fn func(*Resource
 		images = append(images, image)
 		return err
 	}, "SELECT c.before FROM txn t JOIN change c ON c.txn = t.id WHERE t.id > (SELECT coalesce(max(id), 0) FROM txn) - ? AND t.at >= ?"+
-		" AND c.operation = 'DELETE' ORDER BY t.id DESC, c.seq DESC LIMIT ?", transactions, since, most); err != nil {
+		" AND c.operation = 'DELETE' ORDER BY t.id DESC, c.seq DESC LIMIT ?", transactions, since, limit); err != nil {
 		return fmt.Errorf("reading the history: %w", err)
 	}
 	for _, image := range images {
@@ -196,36 +195,36 @@ func (tx *Tx) EachDeleted(since int64, most, transactions int, fn func(*Resource
 	return nil
 }
 
-// Keep writes a resource as it is now, or was, into a table of an extension that has the columns of resources and is a Source of its own,
-// in the place of what that has of it. Its links are not kept.
+// Keep writes a resource to a table of an extension that has the columns of resources and is a Source. It replaces a row with the same
+// id. It does not write the links.
 func (tx *Tx) Keep(table Source, r *Resource) error {
 	if err := tx.Write("DELETE FROM "+string(table)+" WHERE id = ?", r.ID); err != nil {
 		return err
 	}
 	return tx.Write("INSERT INTO "+string(table)+" ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
-		string(r.Body))
+		r.ID, r.Collection, r.Type, nullIfEmpty(r.Name), r.Parent, r.Configuration, r.Low, r.High, nullIfEmpty(r.Key), r.Version,
+		formatRefs(r.Refs), string(r.Body))
 }
 
-// Tally is how many resources a transaction has made, changed and deleted so far.
+// Tally is the number of resources that a transaction has created, changed and deleted so far.
 type Tally struct {
 	Created int `json:"created"`
 	Changed int `json:"changed"`
 	Deleted int `json:"deleted"`
 }
 
-// Tally counts what the transaction has done so far. What waits to be sent to the database is sent, so
-// that the database has agreed to it.
+// Tally returns the counts of the transaction so far. It sends queued statements first, so that the database has accepted them.
 func (tx *Tx) Tally() (Tally, error) {
 	var one int
 	err := tx.QueryRow("SELECT 1").Scan(&one)
 	return tx.tally, err
 }
 
-// Touched gives the resources that the transaction has changed until now, each with its last operation: ADD, UPDATE or DELETE.
+// Touched returns the resources that the transaction has changed so far, with their last operation: ADD, UPDATE or DELETE. It returns ADD
+// for a resource that was created and then changed.
 func (tx *Tx) Touched() (map[int64]string, error) {
 	touched := map[int64]string{}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return nil, err
 	}
@@ -233,14 +232,14 @@ func (tx *Tx) Touched() (map[int64]string, error) {
 		var id int64
 		var operation string
 		err := scan(&id, &operation)
-		if touched[id] != "ADD" || operation == "DELETE" { // what was made and changed then was made
+		if touched[id] != "ADD" || operation == "DELETE" { // a resource that was created and then changed stays ADD
 			touched[id] = operation
 		}
 		return err
 	}, "SELECT resource, operation FROM change WHERE txn = ? ORDER BY seq", number)
 }
 
-// TallyOf counts what a transaction of the history did: how many resources it made, changed and deleted.
+// TallyOf returns the number of resources that a transaction of the history created, changed and deleted.
 func (tx *Tx) TallyOf(transaction int64) (t Tally, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
 		var operation string
@@ -259,7 +258,7 @@ func (tx *Tx) TallyOf(transaction int64) (t Tally, err error) {
 	return t, err
 }
 
-// NotedAmong gives those among transactions, by their numbers, that stand in the history without changes of resources (Note).
+// NotedAmong returns those of the transactions that are in the history without changes of resources (Note).
 func (tx *Tx) NotedAmong(transactions []int64) (map[int64]bool, error) {
 	noted := map[int64]bool{}
 	for part := range slices.Chunk(transactions, loadAtOnce) {
@@ -276,27 +275,26 @@ func (tx *Tx) NotedAmong(transactions []int64) (map[int64]bool, error) {
 	return noted, nil
 }
 
-// number is the transaction's number, taken at its first change.
-func (tx *Tx) number() (n int64, err error) {
+// txnNumber returns the number of the transaction. It is assigned at the first call.
+func (tx *Tx) txnNumber() (n int64, err error) {
 	if tx.txn == 0 {
 		tx.txn, err = tx.ids.nextTxn()
 	}
 	return tx.txn, err
 }
 
-// EncodeImage writes a resource as the history keeps it.
+// EncodeImage encodes a resource for the history.
 func EncodeImage(r *Resource) []byte {
 	image, _ := encodeImage(r).(string)
 	return []byte(image)
 }
 
-// encodeImage writes a resource as the history keeps it, as the argument of a statement: its row as JSON, the body last. The body is
-// JSON already and is taken as it is.
+// encodeImage encodes a resource for the history, as an argument of a statement: the row as JSON, with the body, which is JSON, last.
 func encodeImage(r *Resource) any {
 	if r == nil {
 		return nil
 	}
-	image := make([]byte, 0, imageRoom+len(r.Body))
+	image := make([]byte, 0, imageSize+len(r.Body))
 	image = append(strconv.AppendInt(append(image, `{"id":`...), r.ID, 10), `,"collection":`...)
 	image = AppendString(image, r.Collection)
 	image = AppendString(append(image, `,"type":`...), r.Type)
@@ -328,10 +326,10 @@ func encodeImage(r *Resource) any {
 	return string(append(image, '}'))
 }
 
-// imageRoom is as long as most images are without their bodies, in bytes.
-const imageRoom = 320
+// imageSize is the size in bytes of most images without their bodies.
+const imageSize = 320
 
-// appendRefs writes references behind a name, or nothing where there are none.
+// appendRefs appends a list of references after a member name, or nothing if there are none.
 func appendRefs(b []byte, name string, refs []Ref) []byte {
 	if len(refs) == 0 {
 		return b
@@ -347,8 +345,7 @@ func appendRefs(b []byte, name string, refs []Ref) []byte {
 	return append(b, ']')
 }
 
-// nextChange numbers the next change. Those of a transaction rise: numbers that were reserved before
-// others of it were given out are left out.
+// nextChange assigns the number of the next change. The numbers within a transaction must rise, so lower reserved numbers are skipped.
 func (tx *Tx) nextChange() error {
 	for {
 		n, err := tx.ids.nextChange()
@@ -362,13 +359,13 @@ func (tx *Tx) nextChange() error {
 	}
 }
 
-// record writes one change with its images.
-func (tx *Tx) record(operation string, before, after *Resource) error {
+// recordChange writes one change with its images.
+func (tx *Tx) recordChange(operation string, before, after *Resource) error {
 	r := after
 	if r == nil {
 		r = before
 	}
-	if err := tx.changed(before, after); err != nil {
+	if err := tx.noteChanged(before, after); err != nil {
 		return err
 	}
 	if tx.unlogged(r.Collection) {
@@ -378,7 +375,7 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	if err := tx.nextChange(); err != nil {
 		return err
 	}
-	number, err := tx.number()
+	number, err := tx.txnNumber()
 	if err != nil {
 		return err
 	}
@@ -386,13 +383,13 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 		tx.last, number, r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("recording a change: %w", err)
 	}
-	tx.logged(tx.last)
-	_ = tx.Describe(operation, operation) // where nobody has said it better
+	tx.noteLogged(tx.last)
+	_ = tx.Describe(operation, operation) // unless the caller describes it better
 	return nil
 }
 
-// transaction is the body of a transaction's row, with the fields of its resource.
-type transaction struct {
+// transactionBody is the body of a transaction's row, with the fields of its resource.
+type transactionBody struct {
 	Operation        string  `json:"operation"`
 	Description      string  `json:"description"`
 	Principal        *string `json:"principal"`
@@ -405,15 +402,15 @@ type transaction struct {
 	Undoes           *int64  `json:"undoes"`
 }
 
-// orNull gives a text, nil where it is empty.
-func orNull(text string) *string {
+// pointerOrNil returns a pointer to a text, or nil if the text is empty.
+func pointerOrNil(text string) *string {
 	if text == "" {
 		return nil
 	}
 	return &text
 }
 
-// writeHistory writes the transaction's own row, if it changed anything the history keeps, or is to stand there all the same.
+// writeHistory writes the row of the transaction, if it changed anything that the history contains, or was noted (Note).
 func (tx *Tx) writeHistory() error {
 	switch {
 	case tx.first != 0:
@@ -426,8 +423,9 @@ func (tx *Tx) writeHistory() error {
 	if tx.undoes != 0 {
 		undoes = &tx.undoes
 	}
-	body, err := json.Marshal(transaction{tx.operation, tx.summary, orNull(tx.author.Name), orNull(tx.author.Comment),
-		orNull(tx.author.Credential), orNull(tx.author.Remote), orNull(tx.author.Client), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind),
+	body, err := json.Marshal(transactionBody{tx.operation, tx.summary, pointerOrNil(tx.author.Name), pointerOrNil(tx.author.Comment),
+		pointerOrNil(tx.author.Credential), pointerOrNil(tx.author.Remote), pointerOrNil(tx.author.Client),
+		tx.now.UTC().Format(time.RFC3339), pointerOrNil(tx.kind),
 		undoes})
 	if err != nil {
 		return err

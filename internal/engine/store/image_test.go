@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An image reads as what encoding/json would have written of the row, with the body behind it: each field of it is there.
+// An image equals the JSON that encoding/json would write for the row, with the body after it. Each field is included.
 func TestImages(t *testing.T) {
 	if n := reflect.TypeFor[Resource]().NumField(); n != 13 {
-		t.Fatalf("a resource has %d fields: encodeImage, and this test, are to know all of them", n)
+		t.Fatalf("a resource has %d fields: update encodeImage and this test", n)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		refs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Ref {
@@ -40,14 +40,14 @@ func TestImages(t *testing.T) {
 		image := EncodeImage(r)
 		got, want := decoded(string(image)), decoded(string(head[:len(head)-1])+`,"body":{"n":1}}`)
 		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("the image is %s\nand not     %s", image, head)
+			t.Fatalf("the image is %s\nwant         %s", image, head)
 		}
 		read, err := DecodeImage(image)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if again := EncodeImage(read); !bytes.Equal(again, image) {
-			t.Fatalf("read and written again it is %s\nand not %s", again, image)
+			t.Fatalf("decoded and encoded again it is %s\nwant %s", again, image)
 		}
 	})
 }

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// Index is an index of a text that the resources of a collection have in their bodies: it is looked up, and ordered by. Field may be the
-// member of a member, with a dot between them.
+// Index is an index of a text field in the bodies of a collection, for look-ups and orders. Field may be a nested member, with a dot
+// between the names.
 type Index struct{ Collection, Field string }
 
-// layoutIndex begins the names of the indexes of the layout, keptIndex those of the indexes that are made while the manager serves; no
-// other names begin so.
+// layoutIndex is the prefix of the names of the indexes that the layout requires. keptIndex is that of the indexes that are created while
+// the manager runs. No other index has these prefixes.
 const (
 	layoutIndex = "field_"
 	keptIndex   = "kept_"
 )
 
-// definition gives what the index is of. It must be what a condition on the field has, to the letter. One that is kept begins with the
-// collection: SQLite, which does not count, would else take the index of collections for lists and ranges of values. PostgreSQL, which sees
-// that who asks for a value asks for none that is null, has those alone that have one.
+// definition returns the columns and the condition of the index. It must match the conditions on the field exactly. An index with the
+// prefix keptIndex starts with the collection: SQLite without statistics would otherwise prefer the index of collections for lists and
+// ranges. On PostgreSQL, which knows that a compared value is not NULL, it contains only rows with a value.
 func (i Index) definition(d *dialect, prefix string) string {
 	b := &builder{dialect: d}
 	Field{Kind: Text, Path: strings.Split(i.Field, "."), Indexed: true}.column(b, "resource")
@@ -37,19 +37,18 @@ func (i Index) definition(d *dialect, prefix string) string {
 	return " ON resource (" + first + of + d.nulls[0] + ") WHERE " + which
 }
 
-// name is what the index is called in a database: an index of something else has another one. It fits into the 63 bytes that
-// PostgreSQL takes.
+// name returns the name of the index in a database. It depends on the definition, and fits into the 63 bytes that PostgreSQL allows.
 func (i Index) name(d *dialect, prefix string) string {
 	sum := sha256.Sum256([]byte(i.definition(d, prefix)))
 	text := prefix + i.Collection + "_" + i.Field
 	return text[:min(len(text), 46)] + "_" + hex.EncodeToString(sum[:8])
 }
 
-// makeIndexes makes those of the indexes that a database does not have, and drops those whose names begin alike and that are not among
-// them. names are those that the database has; how is nothing, or CONCURRENTLY.
-func makeIndexes(d *dialect, prefix string, all []Index, names []string, how string, run func(statement string) error) error {
+// syncIndexes creates the missing indexes of all, and drops those with the prefix that are not in all. names are the existing indexes.
+// how is empty or CONCURRENTLY.
+func syncIndexes(d *dialect, prefix string, all []Index, names []string, how string, run func(statement string) error) error {
 	wanted := map[string]bool{}
-	var failed error // one that cannot be made does not keep the others
+	var failed error // a failure does not prevent the others
 	for _, i := range all {
 		name := i.name(d, prefix)
 		if wanted[name] = true; slices.Contains(names, name) {
@@ -70,27 +69,28 @@ func makeIndexes(d *dialect, prefix string, all []Index, names []string, how str
 	return failed
 }
 
-// KeepIndexes has the database have these indexes, beside those of the layout, and no others of their kind. On SQLite changes wait while
-// one is made, some 1.4 microseconds for each resource that there is; on PostgreSQL they go on. One manager does it at a time.
+// KeepIndexes creates the given indexes in addition to those of the layout, and drops others that it created before. On SQLite, changes
+// wait while an index is created, about 1.4 microseconds per resource. On PostgreSQL they continue. Only one manager may call it at a
+// time.
 func (s *Store) KeepIndexes(ctx context.Context, all []Index) error {
 	return s.engine.keepIndexes(ctx, all)
 }
 
-// HasIndexes gives those of the indexes that the database has, for KeepIndexes or by it, whole.
-func (s *Store) HasIndexes(ctx context.Context, all []Index) (there map[Index]bool, err error) {
-	there = map[Index]bool{}
-	return there, s.Read(ctx, func(tx *Tx) error {
+// HasIndexes returns those of the indexes that KeepIndexes has completely created.
+func (s *Store) HasIndexes(ctx context.Context, all []Index) (present map[Index]bool, err error) {
+	present = map[Index]bool{}
+	return present, s.Read(ctx, func(tx *Tx) error {
 		names, err := indexNames(tx)
 		for _, i := range all {
-			if slices.Contains(names, i.name(tx.conn.speaks(), keptIndex)) {
-				there[i] = true
+			if slices.Contains(names, i.name(tx.conn.sqlDialect(), keptIndex)) {
+				present[i] = true
 			}
 		}
 		return err
 	})
 }
 
-// indexNames are the names of the indexes of resources that are whole.
+// indexNames returns the names of the complete indexes of resources.
 func indexNames(tx *Tx) (names []string, err error) {
 	return names, tx.Each(func(scan func(...any) error) error {
 		var name string
@@ -100,7 +100,7 @@ func indexNames(tx *Tx) (names []string, err error) {
 	}, tx.SQL(SQL{SQLite: sqliteDialect.indexes, PostgreSQL: wholeIndexes}))
 }
 
-// wholeIndexes asks for the indexes of resources that answer questions: one that was not finished does not.
+// wholeIndexes selects the names of the complete indexes of resources. PostgreSQL does not use an incomplete index.
 const wholeIndexes = "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid " +
 	"WHERE i.indrelid = 'resource'::regclass AND i.indisvalid"
 
@@ -110,7 +110,7 @@ func (e *sqliteEngine) keepIndexes(ctx context.Context, all []Index) error {
 		if err != nil {
 			return err
 		}
-		return makeIndexes(&sqliteDialect, keptIndex, all, names, "", func(statement string) error { return tx.Write(statement) })
+		return syncIndexes(&sqliteDialect, keptIndex, all, names, "", func(statement string) error { return tx.Write(statement) })
 	})
 }
 
@@ -121,7 +121,7 @@ func (e *postgresEngine) keepIndexes(ctx context.Context, all []Index) error {
 	}
 	defer pooled.Release()
 	c := pooled.Conn()
-	// An index takes as long as it takes.
+	// The creation of an index has no time limit.
 	if _, err := c.Exec(ctx, "SET statement_timeout = 0"); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (e *postgresEngine) keepIndexes(ctx context.Context, all []Index) error {
 		_, err := c.Exec(ctx, statement)
 		return err
 	}
-	for _, name := range names { // what a manager left that ended while it made one
+	for _, name := range names { // incomplete indexes that an interrupted manager left
 		if strings.HasPrefix(name, keptIndex) && !slices.Contains(whole, name) {
 			err = errors.Join(err, run(`DROP INDEX CONCURRENTLY "`+name+`"`))
 		}
@@ -165,5 +165,5 @@ func (e *postgresEngine) keepIndexes(ctx context.Context, all []Index) error {
 	if err != nil {
 		return err
 	}
-	return makeIndexes(&postgresDialect, keptIndex, all, whole, "CONCURRENTLY", run)
+	return syncIndexes(&postgresDialect, keptIndex, all, whole, "CONCURRENTLY", run)
 }

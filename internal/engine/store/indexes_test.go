@@ -8,8 +8,7 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// An index that follows from a declaration is made when a manager begins, also over rows that are there, and conditions
-// and orders use it.
+// A declared index is created at the start of a manager, also for existing rows, and is used by conditions and orders.
 func TestDeclaredIndexes(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +32,7 @@ func TestDeclaredIndexes(t *testing.T) {
 			if err := s.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.InsertMany(rows) }); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the second time they are there
+			for range 2 { // the second time they exist
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -46,7 +45,7 @@ func TestDeclaredIndexes(t *testing.T) {
 			if err := s.View(t.Context(), func(tx *Tx) error {
 				n, err := tx.Count(eq)
 				if n != 1 {
-					t.Errorf("%d places are found", n)
+					t.Errorf("%d places found", n)
 				}
 				return err
 			}); err != nil {
@@ -55,25 +54,24 @@ func TestDeclaredIndexes(t *testing.T) {
 			if plan := planOf(t, s, eq); !strings.Contains(plan, "field_places_code") {
 				t.Errorf("the plan is %s", plan)
 			}
-			// One that nobody declares any more goes.
+			// An index that is no longer declared is dropped.
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 			o.Layout = &Layout{Indexes: []Index{{"places", "town"}}}
 			s = begin()
 			if plan := planOf(t, s, eq); strings.Contains(plan, "field_places_code") {
-				t.Errorf("behind its time the plan is %s", plan)
+				t.Errorf("after the index was dropped the plan is %s", plan)
 			}
 		})
 	}
 }
 
-// planOf gives how the database would find what a query selects, were looking through everything forbidden, and, on PostgreSQL, these
-// settings off.
+// planOf returns the plan of a query with sequential scans disabled and, on PostgreSQL, with the given settings off.
 func planOf(t *testing.T, s *Store, q Query, forbidden ...string) (plan string) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx *Tx) error {
-		l, err := q.list(tx, "id")
+		l, err := q.buildList(tx, "id")
 		if err != nil {
 			return err
 		}

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// keyedMutex lets updates within one resource take turns, so that those of one process do not collide.
+// keyedMutex is a mutex for each key. It serialises the updates of this process that have the same lock, so that they do not conflict.
 type keyedMutex struct {
 	mu sync.Mutex
-	// all has a channel with one token for each resource that anybody works in or waits for.
+	// all contains a lock for each key that is locked or waited for.
 	all map[int64]*keyedLock
 }
 
@@ -17,7 +17,7 @@ type keyedLock struct {
 	users int
 }
 
-// lock waits for the turn; done gives it to the next. 0 is nothing, and waits for nobody.
+// lock waits for the lock of a key; done releases it. The key 0 is never locked.
 func (t *keyedMutex) lock(ctx context.Context, within int64) (done func(), err error) {
 	if within == 0 {
 		return func() {}, nil

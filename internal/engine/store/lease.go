@@ -10,28 +10,27 @@ import (
 	"time"
 )
 
-// Lease is background work that one manager at a time does. It is taken for a while and taken again
-// while the work goes on; when its holder dies another manager takes it once that while is over. A
-// holder that was late, because it was stopped or its clock is wrong, cannot do harm: its updates are
-// refused once somebody else has taken the lease. Many may use it at a time.
+// Lease grants background work to one manager at a time. A manager takes it for a limited time and renews it while the work continues. If
+// the holder dies, another manager takes the lease after it expires. A holder that was delayed, because its process was stopped or its
+// clock is wrong, cannot do harm: its updates fail after another manager took the lease. Safe for concurrent use.
 type Lease struct {
 	store  *Store
 	name   string
 	holder string
 	length time.Duration
-	// fence is the number of the holding; 0 while the lease is not held.
+	// fence is the number of the current holding. It is 0 while this process does not hold the lease.
 	fence atomic.Int64
 }
 
-// NewLease names a lease and says for how long it is taken at a time. It is not yet taken.
+// NewLease returns the lease with the given name, which this process does not hold yet. length is its validity after each Take.
 func (s *Store) NewLease(name string, length time.Duration) *Lease {
 	return &Lease{store: s, name: name, holder: rand.Text(), length: length}
 }
 
-// ErrLeaseLost is an update under a lease that somebody else has taken.
+// ErrLeaseLost is returned by an update under a lease that another manager has taken.
 var ErrLeaseLost = errors.New("another manager has taken this work over")
 
-// Take takes the lease, or takes it for longer, and reports whether it is held.
+// Take takes or renews the lease and reports whether this process holds it.
 func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 	var taken int64
 	err = l.store.UpdateIn(ctx, OwnTables(), Author{}, func(tx *Tx) error {
@@ -52,7 +51,7 @@ func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 			" holder = excluded.holder, fence = excluded.fence, until = excluded.until", l.name, l.holder, fence, tx.Now().Add(l.length).UnixMilli())
 	})
 	switch {
-	case err != nil: // whoever held it holds it: its updates are refused if that is not so
+	case err != nil: // the holder keeps its fence; if the lease was lost, its updates fail
 		return false, err
 	case !held:
 		l.fence.Store(0)
@@ -62,16 +61,15 @@ func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 	return held, nil
 }
 
-// Update is Store.Update under the lease: it is refused with ErrLeaseLost, and nothing of it is kept,
-// where the lease is not, or no longer, held.
+// Update is Store.Update under the lease. If this process does not hold the lease, it returns ErrLeaseLost and rolls back.
 func (l *Lease) Update(ctx context.Context, author Author, fn func(*Tx) error) error {
 	return l.UpdateIn(ctx, Scope{}, author, fn)
 }
 
-// UpdateIn is Update of what lies in a scope.
+// UpdateIn is Update with a scope.
 func (l *Lease) UpdateIn(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	return l.store.UpdateIn(ctx, scope, author, func(tx *Tx) error {
-		// Writing, so that nobody takes it over until this is committed.
+		// The row is written, so that no other manager can take the lease before this commit.
 		n, err := tx.Exec("UPDATE lease SET fence = fence WHERE name = ? AND fence = ?", l.name, l.fence.Load())
 		if err != nil {
 			return fmt.Errorf("reading a lease: %w", err)
@@ -83,10 +81,10 @@ func (l *Lease) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 	})
 }
 
-// Holding is the number of the holding: another one, or 0, once somebody else has held the lease meanwhile.
+// Holding returns the number of the current holding. It is 0 or another number after another manager has held the lease.
 func (l *Lease) Holding() int64 { return l.fence.Load() }
 
-// Release gives the lease back, so that the next holder need not wait for its end.
+// Release releases the lease, so that the next holder does not have to wait until it expires.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.fence.Load() == 0 {
 		return nil

@@ -20,10 +20,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The database's files are their owner's alone, also in a directory that was there before.
-func TestFilesAreKeptFromOthers(t *testing.T) {
+// The database files are only accessible by their owner, also in an existing directory.
+func TestFilePermissions(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as an operator may have made it
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // an operator may have created it like this
 		t.Fatal(err)
 	}
 	check := func() {
@@ -37,7 +37,7 @@ func TestFilesAreKeptFromOthers(t *testing.T) {
 				continue
 			}
 			if info.Mode().Perm() != 0o600 {
-				t.Errorf("%s is %v", name, info.Mode().Perm())
+				t.Errorf("%s has the mode %v", name, info.Mode().Perm())
 			}
 		}
 		if err := s.Close(); err != nil {
@@ -45,14 +45,14 @@ func TestFilesAreKeptFromOthers(t *testing.T) {
 		}
 	}
 	check()
-	if err := os.Chmod(filepath.Join(dir, databaseFile), 0o644); err != nil { //nolint:gosec // as older portolans left it
+	if err := os.Chmod(filepath.Join(dir, databaseFile), 0o644); err != nil { //nolint:gosec // as older versions created it
 		t.Fatal(err)
 	}
 	check()
 }
 
-// Lists that nobody reads on with hold up neither reads nor readiness, nor changes.
-func TestLongReadersHoldUpTheirLikeAlone(t *testing.T) {
+// Lists whose clients stopped reading block neither reads nor readiness nor changes.
+func TestLongReadsBlockOnlyLongReads(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		insert(t, s, thing("x"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -60,7 +60,7 @@ func TestLongReadersHoldUpTheirLikeAlone(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				_ = s.Lists(ctx, func(tx *Tx) error { // most never get in
+				_ = s.Lists(ctx, func(tx *Tx) error { // most of them wait for a connection
 					return tx.List(Query{From: Resources}, func(*Resource) error { <-release; return nil })
 				})
 			})
@@ -71,7 +71,7 @@ func TestLongReadersHoldUpTheirLikeAlone(t *testing.T) {
 		quick, stop := context.WithTimeout(t.Context(), 30*time.Second)
 		defer stop()
 		if count(t, s) != 1 {
-			t.Error("a read does not see what is there")
+			t.Error("a read does not see existing rows")
 		}
 		if err := s.Ready(quick); err != nil {
 			t.Errorf("readiness: %v", err)
@@ -82,7 +82,7 @@ func TestLongReadersHoldUpTheirLikeAlone(t *testing.T) {
 	})
 }
 
-// A long read ends when its time is over or its client has gone, also in the middle of a statement.
+// A long read ends when its deadline passes or its client disconnects, also within a statement.
 func TestLongReadsEnd(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		endless := "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000000) SELECT count(*) FROM n"
@@ -109,7 +109,7 @@ func TestLongReadsEnd(t *testing.T) {
 	})
 }
 
-// shared opens a PostgreSQL database as a manager does.
+// shared opens a PostgreSQL database in the mode of a manager.
 func shared(t *testing.T, url string, change ...func(*Options)) *Store {
 	t.Helper()
 	o := Options{Database: url, Exclusive: true}
@@ -124,36 +124,35 @@ func shared(t *testing.T, url string, change ...func(*Options)) *Store {
 	return s
 }
 
-// Taking a number never waits for who needs one: the first change behind a start, while others wait for the
-// same lock.
-func TestNumbersWaitForNobody(t *testing.T) {
+// Assigning a number never waits for an update that needs a number: here the first change after a start, while others wait for its lock.
+func TestNumbersDoNotWait(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	entered, goOn := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
-			if _, err := tx.Exec("SELECT 1"); err != nil { // the locks are taken
+			if _, err := tx.Exec("SELECT 1"); err != nil { // takes the locks
 				return err
 			}
 			close(entered)
 			<-goOn
 			return tx.Insert(thing("holder"))
 		}); err != nil {
-			t.Errorf("who holds the lock: %v", err)
+			t.Errorf("the update with the lock returned %v", err)
 		}
 	})
 	<-entered
-	for i := range 4 { // each in another process's turn would be; here their turns are taken in the database
+	for i := range 4 { // each as if in another process: within this one they would wait for turns before the database
 		all.Go(func() {
 			pg := s.engine.(*postgresEngine).pg
 			pooled, err := pg.pool.Acquire(t.Context())
 			if err != nil {
-				t.Errorf("a connection: %v", err)
+				t.Errorf("acquiring a connection returned %v", err)
 				return
 			}
-			err = pg.on(t.Context(), pooled, beginLocked, func(c *pgConn) error {
-				query, args := locks{own: lockOfAll}.take()
-				c.wait(query, args...)
+			err = pg.runOn(t.Context(), pooled, beginLocked, func(c *pgConn) error {
+				query, args := locks{own: lockOfAll}.statement()
+				c.enqueue(query, args...)
 				tx := &Tx{store: s, ctx: t.Context(), conn: c, now: time.Now(), ids: &sequences{pg, c}, writing: true}
 				if err := tx.Insert(thing(fmt.Sprint("waiter ", i))); err != nil {
 					return err
@@ -161,7 +160,7 @@ func TestNumbersWaitForNobody(t *testing.T) {
 				return c.commit()
 			})
 			if err != nil {
-				t.Errorf("who waits for it: %v", err)
+				t.Errorf("the waiting update returned %v", err)
 			}
 		})
 	}
@@ -181,7 +180,7 @@ func TestNumbersWaitForNobody(t *testing.T) {
 	}
 }
 
-// Addresses in bodies compare in parallel workers, too, and what is no address compares as nothing.
+// Addresses in bodies also compare in parallel workers. A text that is not an address has no key.
 func TestAddressKeyInParallel(t *testing.T) {
 	url := pgtest.URL(t)
 	shared(t, url)
@@ -232,12 +231,12 @@ func TestAddressKeyInParallel(t *testing.T) {
 		plan += line + "\n"
 	}
 	if !strings.Contains(plan, "Parallel") {
-		t.Errorf("it does not run in parallel:\n%s", plan)
+		t.Errorf("the query does not run in parallel:\n%s", plan)
 	}
 }
 
-// Work takes as long as it takes; who waits for it for too long is told to try again, in words that fit.
-func TestPatienceIsForWaitingAlone(t *testing.T) {
+// The duration of a change is not limited. A change that waits too long for another one gets an error that says to try again.
+func TestPatienceLimitsWaitingOnly(t *testing.T) {
 	url := pgtest.URL(t)
 	impatient := func(o *Options) { o.Patience = 300 * time.Millisecond }
 	one, two := shared(t, url, impatient), shared(t, url, impatient)
@@ -249,18 +248,18 @@ func TestPatienceIsForWaitingAlone(t *testing.T) {
 				return err
 			}
 			close(entered)
-			_, err := tx.Exec("SELECT pg_sleep(0.5)") // longer than anybody waits
+			_, err := tx.Exec("SELECT pg_sleep(0.5)") // longer than the patience of others
 			<-waited
 			return err
 		}); err != nil {
-			t.Errorf("a change that takes its time: %v", err)
+			t.Errorf("a slow change returned %v", err)
 		}
 	})
 	<-entered
 	for name, s := range map[string]*Store{"the same manager": one, "another manager": two} {
 		err := s.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.Insert(thing("x")) })
 		if !problem.Is(err, "DatabaseBusy") {
-			t.Errorf("who waits in %s gets %v", name, err)
+			t.Errorf("the waiting change in %s returned %v", name, err)
 		}
 	}
 	close(waited)
@@ -274,7 +273,7 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		_ = s.Update(t.Context(), Author{}, func(tx *Tx) error { // it is only there to be in the way
+		_ = s.Update(t.Context(), Author{}, func(tx *Tx) error { // only blocks others
 			_, err := tx.Exec("SELECT 1")
 			close(entered)
 			<-release
@@ -284,8 +283,8 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	<-entered
 	for range 40 { // more than there are connections
 		all.Go(func() {
-			_ = s.engine.(*postgresEngine).pg.with(t.Context(), s.engine.(*postgresEngine).pg.pool, beginLocked, func(c conn) error {
-				query, args := locks{own: lockOfAll}.take()
+			_ = s.engine.(*postgresEngine).pg.readWith(t.Context(), s.engine.(*postgresEngine).pg.pool, beginLocked, func(c conn) error {
+				query, args := locks{own: lockOfAll}.statement()
 				_, err := c.exec(query, args...)
 				return err
 			})
@@ -303,7 +302,7 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	}
 }
 
-// A tool leaves the schema alone that a manager serves, and a manager writes into no schema but its own.
+// A tool does not migrate the schema under a running manager, and a manager does not write to another schema than its own.
 func TestSchemaBelowARunningManager(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		dir := t.TempDir()
@@ -316,7 +315,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 			if err == nil {
 				_ = s.Close()
 			}
-			t.Errorf("a tool gets %v", err)
+			t.Errorf("the tool got %v", err)
 		}
 		raw, err := newSession(filepath.Join(dir, databaseFile), writeSession)
 		if err != nil {
@@ -326,7 +325,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := older.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.Insert(thing("x")) }); !problem.Is(err, "SchemaChanged") {
-			t.Errorf("the older manager's change gets %v", err)
+			t.Errorf("the older manager's change returned %v", err)
 		}
 		if _, err := raw.exec("PRAGMA user_version = 3"); err != nil {
 			t.Fatal(err)
@@ -334,7 +333,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 		if err := errors.Join(raw.close(), older.Close()); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Open(Options{Dir: dir}) // nobody serves it now
+		s, err := Open(Options{Dir: dir}) // no manager is running now
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +343,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 		url := pgtest.URL(t)
 		older := shared(t, url, func(o *Options) { o.Schema = 3 })
 		var wrong *SchemaError
-		eventually(t, "the manager holds its lock", func() (held bool) { // which it takes behind its start
+		eventually(t, "the manager holds its lock", func() (held bool) { // it is taken after the start
 			if err := older.View(t.Context(), func(tx *Tx) error {
 				return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = "+
 					"'advisory' AND "+
@@ -358,7 +357,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 			if err == nil {
 				_ = s.Close()
 			}
-			t.Errorf("a tool gets %v", err)
+			t.Errorf("the tool got %v", err)
 		}
 		newer := shared(t, url)
 		if err := newer.Update(t.Context(), Author{}, func(tx *Tx) error {
@@ -368,27 +367,27 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := newer.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.Insert(thing("x")) }); !problem.Is(err, "SchemaChanged") {
-			t.Errorf("a change below another schema gets %v", err)
+			t.Errorf("a change under another schema returned %v", err)
 		}
 		_ = older
 	})
 }
 
-// What the database says when it has ended a transaction by itself is no fault of ours.
-func TestErrorsThatAreTriedAgain(t *testing.T) {
+// An error by which the database ended a transaction is retried.
+func TestRetriedErrors(t *testing.T) {
 	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy",
 		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
-		err := unreachable(&pgconn.PgError{Code: code})
+		err := connectionProblem(&pgconn.PgError{Code: code})
 		if p, ok := problem.As(err); ok != (want != "") || ok && (p.Code != want || p.Status != 503) {
-			t.Errorf("%s becomes %v", code, err)
+			t.Errorf("%s was converted to %v", code, err)
 		}
 	}
-	if !lost(&pgconn.PgError{Code: "25P03"}) {
-		t.Error("a transaction that was ended while it waited for us is not tried again")
+	if !isConnectionLost(&pgconn.PgError{Code: "25P03"}) {
+		t.Error("a transaction that ended while it waited for this process is not retried")
 	}
 }
 
-// A full disk refuses what does not fit, says so, and nothing else is lost with it.
+// On a full disk, changes that do not fit are rejected with DatabaseFull, and nothing else is lost.
 func TestFullDisk(t *testing.T) {
 	s := open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
@@ -404,7 +403,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	limit(2000) // 8 MiB
 	big := func(tx *Tx) error {
-		for i := range 64 { // spills, because it is more than the cache holds
+		for i := range 64 { // exceeds the cache and spills to disk
 			if err := tx.Insert(thing(fmt.Sprint(i, strings.Repeat("x", 1<<20)))); err != nil {
 				return err
 			}
@@ -415,7 +414,7 @@ func TestFullDisk(t *testing.T) {
 	for range 3 {
 		all.Go(func() {
 			if err := s.Update(t.Context(), Author{}, big); !problem.Is(err, "DatabaseFull") {
-				t.Errorf("what does not fit gets %v", err)
+				t.Errorf("a change that does not fit returned %v", err)
 			}
 		})
 	}
@@ -424,24 +423,24 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the condition is %s since %s: %v", is, since, why)
 	}
 	if count(t, s); s.condition.Load() == nil {
-		t.Error("a read shows room")
+		t.Error("a read ended the condition FULL")
 	}
 	limit(1 << 30)
 	insert(t, s, thing("after"))
-	if is, _, _ := s.Condition(); is != Full { // a larger change may have no room yet
-		t.Errorf("right behind it the condition is %s", is)
+	if is, _, _ := s.Condition(); is != Full { // a larger change may still fail
+		t.Errorf("right after the failed change the condition is %s", is)
 	}
-	s.condition.Load().again = time.Now().Add(-fullFor - time.Second)
+	s.condition.Load().lastSeen = time.Now().Add(-fullFor - time.Second)
 	insert(t, s, thing("later"))
 	if is, _, _ := s.Condition(); is != Ready {
-		t.Errorf("with room again the condition is %s", is)
+		t.Errorf("after a successful change the condition is %s", is)
 	}
 	if n := count(t, s); n != 3 {
 		t.Errorf("%d resources", n)
 	}
 }
 
-// A database is read where nothing can be written.
+// A database can be read where nothing can be written.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -449,13 +448,13 @@ func TestReadOnly(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []sessionKind{readSession, stillSession} {
+	for _, kind := range []sessionKind{readSession, immutableSession} {
 		r, err := newSession(filepath.Join(dir, databaseFile), kind)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.exec("DELETE FROM resource"); err == nil {
-			t.Error("a reader deletes")
+			t.Error("a read-only store deleted a row")
 		}
 		if err := r.close(); err != nil {
 			t.Fatal(err)
@@ -466,21 +465,21 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if count(t, r) != 1 {
-		t.Error("it does not read what is there")
+		t.Error("a read-only store does not see existing rows")
 	}
 	if err := r.Update(t.Context(), Author{}, func(*Tx) error { return nil }); err == nil {
-		t.Error("it takes changes")
+		t.Error("a read-only store accepted a change")
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(Options{Dir: t.TempDir(), ReadOnly: true}); err == nil {
-		t.Error("what is not there is opened for reading")
+		t.Error("a missing database was opened for reading")
 	}
 }
 
-// First starts side by side succeed whatever the database's default isolation is.
-func TestFirstStartsSideBySide(t *testing.T) {
+// Concurrent first starts succeed whatever the default isolation level of the database is.
+func TestConcurrentFirstStarts(t *testing.T) {
 	url := pgtest.URL(t)
 	c, err := pgx.Connect(t.Context(), url)
 	if err != nil {
@@ -506,14 +505,14 @@ func TestFirstStartsSideBySide(t *testing.T) {
 	all.Wait()
 }
 
-// A tool that must be alone is refused while a manager serves, and keeps managers away.
+// A tool that must run alone is rejected while a manager runs, and keeps managers from starting.
 func TestAlone(t *testing.T) {
 	url := pgtest.URL(t)
 	manager, err := Open(Options{Database: url, Exclusive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the tool is refused", func() bool {
+	eventually(t, "the tool is rejected", func() bool {
 		s, err := Open(Options{Database: url, Alone: true})
 		if err == nil {
 			_ = s.Close()
@@ -529,7 +528,7 @@ func TestAlone(t *testing.T) {
 	}
 	if s, err := Open(Options{Database: url, Exclusive: true}); err == nil {
 		_ = s.Close()
-		t.Error("a manager starts beside it")
+		t.Error("a manager started while the tool was running")
 	}
 	if err := tool.Close(); err != nil {
 		t.Fatal(err)
@@ -537,7 +536,7 @@ func TestAlone(t *testing.T) {
 	shared(t, url)
 }
 
-// What is old is taken out of the history, and who asks for it is told so.
+// Old transactions are deleted from the history, and followers that need them get an error.
 func TestRetention(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		for i := range 5 {
@@ -548,38 +547,38 @@ func TestRetention(t *testing.T) {
 			t.Fatalf("%d entries, %v", len(entries), err)
 		}
 		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); n != 0 || err != nil {
-			t.Errorf("%d were removed that are not chained, %v", n, err)
+			t.Errorf("%d unlinked transactions were pruned, %v", n, err)
 		}
 		chain(t, s)
 		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(-time.Hour), nil); n != 0 || err != nil {
-			t.Errorf("%d were removed that are not old, %v", n, err)
+			t.Errorf("%d recent transactions were pruned, %v", n, err)
 		}
 		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); n != 5 || err != nil {
-			t.Errorf("%d were removed, %v", n, err)
+			t.Errorf("%d transactions were pruned, %v", n, err)
 		}
 		insert(t, s, thing("later"))
 		old := entries[2].Position
-		for _, at := range []int64{old.At, 0} { // 0 as an older portolan wrote it
+		for _, at := range []int64{old.At, 0} { // 0 as in positions of older versions
 			if old.At = at; true {
 				if _, err := s.Feed(t.Context(), old, 10); !errors.Is(err, ErrPruned) {
-					t.Errorf("a follower gets %v", err)
+					t.Errorf("the follower got %v", err)
 				}
 			}
 		}
-		// Who has seen the last one that has gone has missed nothing.
+		// A follower that has received the last pruned transaction has missed nothing.
 		if left, err := s.Feed(t.Context(), entries[4].Position, 10); err != nil || len(left) != 1 {
-			t.Errorf("a follower that is up to date gets %d entries, %v", len(left), err)
+			t.Errorf("the up-to-date follower got %d entries, %v", len(left), err)
 		}
 		if left, err := s.Feed(t.Context(), Position{}, 10); err != nil || len(left) != 1 {
-			t.Errorf("%d entries are left, %v", len(left), err)
+			t.Errorf("%d entries left, %v", len(left), err)
 		}
 		if count(t, s) != 6 {
-			t.Error("resources have gone with their history")
+			t.Error("resources were deleted with their history")
 		}
 	})
 }
 
-// The feed of a large transaction comes in pieces.
+// The changes of a large transaction are read in pieces.
 func TestFeedOfALargeTransaction(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		const n = 3*changesPage + 7
@@ -599,7 +598,7 @@ func TestFeedOfALargeTransaction(t *testing.T) {
 		seen, last := 0, int64(0)
 		if err := s.EachChange(t.Context(), entries[0], func(c EntryChange) error {
 			if seen++; c.Sequence <= last || c.After == nil {
-				t.Fatalf("change %d comes behind %d", c.Sequence, last)
+				t.Fatalf("change %d was received after %d", c.Sequence, last)
 			}
 			last = c.Sequence
 			return nil
@@ -609,8 +608,8 @@ func TestFeedOfALargeTransaction(t *testing.T) {
 	})
 }
 
-// Siblings that reach into a span are found from the one before it, however many lie there.
-func TestBelowBeginsAtThePredecessor(t *testing.T) {
+// Siblings that overlap a span are found starting from the one before it, however many there are.
+func TestBelowStartsAtPredecessor(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		at := func(i int) []byte { return AddrKey(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})) }
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {

@@ -13,48 +13,48 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// News between processes on PostgreSQL. A transaction that touches a watched topic tells the others
-// in its own commit: what is remembered of it is right or forgotten, however the teller ends. All
-// other commits only wake followers, who would look within a second anyway; they are told behind the
-// commit, many at once, because a commit that notifies waits for every other one that does.
+// Notifications between processes on PostgreSQL. A transaction that touches a watched topic notifies the others in its own commit: their
+// cached values are correct or discarded even if this process crashes. All other commits only wake followers of the feed, which poll
+// every second anyway. These notifications are sent after the commit, many at once, because commits with a notification wait for one
+// another.
 
-// channel is the name under which processes tell each other.
+// channel is the notification channel of the processes.
 const channel = "portolan"
 
-// Times of the listening connection. While it is silent for aliveFor nothing is remembered.
+// Times of the listening connection. If the connection was not known to work for aliveFor, values are no longer cached.
 const (
 	listenPing = time.Second
 	aliveFor   = 3 * time.Second
 )
 
-// listener hears what other processes tell.
+// listener receives the notifications of other processes.
 type listener struct {
 	store *Store
 	p     *postgres
 	stop  context.CancelFunc
 	done  sync.WaitGroup
-	// heard is when the connection was last known to be good, in Unix milliseconds; 0 while there is none.
-	heard atomic.Int64
-	// tell has a token while there are commits that others were not told of.
-	tell chan struct{}
+	// lastContact is the time in Unix milliseconds at which the connection last worked; 0 while disconnected.
+	lastContact atomic.Int64
+	// pendingWake holds a token while other processes have to be notified of commits.
+	pendingWake chan struct{}
 }
 
-// listen begins to hear what other processes tell.
+// listen starts to receive the notifications of other processes.
 func listen(s *Store, p *postgres) *listener {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &listener{store: s, p: p, stop: stop, tell: make(chan struct{}, 1)}
+	l := &listener{store: s, p: p, stop: stop, pendingWake: make(chan struct{}, 1)}
 	l.done.Go(func() {
 		for attempt := 0; ctx.Err() == nil; attempt++ {
 			began := time.Now()
-			_ = l.hear(ctx) // whatever it was, it is tried again
-			l.heard.Store(0)
+			_ = l.listenOnce(ctx) // every error is retried
+			l.lastContact.Store(0)
 			if time.Since(began) > aliveFor {
 				attempt = 0
 			}
-			pause(ctx, attempt)
+			backOff(ctx, attempt)
 		}
 	})
-	l.done.Go(func() { l.wake(ctx) })
+	l.done.Go(func() { l.notifyCommits(ctx) })
 	return l
 }
 
@@ -63,55 +63,55 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// alive reports whether news would have come through.
-func (l *listener) alive() bool {
-	return time.Now().UnixMilli()-l.heard.Load() < aliveFor.Milliseconds()
+// isAlive reports whether notifications arrive.
+func (l *listener) isAlive() bool {
+	return time.Now().UnixMilli()-l.lastContact.Load() < aliveFor.Milliseconds()
 }
 
-// hear listens until the connection is lost.
-func (l *listener) hear(ctx context.Context) error {
+// listenOnce listens until the connection is lost.
+func (l *listener) listenOnce(ctx context.Context) error {
 	c, err := pgx.ConnectConfig(ctx, l.p.pool.Config().ConnConfig)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// The lock is given back before the connection goes: the server notices that only a moment later, and a tool that
-		// is started right behind this manager would be refused.
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		// The lock is released before the connection is closed. The server notices the close a moment later, and a tool that starts right
+		// after this manager would be rejected.
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_, _ = c.Exec(leaving, "SELECT pg_advisory_unlock_all()") // the connection may be lost
-		_ = c.Close(leaving)
+		_, _ = c.Exec(closeCtx, "SELECT pg_advisory_unlock_all()") // the connection may be lost
+		_ = c.Close(closeCtx)
 	}()
 	if _, err := c.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
-	// Shared with other managers while the connection lives: tools that must be alone find it taken.
+	// Managers share this lock while they are connected. A tool that must run alone finds it taken.
 	var shared bool
 	if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(managerLock)).Scan(&shared); err != nil {
 		return err
 	}
-	if !shared { // changes wait for that tool meanwhile
+	if !shared { // that tool makes changes wait
 		return errors.New("a tool that must be alone is at work")
 	}
-	l.store.news(nil) // whatever was told meanwhile
+	l.store.recordForeignCommit(nil) // notifications may have been missed
 	for {
-		l.heard.Store(time.Now().UnixMilli())
-		waiting, cancel := context.WithTimeout(ctx, listenPing)
-		n, err := c.WaitForNotification(waiting)
-		late := waiting.Err() != nil
+		l.lastContact.Store(time.Now().UnixMilli())
+		waitCtx, cancel := context.WithTimeout(ctx, listenPing)
+		n, err := c.WaitForNotification(waitCtx)
+		late := waitCtx.Err() != nil
 		cancel()
 		switch {
 		case err == nil && n.Payload == "":
-			l.store.commitNews.wake()
+			l.store.commitSignal.wake()
 		case err == nil:
-			// Also of our own: a commit whose answer was lost may have come after it was counted.
+			// Own notifications are included: a commit whose answer was lost may have completed after it was counted.
 			_, topics, _ := strings.Cut(n.Payload, " ")
-			l.store.news(strings.Split(topics, ","))
+			l.store.recordForeignCommit(strings.Split(topics, ","))
 		case !late || ctx.Err() != nil || c.IsClosed():
 			return err
-		default: // silence: is anybody there?
-			ping, cancel := context.WithTimeout(ctx, 2*listenPing)
-			_, err := c.Exec(ping, "SELECT 1")
+		default: // no notification within listenPing: check the connection
+			pingCtx, cancel := context.WithTimeout(ctx, 2*listenPing)
+			_, err := c.Exec(pingCtx, "SELECT 1")
 			cancel()
 			if err != nil {
 				return err
@@ -120,68 +120,68 @@ func (l *listener) hear(ctx context.Context) error {
 	}
 }
 
-// wake tells the others that there were commits.
-func (l *listener) wake(ctx context.Context) {
+// notifyCommits notifies other processes of commits.
+func (l *listener) notifyCommits(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.tell:
+		case <-l.pendingWake:
 		}
-		// A failure costs them a second at the most.
+		// After a failure they see the commits within a second.
 		_, _ = l.p.pool.Exec(ctx, "SELECT pg_notify($1, '')", channel)
 	}
 }
 
-// watched are the topics whose changes every process hears of at once.
-type watched struct {
+// watchList contains the topics whose changes are notified to all processes.
+type watchList struct {
 	mu sync.RWMutex
-	// calls are what to call when another process has changed something of a topic.
-	calls map[string][]func(details []string)
+	// callbacks are called when another process has changed data of a topic.
+	callbacks map[string][]func(details []string)
 }
 
-// detailMark stands between a topic and what of it was changed, in what a transaction touches.
+// detailMark separates a topic from the changed part of it, in the topics that a transaction touches.
 const detailMark = "#"
 
-// Detail is a topic with what of it a transaction changes, which must hold no comma: others that watch the topic are told.
+// Detail returns a topic with the part of it that a transaction changes, for Tx.Touch. what must not contain a comma. Processes that
+// watch the topic are notified of it.
 func Detail(topic, what string) string { return topic + detailMark + what }
 
-// Watch lets what follows from a topic be remembered (Cache). changed, which may be nil, is called
-// when another process may have changed something of it, with what that was (Detail), or nil where it may be anything; it must return
-// at once.
+// Watch allows values that depend on a topic to be cached (Cache). changed may be nil. It is called when another process may have changed
+// data of the topic, with the changed parts (Detail), or with nil if anything may have changed. It must return immediately.
 func (s *Store) Watch(topic string, changed func(details []string)) {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
-	if s.watches.calls == nil {
-		s.watches.calls = map[string][]func([]string){}
+	if s.watches.callbacks == nil {
+		s.watches.callbacks = map[string][]func([]string){}
 	}
-	calls := s.watches.calls[topic]
+	calls := s.watches.callbacks[topic]
 	if changed != nil {
 		calls = append(calls, changed)
 	}
-	s.watches.calls[topic] = calls
+	s.watches.callbacks[topic] = calls
 }
 
-// among gives those of the topics that are watched.
-func (w *watched) among(topics []string) (watching []string) {
+// filter returns those of the topics that are watched.
+func (w *watchList) filter(topics []string) (watching []string) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	for _, topic := range topics {
 		name, _, _ := strings.Cut(topic, detailMark)
-		if _, ok := w.calls[name]; ok {
+		if _, ok := w.callbacks[name]; ok {
 			watching = append(watching, topic)
 		}
 	}
 	return watching
 }
 
-// longestNews is how long the list of topics may be that others are told of: PostgreSQL takes 8,000 bytes.
-const longestNews = 7000
+// maxNotification is the maximum length in bytes of the topics of a notification. PostgreSQL allows 8,000 bytes.
+const maxNotification = 7000
 
-// worded joins topics for the others; where they are too many, without their details.
-func worded(topics []string) string {
+// joinTopics returns the topics as the text of a notification, without details if they are too long.
+func joinTopics(topics []string) string {
 	text := strings.Join(topics, ",")
-	if len(text) <= longestNews {
+	if len(text) <= maxNotification {
 		return text
 	}
 	names := map[string]bool{}
@@ -192,7 +192,7 @@ func worded(topics []string) string {
 	return strings.Join(slices.Collect(maps.Keys(names)), ",")
 }
 
-// detailsOf gives what of a topic was changed, nil where it may be anything; ok is false where nothing was.
+// detailsOf returns the changed parts of a topic, or nil if anything may have changed. ok is false if the topic was not changed.
 func detailsOf(topic string, topics []string) (details []string, ok bool) {
 	if topics == nil || slices.Contains(topics, topic) {
 		return nil, true
@@ -205,14 +205,14 @@ func detailsOf(topic string, topics []string) (details []string, ok bool) {
 	return details, len(details) > 0
 }
 
-// news forgets what is known of the topics, or of all where none is named, because another process
-// has changed something.
-func (s *Store) news(topics []string) {
-	s.commits.count(topics, topics != nil)
-	s.commitNews.wake()
+// recordForeignCommit counts a commit of another process that changed the topics, and calls their callbacks. nil means that any topic may
+// have changed.
+func (s *Store) recordForeignCommit(topics []string) {
+	s.commits.record(topics, topics != nil)
+	s.commitSignal.wake()
 	s.watches.mu.RLock()
 	defer s.watches.mu.RUnlock()
-	for topic, calls := range s.watches.calls {
+	for topic, calls := range s.watches.callbacks {
 		if details, ok := detailsOf(topic, topics); ok {
 			for _, call := range calls {
 				call(details)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The log becomes small again once nothing is written.
-func TestLogShrinks(t *testing.T) {
+// The log is truncated when nothing is written.
+func TestLogIsTruncated(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	defer func() { _ = s.Close() }()
@@ -19,27 +19,26 @@ func TestLogShrinks(t *testing.T) {
 	})
 	insert(t, s, thing("y"))
 	if count(t, s) != 2 {
-		t.Error("something is lost")
+		t.Error("a row is missing")
 	}
 }
 
-// A log that has grown much is folded into the database behind the answer, while others go on changing: it does not grow with what is
-// written.
-func TestLogIsFolded(t *testing.T) {
+// A log that has grown is checkpointed after the answer, while other changes continue: its size does not grow with the written data.
+func TestLogIsCheckpointed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	defer func() { _ = s.Close() }()
-	const each = foldAt << 9 // an eighth of the pages from which on it is folded, twice: in the row and in the history
+	const each = checkpointPages << 9 // an eighth of the checkpoint threshold; each change writes it twice, in the row and in the history
 	for range 24 {
 		large := thing("large")
 		large.Body = []byte(`{"colour":"` + strings.Repeat("x", each) + `"}`)
 		insert(t, s, large)
 	}
 	info, err := os.Stat(filepath.Join(dir, databaseFile+"-wal"))
-	if err != nil || info.Size() > 2*foldAt<<12 {
-		t.Errorf("behind %d MiB of changes the log has %d MiB (%v)", 2*24*each>>20, info.Size()>>20, err)
+	if err != nil || info.Size() > 2*checkpointPages<<12 {
+		t.Errorf("after %d MiB of changes the log has %d MiB (%v)", 2*24*each>>20, info.Size()>>20, err)
 	}
 	if count(t, s) != 24 {
-		t.Error("something is lost")
+		t.Error("a row is missing")
 	}
 }

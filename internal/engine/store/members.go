@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Members calls fn for each member of a JSON object that was written here: without a space between
-// its parts, and valid. name is without its quotes; names have no escapes. It allocates nothing.
+// Members calls fn for each member of a JSON object. The object must be valid and written by this program, without spaces between its
+// parts. name has no quotes and contains no escapes. Members does not allocate.
 func Members(object []byte, fn func(name, raw []byte) error) error {
 	bad := func(at int) error { return fmt.Errorf("no JSON object of ours at byte %d", at) }
 	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
@@ -42,7 +42,7 @@ func Members(object []byte, fn func(name, raw []byte) error) error {
 	return nil
 }
 
-// valueLength is how long the JSON value is that text begins with; 0 where it does not end.
+// valueLength returns the length of the JSON value at the start of text. It returns 0 if the value is not terminated.
 func valueLength(text []byte) int {
 	if len(text) > 0 && text[0] == '"' {
 		return stringLength(text)
@@ -72,13 +72,14 @@ func valueLength(text []byte) int {
 	return len(text)
 }
 
-// stringLength is how long the string is, with its quotes, that text begins with; 0 where it does not end.
+// stringLength returns the length, including quotes, of the JSON string at the start of text. It returns 0 if the string is not
+// terminated.
 func stringLength(text []byte) int {
 	end := bytes.IndexByte(text[1:], '"') + 1
 	if end == 0 {
 		return 0
 	}
-	if bytes.IndexByte(text[1:end], '\\') < 0 { // as nearly all are
+	if bytes.IndexByte(text[1:end], '\\') < 0 { // the usual case
 		return end + 1
 	}
 	for i := 1; i < len(text); i++ {
@@ -92,7 +93,7 @@ func stringLength(text []byte) int {
 	return 0
 }
 
-// Rewritten gives an object that was written here with other values for some of its members.
+// Rewritten returns a copy of object with the given values for existing members. object must be written by this program.
 func Rewritten(object []byte, values map[string][]byte) ([]byte, error) {
 	var o Object
 	err := o.Read(object)
@@ -102,12 +103,12 @@ func Rewritten(object []byte, values map[string][]byte) ([]byte, error) {
 	return o.Text(), err
 }
 
-// An Object is a JSON object that was written here, read once: its members can be looked at, and set to other values.
+// An Object is a parsed JSON object that this program wrote. Its members can be read and replaced.
 type Object struct{ members []member }
 
 type member struct{ name, raw []byte }
 
-// Read reads an object. What an Object had before is forgotten, and its memory used again; it refers to that of the text.
+// Read parses an object. It discards the previous content and reuses its memory. The Object refers to the memory of text.
 func (o *Object) Read(text []byte) error {
 	o.members = o.members[:0]
 	return Members(text, func(name, raw []byte) error {
@@ -116,12 +117,12 @@ func (o *Object) Read(text []byte) error {
 	})
 }
 
-// at gives where a member is, -1 where there is none.
+// at returns the index of a member, or -1 if it does not exist.
 func (o *Object) at(name string) int {
 	return slices.IndexFunc(o.members, func(m member) bool { return string(m.name) == name })
 }
 
-// Get gives the value of a member as JSON; nil where there is none.
+// Get returns the value of a member as JSON, or nil if it does not exist.
 func (o *Object) Get(name string) []byte {
 	if at := o.at(name); at >= 0 {
 		return o.members[at].raw
@@ -129,14 +130,14 @@ func (o *Object) Get(name string) []byte {
 	return nil
 }
 
-// Set gives a member that is there another value, as JSON.
+// Set replaces the value of a member, if it exists. raw is JSON.
 func (o *Object) Set(name string, raw []byte) {
 	if at := o.at(name); at >= 0 {
 		o.members[at].raw = raw
 	}
 }
 
-// Text gives the object as it is by now, in memory of its own.
+// Text returns the current object in newly allocated memory.
 func (o *Object) Text() []byte {
 	size := 2
 	for _, m := range o.members {
@@ -153,14 +154,14 @@ func (o *Object) Text() []byte {
 	return append(text, '}')
 }
 
-// AppendString writes a JSON string.
+// AppendString appends s to b as a JSON string.
 func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
 			var text bytes.Buffer
 			e := json.NewEncoder(&text)
-			e.SetEscapeHTML(false)              // the answers are no HTML, and links have ampersands
-			if err := e.Encode(s); err != nil { // a string can always be encoded
+			e.SetEscapeHTML(false)              // the answers are not HTML, and links contain ampersands
+			if err := e.Encode(s); err != nil { // encoding a string cannot fail
 				panic(err)
 			}
 			return append(b, bytes.TrimSuffix(text.Bytes(), []byte{'\n'})...)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What the scanner gives of an object is what the JSON library gives; of anything else it gives an
-// error or something, and never reads beyond.
+// For a valid object, Members returns the same as encoding/json. For other input it returns an error or any result, and never reads
+// beyond the end.
 func FuzzMembers(f *testing.F) {
 	for _, text := range []string{`{}`, `{"a":1}`, `{"a":"x\"y,}","b":[1,{"c":"]"}],"d":null}`, `{"a":}`, `{"a":1,}`, `{"a`, ``,
 		`{"a":"\\"}`} {
@@ -22,7 +22,7 @@ func FuzzMembers(f *testing.F) {
 		var compact bytes.Buffer
 		var want map[string]json.RawMessage
 		if json.Compact(&compact, text) != nil || !bytes.Equal(compact.Bytes(), text) || json.Unmarshal(text, &want) != nil || want == nil {
-			return // nothing that was written here
+			return // not in the format that this program writes
 		}
 		for name := range want {
 			if written, err := json.Marshal(name); err != nil || string(written) != `"`+name+`"` || !bytes.Contains(text, append(written, ':')) {
@@ -34,7 +34,7 @@ func FuzzMembers(f *testing.F) {
 		}
 		var o Object
 		if err := o.Read(text); err != nil || !bytes.Equal(o.Text(), text) {
-			t.Fatalf("%s: read and written it is %s, %v", text, o.Text(), err)
+			t.Fatalf("%s: parsed and formatted it is %s, %v", text, o.Text(), err)
 		}
 		for name, raw := range want {
 			if got[name] != string(raw) {
@@ -44,8 +44,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// Members that are there get other values in their places; those that are not stay away. An Object that reads another text forgets the
-// first one.
+// Existing members are replaced; others are not added. An Object that reads another text discards the first one.
 func TestObject(t *testing.T) {
 	var o Object
 	if err := o.Read([]byte(`{"a":1,"b":"x\"y","c":null}`)); err != nil {
@@ -55,12 +54,12 @@ func TestObject(t *testing.T) {
 	o.Set("a", []byte(`null`))
 	o.Set("d", []byte(`4`))
 	if got := string(o.Text()); got != `{"a":null,"b":"x\"y","c":[1,2]}` || string(o.Get("b")) != `"x\"y"` || o.Get("d") != nil {
-		t.Errorf("it is %s", got)
+		t.Errorf("the object is %s", got)
 	}
 	if err := o.Read([]byte(`{}`)); err != nil || string(o.Text()) != `{}` || o.Get("a") != nil {
-		t.Errorf("it is %s, %v", o.Text(), err)
+		t.Errorf("the object is %s, %v", o.Text(), err)
 	}
 	if err := o.Read([]byte(`{"a":1`)); err == nil {
-		t.Error("what is no object of ours is read")
+		t.Error("an object in another format was accepted")
 	}
 }

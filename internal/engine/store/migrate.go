@@ -11,10 +11,8 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// migrate brings the schema up to date, all of it in one transaction that also records the version,
-// so a process killed in the middle starts again where it was.
-//
-// upTo is the version to stop at; 0 means the newest.
+// migrate migrates the schema in one transaction that also records the version, so that an interrupted migration has no effect. upTo is
+// the target version; 0 means the newest.
 func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 	scripts, err := l.scripts("sqlite")
 	if err != nil {
@@ -38,7 +36,7 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 		return fmt.Errorf("locking the schema: %w", err)
 	}
 	defer end(&err)
-	// Read again under the lock: another process may have been faster.
+	// Another process may have migrated the schema before this one got the lock.
 	if version, err = schemaVersion(conn); err != nil {
 		return err
 	}
@@ -53,9 +51,9 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", max(version, upTo)), nil)
 }
 
-// index brings the indexes that follow from the layout up to date. Each is made, or dropped, by itself: whoever is killed in
-// between goes on at the next start. Nothing is locked where there is nothing to do.
-func index(conn *sqlite.Conn, l *Layout) error {
+// ensureIndexes creates the indexes that the layout requires and drops obsolete ones. Each is a separate change, so that an interrupted
+// process continues at its next start. Nothing is locked if nothing has to be changed.
+func ensureIndexes(conn *sqlite.Conn, l *Layout) error {
 	var names []string
 	if err := sqlitex.ExecuteTransient(conn, sqliteDialect.indexes, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
 		names = append(names, stmt.ColumnText(0))
@@ -63,23 +61,23 @@ func index(conn *sqlite.Conn, l *Layout) error {
 	}}); err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
-	if err := remakeTrigrams(conn, l); err != nil {
+	if err := recreateTrigramTable(conn, l); err != nil {
 		return fmt.Errorf("making the index of trigrams: %w", err)
 	}
-	return makeIndexes(&sqliteDialect, layoutIndex, l.Indexes, names, "", func(statement string) error {
+	return syncIndexes(&sqliteDialect, layoutIndex, l.Indexes, names, "", func(statement string) error {
 		return sqlitex.ExecuteTransient(conn, statement, nil)
 	})
 }
 
-// remakeTrigrams makes the index of trigrams anew where the layout searches other texts than it has.
-func remakeTrigrams(conn *sqlite.Conn, l *Layout) (err error) {
-	there := 0
+// recreateTrigramTable recreates the trigram index if the layout searches other texts than the index contains.
+func recreateTrigramTable(conn *sqlite.Conn, l *Layout) (err error) {
+	columns := 0
 	count := func(stmt *sqlite.Stmt) error {
-		there = stmt.ColumnInt(0)
+		columns = stmt.ColumnInt(0)
 		return nil
 	}
 	query := "SELECT count(*) FROM pragma_table_info('trigram') WHERE name = '" + l.trigramColumn() + "'"
-	if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{ResultFunc: count}); err != nil || there > 0 {
+	if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{ResultFunc: count}); err != nil || columns > 0 {
 		return err
 	}
 	end, err := sqlitex.ImmediateTransaction(conn)
@@ -87,7 +85,7 @@ func remakeTrigrams(conn *sqlite.Conn, l *Layout) (err error) {
 		return err
 	}
 	defer end(&err)
-	for _, statement := range l.remakeTrigrams() {
+	for _, statement := range l.recreateTrigrams() {
 		if err := sqlitex.ExecuteTransient(conn, statement, nil); err != nil {
 			return err
 		}
@@ -95,6 +93,7 @@ func remakeTrigrams(conn *sqlite.Conn, l *Layout) (err error) {
 	return nil
 }
 
+// schemaVersion returns the version of the schema, which SQLite stores as user_version.
 func schemaVersion(conn *sqlite.Conn) (version int, err error) {
 	err = sqlitex.ExecuteTransient(conn, "PRAGMA user_version", &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
 		version = stmt.ColumnInt(0)

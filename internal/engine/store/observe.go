@@ -2,14 +2,14 @@ package store
 
 import "strings"
 
-// Statement is one that was read with.
+// Statement is a statement that reads.
 type Statement struct {
 	Query string
 	Args  []any
 }
 
-// Observe lets fn see the statements that are read with from now on, before they run; nil ends that. Tests ask what they cost. fn may be
-// called by many at a time.
+// Observe calls fn for each statement that reads, before it runs, until Observe is called with nil. Tests use it to measure costs. fn
+// must be safe for concurrent use.
 func (s *Store) Observe(fn func(Statement)) {
 	if fn == nil {
 		s.observer.Store(nil)
@@ -18,7 +18,7 @@ func (s *Store) Observe(fn func(Statement)) {
 	s.observer.Store(&fn)
 }
 
-// observed is a connection whose reads are observed.
+// observed is a connection whose reads are reported.
 type observed struct {
 	conn
 	see func(Statement)
@@ -34,8 +34,8 @@ func (o observed) list(query string, args []any, short bool, fn func(row) error)
 	return o.conn.list(query, args, short, fn)
 }
 
-// Explain gives the plan of a statement, a line for each step. PostgreSQL is forbidden to read a table from its beginning to its end as
-// long as there is an index that serves: where the plan does so, there is none.
+// Explain returns the plan of a statement, one line per step. On PostgreSQL, sequential scans are disabled: a plan with such a scan means
+// that no index can be used.
 func (tx *Tx) Explain(s Statement) (plan []string, err error) {
 	if tx.RoundTrips() {
 		var off string

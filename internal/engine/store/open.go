@@ -11,20 +11,20 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// openReadOnly opens a database that nobody is to change, and that may lie where nobody can.
+// openReadOnly opens a database for reading. The file system may be read-only.
 func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 	path := filepath.Join(o.Dir, databaseFile)
 	kind := readSession
 	r, err := newSession(path, kind)
-	if err != nil { // neither the log nor its index can be made: it must be whole without them
+	if err != nil { // the log and its index cannot be created, so the database must be complete without them
 		log, e := os.Stat(path + "-wal")
 		if e == nil && log.Size() > 0 {
 			return nil, fmt.Errorf("opening %s for reading: its log %s-wal holds changes, and cannot be read where nothing can be written: %w",
 				path, databaseFile, err)
 		}
-		kind = stillSession
+		kind = immutableSession
 		if r, err = newSession(path, kind); err != nil {
-			return nil, openFault(path, err)
+			return nil, openError(path, err)
 		}
 	}
 	version, err := schemaVersion(r.conn)
@@ -35,17 +35,17 @@ func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 		err = &SchemaError{Database: version, Binary: o.Layout.Version()}
 	}
 	if err != nil {
-		return nil, openFault(path, err)
+		return nil, openError(path, err)
 	}
 	e := &sqliteEngine{store: s, path: path, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
 	s.trigrams = true
-	e.pools(path, o, kind)
+	e.openPools(path, o, kind)
 	close(e.stopped)
 	return e, nil
 }
 
-// openFault words why a database file cannot be opened: that it is damaged, or that its disk is full, with the remedy.
-func openFault(path string, err error) error {
+// openError describes why a database file cannot be opened. For a damaged file and a full disk it names the remedy.
+func openError(path string, err error) error {
 	var schema *SchemaError
 	switch {
 	case errors.As(err, &schema):
@@ -53,29 +53,29 @@ func openFault(path string, err error) error {
 	case IsDamage(err):
 		return fmt.Errorf("the database %s is damaged and cannot be opened: restore a backup (docs/troubleshoot.md, A damaged database): %w",
 			path, err)
-	case NoRoom(err) || sqlite.ErrCode(err).ToPrimary() == sqlite.ResultIOErr && diskIsFull(path): // its index of the log has no room
+	case NoRoom(err) || sqlite.ErrCode(err).ToPrimary() == sqlite.ResultIOErr && diskIsFull(path): // no space for the log's index
 		return fmt.Errorf("the disk of the database %s is full: make room beside it, then start again (docs/troubleshoot.md, A full disk): %w",
 			path, err)
 	}
 	return fmt.Errorf("opening %s: %w", path, err)
 }
 
-// leastRoom is how many bytes a database needs beside it to be opened: the index of its log.
-const leastRoom = 32 << 10
+// minFreeBytes is the free disk space in bytes that opening a database requires, for the index of its log.
+const minFreeBytes = 32 << 10
 
-// diskIsFull reports whether the disk of a file has not even the room that opening a database takes.
+// diskIsFull reports whether the disk of a file has less free space than opening a database requires.
 func diskIsFull(path string) bool {
 	free, err := FreeBytes(filepath.Dir(path))
-	return err == nil && free != nil && *free < leastRoom
+	return err == nil && free != nil && *free < minFreeBytes
 }
 
-// SchemaError is a database whose schema is not that of this binary, which the caller may not change.
+// SchemaError is returned if the schema of the database is not that of this binary and the caller must not migrate it.
 type SchemaError struct {
-	// Database is the version of the schema that the database has, Binary that of this binary.
+	// Database is the schema version of the database. Binary is the schema version of this binary.
 	Database, Binary int
 }
 
-// Error says what to do.
+// Error describes the mismatch and the remedy.
 func (e *SchemaError) Error() string {
 	if e.Database > e.Binary {
 		return fmt.Sprintf("the database has schema version %d, newer than this binary's %d: use a newer portolan", e.Database, e.Binary)
@@ -84,14 +84,14 @@ func (e *SchemaError) Error() string {
 		"manager with this portolan first, which brings the schema up to date", e.Database, e.Binary)
 }
 
-// pools makes the pools of read connections.
-func (e *sqliteEngine) pools(path string, o Options, kind sessionKind) {
+// openPools creates the pools of read connections.
+func (e *sqliteEngine) openPools(path string, o Options, kind sessionKind) {
 	e.readers, e.lists = newPool(path, o.Readers, kind), newPool(path, o.ListReaders, kind)
 	e.pages, e.health = newPool(path, o.ListReaders, kind), newPool(path, 1, kind)
 }
 
-// upToDate brings the schema up to date. Who is no manager may do so only where none is serving.
-func (e *sqliteEngine) upToDate(w *session, o Options) error {
+// migrateSchema migrates the schema to the requested version. A process that is not a manager may do so only while no manager is running.
+func (e *sqliteEngine) migrateSchema(w *session, o Options) error {
 	version, err := schemaVersion(w.conn)
 	if err != nil {
 		return err
@@ -106,38 +106,39 @@ func (e *sqliteEngine) upToDate(w *session, o Options) error {
 	if err := migrate(w.conn, o.Layout, o.Schema); err != nil {
 		return err
 	}
-	if !o.Exclusive || o.Schema != 0 { // a manager that begins sees to it
+	if !o.Exclusive || o.Schema != 0 { // the next manager that starts creates the indexes
 		return nil
 	}
-	if err := index(w.conn, o.Layout); err != nil {
+	if err := ensureIndexes(w.conn, o.Layout); err != nil {
 		return err
 	}
-	// Whoever held a lease has ended: nobody else has the directory.
+	// Previous holders of leases have stopped: no other process has the directory.
 	_, err = w.exec("UPDATE lease SET until = 0 WHERE until > 0")
 	return err
 }
 
-// databaseFile is the database in the data directory.
+// databaseFile is the name of the database file in the data directory.
 const databaseFile = "portolan.db"
 
-// notEmptied refuses a database file that is empty while there are backups of an earlier one: the file system has lost what was in it.
-func notEmptied(path string) error {
+// checkNotEmptied returns an error if the database file is empty and backups of an earlier database exist: the file system lost its
+// content.
+func checkNotEmptied(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() > 0 {
-		return nil //nolint:nilerr // whoever opens the file reports the error
+		return nil //nolint:nilerr // opening the file reports the error
 	}
 	backups, err := os.ReadDir(filepath.Join(filepath.Dir(path), "backups"))
 	if err != nil || len(backups) == 0 {
-		return nil //nolint:nilerr // there is none
+		return nil //nolint:nilerr // no backups exist
 	}
 	return fmt.Errorf("%s is empty, and there are backups of an earlier database beside it: restore one (docs/troubleshoot.md), or remove "+
 		"the empty file to begin anew", path)
 }
 
-// protect makes the database's files, and those that are there, readable by their owner alone: the
-// authority's key and hashes of passwords are in them. SQLite gives the log the mode of the database.
-func protect(path string) error {
-	if err := errors.Join(notEmptied(path), checkNotRemoved(path)); err != nil {
+// protectFiles creates the database file and restricts it and the existing log files to their owner. They contain the key of the
+// certificate authority and password hashes. SQLite creates the log with the mode of the database.
+func protectFiles(path string) error {
+	if err := errors.Join(checkNotEmptied(path), checkNotRemoved(path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the path is the operator's

@@ -11,32 +11,29 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// pgConn is a connection, most often in a transaction. What begins the transaction, and statements
-// whose outcome nobody asks for, wait and travel with the next statement that is asked for, or with
-// the commit: a round trip costs more than most statements.
+// pgConn is a connection, usually in a transaction. The statement that begins the transaction, and statements without a result, are
+// queued and sent with the next query or with the commit: a round trip costs more than most statements.
 type pgConn struct {
 	ctx context.Context
 	p   *postgres
-	// pg is the connection, pooled what is given back in the end. Who only reads takes it out of the pool from when something is
-	// asked that is not gathered (gatherer): both are nil until then.
+	// pg is the connection, and pooled its handle in the pool. A reader acquires it at its first query that the gatherer does not answer;
+	// until then both are nil.
 	pg     *pgx.Conn
 	pooled *pgxpool.Conn
 	from   *pgxpool.Pool
-	// busy guards the connection and all below: it is held while something is asked and answered, because a list may be read
-	// at the same time.
-	busy sync.Mutex
-	// begin is the statement that begins the transaction, empty once it was sent.
+	// mu guards the connection and all fields below. It is held from a query until its answer, because a list may be read concurrently.
+	mu sync.Mutex
+	// begin is the statement that begins the transaction. It is empty once it was sent.
 	begin string
-	// kept says that statements from here on are planned once for all, keeps that the transaction has been told so.
-	kept, keeps bool
-	// waiting are statements that were not sent yet.
-	waiting []statement
-	// failed is the first error of the transaction: after it the database does nothing more, and says
-	// nothing that would help.
+	// genericPlans is true if the following statements use generic plans. sentGenericPlans is the mode that was sent to the transaction.
+	genericPlans, sentGenericPlans bool
+	// queued are statements that were not sent yet.
+	queued []statement
+	// failed is the first error of the transaction. After it PostgreSQL rejects all statements with errors that do not help.
 	failed error
-	// cursors counts those that were opened, for their names.
+	// cursors is the number of opened cursors, for their names.
 	cursors int
-	// words are the texts that stand in row after row, such as the names of types: kept once.
+	// words are texts that many rows contain, such as names of types, so that each is stored once.
 	words map[string]string
 }
 
@@ -45,7 +42,7 @@ type statement struct {
 	args  []any
 }
 
-// connected gives the connection; busy is held.
+// connected returns the connection and acquires it if necessary. mu must be held.
 func (c *pgConn) connected() (*pgx.Conn, error) {
 	if c.pg == nil {
 		pooled, err := c.from.Acquire(c.ctx)
@@ -57,90 +54,90 @@ func (c *pgConn) connected() (*pgx.Conn, error) {
 	return c.pg, nil
 }
 
-// idle says that no transaction is open on the connection.
-func (c *pgConn) idle() bool { return c.pg == nil || c.pg.PgConn().TxStatus() == 'I' }
+// isIdle reports whether no transaction is open on the connection.
+func (c *pgConn) isIdle() bool { return c.pg == nil || c.pg.PgConn().TxStatus() == 'I' }
 
-// untouched says that nothing was asked yet, and that nothing has to be asked before what comes first.
-func (c *pgConn) untouched() bool {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	return c.pg == nil && c.begin == "" && len(c.waiting) == 0 && c.failed == nil
+// isUnused reports whether the connection was not used yet, and has no queued statements.
+func (c *pgConn) isUnused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pg == nil && c.begin == "" && len(c.queued) == 0 && c.failed == nil
 }
 
-// plan says whether the statements from here on are planned once for all, or each for what it asks.
-func (c *pgConn) plan(kept bool) {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	c.kept = kept
+// setPlanMode sets whether the following statements use generic plans, or are planned for their arguments.
+func (c *pgConn) setPlanMode(kept bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.genericPlans = kept
 }
 
-// planMode is how PostgreSQL is told.
-func planMode(kept bool) string {
+// planSetting returns the PostgreSQL setting for a plan mode.
+func planSetting(kept bool) string {
 	if kept {
 		return "plan_cache_mode = force_generic_plan"
 	}
 	return "plan_cache_mode = force_custom_plan"
 }
 
-// keptPlans is where a connection notes that its session plans statements once for all, where no transaction says otherwise.
-const keptPlans = "kept plans"
+// genericPlansKey is the key under which a connection records that its session uses generic plans, unless a transaction overrides that.
+const genericPlansKey = "kept plans"
 
-// keepsPlans reads that.
-func keepsPlans(pg *pgx.Conn) bool {
-	kept, _ := pg.PgConn().CustomData()[keptPlans].(bool)
+// usesGenericPlans reports whether the session of a connection uses generic plans.
+func usesGenericPlans(pg *pgx.Conn) bool {
+	kept, _ := pg.PgConn().CustomData()[genericPlansKey].(bool)
 	return kept
 }
 
-// waits reports whether something has to be sent before the next statement; busy is held.
-func (c *pgConn) waits() bool {
-	return c.begin != "" || len(c.waiting) > 0 || c.failed != nil || c.keeps != c.kept
+// hasPending reports whether something has to be sent before the next statement. mu must be held.
+func (c *pgConn) hasPending() bool {
+	return c.begin != "" || len(c.queued) > 0 || c.failed != nil || c.sentGenericPlans != c.genericPlans
 }
 
-// first reports whether nothing was asked yet of a snapshot whose connection is one for pages and lists.
-func (c *pgConn) first() bool {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	return c.pg == nil && c.toBegin()
+// isFirstQuery reports whether a snapshot on a connection for pages or lists has not been used yet.
+func (c *pgConn) isFirstQuery() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pg == nil && c.isBeforeSnapshotLocked()
 }
 
-// toBegin reports whether a snapshot whose connection is one for pages and lists has still to begin; busy is held.
-func (c *pgConn) toBegin() bool {
-	return c.begin == beginSnapshot && len(c.waiting) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
+// isBeforeSnapshotLocked reports whether a snapshot on a connection for pages or lists has not started yet. mu must be held.
+func (c *pgConn) isBeforeSnapshotLocked() bool {
+	return c.begin == beginSnapshot && len(c.queued) == 0 && c.failed == nil && (c.from == c.p.pages || c.from == c.p.lists)
 }
 
-// unbegun is toBegin for who does not hold busy.
-func (c *pgConn) unbegun() bool {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	return c.toBegin()
+// isBeforeSnapshot is isBeforeSnapshotLocked for callers that do not hold mu.
+func (c *pgConn) isBeforeSnapshot() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isBeforeSnapshotLocked()
 }
 
-// alone asks something before the snapshot begins, which is as of a moment later then: what follows sees as much, or more. Where nothing
-// follows, no transaction is needed.
-func (c *pgConn) alone(query string, args []any, fn func(row) error) error {
-	all, ok := used.Get().(*pgRows)
+// queryAlone runs a query before the snapshot starts. The snapshot then starts a moment later and sees as much as the query, or more. If
+// nothing follows, no transaction is required.
+func (c *pgConn) queryAlone(query string, args []any, fn func(row) error) error {
+	all, ok := piecePool.Get().(*pgRows)
 	if !ok {
 		all = &pgRows{}
 	}
-	defer used.Put(all)
-	c.busy.Lock()
-	c.failed = c.askAlone(query, args, all)
+	defer piecePool.Put(all)
+	c.mu.Lock()
+	c.failed = c.sendAlone(query, args, all)
 	err := c.failed
-	c.busy.Unlock()
+	c.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	return all.each(c, fn)
 }
 
-// askAlone asks, and reads the whole answer; busy is held.
-func (c *pgConn) askAlone(query string, args []any, all *pgRows) error {
+// sendAlone sends a query and reads the whole answer. mu must be held.
+func (c *pgConn) sendAlone(query string, args []any, all *pgRows) error {
 	pg, err := c.connected()
 	if err != nil {
 		return err
 	}
-	text := c.p.texts.numbered(query)
-	if keepsPlans(pg) == c.kept {
+	text := c.p.statements.numbered(query)
+	if usesGenericPlans(pg) == c.genericPlans {
 		rows, err := pg.Query(c.ctx, text, args...)
 		if err != nil {
 			return err
@@ -148,7 +145,7 @@ func (c *pgConn) askAlone(query string, args []any, all *pgRows) error {
 		return all.read(rows)
 	}
 	b := &pgx.Batch{}
-	b.Queue("SET " + planMode(c.kept))
+	b.Queue("SET " + planSetting(c.genericPlans))
 	b.Queue(text, args...)
 	results := pg.SendBatch(c.ctx, b)
 	_, err = results.Exec()
@@ -161,13 +158,13 @@ func (c *pgConn) askAlone(query string, args []any, all *pgRows) error {
 	if e := results.Close(); err == nil {
 		err = e
 	}
-	if err == nil { // else it was taken back with the statement
-		pg.PgConn().CustomData()[keptPlans] = c.kept
+	if err == nil { // otherwise the SET was rolled back with the query
+		pg.PgConn().CustomData()[genericPlansKey] = c.genericPlans
 	}
 	return err
 }
 
-// send sends what waits and then the statement, in one round trip, and lets read have its answer.
+// send sends the queued statements and then the given one, in one round trip, and calls read for its answer.
 func (c *pgConn) send(query string, args []any, read func(pgx.BatchResults) error) error {
 	if c.failed == nil {
 		c.failed = c.sendAll(query, args, read)
@@ -183,22 +180,22 @@ func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) e
 	b := &pgx.Batch{}
 	if c.begin != "" {
 		b.Queue(c.begin)
-		c.begin, c.keeps = "", keepsPlans(pg)
+		c.begin, c.sentGenericPlans = "", usesGenericPlans(pg)
 	}
-	if c.keeps != c.kept {
-		b.Queue("SET LOCAL " + planMode(c.kept))
-		c.keeps = c.kept
+	if c.sentGenericPlans != c.genericPlans {
+		b.Queue("SET LOCAL " + planSetting(c.genericPlans))
+		c.sentGenericPlans = c.genericPlans
 	}
-	for _, s := range c.waiting {
-		b.Queue(c.p.texts.numbered(s.query), s.args...)
+	for _, s := range c.queued {
+		b.Queue(c.p.statements.numbered(s.query), s.args...)
 	}
-	c.waiting = nil
+	c.queued = nil
 	before := b.Len()
-	b.Queue(c.p.texts.numbered(query), args...)
+	b.Queue(c.p.statements.numbered(query), args...)
 	results := pg.SendBatch(c.ctx, b)
 	for range before {
 		if _, err := results.Exec(); err != nil {
-			_ = results.Close() // gives the same error
+			_ = results.Close() // returns the same error
 			return err
 		}
 	}
@@ -209,27 +206,27 @@ func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) e
 	return err
 }
 
-// commit commits the transaction, if it was begun or has anything to do.
+// commit commits the transaction, unless it is empty.
 func (c *pgConn) commit() error {
-	if c.failed != nil { // and somebody did not mind
+	if c.failed != nil { // the error of a statement that the caller ignored
 		return c.failed
 	}
-	if (c.begin != "" || c.idle()) && len(c.waiting) == 0 {
+	if (c.begin != "" || c.isIdle()) && len(c.queued) == 0 {
 		return nil
 	}
 	_, err := c.exec("COMMIT")
 	return err
 }
 
-// wait lets a statement wait.
-func (c *pgConn) wait(query string, args ...any) {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	c.waiting = append(c.waiting, statement{query, args})
+// enqueue queues a statement.
+func (c *pgConn) enqueue(query string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queued = append(c.queued, statement{query, args})
 }
 
-func (c *pgConn) later(query string, args ...any) error {
-	c.wait(query, args...)
+func (c *pgConn) execLater(query string, args ...any) error {
+	c.enqueue(query, args...)
 	return nil
 }
 
@@ -237,14 +234,14 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
-	c.busy.Lock()
-	defer c.busy.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	pg, err := c.connected()
 	if err != nil {
 		return err
 	}
 	if _, err := pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
-		if codeOf(err) == queryCanceled && c.ctx.Err() == nil { // it was we who broke it off, because a value does not fit
+		if pgCode(err) == queryCanceled && c.ctx.Err() == nil { // pgx cancelled the COPY, because a value does not fit
 			return fmt.Errorf("writing %s: %s", table, err.Error())
 		}
 		return fmt.Errorf("writing %s: %w", table, err)
@@ -253,14 +250,14 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 }
 
 func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	if !c.waits() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hasPending() {
 		var pg *pgx.Conn
 		if pg, c.failed = c.connected(); c.failed != nil {
 			return 0, c.failed
 		}
-		tag, err := pg.Exec(c.ctx, c.p.texts.numbered(query), args...)
+		tag, err := pg.Exec(c.ctx, c.p.statements.numbered(query), args...)
 		c.failed = err
 		return tag.RowsAffected(), err
 	}
@@ -272,25 +269,24 @@ func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
 	return n, err
 }
 
-// each reads the whole answer before it calls fn, because fn may ask something else on the same
-// connection.
+// each reads the whole answer before it calls fn, because fn may run another query on the connection.
 func (c *pgConn) each(query string, args []any, fn func(row) error) error {
-	all, ok := used.Get().(*pgRows)
+	all, ok := piecePool.Get().(*pgRows)
 	if !ok {
 		all = &pgRows{}
 	}
 	if err := c.query(query, args, all.read); err != nil {
 		return err
 	}
-	defer used.Put(all)
+	defer piecePool.Put(all)
 	return all.each(c, fn)
 }
 
-// query asks and lets read have the answer.
+// query runs a query and calls read for its answer.
 func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) error {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	if c.waits() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hasPending() {
 		return c.send(query, args, func(r pgx.BatchResults) error {
 			rows, err := r.Query()
 			if err != nil {
@@ -303,7 +299,7 @@ func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) erro
 	if pg, c.failed = c.connected(); c.failed != nil {
 		return c.failed
 	}
-	rows, err := pg.Query(c.ctx, c.p.texts.numbered(query), args...)
+	rows, err := pg.Query(c.ctx, c.p.statements.numbered(query), args...)
 	if err == nil {
 		err = read(rows)
 	}
@@ -311,51 +307,53 @@ func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) erro
 	return err
 }
 
-// A list is read while what was read before is used: rows come in pieces, and the connection is free
-// for what fn asks between one page of the cursor and the next.
+// A list is read while its earlier rows are processed. Rows are passed on in pieces, and the connection is free for the queries of fn
+// between two pages of the cursor.
 const (
-	// fetched is how many rows of a long answer are asked for at a time, piece how many are used at a time.
-	fetched = 1000
-	piece   = 125
-	// pages is how many pages of a cursor may be in memory.
-	pages = 2
+	// fetchRows is the number of rows per FETCH of a long answer. pieceRows is the number of rows per piece.
+	fetchRows = 1000
+	pieceRows = 125
+	// maxPages is the maximum number of cursor pages in memory.
+	maxPages = 2
 )
 
-// list gives rows to fn while others are read. Where the answer may be long it is read through a
-// cursor, so that the memory does not grow with it; short says that it has few rows.
+// list calls fn for each row while later rows are read. Long answers are read through a cursor, so that memory use does not grow with
+// them. short means that the answer has few rows.
 func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) error {
-	c.busy.Lock()
-	if c.begin == "" && c.idle() { // a cursor needs a transaction
+	c.mu.Lock()
+	if c.begin == "" && c.isIdle() { // a cursor requires a transaction
 		short = true
 	}
-	c.busy.Unlock()
-	l := &pgList{c: c, pieces: make(chan *pgRows, pages*fetched/piece+pages), credits: make(chan struct{}, pages), stop: make(chan struct{})}
+	c.mu.Unlock()
+	l := &pgList{c: c, pieces: make(chan *pgRows, maxPages*fetchRows/pieceRows+maxPages), credits: make(chan struct{}, maxPages),
+		stop: make(chan struct{})}
 	if short {
-		go l.read(func() (bool, error) { return true, c.query(query, args, l.take) })
+		go l.read(func() (bool, error) { return true, c.query(query, args, l.split) })
 	} else {
 		c.cursors++
-		// The connection remembers which columns the answer to a FETCH has: cursors of one name have the same ones.
+		// pgx caches the columns of a FETCH by its text. The name contains a hash of the query, so that equal names have equal columns.
 		columns := fnv.New32a()
 		_, _ = columns.Write([]byte(query)) // it never fails
 		name := fmt.Sprintf("list%d_%08x", c.cursors, columns.Sum32())
 		if err := c.flush(); err != nil {
 			return err
 		}
-		// A cursor's query takes no parameters over the extended protocol: pgx quotes them into it.
+		// The query of a cursor has no parameters in the extended protocol. In the simple protocol, pgx writes the quoted arguments into
+		// it.
 		simple := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
 		if _, err := c.exec("DECLARE "+name+" NO SCROLL CURSOR FOR "+query, simple...); err != nil {
 			return err
 		}
-		fetch := "FETCH " + strconv.Itoa(fetched) + " FROM " + name
+		fetch := "FETCH " + strconv.Itoa(fetchRows) + " FROM " + name
 		go l.read(func() (last bool, err error) {
 			before := l.rows
-			err = c.query(fetch, nil, l.take)
-			return l.rows-before < fetched, err // the cursor ends with the transaction
+			err = c.query(fetch, nil, l.split)
+			return l.rows-before < fetchRows, err // the cursor is closed with the transaction
 		})
 	}
-	defer func() { // also where fn panics: nobody may read when the connection is given back
+	defer func() { // also if fn panics: the reader must have stopped before the connection is released
 		close(l.stop)
-		for range l.pieces { //nolint:revive // they are not wanted any more
+		for range l.pieces { //nolint:revive // discard the remaining pieces
 		}
 	}()
 	for p := range l.pieces {
@@ -365,16 +363,16 @@ func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) 
 		if p.last {
 			<-l.credits
 		}
-		used.Put(p)
+		piecePool.Put(p)
 	}
 	return l.err
 }
 
-// pgList is a list that is being read. Its reader owns everything but stop until pieces is closed.
+// pgList is a list that is being read. Its reader owns all fields but stop until pieces is closed.
 type pgList struct {
 	c      *pgConn
 	pieces chan *pgRows
-	// credits has a token for each page that is in memory.
+	// credits holds a token for each page in memory.
 	credits chan struct{}
 	stop    chan struct{}
 	rows    int
@@ -398,13 +396,13 @@ func (l *pgList) read(page func() (last bool, err error)) {
 	}
 }
 
-// take cuts an answer into pieces. There is room for all of them.
-func (l *pgList) take(rows pgx.Rows) error {
+// split splits an answer into pieces and sends them. The channel has room for all of them.
+func (l *pgList) split(rows pgx.Rows) error {
 	p := newPiece(rows)
 	for rows.Next() {
 		l.rows++
 		p.add(rows.RawValues())
-		if p.count() == piece && cap(l.pieces)-len(l.pieces) > 2 {
+		if p.count() == pieceRows && cap(l.pieces)-len(l.pieces) > 2 {
 			l.pieces <- p
 			p = newPiece(rows)
 		}
@@ -413,11 +411,11 @@ func (l *pgList) take(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// used are pieces whose memory can be used again.
-var used = sync.Pool{New: func() any { return &pgRows{} }}
+// piecePool contains pieces whose memory can be reused.
+var piecePool = sync.Pool{New: func() any { return &pgRows{} }}
 
 func newPiece(rows pgx.Rows) *pgRows {
-	p, ok := used.Get().(*pgRows)
+	p, ok := piecePool.Get().(*pgRows)
 	if !ok {
 		p = &pgRows{}
 	}
@@ -425,11 +423,11 @@ func newPiece(rows pgx.Rows) *pgRows {
 	return p
 }
 
-// flush sends what waits.
+// flush sends the queued statements.
 func (c *pgConn) flush() error {
-	c.busy.Lock()
-	waits := c.waits()
-	c.busy.Unlock()
+	c.mu.Lock()
+	waits := c.hasPending()
+	c.mu.Unlock()
 	if !waits {
 		return nil
 	}
@@ -446,4 +444,4 @@ func (c *pgConn) setMark(kind string, mark int64) error {
 	return c.each("SELECT setval('number_"+kind+"', ?)", []any{mark}, func(row) error { return nil })
 }
 
-func (c *pgConn) speaks() *dialect { return &postgresDialect }
+func (c *pgConn) sqlDialect() *dialect { return &postgresDialect }

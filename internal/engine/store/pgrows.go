@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// pgRows are the rows of an answer, their values side by side in one piece of memory.
+// pgRows are the rows of an answer, with all values in one buffer.
 type pgRows struct {
 	fields []pgconn.FieldDescription
 	bytes  []byte
-	// ends are where the values end in bytes, row after row; -1 - end for NULL.
+	// ends are the ends of the values in bytes, row after row. A NULL is -1 - end.
 	ends []int
-	// last says that nothing comes behind in a page.
+	// last is true in the final element of a page.
 	last bool
 }
 
@@ -42,6 +42,7 @@ func (a *pgRows) reset(rows pgx.Rows) {
 	a.fields = append(a.fields[:0], rows.FieldDescriptions()...)
 }
 
+// add appends a row. A value in row is nil for NULL.
 func (a *pgRows) add(row [][]byte) {
 	for _, value := range row {
 		a.bytes = append(a.bytes, value...)
@@ -74,23 +75,23 @@ func (a *pgRows) each(c *pgConn, fn func(row) error) error {
 	return nil
 }
 
-// pgRow is the values of a row, as they came over the wire.
+// pgRow contains the values of a row in wire format.
 type pgRow struct {
 	c      *pgConn
 	fields []pgconn.FieldDescription
 	raw    [][]byte
 }
 
-// integer gives a value as a number; 0 for NULL.
+// integer returns a value as a number, or 0 for NULL.
 func (r *pgRow) integer(i int) (int64, error) {
 	v, f := r.raw[i], &r.fields[i]
 	switch {
 	case v == nil:
 		return 0, nil
 	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.Int8OID && len(v) == 8:
-		return int64(binary.BigEndian.Uint64(v)), nil //nolint:gosec // the wire has it so
+		return int64(binary.BigEndian.Uint64(v)), nil //nolint:gosec // the wire format is two's complement
 	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.Int4OID && len(v) == 4:
-		return int64(int32(binary.BigEndian.Uint32(v))), nil //nolint:gosec // the wire has it so
+		return int64(int32(binary.BigEndian.Uint32(v))), nil //nolint:gosec // the wire format is two's complement
 	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.BoolOID && len(v) == 1:
 		return int64(v[0]), nil
 	case f.DataTypeOID == pgtype.TextOID:
@@ -108,7 +109,7 @@ func (r *pgRow) integer(i int) (int64, error) {
 	return n, err
 }
 
-// text gives a value as text; empty for NULL.
+// text returns a value as text, or "" for NULL.
 func (r *pgRow) text(i int) (string, error) {
 	if f := &r.fields[i]; f.DataTypeOID != pgtype.TextOID && r.raw[i] != nil {
 		var text string
@@ -154,7 +155,7 @@ func (r *pgRow) scan(dest ...any) (err error) {
 	return nil
 }
 
-// word reads a text that stands in many rows without making it anew each time.
+// word returns a text that many rows contain, without allocating it each time.
 func (r *pgRow) word(i int) string {
 	if known, ok := r.c.words[string(r.raw[i])]; ok {
 		return known
@@ -167,7 +168,7 @@ func (r *pgRow) word(i int) string {
 	return text
 }
 
-// number reads a column that is a BIGINT by the schema.
+// number returns the value of a column of type BIGINT.
 func (r *pgRow) number(i int) int64 {
 	if len(r.raw[i]) != 8 { // a constant in a view, or NULL
 		n, _ := r.integer(i)
@@ -176,12 +177,12 @@ func (r *pgRow) number(i int) int64 {
 	return bigint(r.raw[i])
 }
 
-// bigint reads a BIGINT as the wire has it.
+// bigint decodes a BIGINT in wire format.
 func bigint(raw []byte) int64 {
-	return int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // the wire has it so
+	return int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // the wire format is two's complement
 }
 
-// onPgRow is fn where rows of any database come.
+// onPgRow adapts fn to rows of any database. Rows of other databases are errors.
 func onPgRow(fn func(*pgRow) error) func(row) error {
 	return func(at row) error {
 		r, ok := at.(*pgRow)
@@ -192,7 +193,7 @@ func onPgRow(fn func(*pgRow) error) func(row) error {
 	}
 }
 
-// refill copies bytes into the memory that is there.
+// refill copies v into the memory of b.
 func refill(b, v []byte) []byte {
 	if v == nil {
 		return nil
@@ -200,7 +201,7 @@ func refill(b, v []byte) []byte {
 	return append(b[:0], v...)
 }
 
-func (r *pgRow) resource(to *Resource) error {
+func (r *pgRow) readResource(to *Resource) error {
 	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
 	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(9)
 	to.Low, to.High = refill(to.Low, r.raw[6]), refill(to.High, r.raw[7])
@@ -209,14 +210,14 @@ func (r *pgRow) resource(to *Resource) error {
 	return nil
 }
 
-// nearQuery words the statement that reads resources with what an answer shows of their parents and
-// configurations, and with what extensions have beside them.
-func nearQuery(inline *inlineMembers, besides []Beside) gathering {
+// nearQuery returns the statement that reads resources with the heads of their parents and configurations, and with the texts of
+// extensions.
+func nearQuery(inline *inlineMembers, besides []Beside) rowQuery {
 	text := "SELECT " + nearColumns + nearHeadColumns(inline) + besideColumns(besides) + " FROM resource r" + nearJoins + " WHERE r.id = "
-	return gathering{text + "?", text + "ANY(?)"}
+	return rowQuery{text + "?", text + "ANY(?)"}
 }
 
-// besideColumns are the columns of what extensions have beside a row, besideNames what they are called in a part of a statement.
+// besideColumns returns the columns with the texts of extensions. besideNames returns their names in a subquery.
 func besideColumns(besides []Beside) (text string) {
 	for i, b := range besides {
 		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END AS beside" + strconv.Itoa(i)
@@ -231,28 +232,28 @@ func besideNames(besides []Beside, part string) (text string) {
 	return text
 }
 
-// nearHeadColumns are the columns of the heads of a row's parent and its configuration, nearJoins what joins them.
+// nearHeadColumns returns the columns of the heads of a row's parent and configuration. nearJoins joins them.
 func nearHeadColumns(inline *inlineMembers) string {
 	return ", " + inline.columns("p") + ", " + inline.columns("c")
 }
 
 const nearJoins = " LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration"
 
-// takeNear remembers the heads that came with a row of a list, and what is beside it.
-func (tx *Tx) takeNear(at row, l listing) error {
+// rememberNear caches the heads and the texts of extensions that were read with a row of a list.
+func (tx *Tx) rememberNear(at row, l listStatement) error {
 	r, ok := at.(*pgRow)
 	if !ok {
 		return fmt.Errorf("a row of PostgreSQL is a %T", at)
 	}
 	if l.beside > 0 {
-		if tx.beside == nil {
-			tx.beside = map[int64][]string{}
+		if tx.besideTexts == nil {
+			tx.besideTexts = map[int64][]string{}
 		}
 		texts := make([]string, len(tx.inline.besides))
 		for i := range texts {
 			texts[i] = string(r.raw[l.beside+i])
 		}
-		tx.beside[r.number(0)] = texts
+		tx.besideTexts[r.number(0)] = texts
 	}
 	if !l.near {
 		return nil
@@ -263,13 +264,13 @@ func (tx *Tx) takeNear(at row, l listing) error {
 	return r.heads(shownSize, tx.inline, tx.prefetched)
 }
 
-// heads reads the heads of a row's parent and its configuration, from a column on.
+// heads reads the heads of a row's parent and configuration, starting at column from.
 func (r *pgRow) heads(from int, inline *inlineMembers, near map[int64]Head) error {
 	for i := from; i < from+2*headSize; i += headSize {
-		if r.raw[i] == nil { // it lies in none
+		if r.raw[i] == nil { // it has no parent or configuration
 			continue
 		}
-		h, err := inline.take(r.headAt(i), nil)
+		h, err := inline.extractInline(r.headAt(i), nil)
 		if err != nil {
 			return err
 		}
@@ -278,8 +279,8 @@ func (r *pgRow) heads(from int, inline *inlineMembers, near map[int64]Head) erro
 	return nil
 }
 
-// nearHeads is where the heads of nearQuery begin, headSize how many columns each has, nearEnd  where they end and
-// what is beside begins.
+// nearHeads is the index of the first head column of nearQuery, and headSize is the number of columns of a head. nearEnd is the index of
+// the first text of an extension.
 const (
 	nearColumns = "r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body"
 	nearHeads   = 12
@@ -292,12 +293,12 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 	if beside != nil {
 		query = inline.near[1]
 	}
-	if query.one == "" { // nobody has said what is shown
+	if query.one == "" { // ShowInline was not called
 		query, beside = nearQuery(inline, nil), nil
 	}
 	take := func(r *pgRow) error {
 		found = &Resource{}
-		if err := r.resource(found); err != nil {
+		if err := r.readResource(found); err != nil {
 			return err
 		}
 		if err := r.heads(nearHeads, inline, near); err != nil {
@@ -310,8 +311,8 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 		}
 		return nil
 	}
-	if c.untouched() {
-		err = c.p.near.row(c, query, id, take)
+	if c.isUnused() {
+		err = c.p.gatherer.readRow(c, query, id, take)
 	} else {
 		err = c.each(query.one, []any{id}, onPgRow(take))
 	}
@@ -321,7 +322,7 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 	return found, err
 }
 
-func (r *pgRow) shown(to *Resource) error {
+func (r *pgRow) readShown(to *Resource) error {
 	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
 	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(6)
 	to.Refs, to.Body = parseRefs(r.word(7)), refill(to.Body, r.raw[8])
@@ -329,9 +330,9 @@ func (r *pgRow) shown(to *Resource) error {
 	return nil
 }
 
-func (r *pgRow) head() (Head, error) { return r.headAt(0), nil }
+func (r *pgRow) readHead() (Head, error) { return r.headAt(0), nil }
 
-// headAt reads a head out of the columns from there on.
+// headAt reads a head from the columns starting at i.
 func (r *pgRow) headAt(i int) Head {
 	return Head{ID: r.number(i), Collection: r.word(i + 1), Type: r.word(i + 2), Name: string(r.raw[i+3]), Parent: r.number(i + 4),
 		Configuration: r.number(i + 5), Inline: string(r.raw[i+6])}

@@ -8,20 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Advisory locks of the database as a whole: the one under which one process at a time migrates, and the
-// one that managers share while they serve, and that a tool takes which must be alone.
+// Advisory locks of the whole database. migrationLock allows one process at a time to migrate. managerLock is shared by running managers
+// and taken exclusively by a tool that must run alone.
 const (
 	migrationLock = 0x706f72746f6c616e // "portolan"
 	managerLock   = 0x706f72746f6c616f
 )
 
-// prepare brings the schema up to date, or refuses to.
+// prepare migrates the schema, or returns an error if that is not permitted.
 func (p *postgres) prepare(ctx context.Context, o Options) error {
 	c, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }() // all was committed, or not
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }() // everything was committed or rolled back
 	if o.ReadOnly {
 		version, err := pgSchema(ctx, c)
 		if err == nil && version != p.schema {
@@ -46,11 +46,11 @@ func (p *postgres) otherSchema(version int) error {
 	return &SchemaError{Database: version, Binary: p.layout.Version()}
 }
 
-// errServed is a database that a tool must have for itself.
+// errServed is returned to a tool that requires exclusive use of the database.
 var errServed = errors.New("a manager is serving the database: stop it first")
 
-// holdAlone takes the lock that managers share, and keeps it with the connection that it gives.
-func (p *postgres) holdAlone(ctx context.Context) (*pgx.Conn, error) {
+// lockAlone takes the lock that managers share and returns the connection that holds it.
+func (p *postgres) lockAlone(ctx context.Context) (*pgx.Conn, error) {
 	c, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
 	if err != nil {
 		return nil, err
@@ -66,12 +66,12 @@ func (p *postgres) holdAlone(ctx context.Context) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// pgSchema reads the version of the schema; 0 where there is none.
+// pgSchema returns the version of the schema, or 0 if there is none.
 func pgSchema(ctx context.Context, c interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }) (version int, err error) {
-	var there bool
-	if err := c.QueryRow(ctx, "SELECT to_regclass('schema_version') IS NOT NULL").Scan(&there); err != nil || !there {
+	var exists bool
+	if err := c.QueryRow(ctx, "SELECT to_regclass('schema_version') IS NOT NULL").Scan(&exists); err != nil || !exists {
 		return 0, err
 	}
 	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&version); err != nil {
@@ -80,14 +80,13 @@ func pgSchema(ctx context.Context, c interface {
 	return version, nil
 }
 
-// migrate brings the schema up to date, all of it in one transaction. Who is no manager may do so only
-// where none is serving.
+// migrate migrates the schema in one transaction. A process that is not a manager may do so only while no manager is running.
 func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 	scripts, err := p.layout.scripts("postgres")
 	if err != nil {
 		return err
 	}
-	// Under READ COMMITTED, whatever the database's default is: what was there is read again behind the lock.
+	// READ COMMITTED, whatever the default of the database is, so that reads after the lock see the latest commits.
 	return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
 			return fmt.Errorf("locking the schema: %w", err)
@@ -109,8 +108,7 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 			}
 		}
 		if version < p.schema {
-			// Changes that are under way, by managers of an older portolan, end first; what comes behind them
-			// finds the schema changed.
+			// Running changes of managers of an older version complete first. Later ones fail because the schema changed.
 			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(lockOfAll)); err != nil {
 				return fmt.Errorf("waiting for changes under way: %w", err)
 			}
@@ -131,8 +129,8 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 				return err
 			}
 		}
-		if o.Exclusive && o.Schema == 0 { // a manager that begins sees to it
-			if err := p.index(ctx, tx); err != nil {
+		if o.Exclusive && o.Schema == 0 { // the next manager that starts creates the indexes
+			if err := p.ensureIndexes(ctx, tx); err != nil {
 				return err
 			}
 		}
@@ -140,8 +138,8 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 	})
 }
 
-// index brings the indexes that follow from the layout up to date. Whoever changes something waits meanwhile.
-func (p *postgres) index(ctx context.Context, tx pgx.Tx) error {
+// ensureIndexes creates the indexes that the layout requires. Changes wait meanwhile.
+func (p *postgres) ensureIndexes(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, postgresDialect.indexes)
 	if err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
@@ -150,17 +148,17 @@ func (p *postgres) index(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
-	if err := p.makeTextIndex(ctx, tx, names); err != nil {
+	if err := p.createTextIndex(ctx, tx, names); err != nil {
 		return fmt.Errorf("making the index of trigrams: %w", err)
 	}
-	return makeIndexes(&postgresDialect, layoutIndex, p.layout.Indexes, names, "", func(statement string) error {
+	return syncIndexes(&postgresDialect, layoutIndex, p.layout.Indexes, names, "", func(statement string) error {
 		_, err := tx.Exec(ctx, statement)
 		return err
 	})
 }
 
-// reorderFeed orders the change feed anew where the database was restored, by its own tools, into a server
-// that has counted fewer transactions: what was committed there comes behind those that are here.
+// reorderFeed renumbers the change feed if the database was restored with PostgreSQL's tools into a server with lower transaction ids.
+// Otherwise new commits would precede the existing ones.
 func reorderFeed(ctx context.Context, tx pgx.Tx, version int) error {
 	if version < 2 {
 		return nil
@@ -179,8 +177,8 @@ func reorderFeed(ctx context.Context, tx pgx.Tx, version int) error {
 	return nil
 }
 
-// countOn sets the sequence of each identity column: COPY writes such columns without a step of their sequences.
-func (c *pgConn) countOn() error {
+// advanceSequences sets the sequence of each identity column, because COPY does not advance them.
+func (c *pgConn) advanceSequences() error {
 	var statements []string
 	if err := c.each("SELECT format('SELECT setval(%L, coalesce(max(%I), 0) + 1, false) FROM %I', "+
 		"pg_get_serial_sequence(t.relname, a.attname), a.attname, t.relname) FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid "+

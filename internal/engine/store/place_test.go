@@ -2,8 +2,8 @@ package store
 
 import "testing"
 
-// The place of a page's last row is where the page has it, also where the row is changed, or goes, right behind the list.
-func TestPlaceOfWhatGoes(t *testing.T) {
+// The place of the last row of a page is that in the page, even if the row is changed or deleted right after the list was read.
+func TestPlaceOfDeletedRow(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
 			s := openAccess(t, database)
@@ -36,7 +36,7 @@ func TestPlaceOfWhatGoes(t *testing.T) {
 						value = string(key)
 					}
 					if !ok || value != c.want {
-						t.Errorf("by %v the place is %v (%t, %v)", c.order.Path, value, ok, err)
+						t.Errorf("ordered by %v the place is %v (%t, %v)", c.order.Path, value, ok, err)
 					}
 					return nil
 				}); err != nil {

@@ -7,53 +7,56 @@ import (
 	"strconv"
 )
 
-// How a list is found is decided here, the same way on both databases, and not left to their planners, which see the shape of a
-// statement and not what it is asked for. A condition that names one place (a key, an address) is used as it is. Of the other
-// conditions that have an index each is tried: how many rows it lets through, up to a bound (Query.bound). What is found by the one
-// that lets the fewest through is sorted; where all let more through, the rows are taken in the order that was asked for, and
-// those left out that do not meet the conditions: of so many, a page is soon full, unless they all lie at the other end.
+// This file decides how a list finds its rows, in the same way on both databases. Their own planners see the shape of a statement but not
+// its arguments. A selective condition (a key, an address) is always used. Of the other conditions with an index, each is tried: its rows
+// are counted up to a bound (Tx.sortBound). The rows of the condition with the fewest matches are read and sorted. If all conditions
+// exceed the bound, the rows are read in the requested order and filtered: with so many matches a page fills quickly, unless they are all
+// at the other end.
 
-// fewRows is how many rows may always be looked up and sorted, mostRows how many where a page by the order would cost more.
+// defaultSortLimit is the number of rows that may always be looked up and sorted. maxSortLimit is that number if a page in order would
+// cost more.
 const (
-	fewRows  = 5_000
-	mostRows = 200_000
+	defaultSortLimit = 5_000
+	maxSortLimit     = 200_000
 )
 
-// access is how the rows of a query are found.
+// access describes how the rows of a query are found.
 type access struct {
-	// where is the whole condition, with those conditions hidden from the planner that it must not go by.
+	// where is the whole condition. Conditions whose indexes must not be used are hidden from the planner.
 	where Expr
-	// sorted says that the rows come out of an index of a condition: those of the order must not be used. many says that they are
-	// more than a few: they are sorted by their ids alone, and read when they are known.
-	sorted, many bool
-	// driver, where there is one, is the single reference that the rows are read along, in the order of their ids.
+	// sorted is true if the rows come from the index of a condition, so that indexes of the order must not be used. large is true if they
+	// are more than a few; then only their ids are sorted before the page is read.
+	sorted, large bool
+	// driver is the single-valued reference along which the rows are read in the order of their ids; nil if there is none.
 	driver *LinksTo
-	// sharp says that a condition names one place: there are few rows. named says that it is one name in its index, of which there are
-	// mostly few, linked that the rows are the few that refer to one resource, worded that the index of trigrams finds them by words, and
-	// nothing else does.
-	sharp, named, linked, worded bool
-	// steady says that one plan is as good as any: the rows are those of a collection, those of it behind a place, or those right below one
-	// resource, whose index has them in their order.
-	steady bool
-	// counted, where there is one, is the condition by which the rows are found if it lets few through: the statement counts them first.
+	// selective is true if a condition matches only a few rows. byName is true if it is one name in its index, which usually matches few.
+	// byReference is true if the rows are the few that refer to one resource. byWord is true if only the trigram index finds the rows, by
+	// words.
+	selective, byName, byReference, byWord bool
+	// cacheable is true if one plan suits all arguments: the rows are those of a collection, those after a place, or those directly below
+	// one resource, and the index has them in their order.
+	cacheable bool
+	// counted is the condition that finds the rows if it matches few; the statement counts its rows first. It is nil if nothing is
+	// counted.
 	counted *candidate
 }
 
-// candidate is a condition that has an index.
+// candidate is a condition with an index.
 type candidate struct {
-	// parts are the members of the conjunction that it is.
+	// parts are the indexes of the candidate's conditions in the conjunction.
 	parts []int
 	expr  Expr
-	// fragment, where there is one, is what has the index: the condition alone has none.
+	// fragment is the search text in the trigram index, which is used instead of an index of the condition itself. nil means no fragment.
 	fragment *Fragment
-	// ordered says that the index gives the rows in the order of their ids; sharp, that it names one place, and is not tried.
-	ordered, sharp bool
-	// key says that it asks for some keys, whose index knows no collections.
-	key bool
+	// ordered is true if the index returns the rows in the order of their ids. selective is true if it matches only a few rows, so that
+	// they need not be counted.
+	ordered, selective bool
+	// byKey is true if the condition compares keys, whose index does not contain the collection.
+	byKey bool
 }
 
-// plain reports whether the condition is a part of one index, of resources alone: PostgreSQL has one good plan for it.
-func (c candidate) plain() bool {
+// hasStablePlan reports whether the condition is one range of one index of resources alone, so that PostgreSQL has one good plan for it.
+func (c candidate) hasStablePlan() bool {
 	if c.fragment != nil {
 		return false
 	}
@@ -61,29 +64,29 @@ func (c candidate) plain() bool {
 	case All: // bounds of the span
 		return true
 	case Any:
-		_, ok := e.ranged()
+		_, ok := e.isRange()
 		return ok || !slices.ContainsFunc(e, func(one Expr) bool { return !isName(one) })
 	case Compare:
-		return e.ranged() || isName(e) || e.Op == "eq" && e.Field.Kind == ColumnInt && e.Field.Path[0] == "parent"
+		return e.isRange() || isName(e) || e.Op == "eq" && e.Field.Kind == ColumnInt && e.Field.Path[0] == "parent"
 	}
 	return false
 }
 
-// find decides how to find what a query selects, whose references are resolved.
-func (tx *Tx) find(q Query) (a access, err error) {
+// planAccess decides how to find the rows of a query, whose references must be resolved.
+func (tx *Tx) planAccess(q Query) (a access, err error) {
 	a.where = q.Where
-	if q.From != Resources || tx.writing || q.Direct { // a rule asks for what it knows to be few
-		tx.plan(q.Direct)
+	if q.From != Resources || tx.writing || q.Direct { // an update only reads rows that it knows to be few
+		tx.setPlanMode(q.Direct)
 		return a, nil
 	}
-	all := tightened(conjuncts(nil, q.Where))
+	all := tightenBounds(conjuncts(nil, q.Where))
 	within, single := ofOneCollection(all)
 	if !single {
-		tx.planAgain()
-		a.where = named(all)
+		tx.planEachTime()
+		a.where = lookUpNameEverywhere(all)
 		return a, nil
 	}
-	if aimed(all, within.(inCollections)[0]) {
+	if limitAround(all, within.(inCollections)[0]) {
 		a.where = All(all)
 	}
 	found := tx.candidates(all)
@@ -91,13 +94,13 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	if err != nil || done {
 		return a, err
 	}
-	if best < 0 && q.Limit == 0 { // all of many are wanted, or counted: no index is worse than another
+	if best < 0 && q.Limit == 0 { // if all of many rows are read or counted, all indexes are equal
 		return a, nil
 	}
 	a.sorted = best >= 0
-	if best < 0 && len(q.Order) == 0 { // along one that has them in order, if any
+	if best < 0 && len(q.Order) == 0 { // use an index that has the rows in order, if there is one
 		best = slices.IndexFunc(found, func(c candidate) bool { return c.ordered })
-		if best >= 0 && linked(found[best].expr) {
+		if best >= 0 && isLink(found[best].expr) {
 			link := found[best].expr.(LinksTo)
 			a.driver = &link
 		}
@@ -114,11 +117,11 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	for i, e := range all {
 		switch {
-		case hide[i] || a.sorted && isPlace(e) || best >= 0 && (found[best].key || a.worded) && isCollection(e):
+		case hide[i] || a.sorted && isPlace(e) || best >= 0 && (found[best].byKey || a.byWord) && isCollection(e):
 			where = append(where, hidden{e})
-		case a.linked && slices.Contains(found[best].parts, i):
-			where = append(where, fewLinks{e.(LinksTo), tx.store.few})
-		case a.driver == nil || !linked(e):
+		case a.byReference && slices.Contains(found[best].parts, i):
+			where = append(where, fewLinks{e.(LinksTo), tx.store.sortLimit})
+		case a.driver == nil || !isLink(e):
 			where = append(where, e)
 		}
 	}
@@ -126,21 +129,21 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	return a, nil
 }
 
-// choose gives the condition, of those that were found to have an index, by which rows are to be found, -1 where none is better than
-// others, and notes what that is; done says that the index of the only one has the rows as they are wanted. It says how the statements
-// that follow are planned.
+// choose returns the index in found of the condition to use, or -1 if none is better than the others. It records the kind of access in a.
+// done is true if the rows are read as they are, because there is no candidate or its index has them in order. choose also sets how the
+// following statements are planned.
 func (tx *Tx) choose(a *access, q Query, all []Expr, found []candidate, within Expr) (best int, done bool, err error) {
-	best = slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
-	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr)
-	a.named = alone && isName(found[0].expr)
+	best = slices.IndexFunc(found, func(c candidate) bool { return c.selective })
+	alone := len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !isLink(found[0].expr)
+	a.byName = alone && isName(found[0].expr)
 	switch others := slices.DeleteFunc(slices.Clone(all), isCollection); len(others) {
 	case 0:
-		a.steady = true
+		a.cacheable = true
 	case 1:
-		a.steady = isPlace(others[0]) || alone && found[0].plain()
+		a.cacheable = isPlace(others[0]) || alone && found[0].hasStablePlan()
 	}
-	a.sharp = best >= 0
-	tx.plan(a.sharp || a.named) // the index of names has the rows in their order, whatever the name
+	a.selective = best >= 0
+	tx.setPlanMode(a.selective || a.byName) // the index of names has the rows in order, whatever the name
 	switch {
 	case len(found) == 0 || alone:
 		return best, true, nil
@@ -148,43 +151,45 @@ func (tx *Tx) choose(a *access, q Query, all []Expr, found []candidate, within E
 	case q.countable && len(found) == 1 && found[0].fragment == nil:
 		best, a.counted = 0, &found[0]
 		link, ok := found[0].expr.(LinksTo)
-		a.linked = ok && len(link.Targets) == 1
-		tx.plan(a.linked || found[0].plain())
+		a.byReference = ok && len(link.Targets) == 1
+		tx.setPlanMode(a.byReference || found[0].hasStablePlan())
 	default:
-		// Whatever its ends are, a range is found in its index.
-		tx.plan(!slices.ContainsFunc(found, func(c candidate) bool { return !c.plain() }))
+		// A range is found in its index, whatever its bounds are.
+		tx.setPlanMode(!slices.ContainsFunc(found, func(c candidate) bool { return !c.hasStablePlan() }))
 		var rows int64
-		if best, rows, err = tx.fewest(found, q, within); err != nil {
+		if best, rows, err = tx.findFewest(found, q, within); err != nil {
 			return best, false, err
 		}
-		if a.many = rows > tx.store.few; best < 0 {
-			tx.planAgain()
-		} else if link, ok := found[best].expr.(LinksTo); ok && !a.many && len(link.Targets) == 1 && tx.RoundTrips() {
-			a.linked = true
+		if a.large = rows > tx.store.sortLimit; best < 0 {
+			tx.planEachTime()
+		} else if link, ok := found[best].expr.(LinksTo); ok && !a.large && len(link.Targets) == 1 && tx.RoundTrips() {
+			a.byReference = true
 			tx.keepPlan()
-		} else if f := found[best].fragment; f != nil && !a.many && len(all) == 2 && tx.RoundTrips() && f.hasWord() {
-			a.worded = true
+		} else if f := found[best].fragment; f != nil && !a.large && len(all) == 2 && tx.RoundTrips() && f.hasWord() {
+			a.byWord = true
 			tx.keepPlan()
 		}
 	}
 	return best, false, nil
 }
 
-// keepPlan lets PostgreSQL plan the statements that follow once for all: what names one place is found there whatever it names. (Left to
-// itself it plans lists anew for their limits, which takes ten times as long as they do.)
-// planAgain has them planned for what they ask, as on a new connection for lists (connect). They cost no round trip.
-func (tx *Tx) keepPlan() { tx.plan(true) }
+// keepPlan makes PostgreSQL use generic plans for the following statements: a selective condition is found by the same plan, whatever its
+// value. By default PostgreSQL would plan lists again for each limit, which takes ten times as long as running them.
+func (tx *Tx) keepPlan() { tx.setPlanMode(true) }
 
-func (tx *Tx) planAgain() { tx.plan(false) }
+// planEachTime makes PostgreSQL plan the following statements for their arguments, as on a new connection for lists (connect).
+func (tx *Tx) planEachTime() { tx.setPlanMode(false) }
 
-func (tx *Tx) plan(kept bool) {
+// setPlanMode sets how the following statements are planned. It costs no round trip.
+func (tx *Tx) setPlanMode(generic bool) {
 	if c, ok := tx.conn.(*pgConn); ok && !tx.latest && !tx.writing {
-		c.plan(kept)
+		c.setPlanMode(generic)
 	}
 }
 
-// named lets a name be looked up in each collection, where resources of several are asked for: there is no index of names alone.
-func named(all []Expr) Expr {
+// lookUpNameEverywhere rewrites conditions on a name to look it up in each collection. It is used if several collections are searched,
+// because names are only indexed within their collection.
+func lookUpNameEverywhere(all []Expr) Expr {
 	where := make(All, len(all))
 	for i, e := range all {
 		where[i] = e
@@ -195,7 +200,7 @@ func named(all []Expr) Expr {
 	return where
 }
 
-// namedAnywhere holds for the resources of any collection with a name.
+// namedAnywhere is true for the resources of any collection with a name.
 type namedAnywhere struct{ name any }
 
 func (e namedAnywhere) sql(b *builder, row string) {
@@ -205,7 +210,7 @@ func (e namedAnywhere) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// isName reports whether a condition asks for one name.
+// isName reports whether a condition selects one name.
 func isName(e Expr) bool {
 	c, ok := e.(Compare)
 	return ok && c.Op == "eq" && c.Value != nil && c.Field.isNameColumn()
@@ -219,60 +224,61 @@ func isCollection(e Expr) bool {
 	return ok
 }
 
-func linked(e Expr) bool {
+func isLink(e Expr) bool {
 	l, ok := e.(LinksTo)
 	return ok && l.Field != "" && len(l.Targets) > 0
 }
 
-// bound is how many rows may be looked up for a query. By the order, a page takes about as many rows of the collection as go, in
-// it, on one row that is let through: so what is looked up costs less while it is below the root of that product.
-func (tx *Tx) bound(q Query, within Expr) (int64, error) {
+// sortBound returns how many rows may be looked up for a query. Reading a page in order examines about (rows of the collection) /
+// (matches) rows for each row of the page. Looking up the matches is therefore cheaper as long as they are fewer than the root of page
+// size times rows.
+func (tx *Tx) sortBound(q Query, within Expr) (int64, error) {
 	if q.Limit == 0 {
-		return max(mostRows, tx.store.few), nil
+		return max(maxSortLimit, tx.store.sortLimit), nil
 	}
 	collection, ok := Query{From: Resources, Where: within}.total()
 	if !ok {
-		return tx.store.few, nil
+		return tx.store.sortLimit, nil
 	}
 	all, err := tx.readTotal(collection)
 	if err != nil {
 		return 0, err
 	}
 	root := int64(math.Sqrt(float64(q.Limit+q.Offset) * float64(all)))
-	return max(tx.store.few, min(root, mostRows)), nil
+	return max(tx.store.sortLimit, min(root, maxSortLimit)), nil
 }
 
-// fewest finds the condition that lets the fewest rows of a collection through, and how many; -1 where all let more through than
-// the query's bound.
-func (tx *Tx) fewest(found []candidate, q Query, within Expr) (best int, rows int64, err error) {
+// findFewest returns the index of the candidate that matches the fewest rows of a collection, and that number. It returns -1 if all
+// exceed the query's bound.
+func (tx *Tx) findFewest(found []candidate, q Query, within Expr) (best int, rows int64, err error) {
 	known := map[int]int64{}
 	for i, c := range found {
 		if c.fragment == nil {
 			continue
 		}
-		n, counted, err := tx.look(c.fragment)
-		if err != nil || counted && n <= fewFound { // others would not let much fewer through
+		n, counted, err := tx.countFragment(c.fragment)
+		if err != nil || counted && n <= maxKnownMatches { // other conditions would hardly match fewer
 			return i, n, err
 		}
 		if counted {
 			known[i] = n
 		}
 	}
-	// Most often one lets so few through that nobody has to know how large the collection is.
-	best, rows, err = tx.fewestBelow(tx.store.few, found, known, within)
+	// Usually one condition matches so few rows that the size of the collection is not needed.
+	best, rows, err = tx.findFewestBelow(tx.store.sortLimit, found, known, within)
 	if err != nil || best >= 0 {
 		return best, rows, err
 	}
-	bound, err := tx.bound(q, within)
-	if err != nil || bound <= tx.store.few {
+	bound, err := tx.sortBound(q, within)
+	if err != nil || bound <= tx.store.sortLimit {
 		return -1, 0, err
 	}
-	return tx.fewestBelow(bound, found, known, within)
+	return tx.findFewestBelow(bound, found, known, within)
 }
 
-// fewestBelow is fewest with that bound. known has how many rows some of the conditions let through, by their places in found.
-func (tx *Tx) fewestBelow(bound int64, found []candidate, known map[int]int64, within Expr) (best int, rows int64, err error) {
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+// findFewestBelow is findFewest with a given bound. known contains the number of matches of some candidates, by their indexes in found.
+func (tx *Tx) findFewestBelow(bound int64, found []candidate, known map[int]int64, within Expr) (best int, rows int64, err error) {
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	b.WriteString("SELECT ")
 	limit := strconv.FormatInt(bound+1, 10)
 	counts, into := make([]int64, len(found)), make([]any, len(found))
@@ -301,7 +307,7 @@ func (tx *Tx) fewestBelow(bound int64, found []candidate, known map[int]int64, w
 	return best, rows, nil
 }
 
-// count selects how many rows of a collection a condition lets through, up to a limit.
+// count writes a query for the number of rows of a collection that the condition matches, up to a limit.
 func (c candidate) count(b *builder, within Expr, limit string) {
 	b.WriteString("SELECT count(*) AS n FROM (")
 	switch l, isLink := c.expr.(LinksTo); {
@@ -310,7 +316,7 @@ func (c candidate) count(b *builder, within Expr, limit string) {
 	case isLink:
 		b.WriteString("SELECT 1 FROM reference l WHERE ")
 		l.link(b, "l")
-	case c.key:
+	case c.byKey:
 		b.WriteString("SELECT 1 FROM resource r WHERE ")
 		All{hidden{within}, c.expr}.sql(b, "r")
 	default:
@@ -320,7 +326,7 @@ func (c candidate) count(b *builder, within Expr, limit string) {
 	b.WriteString(" LIMIT " + limit + ") few")
 }
 
-// conjuncts gives the conditions that must all hold.
+// conjuncts returns the conditions of a conjunction as a list.
 func conjuncts(into []Expr, e Expr) []Expr {
 	switch x := e.(type) {
 	case nil:
@@ -329,7 +335,7 @@ func conjuncts(into []Expr, e Expr) []Expr {
 			into = conjuncts(into, part)
 		}
 	case Any:
-		if len(x) == 1 { // one alternative alone is a condition
+		if len(x) == 1 { // a single alternative is a plain condition
 			return conjuncts(into, x[0])
 		}
 		into = append(into, e)
@@ -339,9 +345,9 @@ func conjuncts(into []Expr, e Expr) []Expr {
 	return into
 }
 
-// tightened leaves, of the bounds of the span's low end, the highest lower one and the lowest upper one: SQLite uses one of each, and
-// not the best.
-func tightened(all []Expr) (left []Expr) {
+// tightenBounds keeps only the highest lower bound and the lowest upper bound of the span's low end: SQLite uses one of each, but not the
+// best one.
+func tightenBounds(all []Expr) (left []Expr) {
 	var bounds [2]*Compare
 	for _, e := range all {
 		c, ok := e.(Compare)
@@ -377,7 +383,7 @@ func tightened(all []Expr) (left []Expr) {
 	return left
 }
 
-// ofOneCollection gives the condition that names the only collection.
+// ofOneCollection returns the condition that selects a single collection.
 func ofOneCollection(all []Expr) (Expr, bool) {
 	for _, e := range all {
 		if c, ok := e.(inCollections); ok && len(c) == 1 {
@@ -387,7 +393,7 @@ func ofOneCollection(all []Expr) (Expr, bool) {
 	return nil, false
 }
 
-// candidates gives those of the conditions that have an index. Bounds of the span are one together.
+// candidates returns those of the conditions that have an index. All bounds of the span are one candidate.
 func (tx *Tx) candidates(all []Expr) (found []candidate) {
 	bounds, collection := -1, ""
 	if within, ok := ofOneCollection(all); ok && tx.store.trigrams {
@@ -397,15 +403,15 @@ func (tx *Tx) candidates(all []Expr) (found []candidate) {
 		switch x := e.(type) {
 		case Compare:
 			fragment, narrowed := x.fragment(collection)
-			fragment.common = tx.store.commonGrams()
+			fragment.common = tx.store.loadCommonTrigrams()
 			switch {
-			case collection != "" && narrowed && !x.ranged():
+			case collection != "" && narrowed && !x.isRange():
 				found = append(found, candidate{parts: []int{i}, expr: e, fragment: &fragment})
-			case !x.Field.indexed() || x.Value == nil:
+			case !x.Field.isIndexed() || x.Value == nil:
 			case x.Op == "eq":
-				found = append(found, candidate{parts: []int{i}, expr: e, ordered: !x.Field.isKey(), sharp: x.Field.sharp()})
-			case x.ranged():
-				found = append(found, candidate{parts: []int{i}, expr: e, key: x.Field.isKey()})
+				found = append(found, candidate{parts: []int{i}, expr: e, ordered: !x.Field.isKey(), selective: x.Field.isSelective()})
+			case x.isRange():
+				found = append(found, candidate{parts: []int{i}, expr: e, byKey: x.Field.isKey()})
 			case x.Field.Kind == ColumnSpan && x.Field.Path[0] == "low" && x.Op != "ne":
 				if bounds < 0 {
 					bounds = len(found)
@@ -415,26 +421,27 @@ func (tx *Tx) candidates(all []Expr) (found []candidate) {
 				c.parts, c.expr = append(c.parts, i), append(c.expr.(All), e)
 			}
 		case Any:
-			if key, ok := x.ranged(); ok {
-				found = append(found, candidate{parts: []int{i}, expr: e, key: key})
+			if key, ok := x.isRange(); ok {
+				found = append(found, candidate{parts: []int{i}, expr: e, byKey: key})
 			}
-			if fields, ok := x.oneOf(); ok {
-				found = append(found, candidate{parts: []int{i}, expr: e, sharp: !slices.ContainsFunc(fields, func(f Field) bool { return !f.sharp() }),
-					key: !slices.ContainsFunc(fields, func(f Field) bool { return !f.isKey() })})
+			if fields, ok := x.equalityFields(); ok {
+				found = append(found, candidate{parts: []int{i}, expr: e,
+					selective: !slices.ContainsFunc(fields, func(f Field) bool { return !f.isSelective() }),
+					byKey:     !slices.ContainsFunc(fields, func(f Field) bool { return !f.isKey() })})
 			}
 		case LinksTo:
-			if linked(e) {
+			if isLink(e) {
 				found = append(found, candidate{parts: []int{i}, expr: e, ordered: len(x.Targets) == 1})
 			}
 		case IDs, Around:
-			found = append(found, candidate{parts: []int{i}, expr: e, sharp: true})
+			found = append(found, candidate{parts: []int{i}, expr: e, selective: true})
 		}
 	}
 	return found
 }
 
-// indexed reports whether there is an index of the field, within a collection.
-func (f Field) indexed() bool {
+// isIndexed reports whether the field has an index, within a collection.
+func (f Field) isIndexed() bool {
 	switch {
 	case f.Via != "":
 		return false
@@ -448,20 +455,20 @@ func (f Field) indexed() bool {
 	return f.Kind == ColumnSpan && f.Path[0] == "low"
 }
 
-// sharp reports whether a value of the field is that of one resource in each scope, or of a few.
-func (f Field) sharp() bool {
+// isSelective reports whether a value of the field belongs to one resource, or to a few, in each scope.
+func (f Field) isSelective() bool {
 	return f.Kind == ColumnID || f.Kind == ColumnSpan || f.isKey()
 }
 
-// isKey reports whether the field is the key, whose index has a configuration's rows side by side.
+// isKey reports whether the field is the key. In its index the rows of a configuration are adjacent.
 func (f Field) isKey() bool { return f.Kind == ColumnText && f.Path[0] == "key" }
 
-// ranged reports whether each of the alternatives is a range in an index, and whether those are of keys.
-func (e Any) ranged() (key, ok bool) {
+// isRange reports whether each of the alternatives is a range in an index. key is true if all are ranges of keys.
+func (e Any) isRange() (key, ok bool) {
 	key = true
 	for _, one := range e {
 		c, is := one.(Compare)
-		if !is || !c.ranged() {
+		if !is || !c.isRange() {
 			return false, false
 		}
 		key = key && c.Field.isKey()
@@ -469,16 +476,16 @@ func (e Any) ranged() (key, ok bool) {
 	return key, len(e) > 0
 }
 
-// oneOf gives, where each of the alternatives asks for a value of a field with an index, those fields.
-func (e Any) oneOf() (fields []Field, ok bool) {
+// equalityFields returns the indexed fields that the alternatives compare with a value. ok is false if an alternative has no such field.
+func (e Any) equalityFields() (fields []Field, ok bool) {
 	for _, one := range e {
-		all, ok := one.(All) // an address with its family, the two ends of a range
+		all, ok := one.(All) // an address with its family, or the two ends of a range
 		if !ok {
 			all = All{one}
 		}
 		at := slices.IndexFunc(all, func(part Expr) bool {
 			c, ok := part.(Compare)
-			return ok && c.Field.indexed() && c.Op == "eq" && c.Value != nil
+			return ok && c.Field.isIndexed() && c.Op == "eq" && c.Value != nil
 		})
 		if at < 0 {
 			return nil, false
@@ -486,14 +493,4 @@ func (e Any) oneOf() (fields []Field, ok bool) {
 		fields = append(fields, all[at].(Compare).Field)
 	}
 	return fields, len(fields) > 0
-}
-
-// hidden is a condition that no index is used for.
-type hidden struct{ Expr }
-
-func (e hidden) sql(b *builder, row string) {
-	was := b.hide
-	b.hide = true
-	e.Expr.sql(b, row)
-	b.hide = was
 }

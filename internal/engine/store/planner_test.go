@@ -16,7 +16,7 @@ func accessLayout() *Layout {
 	return &Layout{Scopes: "scopes", Spaced: []Spaced{{"blocks", []string{"scopes", "blocks"}}}, Indexes: []Index{{"things", "code"}}}
 }
 
-// openAccess opens an empty database of that layout until the test ends.
+// openAccess opens an empty database with that layout until the test ends.
 func openAccess(t *testing.T, database string) *Store {
 	t.Helper()
 	o := Options{Dir: t.TempDir(), Exclusive: true, Layout: accessLayout()}
@@ -31,10 +31,10 @@ func openAccess(t *testing.T, database string) *Store {
 	return s
 }
 
-// fillAccess makes two scopes and 1,400 things: most lie in one scope and refer to one target.
+// fillAccess inserts two scopes and 1,400 things. Most of them are in one scope and refer to one target.
 func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 	t.Helper()
-	s.few = 1_000
+	s.sortLimit = 1_000
 	if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
 		for i := range 2 {
 			scope := &Resource{Collection: "scopes", Type: "Scope", Name: fmt.Sprintf("scope %d", i), Body: []byte("{}")}
@@ -47,7 +47,7 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 			scopes, targets = append(scopes, scope.ID), append(targets, target.ID)
 		}
 		var rows []*Resource
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test must be reproducible
 		most := func(of []int64) int64 { return of[min(1, random.IntN(50)/49)] }
 		for i := range 1_400 {
 			r := &Resource{Collection: "things", Type: "Thing", Parent: most(scopes),
@@ -60,7 +60,7 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 				r.Low, r.High = AddrKey(a), AddrKey(a)
 			}
 			rows = append(rows, r)
-			if i%3 == 0 { // a name that has no space, and perhaps no key
+			if i%3 == 0 { // a name without space, and possibly without a key
 				named := *r
 				named.Collection, named.Low, named.High = "names", nil, nil
 				if random.IntN(4) == 0 {
@@ -79,24 +79,23 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 	return scopes, targets
 }
 
-// However a list is found, it is the same list: every choice of conditions, orders and pages gives what it gives where
-// nothing is chosen.
-func TestAccessIsRight(t *testing.T) {
+// The result of a list does not depend on the access: each combination of condition, order and page returns the same as without a choice.
+func TestAccessDoesNotChangeResults(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
 			s := openAccess(t, name)
 			scopes, targets := fillAccess(t, s)
-			random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // what comes of it must be the same each time
+			random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the test must be reproducible
 			for range 80 {
 				q := randomQuery(random, scopes, targets)
 				plain := q
-				plain.Where = Any{q.Where} // nothing in it is a condition for all
+				plain.Where = Any{q.Where} // hides the conjunction from the planner
 				want, got := idsOf(t, s, plain), idsOf(t, s, q)
 				if !slices.Equal(want, got) {
-					t.Fatalf("%+v gives %d, and where nothing is chosen %d:\n%v\n%v", q, len(got), len(want), got, want)
+					t.Fatalf("%+v returned %d, without a choice %d:\n%v\n%v", q, len(got), len(want), got, want)
 				}
 				if behind, ok := behindOf(t, s, q, want); ok && !slices.Equal(behind, want[1+len(want)/3:]) {
-					t.Fatalf("%+v behind row %d gives\n%v, want\n%v", q, len(want)/3, behind, want[1+len(want)/3:])
+					t.Fatalf("%+v after row %d returned\n%v, want\n%v", q, len(want)/3, behind, want[1+len(want)/3:])
 				}
 			}
 		})
@@ -121,10 +120,11 @@ func idsOf(t *testing.T, s *Store, q Query) (ids []int64) {
 	return ids
 }
 
-// behindOf gives the ids of a list that goes on behind one of its rows, up to where the list ended; false where it cannot.
+// behindOf returns the ids of a list that continues after one of its rows, up to the end of the original list. It returns false if the
+// list cannot continue after a row.
 func behindOf(t *testing.T, s *Store, q Query, list []int64) (ids []int64, ok bool) {
 	t.Helper()
-	at := len(list) / 3 // the first is the number of all
+	at := len(list) / 3 // the first element is the total
 	if at == 0 {
 		return nil, false
 	}
@@ -185,7 +185,7 @@ func randomQuery(random *rand.Rand, scopes, targets []int64) Query {
 	return q
 }
 
-// What is asked most is an index's work on both databases: nothing of it looks through all resources.
+// The most frequent queries use an index on both databases, and none of them scans all resources.
 func TestAccessPlans(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestAccessPlans(t *testing.T) {
 					one.q.Limit = 100
 				}
 				plan := planOf(t, s, one.q)
-				if name == "PostgreSQL" && one.q.Limit == 10 { // where all is of one collection other indexes are as good
+				if name == "PostgreSQL" && one.q.Limit == 10 { // if all rows are in one collection, other indexes are as good
 					one.index = ""
 				}
 				if !strings.Contains(plan, one.index) || strings.Contains(plan, "SCAN r\n") || strings.Contains(plan, "Seq Scan on resource") {
@@ -247,8 +247,8 @@ func TestAccessPlans(t *testing.T) {
 	}
 }
 
-// What lets more than a few through is still found by its index, where a page by the order would cost more, and where all is counted.
-func TestBoundOfFinding(t *testing.T) { both(t, boundOfFinding) }
+// A condition that matches more than a few rows still uses its index if a page in order would cost more, and for counts.
+func TestSortBound(t *testing.T) { both(t, boundOfFinding) }
 
 func boundOfFinding(t *testing.T, s *Store) {
 	rows := make([]*Resource, 2_000)
@@ -256,7 +256,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 		rows[i] = &Resource{Collection: "things", Type: "Thing", Name: fmt.Sprintf("%d", i), Body: []byte("{}")}
 	}
 	update(t, s, func(tx *Tx) error { return tx.InsertMany(rows) })
-	s.few = 5
+	s.sortLimit = 5
 	begins := func(text string) Expr {
 		return Compare{Field{Kind: ColumnText, Path: []string{"name"}}, "startsWith", text}
 	}
@@ -274,9 +274,9 @@ func boundOfFinding(t *testing.T, s *Store) {
 			{Query{Where: All{things, begins("1")}, Offset: 1900, Limit: 1}, true, true},
 		} {
 			c.q.From = Resources
-			a, err := tx.find(c.q)
-			if err != nil || a.sorted != c.sorted || a.many != c.many {
-				t.Errorf("%+v is found sorted %v, many %v, %v", c.q, a.sorted, a.many, err)
+			a, err := tx.planAccess(c.q)
+			if err != nil || a.sorted != c.sorted || a.large != c.many {
+				t.Errorf("%+v: sorted %v, large %v, %v", c.q, a.sorted, a.large, err)
 			}
 			n, err := tx.Count(c.q)
 			if err != nil {
@@ -287,7 +287,7 @@ func boundOfFinding(t *testing.T, s *Store) {
 				return err
 			}
 			if want := max(0, n-c.q.Offset); c.q.Limit == 0 && listed != want || c.q.Limit > 0 && listed != min(want, c.q.Limit) {
-				t.Errorf("%+v lists %d of %d", c.q, listed, n)
+				t.Errorf("%+v listed %d of %d", c.q, listed, n)
 			}
 		}
 		return nil
@@ -296,12 +296,12 @@ func boundOfFinding(t *testing.T, s *Store) {
 	}
 }
 
-// Behind all that begin with a prefix comes the next text, whatever its last characters are.
-func TestBehindPrefix(t *testing.T) {
+// prefixEnd returns the first text after all texts with a prefix, whatever the last characters of the prefix are.
+func TestPrefixEnd(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "",
 		"\ud7ff": "\ue000", "é": "ê"} {
-		if got := behindPrefix(prefix); got != want {
-			t.Errorf("behind %q comes %q, want %q", prefix, got, want)
+		if got := prefixEnd(prefix); got != want {
+			t.Errorf("the text after prefix %q is %q, want %q", prefix, got, want)
 		}
 	}
 }

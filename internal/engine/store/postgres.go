@@ -18,47 +18,46 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// postgres is a store in PostgreSQL. Any number of managers may share it: what is in memory is nobody
-// else's business. Reads are snapshots that take no lock; updates whose scopes meet wait for each other.
+// postgres is the connection of a store to PostgreSQL. Any number of managers may share the database, so its state in memory does not
+// affect other processes. Reads are snapshots without locks. Updates with overlapping scopes wait for each other.
 type postgres struct {
-	// id tells what this process says to others from what they say.
+	// id identifies the notifications of this process.
 	id string
-	// pool has the connections that write. readers are for short reads, pages for pages of lists, lists for long
-	// ones, health for Ready alone: none of them waits for a writer.
+	// pool has the connections that write. readers serves short reads, pages serves single pages of lists, lists serves long reads, and
+	// health serves only Ready. None of these waits for a writer.
 	pool, readers, lists, pages, health *pgxpool.Pool
 	layout                              *Layout
-	// schema is the version of the schema that this binary works with.
+	// schema is the schema version that this binary works with.
 	schema int
-	// patience is how long a change waits for its turn.
-	patience time.Duration
-	texts    placeholders
-	turns    keyedMutex
-	// near reads what one request shows, for all that come at the same time.
-	near           gatherer
+	// patience is the maximum time that a change waits for its locks.
+	patience   time.Duration
+	statements placeholders
+	turns      keyedMutex
+	// gatherer combines concurrent reads of single rows.
+	gatherer       gatherer
 	configurations configurationsKnown
 	mu             sync.Mutex
-	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu, which is never
-	// held while the database is asked.
+	// blocks are the numbers reserved and not yet assigned, by sequence. mu guards it and is never held during a query.
 	blocks map[string]*block
 }
 
 type block struct{ next, end int64 }
 
-// sequenceStep is by how much the sequences of numbers go on (migrations/postgres).
+// sequenceStep is the increment of the sequences of numbers (migrations/postgres).
 const sequenceStep = 256
 
-// writers is how many connections write at a time.
-const writers = 16
+// maxWriters is the maximum number of connections that write at the same time.
+const maxWriters = 16
 
-// openPostgres connects and brings the schema up to the version that is asked for.
+// openPostgres connects and migrates the schema to the requested version.
 func openPostgres(ctx context.Context, o Options) (*postgres, error) {
 	p, err := connect(ctx, o.Database, o)
 	if err != nil {
 		return nil, err
 	}
-	// The database may be on its way up, or its standby on its way to become it.
+	// The database may be starting, or its standby may be in the middle of a promotion.
 	for began, attempt := time.Now(), 0; ; attempt++ {
-		if err = p.prepare(ctx, o); !lost(err) || time.Since(began) > openTime || !pause(ctx, attempt) {
+		if err = p.prepare(ctx, o); !isConnectionLost(err) || time.Since(began) > openTime || !backOff(ctx, attempt) {
 			break
 		}
 	}
@@ -69,21 +68,21 @@ func openPostgres(ctx context.Context, o Options) (*postgres, error) {
 	return p, nil
 }
 
-// openTime is how long a database that is not there is waited for.
+// openTime is the maximum time to wait for an unreachable database.
 const openTime = 10 * time.Second
 
-// Deadlines of a manager's connections that write: on waiting, and on a manager that has stopped in the
-// middle of a change whose locks others wait for. Work itself has none.
+// deadlines are the timeouts of a manager's writing connections: for locks, and for a manager that stopped in the middle of a change
+// while others wait for its locks. Running statements have no timeout.
 const deadlines = "SET lock_timeout = %d; SET idle_in_transaction_session_timeout = '10s'"
 
-// noJIT has no plan compiled: that takes longer than any statement of ours, and it is the estimate that decides, which conditions that walk
-// up the tree make high.
+// noJIT disables JIT compilation. It takes longer than any of the statements, and the planner chooses it by estimates that are too high
+// for conditions that walk up the tree.
 const noJIT = "SET jit = off; "
 
-// connect makes the pools; no connection is made yet.
+// connect creates the connection pools. It does not connect yet.
 func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
 	p = &postgres{id: rand.Text(), layout: o.Layout, blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
-	p.near.p, p.near.patience = p, gatheringPatience
+	p.gatherer.p, p.gatherer.patience = p, gatheringPatience
 	if p.schema == 0 {
 		p.schema = o.Layout.Version()
 	}
@@ -98,17 +97,17 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 		size  int
 		begin func(context.Context, *pgx.Conn) error
 	}{
-		{&p.pool, writers, setting(noJIT)}, {&p.readers, o.Readers, setting(noJIT)}, {&p.health, 1, nil},
-		// A plan for any collection is a bad plan for the rare ones: lists are planned for what they ask.
+		{&p.pool, maxWriters, setting(noJIT)}, {&p.readers, o.Readers, setting(noJIT)}, {&p.health, 1, nil},
+		// A plan for any collection is bad for the rare ones, so lists are planned for their arguments.
 		{&p.lists, o.ListReaders, setting(noJIT + "SET plan_cache_mode = force_custom_plan")},
 		{&p.pages, o.ListReaders, setting(noJIT + "SET plan_cache_mode = force_custom_plan")},
 	} {
 		config, err := pgxpool.ParseConfig(url)
 		if err != nil {
 			p.close()
-			return nil, errors.New("the database's URL cannot be read") // not repeated: it may hold a password
+			return nil, errors.New("the database's URL cannot be read") // the URL is not repeated, because it may contain a password
 		}
-		config.MaxConns, config.AfterConnect = int32(one.size), one.begin //nolint:gosec // they are few
+		config.MaxConns, config.AfterConnect = int32(one.size), one.begin //nolint:gosec // the sizes are small
 		if one.pool == &p.pool && o.Exclusive {
 			config.AfterConnect = setting(fmt.Sprintf(noJIT+deadlines, o.Patience.Milliseconds()))
 		}
@@ -129,164 +128,161 @@ func (p *postgres) close() {
 	}
 }
 
-// Limits of repetition. An update is repeated within updateTime while it collides with others, and waits
-// no longer than that for its turn; how long its work takes is nobody's limit. What did not reach the
-// database is repeated lostTimes: it may be a server that was started again, whose old connections are
-// found broken one by one.
+// Limits of retries. An update that conflicts with others is retried within updateTime, which is also the maximum wait for its locks. The
+// duration of its own work is not limited. If the connection was lost before the commit, it is retried maxReconnects times: after a
+// restart of the server, the old connections are found broken one by one.
 const (
-	updateTime = 30 * time.Second // Options.Patience
-	lostTimes  = 20
-	// fewTimes is for what another update inserted first: the next try sees it, and the rules say what is
-	// in the way; and for a statement that somebody cancelled.
-	fewTimes = 3
+	updateTime    = 30 * time.Second // Options.Patience
+	maxReconnects = 20
+	// maxConflictRetries applies if another update inserted the same key first: the retry sees it, and the rules report the conflict. It
+	// also applies to a statement that was cancelled on the server.
+	maxConflictRetries = 3
 )
 
-// Statements that begin a transaction; they travel with its first statement.
+// Statements that begin a transaction. They are sent with its first statement.
 const (
 	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	// beginSerializable is for updates that nothing but the database keeps apart, beginLocked for those that
-	// hold locks: each of their statements sees what was committed before the locks were got.
+	// beginSerializable is for updates without locks of their own. beginLocked is for updates that hold locks: each statement sees
+	// everything that was committed before the locks were acquired.
 	beginSerializable = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 	beginLocked       = "BEGIN ISOLATION LEVEL READ COMMITTED"
 )
 
-// view runs fn in a snapshot. Reading is safe to repeat.
+// view runs fn in a snapshot. Reads can be retried safely.
 func (p *postgres) view(ctx context.Context, from *pgxpool.Pool, fn func(conn) error) error {
 	return p.reading(ctx, from, beginSnapshot, fn)
 }
 
-// read runs fn without a transaction around its statements.
+// read runs fn without a transaction.
 func (p *postgres) read(ctx context.Context, fn func(conn) error) error {
 	return p.reading(ctx, p.readers, "", fn)
 }
 
+// reading runs fn on a connection of a pool and retries it while connections are lost.
 func (p *postgres) reading(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
 	for attempt := 0; ; attempt++ {
-		err := p.with(ctx, from, begin, fn)
-		if !lost(err) || attempt >= lostTimes || !pause(ctx, attempt) {
+		err := p.readWith(ctx, from, begin, fn)
+		if !isConnectionLost(err) || attempt >= maxReconnects || !backOff(ctx, attempt) {
 			return err
 		}
 	}
 }
 
-// with runs fn, which only reads, on a connection.
-func (p *postgres) with(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
+// readWith runs fn, which only reads, on a connection.
+func (p *postgres) readWith(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
 	return readOn(&pgConn{ctx: ctx, p: p, from: from, begin: begin}, fn)
 }
 
-// readOn runs fn, which only reads, on a connection and gives it back. Nobody waits for the end of the snapshot.
+// readOn runs fn, which only reads, on a connection and releases the connection. It does not wait for the end of the snapshot.
 func readOn(c *pgConn, fn func(conn) error) error {
 	defer func() {
 		switch {
 		case c.pooled == nil:
-		case c.idle(): // there is nothing to end
+		case c.isIdle(): // no transaction is open
 			c.pooled.Release()
 		default:
-			go c.giveBack()
+			go c.release()
 		}
 	}()
-	if err := safely(func() error { return fn(c) }); err != nil {
+	if err := recoverPanic(func() error { return fn(c) }); err != nil {
 		return err
 	}
-	return c.failed // and somebody did not mind
+	return c.failed // the error of a statement that fn ignored
 }
 
-// on runs fn on a connection and gives it back. A transaction that is still open at the end is rolled back.
-func (p *postgres) on(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
+// runOn runs fn on a connection and releases the connection. An open transaction is rolled back.
+func (p *postgres) runOn(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
 	c := &pgConn{ctx: ctx, p: p, pg: pooled.Conn(), pooled: pooled, begin: begin}
-	defer c.giveBack()
-	return safely(func() error { return fn(c) })
+	defer c.release()
+	return recoverPanic(func() error { return fn(c) })
 }
 
-// giveBack ends what is open on a connection and gives it back to its pool, which closes it where that fails.
-func (c *pgConn) giveBack() {
-	if !c.idle() {
+// release rolls back an open transaction and returns the connection to its pool. The pool closes it if the rollback failed.
+func (c *pgConn) release() {
+	if !c.isIdle() {
 		_, _ = c.pg.Exec(context.WithoutCancel(c.ctx), "ROLLBACK")
 	}
 	c.pooled.Release()
 }
 
-// update runs fn in a transaction that is as if it ran alone, again and again while that is safe and
-// of use.
+// update runs fn in a transaction that is isolated from all others with an overlapping scope. It retries while that is safe and useful.
 func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) error) error {
-	l, err := p.locks(ctx, scope)
+	l, err := p.locksFor(ctx, scope)
 	if err != nil {
 		return err
 	}
-	// Those of this process wait here, so that they do not hold a connection meanwhile.
-	waiting, cancel := context.WithTimeout(ctx, p.patience)
-	done, err := p.turns.lock(waiting, l.own)
+	// Updates of this process wait here, so that they do not occupy a connection.
+	waitCtx, cancel := context.WithTimeout(ctx, p.patience)
+	done, err := p.turns.lock(waitCtx, l.own)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			return busy(err)
+			return busyError(err)
 		}
 		return err
 	}
 	defer done()
 	few := 0
 	for began, attempt := time.Now(), 0; ; attempt++ {
-		committing, err := p.once(ctx, l, fn)
-		switch code := codeOf(err); {
+		committing, err := p.runOnce(ctx, l, fn)
+		switch code := pgCode(err); {
 		case err == nil:
 			return nil
 		case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
 			if time.Since(began) > p.patience {
-				return busy(err)
+				return busyError(err)
 			}
-		case (code == uniqueViolation || code == queryCanceled) && few < fewTimes:
+		case (code == uniqueViolation || code == queryCanceled) && few < maxConflictRetries:
 			few++
-		case lost(err) && !committing && attempt < lostTimes:
+		case isConnectionLost(err) && !committing && attempt < maxReconnects:
 		case code == schemaChanged:
-			return unavailableSchema(p.schema, p.layout.Version())
+			return schemaChangedError(p.schema, p.layout.Version())
 		default:
 			return err
 		}
-		if !pause(ctx, attempt) {
+		if !backOff(ctx, attempt) {
 			return err
 		}
 	}
 }
 
-// once runs fn in a transaction and says whether it had come to the commit, after which nobody knows
-// what became of it.
-func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (committing bool, err error) {
+// runOnce runs fn in a transaction. committing is true if the commit was started; an error after that leaves its outcome unknown.
+func (p *postgres) runOnce(ctx context.Context, l locks, fn func(*pgConn) error) (committing bool, err error) {
 	begin := beginSerializable
 	if l.own != 0 || l.rows {
 		begin = beginLocked
 	}
-	waiting, cancel := context.WithTimeout(ctx, p.patience)
-	pooled, err := p.pool.Acquire(waiting)
+	waitCtx, cancel := context.WithTimeout(ctx, p.patience)
+	pooled, err := p.pool.Acquire(waitCtx)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = busy(err)
+			err = busyError(err)
 		}
 		return false, err
 	}
-	err = p.on(ctx, pooled, begin, func(c *pgConn) error {
-		if query, args := p.entry(l); query != "" {
-			c.wait(query, args...)
+	err = p.runOn(ctx, pooled, begin, func(c *pgConn) error {
+		if query, args := p.entryStatement(l); query != "" {
+			c.enqueue(query, args...)
 		}
 		if err := fn(c); err != nil {
 			return err
 		}
-		// A client that goes away meanwhile does not leave it open what became of the commit.
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+		// The commit continues if the client disconnects, so that its outcome is known.
+		commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
 		defer cancel()
-		c.ctx, committing = within, true
+		c.ctx, committing = commitCtx, true
 		return c.commit()
 	})
 	return committing, err
 }
 
-// entry words the statement that every update begins with: it takes the locks, and refuses to go on where a tool
-// is alone with the database or has brought it to another schema. It is one statement because each costs a client
-// more than what is in it; require_schema sees what was committed while the locks were waited for, because it is
-// volatile.
-func (p *postgres) entry(l locks) (query string, args []any) {
+// entryStatement returns the first statement of every update. It takes the locks, and fails if a tool has exclusive use of the database
+// or has migrated the schema. It is one statement because a round trip costs more than its content. require_schema is volatile, so it
+// sees what was committed while the locks were awaited.
+func (p *postgres) entryStatement(l locks) (query string, args []any) {
 	if l.own != 0 {
-		query, args = l.take()
+		query, args = l.statement()
 	}
 	if p.schema < checkedSchema {
 		return query, args
@@ -299,11 +295,11 @@ func (p *postgres) entry(l locks) (query string, args []any) {
 	return query + "pg_advisory_xact_lock_shared(?), require_schema(?)", append(args, int64(managerLock), int64(p.schema))
 }
 
-// checkedSchema is the first version of the schema that has require_schema.
+// checkedSchema is the first version of the schema with require_schema.
 const checkedSchema = 4
 
-// pause waits longer each time, up to 64 ms, with jitter; it reports whether to go on.
-func pause(ctx context.Context, attempt int) bool {
+// backOff waits about 2^attempt ms, at most 64 ms, with a jitter of 50 %. It returns false if ctx ended.
+func backOff(ctx context.Context, attempt int) bool {
 	wait := time.Duration(1<<min(attempt, 6)) * time.Millisecond
 	timer := time.NewTimer(wait/2 + mathrand.N(wait)) //nolint:gosec // jitter needs no secrecy
 	defer timer.Stop()
@@ -315,8 +311,8 @@ func pause(ctx context.Context, attempt int) bool {
 	}
 }
 
-// safely turns a panic into an error.
-func safely(fn func() error) (err error) {
+// recoverPanic runs fn and converts a panic into an error.
+func recoverPanic(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
@@ -325,7 +321,7 @@ func safely(fn func() error) (err error) {
 	return fn()
 }
 
-// numbers gives numbers of a sequence, in order, and leaves none of its last block over.
+// numbers returns n numbers of a sequence, in ascending order. It discards the rest of the last reserved block.
 func (p *postgres) numbers(c conn, sequence string, n int) ([]int64, error) {
 	numbers := make([]int64, 0, n+sequenceStep)
 	err := c.each("SELECT nextval('number_"+sequence+"') FROM generate_series(1, ?)", []any{(n + sequenceStep - 1) / sequenceStep},
@@ -343,13 +339,12 @@ func (p *postgres) numbers(c conn, sequence string, n int) ([]int64, error) {
 	return numbers[:n], nil
 }
 
-// number gives the next number of a sequence; they are reserved many at a time.
+// number returns the next number of a sequence. Numbers are reserved in blocks.
 func (p *postgres) number(c *pgConn, sequence string) (int64, error) {
-	if n, ok := p.reserved(sequence); ok {
+	if n, ok := p.nextReserved(sequence); ok {
 		return n, nil
 	}
-	// What waits to be sent, the taking of locks among it, is sent first: it may wait for somebody who needs
-	// a number.
+	// Queued statements, such as those that take locks, are sent first: a lock may be held by an update that needs a number.
 	if err := c.flush(); err != nil {
 		return 0, err
 	}
@@ -359,13 +354,13 @@ func (p *postgres) number(c *pgConn, sequence string) (int64, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Where somebody else was faster, what is left of theirs is left out.
+	// If another update reserved a block in the meantime, the rest of that block is not used.
 	p.blocks[sequence] = &block{first + 1, first + sequenceStep}
 	return first, nil
 }
 
-// reserved gives a number that was reserved.
-func (p *postgres) reserved(sequence string) (n int64, ok bool) {
+// nextReserved returns the next number of the reserved block. ok is false if the block is used up.
+func (p *postgres) nextReserved(sequence string) (n int64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.blocks[sequence]
@@ -376,7 +371,7 @@ func (p *postgres) reserved(sequence string) (n int64, ok bool) {
 	return b.next - 1, true
 }
 
-// Codes of errors (PostgreSQL's documentation, appendix A), and ours of require_schema.
+// Error codes of PostgreSQL (documentation, appendix A), and the code raised by require_schema.
 const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
@@ -389,8 +384,8 @@ const (
 	schemaChanged        = "PTSCH"
 )
 
-// codeOf gives the database's code of an error; empty where it is none of the database's.
-func codeOf(err error) string {
+// pgCode returns PostgreSQL's code of an error, or "" if the error is not from PostgreSQL.
+func pgCode(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return e.Code
@@ -398,31 +393,31 @@ func codeOf(err error) string {
 	return ""
 }
 
-// lost reports whether an error is one of the connection: the server is not there, going, coming, or
-// has no room, or it has ended the transaction because this process was stopped in the middle of it.
-func lost(err error) bool {
-	if code := codeOf(err); code != "" {
+// isConnectionLost reports whether the error is one of the connection: the server is unreachable, starting, stopping or has no free
+// connections, or it ended the transaction because this process was suspended.
+func isConnectionLost(err error) bool {
+	if code := pgCode(err); code != "" {
 		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P") || code == readOnlyTransaction || code == tooManyConnections ||
 			code == idleTransaction
 	}
 	var dial *pgconn.ConnectError
 	var network net.Error
 	return errors.As(err, &dial) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) ||
-		pgconn.SafeToRetry(err) && !errors.Is(err, context.DeadlineExceeded) || // else the caller's time has ended
+		pgconn.SafeToRetry(err) && !errors.Is(err, context.DeadlineExceeded) || // otherwise the caller's deadline has passed
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		err != nil && strings.Contains(err.Error(), "conn closed")
 }
 
-// unreachable words a failure of the connection as 503 DatabaseUnavailable, and an update that never
-// got its turn, or was cancelled by the database's own limits, likewise; other errors pass.
-func unreachable(err error) error {
-	switch code := codeOf(err); {
-	case errors.Is(err, context.Canceled): // who asked has gone, though it may be while a connection was made
+// connectionProblem converts a connection error into 503 DatabaseUnavailable, and an update that did not get its locks into 503
+// DatabaseBusy. A statement that the database cancelled counts as unavailable. Other errors are returned unchanged.
+func connectionProblem(err error) error {
+	switch code := pgCode(err); {
+	case errors.Is(err, context.Canceled): // the client disconnected, possibly during the connection attempt
 		return err
 	case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
-		return busy(err)
-	case lost(err) || code == queryCanceled:
-		return unavailable(err)
+		return busyError(err)
+	case isConnectionLost(err) || code == queryCanceled:
+		return unavailableError(err)
 	}
 	return err
 }

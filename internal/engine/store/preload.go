@@ -1,52 +1,52 @@
 package store
 
-// What is read on PostgreSQL beside the rows of a short list: the heads of their parents and configurations come with the rows, as another
-// round trip costs more, or are remembered by who shows them, and then cost more than they spare.
+// On PostgreSQL, a short list is read together with the heads of the parents and configurations of its rows, because another round trip
+// costs more. If the caller caches these heads, reading them costs more than it saves, so the list is read without them.
 
-// CameWith gives the head of a resource that came with rows that were read; ok is false where it did not.
+// CameWith returns the head of a resource if it was read together with other rows.
 func (tx *Tx) CameWith(id int64) (h Head, ok bool) {
 	h, ok = tx.prefetched[id]
 	return h, ok
 }
 
-// NoteHeads tells which of the heads that an answer needs were not remembered. Where, of the last lists whose rows might have brought them,
-// all were, the next ones do not.
+// NoteHeads reports which of the heads that an answer required were not cached. After minHeadCacheHits consecutive lists without a
+// missing head, lists are read without heads.
 func (tx *Tx) NoteHeads(missing []int64) {
-	if len(tx.around) == 0 {
+	if len(tx.listParents) == 0 {
 		return
 	}
-	known := &tx.store.headsKnown
+	known := &tx.store.headCacheHits
 	for _, id := range missing {
-		if tx.around[id] {
+		if tx.listParents[id] {
 			known.Store(0)
 			return
 		}
 	}
-	if known.Load() < knownInARow {
+	if known.Load() < minHeadCacheHits {
 		known.Add(1)
 	}
 }
 
-// knownInARow is how many lists in a row must have needed no heads but those that are remembered, until rows come without them: to read
-// them in vain costs less than a round trip.
-const knownInARow = 8
+// minHeadCacheHits is the number of consecutive lists without a missing head after which lists are read without heads. Reading heads in
+// vain costs less than a round trip.
+const minHeadCacheHits = 8
 
-// headsRemembered reports whether the next list will need no heads either, as far as the last ones say.
-func (tx *Tx) headsRemembered() bool { return tx.store.headsKnown.Load() >= knownInARow }
+// headsAreCached reports whether, judging by the latest lists, the caller has cached the heads that the next list requires.
+func (tx *Tx) headsAreCached() bool { return tx.store.headCacheHits.Load() >= minHeadCacheHits }
 
-// noteAround notes what the rows of a list lie in, whose heads they bring or might have brought.
-func (tx *Tx) noteAround(r *Resource) {
-	if tx.around == nil {
-		tx.around = map[int64]bool{}
+// noteListParents records the parent and configuration of a row of a list, whose heads the list contains or could have contained.
+func (tx *Tx) noteListParents(r *Resource) {
+	if tx.listParents == nil {
+		tx.listParents = map[int64]bool{}
 	}
-	tx.around[r.Parent], tx.around[r.Configuration] = true, true
+	tx.listParents[r.Parent], tx.listParents[r.Configuration] = true, true
 }
 
-// readBehind reads what is shown beside rows. On PostgreSQL, behind a list that was asked alone, it is asked alone, too: what it finds is
-// as of a moment later, and where nothing more follows no snapshot is needed.
-func (tx *Tx) readBehind(query string, args []any, fn func(row) error) error {
-	if c, ok := tx.conn.(*pgConn); ok && c.unbegun() {
-		return c.alone(query, args, fn)
+// readAfterList reads data that is shown beside the rows of a list. On PostgreSQL, after a list that was queried without a transaction,
+// this query runs without one as well: its data may be slightly newer, and if nothing follows, no snapshot is needed.
+func (tx *Tx) readAfterList(query string, args []any, fn func(row) error) error {
+	if c, ok := tx.conn.(*pgConn); ok && c.isBeforeSnapshot() {
+		return c.queryAlone(query, args, fn)
 	}
 	return tx.conn.each(query, args, fn)
 }

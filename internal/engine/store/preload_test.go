@@ -2,32 +2,32 @@ package store
 
 import "testing"
 
-// Rows come without what they lie in once several lists in a row have needed nothing of it that was not remembered, until one does. What
-// else an answer needs counts for nothing, nor do answers of something else than such a list.
-func TestHeadsAreRemembered(t *testing.T) {
+// Rows are read without heads after several consecutive lists whose heads were all cached, until a list lacks one. Other heads, and lists
+// that are not short, do not count.
+func TestHeadsAreCached(t *testing.T) {
 	s := &Store{}
 	tx := func() *Tx {
 		tx := &Tx{store: s}
-		tx.noteAround(&Resource{ID: 3, Parent: 2, Configuration: 1})
+		tx.noteListParents(&Resource{ID: 3, Parent: 2, Configuration: 1})
 		return tx
 	}
-	for range knownInARow {
-		if tx().headsRemembered() {
-			t.Fatal("they are taken for remembered too soon")
+	for range minHeadCacheHits {
+		if tx().headsAreCached() {
+			t.Fatal("heads are considered cached too soon")
 		}
 		(&Tx{store: s}).NoteHeads([]int64{1, 2})
 		tx().NoteHeads([]int64{7})
 	}
-	if !tx().headsRemembered() {
-		t.Error("they are not taken for remembered")
+	if !tx().headsAreCached() {
+		t.Error("heads are not considered cached")
 	}
 	tx().NoteHeads([]int64{2, 7})
-	if tx().headsRemembered() {
-		t.Error("they are taken for remembered behind a list that lacked one")
+	if tx().headsAreCached() {
+		t.Error("heads are considered cached after a list that lacked one")
 	}
 }
 
-// What lies around something in a collection without space is nothing, and no fault.
+// The resources around a span in a collection without space are none. This is not an error.
 func TestAroundWithoutSpace(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAroundWithoutSpace(t *testing.T) {
 				for _, collection := range []string{"things", "scopes"} {
 					n, err := tx.Count(Query{From: Resources, Where: All{InCollection(collection), Around{Low: []byte{4, 1}, High: []byte{4, 1}}}})
 					if err != nil || n != 0 {
-						t.Errorf("of %s there are %d (%v)", collection, n, err)
+						t.Errorf("%s: found %d (%v)", collection, n, err)
 					}
 				}
 				return nil

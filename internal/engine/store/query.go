@@ -7,36 +7,36 @@ import (
 	"strings"
 )
 
-// Source is a table in the shape of resources.
+// Source is a table or view with the columns of resources.
 type Source string
 
-// Resources is the table of the resources themselves. Rooms may have views in their shape.
+// Resources is the table of the resources. Extensions may define views with the same columns.
 const Resources Source = "resource"
 
 // Query selects resources from a source.
 type Query struct {
 	From  Source
 	Where Expr
-	// Order is by these fields, then by id.
+	// Order is the sort order. Rows with equal values are ordered by id.
 	Order         []Order
 	Limit, Offset int64
-	// After, where there is one, is the place behind which the list goes on; the order is then by one field at most.
+	// After is the place after which the list continues; nil means the start. With After, Order may have at most one field.
 	After *Place
-	// Shown leaves out what no answer shows: the high end of the span, key and links.
+	// Shown omits data that no answer shows: the high end of the span, the key and the links.
 	Shown bool
-	// Direct says that one index serves the whole condition: nothing is counted first.
+	// Direct is true if one index serves the whole condition. Then no rows are counted to choose an index.
 	Direct bool
-	// countable says that the statement may count what it finds, and find nothing where that is more than a few; usual that the limit is
-	// one that others ask for, too.
+	// countable is true if the statement may first count its rows, and return none if there are more than a few. usual is true if the
+	// limit is a common one, so that it can be part of the statement.
 	countable, usual bool
 }
 
-// Order is one field of an order.
+// Order is one field of a sort order.
 type Order struct {
 	By         Field
 	Descending bool
-	// Whole says that everything the query selects has a value there, Spaceless that nothing of it has space: so that an index
-	// can be used that has those alone.
+	// Whole is true if every selected row has a value in the field. Spaceless is true if no selected row has a span. They allow the use
+	// of indexes that contain only such rows.
 	Whole, Spaceless bool
 }
 
@@ -45,49 +45,49 @@ type builder struct {
 	*dialect
 	args []any
 	rows int
-	// hide says that no index is to be used.
+	// hide disables the use of indexes for the conditions that are written.
 	hide bool
-	// layout has the names of scopes and of what has space.
+	// layout names the scopes and the collections with space.
 	layout *Layout
 }
 
-// dialect is where the databases differ in their words.
+// dialect contains the differences between the SQL of the databases.
 type dialect struct {
-	// member gives the value at a path inside a body, as the kind of a field.
+	// member writes the value at a path in the body, as the kind of the field.
 	member func(b *builder, row string, f Field)
-	// position, front and back are the conditions contains, startsWith and endsWith.
+	// position, front and back write the conditions contains, startsWith and endsWith.
 	position, front, back func(b *builder, column func(), text string)
-	// nulls is put behind an ascending and a descending order: what has no value comes first, and last.
+	// nulls is appended to an ascending and to a descending order. Rows without a value come first and last, respectively.
 	nulls [2]string
-	// truth gives the form a boolean has inside a body.
+	// truth returns the representation of a boolean in a body.
 	truth func(bool) any
-	// feed selects what comes behind a position of the change feed: its two numbers, and how many.
+	// feed selects the entries after a position of the change feed. Its arguments are the two numbers of the position and the limit.
 	feed string
-	// oldest and newest select the first and the last transaction of the feed: its number, time and place.
+	// oldest and newest select the first and the last transaction of the feed: its number, time and commit order.
 	oldest, newest string
-	// upwards begins a statement with up (id, parent): the resources for which a condition holds, and what lies above them
-	// of some collections, which are put in as a list in quotes.
+	// upwards starts a statement with the table up (id, parent): the resources that match the condition, and the resources above them in
+	// the collections, which are a quoted list.
 	upwards func(condition, collections string) string
-	// lineage selects the resources whose ids up has.
+	// lineage selects the resources whose ids are in up.
 	lineage string
-	// hasTable asks whether there is a table.
+	// hasTable reports whether a table exists.
 	hasTable string
-	// indexes lists the names of the indexes of resource.
+	// indexes selects the names of the indexes on the table resource.
 	indexes string
-	// roundTrips says that a statement costs more than what it does: two are put into one where that can be.
+	// roundTrips is true if sending a statement costs more than running it, so that statements should be combined.
 	roundTrips bool
-	// around lists ids, with the collection of scopes and the steps put in, and the arguments low and high: it walks down from the scopes,
-	// by one seek for each step. of is the collection that is asked for, empty: all.
-	around func(scopes string, steps []downward, of string) string
-	// among is put before and behind a list of numbers that one is compared with. The list may be empty.
+	// around writes the list of the ids of the resources around a span, whose arguments are low and high. It walks down from the
+	// collection scopes with one index seek per step. of limits the result to one collection; empty means all.
+	around func(scopes string, steps []walkStep, of string) string
+	// among is written before and after a list of numbers that a number is compared with. The list may be empty.
 	among [2]string
-	// hidden is put before and behind a field of a kind, so that it is compared without an index.
+	// hidden returns the text before and after a field that prevents the use of an index.
 	hidden func(kind FieldKind) [2]string
-	// fragment is the condition that a row may have a text. fragments selects a number for each row for which it may hold, of all
-	// collections or of one; nil where they are not counted so soon that it helps (Tx.estimate).
+	// fragment writes the condition that a row may contain a text. fragments selects one number for each possible match, in one
+	// collection or in all. It is nil if counting the matches takes as long as finding them (Tx.estimate).
 	fragment  func(b *builder, row string, f Fragment)
 	fragments func(b *builder, f Fragment)
-	// size gives the number behind the slash of a text, NULL where there is none.
+	// size writes the number after the slash of a text, or NULL if there is none.
 	size func(b *builder, text func())
 }
 
@@ -98,19 +98,19 @@ func (b *builder) arg(v any) {
 
 func (nothing) sql(b *builder, _ string) { b.WriteString("FALSE") }
 
-// Exists reports whether the query selects anything.
-func (tx *Tx) Exists(q Query) (there bool, err error) {
+// Exists reports whether the query selects any row.
+func (tx *Tx) Exists(q Query) (exists bool, err error) {
 	query, args, err := q.build(tx, "1")
 	if err != nil {
 		return false, err
 	}
-	err = tx.QueryRow("SELECT EXISTS ("+query+")", args...).Scan(&there)
-	return there, err
+	err = tx.QueryRow("SELECT EXISTS ("+query+")", args...).Scan(&exists)
+	return exists, err
 }
 
-// CountBy counts what the query selects by the value of a text field; what has none is counted under "".
+// CountBy counts the selected rows by the value of a text field. Rows without a value are counted under "".
 func (tx *Tx) CountBy(q Query, by Field) (map[string]int64, error) {
-	b := &builder{dialect: tx.conn.speaks()}
+	b := &builder{dialect: tx.conn.sqlDialect()}
 	by.column(b, "r")
 	query, args, err := q.build(tx, b.String()+" AS value, count(*)")
 	if err != nil {
@@ -127,13 +127,13 @@ func (tx *Tx) CountBy(q Query, by Field) (map[string]int64, error) {
 	return counts, err
 }
 
-// Span is where resources below another one may begin: from one place to another, both with it, as AddrKey gives them.
+// Span is a range of low ends of resources below a parent. Low and High are inclusive span keys (AddrKey).
 type Span struct {
 	Parent    int64
 	Low, High []byte
 }
 
-// CountSpans counts the resources of a collection that begin in each of some spans, as CountBy does: in the order of the spans.
+// CountSpans is CountBy for the resources of a collection whose low ends are in a span, for each of the spans.
 func (tx *Tx) CountSpans(collection string, spans []Span, by Field) ([]map[string]int64, error) {
 	counts := make([]map[string]int64, len(spans))
 	if !tx.RoundTrips() || len(spans) == 1 {
@@ -152,14 +152,14 @@ func (tx *Tx) CountSpans(collection string, spans []Span, by Field) ([]map[strin
 	for i, s := range spans {
 		counts[i], parents[i], lows[i], highs[i] = map[string]int64{}, s.Parent, s.Low, s.High
 	}
-	b := &builder{dialect: tx.conn.speaks()}
+	b := &builder{dialect: tx.conn.sqlDialect()}
 	b.WriteString("SELECT span.place - 1, found.value, found.n FROM unnest(?::bigint[], ?::bytea[], ?::bytea[]) WITH ORDINALITY " +
 		"span (parent, low, high, place) CROSS JOIN LATERAL (SELECT ")
 	b.args = append(b.args, parents, lows, highs)
 	by.column(b, "r")
 	b.WriteString(" AS value, count(*) AS n FROM resource r WHERE r.parent = span.parent AND r.collection = ")
 	b.arg(collection)
-	// Behind OFFSET the spans are looked for one by one: together they would be found among all that there is.
+	// OFFSET 0 makes the database look up the spans one by one. Otherwise it would search all resources.
 	b.WriteString(" AND r.low IS NOT NULL AND r.low >= span.low AND r.low <= span.high GROUP BY 1 OFFSET 0) found")
 	return counts, tx.Each(func(scan func(...any) error) error {
 		var value sql.NullString
@@ -173,7 +173,7 @@ func (tx *Tx) CountSpans(collection string, spans []Span, by Field) ([]map[strin
 	}, b.String(), b.args...)
 }
 
-// First gives the first resource that the query selects, in its order; nil where it selects none.
+// First returns the first row of the query in its order, or nil if there is none.
 func (tx *Tx) First(q Query) (first *Resource, err error) {
 	q.Limit = 1
 	err = tx.List(q, func(r *Resource) error {
@@ -183,33 +183,33 @@ func (tx *Tx) First(q Query) (first *Resource, err error) {
 	return first, err
 }
 
-// Some gives at most limit of the resources for which a condition holds, whichever are found first.
+// Some returns at most limit resources that match a condition, in no particular order.
 func (tx *Tx) Some(where Expr, limit int) ([]*Resource, error) {
 	query, args, err := Query{From: Resources, Where: where}.build(tx, "r."+strings.ReplaceAll(columns, ", ", ", r."))
 	if err != nil {
 		return nil, err
 	}
-	return tx.many(query+" LIMIT "+strconv.Itoa(limit), args...)
+	return tx.queryMany(query+" LIMIT "+strconv.Itoa(limit), args...)
 }
 
-// build writes the statement that selects something of what the query selects, without its order.
+// build returns a statement that selects what from the rows of the query, without order and limit.
 func (q Query) build(tx *Tx, what string) (string, []any, error) {
 	where, err := tx.resolve(q.Where)
 	if err != nil {
 		return "", nil, err
 	}
 	q.Where, q.Order, q.Limit, q.Offset = where, nil, 0, 0
-	a, err := tx.find(q)
+	a, err := tx.planAccess(q)
 	if err != nil {
 		return "", nil, err
 	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	b.WriteString("SELECT " + what)
 	a.from(b, q.From, "")
 	return b.String(), b.args, nil
 }
 
-// from writes where the rows come from, what is joined to them, and the condition on them.
+// from writes the FROM clause, with the given join, and the WHERE clause.
 func (a access) from(b *builder, from Source, joined string) {
 	if a.driver != nil {
 		b.WriteString(" FROM reference d CROSS JOIN resource r WHERE r.id = d.source AND ")
@@ -225,7 +225,7 @@ func (a access) from(b *builder, from Source, joined string) {
 	}
 }
 
-// Count counts what the query selects, without its limit and offset.
+// Count returns the number of rows of the query, without its limit and offset.
 func (tx *Tx) Count(q Query) (n int64, err error) {
 	if k, ok := q.total(); ok && !tx.writing {
 		tx.keepPlan()
@@ -239,18 +239,19 @@ func (tx *Tx) Count(q Query) (n int64, err error) {
 	return n, err
 }
 
-// shortList is the most rows that a list may have in memory at once.
-const shortList = 1001
+// maxShortList is the maximum number of rows of a list that is read into memory at once.
+const maxShortList = 1001
 
-// shortPage is the most rows that a page may have which are joined with what is shown beside them, one more than asked for.
-const shortPage = 101
+// maxShortPage is the maximum number of rows of a page that is joined with the data shown beside it. It includes the extra row that tells
+// whether there are more.
+const maxShortPage = 101
 
-// List calls fn for each resource the query selects, in its order. The resource is fn's only until it
-// returns: what is to stay must be cloned.
+// List calls fn for each resource that the query selects, in its order. The resource is only valid until fn returns; fn must clone what
+// it keeps.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
-	wanted, as := columns, row.resource
+	wanted, as := columns, row.readResource
 	if q.Shown {
-		wanted, as = shownColumns, row.shown
+		wanted, as = shownColumns, row.readShown
 	}
 	n, resource := int64(0), &Resource{}
 	parts := q.parts()
@@ -260,107 +261,107 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 				return nil
 			}
 		}
-		short := part.Limit > 0 && part.Limit <= shortList
+		short := part.Limit > 0 && part.Limit <= maxShortList
 		part.usual = short && n == 0
 		part.countable = short && part.From == Resources && len(part.Order) == 0 && tx.RoundTrips() && !tx.writing
-		l, err := part.list(tx, wanted)
+		l, err := part.buildList(tx, wanted)
 		if err != nil {
 			return err
 		}
-		many := false // more than a few were counted, and none was read
+		tooMany := false // the statement counted more than a few rows and returned none of them
 		read := func(fn func(row) error) error {
 			return tx.conn.list(l.query, l.args, short, fn)
 		}
-		// What is read behind the first statement may be newer than what that has found, by a moment: never its place in the list.
-		if c, ok := tx.conn.(*pgConn); ok && len(parts) == 1 && short && q.placeInRow() && c.first() {
-			read = func(fn func(row) error) error { return c.alone(l.query, l.args, fn) }
+		// Queries after the first one may return slightly newer data, but the position of a row must come from the list itself.
+		if c, ok := tx.conn.(*pgConn); ok && len(parts) == 1 && short && q.placeInRow() && c.isFirstQuery() {
+			read = func(fn func(row) error) error { return c.queryAlone(l.query, l.args, fn) }
 		}
-		take := func(at row) error {
+		handleRow := func(at row) error {
 			if l.counted > 0 {
-				if many = at.(*pgRow).number(l.counted) > tx.store.few; many || at.(*pgRow).raw[0] == nil {
+				if tooMany = at.(*pgRow).number(l.counted) > tx.store.sortLimit; tooMany || at.(*pgRow).raw[0] == nil {
 					return nil
 				}
 			}
-			if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
+			if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has disconnected
 				return tx.ctx.Err()
 			}
 			if err := as(at, resource); err != nil {
 				return err
 			}
 			if l.short {
-				tx.noteAround(resource)
+				tx.noteListParents(resource)
 			}
 			if l.near || l.beside > 0 {
-				if err := tx.takeNear(at, l); err != nil {
+				if err := tx.rememberNear(at, l); err != nil {
 					return err
 				}
 			}
 			return fn(resource)
 		}
-		err = read(take)
-		if many && err == nil {
+		err = read(handleRow)
+		if tooMany && err == nil {
 			part.countable = false
-			if l, err = part.list(tx, wanted); err == nil {
-				err = tx.conn.list(l.query, l.args, true, take)
+			if l, err = part.buildList(tx, wanted); err == nil {
+				err = tx.conn.list(l.query, l.args, true, handleRow)
 			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	tx.keepPlan() // what is read beside the rows is found by their numbers
+	tx.keepPlan() // the following look-ups are by id
 	return nil
 }
 
-// listing is the statement of a list.
-type listing struct {
+// listStatement is the statement of a list.
+type listStatement struct {
 	query string
 	args  []any
-	// short says that there are so few rows that a round trip for what is shown beside them costs more than to bring it along; near that
-	// the heads of what they lie in come with them, behind the columns.
+	// short is true if the list has so few rows that a separate round trip for the data beside them costs more than a join. near is true
+	// if the heads of parents and configurations follow the columns of the row.
 	short, near bool
-	// beside is the first column of what extensions have beside the rows, 0 where they bring nothing.
+	// beside is the index of the first column with texts of extensions, or 0 if there are none.
 	beside int
-	// counted is the column that has how many there are, 0 where none does.
+	// counted is the index of the column with the number of rows, or 0 if they are not counted.
 	counted int
 }
 
-// list writes the statement that selects columns of the rows, in their order.
-func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
+// buildList returns the statement that selects the wanted columns of the rows, in their order.
+func (q Query) buildList(tx *Tx, wanted string) (l listStatement, err error) {
 	if q.Where, err = tx.resolve(q.Where); err != nil {
 		return l, err
 	}
 	for _, o := range q.Order {
-		if o.Spaceless && o.By.isKey() { // the index of keys has those alone; another one would not answer whether a row has space
+		if o.Spaceless && o.By.isKey() { // the index of keys contains only rows without a span; another index would have to check each row
 			q.Where = All{q.Where, Compare{Field: Field{Kind: ColumnSpan, Path: []string{"low"}}, Op: "eq"}}
 		}
-		if o.Whole && o.By.indexed() {
+		if o.Whole && o.By.isIndexed() {
 			q.Where = All{q.Where, Compare{Field: o.By, Op: "ne"}}
 		}
 	}
-	a, err := tx.find(q)
+	a, err := tx.planAccess(q)
 	if err != nil {
 		return l, err
 	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	if a.counted != nil {
 		return q.countingList(tx, b, a, wanted), nil
 	}
 	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
-	late := q.From == Resources && (q.Offset > 0 || a.many)
-	few := a.sharp || (a.named || a.linked) && q.Limit > 0 && q.Limit <= shortPage
-	l.short = q.Shown && few && a.driver == nil && !late && tx.conn.speaks().roundTrips
-	l.near = l.short && !tx.headsRemembered()
+	readLater := q.From == Resources && (q.Offset > 0 || a.large)
+	few := a.selective || (a.byName || a.byReference) && q.Limit > 0 && q.Limit <= maxShortPage
+	l.short = q.Shown && few && a.driver == nil && !readLater && tx.conn.sqlDialect().roundTrips
+	l.near = l.short && !tx.headsAreCached()
 	within, single := ofOneCollection(conjuncts(nil, q.Where))
 	switch {
 	case l.near:
 		shown, joined = shown+nearHeadColumns(tx.inline)+besideColumns(tx.inline.besides), nearJoins
 		l.beside = shownSize + 2*headSize
-	case l.short && (!single || tx.hasBeside(within)) || q.besideComes(tx, within):
+	case l.short && (!single || tx.hasBeside(within)) || q.loadsBeside(tx, within):
 		shown += besideColumns(tx.inline.besides)
 		l.beside = shownSize
 	}
-	if late { // the rows that are left out are counted in an index alone
+	if readLater { // skipped rows are counted in the index alone
 		b.WriteString("SELECT " + shown + " FROM (SELECT r.id")
 	} else {
 		b.WriteString("SELECT " + shown)
@@ -368,9 +369,9 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	a.from(b, q.From, joined)
 	q.order(b, a)
 	switch {
-	case q.usual && q.Offset == 0 && b.roundTrips: // a plan that is kept knows how many are wanted
+	case q.usual && q.Offset == 0 && b.roundTrips: // a generic plan must know the limit
 		b.WriteString(" LIMIT " + strconv.FormatInt(q.Limit, 10))
-		if a.steady {
+		if a.cacheable {
 			tx.keepPlan()
 		}
 	case q.Limit > 0:
@@ -379,7 +380,7 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 		b.WriteString(" OFFSET ")
 		b.arg(q.Offset)
 	}
-	if late {
+	if readLater {
 		b.WriteString(") page CROSS JOIN resource r WHERE r.id = page.id")
 		q.order(b, access{})
 	}
@@ -387,36 +388,36 @@ func (q Query) list(tx *Tx, wanted string) (l listing, err error) {
 	return l, nil
 }
 
-// besideComes reports whether rows bring what extensions have beside them: they are few, of the one collection within, nil where there are
-// several, of which an extension has something, and asking for it alone would take a round trip.
-func (q Query) besideComes(tx *Tx, within Expr) bool {
-	return within != nil && q.Shown && q.From == Resources && q.Limit > 0 && q.Limit <= shortPage && !tx.writing && tx.RoundTrips() &&
+// loadsBeside reports whether the rows include the texts of extensions. The list must be short, and the single collection within must
+// have texts; within is nil for several collections. A separate query must cost a round trip.
+func (q Query) loadsBeside(tx *Tx, within Expr) bool {
+	return within != nil && q.Shown && q.From == Resources && q.Limit > 0 && q.Limit <= maxShortPage && !tx.writing && tx.RoundTrips() &&
 		tx.hasBeside(within)
 }
 
-// hasBeside reports whether an extension has something beside resources of a collection.
+// hasBeside reports whether an extension has texts for resources of a collection.
 func (tx *Tx) hasBeside(within Expr) bool {
 	return slices.ContainsFunc(tx.inline.besides, func(b Beside) bool {
 		return slices.Contains(b.Collections(), within.(inCollections)[0])
 	})
 }
 
-// countingList is list where how many rows there are is counted in the same statement: a round trip costs more than counting a few.
-func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listing {
-	l := listing{counted: strings.Count(wanted, ", ") + 1}
+// countingList is buildList for a statement that also counts the rows: a round trip costs more than counting a few rows.
+func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listStatement {
+	l := listStatement{counted: strings.Count(wanted, ", ") + 1}
 	b.WriteString("SELECT page." + strings.ReplaceAll(wanted, ", ", ", page.") + ", few.n")
 	besides := ""
 	within, _ := ofOneCollection(conjuncts(nil, q.Where))
-	if q.besideComes(tx, within) {
+	if q.loadsBeside(tx, within) {
 		l.beside = l.counted + 1
 		besides = besideColumns(tx.inline.besides)
 		b.WriteString(besideNames(tx.inline.besides, "page"))
 	}
 	b.WriteString(" FROM (")
-	a.counted.count(b, within, strconv.FormatInt(tx.store.few+1, 10))
+	a.counted.count(b, within, strconv.FormatInt(tx.store.sortLimit+1, 10))
 	b.WriteString(") few LEFT JOIN LATERAL (SELECT r." + strings.ReplaceAll(wanted, ", ", ", r.") + besides)
 	a.from(b, q.From, "")
-	b.WriteString(" AND few.n <= " + strconv.FormatInt(tx.store.few, 10))
+	b.WriteString(" AND few.n <= " + strconv.FormatInt(tx.store.sortLimit, 10))
 	q.order(b, a)
 	b.WriteString(" LIMIT ")
 	b.arg(q.Limit)
@@ -427,10 +428,10 @@ func (q Query) countingList(tx *Tx, b *builder, a access, wanted string) listing
 	return l
 }
 
-// order writes the order. What is equal comes in the direction of what is before it, as it stands in an index.
+// order writes the ORDER BY clause. Rows with equal values are ordered by id in the direction of the last field, as in an index.
 func (q Query) order(b *builder, a access) {
 	b.WriteString(" ORDER BY ")
-	b.rows += 1000 // row names of the order stay apart from the condition's
+	b.rows += 1000 // keeps the aliases of the order distinct from those of the condition
 	b.hide = a.sorted
 	last := ""
 	for _, o := range q.Order {
@@ -439,7 +440,7 @@ func (q Query) order(b *builder, a access) {
 		if last = ""; o.Descending {
 			last, nulls = " DESC", b.nulls[1]
 		}
-		if !o.Whole { // an index of those that have a value says nothing of others
+		if !o.Whole { // an index of rows that have a value does not cover NULLs
 			last += nulls
 		}
 		b.WriteString(last + ", ")

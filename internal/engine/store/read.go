@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// one reads one resource; ErrNotFound where there is none.
-func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
-	err = first(tx.conn, query, args, func(at row) error {
+// queryOne reads one resource. It returns ErrNotFound if there are no rows.
+func (tx *Tx) queryOne(query string, args ...any) (r *Resource, err error) {
+	err = queryFirst(tx.conn, query, args, func(at row) error {
 		r = &Resource{}
-		return at.resource(r)
+		return at.readResource(r)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrNotFound
@@ -22,12 +22,12 @@ func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
 	return r, err
 }
 
-// many reads resources.
-func (tx *Tx) many(query string, args ...any) (found []*Resource, err error) {
+// queryMany reads resources.
+func (tx *Tx) queryMany(query string, args ...any) (found []*Resource, err error) {
 	err = tx.conn.each(query, args, func(at row) error {
 		r := &Resource{}
 		found = append(found, r)
-		return at.resource(r)
+		return at.readResource(r)
 	})
 	return found, err
 }
@@ -64,24 +64,24 @@ func formatRefs(refs []Ref) string {
 	return b.String()
 }
 
-// Get reads one resource by id; ErrNotFound where there is none.
+// Get reads a resource by id. It returns ErrNotFound if it does not exist.
 func (tx *Tx) Get(id int64) (*Resource, error) { return tx.get(id, nil) }
 
-// GetShown is Get of a resource that is to be shown: what extensions have beside it may come with it.
+// GetShown is Get for a resource that will be shown. The texts of extensions (Extension.Beside) may be read with it.
 func (tx *Tx) GetShown(id int64) (*Resource, error) {
-	// What a transaction does itself would not be in it.
+	// The texts would lack the changes of the transaction itself.
 	if _, ok := tx.conn.(prefetcher); !ok || tx.writing {
 		return tx.Get(id)
 	}
-	if tx.beside == nil {
-		tx.beside = map[int64][]string{}
+	if tx.besideTexts == nil {
+		tx.besideTexts = map[int64][]string{}
 	}
-	return tx.get(id, tx.beside)
+	return tx.get(id, tx.besideTexts)
 }
 
-// Beside gives what an extension has beside a resource, if it came with it (GetShown).
+// Beside returns the text of an extension for a resource. ok is false if it was not read with the resource (GetShown).
 func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
-	texts, ok := tx.beside[id]
+	texts, ok := tx.besideTexts[id]
 	if !ok || tx.writing || e.Beside.SQL == "" {
 		return "", false
 	}
@@ -108,70 +108,73 @@ func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
 	query := "SELECT " + columns + " FROM resource WHERE id = ?"
 	switch {
 	case tx.latest:
-		if r, ok := tx.store.rows.Get(tx, id); ok {
-			return r.shared(), nil
+		if r, ok := tx.store.rowCache.Get(tx, id); ok {
+			return r.shallowCopy(), nil
 		}
 	case tx.writing:
-		if r, ok := tx.read[id]; ok {
-			return r.shared(), nil
+		if r, ok := tx.readRows[id]; ok {
+			return r.shallowCopy(), nil
 		}
 	default:
-		return tx.one(query, id)
+		return tx.queryOne(query, id)
 	}
-	r, err := tx.one(query, id)
-	if err != nil || len(r.Body) > maxKeptBody {
+	r, err := tx.queryOne(query, id)
+	if err != nil || len(r.Body) > maxCachedBody {
 		return r, err
 	}
 	if tx.latest {
-		tx.store.rows.Put(tx, id, r.shared())
+		tx.store.rowCache.Put(tx, id, r.shallowCopy())
 		return r, nil
 	}
-	if len(tx.read) == mostRead {
-		tx.read = nil
+	if len(tx.readRows) == maxReadRows {
+		tx.readRows = nil
 	}
-	if tx.read == nil {
-		tx.read = map[int64]*Resource{}
+	if tx.readRows == nil {
+		tx.readRows = map[int64]*Resource{}
 	}
-	tx.read[id] = r.shared()
+	tx.readRows[id] = r.shallowCopy()
 	return r, nil
 }
 
-// mostRead is how many resources a change remembers: it asks for the same few again and again, such as what all that it makes lies below.
-const mostRead = 256
+// maxReadRows is the number of resources that a change caches. A change often reads the same few resources, such as the parent of all
+// that it creates.
+const maxReadRows = 256
 
-// shared gives a resource that shares its texts, keys and references with this one: whoever changes them sets others in their place.
-func (r *Resource) shared() *Resource {
+// shallowCopy returns a copy that shares texts, keys and references with r. Code that changes a copy replaces these and never modifies
+// them.
+func (r *Resource) shallowCopy() *Resource {
 	own := *r
 	own.Body, own.Low, own.High = slices.Clip(r.Body), slices.Clip(r.Low), slices.Clip(r.High)
 	own.Refs, own.Links = slices.Clip(r.Refs), slices.Clip(r.Links)
 	return &own
 }
 
-// forget forgets what was read of a resource that was written: behind that, for followers may read it once more before.
-func (tx *Tx) forget(id int64) {
+// forgetRow removes a written resource from the caches of the transaction. It must be called after the write, because followers may read
+// the resource before it.
+func (tx *Tx) forgetRow(id int64) {
 	delete(tx.prefetched, id)
-	delete(tx.read, id)
+	delete(tx.readRows, id)
 }
 
-// Bounds of the rows that are remembered: how many, and how many bytes the body of one may have.
+// Limits of the cached rows: their number, and the bytes of a cached body.
 const (
-	rowsKept    = 4_096
-	maxKeptBody = 4 << 10
+	maxCachedRows = 4_096
+	maxCachedBody = 4 << 10
 )
 
-// prefetcher is a connection where a round trip costs so much that a resource is read together with
-// what an answer most often needs beside it: the heads of its parent and its configuration.
+// prefetcher is a connection with expensive round trips. It reads a resource together with the data that an answer usually needs: the
+// heads of its parent and its configuration.
 type prefetcher interface {
 	getNear(id int64, near map[int64]Head, beside map[int64][]string, inline *inlineMembers) (*Resource, error)
 }
 
-// Head reads the head of one resource; ErrNotFound where there is none.
+// Head reads the head of a resource. It returns ErrNotFound if it does not exist.
 func (tx *Tx) Head(id int64) (h Head, err error) {
 	if h, ok := tx.prefetched[id]; ok {
 		return h, nil
 	}
-	err = first(tx.conn, "SELECT "+tx.inline.columns("r")+" FROM resource r WHERE r.id = ?", []any{id}, func(at row) error {
-		h, err = tx.inline.take(at.head())
+	err = queryFirst(tx.conn, "SELECT "+tx.inline.columns("r")+" FROM resource r WHERE r.id = ?", []any{id}, func(at row) error {
+		h, err = tx.inline.extractInline(at.readHead())
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -180,17 +183,17 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 	return h, err
 }
 
-// inlineMembers are the members of bodies that heads have with them, by type.
+// inlineMembers are the body members that heads include, by type.
 type inlineMembers struct {
 	members map[string]string
-	// types is the list of the types for SQL, in quotes; empty where there are none.
+	// types is the quoted SQL list of the types. It is empty if there are none.
 	types string
-	// besides is what the extensions have beside resources; near are the statements of nearQuery, without and with it.
+	// besides are the texts of the extensions. near contains the statements of nearQuery, without and with these texts.
 	besides []Beside
-	near    [2]gathering
+	near    [2]rowQuery
 }
 
-// ShowInline says which member of its body a head has with it, by type. It is set before anybody reads heads.
+// ShowInline sets the body member that heads include, by type. It must be called before heads are read.
 func (s *Store) ShowInline(members map[string]string) {
 	types := ""
 	if len(members) > 0 {
@@ -202,12 +205,12 @@ func (s *Store) ShowInline(members map[string]string) {
 			inline.besides = append(inline.besides, e.Beside)
 		}
 	}
-	inline.near = [2]gathering{nearQuery(&inline, nil), nearQuery(&inline, inline.besides)}
+	inline.near = [2]rowQuery{nearQuery(&inline, nil), nearQuery(&inline, inline.besides)}
 	s.inline.Store(&inline)
 }
 
-// columns gives the columns of a head, of a row of that name. The last one is the whole body where a member of it
-// is shown, which take finds: the databases take longer to find it.
+// columns returns the columns of a head for the row alias row. The last column is the whole body if a member of it is included.
+// extractInline finds the member, because the databases are slower at that.
 func (m *inlineMembers) columns(row string) string {
 	body := "NULL"
 	if m.types != "" {
@@ -216,8 +219,8 @@ func (m *inlineMembers) columns(row string) string {
 	return row + ".id, " + row + ".collection, " + row + ".type, " + row + ".name, " + row + ".parent, " + row + ".configuration, " + body
 }
 
-// take gives a head that was read, with the member of its body that is shown in place of the body.
-func (m *inlineMembers) take(h Head, err error) (Head, error) {
+// extractInline replaces the body in a head that was read by the included member, and returns the head.
+func (m *inlineMembers) extractInline(h Head, err error) (Head, error) {
 	if h.Inline == "" || err != nil {
 		return h, err
 	}
@@ -232,8 +235,8 @@ func (m *inlineMembers) take(h Head, err error) (Head, error) {
 	return h, err
 }
 
-// prefetchedOf adds the heads that came with resources that were read to known, and gives the ids of the others.
-func (tx *Tx) prefetchedOf(ids []int64, known map[int64]Head) (others []int64) {
+// usePrefetched adds prefetched heads to known, and returns the ids of the others.
+func (tx *Tx) usePrefetched(ids []int64, known map[int64]Head) (others []int64) {
 	if len(tx.prefetched) == 0 {
 		return ids
 	}
@@ -246,13 +249,13 @@ func (tx *Tx) prefetchedOf(ids []int64, known map[int64]Head) (others []int64) {
 	})
 }
 
-// Heads adds the heads of the given resources to known. Ids that do not exist are left out.
+// Heads adds the heads of the given resources to known. It omits ids that do not exist.
 func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
-	const most = 64
-	ids = tx.prefetchedOf(ids, known)
+	const maxHeads = 64
+	ids = tx.usePrefetched(ids, known)
 	for len(ids) > 0 {
-		// Rounded up to a power of two, so that few different statements are prepared.
-		n := min(len(ids), most)
+		// The number is rounded up to a power of two, so that only a few different statements are prepared.
+		n := min(len(ids), maxHeads)
 		width := 1
 		for width < n {
 			width *= 2
@@ -262,8 +265,8 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 			args[i] = ids[min(i, n-1)]
 		}
 		query := "SELECT " + tx.inline.columns("r") + " FROM resource r WHERE r.id IN (?" + strings.Repeat(",?", width-1) + ")"
-		if err := tx.readBehind(query, args, func(at row) error {
-			h, err := tx.inline.take(at.head())
+		if err := tx.readAfterList(query, args, func(at row) error {
+			h, err := tx.inline.extractInline(at.readHead())
 			known[h.ID] = h
 			return err
 		}); err != nil {
@@ -274,12 +277,12 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 	return nil
 }
 
-// Links reads the targets of one field of a resource, in the order of their ids.
+// Links reads the targets of one field of a resource, ordered by id.
 func (tx *Tx) Links(source int64, field string) (targets []int64, err error) {
 	return tx.ids64("SELECT target FROM reference WHERE source = ? AND field = ? ORDER BY target", source, field)
 }
 
-// Children reads the ids of the resources right below parents, in order.
+// Children reads the ids of the resources directly below the parents, ordered by id for each batch of parents.
 func (tx *Tx) Children(parents ...int64) (children []int64, err error) {
 	for part := range slices.Chunk(parents, loadAtOnce) {
 		list, args := In(part)
@@ -292,9 +295,9 @@ func (tx *Tx) Children(parents ...int64) (children []int64, err error) {
 	return children, nil
 }
 
-// FirstChildren gives the ids of the first of what lies right below a resource, at most so many, in the order of the index.
-func (tx *Tx) FirstChildren(parent int64, most int) ([]int64, error) {
-	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY collection, id LIMIT ?", parent, most)
+// FirstChildren returns the ids of at most limit resources directly below a resource, in the order of the index.
+func (tx *Tx) FirstChildren(parent int64, limit int) ([]int64, error) {
+	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY collection, id LIMIT ?", parent, limit)
 }
 
 func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {
@@ -309,22 +312,22 @@ func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {
 	return ids, err
 }
 
-// ByKey reads the resources with that key in a configuration.
+// ByKey reads the resources of a configuration with the given key.
 func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
+	return tx.queryMany("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
 }
 
-// ByName reads the resources of a collection with that name below a parent; parent 0 means any.
+// ByName reads the resources of a collection with the given name below a parent. Parent 0 means any parent.
 func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+CollectionIs("", collection)+
+	return tx.queryMany("SELECT "+columns+" FROM resource WHERE name = ? AND "+CollectionIs("", collection)+
 		" AND (CAST(? AS BIGINT) = 0 OR parent = ?) ORDER BY id", name, parent, parent)
 }
 
-// Overlapping gives the first resource of the collection right below parent whose span meets
-// low-high, other than the one with id except; ErrNotFound where none does. Siblings of one
-// collection never overlap, so only the nearest one at or below high can.
+// Overlapping returns the resource of the collection directly below parent whose span overlaps low-high, except for the resource with the
+// id except. It returns ErrNotFound if there is none. Siblings of a collection never overlap, so only the nearest one at or below high
+// can match.
 func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE parent = ? AND "+CollectionIs("", collection)+
+	r, err := tx.queryOne("SELECT "+columns+" FROM resource WHERE parent = ? AND "+CollectionIs("", collection)+
 		" AND low IS NOT NULL AND low <= ? AND id <> ? ORDER BY low DESC LIMIT 1", parent, high, except)
 	if err == nil && string(r.High) < string(low) {
 		return nil, ErrNotFound
@@ -332,11 +335,11 @@ func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, exc
 	return r, err
 }
 
-// Holding gives the resource of a collection in a configuration whose span holds an address; ErrNotFound where none does.
-// The spans of that collection in a configuration never overlap.
+// Holding returns the resource of a collection in a configuration whose span contains an address. It returns ErrNotFound if there is
+// none. The spans of the collection must not overlap within a configuration.
 func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Resource, error) {
 	key := AddrKey(a)
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND "+CollectionIs("", collection)+
+	r, err := tx.queryOne("SELECT "+columns+" FROM resource WHERE configuration = ? AND "+CollectionIs("", collection)+
 		" AND low IS NOT NULL AND low <= ? ORDER BY low DESC LIMIT 1", configuration, key)
 	if err == nil && string(r.High) < string(key) {
 		return nil, ErrNotFound
@@ -344,10 +347,10 @@ func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Re
 	return r, err
 }
 
-// Within gives the resources of the collection right below parent that touch low-high, in order of their low ends, at most limit
-// of them. It begins with the one at or before low: siblings of one collection never overlap, so none before that reaches as far.
+// Within returns at most limit resources of the collection directly below parent that overlap low-high, ordered by their low ends. The
+// search starts at the last resource at or before low: siblings of a collection never overlap, so no earlier one reaches low.
 func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
 	siblings := "FROM resource WHERE parent = ? AND " + CollectionIs("", collection) + " AND low IS NOT NULL AND low <= ? "
-	return tx.many("SELECT "+columns+" "+siblings+"AND high >= ? AND low >= coalesce((SELECT low "+siblings+
+	return tx.queryMany("SELECT "+columns+" "+siblings+"AND high >= ? AND low >= coalesce((SELECT low "+siblings+
 		"ORDER BY low DESC LIMIT 1), ?) ORDER BY low LIMIT ?", parent, high, low, parent, low, low, limit)
 }

@@ -9,24 +9,23 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// replica is a standby of the database that lists are read from, so that the database has its hands
-// free for changes.
+// replica is a standby of the database that serves lists, to relieve the database.
 type replica struct {
 	pg *postgres
-	// down is until when it is left alone after it failed, in Unix milliseconds.
-	down atomic.Int64
+	// suspendedUntil is the time in Unix milliseconds until which the standby is not used after a failure.
+	suspendedUntil atomic.Int64
 }
 
-// catchUp is how long a list waits for the standby to come to where the database is; leaveFor is how
-// long one that failed is left alone.
+// catchUpTime is the maximum time that a list waits for the standby to catch up. After a failure, the standby is not used for
+// suspendTime.
 const (
-	catchUp  = 100 * time.Millisecond
-	leaveFor = 5 * time.Second
-	// answerTime is how long a standby has to take a connection and to say where it is.
+	catchUpTime = 100 * time.Millisecond
+	suspendTime = 5 * time.Second
+	// answerTime is the deadline for the standby to connect and report its position.
 	answerTime = time.Second
 )
 
-// openReplica prepares to read from a standby. It need not be there yet.
+// openReplica prepares reads from a standby, which does not have to be reachable yet.
 func openReplica(ctx context.Context, url string, o Options) (*replica, error) {
 	pg, err := connect(ctx, url, Options{Layout: o.Layout, Readers: 1, ListReaders: o.ListReaders})
 	if err != nil {
@@ -41,41 +40,41 @@ func (r *replica) close() {
 	}
 }
 
-// view runs fn in a snapshot of the standby, on the very connection that was asked whether it has caught
-// up: a URL may name several hosts. done is false where the database itself has to be asked.
+// view runs fn in a snapshot of the standby. It uses the same connection on which the position was checked, because a URL may name
+// several hosts. done is false if the caller has to use the database itself.
 func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) error) (done bool, err error) {
-	if time.Now().UnixMilli() < r.down.Load() {
+	if time.Now().UnixMilli() < r.suspendedUntil.Load() {
 		return false, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, answerTime)
+	askCtx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	pooled, err := r.pg.lists.Acquire(asking)
-	if err != nil { // none to be had, or all in use
-		r.leave(asking, err)
+	pooled, err := r.pg.lists.Acquire(askCtx)
+	if err != nil { // unreachable, or all connections are in use
+		r.suspend(askCtx, err)
 		return false, ctx.Err()
 	}
-	caught, err := r.caughtUp(asking, primary, pooled)
+	caught, err := r.caughtUp(askCtx, primary, pooled)
 	if err != nil || !caught {
-		r.leave(asking, err)
+		r.suspend(askCtx, err)
 		pooled.Release()
 		return false, ctx.Err()
 	}
 	err = readOn(&pgConn{ctx: ctx, p: r.pg, pg: pooled.Conn(), pooled: pooled, begin: beginSnapshot}, fn)
-	return !r.failed(err), err
+	return !r.isStandbyFailure(err), err
 }
 
-// caughtUp reports whether the standby at the end of a connection has all that was on the database's disk
-// when it was asked, and with that all that was acknowledged to anybody. It waits a moment for it.
+// caughtUp reports whether the standby has everything that was on the database's disk at the time of the call, and so everything that was
+// acknowledged. It waits up to catchUpTime.
 func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxpool.Conn) (bool, error) {
 	var position string
 	if err := primary.readers.QueryRow(ctx, "SELECT pg_current_wal_flush_lsn()::text").Scan(&position); err != nil {
 		return false, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, catchUp)
+	waitCtx, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		var caught bool
-		// What was promoted is no standby any more: it stands where it was then.
+		// A promoted standby is no longer in recovery. Its replay position stays at that of the promotion.
 		err := standby.QueryRow(ctx, "SELECT pg_is_in_recovery() AND coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, FALSE)",
 			position).Scan(&caught)
 		switch {
@@ -83,24 +82,24 @@ func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxp
 			return false, err
 		case caught:
 			return true, nil
-		case !pause(waiting, min(attempt, 3)):
+		case !backOff(waitCtx, min(attempt, 3)):
 			return false, nil
 		}
 	}
 }
 
-// leave leaves a standby alone for a while that cannot be reached, or does not answer in time.
-func (r *replica) leave(asking context.Context, err error) {
-	if err != nil && (lost(err) || errors.Is(asking.Err(), context.DeadlineExceeded)) {
-		r.down.Store(time.Now().Add(leaveFor).UnixMilli())
+// suspend stops the use of the standby for a while if the connection was lost or the deadline passed.
+func (r *replica) suspend(asking context.Context, err error) {
+	if err != nil && (isConnectionLost(err) || errors.Is(asking.Err(), context.DeadlineExceeded)) {
+		r.suspendedUntil.Store(time.Now().Add(suspendTime).UnixMilli())
 	}
 }
 
-// failed reports whether reading failed because of the standby: the database itself may do better.
-func (r *replica) failed(err error) bool {
-	if lost(err) {
-		r.down.Store(time.Now().Add(leaveFor).UnixMilli())
+// isStandbyFailure reports whether a read failed because of the standby, so that it should be retried on the database itself.
+func (r *replica) isStandbyFailure(err error) bool {
+	if isConnectionLost(err) {
+		r.suspendedUntil.Store(time.Now().Add(suspendTime).UnixMilli())
 		return true
 	}
-	return codeOf(err) == serializationFailure // cancelled because of a conflict with recovery
+	return pgCode(err) == serializationFailure // cancelled because of a conflict with recovery
 }

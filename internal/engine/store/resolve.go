@@ -2,16 +2,17 @@ package store
 
 import "slices"
 
-// resolve finds the resources that conditions go through, where they are few and soon found, so that what refers to them is found
-// by them. Parent and configuration are never NULL, so that a comparison with them may stand below Not. Of conditions by where
-// something lies it finds where they hold (lookBelow).
+// resolve looks up the resources that conditions walk through, if they are few and cheap to find, and replaces the conditions by their
+// ids. Parent and configuration are never NULL, so a comparison with them may be inside Not. resolve also evaluates conditions by the
+// position of resources (resolveBelow).
 func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:
-		// Of few rows the same statement sees where they lead.
-		if found := tx.candidates(conjuncts(nil, x)); tx.RoundTrips() && slices.ContainsFunc(found, func(c candidate) bool { return c.sharp }) {
-			defer func(was bool) { tx.unresolved = was }(tx.unresolved)
-			tx.unresolved = true
+		// For few rows, the same statement can follow the references.
+		if found := tx.candidates(conjuncts(nil, x)); tx.RoundTrips() &&
+			slices.ContainsFunc(found, func(c candidate) bool { return c.selective }) {
+			defer func(was bool) { tx.skipResolve = was }(tx.skipResolve)
+			tx.skipResolve = true
 		}
 		all, err := tx.resolveEach(x)
 		return All(all), err
@@ -24,7 +25,7 @@ func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	case Through:
 		return tx.resolveThrough(x)
 	case *governedBelow:
-		return tx.lookBelow(x)
+		return tx.resolveBelow(x)
 	}
 	return e, nil
 }
@@ -40,23 +41,23 @@ func (tx *Tx) resolveEach(list []Expr) ([]Expr, error) {
 	return resolved, nil
 }
 
-// mostTargets is how many resources that are referred to are put into a statement by their ids.
-const mostTargets = 500
+// maxTargets is the maximum number of referenced resources that are put into a statement by their ids.
+const maxTargets = 500
 
 func (tx *Tx) resolveThrough(e Through) (Expr, error) {
-	if e.Where == nil || tx.unresolved {
+	if e.Where == nil || tx.skipResolve {
 		return e, nil
 	}
 	q := Query{From: Resources, Where: e.Where}
-	soon, err := tx.soonFound(q)
+	soon, err := tx.isCheap(q)
 	if err != nil || !soon {
 		return e, err
 	}
-	ids, err := tx.targets(q, !e.Column && tx.namesFew(q))
+	ids, err := tx.readTargets(q, !e.Column && tx.isSelective(q))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(ids) > mostTargets:
+	case len(ids) > maxTargets:
 		return e, nil
 	case len(ids) == 0:
 		return Nothing, nil
@@ -73,9 +74,9 @@ func (tx *Tx) resolveThrough(e Through) (Expr, error) {
 	return either, nil
 }
 
-// targets gives the ids of what a query selects, one more than mostTargets at most. With heads it remembers what an answer shows of
-// them, for what refers to them shows them: a round trip to ask for that costs more.
-func (tx *Tx) targets(q Query, heads bool) (ids []int64, err error) {
+// readTargets returns the ids of the resources that a query selects, at most maxTargets+1. With heads it also caches their heads, because
+// the answer shows them and another round trip would cost more.
+func (tx *Tx) readTargets(q Query, heads bool) (ids []int64, err error) {
 	what := "r.id"
 	if heads {
 		what = tx.inline.columns("r")
@@ -84,7 +85,7 @@ func (tx *Tx) targets(q Query, heads bool) (ids []int64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	query, args = query+" LIMIT ?", append(args, int64(mostTargets+1))
+	query, args = query+" LIMIT ?", append(args, int64(maxTargets+1))
 	if !heads {
 		return tx.ids64(query, args...)
 	}
@@ -92,23 +93,23 @@ func (tx *Tx) targets(q Query, heads bool) (ids []int64, err error) {
 		tx.prefetched = map[int64]Head{}
 	}
 	err = tx.conn.each(query, args, func(at row) error {
-		h, err := tx.inline.take(at.head())
+		h, err := tx.inline.extractInline(at.readHead())
 		ids, tx.prefetched[h.ID] = append(ids, h.ID), h
 		return err
 	})
 	return ids, err
 }
 
-// namesFew reports whether a query of a snapshot, where statements cost round trips, names what it selects.
-func (tx *Tx) namesFew(q Query) bool {
+// isSelective reports whether a query in a snapshot of a database with expensive round trips selects a few rows by name or key.
+func (tx *Tx) isSelective(q Query) bool {
 	return tx.RoundTrips() && !tx.writing && !tx.latest && slices.ContainsFunc(tx.candidates(conjuncts(nil, q.Where)), func(c candidate) bool {
 		by, ok := c.expr.(Compare)
-		return c.sharp || ok && by.Op == "eq" && by.Field.Kind != ColumnInt
+		return c.selective || ok && by.Op == "eq" && by.Field.Kind != ColumnInt
 	})
 }
 
-// soonFound reports whether what a query selects is found by an index, or among few.
-func (tx *Tx) soonFound(q Query) (bool, error) {
+// isCheap reports whether a query finds its rows by an index or among few rows.
+func (tx *Tx) isCheap(q Query) (bool, error) {
 	all := conjuncts(nil, q.Where)
 	if len(tx.candidates(all)) > 0 {
 		return true, nil
@@ -123,7 +124,7 @@ func (tx *Tx) soonFound(q Query) (bool, error) {
 			}
 			rows += n
 		}
-		if ok && rows <= tx.store.few {
+		if ok && rows <= tx.store.sortLimit {
 			return true, nil
 		}
 	}

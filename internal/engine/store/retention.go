@@ -8,30 +8,29 @@ import (
 	"time"
 )
 
-// What is old goes: the history up to a horizon, and events. The horizon is written down before anything goes,
-// so that undo and followers of the feed can tell what is not kept any more, or only in part, from what never was.
+// Retention deletes the history up to a horizon. The horizon is stored before anything is deleted, so that undo and followers of the feed
+// can distinguish pruned transactions from those that never existed.
 
-// pruneAtOnce is how many changes, or events, one update takes away: others wait for no more.
+// pruneAtOnce is the maximum number of changes that one update deletes. It bounds how long other updates wait.
 const pruneAtOnce = 2000
 
-// Horizon is the last transaction that the history does not keep any more, in the order of the feed. The zero
-// Horizon is before all of them.
+// Horizon is the last pruned transaction, in the order of the feed. The zero Horizon is before all transactions.
 type Horizon struct {
-	// At is when it was, in Unix milliseconds.
+	// At is the time of the transaction in Unix milliseconds.
 	At int64
 	// Settled and Transaction are its place in the feed (Position).
 	Settled, Transaction int64
 }
 
-// behind reports whether something that is not kept any more comes behind a position.
-func (h Horizon) behind(p Position) bool {
+// removedAfter reports whether a transaction after the position was pruned.
+func (h Horizon) removedAfter(p Position) bool {
 	return p.Settled < h.Settled || p.Settled == h.Settled && p.Transaction < h.Transaction
 }
 
-// horizonName is the horizon's name among the markers.
+// horizonName is the name of the horizon's marker.
 const horizonName = "history-horizon"
 
-// Horizon gives up to where the history is not kept any more.
+// Horizon returns the last pruned transaction.
 func (tx *Tx) Horizon() (h Horizon, err error) {
 	var text string
 	err = tx.QueryRow("SELECT value FROM marker WHERE name = ?", horizonName).Scan(&text)
@@ -47,8 +46,8 @@ func (tx *Tx) Horizon() (h Horizon, err error) {
 	return h, nil
 }
 
-// moveHorizon notes that a transaction is not kept any more. A database that came from another one may have them in another order than its
-// feed: the horizon never goes back.
+// moveHorizon records that a transaction is no longer kept. The horizon never moves back: in a database that was copied from another one,
+// the order of the chain may differ from that of the feed.
 func (tx *Tx) moveHorizon(to Horizon) error {
 	was, err := tx.Horizon()
 	if err != nil || to.Settled < was.Settled || to.Settled == was.Settled && to.Transaction < was.Transaction {
@@ -58,10 +57,9 @@ func (tx *Tx) moveHorizon(to Horizon) error {
 		horizonName, fmt.Sprintf("%d.%d.%d", to.At, to.Settled, to.Transaction))
 }
 
-// PruneHistory takes the transactions before a time out of the history, those that are chained, oldest first, some changes at a time, each
-// time in an update of its own. It gives how many transactions have gone. update is that of a lease, so that one
-// manager does it. begins is told, in each update that takes something away, behind which link the chain begins then; nil where nobody
-// asks.
+// PruneHistory deletes the linked transactions before a time from the history, oldest first. Each update deletes at most pruneAtOnce
+// changes. It returns the number of deleted transactions. update must be Lease.Update, so that only one manager prunes. begins is called
+// in each update that moves the base of the chain, with the new base; it may be nil.
 func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Time, begins func(tx *Tx, base Link) error) (pruned int,
 	err error) {
 	for {
@@ -88,17 +86,17 @@ func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Ti
 	}
 }
 
-// prune takes changes of the oldest transactions before a time away, and those transactions that have none left.
-// more says that there is more to do.
+// prune deletes changes of the oldest transactions before a time, and the transactions that have none left. more is true if there is more
+// to delete.
 func (tx *Tx) prune(before int64) (gone int, more bool, err error) {
 	for left := int64(pruneAtOnce); left > 0; {
 		var h Horizon
-		err := tx.QueryRow(tx.conn.speaks().oldest).Scan(&h.Transaction, &h.At, &h.Settled)
+		err := tx.QueryRow(tx.conn.sqlDialect().oldest).Scan(&h.Transaction, &h.At, &h.Settled)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && h.At >= before {
 			return gone, false, nil
 		}
 		if err == nil {
-			err = tx.unchain(h.Transaction)
+			err = tx.moveChainBase(h.Transaction)
 		}
 		if err == nil {
 			err = tx.moveHorizon(h)
@@ -110,7 +108,7 @@ func (tx *Tx) prune(before int64) (gone int, more bool, err error) {
 		if err != nil {
 			return 0, false, err
 		}
-		if n == left { // as many as this update may; there may be more of the same transaction
+		if n == left { // the limit of this update; the transaction may have more changes
 			return gone, true, nil
 		}
 		left -= n + 1

@@ -2,5 +2,5 @@
 
 package store
 
-// FreeBytes is not asked for there.
+// FreeBytes returns nil, because free disk space is not supported on this system.
 func FreeBytes(string) (*int64, error) { return nil, nil }

@@ -5,64 +5,66 @@ import (
 	"sync"
 )
 
-// Scope is what an update depends on and changes: a resource of the layout's collection Scopes, here called a configuration,
-// with all that lies in it. On SQLite there is one writer, and it says nothing.
-// On PostgreSQL updates whose scopes meet wait for each other, in whichever managers they run, and see
-// what those before them did; others run side by side. The zero Scope is everything.
+// Scope is the set of data that an update reads and changes: a resource of the collection Layout.Scopes, here called a configuration,
+// with everything in it. On SQLite, which has one writer, scopes have no effect. On PostgreSQL, updates with overlapping scopes wait for
+// each other, in all managers, and see the changes of the earlier ones. Other updates run concurrently. The zero Scope is the whole
+// database.
 //
-// Why that is enough: what lies in one configuration refers to it and to what lies outside of all of
-// them, and never to another one. Whatever changes something outside of all waits for everybody.
+// This is sufficient because resources of a configuration refer only to that configuration and to resources outside of all
+// configurations, never to another configuration. An update of resources outside of all configurations waits for every other update.
 type Scope struct {
-	// within is a resource whose configuration is the scope. narrow says that it is no more than the
-	// free space and the addresses of that resource, itself a network.
+	// within is a resource whose configuration is the scope. If narrow is true, the scope is only the free space and the addresses of
+	// that resource, which must be a network.
 	within int64
 	narrow bool
-	// ownTables are tables that nothing here is said about: such updates are serialisable transactions.
+	// ownTables is true for updates of tables that scopes do not cover. Such updates are serialisable transactions.
 	ownTables bool
-	// ownRows are rows that the update itself locks (Tx.Locking).
+	// ownRows is true if the update locks its rows itself (Tx.Locking).
 	ownRows bool
 }
 
-// OwnRows is the scope of an update of rows of a room's own tables that locks them itself (Tx.Locking), or writes each without having
-// read it: each of its statements sees what is committed, and updates of different rows never collide.
+// OwnRows is the scope of an update of an extension's own tables that locks its rows itself (Tx.Locking), or writes each row without
+// reading it first. Each of its statements sees the latest commits. Updates of different rows never conflict.
 func OwnRows() Scope { return Scope{ownTables: true, ownRows: true} }
 
-// Locking ends a SELECT of rows that the update goes on from: whoever else locks or changes them waits for this update.
+// Locking returns the end of a SELECT that locks its rows: other updates that lock or change them wait for this update.
 func (tx *Tx) Locking() string { return tx.SQL(SQL{PostgreSQL: " FOR NO KEY UPDATE"}) }
 
-// LockingFree is Locking of those rows alone that nobody else has locked.
+// LockingFree is Locking without the rows that other updates have locked.
 func (tx *Tx) LockingFree() string { return tx.SQL(SQL{PostgreSQL: " FOR NO KEY UPDATE SKIP LOCKED"}) }
 
-// Staying ends a SELECT of rows that must not be deleted before this update ends; they may be changed.
+// Staying returns the end of a SELECT of rows that must not be deleted before this update ends. They may be changed.
 func (tx *Tx) Staying() string { return tx.SQL(SQL{PostgreSQL: " FOR KEY SHARE"}) }
 
-// OwnTables is the scope of an update of tables that a room keeps for itself.
+// OwnTables is the scope of an update that only uses tables of an extension.
 func OwnTables() Scope { return Scope{ownTables: true} }
 
-// Within is the configuration that a resource is, or lies in. narrow narrows it to what lies right below that resource.
+// Within returns the scope of the configuration that a resource is, or belongs to. narrow limits it to what is directly below the
+// resource.
 func Within(resource int64, narrow bool) Scope { return Scope{within: resource, narrow: narrow} }
 
-// lockOfAll is the lock that stands for everything, and for what lies outside of all configurations.
-// Resources and configurations stand for themselves, by their numbers.
+// lockOfAll is the advisory lock for the whole database and for resources outside of all configurations. The locks of resources and
+// configurations are their ids.
 const lockOfAll = 1
 
-// locks are what an update takes: shared ones first, from the outside in, then one for itself.
+// locks are the advisory locks of an update: first the shared ones, outermost first, then the exclusive one.
 type locks struct {
 	shared []int64
 	own    int64
-	// rows says that the update locks its rows itself.
+	// rows is true if the update locks its rows itself.
 	rows bool
 }
 
-// configurationsKnown remembers which configuration resources lie in. That never changes, and numbers are not given twice.
+// configurationsKnown caches the configuration of resources. It never changes, and ids are not reused.
 type configurationsKnown struct {
 	mu    sync.RWMutex
 	known map[int64]int64
 }
 
-// maxConfigurationsKnown bounds what configurationsKnown remembers.
+// maxConfigurationsKnown is the maximum number of resources in configurationsKnown.
 const maxConfigurationsKnown = 100_000
 
+// configurationOf returns the configuration that a resource is, or belongs to. It returns 0 if there is none.
 func (p *postgres) configurationOf(ctx context.Context, id int64) (configuration int64, err error) {
 	p.configurations.mu.RLock()
 	configuration, ok := p.configurations.known[id]
@@ -91,9 +93,9 @@ func (p *postgres) configurationOf(ctx context.Context, id int64) (configuration
 	return configuration, nil
 }
 
-// locks gives what an update of the scope takes. A resource that is not there, or lies outside of all
-// configurations, is everything's.
-func (p *postgres) locks(ctx context.Context, s Scope) (l locks, err error) {
+// locksFor returns the locks of an update with scope s. It returns lockOfAll for a resource that does not exist or is outside of all
+// configurations.
+func (p *postgres) locksFor(ctx context.Context, s Scope) (l locks, err error) {
 	switch {
 	case s.ownTables:
 		return locks{rows: s.ownRows}, nil
@@ -110,9 +112,9 @@ func (p *postgres) locks(ctx context.Context, s Scope) (l locks, err error) {
 	return locks{shared: []int64{lockOfAll}, own: configuration}, nil
 }
 
-// LockResource waits until no other update has locked the resource, and locks it for the rest of this one,
-// where updates run side by side. Statements behind it see what the others committed. Who locks more than one
-// does so in the order of their numbers. shared is false where updates run one after another anyway.
+// LockResource waits until no other update has locked the resource, and locks it until the end of this update. Later statements see what
+// the other updates committed. To lock several resources, call it in ascending order of their ids. shared is false on SQLite, where
+// updates run one after another.
 func (tx *Tx) LockResource(id int64) (shared bool, err error) {
 	c, ok := tx.conn.(*pgConn)
 	if !ok {
@@ -122,8 +124,8 @@ func (tx *Tx) LockResource(id int64) (shared bool, err error) {
 	return true, err
 }
 
-// take words the statement that takes the locks, in one order everywhere.
-func (l locks) take() (query string, args []any) {
+// statement returns the statement that takes the locks, always in the same order.
+func (l locks) statement() (query string, args []any) {
 	query = "SELECT "
 	for _, id := range l.shared {
 		query += "pg_advisory_xact_lock_shared(?), "

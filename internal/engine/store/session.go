@@ -17,57 +17,58 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// session is one connection with the statements it has prepared. One goroutine uses it at a time.
+// session is a connection with its prepared statements. It is used by one goroutine at a time.
 type session struct {
 	conn *sqlite.Conn
-	// idle are the prepared statements that are not running, by their text. The same text may run
-	// more than once at a time: a list inside a list.
-	idle  map[string][]*sqlite.Stmt
-	count int
-	// words are the texts that stand in row after row, such as the names of types: kept once. last
-	// are the latest, by column, because the next row most often has the same.
-	words map[string]string
-	last  [12]string
+	// idle are the prepared statements that are not running, by their text. The same text may run more than once at a time, for example
+	// if a list is read inside another list.
+	idle       map[string][]*sqlite.Stmt
+	statements int
+	// interned are texts that many rows contain, such as names of types, so that each is stored once. lastWords are the latest ones by
+	// column: the next row usually has the same.
+	interned  map[string]string
+	lastWords [12]string
 }
 
-// Bounds of what a session keeps: filters make ever new statements.
+// Limits of the cached statements and texts of a session. Filters create new statements without bound.
 const (
 	maxStatements = 256
 	maxWords      = 1024
 )
 
-// busyTimeout is how long a connection waits for another process that writes.
+// busyTimeout is the maximum time that a connection waits for another process that writes.
 const busyTimeout = 10 * time.Second
 
-// pragmas set a connection up. The page cache is 16 MiB a connection; the log is folded into the
-// database when it has 32 MiB, because a page that changes often is then written there once.
+// pragmas configure a connection. The page cache is 16 MiB per connection. The log is checkpointed at 32 MiB, because a page that changes
+// often is then written to the database once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", foldAt), fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
-	"PRAGMA temp_store = MEMORY"}
+	"PRAGMA cache_size = -16384", fmt.Sprintf("PRAGMA wal_autocheckpoint = %d", checkpointPages),
+	fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog), "PRAGMA temp_store = MEMORY"}
 
-// writerPragmas set up the connection of the writer further. It folds the log itself (foldLog). What a job that shares a commit may have to
-// take back stands in a file (temporaryDirectory): in memory it would be as much as the job changes, and SQLite would look for each page in
-// it from the beginning.
+// writerPragmas further configure the connection of the writer, which checkpoints the log itself (checkpointIfLarge). The rollback
+// journals of savepoints are kept in a temporary file (setTemporaryDirectory). In memory they would be as large as the changes of a job,
+// and SQLite would search them linearly for each page.
 var writerPragmas = []string{"PRAGMA wal_autocheckpoint = 0", "PRAGMA temp_store = FILE"}
 
-// readPragmas set up a connection that only reads. The first one fails where the log cannot be read.
+// readPragmas configure a read-only connection. The first pragma fails if the log cannot be read.
 var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
 
-// foldAt is from how many pages on the log is folded into the database.
-const foldAt = 8000
+// checkpointPages is the number of pages at which the log is checkpointed.
+const checkpointPages = 8000
 
-// maxLog is how large the log's file may stay once what is in it was folded into the database, in bytes.
+// maxLog is the maximum size in bytes of the log file after a checkpoint.
 const maxLog = 64 << 20
 
-// sessionKind says how a database is opened.
+// sessionKind is the mode of opening a database file.
 type sessionKind int
 
 const (
-	writeSession sessionKind = iota // to be read and changed
-	readSession                     // to be read, while others may change it
-	stillSession                    // to be read where nobody can change it
+	writeSession     sessionKind = iota // for reading and writing
+	readSession                         // for reading, while other processes may write
+	immutableSession                    // for reading, while no process can write
 )
 
+// newSession opens a connection to the database file and configures it for its kind.
 func newSession(path string, kind sessionKind) (*session, error) {
 	var conn *sqlite.Conn
 	var err error
@@ -76,7 +77,7 @@ func newSession(path string, kind sessionKind) (*session, error) {
 	case readSession:
 		conn, err = sqlite.OpenConn(path, sqlite.OpenReadOnly)
 		settings = readPragmas
-	case stillSession:
+	case immutableSession:
 		conn, err = sqlite.OpenConn("file:"+url.PathEscape(path)+"?immutable=1", sqlite.OpenReadOnly, sqlite.OpenURI)
 		settings = readPragmas
 	default:
@@ -87,7 +88,7 @@ func newSession(path string, kind sessionKind) (*session, error) {
 	}
 	conn.SetBusyTimeout(busyTimeout)
 	if kind == writeSession {
-		temporaryDirectory(conn, filepath.Dir(path))
+		setTemporaryDirectory(conn, filepath.Dir(path))
 	}
 	for _, pragma := range settings {
 		if err = sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
@@ -101,25 +102,25 @@ func newSession(path string, kind sessionKind) (*session, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &session{conn: conn, idle: map[string][]*sqlite.Stmt{}, words: map[string]string{}}, nil
+	return &session{conn: conn, idle: map[string][]*sqlite.Stmt{}, interned: map[string]string{}}, nil
 }
 
 var temporary sync.Once
 
-// temporaryDirectory lets SQLite make its temporary files, which have no names, in the directory of the first database that the process
-// opens to change it: most often there is room, and nobody else reads there. Where it is gone SQLite takes the system's. It is one for the
-// whole process, and not to be set while a connection works.
-func temporaryDirectory(conn *sqlite.Conn, dir string) {
+// setTemporaryDirectory makes SQLite create its unnamed temporary files in the directory of the first database that the process opens for
+// writing: it usually has free space, and other users cannot read it. If the directory no longer exists, SQLite uses that of the system.
+// The setting applies to the whole process and must not change while a connection is in use.
+func setTemporaryDirectory(conn *sqlite.Conn, dir string) {
 	temporary.Do(func() {
 		quoted := "'" + strings.ReplaceAll(dir, "'", "''") + "'"
 		if err := sqlitex.ExecuteTransient(conn, "PRAGMA temp_store_directory = "+quoted, nil); err != nil {
-			slog.Warn("SQLite keeps temporary files in the system's directory for those", "error", err)
+			slog.Warn("sqlite temporary directory not set, using the system's", "error", err)
 		}
 	})
 }
 
-// addressKey is the SQL function address_key(text): the span key of an address written as text, so
-// that addresses inside a body compare as addresses. It gives NULL for what is no address.
+// addressKey is the SQL function address_key(text). It returns the span key of an address in text form, so that addresses in a body
+// compare as addresses. It returns NULL if the text is not an address.
 var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true,
 	Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
 		if args[0].Type() != sqlite.TypeText {
@@ -132,16 +133,16 @@ var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true,
 		return sqlite.BlobValue(AddrKey(addr)), nil
 	}}
 
-// take gives a prepared statement with its arguments bound; give puts it back.
-func (s *session) take(query string, args []any) (*sqlite.Stmt, error) {
+// prepare returns a prepared statement with its arguments bound. The caller returns it with release.
+func (s *session) prepare(query string, args []any) (*sqlite.Stmt, error) {
 	stmts := s.idle[query]
 	var stmt *sqlite.Stmt
 	if n := len(stmts); n > 0 {
 		stmt = stmts[n-1]
 		s.idle[query] = stmts[:n-1]
 	} else {
-		if s.count >= maxStatements {
-			s.forget()
+		if s.statements >= maxStatements {
+			s.finalizeIdle()
 		}
 		var err error
 		var rest int
@@ -152,35 +153,36 @@ func (s *session) take(query string, args []any) (*sqlite.Stmt, error) {
 			_ = stmt.Finalize()
 			return nil, fmt.Errorf("more than one statement in %q", query)
 		}
-		s.count++
+		s.statements++
 	}
 	for i, arg := range args {
 		if err := bind(stmt, i+1, arg); err != nil {
-			s.give(query, stmt)
+			s.release(query, stmt)
 			return nil, err
 		}
 	}
 	return stmt, nil
 }
 
-// give puts a statement back. Its bindings stay until the next ones replace them: since SQLite 3.54
-// clearing them makes the next run plan the statement anew.
-func (s *session) give(query string, stmt *sqlite.Stmt) {
-	_ = stmt.Reset() // repeats the error of the last step, which was given already
+// release returns a statement to the session. Its bindings stay until they are replaced: since SQLite 3.54, clearing them makes SQLite
+// plan the statement again.
+func (s *session) release(query string, stmt *sqlite.Stmt) {
+	_ = stmt.Reset() // returns the error of the last step, which was already reported
 	s.idle[query] = append(s.idle[query], stmt)
 }
 
-// forget drops the statements that are not running.
-func (s *session) forget() {
+// finalizeIdle finalizes the statements that are not running.
+func (s *session) finalizeIdle() {
 	for query, stmts := range s.idle {
 		for _, stmt := range stmts {
 			_ = stmt.Finalize()
-			s.count--
+			s.statements--
 		}
 		delete(s.idle, query)
 	}
 }
 
+// bind binds an argument to the parameter at position at, which starts at 1.
 func bind(stmt *sqlite.Stmt, at int, arg any) error {
 	switch x := arg.(type) {
 	case nil:
@@ -213,13 +215,13 @@ func bind(stmt *sqlite.Stmt, at int, arg any) error {
 	return nil
 }
 
-// exec runs a statement to its end and gives the number of rows it changed.
+// exec runs a statement to its end and returns the number of rows it changed.
 func (s *session) exec(query string, args ...any) (int64, error) {
-	stmt, err := s.take(query, args)
+	stmt, err := s.prepare(query, args)
 	if err != nil {
 		return 0, err
 	}
-	defer s.give(query, stmt)
+	defer s.release(query, stmt)
 	for {
 		more, err := stmt.Step()
 		if err != nil {
@@ -231,16 +233,16 @@ func (s *session) exec(query string, args ...any) (int64, error) {
 	}
 }
 
-func (s *session) later(query string, args ...any) error {
+func (s *session) execLater(query string, args ...any) error {
 	_, err := s.exec(query, args...)
 	return err
 }
 
-// bulkRows is how many rows one statement writes.
+// bulkRows is the number of rows that one statement inserts.
 const bulkRows = 50
 
-// bulk inserts rows. What fails is not taken back for itself (OR FAIL), so that SQLite keeps no journal of the statement: behind an
-// error the transaction, or the savepoint of the job, must be taken back.
+// bulk inserts rows. OR FAIL stops SQLite from keeping a journal of each statement. After an error the caller must therefore roll back
+// the transaction or the savepoint of the job.
 func (s *session) bulk(table string, columns []string, rows [][]any) error {
 	one := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	args := make([]any, 0, bulkRows*len(columns))
@@ -257,13 +259,13 @@ func (s *session) bulk(table string, columns []string, rows [][]any) error {
 	return nil
 }
 
-// each runs a query and calls fn at each of its rows.
+// each runs a query and calls fn for each of its rows.
 func (s *session) each(query string, args []any, fn func(row) error) error {
-	stmt, err := s.take(query, args)
+	stmt, err := s.prepare(query, args)
 	if err != nil {
 		return err
 	}
-	defer s.give(query, stmt)
+	defer s.release(query, stmt)
 	r := &sqliteRow{s, stmt}
 	for {
 		more, err := stmt.Step()
@@ -290,38 +292,38 @@ func (s *session) setMark(kind string, mark int64) error {
 	return err
 }
 
-// countOn has nothing to do: SQLite counts from the highest row on.
-func (s *session) countOn() error { return nil }
+// advanceSequences does nothing: SQLite continues after the highest row.
+func (s *session) advanceSequences() error { return nil }
 
-func (s *session) speaks() *dialect { return &sqliteDialect }
+func (s *session) sqlDialect() *dialect { return &sqliteDialect }
 
-// sqliteRow is the row a statement stands at.
+// sqliteRow is the current row of a statement.
 type sqliteRow struct {
-	s    *session
-	stmt *sqlite.Stmt
+	session *session
+	stmt    *sqlite.Stmt
 }
 
-func (r *sqliteRow) resource(to *Resource) error {
-	stmt, s := r.stmt, r.s
-	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
+func (r *sqliteRow) readResource(to *Resource) error {
+	stmt, s := r.stmt, r.session
+	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.internColumn(stmt, 1), s.internColumn(stmt, 2), stmt.ColumnText(3)
 	to.Parent, to.Configuration, to.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(9)
-	to.Low, to.High = fill(stmt, 6, to.Low), fill(stmt, 7, to.High)
-	to.Key, to.Refs, to.Links = stmt.ColumnText(8), parseRefs(s.word(stmt, 10)), nil
-	to.Body = fill(stmt, 11, to.Body)
+	to.Low, to.High = readColumn(stmt, 6, to.Low), readColumn(stmt, 7, to.High)
+	to.Key, to.Refs, to.Links = stmt.ColumnText(8), parseRefs(s.internColumn(stmt, 10)), nil
+	to.Body = readColumn(stmt, 11, to.Body)
 	return nil
 }
 
-func (r *sqliteRow) shown(to *Resource) error {
-	stmt, s := r.stmt, r.s
-	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
+func (r *sqliteRow) readShown(to *Resource) error {
+	stmt, s := r.stmt, r.session
+	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.internColumn(stmt, 1), s.internColumn(stmt, 2), stmt.ColumnText(3)
 	to.Parent, to.Configuration, to.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(6)
-	to.Refs, to.Body = parseRefs(s.word(stmt, 7)), fill(stmt, 8, to.Body)
-	to.Low = fill(stmt, 9, to.Low)
+	to.Refs, to.Body = parseRefs(s.internColumn(stmt, 7)), readColumn(stmt, 8, to.Body)
+	to.Low = readColumn(stmt, 9, to.Low)
 	return nil
 }
 
-// fill reads a column's bytes into b, or into more memory where b is too small; nil for NULL.
-func fill(stmt *sqlite.Stmt, at int, b []byte) []byte {
+// readColumn reads the bytes of a column into b, or into a larger buffer if b is too small. It returns nil for NULL.
+func readColumn(stmt *sqlite.Stmt, at int, b []byte) []byte {
 	n := stmt.ColumnLen(at)
 	if n == 0 {
 		return nil
@@ -348,9 +350,9 @@ func (r *sqliteRow) values() []any {
 	return all
 }
 
-func (r *sqliteRow) head() (Head, error) {
-	stmt, s := r.stmt, r.s
-	return Head{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
+func (r *sqliteRow) readHead() (Head, error) {
+	stmt, s := r.stmt, r.session
+	return Head{ID: stmt.ColumnInt64(0), Collection: s.internColumn(stmt, 1), Type: s.internColumn(stmt, 2), Name: stmt.ColumnText(3),
 		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5), Inline: stmt.ColumnText(6)}, nil
 }
 
@@ -389,46 +391,46 @@ func columnBytes(stmt *sqlite.Stmt, at int) []byte {
 	return b
 }
 
-// word reads a text that stands in many rows without making it anew each time.
-func (s *session) word(stmt *sqlite.Stmt, at int) string {
+// internColumn reads a text that many rows contain, without allocating it each time.
+func (s *session) internColumn(stmt *sqlite.Stmt, at int) string {
 	var buffer [64]byte
 	n := stmt.ColumnLen(at)
 	if n > len(buffer) {
 		return stmt.ColumnText(at)
 	}
 	stmt.ColumnBytes(at, buffer[:n])
-	if s.last[at] == string(buffer[:n]) {
-		return s.last[at]
+	if s.lastWords[at] == string(buffer[:n]) {
+		return s.lastWords[at]
 	}
-	s.last[at] = s.intern(buffer[:n])
-	return s.last[at]
+	s.lastWords[at] = s.intern(buffer[:n])
+	return s.lastWords[at]
 }
 
 func (s *session) intern(word []byte) string {
-	if known, ok := s.words[string(word)]; ok {
+	if known, ok := s.interned[string(word)]; ok {
 		return known
 	}
 	text := string(word)
-	if len(s.words) < maxWords {
-		s.words[text] = text
+	if len(s.interned) < maxWords {
+		s.interned[text] = text
 	}
 	return text
 }
 
 func (s *session) close() error {
-	s.forget()
+	s.finalizeIdle()
 	return s.conn.Close()
 }
 
-// pool holds the read connections. The one that was used last is used next: its page cache is warm,
-// and those that a quiet manager does not need cost no memory.
+// pool contains the read connections. The connection that was returned last is used next: its page cache is warm, and a manager with few
+// requests keeps few connections in use.
 type pool struct {
 	path string
 	kind sessionKind
-	// slots has a token for every session that may be taken.
+	// slots holds a token for each session in use.
 	slots chan struct{}
 	mu    sync.Mutex
-	// idle are the open sessions that nobody uses, guarded by mu.
+	// idle are the open sessions that are not in use. mu guards it.
 	idle []*session
 }
 
@@ -436,8 +438,8 @@ func newPool(path string, size int, kind sessionKind) *pool {
 	return &pool{path: path, kind: kind, slots: make(chan struct{}, size)}
 }
 
-// take gives a session, opening one where none is idle; it waits while all are in use.
-func (p *pool) take(ctx context.Context) (*session, error) {
+// acquire returns a session and opens one if none is idle. It waits while all are in use.
+func (p *pool) acquire(ctx context.Context) (*session, error) {
 	select {
 	case p.slots <- struct{}{}:
 	default:
@@ -463,19 +465,19 @@ func (p *pool) take(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-func (p *pool) put(s *session) {
+func (p *pool) release(s *session) {
 	p.mu.Lock()
 	p.idle = append(p.idle, s)
 	p.mu.Unlock()
 	<-p.slots
 }
 
-// close waits until every session is back and closes them.
+// close waits until every session is returned and closes them.
 func (p *pool) close() {
 	for range cap(p.slots) {
 		p.slots <- struct{}{}
 	}
 	for _, s := range p.idle {
-		_ = s.close() // a reader has nothing to lose
+		_ = s.close() // a reader has no unwritten data
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// On a small disk the log stays small, so that the database has nearly all of the room.
+// On a small disk the log stays small, so that nearly all of the space is available to the database.
 func TestLogOnASmallDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m"); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("no disk of our own: %v", err)
+			t.Fatalf("mounting a test disk failed: %v", err)
 		}
-		t.Skipf("no disk of our own: %v", err)
+		t.Skipf("mounting a test disk is not possible: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
@@ -47,11 +47,11 @@ func TestLogOnASmallDisk(t *testing.T) {
 		return info.Size() >> 20
 	}
 	if database, log := size(databaseFile), size(databaseFile+"-wal"); database < 22 || log > 6 {
-		t.Errorf("behind %d changes the database has %d MiB, its log %d", written, database, log)
+		t.Errorf("after %d changes the database has %d MiB, its log %d", written, database, log)
 	}
 }
 
-// A database file that is empty, while there are backups of an earlier one, is not taken for a new database.
+// An empty database file next to backups of an earlier database is not treated as a new database.
 func TestEmptyDatabaseIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, databaseFile), nil, 0o600); err != nil {
@@ -59,7 +59,7 @@ func TestEmptyDatabaseIsRefused(t *testing.T) {
 	}
 	s, err := Open(Options{Dir: dir, Exclusive: true})
 	if err != nil {
-		t.Fatalf("a database whose first start was cut off: %v", err)
+		t.Fatalf("opening after an interrupted first start returned %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestEmptyDatabaseIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := Open(Options{Dir: dir, Exclusive: true}); err == nil || !strings.Contains(err.Error(), "is empty") {
-		t.Errorf("it opens: %v", err)
+		t.Errorf("the empty database was opened: %v", err)
 		if err == nil {
 			_ = s.Close()
 		}

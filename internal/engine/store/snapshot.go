@@ -7,45 +7,46 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// View runs fn on one consistent snapshot, for a short answer. It takes no lock that a writer would wait for.
+// View runs fn on one consistent snapshot, for short reads. It takes no lock that blocks writers.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
-	return s.reach(ctx, false, func(ctx context.Context) error { return s.engine.snapshot(ctx, readShort, s.onto(ctx, fn)) })
+	return s.runAccess(ctx, false, func(ctx context.Context) error { return s.engine.snapshot(ctx, readShort, s.withTx(ctx, fn)) })
 }
 
-// begin gives a Tx on a connection, whose snapshot begins after the commit of that number.
-func (s *Store) begin(ctx context.Context, c conn, at uint64) *Tx {
+// newTx returns a Tx on a connection. Its snapshot starts after the commit number at.
+func (s *Store) newTx(ctx context.Context, c conn, at uint64) *Tx {
 	if see := s.observer.Load(); see != nil {
 		c = observed{c, *see}
 	}
-	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), at: at, inline: s.inline.Load()}
+	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), seenCommit: at, inline: s.inline.Load()}
 }
 
-// onto gives fn a Tx on a connection that begins its snapshot after onto was called.
-func (s *Store) onto(ctx context.Context, fn func(*Tx) error) func(conn) error {
+// withTx returns a function that calls fn with a Tx on a connection. The snapshot of the connection must start after the call of withTx.
+func (s *Store) withTx(ctx context.Context, fn func(*Tx) error) func(conn) error {
 	at := s.commits.last.Load()
-	return func(c conn) error { return fn(s.begin(ctx, c, at)) }
+	return func(c conn) error { return fn(s.newTx(ctx, c, at)) }
 }
 
-// ErrTooLong is a long read that was ended because its time was over.
+// ErrTooLong is returned by a long read that exceeded its deadline.
 var ErrTooLong = errors.New("the answer took too long to find")
 
-// Lists is View for answers that may take long, on connections of their own. It ends, with ErrTooLong,
-// when the context's deadline passes, also in the middle of a statement, and likewise when the context is
-// cancelled. It is read from the standby where there is one and it has caught up with everything that was
-// committed when the request came, by whichever manager.
+// Lists is View for long reads, on connections of their own. It stops, even within a statement, when the context is cancelled or when its
+// deadline passes; in the latter case it returns ErrTooLong. It reads from the standby, if there is one that has caught up with
+// everything that any manager had committed before the call.
 func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
-	return s.bounded(ctx, readLong, fn)
+	return s.runBounded(ctx, readLong, fn)
 }
 
-// Pages is Lists for what takes a moment: it has connections of its own, which nothing long holds up.
+// Pages is Lists for short reads such as a single page of a list. It has connections of its own, so that long reads do not delay it.
 func (s *Store) Pages(ctx context.Context, fn func(*Tx) error) error {
-	return s.bounded(ctx, readPage, fn)
+	return s.runBounded(ctx, readPage, fn)
 }
 
-func (s *Store) bounded(ctx context.Context, kind readKind, fn func(*Tx) error) error {
+// runBounded runs fn in a snapshot that ends with the context. It returns DatabaseBusy if the deadline passed before the snapshot
+// started, and ErrTooLong if it passed afterwards.
+func (s *Store) runBounded(ctx context.Context, kind readKind, fn func(*Tx) error) error {
 	began := false
-	err := s.reach(ctx, false, func(ctx context.Context) error {
-		return s.engine.snapshot(ctx, kind, s.onto(ctx, func(tx *Tx) error {
+	err := s.runAccess(ctx, false, func(ctx context.Context) error {
+		return s.engine.snapshot(ctx, kind, s.withTx(ctx, func(tx *Tx) error {
 			began = true
 			return fn(tx)
 		}))
@@ -64,35 +65,35 @@ func (s *Store) bounded(ctx context.Context, kind readKind, fn func(*Tx) error) 
 	return err
 }
 
-// Read runs fn on a read connection without a snapshot around it: each of its statements sees the
-// latest commit. For one statement that is the same and costs half.
+// Read runs fn on a read connection without a snapshot: each statement sees the latest commit. For a single statement this is equivalent
+// to View at half the cost.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	at := s.commits.last.Load()
-	return s.reach(ctx, false, func(ctx context.Context) error {
+	return s.runAccess(ctx, false, func(ctx context.Context) error {
 		return s.engine.latest(ctx, func(c conn) error {
-			tx := s.begin(ctx, c, at)
+			tx := s.newTx(ctx, c, at)
 			tx.latest = true
 			return fn(tx)
 		})
 	})
 }
 
-// OneWriter reports whether one change is made after another, as on SQLite, where those that wait share a commit.
+// OneWriter reports whether changes run one after another, as on SQLite, where waiting changes share a commit.
 func (s *Store) OneWriter() bool { return s.engine.oneWriter() }
 
-// Ready reports whether the database answers, and is not known to be damaged.
+// Ready returns an error if the database does not answer, or is known to be damaged.
 func (s *Store) Ready(ctx context.Context) error {
 	if is, _, why := s.Condition(); is == Damaged {
-		return damaged(why)
+		return damagedError(why)
 	}
 	ask := func(tx *Tx) error {
 		var n int
 		return tx.QueryRow("SELECT count(*) FROM origin").Scan(&n)
 	}
-	err := s.engine.snapshot(ctx, readHealth, s.onto(ctx, ask))
-	// It hangs, or the network loses what is sent.
+	err := s.engine.snapshot(ctx, readHealth, s.withTx(ctx, ask))
+	// The database hangs, or the network drops the packets.
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = unavailable(err)
+		err = unavailableError(err)
 	}
-	return Unavailable(s.notice(err, false))
+	return Unavailable(s.recordCondition(err, false))
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// nameless counts the files without a name that this process has.
+// nameless counts the open files of this process without a name.
 func nameless(t *testing.T) (n int) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -23,9 +23,8 @@ func nameless(t *testing.T) (n int) {
 	return n
 }
 
-// What a large job may have to take back, in the savepoint of its own that it has beside others, stands in a file and not in memory; it is
-// taken back all the same.
-func TestLargeJobsInAFile(t *testing.T) {
+// The rollback journal of a large job's savepoint is kept in a file, not in memory, and the job can be rolled back.
+func TestLargeJobsSpillToFile(t *testing.T) {
 	s, err := newSession(filepath.Join(t.TempDir(), "portolan.db"), writeSession)
 	if err != nil {
 		t.Fatal(err)
@@ -51,14 +50,15 @@ func TestLargeJobsInAFile(t *testing.T) {
 	before := nameless(t)
 	run("UPDATE things SET name = 'changed'")
 	if nameless(t) <= before {
-		t.Error("it is in no file")
+		t.Error("the journal is not in a file")
 	}
 	run("ROLLBACK TO job", "RELEASE job", "COMMIT")
 	var changed int64
-	if err := first(s, "SELECT count(*) FROM things WHERE name = 'changed'", nil, func(r row) error { return r.scan(&changed) }); err != nil {
+	if err := queryFirst(s, "SELECT count(*) FROM things WHERE name = 'changed'", nil,
+		func(r row) error { return r.scan(&changed) }); err != nil {
 		t.Fatal(err)
 	}
 	if changed != 0 {
-		t.Errorf("%d rows are what was taken back", changed)
+		t.Errorf("%d rows keep a change that was rolled back", changed)
 	}
 }

@@ -16,150 +16,150 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Options say where the data is and who keeps the time.
+// Options configure Open: the location of the data, the kind of access and the clock.
 type Options struct {
-	// Dir is the data directory; it is made when missing. The database is portolan.db in it.
+	// Dir is the data directory. Open creates it if it does not exist. It contains the database portolan.db.
 	Dir string
-	// Database is the URL of a PostgreSQL; empty means SQLite in Dir.
+	// Database is the URL of a PostgreSQL database. Empty means SQLite in Dir.
 	Database string
-	// DatabaseRead is the URL of a standby of Database; lists are read there when it is not behind.
+	// DatabaseRead is the URL of a standby of Database. Lists are read from the standby while it has caught up.
 	DatabaseRead string
-	// Layout is what the rooms above keep in the database; nil means the store alone.
+	// Layout describes the tables of all packages in the database. nil means only those of the store.
 	Layout *Layout
-	// Schema is the version of the schema to bring the database to; 0 means the newest. With another
-	// one nothing but Load works.
+	// Schema is the target version of Open's schema migration; 0 means the newest. With any other version only Load works.
 	Schema int
-	// Filling opens a database that Carry is to fill, or has begun to.
+	// Filling opens a database that Carry fills, or has started to fill.
 	Filling bool
-	// Exclusive is a manager, or a tool that must be the only one: it takes the directory's lock, brings
-	// the schema up to date and, on PostgreSQL, listens to the others. Tools do not; they refuse a schema
-	// that is not theirs while a manager may be serving it.
+	// Exclusive is set by managers, and by tools that must be the only process. It takes the lock of the directory, migrates the schema
+	// and, on PostgreSQL, listens for the changes of other processes. Without it, Open returns an error if the schema has another version
+	// and a manager may be running.
 	Exclusive bool
-	// Alone is Exclusive for a tool that no manager may change the data under, on either database.
+	// Alone is Exclusive for a tool during whose run no manager may change the data. It works on both databases.
 	Alone bool
-	// ReadOnly opens what is there for reading alone, also on a file system that cannot be written.
+	// ReadOnly opens an existing database for reading. It also works on a read-only file system.
 	ReadOnly bool
-	// Readers is how many connections there may be for short reads; 0 means 8, on PostgreSQL 16.
+	// Readers is the maximum number of connections for short reads. 0 means 8 on SQLite and 16 on PostgreSQL.
 	Readers int
-	// ListReaders is how many there may be for lists and whatever else may take long; 0 means 4. There are as many
-	// again for pages of lists that take a moment.
+	// ListReaders is the maximum number of connections for lists and other long reads; 0 means 4. Single pages of lists have another pool
+	// of that size.
 	ListReaders int
-	// Patience is how long a change waits for its turn on PostgreSQL; 0 means 30 seconds.
+	// Patience is the maximum time that a change waits for its locks on PostgreSQL; 0 means 30 seconds.
 	Patience time.Duration
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. nil means time.Now.
 	Now func() time.Time
-	// Skew is by how much the machine's clock is said to be wrong, in tests.
+	// Skew is added to the clock of the machine, in tests.
 	Skew time.Duration
-	// Hurry divides the pauses of workers (Paced) and the work of hashing a password; 0 means 1. Tests set it.
+	// Hurry divides the pauses of background workers (Paced) and the work of hashing a password; 0 means 1. Tests set it.
 	Hurry int
 }
 
-// Store is one database. It is safe for concurrent use.
+// Store is an open database. It is safe for concurrent use.
 type Store struct {
 	layout *Layout
 	engine engine
 	now    func() time.Time
-	// givenClock says that it is not the machine's.
-	givenClock bool
+	// hasOwnClock is true if Options.Now was set, so that the clock is not that of the machine.
+	hasOwnClock bool
 	// hurry is Options.Hurry, at least 1.
 	hurry int
-	// schema is the version of the schema that the database has.
+	// schema is the version of the database's schema.
 	schema int
-	// condition is how the database is; nil where it is ready.
-	condition atomic.Pointer[found]
-	// few is how many rows may be looked up and sorted: fewRows, but in tests that make do with fewer.
-	few int64
-	// headsKnown is how many lists in a row needed no heads but those that were remembered (Tx.NoteHeads), at most knownInARow or a few more.
-	headsKnown atomic.Int32
-	// inline are the members that heads have with them (ShowInline).
+	// condition is the current condition of the database. It is nil if the database is ready.
+	condition atomic.Pointer[conditionState]
+	// sortLimit is the number of rows that may always be looked up and sorted: defaultSortLimit, except in tests.
+	sortLimit int64
+	// headCacheHits counts the latest consecutive lists whose required heads were all cached (Tx.NoteHeads). It stops near
+	// minHeadCacheHits.
+	headCacheHits atomic.Int32
+	// inline are the body members that heads include (ShowInline).
 	inline atomic.Pointer[inlineMembers]
-	// commitNews wakes who waits for a commit, at every one that is heard of; watches are the topics that are remembered.
-	commitNews broadcaster
-	hub        hub
-	watches    watched
-	closing    sync.Once
-	// updates are how many changes are under way, or wait for their turn; trials are those that are only tried.
+	// commitSignal is signalled at every commit that this process learns of. watches are the topics whose values are cached.
+	commitSignal broadcaster
+	hub          hub
+	watches      watchList
+	closing      sync.Once
+	// updates counts the changes that are running or waiting. trials are the changes that are only tried.
 	updates atomic.Int64
 	trials  trials
 	commits commits
-	// rows are resources that were read alone, as the latest commit has them.
-	rows *Cache[int64, *Resource]
-	// below are the caches of what conditions hold for by where it lies, by the collections that they go through; guarded by belowMu.
-	belowMu sync.Mutex
-	below   map[string]*Cache[string, belowKnown]
-	// timing is told how long changes take (Time).
+	// rowCache contains resources that were read one at a time, as of the latest commit.
+	rowCache *Cache[int64, *Resource]
+	// belowCaches contains the results of Governed conditions, by the collections that the conditions walk through. belowMu guards it.
+	belowMu     sync.Mutex
+	belowCaches map[string]*Cache[string, belowResult]
+	// timing receives the durations of changes (Time).
 	timing atomic.Pointer[Timing]
-	// observer sees what is read with (Observe).
+	// observer receives the statements that read (Observe).
 	observer atomic.Pointer[func(Statement)]
-	// common are the trigrams that very many resources have (sampleTexts).
-	common atomic.Pointer[map[string]bool]
-	// estimates are those of PostgreSQL (Tx.estimate).
+	// commonTrigrams are the trigrams that very many resources contain (findCommonTrigrams).
+	commonTrigrams atomic.Pointer[map[string]bool]
+	// estimates caches row estimates of PostgreSQL (Tx.estimate).
 	estimates estimates
-	// searched are the members that the index of trigrams has, by collection; trigrams says that there is that index.
-	searched map[string][]string
-	trigrams bool
+	// searchedFields are the body members in the trigram index, by collection. trigrams is true if the database has that index.
+	searchedFields map[string][]string
+	trigrams       bool
 }
 
-// engine is the database under the store.
+// engine is the implementation of the store for one kind of database.
 type engine interface {
-	// snapshot runs fn on a connection of a kind, in a snapshot that begins after it was called.
+	// snapshot runs fn on a connection of the given kind, in a snapshot that starts after the call.
 	snapshot(ctx context.Context, kind readKind, fn func(conn) error) error
-	// latest runs fn on a connection each of whose statements sees the latest commit.
+	// latest runs fn on a connection on which each statement sees the latest commit.
 	latest(ctx context.Context, fn func(conn) error) error
 	// update runs fn in a transaction and commits it (Store.UpdateIn).
 	update(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error
-	// fill runs fn in a transaction that writes whole tables, the numbers given out among them.
+	// fill runs fn in a transaction that writes whole tables, including the number marks.
 	fill(ctx context.Context, fn func(conn) error) error
-	// filled is called when whole tables were written: nothing that was known before holds.
-	filled()
-	// shares reports whether this process would hear of it if another one changed something of the topics.
-	shares(topics []string) bool
-	// oneWriter reports whether one update runs after another: while one runs, nothing else is committed.
+	// afterFill is called after whole tables were written. It discards numbers and marks that were read before.
+	afterFill()
+	// canShare reports whether values that depend on the topics may be cached: this process must learn of changes by other processes.
+	canShare(topics []string) bool
+	// oneWriter reports whether updates run one after another, so that nothing else is committed during an update.
 	oneWriter() bool
-	// keepIndexes is Store.KeepIndexes.
+	// keepIndexes implements Store.KeepIndexes.
 	keepIndexes(ctx context.Context, all []Index) error
-	// sizeQuery asks how large the database is, in bytes.
+	// sizeQuery returns the query for the size of the database in bytes.
 	sizeQuery() string
-	// figures puts in what the engine tells of its database.
-	figures(ctx context.Context, f *Figures) error
-	// contends reports whether other processes that want to change something look for the lock now and then, and stand in no queue.
-	contends() bool
-	// awaitFeed waits until all that was committed before is in the change feed.
+	// addFigures sets the fields of f that depend on the engine.
+	addFigures(ctx context.Context, f *Figures) error
+	// needsYield reports whether other processes poll for the write lock instead of queueing for it.
+	needsYield() bool
+	// awaitFeed waits until the change feed contains everything that was committed before the call.
 	awaitFeed(ctx context.Context) error
-	// opened is called when the store is ready: what a manager does beside its work begins.
-	opened()
-	// close waits for the updates already queued, then closes the database.
+	// afterOpen is called when the store is ready. It starts background work.
+	afterOpen()
+	// close waits for the queued updates, then closes the database.
 	close() error
 }
 
-// readKind says for what a connection is: none of them holds up the others.
+// readKind is the purpose of a read connection. Each kind has its own pool, so that the kinds do not delay one another.
 type readKind int
 
 const (
 	readShort  readKind = iota // short answers
-	readPage                   // pages of lists that take a moment
-	readLong                   // lists and whatever else may take long
-	readHealth                 // Ready alone
+	readPage                   // single pages of lists
+	readLong                   // lists and other long reads
+	readHealth                 // only for Ready
 )
 
-// Open opens the database in the directory and brings its schema up to date. It refuses, with an
-// error that says so, a schema newer than this binary and a directory another manager is serving.
+// Open opens the database and migrates its schema. It returns an error if the schema is newer than this binary, or if another manager has
+// locked the directory.
 func Open(o Options) (*Store, error) {
 	if o.Layout == nil {
 		o.Layout = &Layout{}
 	}
-	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version()), few: fewRows,
-		searched: o.Layout.searchedOf()}
+	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version()), sortLimit: defaultSortLimit,
+		searchedFields: o.Layout.searchedOf()}
 	s.inline.Store(&inlineMembers{})
 	s.hub.store, s.trials.turn = s, make(chan struct{}, 1)
-	s.rows = NewCache[int64](s, CacheOptions[*Resource]{By: func(r *Resource) string { return r.Collection }, Max: rowsKept})
+	s.rowCache = NewCache[int64](s, CacheOptions[*Resource]{By: func(r *Resource) string { return r.Collection }, Max: maxCachedRows})
 	if err := s.openEngine(o); err != nil {
 		return nil, err
 	}
 	if o.Filling || o.Schema != 0 {
 		return s, nil
 	}
-	if err := s.complete(context.Background()); err != nil {
+	if err := s.checkNotFilling(context.Background()); err != nil {
 		_ = s.Close() // nothing was written
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func Open(o Options) (*Store, error) {
 			e.Opened(s)
 		}
 	}
-	s.engine.opened()
+	s.engine.afterOpen()
 	return s, nil
 }
 
@@ -187,7 +187,7 @@ func (s *Store) openEngine(o Options) (err error) {
 		o.Patience = updateTime
 	}
 	o.Exclusive = o.Exclusive || o.Alone && o.Database == ""
-	s.givenClock, s.hurry = o.Now != nil, max(1, o.Hurry)
+	s.hasOwnClock, s.hurry = o.Now != nil, max(1, o.Hurry)
 	if s.now = o.Now; s.now == nil {
 		s.now = func() time.Time { return time.Now().Add(o.Skew) }
 	}
@@ -204,28 +204,28 @@ func (s *Store) openEngine(o Options) (err error) {
 	return err
 }
 
-// LastCommit is the number of the last commit that this process knows of. It grows with each.
+// LastCommit returns the number of the last commit that this process knows of. The number rises with each commit.
 func (s *Store) LastCommit() uint64 { return s.commits.last.Load() }
 
-// committed counts a commit of this process that changed something of the topics, before whoever made it is answered.
-func (s *Store) committed(topics []string) {
-	s.commits.count(topics, true)
-	s.commitNews.wake()
+// recordCommit counts a commit of this process that changed the topics. It must be called before the change is acknowledged.
+func (s *Store) recordCommit(topics []string) {
+	s.commits.record(topics, true)
+	s.commitSignal.wake()
 }
 
-// Close waits for the updates already queued, then closes the database. A second time it does nothing.
+// Close waits for the queued updates, then closes the database. Further calls do nothing.
 func (s *Store) Close() (err error) {
 	s.closing.Do(func() { err = s.engine.close() })
 	return err
 }
 
-// Now gives the store's time.
+// Now returns the time of the store's clock.
 func (s *Store) Now() time.Time { return s.now() }
 
-// Ahead is by how much the database's clock is ahead of this process's: where several managers share a database, its time is the one
-// that they all have. It is zero where the clock was given (Options.Now), and on SQLite.
+// Ahead returns how far the database's clock is ahead of this process's clock. Managers that share a database use the database's time as
+// their common clock. It returns 0 if Options.Now was set, and on SQLite.
 func (s *Store) Ahead(ctx context.Context) (ahead time.Duration, err error) {
-	if s.givenClock {
+	if s.hasOwnClock {
 		return 0, nil
 	}
 	err = s.Read(ctx, func(tx *Tx) error {
@@ -242,14 +242,14 @@ func (s *Store) Ahead(ctx context.Context) (ahead time.Duration, err error) {
 	return ahead, err
 }
 
-// Duplicate reports whether an error is that of a unique index.
+// Duplicate reports whether the error is a violation of a unique index.
 func Duplicate(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "23505" || err != nil && sqlite.ErrCode(err) == sqlite.ResultConstraintUnique
 }
 
-// IsFailure reports whether an error comes from the database, from a lease that was lost, or from an end of the context, and not from what
-// was read: the next try may go well.
+// IsFailure reports whether the error was caused by the database, a lost lease or the end of the context, and not by the data that was
+// read. A retry may succeed.
 func IsFailure(err error) bool {
 	var pg *pgconn.PgError
 	var network net.Error
@@ -261,47 +261,48 @@ func IsFailure(err error) bool {
 		is && p.Status >= 500)
 }
 
-// NoRoom reports whether an error says that the disk of a SQLite has no room left.
+// NoRoom reports whether the error means that the disk of a SQLite database is full.
 func NoRoom(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull }
 
-// Unavailable words a failure of the database itself: 507 DatabaseFull, 503 DatabaseDamaged or 503 DatabaseUnavailable; other errors pass.
+// Unavailable converts a failure of the database into 507 DatabaseFull, 503 DatabaseDamaged or 503 DatabaseUnavailable. It returns other
+// errors unchanged.
 func Unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultIOErr, sqlite.ResultCantOpen:
-		return unavailable(err)
+		return unavailableError(err)
 	case sqlite.ResultFull:
-		return full(err)
+		return fullError(err)
 	case sqlite.ResultCorrupt, sqlite.ResultNotADB:
-		return damaged(err)
+		return damagedError(err)
 	}
-	switch codeOf(err) {
+	switch pgCode(err) {
 	case pgDiskFull:
-		return full(err)
+		return fullError(err)
 	case pgDataCorrupted, pgIndexCorrupted:
-		return damaged(err)
+		return damagedError(err)
 	}
 	return err
 }
 
-// unavailableSchema is what a change gets whose database was brought to another schema by another portolan.
-func unavailableSchema(version, binary int) error {
+// schemaChangedError is the error of a change after another version of portolan migrated the schema of the database.
+func schemaChangedError(version, binary int) error {
 	p := problem.New(503, "SchemaChanged",
 		"the database was brought to another version of the schema by another portolan: this manager must be replaced by it")
 	p.Err = &SchemaError{Database: version, Binary: binary}
 	return p
 }
 
-// busy is what a change gets that never had its turn.
-func busy(err error) error {
+// busyError is the error of a change that did not get its locks in time.
+func busyError(err error) error {
 	p := problem.New(503, "DatabaseBusy", "others are changing the same just now, for longer than this change may wait; try again")
 	p.Err = err
 	return p
 }
 
-func unavailable(err error) error {
+func unavailableError(err error) error {
 	p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")
 	p.Err = err
 	return p

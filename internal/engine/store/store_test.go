@@ -28,7 +28,8 @@ func open(t testing.TB, dir string) *Store {
 // both runs a test on both databases.
 func both(t *testing.T, test func(t *testing.T, s *Store)) { bothAt(t, nil, test) }
 
-// bothAt runs a test on both databases, with a clock of its own. The clock is set before the store opens: its goroutines read it.
+// bothAt runs a test on both databases with its own clock. The clock is set before the store opens, because goroutines of the store read
+// it.
 func bothAt(t *testing.T, now func() time.Time, test func(t *testing.T, s *Store)) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +112,7 @@ func resourceRoundTrip(t *testing.T, s *Store) {
 			t.Errorf("the history has %s %s, %v", operation, after, err)
 		}
 		if _, err := tx.Get(1); !errors.Is(err, ErrNotFound) {
-			t.Errorf("what is not there gives %v", err)
+			t.Errorf("reading a missing resource returned %v", err)
 		}
 		return nil
 	})
@@ -124,11 +125,11 @@ func TestSnapshotCannotWrite(t *testing.T) { both(t, snapshotCannotWrite) }
 
 func snapshotCannotWrite(t *testing.T, s *Store) {
 	if err := s.View(context.Background(), func(tx *Tx) error { return tx.Insert(thing("x")) }); err == nil {
-		t.Error("a snapshot took an insert")
+		t.Error("a snapshot accepted an insert")
 	}
 }
 
-// A failed or panicking update takes back its own work and nobody else's, though they share a commit.
+// An update that fails or panics rolls back only its own changes, although others share its commit.
 func TestGroupKeepsJobsApart(t *testing.T) { both(t, groupKeepsJobsApart) }
 
 func groupKeepsJobsApart(t *testing.T, s *Store) {
@@ -163,7 +164,7 @@ func groupKeepsJobsApart(t *testing.T, s *Store) {
 	}
 }
 
-// Ids are never given twice, not even when what had them is gone and the store was closed.
+// An id is never assigned twice, even after its resource was deleted and the store was reopened.
 func TestIdsAreNotReused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -180,19 +181,19 @@ func TestIdsAreNotReused(t *testing.T) {
 	next := thing("y")
 	insert(t, s, next)
 	if next.ID <= r.ID {
-		t.Errorf("id %d was given again as %d", r.ID, next.ID)
+		t.Errorf("id %d was assigned again as %d", r.ID, next.ID)
 	}
 }
 
-func TestOneManagerADirectory(t *testing.T) {
+func TestOneManagerPerDirectory(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	if _, err := Open(Options{Dir: dir, Exclusive: true}); err == nil || !strings.Contains(err.Error(), "in use by another manager") {
-		t.Errorf("a second manager gets %v", err)
+		t.Errorf("a second manager got %v", err)
 	}
 	tool, err := Open(Options{Dir: dir})
 	if err != nil {
-		t.Fatalf("a tool gets %v", err)
+		t.Fatalf("a tool got %v", err)
 	}
 	insert(t, tool, thing("by the tool"))
 	insert(t, s, thing("by the manager"))
@@ -221,7 +222,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "schema version 9999, newer than") {
-		t.Errorf("a newer schema gets %v", err)
+		t.Errorf("a newer schema returned %v", err)
 	}
 }
 
@@ -250,8 +251,8 @@ func TestClosedStoreRefuses(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(context.Background(), Author{}, func(*Tx) error { return nil }); !errors.Is(err, errStopped) {
-		t.Errorf("an update after the end gives %v", err)
+	if err := s.Update(context.Background(), Author{}, func(*Tx) error { return nil }); !errors.Is(err, errClosing) {
+		t.Errorf("an update after Close returned %v", err)
 	}
 }
 
@@ -272,14 +273,14 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	cancel()
 	close(leave)
 	if err := <-result; !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled job gives %v", err)
+		t.Errorf("the cancelled job returned %v", err)
 	}
 	if n := count(t, s); n != 0 {
-		t.Errorf("a cancelled job left %d things", n)
+		t.Errorf("the cancelled job left %d things", n)
 	}
 }
 
-// A long list is read in pieces, and other questions can be asked in between.
+// A long list is read in pieces, and other queries can run in between.
 func TestLongList(t *testing.T) { both(t, longList) }
 
 func longList(t *testing.T, s *Store) {
@@ -327,8 +328,8 @@ func longList(t *testing.T, s *Store) {
 	}
 }
 
-// What is written while a list is read is written, also on the list's own connection.
-func TestWritesInsideAList(t *testing.T) {
+// Writes while a list is read succeed, also on the connection of the list.
+func TestWritesWithinList(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		const rows = 5000
 		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
@@ -351,7 +352,7 @@ func TestWritesInsideAList(t *testing.T) {
 			key := Field{Kind: ColumnText, Path: []string{"key"}}
 			n, err := tx.Count(Query{From: Resources, Where: Compare{Field: key, Op: "eq", Value: "seen"}})
 			if n != rows {
-				t.Errorf("%d of %d writes are there", n, rows)
+				t.Errorf("%d of %d writes found", n, rows)
 			}
 			return err
 		}); err != nil {
@@ -360,7 +361,7 @@ func TestWritesInsideAList(t *testing.T) {
 	})
 }
 
-// Rows of collections that are no part of the network stay out of the history, also where many are written at once.
+// Rows of unlogged collections are not in the history, also if many are written at once.
 func TestUnloggedMany(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Unlogged: []string{"things"}}})
 	if err != nil {
@@ -391,6 +392,6 @@ func TestUnloggedMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
-		t.Errorf("closing it again: %v", err)
+		t.Errorf("the second Close returned %v", err)
 	}
 }

@@ -6,32 +6,31 @@ import (
 	"strings"
 )
 
-// Sums is a table of numbers that are kept in step with rows. Its last column is the number, those before it are its key. On
-// PostgreSQL, where changes side by side would wait for one another at one row, each adds a row of its own, and several rows stand
-// for one number, which is their sum; one change in foldEvery sums up the rows of what it changes, but for those that another one
-// is summing up.
+// Sums is a table of counters that are kept in step with rows. The last column is the number; the others are the key. On PostgreSQL,
+// concurrent changes would wait for one another at a shared row. There each change adds a row, and a counter is the sum of its rows. One
+// change in foldEvery merges the rows of the counters that it changes, except for rows that another change is merging.
 type Sums struct {
 	Table Table
-	// insert adds one row, more is one row more of the same statement, and into adds to a row that is there already. drop takes
-	// away the row of what there is nothing left of. fold sums up. by reads the numbers under all of a key but its last column.
+	// insert adds one row; more adds another row to the same statement; into adds the number to an existing row. drop deletes a row that
+	// has become 0. fold merges the rows of a counter. by reads the numbers under a key without its last column.
 	insert, more, into, drop, fold, by string
 }
 
-// Sum is a number to be added under a key.
+// Sum is a number to add to the counter with the given key.
 type Sum struct {
 	Key []any
 	N   int64
 }
 
-// foldEvery is how many rows stand for one number on the average, at most; bulkSums is how many numbers are sent one by one, and
-// sumsAtOnce how many one statement has on SQLite.
+// foldEvery is the average number of rows of a counter, at most. Up to bulkSums numbers are inserted one by one. On SQLite a statement
+// inserts sumsAtOnce of them.
 const (
 	foldEvery  = 64
 	bulkSums   = 16
 	sumsAtOnce = 2
 )
 
-// NewSums gives the sums of a table, whose key must be all its columns but the last one.
+// NewSums returns the Sums of a table. Its key must be all columns but the last one.
 func NewSums(t Table) *Sums {
 	keys := t.Columns[:t.Key]
 	names, key := strings.Join(t.Columns, ", "), strings.Join(keys, ", ")
@@ -50,7 +49,7 @@ func NewSums(t Table) *Sums {
 			") FROM old GROUP BY " + key + " HAVING sum(" + n + ") <> 0"}
 }
 
-// Add adds to numbers. Whoever adds to several does so in the order of their keys.
+// Add adds to counters. The caller must sort sums by key, so that concurrent changes do not deadlock.
 func (s *Sums) Add(tx *Tx, sums []Sum) error {
 	if tx.RoundTrips() {
 		return s.append(tx, sums)
@@ -74,8 +73,8 @@ func (s *Sums) Add(tx *Tx, sums []Sum) error {
 	return nil
 }
 
-// By gives the numbers under the first columns of a key, by the column that comes behind them, the key's last one. Numbers that
-// are 0 are not in the answer. An update does not see what it adds at its end.
+// By returns the counters under the first columns of a key, by the last column of the key. It omits counters that are 0. Changes that an
+// update writes at its end are not included.
 func (s *Sums) By(tx *Tx, key ...any) (map[string]int64, error) {
 	numbers := map[string]int64{}
 	err := tx.Each(func(scan func(...any) error) error {
@@ -117,6 +116,6 @@ func (s *Sums) append(tx *Tx, sums []Sum) error {
 	return nil
 }
 
-// Folds draws whether a transaction sums up the rows that stand for one number that it changes, where changes add rows: one of
-// foldEvery does. It is by chance, because what is changed by every second transaction would never meet one of every 64th.
-func Folds() bool { return rand.IntN(foldEvery) == 0 } //nolint:gosec // nobody gains by foreseeing it
+// Folds decides at random whether a transaction merges the rows of the counters that it changes. This is so for one in foldEvery. A fixed
+// order could never select a counter that, for example, every second transaction changes.
+func Folds() bool { return rand.IntN(foldEvery) == 0 } //nolint:gosec // it needs no secrecy

@@ -7,22 +7,22 @@ import (
 	"slices"
 )
 
-// totalKey is what is counted together: the resources of a type right below a parent, or below everywhere.
+// totalKey identifies a counter: the resources of a type in a collection that are directly below a parent, or everywhere.
 type totalKey struct {
 	parent           int64
 	collection, kind string
 }
 
-// everywhere stands for the parent where all of a collection are counted, wherever they lie.
+// everywhere is the parent of the counters of whole collections.
 const everywhere = -1
 
 var totalSums = NewSums(Table{Name: "total", Columns: []string{"parent", "collection", "type", "n"}, Key: 3,
 	Derived: "counted anew from the resources"})
 
-// totals is what a transaction changes of the numbers of resources.
+// totals contains the changes of a transaction to the counters.
 type totals struct {
 	delta map[totalKey]int64
-	// removed are those that go, of which nothing is counted any more. Only PostgreSQL needs them.
+	// removed are deleted resources, whose counters for their children are deleted. Only PostgreSQL needs them.
 	removed []int64
 }
 
@@ -35,8 +35,8 @@ func (t *totals) add(r *Resource, n int64) {
 	}
 }
 
-// count notes what a change does to the totals.
-func (tx *Tx) count(before, after *Resource) {
+// noteTotals records the effect of a change on the counters.
+func (tx *Tx) noteTotals(before, after *Resource) {
 	t := &tx.totals
 	if before != nil && after != nil && before.Parent == after.Parent && before.Type == after.Type {
 		return
@@ -51,7 +51,7 @@ func (tx *Tx) count(before, after *Resource) {
 	}
 }
 
-// writeTotals writes what the transaction changed, in the order of the keys.
+// writeTotals writes the recorded changes in the order of their keys.
 func (tx *Tx) writeTotals() error {
 	delta := tx.totals.delta
 	keys := slices.SortedFunc(maps.Keys(delta), func(a, b totalKey) int {
@@ -73,8 +73,8 @@ func (tx *Tx) writeTotals() error {
 	return nil
 }
 
-// total gives the key by which the resources that a query selects are counted: all of a collection, or those right below one
-// parent, of one type or of any, which is empty then. ok is false for any other query.
+// total returns the counter for the resources of a query: all of a collection, or those directly below one parent, of one type or of any
+// type (empty). ok is false for every other query.
 func (q Query) total() (k totalKey, ok bool) {
 	k.parent = everywhere
 	for _, e := range conjuncts(nil, q.Where) {
@@ -106,7 +106,7 @@ func (q Query) total() (k totalKey, ok bool) {
 	return k, q.From == Resources && k.collection != ""
 }
 
-// readTotal reads a number. An update counts for itself: what it has changed so far is not written.
+// readTotal reads a counter. It does not include the uncommitted changes of an update, which are written at its end.
 func (tx *Tx) readTotal(k totalKey) (n int64, err error) {
 	query, args := "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM total WHERE parent = ? AND collection = ?", []any{k.parent, k.collection}
 	if k.kind != "" {
@@ -116,12 +116,12 @@ func (tx *Tx) readTotal(k totalKey) (n int64, err error) {
 	return n, err
 }
 
-// Totals gives how many resources of a collection lie right below one, by type.
+// Totals returns the number of resources of a collection directly below a resource, by type.
 func (tx *Tx) Totals(parent int64, collection string) (map[string]int64, error) {
 	return totalSums.By(tx, parent, collection)
 }
 
-// Extent gives how many resources there are, by the numbers that are kept, and how large the database is, in bytes.
+// Extent returns the number of resources, from the counters, and the size of the database in bytes.
 func (tx *Tx) Extent() (resources, size int64, err error) {
 	if err := tx.QueryRow("SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM total WHERE parent = ?", everywhere).Scan(&resources); err != nil {
 		return 0, 0, err
@@ -130,14 +130,15 @@ func (tx *Tx) Extent() (resources, size int64, err error) {
 	return resources, size, err
 }
 
-// CountBelow gives how many resources lie below one, at any depth, by the numbers that are kept. It costs what reading those of
-// all parents costs, where anything lies below.
+// CountBelow returns the number of resources below a resource at any depth, from the counters. Unless there are none, it reads the
+// counters of all parents.
 func (tx *Tx) CountBelow(id int64) (n int64, err error) {
 	var has bool
 	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM total WHERE parent = ?)", id).Scan(&has); err != nil || !has {
 		return 0, err
 	}
-	direct, below := map[int64]int64{}, map[int64][]int64{} // right below each parent: how many, and which are parents themselves
+	// By parent: the number of its direct children, and those children that are parents as well.
+	direct, below := map[int64]int64{}, map[int64][]int64{}
 	if err := tx.Each(func(scan func(...any) error) error {
 		var parent, above, n int64
 		err := scan(&parent, &above, &n)
@@ -156,7 +157,7 @@ func (tx *Tx) CountBelow(id int64) (n int64, err error) {
 	return n, nil
 }
 
-// recountTotals writes the totals anew from the resources.
+// recountTotals recalculates the counters from the resources.
 func recountTotals(tx *Tx) error {
 	for _, query := range []string{"DELETE FROM total",
 		"INSERT INTO total (parent, collection, type, n) SELECT parent, collection, type, count(*) FROM resource GROUP BY 1, 2, 3",
@@ -169,7 +170,7 @@ func recountTotals(tx *Tx) error {
 	return nil
 }
 
-// totalsFaults compares the totals with the resources.
+// totalsFaults compares the counters with the resources.
 func (tx *Tx) totalsFaults(fault func(format string, args ...any)) error {
 	return tx.Faulty(fault, "what is kept of how many lie below %d is wrong by type: %s",
 		fmt.Sprintf("SELECT parent, collection || '/' || type || ', ' || CAST(sum(n) AS TEXT) || ' too many' FROM ("+

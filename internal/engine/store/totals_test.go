@@ -10,7 +10,7 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// Whatever is made, moved and deleted, side by side and taken back: the totals are what counting gives.
+// After any concurrent inserts, moves, deletions and rollbacks, the counters equal the number of rows.
 func TestTotals(t *testing.T) { both(t, totalsHold) }
 
 var errFailed = errors.New("failed")
@@ -26,7 +26,7 @@ func totalsHold(t *testing.T, s *Store) {
 	var workers sync.WaitGroup
 	for worker := range 4 {
 		workers.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(worker), 1)) //nolint:gosec // a test repeats itself
+			random := rand.New(rand.NewPCG(uint64(worker), 1)) //nolint:gosec // the test must be reproducible
 			var mine []*Resource
 			for range 80 {
 				failing, after := random.IntN(5) == 0, mine
@@ -59,7 +59,7 @@ func totalsHold(t *testing.T, s *Store) {
 					q.Where = All{q.Where, Compare{Field{Kind: ColumnText, Path: []string{"type"}}, "eq", kind}}
 				}
 				if _, ok := q.total(); !ok {
-					t.Errorf("%v is not one of the totals", q.Where)
+					t.Errorf("%v does not match a counter", q.Where)
 				}
 				var want int64
 				if err := tx.List(q, func(*Resource) error { want++; return nil }); err != nil {
@@ -74,7 +74,7 @@ func totalsHold(t *testing.T, s *Store) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing is kept of parents that are gone, and what is counted anew is the same.
+	// No counters are left for deleted parents, and recalculated counters are the same.
 	update(t, s, func(tx *Tx) error {
 		for _, parent := range parents {
 			below := Query{From: Resources, Where: All{InCollection("things"), HasParent(parent)}}
@@ -99,14 +99,14 @@ func totalsHold(t *testing.T, s *Store) {
 	update(t, s, func(tx *Tx) error {
 		var left int64
 		if err := tx.QueryRow("SELECT count(*) FROM total WHERE parent > 0").Scan(&left); err != nil || left != 0 {
-			t.Errorf("%d rows are left of parents that are gone, %v", left, err)
+			t.Errorf("%d counters are left for deleted parents, %v", left, err)
 		}
 		return recountTotals(tx)
 	})
 	verifyTotals(t, s)
 }
 
-// changeTotals makes, moves, retypes and deletes things, one by one and many at a time.
+// changeTotals inserts, moves, retypes and deletes things, one at a time and in batches.
 func changeTotals(tx *Tx, random *rand.Rand, parents []int64, mine []*Resource) ([]*Resource, error) {
 	parent := parents[random.IntN(len(parents))]
 	fresh := make([]*Resource, 1+random.IntN(3))
@@ -143,8 +143,8 @@ func verifyTotals(t *testing.T, s *Store) {
 	}
 }
 
-// No value of a filter is taken for none.
-func TestTotalsOfNothing(t *testing.T) {
+// A filter by an empty value is not treated as no filter.
+func TestTotalsOfEmptyFilter(t *testing.T) {
 	kind, parent := Field{Kind: ColumnText, Path: []string{"type"}}, Field{Kind: ColumnInt, Path: []string{"parent"}}
 	for _, e := range []Expr{Compare{kind, "eq", ""}, Compare{kind, "eq", nil}, Compare{kind, "ne", "A"},
 		Compare{parent, "eq", int64(everywhere)},
@@ -152,13 +152,13 @@ func TestTotalsOfNothing(t *testing.T) {
 		InCollection("other"),
 		Any{Compare{kind, "eq", "A"}, Compare{kind, "eq", "B"}}} {
 		if k, ok := (Query{From: Resources, Where: All{InCollection("things"), e}}).total(); ok {
-			t.Errorf("%v is taken for %v", e, k)
+			t.Errorf("%v was mapped to counter %v", e, k)
 		}
 	}
 }
 
-// What every second transaction changes is summed up, too.
-func TestTotalsAreSummedUp(t *testing.T) {
+// A counter that every second transaction changes is merged as well.
+func TestTotalsAreMerged(t *testing.T) {
 	s := shared(t, pgtest.URL(t))
 	for range 1_000 {
 		insert(t, s, thing("a"))
@@ -169,7 +169,7 @@ func TestTotalsAreSummedUp(t *testing.T) {
 			var collection string
 			var rows int64
 			err := scan(&collection, &rows)
-			if rows > 700 { // by chance once in 10,000 runs
+			if rows > 700 { // happens by chance once in 10,000 runs
 				t.Errorf("%d rows stand for the number of %s", rows, collection)
 			}
 			return err
@@ -180,7 +180,7 @@ func TestTotalsAreSummedUp(t *testing.T) {
 	verifyTotals(t, s)
 }
 
-// A wrong number is found, and set right by counting.
+// A wrong counter is detected, and corrected by a recount.
 func TestWrongTotalsAreFound(t *testing.T) { both(t, wrongTotals) }
 
 func wrongTotals(t *testing.T, s *Store) {

@@ -13,20 +13,20 @@ import (
 	"unicode/utf8"
 )
 
-// What stands anywhere inside the texts of resources is found by trigrams: three characters that stand side by side. An index has, for
-// each trigram, the resources that have it; those that have all of a text's are few, and are looked at. The texts of a resource
-// are its name and what the layout says (Layout.Searched), each between two marks, in small ASCII letters, behind a trigram that
-// stands for the collection.
+// Substring search in the texts of resources uses trigrams, which are three adjacent characters. The index contains, for each trigram,
+// the resources whose texts contain it. The few resources that have all trigrams of a search text are then checked. The texts of a
+// resource are its name and the fields that the layout declares (Layout.Searched). They are indexed with ASCII letters in lower case,
+// with textMark before and after each text, and after a trigram that represents the collection.
 //
-// PostgreSQL has an index that it keeps in step itself (pg_trgm), where that extension may be used. SQLite has a table (FTS5) that would
-// cost each change as much as the change itself: a change notes its resources in trigram_due, and a manager moves them into
-// the index soon after. What is due is looked at with what is found.
+// PostgreSQL maintains an index of its own (pg_trgm), if that extension is available. SQLite has a table (FTS5) whose update would double
+// the cost of each change. A change therefore adds its resources to trigram_due, and a manager updates the index shortly afterwards.
+// Searches also check the resources in trigram_due.
 
-// mark stands before and behind each text: the unit separator, which no text is expected to have.
-const mark = "\x1f"
+// textMark is written before and after each text. It is the unit separator, which texts are not expected to contain.
+const textMark = "\x1f"
 
-// fold gives the form in which texts are in the index: upper and lower case of ASCII are the same there.
-func fold(text string) string {
+// foldCase returns a text with ASCII letters in lower case, as in the index.
+func foldCase(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
 			return r + 'a' - 'A'
@@ -35,21 +35,21 @@ func fold(text string) string {
 	}, text)
 }
 
-// Fragment is the condition that a resource of a collection may have a text, in one of the fields that are searched. It holds for all
-// that have it, in upper or lower case, and for a few that do not: it stands beside a condition that says what is asked.
+// Fragment is the condition that a resource of a collection may contain a text in one of the searched fields. It is true for all
+// resources that contain the text, ignoring case, and for a few others. An exact condition must accompany it.
 type Fragment struct {
 	Collection string
-	// Text has a mark where a field must begin or end.
+	// Text has a textMark where a field must begin or end.
 	Text string
-	// found are the resources, where they were looked for and are few.
+	// found are the matching resources. It is valid if known is true, which is so if they were looked up and are few.
 	found []int64
 	known bool
-	// common are the trigrams that very many resources have.
+	// common are the trigrams that very many resources contain.
 	common map[string]bool
 }
 
-// fragment gives the condition that narrows a comparison down, in a collection; ok is false where there is none: the field is not
-// searched, or the text is too short.
+// fragment returns the condition that preselects the rows of a comparison in a collection. ok is false if the field is not searched or
+// the text is too short.
 func (e Compare) fragment(collection string) (f Fragment, ok bool) {
 	text, isText := e.Value.(string)
 	if !isText || !e.Field.Searched || e.Field.Via != "" {
@@ -58,9 +58,9 @@ func (e Compare) fragment(collection string) (f Fragment, ok bool) {
 	switch e.Op {
 	case "contains":
 	case "startsWith":
-		text = mark + text
+		text = textMark + text
 	case "endsWith":
-		text += mark
+		text += textMark
 	default:
 		return f, false
 	}
@@ -69,28 +69,28 @@ func (e Compare) fragment(collection string) (f Fragment, ok bool) {
 
 func (e Fragment) sql(b *builder, row string) { b.fragment(b, row, e) }
 
-// fewFound is how many resources are noted that have a fragment.
-const fewFound = 500
+// maxKnownMatches is the maximum number of matches that are stored in a Fragment.
+const maxKnownMatches = 500
 
-// look gives about how many resources have a fragment; counted is false where that is not known yet, and it is worth the time to count
-// them. Where they are few they are noted, so that they are looked for once.
-func (tx *Tx) look(f *Fragment) (n int64, counted bool, err error) {
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+// countFragment returns the approximate number of resources that match a fragment. If they are few, it stores them in f, so that they are
+// looked up once. counted is false if there are too many; the caller decides whether counting them is worthwhile.
+func (tx *Tx) countFragment(f *Fragment) (n int64, counted bool, err error) {
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	if b.fragments == nil {
 		n, err = tx.estimate(*f)
 		return n, true, err
 	}
 	b.fragments(b, *f)
-	b.WriteString(" LIMIT " + strconv.Itoa(fewFound+1))
+	b.WriteString(" LIMIT " + strconv.Itoa(maxKnownMatches+1))
 	found, err := tx.ids64(b.String(), b.args...)
-	if err != nil || len(found) > fewFound {
+	if err != nil || len(found) > maxKnownMatches {
 		return 0, false, err
 	}
 	f.found, f.known = found, true
 	return int64(len(found)), true, nil
 }
 
-// searchedOf are the members of bodies that are searched, of each collection that has any.
+// searchedOf returns the searched body members by collection.
 func (l *Layout) searchedOf() map[string][]string {
 	all := map[string][]string{}
 	for _, i := range l.Searched {
@@ -99,43 +99,44 @@ func (l *Layout) searchedOf() map[string][]string {
 	return all
 }
 
-// trigramTable is the index on SQLite. Its column is named by what is in it: where the layout searches something else, it is made anew.
+// trigramTable is the index on SQLite. Its column name identifies the searched fields: if the layout searches others, the index is
+// recreated.
 var trigramTable = Table{Name: "trigram", Columns: []string{"rowid", "text"}, Key: 1, Derived: "follows from the resources"}
 
-// dueTable has the resources that the index does not have as they are.
-var dueTable = Table{Name: "trigram_due", Columns: []string{"id"}, Key: 1, Derived: "says what the index of trigrams lacks"}
+// pendingTextTable contains the resources that the index does not have in their current state.
+var pendingTextTable = Table{Name: "trigram_due", Columns: []string{"id"}, Key: 1, Derived: "says what the index of trigrams lacks"}
 
-// trigramColumn is the column that the index has for the layout.
+// trigramColumn returns the name of the index column for the layout.
 func (l *Layout) trigramColumn() string {
 	texts := make([]string, len(l.Searched))
 	for i, s := range l.Searched {
 		texts[i] = s.Collection + "." + s.Field
 	}
 	slices.Sort(texts)
-	sum := sha256.Sum256([]byte("1 " + strings.Join(texts, " "))) // the number is that of how texts are written
+	sum := sha256.Sum256([]byte("1 " + strings.Join(texts, " "))) // the number is the version of the text encoding
 	return "text_" + hex.EncodeToString(sum[:8])
 }
 
-// remakeTrigrams gives the statements that make the index of SQLite anew and let everything be due.
-func (l *Layout) remakeTrigrams() []string {
+// recreateTrigrams returns the statements that recreate the SQLite index and mark all resources as pending.
+func (l *Layout) recreateTrigrams() []string {
 	return []string{"DROP TABLE IF EXISTS trigram",
 		"CREATE VIRTUAL TABLE trigram USING fts5(" + l.trigramColumn() +
 			", content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')",
 		"INSERT INTO trigram_due SELECT id FROM resource WHERE TRUE ON CONFLICT DO NOTHING"}
 }
 
-// collectionMark is the trigram that stands for a collection, in private characters; two of many may share one.
+// collectionMark returns the trigram that represents a collection, in private-use characters. Two collections may have the same one.
 func collectionMark(collection string) string {
 	sum := sha256.Sum256([]byte(collection))
 	return string([]rune{'\x01', 0xe000 + rune(sum[0]), 0xe000 + rune(sum[1])})
 }
 
-// searched gives the texts of a resource as they are in the index; empty where it has none.
-func searched(members []string, collection, name string, body []byte) (text string, err error) {
+// indexedText returns the texts of a resource as they are indexed. It is empty if the resource has none.
+func indexedText(members []string, collection, name string, body []byte) (text string, err error) {
 	var b strings.Builder
 	add := func(text string) {
 		if text != "" {
-			b.WriteString(mark + text)
+			b.WriteString(textMark + text)
 		}
 	}
 	add(name)
@@ -152,17 +153,17 @@ func searched(members []string, collection, name string, body []byte) (text stri
 	if b.Len() == 0 || err != nil {
 		return "", err
 	}
-	return collectionMark(collection) + fold(b.String()) + mark, nil
+	return collectionMark(collection) + foldCase(b.String()) + textMark, nil
 }
 
-// match gives what FTS5 looks for: the trigrams of a text, but for common ones. Marks between two texts need not both be there.
+// match returns the FTS5 query for a fragment: its trigrams without common ones. Three characters across two texts match as well.
 func (e Fragment) match() string {
-	all := grams(fold(e.Text))
+	all := trigramsOf(foldCase(e.Text))
 	if e.Collection != "" {
 		all = append(all, collectionMark(e.Collection))
 	}
 	var b strings.Builder
-	for i, gram := range e.rare(all) {
+	for i, gram := range e.selectRare(all) {
 		if i > 0 {
 			b.WriteString(" AND ")
 		}
@@ -171,8 +172,8 @@ func (e Fragment) match() string {
 	return b.String()
 }
 
-// grams gives the trigrams of a text, each once.
-func grams(text string) (all []string) {
+// trigramsOf returns the distinct trigrams of a text.
+func trigramsOf(text string) (all []string) {
 	runes, known := []rune(text), map[string]bool{}
 	for i := 0; i+3 <= len(runes); i++ {
 		if gram := string(runes[i : i+3]); !known[gram] {
@@ -183,27 +184,27 @@ func grams(text string) (all []string) {
 	return all
 }
 
-// commonGrams are the trigrams that very many resources have; nil where that is not known.
-func (s *Store) commonGrams() map[string]bool {
-	if common := s.common.Load(); common != nil {
+// loadCommonTrigrams returns the trigrams that very many resources contain, or nil if they are not known yet.
+func (s *Store) loadCommonTrigrams() map[string]bool {
+	if common := s.commonTrigrams.Load(); common != nil {
 		return *common
 	}
 	return nil
 }
 
-// noteText notes a resource that the index of trigrams does not have as it is any more.
+// noteText records that the trigram index no longer has a resource in its current state.
 func (tx *Tx) noteText(before, after *Resource) {
-	if tx.RoundTrips() { // which keeps its index itself
+	if tx.RoundTrips() { // PostgreSQL maintains its index itself
 		return
 	}
 	if before != nil && after != nil {
-		if before.Name == after.Name && (len(tx.store.searched[after.Collection]) == 0 || string(before.Body) == string(after.Body)) {
+		if before.Name == after.Name && (len(tx.store.searchedFields[after.Collection]) == 0 || string(before.Body) == string(after.Body)) {
 			return
 		}
-		tx.due = append(tx.due, after.ID)
+		tx.changedTexts = append(tx.changedTexts, after.ID)
 		return
 	}
-	tx.due = append(tx.due, max(idOf(before), idOf(after)))
+	tx.changedTexts = append(tx.changedTexts, max(idOf(before), idOf(after)))
 }
 
 func idOf(r *Resource) int64 {
@@ -213,9 +214,9 @@ func idOf(r *Resource) int64 {
 	return r.ID
 }
 
-// writeDue writes what noteText noted.
-func (tx *Tx) writeDue() error {
-	for _, id := range tx.due {
+// writeChangedTexts marks the resources recorded by noteText as pending.
+func (tx *Tx) writeChangedTexts() error {
+	for _, id := range tx.changedTexts {
 		if err := tx.Write("INSERT INTO trigram_due (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
 			return fmt.Errorf("noting texts: %w", err)
 		}
@@ -223,15 +224,15 @@ func (tx *Tx) writeDue() error {
 	return nil
 }
 
-// trigramSchema is the version of the schema that brought the index.
+// trigramSchema is the version of the schema that introduced the index.
 const trigramSchema = 6
 
-// dueStep is how many resources are moved into the index at a time: the writer is held for some milliseconds.
-const dueStep = 250
+// indexBatch is the number of resources that one update indexes. It occupies the writer for a few milliseconds.
+const indexBatch = 250
 
-// indexTexts moves resources that are due into the index.
+// indexTexts updates the index for the next batch of pending resources.
 func (tx *Tx) indexTexts() error {
-	ids, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id LIMIT ?", dueStep)
+	ids, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id LIMIT ?", indexBatch)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -242,7 +243,7 @@ func (tx *Tx) indexTexts() error {
 		if err := scan(&r.ID, &r.Collection, &r.Name, &r.Body); err != nil {
 			return err
 		}
-		texts[r.ID], err = searched(tx.store.searched[r.Collection], r.Collection, r.Name, r.Body)
+		texts[r.ID], err = indexedText(tx.store.searchedFields[r.Collection], r.Collection, r.Name, r.Body)
 		return err
 	}, "SELECT id, collection, coalesce(name, ''), body FROM resource WHERE id IN ("+list+")"); err != nil {
 		return err
@@ -261,17 +262,17 @@ func (tx *Tx) indexTexts() error {
 	return tx.Write("DELETE FROM trigram_due WHERE id IN (" + list + ")")
 }
 
-// IndexTexts brings the index of trigrams up to date. A manager does so by itself, soon after each change; what is not in the index
-// yet is found all the same, by looking at it.
+// IndexTexts brings the trigram index up to date. A manager does so shortly after each change. Searches find resources that are not
+// indexed yet by checking all pending ones.
 func (s *Store) IndexTexts(ctx context.Context) error {
 	for {
-		due := false
+		pending := false
 		if err := s.View(ctx, func(tx *Tx) error {
 			if tx.RoundTrips() {
 				return nil
 			}
-			return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM trigram_due)").Scan(&due)
-		}); err != nil || !due {
+			return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM trigram_due)").Scan(&pending)
+		}); err != nil || !pending {
 			return err
 		}
 		if err := s.Update(ctx, Author{}, (*Tx).indexTexts); err != nil {
@@ -280,7 +281,7 @@ func (s *Store) IndexTexts(ctx context.Context) error {
 	}
 }
 
-// TextsDue is how many resources the index of trigrams does not have as they are. On PostgreSQL there are none.
+// TextsDue returns the number of resources that are pending in the trigram index. It is 0 on PostgreSQL.
 func (s *Store) TextsDue(ctx context.Context) (n int64, err error) {
 	err = s.Read(ctx, func(tx *Tx) error {
 		if tx.RoundTrips() {
@@ -291,12 +292,12 @@ func (s *Store) TextsDue(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// reindexTexts lets all resources be due.
+// reindexTexts recreates the index and marks all resources as pending.
 func reindexTexts(tx *Tx) error {
 	if tx.RoundTrips() {
 		return nil
 	}
-	for _, statement := range tx.store.layout.remakeTrigrams() {
+	for _, statement := range tx.store.layout.recreateTrigrams() {
 		if err := tx.Write(statement); err != nil {
 			return err
 		}
@@ -304,7 +305,7 @@ func reindexTexts(tx *Tx) error {
 	return nil
 }
 
-// trigramFaults looks for resources whose texts the index does not know of.
+// trigramFaults reports resources with texts that are neither indexed nor pending.
 func (tx *Tx) trigramFaults(fault func(format string, args ...any)) error {
 	if tx.RoundTrips() {
 		return nil
@@ -314,7 +315,7 @@ func (tx *Tx) trigramFaults(fault func(format string, args ...any)) error {
 		if err := scan(&r.ID, &r.Collection, &r.Type, &r.Name, &r.Body); err != nil {
 			return err
 		}
-		text, err := searched(tx.store.searched[r.Collection], r.Collection, r.Name, r.Body)
+		text, err := indexedText(tx.store.searchedFields[r.Collection], r.Collection, r.Name, r.Body)
 		if err == nil && text != "" {
 			fault("the texts of %d, of type %s, are in no index and are not due", r.ID, r.Type)
 		}
@@ -323,7 +324,7 @@ func (tx *Tx) trigramFaults(fault func(format string, args ...any)) error {
 		" AND id NOT IN (SELECT id FROM trigram_due)")
 }
 
-// memberText gives the text that a member of a body is; empty where it is none.
+// memberText returns the text of a member of a body, or "" if the member is not a string.
 func memberText(raw []byte) (text string, err error) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", nil
@@ -335,20 +336,20 @@ func memberText(raw []byte) (text string, err error) {
 	return text, err
 }
 
-// HavingText calls fn with the ids of resources of any collection that may have a text in what is searched, in upper or lower case,
-// some at a time, until fn says that it has enough. A text of fewer than three characters has none. whole is false where not all
-// were given: so many have the text, or have changed just now, or the database has no index of trigrams.
+// HavingText calls fn with batches of ids of resources, of any collection, that may contain a text in a searched field, ignoring case,
+// until fn returns enough. A text of fewer than three characters matches nothing. whole is false if not all matches were passed: there
+// are too many matches or pending resources, or the database has no trigram index.
 func (tx *Tx) HavingText(text string, fn func(ids []int64) (enough bool, err error)) (whole bool, err error) {
 	short := utf8.RuneCountInString(text) < 3
 	if short || !tx.store.trigrams {
 		return short, nil
 	}
-	f := Fragment{Text: text, common: tx.store.commonGrams()}
+	f := Fragment{Text: text, common: tx.store.loadCommonTrigrams()}
 	var ids []int64
 	if tx.RoundTrips() {
-		ids, whole, err = tx.sampled(f)
+		ids, whole, err = tx.findSampledMatches(f)
 	} else {
-		ids, whole, err = tx.matching(f)
+		ids, whole, err = tx.findMatches(f)
 	}
 	if err != nil {
 		return false, err
@@ -361,24 +362,25 @@ func (tx *Tx) HavingText(text string, fn func(ids []int64) (enough bool, err err
 	return whole, nil
 }
 
-// mostFound is how many resources that may have a text are looked at, in so many times Store.few; of what is due, once that.
-const mostFound = 4
+// maxMatchFactor times Store.sortLimit is the maximum number of matches that a search checks. For pending resources, the limit is
+// sortLimit.
+const maxMatchFactor = 4
 
-// matching gives the ids of resources that may have a fragment, and of those that are due.
-func (tx *Tx) matching(f Fragment) (ids []int64, whole bool, err error) {
-	due, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id DESC LIMIT ?", tx.store.few)
+// findMatches returns the ids of resources that may match a fragment, and of pending ones.
+func (tx *Tx) findMatches(f Fragment) (ids []int64, whole bool, err error) {
+	pending, err := tx.ids64("SELECT id FROM trigram_due ORDER BY id DESC LIMIT ?", tx.store.sortLimit)
 	if err != nil {
 		return nil, false, err
 	}
-	most := mostFound * tx.store.few
-	found, err := tx.ids64("SELECT rowid FROM trigram WHERE trigram MATCH ? LIMIT ?", f.match(), most)
-	// What is due comes last: it is all that has changed, whatever its text.
-	return slices.Concat(found, due), int64(len(due)) < tx.store.few && int64(len(found)) < most, err
+	maxMatches := maxMatchFactor * tx.store.sortLimit
+	found, err := tx.ids64("SELECT rowid FROM trigram WHERE trigram MATCH ? LIMIT ?", f.match(), maxMatches)
+	// Pending resources come last, because they are included whatever their text is.
+	return slices.Concat(found, pending), int64(len(pending)) < tx.store.sortLimit && int64(len(found)) < maxMatches, err
 }
 
-// Texts reports whether one of the texts of a resource is a text, begins with it, or has it anywhere, in upper or lower case.
+// Texts reports whether a text of the resource equals the given text (whole), begins with it, or contains it, ignoring case.
 func (tx *Tx) Texts(r *Resource, text string) (whole, begins, contains bool, err error) {
-	all, err := searched(tx.store.searched[r.Collection], r.Collection, r.Name, r.Body)
-	text = fold(text)
-	return strings.Contains(all, mark+text+mark), strings.Contains(all, mark+text), strings.Contains(all, text), err
+	all, err := indexedText(tx.store.searchedFields[r.Collection], r.Collection, r.Name, r.Body)
+	text = foldCase(text)
+	return strings.Contains(all, textMark+text+textMark), strings.Contains(all, textMark+text), strings.Contains(all, text), err
 }

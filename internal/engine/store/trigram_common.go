@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// What FTS5 looks for is found where the lists of all its trigrams meet. A trigram that very many resources have, as `10.` is of addresses,
-// has a list that takes longer to go through than it spares: it is left out, and what is found more by that does not meet the condition
-// that stands beside. Which these are is seen in a sample.
+// FTS5 intersects the lists of all trigrams of a query. The list of a trigram that very many resources contain, such as "10." of
+// addresses, takes longer to read than it saves. Such trigrams are left out; the exact condition filters the additional matches. A sample
+// of the resources shows which trigrams are common.
 const (
 	sampleEvery = time.Hour
 	sampleSize  = 2000
-	// oneInMany is how many resources there are for one that has a trigram that is left out.
-	oneInMany = 20
-	// leastGrams is how many trigrams must be left.
-	leastGrams = 3
+	// A trigram is common if more than one in commonShare sampled resources contains it.
+	commonShare = 20
+	// minTrigrams is the minimum number of trigrams of a query. With fewer, common ones are not left out.
+	minTrigrams = 3
 )
 
-// rare gives those of the trigrams that are worth being looked for.
-func (e Fragment) rare(grams []string) []string {
+// selectRare returns the trigrams that a query should use.
+func (e Fragment) selectRare(grams []string) []string {
 	var rare []string
 	for _, gram := range grams {
 		if !e.common[gram] {
 			rare = append(rare, gram)
 		}
 	}
-	if len(rare) < leastGrams {
+	if len(rare) < minTrigrams {
 		return grams
 	}
 	return rare
 }
 
-// sampleTexts looks which trigrams are common.
-func (s *Store) sampleTexts(ctx context.Context) error {
+// findCommonTrigrams samples the resources and stores which trigrams are common.
+func (s *Store) findCommonTrigrams(ctx context.Context) error {
 	common := map[string]bool{}
 	if err := s.View(ctx, func(tx *Tx) error {
-		counts, sampled, err := tx.countGrams()
+		counts, sampled, err := tx.countTrigrams()
 		for gram, n := range counts {
-			if n*oneInMany > sampled {
+			if n*commonShare > sampled {
 				common[gram] = true
 			}
 		}
@@ -47,13 +47,13 @@ func (s *Store) sampleTexts(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("looking which trigrams are common: %w", err)
 	}
-	s.common.Store(&common)
+	s.commonTrigrams.Store(&common)
 	return nil
 }
 
-// countGrams gives how many of a sample of the resources have a trigram, and of how many it is. Each collection has as large a part of the
-// sample as of the resources.
-func (tx *Tx) countGrams() (counts map[string]int, sampled int, err error) {
+// countTrigrams returns the number of sampled resources that contain each trigram, and the size of the sample. Each collection has the
+// same share in the sample as in the resources.
+func (tx *Tx) countTrigrams() (counts map[string]int, sampled int, err error) {
 	collections := map[string]int64{}
 	all := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -84,12 +84,12 @@ func (tx *Tx) countGrams() (counts map[string]int, sampled int, err error) {
 				continue
 			}
 			seen[r.ID] = true
-			text, err := searched(tx.store.searched[name], name, r.Name, r.Body)
+			text, err := indexedText(tx.store.searchedFields[name], name, r.Name, r.Body)
 			if err != nil {
 				return nil, 0, err
 			}
 			sampled++
-			for _, gram := range grams(text) {
+			for _, gram := range trigramsOf(text) {
 				counts[gram]++
 			}
 		}

@@ -15,29 +15,29 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pg_trgm knows letters and digits alone, and takes what stands between two others for a word. So that names, addresses and hardware
-// addresses are one word each with their marks, what stands in them beside letters and digits is written as a letter, which now and
-// then makes a row look like what is sought. So is what means something in a pattern of LIKE.
+// pg_trgm only indexes letters and digits and splits texts into words at other characters. Other characters in names, IP addresses and
+// MAC addresses are replaced by letters, to make each text a single word. So are characters with a meaning in LIKE. Occasionally this
+// makes a row match a text that it does not contain.
 const (
-	wordFrom = mark + `.-:_/@ %\`
+	wordFrom = textMark + `.-:_/@ %\`
 	wordTo   = `zqxjvvvvvv`
 )
 
-// word writes a text as a word.
-func word(text string) string {
+// asWord returns a text with these characters replaced, so that it is one word.
+func asWord(text string) string {
 	return strings.Map(func(r rune) rune {
 		if i := strings.IndexRune(wordFrom, r); i >= 0 {
 			return rune(wordTo[i])
 		}
 		return r
-	}, fold(text))
+	}, foldCase(text))
 }
 
-// words gives the texts of a row that are searched, as SQL: what the index is of, and what is compared.
+// words returns the SQL expression for the searched texts of a row, which is both indexed and compared.
 func (l *Layout) words(row string) string {
 	var b strings.Builder
-	b.WriteString("translate(lower(('" + mark + "' || coalesce(" + row + ".name, '') || '" +
-		mark + "'")
+	b.WriteString("translate(lower(('" + textMark + "' || coalesce(" + row + ".name, '') || '" +
+		textMark + "'")
 	members := map[string][]string{}
 	for _, i := range l.Searched {
 		members[i.Field] = append(members[i.Field], i.Collection)
@@ -45,22 +45,23 @@ func (l *Layout) words(row string) string {
 	for _, member := range slices.Sorted(maps.Keys(members)) {
 		slices.Sort(members[member])
 		b.WriteString(" || CASE WHEN " + row + ".collection IN (" + quoted(members[member]...) + ") THEN coalesce(json_extract(" + row +
-			".body, '" + path([]string{member}) + "'), '') || '" + mark + "' ELSE '' END")
+			".body, '" + path([]string{member}) + "'), '') || '" + textMark + "' ELSE '' END")
 	}
 	b.WriteString(`) COLLATE "C"), '` + wordFrom + "', '" + wordTo + "')")
 	return b.String()
 }
 
+// postgresFragment writes the condition that a row may contain the text of f.
 func postgresFragment(b *builder, row string, f Fragment) {
 	b.WriteString(b.layout.words(row) + " LIKE ")
-	b.arg("%" + word(f.Text) + "%")
+	b.arg("%" + asWord(f.Text) + "%")
 }
 
-// hasWord reports whether the index of trigrams has something to look for, whatever the locale: three letters or digits of ASCII side by
-// side. One plan is as good as any then.
+// hasWord reports whether the text contains three adjacent ASCII letters or digits. Then the trigram index can be used in every locale,
+// and one plan suits all such texts.
 func (e Fragment) hasWord() bool {
 	n := 0
-	for _, c := range word(e.Text) {
+	for _, c := range asWord(e.Text) {
 		if n++; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
 			n = 0
 		}
@@ -71,22 +72,23 @@ func (e Fragment) hasWord() bool {
 	return false
 }
 
-// estimates remembers how many resources PostgreSQL expects to have a fragment, by its word. The answer decides how rows are found, and
-// never which: one that is a minute old is as good.
+// estimates caches how many resources PostgreSQL expects to match a word. An estimate determines how rows are found and not which rows,
+// so an estimate of up to estimateTime ago is good enough.
 type estimates struct {
 	mu    sync.Mutex
-	known map[string]estimated // guarded by mu
+	known map[string]rowEstimate // guarded by mu
 }
 
-type estimated struct {
+// rowEstimate is a cached estimate with its time.
+type rowEstimate struct {
 	rows int64
 	at   time.Time
 }
 
-// How long an estimate is remembered, and how many are.
+// Limits of the cached estimates: their age and their number.
 const (
-	estimateTime  = time.Minute
-	mostEstimates = 1000
+	estimateTime = time.Minute
+	maxEstimates = 1000
 )
 
 func (e *estimates) get(word string, now time.Time) (rows int64, ok bool) {
@@ -96,22 +98,22 @@ func (e *estimates) get(word string, now time.Time) (rows int64, ok bool) {
 	return found.rows, ok && now.Sub(found.at) < estimateTime
 }
 
-func (e *estimates) put(word string, found estimated) {
+func (e *estimates) put(word string, found rowEstimate) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.known == nil || len(e.known) >= mostEstimates {
-		e.known = map[string]estimated{}
+	if e.known == nil || len(e.known) >= maxEstimates {
+		e.known = map[string]rowEstimate{}
 	}
 	e.known[word] = found
 }
 
-// estimate gives how many resources PostgreSQL expects to have a fragment: what its index finds it finds all at once, so that
-// counting would take as long as finding.
+// estimate returns how many resources PostgreSQL expects to match a fragment. Its index finds all matches at once, so counting would take
+// as long as finding them.
 func (tx *Tx) estimate(f Fragment) (rows int64, err error) {
-	if rows, ok := tx.store.estimates.get(word(f.Text), tx.now); ok {
+	if rows, ok := tx.store.estimates.get(asWord(f.Text), tx.now); ok {
 		return rows, nil
 	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 	b.WriteString("EXPLAIN SELECT 1 FROM resource r WHERE ")
 	f.sql(b, "r")
 	var plan string
@@ -121,62 +123,62 @@ func (tx *Tx) estimate(f Fragment) (rows int64, err error) {
 	_, behind, _ := strings.Cut(plan, " rows=")
 	number, _, _ := strings.Cut(behind, " ")
 	if rows, err = strconv.ParseInt(number, 10, 64); err == nil {
-		tx.store.estimates.put(word(f.Text), estimated{rows, tx.now})
+		tx.store.estimates.put(asWord(f.Text), rowEstimate{rows, tx.now})
 	}
 	return rows, err
 }
 
-// sample is how many of each collection are looked at where too many have a fragment.
-const sample = 500
+// samplePerCollection is the number of resources of each collection that are checked if too many match a fragment.
+const samplePerCollection = 500
 
-// sampled gives the ids of resources that have a fragment; whole is false where they are so many that some of each collection are
-// looked at.
-func (tx *Tx) sampled(f Fragment) (ids []int64, whole bool, err error) {
+// findSampledMatches returns the ids of resources that match a fragment. whole is false if there are too many, so that only a sample of
+// each collection was checked.
+func (tx *Tx) findSampledMatches(f Fragment) (ids []int64, whole bool, err error) {
 	rows, err := tx.estimate(f)
 	if err != nil {
 		return nil, false, err
 	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
-	most := mostFound * tx.store.few
-	if whole = rows <= most; whole { // OFFSET 0 keeps the planner from hoping to meet them soon among all others
+	b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
+	maxMatches := maxMatchFactor * tx.store.sortLimit
+	if whole = rows <= maxMatches; whole { // OFFSET 0 keeps the planner from scanning all rows in the hope of early matches
 		b.WriteString("SELECT id FROM (SELECT id FROM resource r WHERE ")
 		f.sql(b, "r")
 		b.WriteString(" OFFSET 0) found")
-	} else { // the planner takes an equal collection as a reason to go along the ids of all
+	} else { // with an equality of collections, the planner would scan the ids of all resources
 		b.WriteString("SELECT r.id FROM (SELECT DISTINCT collection FROM total WHERE parent = " + strconv.Itoa(everywhere) +
 			") c CROSS JOIN LATERAL (SELECT * FROM resource WHERE collection BETWEEN c.collection AND c.collection" +
-			" ORDER BY collection, id LIMIT " + strconv.Itoa(sample) + ") r WHERE ")
+			" ORDER BY collection, id LIMIT " + strconv.Itoa(samplePerCollection) + ") r WHERE ")
 		f.sql(b, "r")
 	}
-	ids, err = tx.ids64(b.String()+" LIMIT "+strconv.FormatInt(most, 10), b.args...)
-	return ids, whole && int64(len(ids)) < most, err
+	ids, err = tx.ids64(b.String()+" LIMIT "+strconv.FormatInt(maxMatches, 10), b.args...)
+	return ids, whole && int64(len(ids)) < maxMatches, err
 }
 
-// searchPrefix is how the names of these indexes begin, and of no others.
+// searchPrefix is the prefix of the names of the trigram indexes. No other index has it.
 const searchPrefix = "search_"
 
-// searchIndex is what the index of trigrams is called: one of other texts has another name.
+// searchIndex returns the name of the trigram index. It depends on the indexed texts.
 func (l *Layout) searchIndex() string {
 	sum := sha256.Sum256([]byte(l.words("resource")))
 	return searchPrefix + hex.EncodeToString(sum[:8])
 }
 
-// noTrigrams are the errors of a database whose extension pg_trgm is not there, or is not to be used by who asks.
-var noTrigrams = []string{"0A000", "58P01", "42501", "42704", "3F000"}
+// trigramErrors are the error codes of a database on which pg_trgm is missing or not permitted.
+var trigramErrors = []string{"0A000", "58P01", "42501", "42704", "3F000"}
 
-// makeTextIndex makes the index of trigrams, where there is none of the layout's texts. Where the extension may not be used, what is
-// sought by a fragment is found by looking at each row.
-func (p *postgres) makeTextIndex(ctx context.Context, tx pgx.Tx, names []string) error {
-	wanted, there := p.layout.searchIndex(), false
+// createTextIndex creates the trigram index of the layout's texts if it is missing, and drops those of other texts. If pg_trgm cannot be
+// used, it logs a warning, and searches check each row.
+func (p *postgres) createTextIndex(ctx context.Context, tx pgx.Tx, names []string) error {
+	wanted, exists := p.layout.searchIndex(), false
 	for _, name := range names {
-		there = there || name == wanted
+		exists = exists || name == wanted
 		if strings.HasPrefix(name, searchPrefix) && name != wanted {
 			if _, err := tx.Exec(ctx, `DROP INDEX "`+name+`"`); err != nil {
 				return err
 			}
 		}
 	}
-	if there {
+	if exists {
 		return nil
 	}
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
@@ -186,16 +188,16 @@ func (p *postgres) makeTextIndex(ctx context.Context, tx pgx.Tx, names []string)
 		_, err := tx.Exec(ctx, `CREATE INDEX "`+wanted+`" ON resource USING gin (`+p.layout.words("resource")+" gin_trgm_ops)")
 		return err
 	})
-	if slices.Contains(noTrigrams, codeOf(err)) {
-		slog.Warn("the database has no index of trigrams: contains, endsWith and search look at each row; the extension pg_trgm makes it",
+	if slices.Contains(trigramErrors, pgCode(err)) {
+		slog.Warn("no trigram index, extension pg_trgm not available: contains, endsWith and search read every row",
 			"error", err)
 		return nil
 	}
 	return err
 }
 
-// hasTrigrams reports whether the database has the index.
-func (p *postgres) hasTrigrams(ctx context.Context) (there bool, err error) {
-	err = p.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", p.layout.searchIndex()).Scan(&there)
-	return there, err
+// hasTrigrams reports whether the database has the trigram index of the layout.
+func (p *postgres) hasTrigrams(ctx context.Context) (exists bool, err error) {
+	err = p.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", p.layout.searchIndex()).Scan(&exists)
+	return exists, err
 }

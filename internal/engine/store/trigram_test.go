@@ -12,9 +12,10 @@ import (
 	"portolan/internal/testkit/pgtest"
 )
 
-// textPieces are what the texts of the test are made of: few enough to be found again, and all that means something to one of the
+// textPieces are the pieces of the texts of the test: few enough to match repeatedly, with all characters that are special in one of the
 // languages in between.
-var textPieces = []string{"web", "Web", "10.1.2.3", "a'b", `c"d`, `e\f`, "%", "_", "?", "ÄÖÜ", "äöü", "日本語", "\n", "\x01", "-", "0", ":", " AND ", "*", "é"}
+var textPieces = []string{"web", "Web", "10.1.2.3", "a'b", `c"d`, `e\f`, "%", "_", "?", "ÄÖÜ", "äöü", "日本語", "\n", "\x01", "-", "0",
+	":", " AND ", "*", "é"}
 
 func randomText(random *rand.Rand, pieces int) string {
 	var b strings.Builder
@@ -37,7 +38,7 @@ func randomNote(random *rand.Rand, id int64) *Resource {
 		Body: []byte(body)}
 }
 
-// What stands in a text is found the same way with the index of trigrams and without it, whatever is due; and the index is used.
+// A substring search has the same result with and without the trigram index, whatever is pending, and it uses the index.
 func TestTrigrams(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
@@ -50,9 +51,9 @@ func TestTrigrams(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !s.trigrams {
-				t.Fatal("there is no index of trigrams")
+				t.Fatal("the database has no trigram index")
 			}
-			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test must be reproducible
 			update(t, s, func(tx *Tx) error {
 				for range 300 {
 					if err := tx.Insert(randomNote(random, 0)); err != nil {
@@ -76,7 +77,7 @@ func TestTrigrams(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			// Other texts are searched by the next version.
+			// The next version searches other texts.
 			o.Layout = &Layout{Searched: []Index{{"things", "note"}, {"names", "note"}}}
 			if s, err = Open(o); err != nil {
 				t.Fatal(err)
@@ -90,14 +91,15 @@ func TestTrigrams(t *testing.T) {
 	}
 }
 
-// The check of a database that changes finds no damage, though FTS5 itself would: of what a connection knew before.
+// The check of a database that is being changed finds no damage. FTS5 alone would report some, because it compares with outdated data of
+// the connection.
 func TestTrigramsAreNotDamaged(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Readers: 1, Layout: &Layout{Searched: []Index{{"things", "note"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the test must be reproducible
 	for range 10 {
 		update(t, s, func(tx *Tx) error {
 			for range 200 {
@@ -132,11 +134,11 @@ func noFaults(t *testing.T, s *Store) {
 	}
 }
 
-// changeTexts changes and deletes a part of the resources.
+// changeTexts changes and deletes some of the resources.
 func changeTexts(t *testing.T, s *Store, random *rand.Rand) {
 	t.Helper()
 	update(t, s, func(tx *Tx) error {
-		all, err := tx.many("SELECT " + columns + " FROM resource ORDER BY id")
+		all, err := tx.queryMany("SELECT " + columns + " FROM resource ORDER BY id")
 		if err != nil {
 			return err
 		}
@@ -157,12 +159,12 @@ func changeTexts(t *testing.T, s *Store, random *rand.Rand) {
 	})
 }
 
-// havingFragments asks for texts of all collections: each that has one is among those given, or it is said that not all are.
+// havingFragments searches texts in all collections: each resource with the text is found, or the result is marked as incomplete.
 func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
 	t.Helper()
 	for i := range 16 {
-		if s.few = 5_000; i%4 == 0 {
-			s.few = 10 // too few for most texts
+		if s.sortLimit = 5_000; i%4 == 0 {
+			s.sortLimit = 10 // too few for most texts
 		}
 		text, found, cut := randomText(random, 1+random.IntN(2)), map[int64]bool{}, false
 		if err := s.View(t.Context(), func(tx *Tx) error {
@@ -175,25 +177,25 @@ func havingFragments(t *testing.T, s *Store, random *rand.Rand) {
 			if cut = !whole; err != nil || len([]rune(text)) < 3 {
 				return err
 			}
-			all, err := tx.many("SELECT " + columns + " FROM resource ORDER BY id")
+			all, err := tx.queryMany("SELECT " + columns + " FROM resource ORDER BY id")
 			for _, r := range all {
 				_, _, contains, err := tx.Texts(r, text)
 				if err != nil {
 					return err
 				}
 				if contains && !found[r.ID] && !cut {
-					t.Errorf("%q is not found in %d, %q %s", text, r.ID, r.Name, r.Body)
+					t.Errorf("%q not found in %d, %q %s", text, r.ID, r.Name, r.Body)
 				}
 			}
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if cut && s.few > 10 {
-			t.Errorf("%q is said to be in too many", text)
+		if cut && s.sortLimit > 10 {
+			t.Errorf("%q was reported as too frequent", text)
 		}
 	}
-	s.few = fewRows
+	s.sortLimit = defaultSortLimit
 }
 
 func askFragments(t *testing.T, s *Store, random *rand.Rand) {
@@ -211,13 +213,13 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 		c := Compare{Field: field, Op: op, Value: randomText(random, 1+random.IntN(2))}
 		q := Query{From: Resources, Where: All{InCollection(collection), c}, Limit: int64(random.IntN(2) * 5)}
 		plain := q
-		plain.Where = Any{q.Where} // nothing in it is a condition for all
+		plain.Where = Any{q.Where} // hides the conjunction from the planner
 		want, got := idsOf(t, s, plain), idsOf(t, s, q)
 		if !slices.Equal(want, got) {
-			t.Fatalf("%+v gives %d, and without an index %d:\n%v\n%v", q, len(got), len(want), got, want)
+			t.Fatalf("%+v returned %d, without an index %d:\n%v\n%v", q, len(got), len(want), got, want)
 		}
 		if err := s.View(t.Context(), func(tx *Tx) error {
-			l, err := q.list(tx, columns)
+			l, err := q.buildList(tx, columns)
 			query := l.query
 			if strings.Contains(query, "json_each") || strings.Contains(query, "trigram MATCH") || strings.Contains(query, " LIKE ") {
 				used++
@@ -232,31 +234,31 @@ func askFragments(t *testing.T, s *Store, random *rand.Rand) {
 	}
 }
 
-// A plan is kept for what has a word, and for nothing that the index of trigrams may have to look for everywhere.
+// A generic plan is used for texts with a word, and not for texts that might require a scan of the whole trigram index.
 func TestHasWord(t *testing.T) {
-	for text, want := range map[string]bool{"host": true, "10.1": true, mark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
+	for text, want := range map[string]bool{"host": true, "10.1": true, textMark + "ab": true, "ab": false, "éèê": false, "☃☃☃☃": false,
 		"a☃b☃c": false, "HOST": true, "a%b": true} {
 		if got := (Fragment{Text: text}).hasWord(); got != want {
-			t.Errorf("%q has a word: %v", text, got)
+			t.Errorf("hasWord(%q) is %v", text, got)
 		}
 	}
 }
 
-// What PostgreSQL expects is remembered for a while.
+// An estimate of PostgreSQL is cached for a while.
 func TestEstimates(t *testing.T) {
 	var e estimates
 	now := time.Unix(1_700_000_000, 0)
-	for i := range mostEstimates + 1 {
-		e.put(strconv.Itoa(i), estimated{int64(i), now})
+	for i := range maxEstimates + 1 {
+		e.put(strconv.Itoa(i), rowEstimate{int64(i), now})
 	}
-	last := strconv.Itoa(mostEstimates)
-	if rows, ok := e.get(last, now.Add(estimateTime-1)); !ok || rows != mostEstimates {
-		t.Errorf("remembered: %d, %v", rows, ok)
+	last := strconv.Itoa(maxEstimates)
+	if rows, ok := e.get(last, now.Add(estimateTime-1)); !ok || rows != maxEstimates {
+		t.Errorf("cached: %d, %v", rows, ok)
 	}
 	if _, ok := e.get(last, now.Add(estimateTime)); ok {
-		t.Error("an estimate is remembered for longer")
+		t.Error("an estimate is cached for too long")
 	}
-	if len(e.known) > mostEstimates {
-		t.Errorf("%d estimates are remembered", len(e.known))
+	if len(e.known) > maxEstimates {
+		t.Errorf("%d estimates are cached", len(e.known))
 	}
 }

@@ -12,29 +12,29 @@ import (
 	"portolan/internal/base/problem"
 )
 
-// Resource is one row: the head that every resource has, and the body that its type gave.
+// Resource is one row: the columns that every resource has, and the body with the fields of its type.
 type Resource struct {
 	ID         int64  `json:"id"`
 	Collection string `json:"collection"`
 	Type       string `json:"type"`
-	// Name is empty where the resource has none.
+	// Name is empty if the resource has no name.
 	Name string `json:"name,omitempty"`
-	// Parent is the id of the resource above, 0 where there is none.
+	// Parent is the id of the resource above; 0 if there is none.
 	Parent int64 `json:"parent,omitempty"`
-	// Configuration is the id of the configuration the resource belongs to, 0 outside of all.
+	// Configuration is the id of the configuration that contains the resource; 0 if none does.
 	Configuration int64 `json:"configuration,omitempty"`
-	// Low and High are the span keys (AddrKey) of a block, network or address; nil elsewhere.
+	// Low and High are the span keys (AddrKey) of a block, network or address. They are nil for other resources.
 	Low  []byte `json:"low,omitempty"`
 	High []byte `json:"high,omitempty"`
-	// Key is the type's own look-up key; empty where it has none.
+	// Key is the look-up key that the type defines. It is empty for types without one.
 	Key string `json:"key,omitempty"`
-	// Version is the number of the transaction that wrote this row last.
+	// Version is the number of the transaction that last wrote this row.
 	Version int64 `json:"version"`
-	// Refs are the single references, in the order of the type's fields.
+	// Refs are the single-valued references, in the order of the type's fields.
 	Refs []Ref `json:"refs,omitempty"`
-	// Links are the targets of the fields that hold many; only read where asked for.
+	// Links are the targets of the many-valued fields. They are only loaded on request.
 	Links []Ref `json:"links,omitempty"`
-	// Body is the JSON object of the type's own fields.
+	// Body is the JSON object with the fields of the type.
 	Body []byte `json:"-"`
 }
 
@@ -44,107 +44,107 @@ type Ref struct {
 	Target int64  `json:"target"`
 }
 
-// Head is what an inlined reference shows of its target.
+// Head contains the properties of a resource that are shown where another resource refers to it.
 type Head struct {
 	ID                     int64
 	Collection, Type, Name string
 	Parent, Configuration  int64
-	// Inline is the JSON of the member that is shown beside (Store.ShowInline); empty where there is none. While a head
-	// is being read it is the whole body.
+	// Inline is the JSON of the body member that is shown with the head (Store.ShowInline). It is empty if there is none. While a head is
+	// being read, Inline is the whole body.
 	Inline string
 }
 
-// Head gives what identifies the resource.
+// Head returns the head of the resource, without Inline.
 func (r *Resource) Head() Head {
 	return Head{ID: r.ID, Collection: r.Collection, Type: r.Type, Name: r.Name, Parent: r.Parent, Configuration: r.Configuration}
 }
 
-// ErrNotFound is a resource that is not there.
+// ErrNotFound means that a resource does not exist.
 var ErrNotFound = errors.New("no such resource")
 
-// Tx is a snapshot or, inside Update, a transaction. It ends with the function it was given to and
-// must not be kept.
+// Tx is a snapshot or, in Update, a transaction. It is valid until the function that received it returns, and must not be kept.
 type Tx struct {
 	ctx   context.Context
 	store *Store
 	conn  conn
 	now   time.Time
-	// at is the number of the last commit that was known before this began (commits).
-	at uint64
-	// inline are the members that heads have beside what every one has, by type.
+	// seenCommit is the number of the last commit known before the transaction started (commits).
+	seenCommit uint64
+	// inline are the body members that heads include, by type.
 	inline  *inlineMembers
 	writing bool
-	// latest says that each statement sees the latest commit.
+	// latest is true if each statement sees the latest commit.
 	latest bool
-	// unresolved says that what conditions go through is not looked for before (resolve).
-	unresolved bool
-	ids        numbers
-	author     Author
-	// txn is the number of this job's transaction, 0 until it first changes a resource.
+	// skipResolve disables the look-up of resources that conditions walk through (resolve).
+	skipResolve bool
+	ids         numbers
+	author      Author
+	// txn is the number of this transaction in the history. It is 0 until the first change of a resource.
 	txn       int64
 	operation string
 	summary   string
-	kind      string // of the transaction: UNDO, or empty
-	undoes    int64  // the transaction that it takes back; 0 for none
+	kind      string // UNDO, or empty
+	undoes    int64  // the transaction that this one undoes; 0 if none
 	tally     Tally
-	trial     *trial // nil where what is changed is to stay
-	approved  bool   // others approve what is changed now, or have done so
-	// neededApproval reports that a change required an approval.
+	trial     *trial // nil unless the change is only tried
+	approved  bool   // current changes require no approval: others approve them, or have done so
+	// neededApproval is true if a change required an approval.
 	neededApproval bool
-	askedBy        int64 // the user who asked for it; 0 where nobody did, or no user
+	askedBy        int64 // the user who requested the approved change; 0 if that is the author or not a user
 	totals         totals
-	due            []int64 // whose texts have changed
-	// first and last are the numbers of this job's changes in the history, 0 until there is one; noted says that it stands there also without.
+	changedTexts   []int64 // resources whose indexed texts changed
+	// first and last are the numbers of the first and last change of this transaction in the history; 0 before the first one. noted is
+	// true if the transaction is written to the history even without changes.
 	first, last int64
 	noted       bool
-	// step counts what this job touched, topics has the step at which it last touched each (Cache). earlier are the topics
-	// of the jobs before it that share its commit.
+	// step counts the calls of Touch. topics contains the step at which each topic was last touched (Cache). groupTopics are the topics
+	// of earlier jobs in the same commit.
 	step int
-	// writes counts what the transaction was asked to write.
-	writes  int
-	topics  map[string]int
-	earlier map[string]bool
-	// own is what was found out in this transaction that must not be shared (Cache).
-	own map[ownKey]ownValue
-	// followers follow it for the extensions of the layout, in their order; nil in a snapshot.
+	// writes counts the write requests of the transaction.
+	writes      int
+	topics      map[string]int
+	groupTopics map[string]bool
+	// ownCache contains cached values of this transaction that must not be shared (Cache).
+	ownCache map[ownKey]ownValue
+	// followers are those of the layout's extensions, in their order. It is nil in a snapshot.
 	followers []Follower
-	// around are what the rows of a short list lie in (NoteHeads).
-	around map[int64]bool
-	// prefetched are heads that came with resources that were read.
+	// listParents are the parents and configurations of the rows of a short list (NoteHeads).
+	listParents map[int64]bool
+	// prefetched are heads that were read together with resources.
 	prefetched map[int64]Head
-	// read are resources that were read in this change, where nobody else changes anything meanwhile, as they are by now.
-	read map[int64]*Resource
-	// beside is what came with resources that were read to be shown, in the order of the layout's extensions.
-	beside map[int64][]string
+	// readRows are resources that this change has read, in their current state. It is used only while no other change can commit.
+	readRows map[int64]*Resource
+	// besideTexts are the texts that were read together with shown resources, in the order of the layout's extensions.
+	besideTexts map[int64][]string
 }
 
-// Writing reports whether it is an update.
+// Writing reports whether the transaction is an update.
 func (tx *Tx) Writing() bool { return tx.writing }
 
-// Now is the time of the transaction.
+// Now returns the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// Approve notes that others than the author approve what the transaction changes until end is called, or have done so; askedBy is the
-// user who asked for it, 0 where that is the author, or no user.
+// Approve marks the changes until the call of end as approved, or to be approved, by users other than the author. askedBy is the user who
+// requested the change. It is 0 if that is the author or not a user.
 func (tx *Tx) Approve(askedBy int64) (end func()) {
 	tx.approved, tx.askedBy = true, askedBy
 	return func() { tx.approved, tx.askedBy = false, 0 }
 }
 
-// Approved reports whether others approve what is changed now, and who asked for it.
+// Approved reports whether the current changes are marked by Approve, and returns the user who requested them.
 func (tx *Tx) Approved() (askedBy int64, approved bool) { return tx.askedBy, tx.approved }
 
-// NoteApproval notes that the transaction changes what others have to approve.
+// NoteApproval records that the transaction contains changes that require an approval.
 func (tx *Tx) NoteApproval() { tx.neededApproval = true }
 
-// NeededApproval reports whether the transaction changes what others have to approve.
+// NeededApproval reports whether the transaction contains changes that require an approval.
 func (tx *Tx) NeededApproval() bool { return tx.neededApproval }
 
-// Author is who the transaction is for.
+// Author returns the author of the transaction.
 func (tx *Tx) Author() Author { return tx.author }
 
-// AddrKey gives the 17 bytes by which addresses are stored and compared: a byte of family, 4 or 6,
-// then the address in 16 bytes, IPv4 right-aligned.
+// AddrKey returns the 17-byte key that addresses are stored as and compared by: the family (4 or 6) in one byte, then 16 bytes with the
+// address, IPv4 right-aligned.
 func AddrKey(a netip.Addr) []byte {
 	key := make([]byte, 17)
 	if a.Is4() {
@@ -159,7 +159,7 @@ func AddrKey(a netip.Addr) []byte {
 	return key
 }
 
-// KeyAddr is the address of a key that AddrKey made.
+// KeyAddr returns the address of a key that AddrKey returned.
 func KeyAddr(key []byte) netip.Addr {
 	if len(key) != 17 {
 		return netip.Addr{}
@@ -170,36 +170,36 @@ func KeyAddr(key []byte) netip.Addr {
 	return netip.AddrFrom16([16]byte(key[1:17]))
 }
 
-// Exec runs a statement of a room that keeps its own table and gives the number of rows it changed.
+// Exec runs a statement on an extension's own table and returns the number of rows it changed.
 func (tx *Tx) Exec(query string, args ...any) (int64, error) {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return 0, err
 	}
 	return tx.conn.exec(query, args...)
 }
 
-// Write is Exec where nobody asks how many rows it changed. On PostgreSQL it waits for the next
-// statement that somebody asks for, or for the commit; its error may be theirs.
+// Write is Exec without the number of rows. On PostgreSQL the statement is sent with the next query or the commit, which may return its
+// error.
 func (tx *Tx) Write(query string, args ...any) error {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
-	return tx.conn.later(query, args...)
+	return tx.conn.execLater(query, args...)
 }
 
-// QueryRow asks for one row, which Scan of the answer reads.
+// QueryRow returns a query for one row. Scan runs it.
 func (tx *Tx) QueryRow(query string, args ...any) Row { return Row{tx.conn, query, args} }
 
-// Row is a question for one row.
+// Row is a query for one row.
 type Row struct {
 	conn  conn
 	query string
 	args  []any
 }
 
-// Scan runs the query and reads its first row; it gives sql.ErrNoRows where there is none.
+// Scan runs the query and reads its first row. It returns sql.ErrNoRows if there are no rows.
 func (r Row) Scan(dest ...any) error {
-	return first(r.conn, r.query, r.args, func(at row) error { return at.scan(dest...) })
+	return queryFirst(r.conn, r.query, r.args, func(at row) error { return at.scan(dest...) })
 }
 
 // Each runs a query and calls fn for each of its rows.
@@ -207,12 +207,12 @@ func (tx *Tx) Each(fn func(scan func(...any) error) error, query string, args ..
 	return tx.conn.each(query, args, func(at row) error { return fn(at.scan) })
 }
 
-// Stream is Each for answers that may be long: few of its rows are in memory at a time.
+// Stream is Each for large results: only a few rows are in memory at a time.
 func (tx *Tx) Stream(fn func(scan func(...any) error) error, query string, args ...any) error {
 	return tx.conn.list(query, args, false, func(at row) error { return fn(at.scan) })
 }
 
-// shownColumns are those that an answer shows, and the low end of the span, which a link to the next page may name.
+// shownColumns are the columns that an answer shows, and the low end of the span, which a link to the next page may contain.
 const (
 	shownColumns = "id, collection, type, name, parent, configuration, version, refs, body, low"
 	shownSize    = 10
@@ -220,7 +220,7 @@ const (
 
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
 
-// Ref gives the target of a single reference; 0 where there is none.
+// Ref returns the target of a single-valued reference, or 0 if it is not set.
 func (r *Resource) Ref(field string) int64 {
 	for _, ref := range r.Refs {
 		if ref.Field == field {
@@ -230,15 +230,15 @@ func (r *Resource) Ref(field string) int64 {
 	return 0
 }
 
-// Clone gives a copy that shares no memory with r.
+// Clone returns a copy that shares no memory with r, except for Refs and Links.
 func (r *Resource) Clone() *Resource {
 	c := *r
 	c.Low, c.High, c.Body = bytes.Clone(r.Low), bytes.Clone(r.High), bytes.Clone(r.Body)
 	return &c
 }
 
-// mustWrite guards the methods that change something.
-func (tx *Tx) mustWrite() error {
+// requireWriting returns an error outside of an update. Each method that writes calls it.
+func (tx *Tx) requireWriting() error {
 	if !tx.writing {
 		return errors.New("a change outside of Update")
 	}
@@ -258,8 +258,8 @@ func (tx *Tx) writeLinks(r *Resource) error {
 	return nil
 }
 
-// Touch notes that the transaction changes something of a topic, before it does: what was remembered that follows from
-// it (Cache) holds no longer, for this transaction at once, for others with its commit.
+// Touch records that the transaction is about to change data of a topic. It invalidates the cached values that depend on the topic
+// (Cache): for this transaction at once, for others at the commit.
 func (tx *Tx) Touch(topic string) {
 	tx.step++
 	if tx.topics == nil {
@@ -268,19 +268,19 @@ func (tx *Tx) Touch(topic string) {
 	tx.topics[topic] = tx.step
 }
 
-// Writes is how often the transaction was asked to write something: as often as before where nothing was written in between.
+// Writes returns the number of write requests so far. If it is unchanged, nothing was written in between.
 func (tx *Tx) Writes() int { return tx.writes }
 
-func null(text string) any {
+func nullIfEmpty(text string) any {
 	if text == "" {
 		return nil
 	}
 	return text
 }
 
-// Insert writes a new resource, taking an id where it has none, and records it in the history.
+// Insert writes a new resource and records it in the history. It assigns an id if r.ID is 0.
 func (tx *Tx) Insert(r *Resource) (err error) {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
 	if r.ID == 0 {
@@ -289,31 +289,31 @@ func (tx *Tx) Insert(r *Resource) (err error) {
 		}
 	}
 	tx.Touch(r.Collection)
-	if r.Version, err = tx.number(); err != nil {
+	if r.Version, err = tx.txnNumber(); err != nil {
 		return err
 	}
 	if err := tx.Write("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version,
+		r.ID, r.Collection, r.Type, nullIfEmpty(r.Name), r.Parent, r.Configuration, r.Low, r.High, nullIfEmpty(r.Key), r.Version,
 		formatRefs(r.Refs), string(r.Body)); err != nil {
 		return fmt.Errorf("inserting a resource: %w", err)
 	}
 	if err := tx.writeLinks(r); err != nil {
 		return err
 	}
-	return tx.record("ADD", nil, r)
+	return tx.recordChange("ADD", nil, r)
 }
 
-// Replace writes a resource anew over old, as it was read in this transaction. Links is the whole
-// set of its links: what is not in it goes.
+// Replace overwrites the resource old, as read in this transaction, with r. Links is the complete set of links: Replace deletes all
+// others.
 func (tx *Tx) Replace(old, r *Resource) (err error) {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
 	tx.Touch(r.Collection)
-	if r.Version, err = tx.number(); err != nil {
+	if r.Version, err = tx.txnNumber(); err != nil {
 		return err
 	}
-	if err := tx.rewrite(old, r); err != nil {
+	if err := tx.writeChangedColumns(old, r); err != nil {
 		return err
 	}
 	if !slices.Equal(old.Refs, r.Refs) || !slices.Equal(old.Links, r.Links) {
@@ -326,33 +326,32 @@ func (tx *Tx) Replace(old, r *Resource) (err error) {
 			return err
 		}
 	}
-	return tx.record("UPDATE", old, r)
+	return tx.recordChange("UPDATE", old, r)
 }
 
-// rewrite writes those columns of a row that have changed: SQLite writes every index of a column that a statement sets, whether it has
-// changed or not.
-func (tx *Tx) rewrite(old, r *Resource) error {
+// writeChangedColumns updates only the columns that changed: SQLite writes every index of a column in SET, even if the value is the same.
+func (tx *Tx) writeChangedColumns(old, r *Resource) error {
 	set, args := "UPDATE resource SET version=?", []any{r.Version}
 	change := func(changed bool, columns string, values ...any) {
 		if changed {
 			set, args = set+columns, append(args, values...)
 		}
 	}
-	change(old.Name != r.Name, ", name=?", null(r.Name))
+	change(old.Name != r.Name, ", name=?", nullIfEmpty(r.Name))
 	change(old.Parent != r.Parent, ", parent=?", r.Parent)
 	change(old.Type != r.Type || old.Configuration != r.Configuration, ", type=?, configuration=?", r.Type, r.Configuration)
 	change(!bytes.Equal(old.Low, r.Low) || !bytes.Equal(old.High, r.High), ", low=?, high=?", r.Low, r.High)
-	change(old.Key != r.Key, ", key=?", null(r.Key))
+	change(old.Key != r.Key, ", key=?", nullIfEmpty(r.Key))
 	change(!slices.Equal(old.Refs, r.Refs), ", refs=?", formatRefs(r.Refs))
 	change(!bytes.Equal(old.Body, r.Body), ", body=?", string(r.Body))
 	if err := tx.Write(set+" WHERE id=?", append(args, r.ID)...); err != nil {
 		return fmt.Errorf("updating a resource: %w", err)
 	}
-	tx.forget(r.ID)
+	tx.forgetRow(r.ID)
 	return nil
 }
 
-// LoadLinks reads the many-valued references of a resource, all fields but its single ones.
+// LoadLinks reads the many-valued references of a resource into Links.
 func (tx *Tx) LoadLinks(r *Resource) error {
 	r.Links = nil
 	return tx.Each(func(scan func(...any) error) error {
@@ -370,10 +369,10 @@ func (tx *Tx) LoadLinks(r *Resource) error {
 	}, "SELECT field, target FROM reference WHERE source = ? ORDER BY field, target", r.ID)
 }
 
-// Remove deletes one resource and its references to others, and records it. What points at it and
-// what lies below it is the caller's to see to first.
+// Remove deletes a resource and its references to others, and records the deletion. The caller must first delete the resources below it
+// and the references to it.
 func (tx *Tx) Remove(r *Resource) error {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
 	if err := tx.LoadLinks(r); err != nil {
@@ -382,13 +381,13 @@ func (tx *Tx) Remove(r *Resource) error {
 	return tx.RemoveLoaded(r)
 }
 
-// RemoveLoaded is Remove of a resource whose links are loaded.
+// RemoveLoaded is Remove for a resource whose links are loaded.
 func (tx *Tx) RemoveLoaded(r *Resource) error {
-	if err := tx.mustWrite(); err != nil {
+	if err := tx.requireWriting(); err != nil {
 		return err
 	}
 	tx.Touch(r.Collection)
-	tx.forget(r.ID)
+	tx.forgetRow(r.ID)
 	for _, query := range []string{
 		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?",
 	} {
@@ -396,13 +395,13 @@ func (tx *Tx) RemoveLoaded(r *Resource) error {
 			return fmt.Errorf("deleting a resource: %w", err)
 		}
 	}
-	return tx.record("DELETE", r, nil)
+	return tx.recordChange("DELETE", r, nil)
 }
 
-// IsNotFound reports whether an error is a resource that is not there.
+// IsNotFound reports whether the error is ErrNotFound.
 func IsNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
-// Problem words ErrNotFound for a client.
+// Problem converts ErrNotFound into a 404 problem with the given message. It returns other errors unchanged.
 func Problem(err error, format string, args ...any) error {
 	if errors.Is(err, ErrNotFound) {
 		return problem.NotFound(format, args...)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Verify lists what is wrong in the store's own tables and in those of the extensions, in sentences, by fault.
+// Verify checks the store's own tables and those of the extensions, and calls fault for each fault with a sentence.
 func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.chainFaults,
 		tx.imagesFaults,
@@ -28,7 +28,7 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 	return nil
 }
 
-// tolerate makes an error that comes from damage a fault, so that what comes behind it is checked, too; others are given back.
+// tolerate reports an error caused by damage as a fault, so that the following checks still run. It returns other errors.
 func tolerate(err error, fault func(string, ...any)) error {
 	if !IsDamage(err) {
 		return err
@@ -37,7 +37,7 @@ func tolerate(err error, fault func(string, ...any)) error {
 	return nil
 }
 
-// Faulty reports every row of a query as a fault: the query gives a number and a text.
+// Faulty reports every row of a query as a fault. The query selects a number and a text, which are the arguments of format.
 func (tx *Tx) Faulty(fault func(string, ...any), format, query string, args ...any) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var id int64
@@ -50,7 +50,7 @@ func (tx *Tx) Faulty(fault func(string, ...any), format, query string, args ...a
 	}, query, args...)
 }
 
-// databaseFaults asks the database to check itself.
+// databaseFaults reports the faults that the database finds in its own storage.
 func (tx *Tx) databaseFaults(fault func(string, ...any)) error {
 	damage, err := tx.Damage()
 	for _, text := range damage {
@@ -68,22 +68,22 @@ func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
 }
 
-// Changes without their transaction, and transactions that do not name their first and their last change: noChanges where there is none.
-// SQLite, whose figures may be of a time when there were few transactions, is told to look each of them up: a join it would make by looking
-// through all for each.
+// orphans selects changes without a transaction. firstAndLast selects transactions whose first and last change are wrong; noChanges is
+// expected if there are none. On SQLite, with its possibly outdated statistics, the queries force a look-up of each transaction. SQLite
+// might run a join as a full scan for each row.
 var (
-	without = strconv.Itoa(noChanges)
-	orphans = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
+	noChangesText = strconv.Itoa(noChanges)
+	orphans       = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
 		PostgreSQL: "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL"}
 	firstAndLast = SQL{SQLite: "SELECT t.id, t.operation FROM txn t WHERE t.id NOT IN (?, ?) AND (" +
-		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), " + without + ") OR " +
-		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), " + without + "))",
+		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), " + noChangesText + ") OR " +
+		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), " + noChangesText + "))",
 		PostgreSQL: "SELECT t.id, t.operation FROM txn t LEFT JOIN (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c" +
-			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (coalesce(c.first, " + without + ") <> t.first OR coalesce(c.last, " + without +
-			") <> t.last)"}
+			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (coalesce(c.first, " + noChangesText + ") <> t.first OR coalesce(c.last, " +
+			noChangesText + ") <> t.last)"}
 )
 
-// historyFaults checks that transactions and their changes belong together, and that every number is one given out.
+// historyFaults checks that transactions and changes match, and that every number was assigned.
 func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 	for _, check := range []struct{ format, query, mark string }{
 		{"change %d belongs to transaction %s, which is not there",
@@ -96,7 +96,7 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 		var args []any
 		switch check.mark {
 		case "":
-		case "horizon": // which may be kept in part
+		case "horizon": // transactions at the horizon may be kept in part
 			horizon, err := tx.Horizon()
 			if err != nil {
 				return err
@@ -117,7 +117,8 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 			return err
 		}
 	}
-	// Those of earlier releases do not say what they took back. One may be taken back again, when that was taken back itself.
+	// Undo transactions of earlier releases do not contain what they undid. An undone transaction can be undone again after its undo was
+	// undone.
 	const undoes = "CAST(json_extract(t.body, '$.undoes') AS TEXT)"
 	if err := tx.Faulty(fault, "transaction %d took another one back (%s), and that one is not said to be taken back", "SELECT t.id, "+undoes+
 		" FROM txn t WHERE t.operation = 'UNDO' AND "+undoes+" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reverting r"+
@@ -133,7 +134,7 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 		"SELECT r.txn, '' FROM reverting r LEFT JOIN txn t ON t.id = r.txn LEFT JOIN txn u ON u.id = r.undo WHERE t.id IS NULL OR u.id IS NULL")
 }
 
-// imagesFaults checks that every image of the history, and every event, is JSON.
+// imagesFaults checks that every image of the history, and every transaction, is JSON.
 func (tx *Tx) imagesFaults(fault func(string, ...any)) error {
 	for _, what := range [][2]string{{"an image of change %d is no JSON", "SELECT seq, before, after FROM change"},
 		{"transaction %d is no JSON", "SELECT id, body, NULL FROM txn"}} {
@@ -156,7 +157,7 @@ func (tx *Tx) imagesFaults(fault func(string, ...any)) error {
 	return nil
 }
 
-// originFaults checks that the feed has one origin, with a name.
+// originFaults checks that the feed has one origin with a name.
 func (tx *Tx) originFaults(fault func(string, ...any)) error {
 	var origins, named int64
 	if err := tx.QueryRow("SELECT count(*), count(NULLIF(id, '')) FROM origin").Scan(&origins, &named); err != nil {

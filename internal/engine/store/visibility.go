@@ -8,33 +8,34 @@ import (
 	"strings"
 )
 
-// Governed says which resources a condition holds for by where they lie: what is said at a resource holds for it, and for all that lies
-// below it where nothing nearer says something else.
+// Governed decides by the position of a resource in the tree whether a condition holds. A rule at a resource applies to it and to all
+// resources below it, up to a resource with a rule of its own.
 type Governed struct {
-	// Own is whether it holds for a resource at which something is said, Below whether it does for what lies below; they have the same keys.
+	// Own is the value for a resource with a rule. Below is the value for the resources below it. Both have the same keys.
 	Own, Below map[int64]bool
-	// Configurations are those that the keys lie in, or are, by key; 0 for those that lie in none. No resource ever changes its own.
+	// Configurations are the configurations that the keys belong to, or are, by key. It is 0 for keys outside of all configurations. The
+	// configuration of a resource never changes.
 	Configurations map[int64]int64
-	// Collections are those of the keys, by key.
+	// Collections are the collections of the keys, by key.
 	Collections map[int64]string
-	// Around is what the resources that are asked for lie in. Where it is known, what is said is looked for from above, once; else from each
-	// resource upwards, which takes longer where there are many.
+	// Around describes the position of the resources that are searched. If it is known, the rules are evaluated from above, once;
+	// otherwise from each resource upwards, which takes longer for many resources.
 	Around Surroundings
-	// Otherwise is whether it holds where nothing is said, up to the top.
+	// Otherwise is the value where no resource up to the top has a rule.
 	Otherwise bool
 }
 
-// Surroundings says what resources lie in.
+// Surroundings describes the position of resources.
 type Surroundings struct {
-	// Of is the collection that they are all in.
+	// Of is the collection of all of the resources.
 	Of string
-	// Collections are those of what they lie in, at any height; none where that is not known.
+	// Collections are the collections of the resources above them, at any height. It is empty if they are not known.
 	Collections []string
-	// Leaves: what they lie in right away is of other collections, and lies in resources of those itself.
+	// Leaves is true if the direct parents are in other collections than Collections, and their parents are in Collections.
 	Leaves bool
 }
 
-// Expr gives the condition: nil where it always holds, Nothing where it never does.
+// Expr returns the condition. It is nil if the condition always holds, and Nothing if it never does.
 func (g Governed) Expr() Expr {
 	same := func(m map[int64]bool) bool {
 		for _, holds := range m {
@@ -56,7 +57,7 @@ func (g Governed) Expr() Expr {
 	}
 	e := &governed{otherwise: truth(g.Otherwise), own: map[truth]IDs{}, whole: map[truth]IDs{}}
 	roots := slices.Sorted(maps.Keys(g.Own))
-	deep := map[int64]bool{} // configurations with something said inside them
+	deep := map[int64]bool{} // configurations that contain resources with rules
 	for _, id := range roots {
 		if g.Configurations[id] != id {
 			deep[g.Configurations[id]] = true
@@ -80,10 +81,10 @@ func (g Governed) Expr() Expr {
 	return e
 }
 
-// fromAbove is Expr where what is said is looked for from above.
+// fromAbove is Expr for rules that are evaluated from above.
 func (g Governed) fromAbove() Expr {
 	e := &governedBelow{own: map[truth]IDs{}, below: map[truth]IDs{}, around: g.Around, otherwise: g.Otherwise}
-	var said, all IDs
+	var deviating, all IDs
 	for _, id := range slices.Sorted(maps.Keys(g.Own)) {
 		all = append(all, id)
 		own, below := truth(g.Own[id]), truth(g.Below[id])
@@ -94,58 +95,59 @@ func (g Governed) fromAbove() Expr {
 			e.below[below] = append(e.below[below], id)
 		}
 		if g.Below[id] != g.Otherwise {
-			said = append(said, id)
+			deviating = append(deviating, id)
 		}
 	}
-	e.all, e.said = idList(all), said
-	e.key = e.all + ":" + idList(said)
+	e.all, e.deviating = idList(all), deviating
+	e.key = e.all + ":" + idList(deviating)
 	return e
 }
 
-// governedBelow is Governed, as it is asked for from above: it holds for its own resources, and for others by what they lie in.
+// governedBelow is the condition of Governed, evaluated from above: by the rules of the rows themselves, and for other rows by what
+// contains them.
 type governedBelow struct {
-	// own are the resources for which it holds, and does not, by themselves, below those right below which it does, and does not, where
-	// those are not gone through.
+	// own are the ids of rows with rules, by value. below are the ids of parents with rules, by the value for their children, as far as
+	// the walk does not include these parents.
 	own, below map[truth]IDs
-	// all are all resources at which something is said, said those below which something else holds than otherwise.
+	// all are the ids of all resources with rules, as a list. deviating are those whose value of Below differs from otherwise.
 	all       string
-	said      IDs
+	deviating IDs
 	around    Surroundings
 	otherwise bool
-	// key stands for all and said, from which it follows what is found.
+	// key identifies all and deviating, which determine resolved.
 	key string
-	// found are those in which something else holds than otherwise, where that is known (Tx.lookBelow).
-	found *IDs
+	// resolved are the resources whose content has another value than otherwise, if they are known (Tx.resolveBelow).
+	resolved *IDs
 }
 
-// mostBelow is how many resources are put into a statement by their ids, as those in which something else holds; where there are more they
-// are looked for by each statement.
-const mostBelow = 2_000
+// maxBelow is the maximum number of deviating resources that are put into a statement by their ids. If there are more, each statement
+// walks to them.
+const maxBelow = 2_000
 
-// belowKnown are the resources in which something else holds than otherwise, as they were found: many says that they are too many.
-type belowKnown struct {
+// belowResult is the result of the walk: the resources whose content has another value than otherwise. many is true if there are more
+// than maxBelow.
+type belowResult struct {
 	ids  IDs
 	many bool
 }
 
-// lookBelow is a condition with what it has to be looked through for, once for all who ask until something changes among the resources that
-// it goes through.
-func (tx *Tx) lookBelow(e *governedBelow) (Expr, error) {
-	if len(e.said) == 0 || tx.writing || tx.latest {
+// resolveBelow returns the condition with its walk evaluated. The result is cached until a resource of the walked collections changes.
+func (tx *Tx) resolveBelow(e *governedBelow) (Expr, error) {
+	if len(e.deviating) == 0 || tx.writing || tx.latest {
 		return e, nil
 	}
 	cache := tx.store.belowCache(e.around)
 	known, ok := cache.Get(tx, e.key)
 	if !ok {
-		b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+		b := &builder{dialect: tx.conn.sqlDialect(), layout: tx.store.layout}
 		e.walk(b)
-		b.WriteString(" LIMIT " + strconv.Itoa(mostBelow+1))
+		b.WriteString(" LIMIT " + strconv.Itoa(maxBelow+1))
 		ids, err := tx.ids64(b.String(), b.args...)
 		if err != nil {
 			return nil, err
 		}
-		if known = (belowKnown{ids: ids}); len(ids) > mostBelow {
-			known = belowKnown{many: true}
+		if known = (belowResult{ids: ids}); len(ids) > maxBelow {
+			known = belowResult{many: true}
 		}
 		cache.Put(tx, e.key, known)
 	}
@@ -153,43 +155,43 @@ func (tx *Tx) lookBelow(e *governedBelow) (Expr, error) {
 		return e, nil
 	}
 	with := *e
-	with.found = &known.ids
+	with.resolved = &known.ids
 	return &with, nil
 }
 
-// WatchBelow has the store hear of changes of what conditions go through (Governed). It is called before anything is read: on PostgreSQL a
-// manager tells others of changes of those collections alone that it watches itself.
+// WatchBelow registers the collections that conditions walk through (Governed), so that changes of them invalidate the cache. It must be
+// called before anything is read: on PostgreSQL a manager notifies others only of changes of collections that it watches itself.
 func (s *Store) WatchBelow(around Surroundings) {
 	if len(around.Collections) > 0 {
 		s.belowCache(around)
 	}
 }
 
-// belowCache gives the cache of what conditions hold for that go through those collections.
-func (s *Store) belowCache(around Surroundings) *Cache[string, belowKnown] {
+// belowCache returns the cache of the results of conditions that walk through the given collections.
+func (s *Store) belowCache(around Surroundings) *Cache[string, belowResult] {
 	name := strings.Join(around.Collections, " ")
 	s.belowMu.Lock()
 	defer s.belowMu.Unlock()
-	if s.below == nil {
-		s.below = map[string]*Cache[string, belowKnown]{}
+	if s.belowCaches == nil {
+		s.belowCaches = map[string]*Cache[string, belowResult]{}
 	}
-	if s.below[name] == nil {
-		s.below[name] = NewCache[string](s, CacheOptions[belowKnown]{Topics: around.Collections, Max: conditionsKept})
+	if s.belowCaches[name] == nil {
+		s.belowCaches[name] = NewCache[string](s, CacheOptions[belowResult]{Topics: around.Collections, Max: maxCachedConditions})
 	}
-	return s.below[name]
+	return s.belowCaches[name]
 }
 
-// conditionsKept is how many conditions it is known of what they hold for, of those that go through the same collections: most often one
-// for each user whose rights are in use, and one more for each override of a type.
-const conditionsKept = 2_000
+// maxCachedConditions is the maximum number of cached results of conditions that walk through the same collections. There is usually one
+// for each active user, and one more for each override of a type.
+const maxCachedConditions = 2_000
 
-// walk selects those in which something else holds than otherwise.
+// walk writes the query for the resources whose content has another value than otherwise.
 func (e *governedBelow) walk(b *builder) {
 	b.rows++
 	n := strconv.Itoa(b.rows)
 	down, at := "down"+n, "d"+n
 	b.WriteString("WITH RECURSIVE " + down + " (id) AS (SELECT " + at + ".id FROM resource " + at + " WHERE ")
-	e.said.sql(b, at)
+	e.deviating.sql(b, at)
 	b.WriteString(" UNION ALL SELECT " + at + ".id FROM " + down + " JOIN resource " + at + " ON " + at + ".parent = " + down + ".id WHERE ")
 	InCollection(e.around.Collections...).sql(b, at)
 	b.WriteString(" AND " + at + ".id NOT IN (" + e.all + ")) SELECT id FROM " + down)
@@ -203,20 +205,20 @@ func (e *governedBelow) sql(b *builder, row string) {
 		b.whenIn(row+".parent", e.below)
 		b.WriteString(" ELSE ")
 	}
-	if len(e.said) == 0 {
+	if len(e.deviating) == 0 {
 		b.WriteString(truth(e.otherwise).String())
 	} else {
-		e.inside(b, row)
+		e.writeParentCondition(b, row)
 	}
 	if branches {
 		b.WriteString(" END")
 	}
 }
 
-// inside is the condition by what a row lies in.
-func (e *governedBelow) inside(b *builder, row string) {
+// writeParentCondition writes the condition on the resources that contain a row.
+func (e *governedBelow) writeParentCondition(b *builder, row string) {
 	parent := row + ".parent"
-	if e.around.Leaves { // of which there are many: they are looked at one by one
+	if e.around.Leaves { // there are many of these, so they are looked up one by one
 		b.rows++
 		leaf := "p" + strconv.Itoa(b.rows)
 		parent = "(SELECT " + leaf + ".parent FROM resource " + leaf + " WHERE " + leaf + ".id = " + row + ".parent)"
@@ -224,8 +226,8 @@ func (e *governedBelow) inside(b *builder, row string) {
 	if e.otherwise {
 		b.WriteString("NOT ")
 	}
-	if e.found != nil {
-		b.among(parent, *e.found)
+	if e.resolved != nil {
+		b.among(parent, *e.resolved)
 		return
 	}
 	b.WriteString(parent + " IN (")
@@ -233,15 +235,16 @@ func (e *governedBelow) inside(b *builder, row string) {
 	b.WriteByte(')')
 }
 
+// truth is a boolean that is written as SQL.
 type truth bool
 
-// governed is Governed, as it is asked for.
+// governed is the condition of Governed, evaluated from each row upwards.
 type governed struct {
-	// own are the resources for which it holds, and does not, by themselves; whole the configurations in which it does, and does not, for
-	// all that lies in them; deep those in which that depends. 0 is among the latter for what lies in none.
+	// own are the ids of rows with rules, by value. whole are the configurations with one value for all their resources without a rule,
+	// by value. deep are the configurations where the value depends on the position; 0 stands for outside of all configurations.
 	own, whole map[truth]IDs
 	deep       IDs
-	// walked are all at which something is said, holding those below which it holds.
+	// walked are the ids of all resources with rules, as a list. holding are those whose value of Below is true.
 	walked    string
 	holding   IDs
 	otherwise truth
@@ -254,7 +257,7 @@ func (t truth) String() string {
 	return "FALSE"
 }
 
-// whenIn writes the branches of a CASE for the numbers in a column for which something holds, and for which it does not.
+// whenIn writes branches of a CASE for the numbers in a column, by the value of the condition.
 func (b *builder) whenIn(column string, ids map[truth]IDs) {
 	for _, holds := range []truth{false, true} {
 		if len(ids[holds]) > 0 {
@@ -284,7 +287,7 @@ func (e *governed) sql(b *builder, row string) {
 	b.WriteString(" FROM " + up + " WHERE " + up + ".id IN (" + e.walked + ")), " + e.otherwise.String() + ") END")
 }
 
-// Same reports whether two conditions are one and the same: Nothing, or one that Governed gave.
+// Same reports whether two conditions are the same one: Nothing, or the same result of Governed.Expr.
 func Same(a, b Expr) bool {
 	switch g := a.(type) {
 	case *governed:
@@ -295,7 +298,7 @@ func Same(a, b Expr) bool {
 	return a == Nothing && b == Nothing
 }
 
-// OfResource holds for the rows of a view that show a resource, by its number, for which a condition holds.
+// OfResource is true for the rows of a view that have the id of a resource which meets a condition.
 type OfResource struct{ Where Expr }
 
 func (e OfResource) sql(b *builder, row string) {
@@ -306,13 +309,14 @@ func (e OfResource) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// Nearest gives the first one of some resources that is met on the way up from a resource, itself included; 0 where none is.
+// Nearest returns the first of the given resources on the way up from a resource, including that resource itself. It returns 0 if there
+// is none.
 func (tx *Tx) Nearest(from int64, among []int64) (int64, error) {
 	found, err := tx.Deciding([]int64{from}, among)
 	return found[from], err
 }
 
-// Deciding is Nearest for many resources; those that meet none are not in it.
+// Deciding is Nearest for many resources. The result lacks resources without one.
 func (tx *Tx) Deciding(from, among []int64) (map[int64]int64, error) {
 	found := map[int64]int64{}
 	if len(among) == 0 || len(from) == 0 {
@@ -329,7 +333,7 @@ func (tx *Tx) Deciding(from, among []int64) (map[int64]int64, error) {
 		")) SELECT one, id FROM up WHERE id IN ("+list+")")
 }
 
-// Above gives the numbers of some resources, and of all that they lie in.
+// Above returns the ids of the given resources and of all resources above them.
 func (tx *Tx) Above(ids []int64) (map[int64]bool, error) {
 	above, err := tx.ids64("WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id IN (" + cmp.Or(idList(ids), "0") +
 		") UNION SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent) SELECT id FROM up")
@@ -340,7 +344,7 @@ func (tx *Tx) Above(ids []int64) (map[int64]bool, error) {
 	return found, err
 }
 
-// IDs gives the numbers of those among some resources for which a condition holds.
+// IDs returns those of the given ids whose resources meet a condition.
 func (tx *Tx) IDs(of []int64, where Expr) (map[int64]bool, error) {
 	query, args, err := Query{From: Resources, Where: All{IDs(of), where}}.build(tx, "r.id")
 	if err != nil {

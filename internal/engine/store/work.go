@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// releaseTime is how long giving leases back may take.
+// releaseTime is the deadline for releasing the leases.
 const releaseTime = 2 * time.Second
 
 // Paced returns the pause d of a worker, shortened by Options.Hurry.
@@ -20,32 +20,32 @@ func (s *Store) Paced(d time.Duration) time.Duration {
 // Hurry returns Options.Hurry, at least 1.
 func (s *Store) Hurry() int { return s.hurry }
 
-// Work calls look every so often, paced, until ctx ends, and then releases the leases. It logs a failure that differs from the one before;
-// what names the work in the log.
-func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func(context.Context) error,
+// Work calls runOnce at the paced interval until ctx ends, and then releases the leases. It logs an error if it differs from the previous
+// one. name is the name of the work in the log.
+func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, name string, runOnce func(context.Context) error,
 	leases ...*Lease) {
-	said := ""
+	lastError := ""
 	for ctx.Err() == nil {
-		err := look(ctx)
-		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
-			if said = text; err != nil {
-				log.Error("looking after "+what, "error", err)
+		err := runOnce(ctx)
+		if text := fmt.Sprint(err); text != lastError && ctx.Err() == nil {
+			if lastError = text; err != nil {
+				log.Error("background work failed", "work", name, "error", err)
 			}
 		}
 		Pause(ctx, s.Paced(every))
 	}
-	ending, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	releaseCtx, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer end()
 	var err error
 	for _, l := range leases {
-		err = errors.Join(err, l.Release(ending))
+		err = errors.Join(err, l.Release(releaseCtx))
 	}
 	if err != nil {
-		log.Error("ending the work on "+what, "error", err)
+		log.Error("lease release failed", "work", name, "error", err)
 	}
 }
 
-// Keep holds the lease, which was taken, while something takes long: until stop, which waits, is called.
+// Keep renews a held lease during long work, until stop is called. stop waits for the last renewal.
 func (l *Lease) Keep(ctx context.Context, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -56,7 +56,7 @@ func (l *Lease) Keep(ctx context.Context, log *slog.Logger) (stop func()) {
 				return
 			}
 			if _, err := l.Take(ctx); err != nil && ctx.Err() == nil {
-				log.Error("holding a lease", "lease", l.name, "error", err)
+				log.Error("lease renewal failed", "lease", l.name, "error", err)
 			}
 		}
 	})

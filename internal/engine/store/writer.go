@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// Author is who makes a change and what they say of it.
+// Author describes who makes a change, for the history.
 type Author struct {
 	// User is the id of the user resource; 0 for the manager itself.
 	User int64
-	// Name is what the user, or the token that is no user, was called at the time of the change.
+	// Name is the name, at the time of the change, of the user or of a token without a user.
 	Name string
 	// Comment is the client's x-bcn-change-control-comment.
 	Comment string
-	// Credential is what they showed that it is they: a session or a token by its number, or a password. Remote is the address that the
-	// request came from, Client the program that sent it, as it says itself. All are empty where there was no request.
+	// Credential describes the credential of the request: a session or a token with its number, or a password. Remote is the client's
+	// address. Client is the program that the client claims to be. All are empty for changes without a request.
 	Credential, Remote, Client string
 }
 
-// job is one update waiting for its commit.
+// job is an update that waits for its commit.
 type job struct {
 	ctx    context.Context
 	author Author
@@ -35,85 +35,86 @@ type job struct {
 	done   chan struct{}
 }
 
-// Group commit. One goroutine owns the write connection. It begins a transaction for the first job
-// it finds, runs every other job that is waiting by then inside the same transaction, each in a
-// savepoint of its own, and commits once. Jobs see what the jobs before them did; a job that fails
-// takes back its own work and nobody else's. No job is answered before the commit returned, so a
-// crash at any line loses only work that nobody was told of.
+// Group commit. One goroutine owns the write connection. It starts a transaction for the first job in the queue. All jobs that are
+// waiting by then run in the same transaction, each in its own savepoint, before a single commit. A job sees the changes of earlier jobs.
+// A job that fails rolls back only its own changes. No job is answered before the commit returns, so a crash at any point loses only
+// unacknowledged work.
+//
+// maxGroup bounds the jobs of a group, maxGroupTime its duration.
 const (
 	maxGroup     = 256
 	maxGroupTime = 20 * time.Millisecond
 )
 
-// errStopped is what an update gets while the store closes.
-var errStopped = errors.New("the store is closing")
+// errClosing is returned by an update while the store closes.
+var errClosing = errors.New("the store is closing")
 
-// Updater is Store.Update, or Lease.Update.
+// Updater is Store.Update or Lease.Update.
 type Updater func(ctx context.Context, author Author, fn func(*Tx) error) error
 
-// Update runs fn in a transaction and commits it. If fn changed resources, a transaction of the
-// history with the author is written with it. If fn fails nothing is kept and its error is given.
+// Update runs fn in a transaction and commits it. If fn changed resources, Update also writes a transaction with the author to the
+// history. If fn returns an error, Update rolls back and returns the error.
 func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) error {
 	return s.UpdateIn(ctx, Scope{}, author, fn)
 }
 
-// UpdateIn is Update for what neither depends on nor changes anything outside of the scope.
+// UpdateIn is Update for a change that neither reads nor changes anything outside of the scope.
 func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	s.updates.Add(1)
 	defer s.updates.Add(-1)
-	defer s.changed(ctx, time.Now())
-	return s.reach(ctx, true, func(ctx context.Context) error { return s.engine.update(ctx, scope, author, fn) })
+	defer s.reportChange(ctx, time.Now())
+	return s.runAccess(ctx, true, func(ctx context.Context) error { return s.engine.update(ctx, scope, author, fn) })
 }
 
-// yieldTime is how long a tool leaves the lock of an SQLite database to others between two changes of many. SQLite looks for the lock
-// every 25 ms at first: who waits for it finds it free.
+// yieldTime is the pause in which a tool leaves the lock of a SQLite database free between two of many changes. A waiting process polls
+// for the lock every 25 ms at first, so it finds the lock free.
 const yieldTime = 30 * time.Millisecond
 
-// Yield lets others change something, between two changes of many that one process makes.
+// Yield lets other processes make changes between two of many changes of this process.
 func (s *Store) Yield(ctx context.Context) {
-	if s.engine.contends() {
+	if s.engine.needsYield() {
 		Pause(ctx, yieldTime)
 	}
 }
 
-// write is the writer's loop; it ends when the store closes and the queue is empty.
-func (e *sqliteEngine) write(w *session) {
+// runWriter is the loop of the writer. It ends after the store closes and the queue is empty.
+func (e *sqliteEngine) runWriter(w *session) {
 	defer func() {
-		e.ended = w.close()
+		e.closeErr = w.close()
 		close(e.stopped)
 	}()
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
-	var planned, folded time.Time
-	var room roomForLog
-	said := ""
+	var lastOptimized, lastCheckpoint time.Time
+	var space logSpace
+	lastError := ""
 	for _, pragma := range writerPragmas {
-		_ = w.each(pragma, nil, func(row) error { return nil }) // without them it is slower
+		_ = w.each(pragma, nil, func(row) error { return nil }) // without them the writer is only slower
 	}
 	for {
 		select {
 		case j := <-e.jobs:
-			e.group(w, j)
-			if err := w.foldLog(&folded, room.foldFrom(e.path)); err != nil && err.Error() != said {
-				said = err.Error()
-				slog.Error("the log cannot be folded into the database: it grows with what is changed", "error", err)
+			e.runGroup(w, j)
+			if err := w.checkpointIfLarge(&lastCheckpoint, space.checkpointThreshold(e.path)); err != nil && err.Error() != lastError {
+				lastError = err.Error()
+				slog.Error("sqlite log checkpoint failed, the log keeps growing", "error", err)
 			}
 			idle.Reset(idleTime)
-		case <-e.check:
-			_, _ = e.notice(w) // an error is that of the next change as well
+		case <-e.checkRequests:
+			_, _ = e.detectForeignCommit(w) // the next change returns the same error
 		case <-idle.C:
-			if time.Since(planned) > planEvery { // first: the figures are written, too
-				planned = time.Now()
-				w.plan()
+			if time.Since(lastOptimized) > optimizeEvery { // runs first, because it writes to the log as well
+				lastOptimized = time.Now()
+				w.optimize()
 			}
-			if !w.shrinkLog() {
+			if !w.truncateLog() {
 				idle.Reset(idleTime)
 			}
 		case <-e.stop:
 			for {
 				select {
 				case j := <-e.jobs:
-					e.group(w, j)
+					e.runGroup(w, j)
 				default:
 					return
 				}
@@ -122,34 +123,33 @@ func (e *sqliteEngine) write(w *session) {
 	}
 }
 
-// idleTime is how long nothing must have been written before the log is made small again.
+// idleTime is the minimum idle time of the writer before it truncates the log.
 const idleTime = 2 * time.Second
 
-// planEvery is how often the planner's figures are looked after.
-const planEvery = time.Hour
+// optimizeEvery is the interval at which the statistics of the query planner are updated.
+const optimizeEvery = time.Hour
 
-// plan lets SQLite bring the figures up to date that it plans by, where a table has changed much. It reads few
-// rows of each index.
-func (s *session) plan() {
+// optimize updates SQLite's planner statistics of tables that changed much. It reads only a few rows of each index.
+func (s *session) optimize() {
 	for _, pragma := range []string{"PRAGMA analysis_limit = 1000", "PRAGMA optimize = 0x10002"} {
-		_ = s.each(pragma, nil, func(row) error { return nil }) // older figures plan, too
+		_ = s.each(pragma, nil, func(row) error { return nil }) // plans with older statistics still work
 	}
 }
 
-// checkpoint looks at the log, or folds it into the database as a mode of PRAGMA wal_checkpoint says: how many pages it has, and how many
-// of them are in the database.
-func (s *session) checkpoint(mode string) (busy bool, pages, folded int64, err error) {
-	err = first(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &pages, &folded) })
-	return busy, pages, folded, err
+// checkpoint runs PRAGMA wal_checkpoint with the given mode. It returns the number of pages in the log and how many of them are in the
+// database already. The mode NOOP only reads these numbers.
+func (s *session) checkpoint(mode string) (busy bool, pages, checkpointed int64, err error) {
+	err = queryFirst(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &pages, &checkpointed) })
+	return busy, pages, checkpointed, err
 }
 
-// foldLog folds the log into the database where it has grown much. It is called behind the answers of a commit, which is on the disk with
-// the log already: nobody waits for it but who changes something next. A log that is in the database is written from its beginning again
-// once nobody reads of it: where that has not come about, and it has grown further, it is tried again from time to time. last is when it
-// was. from is the number of pages from which the log is folded.
-func (s *session) foldLog(last *time.Time, from int64) error {
-	_, pages, folded, err := s.checkpoint("NOOP")
-	if err != nil || pages <= folded || pages-folded < from && (pages < 2*from || time.Since(*last) < beginLogEvery) {
+// checkpointIfLarge checkpoints the log if at least from of its pages are not in the database yet. It runs after the jobs of a commit
+// were answered, and the log already holds the commit on disk, so only the next change waits for it. SQLite restarts the log at its
+// beginning only while no reader uses it. If that did not happen and the log keeps growing, the checkpoint is retried every
+// restartLogEvery. last is the time of the previous attempt.
+func (s *session) checkpointIfLarge(last *time.Time, from int64) error {
+	_, pages, checkpointed, err := s.checkpoint("NOOP")
+	if err != nil || pages <= checkpointed || pages-checkpointed < from && (pages < 2*from || time.Since(*last) < restartLogEvery) {
 		return err
 	}
 	*last = time.Now()
@@ -157,61 +157,61 @@ func (s *session) foldLog(last *time.Time, from int64) error {
 	return err
 }
 
-// roomForLog is how much room there is for the log.
-type roomForLog struct {
-	at   time.Time
-	from int64
+// logSpace caches the number of pages at which the log is checkpointed, which depends on the free disk space.
+type logSpace struct {
+	readAt    time.Time
+	threshold int64
 }
 
-// leastFold is the least number of pages from which on the log is folded, logShare the share of the free room that it may take, and
-// roomEvery the interval at which the free room is read.
+// minCheckpointPages is the lower bound of the threshold in pages. The log may use 1/logShare of the free disk space. logSpaceEvery is
+// the interval at which the free disk space is read.
 const (
-	leastFold = 64
-	logShare  = 16
-	roomEvery = time.Second
+	minCheckpointPages = 64
+	logShare           = 16
+	logSpaceEvery      = time.Second
 )
 
-// foldFrom gives the number of pages from which the log of a database is folded: foldAt, or a share of the free room where that is less.
-// Folding itself needs room for the pages that the database did not have before.
-func (r *roomForLog) foldFrom(path string) int64 {
-	if time.Since(r.at) < roomEvery {
-		return r.from
+// checkpointThreshold returns the number of log pages at which the log is checkpointed: checkpointPages, or less if the disk has little
+// free space. The checkpoint itself needs space for pages that are new in the database.
+func (r *logSpace) checkpointThreshold(path string) int64 {
+	if time.Since(r.readAt) < logSpaceEvery {
+		return r.threshold
 	}
-	r.at, r.from = time.Now(), foldAt
+	r.readAt, r.threshold = time.Now(), checkpointPages
 	if free, err := FreeBytes(filepath.Dir(path)); err == nil && free != nil {
-		r.from = min(foldAt, max(leastFold, *free/logShare>>12))
+		r.threshold = min(checkpointPages, max(minCheckpointPages, *free/logShare>>12))
 	}
-	return r.from
+	return r.threshold
 }
 
-// beginLogEvery is how often it is tried to begin a long log again.
-const beginLogEvery = 50 * time.Millisecond
+// restartLogEvery is the interval at which the writer retries to restart a long log.
+const restartLogEvery = 50 * time.Millisecond
 
-// shrinkLog folds the log into the database and gives its space back, where it has grown and no reader
-// needs it. It waits for nobody: done is false where somebody reads, and the log stays until it is looked at again.
-func (s *session) shrinkLog() (done bool) {
+// truncateLog checkpoints the log and truncates its file if no reader uses it. It does not wait: done is false if a reader blocks it, and
+// the caller retries later.
+func (s *session) truncateLog() (done bool) {
 	s.conn.SetBusyTimeout(0)
 	defer s.conn.SetBusyTimeout(busyTimeout)
-	busy, pages, folded, err := s.checkpoint("PASSIVE")
+	busy, pages, checkpointed, err := s.checkpoint("PASSIVE")
 	if err != nil || pages <= 0 {
-		return true // there is none, or what is wrong with it is said behind a change that makes it long (foldLog)
+		return true // there is no log, or checkpointIfLarge reports the error after a change
 	}
-	if busy || pages != folded {
+	if busy || pages != checkpointed {
 		return false
 	}
 	busy, _, _, err = s.checkpoint("TRUNCATE")
-	return err == nil && !busy // a reader that has just come keeps the log
+	return err == nil && !busy // a new reader keeps the log
 }
 
-// group runs first and the jobs waiting behind it in one transaction, and answers them all.
-func (e *sqliteEngine) group(w *session, first *job) {
+// runGroup runs the first job and all waiting jobs in one transaction, and answers all of them.
+func (e *sqliteEngine) runGroup(w *session, first *job) {
 	jobs := []*job{first}
 	began := time.Now()
-	err := e.commit(w, &jobs)
-	e.store.committedIn(began)
-	// Before anybody is answered: who was told of a change reads it.
-	if topics, changed := changedBy(jobs, err); changed {
-		e.store.committed(topics)
+	err := e.commitGroup(w, &jobs)
+	e.store.reportCommit(began)
+	// Recorded before the jobs are answered, so that a client that got its answer reads its own change.
+	if topics, changed := touchedTopics(jobs, err); changed {
+		e.store.recordCommit(topics)
 	}
 	for _, j := range jobs {
 		if err != nil {
@@ -221,9 +221,9 @@ func (e *sqliteEngine) group(w *session, first *job) {
 	}
 }
 
-// changedBy gives what the jobs of a group have touched, those that were taken back apart; changed is false where all were. Of a group
-// whose commit failed nobody knows what it came to.
-func changedBy(jobs []*job, failed error) (topics []string, changed bool) {
+// touchedTopics returns the topics that the jobs of a group touched, without those of jobs that were rolled back. changed is false if all
+// jobs were rolled back. failed is the error of the commit; after it, the outcome of all jobs is unknown.
+func touchedTopics(jobs []*job, failed error) (topics []string, changed bool) {
 	all := map[string]bool{}
 	for _, j := range jobs {
 		if j.err != nil && failed == nil {
@@ -237,29 +237,30 @@ func changedBy(jobs []*job, failed error) (topics []string, changed bool) {
 	return slices.Collect(maps.Keys(all)), changed
 }
 
-func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {
+// commitGroup runs the jobs in one transaction and commits it. It adds jobs that arrive meanwhile to jobs.
+func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job) (err error) {
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return Unavailable(fmt.Errorf("beginning a transaction: %w", err))
 	}
 	defer func() {
 		if err != nil {
-			_, _ = w.exec("ROLLBACK") // fails where a failed COMMIT already rolled back
+			_, _ = w.exec("ROLLBACK") // fails if a failed COMMIT already rolled back
 		}
 	}()
-	ids, err := e.counters(w)
+	ids, err := e.loadCounters(w)
 	if err != nil {
 		return Unavailable(err)
 	}
 	began := time.Now()
-	earlier := map[string]bool{} // what the jobs so far have touched, those that failed among them
+	earlier := map[string]bool{} // topics that the jobs so far have touched, including failed ones
 	for i := 0; ; i++ {
 		j := (*jobs)[i]
-		// The first job needs no savepoint while it is alone: what it fails at takes the group along.
+		// The first job needs no savepoint while it is alone: its failure rolls back the whole transaction.
 		if i == 0 && len(e.jobs) == 0 {
-			if err := e.runAlone(w, j, &ids); err != nil {
+			if err := e.runFirstJob(w, j, &ids); err != nil {
 				return err
 			}
-		} else if err := e.run(w, j, &ids, earlier); err != nil {
+		} else if err := e.runJob(w, j, &ids, earlier); err != nil {
 			return err
 		}
 		for topic := range j.topics {
@@ -276,65 +277,65 @@ func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {
 		}
 		break
 	}
-	reserved, err := e.reserve(w, ids)
+	reserved, err := e.reserveNumbers(w, ids)
 	if err != nil {
 		return Unavailable(err)
 	}
 	if _, err := w.exec("COMMIT"); err != nil {
 		return Unavailable(fmt.Errorf("committing: %w", err))
 	}
-	e.given, e.reserved = ids, reserved
+	e.issued, e.reserved = ids, reserved
 	return nil
 }
 
-// runAlone runs the first job of a group in the bare transaction. When it fails the transaction is
-// begun anew for those that may follow.
-func (e *sqliteEngine) runAlone(w *session, j *job, ids *counters) error {
+// runFirstJob runs the first job of a group without a savepoint. If the job fails, the transaction is started again for the jobs that may
+// follow.
+func (e *sqliteEngine) runFirstJob(w *session, j *job, ids *counters) error {
 	if j.err = j.ctx.Err(); j.err != nil {
-		return nil //nolint:nilerr // the job's own error: the group goes on
+		return nil //nolint:nilerr // it is the job's own error: the group continues
 	}
-	tx := e.tx(w, j, ids, nil)
-	j.err = Unavailable(guard(tx, j.fn))
+	tx := e.newJobTx(w, j, ids, nil)
+	j.err = Unavailable(runGuarded(tx, j.fn))
 	j.topics = tx.topics
 	if j.err == nil {
 		return nil
 	}
-	// Where the disk is full SQLite may have rolled all of it back by itself.
+	// If the disk is full, SQLite may already have rolled back everything.
 	if _, err := w.exec("ROLLBACK"); err != nil && !w.conn.AutocommitEnabled() {
 		return Unavailable(err)
 	}
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return Unavailable(err)
 	}
-	// Another process may have had its turn in between.
-	again, err := e.counters(w)
+	// Another process may have committed between the two transactions.
+	again, err := e.loadCounters(w)
 	*ids = again
 	return Unavailable(err)
 }
 
-// tx is the transaction of a job; earlier are the topics of those that ran before it in the same one.
-func (e *sqliteEngine) tx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
-	tx := e.store.begin(context.WithoutCancel(j.ctx), w, e.store.commits.last.Load())
-	tx.ids, tx.author, tx.writing, tx.earlier = ids, j.author, true, earlier
+// newJobTx returns the transaction of a job. earlier are the topics of the jobs that ran before it in the same commit.
+func (e *sqliteEngine) newJobTx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
+	tx := e.store.newTx(context.WithoutCancel(j.ctx), w, e.store.commits.last.Load())
+	tx.ids, tx.author, tx.writing, tx.groupTopics = ids, j.author, true, earlier
 	return tx
 }
 
-// run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
-// the connection, which ends the whole group.
-func (e *sqliteEngine) run(w *session, j *job, ids *counters, earlier map[string]bool) error {
+// runJob runs a job in a savepoint. The job's own error is stored in the job. A returned error is one of the connection; it ends the
+// group.
+func (e *sqliteEngine) runJob(w *session, j *job, ids *counters, earlier map[string]bool) error {
 	if j.err = j.ctx.Err(); j.err != nil {
-		return nil //nolint:nilerr // the job's own error: the group goes on
+		return nil //nolint:nilerr // it is the job's own error: the group continues
 	}
 	if _, err := w.exec("SAVEPOINT job"); err != nil {
 		return Unavailable(err)
 	}
 	before := *ids
-	tx := e.tx(w, j, ids, earlier)
-	j.err = Unavailable(guard(tx, j.fn))
+	tx := e.newJobTx(w, j, ids, earlier)
+	j.err = Unavailable(runGuarded(tx, j.fn))
 	j.topics = tx.topics
 	if j.err != nil {
 		*ids = before
-		if w.conn.AutocommitEnabled() { // SQLite has rolled everything back, the jobs before this one with it
+		if w.conn.AutocommitEnabled() { // SQLite rolled back everything, including the earlier jobs
 			return fmt.Errorf("the transaction was taken back: %w", j.err)
 		}
 		if _, err := w.exec("ROLLBACK TO job"); err != nil {
@@ -347,42 +348,41 @@ func (e *sqliteEngine) run(w *session, j *job, ids *counters, earlier map[string
 	return nil
 }
 
-// guard runs the job and its history, and turns a panic into an error: one bad request must not
-// take the writer down.
-func guard(tx *Tx, fn func(*Tx) error) (err error) {
+// runGuarded runs fn and writes its history. It converts a panic into an error, so that one bad request does not stop the writer.
+func runGuarded(tx *Tx, fn func(*Tx) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
 		}
 	}()
-	tx.follow()
+	tx.startFollowers()
 	if err := fn(tx); err != nil {
 		return err
 	}
 	return tx.finish()
 }
 
-// counters are the last numbers given out. The database has a mark that no number given out is
-// above: it is moved ahead in steps, inside the transaction that needs it, so that numbers are never
-// given twice, whatever happens. What is between the mark and the last number is lost at a restart.
+// counters are the last assigned numbers. The database stores a mark that no assigned number exceeds. The mark is raised in steps, in the
+// transaction that needs it, so that a number is never assigned twice. The numbers between the last one and the mark are lost at a
+// restart.
 type counters struct {
 	resource, txn, change int64
 }
 
-// numbers gives out the numbers of resources, transactions and changes.
+// numbers assigns the numbers of resources, transactions and changes.
 type numbers interface {
 	nextResource() (int64, error)
 	nextTxn() (int64, error)
 	nextChange() (int64, error)
-	// many gives n numbers of a kind, in order.
-	many(kind string, n int) ([]int64, error)
+	// nextMany returns n numbers of a kind, in ascending order.
+	nextMany(kind string, n int) ([]int64, error)
 }
 
 func (c *counters) nextResource() (int64, error) { c.resource++; return c.resource, nil }
 func (c *counters) nextTxn() (int64, error)      { c.txn++; return c.txn, nil }
 func (c *counters) nextChange() (int64, error)   { c.change++; return c.change, nil }
 
-func (c *counters) many(kind string, n int) ([]int64, error) {
+func (c *counters) nextMany(kind string, n int) ([]int64, error) {
 	last := &c.resource
 	if kind == "change" {
 		last = &c.change
@@ -395,37 +395,36 @@ func (c *counters) many(kind string, n int) ([]int64, error) {
 	return numbers, nil
 }
 
-// firstResource is the first id of user data (reference/address-manager-behaviour.md); step is how
-// far the mark is moved at a time.
+// firstResource is the first id of user data (reference/address-manager-behaviour.md). markStep is the step by which the marks are
+// raised.
 const (
 	firstResource = 100000
-	step          = 256
+	markStep      = 256
 )
 
-// counters gives the numbers to go on from. A manager remembers them while no other process has
-// committed anything; then, as a tool does each time, it goes on from the mark, so that transactions
-// are numbered as they are committed.
-func (e *sqliteEngine) counters(w *session) (counters, error) {
-	version, err := e.notice(w)
+// loadCounters returns the last assigned numbers. A manager keeps them in memory while no other process commits. After a foreign commit,
+// and always in a tool, it continues from the mark, so that transactions are numbered in the order of their commits.
+func (e *sqliteEngine) loadCounters(w *session) (counters, error) {
+	version, err := e.detectForeignCommit(w)
 	if err != nil {
 		return counters{}, err
 	}
-	again := e.remark.Swap(false)
-	if !again && e.exclusive && e.reserved != (counters{}) && version == e.version {
-		return e.given, nil
+	again := e.marksStale.Swap(false)
+	if !again && e.exclusive && e.reserved != (counters{}) && version == e.markVersion {
+		return e.issued, nil
 	}
-	c, err := e.marks(w)
-	if err != nil { // nothing is known of them until they can be read
-		e.remark.Store(true)
+	c, err := e.readMarks(w)
+	if err != nil { // the counters stay unknown until they can be read
+		e.marksStale.Store(true)
 		return counters{}, err
 	}
-	e.version, e.given, e.reserved = version, c, c
+	e.markVersion, e.issued, e.reserved = version, c, c
 	return c, nil
 }
 
-// marks reads the numbers above which none was given out.
-func (e *sqliteEngine) marks(w *session) (counters, error) {
-	if err := e.sameSchema(w); err != nil {
+// readMarks reads the marks of the assigned numbers from the database.
+func (e *sqliteEngine) readMarks(w *session) (counters, error) {
+	if err := e.checkSchema(w); err != nil {
 		return counters{}, err
 	}
 	c := counters{resource: firstResource - 1}
@@ -448,35 +447,34 @@ func (e *sqliteEngine) marks(w *session) (counters, error) {
 	return c, err
 }
 
-// notice looks whether another process has committed something, of which nobody knows what it was.
-func (e *sqliteEngine) notice(w *session) (version int64, err error) {
-	err = first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
-	if err != nil || version != e.noticed { // when in doubt, what is remembered is looked up again
-		e.noticed = version
-		e.store.news(nil)
+// detectForeignCommit checks whether another process has committed. The content of such a commit is unknown.
+func (e *sqliteEngine) detectForeignCommit(w *session) (version int64, err error) {
+	err = queryFirst(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
+	if err != nil || version != e.seenVersion { // on an error, cached values are discarded as well
+		e.seenVersion = version
+		e.store.recordForeignCommit(nil)
 	}
 	return version, err
 }
 
-// sameSchema refuses to write where another process has changed the schema: what it needs to be kept
-// in step is not known here.
-func (e *sqliteEngine) sameSchema(w *session) error {
+// checkSchema returns an error if another process has migrated the schema: this binary does not know how to maintain the new tables.
+func (e *sqliteEngine) checkSchema(w *session) error {
 	version, err := schemaVersion(w.conn)
 	if err == nil && version != e.store.schema {
-		err = unavailableSchema(version, e.store.layout.Version())
+		err = schemaChangedError(version, e.store.layout.Version())
 	}
 	return err
 }
 
-// reserve moves the mark where the numbers have passed it.
-func (e *sqliteEngine) reserve(w *session, ids counters) (counters, error) {
+// reserveNumbers raises the mark if the assigned numbers exceed it.
+func (e *sqliteEngine) reserveNumbers(w *session, ids counters) (counters, error) {
 	mark := e.reserved
 	if ids.resource <= mark.resource && ids.txn <= mark.txn && ids.change <= mark.change {
 		return mark, nil
 	}
 	ahead := int64(0)
 	if e.exclusive {
-		ahead = step
+		ahead = markStep
 	}
 	mark = counters{ids.resource + ahead, ids.txn + ahead, ids.change + ahead}
 	_, err := w.exec("INSERT INTO counter (name, value) VALUES ('resource', ?), ('txn', ?), ('change', ?) ON CONFLICT (name) DO UPDATE "+

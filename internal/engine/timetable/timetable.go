@@ -1,5 +1,6 @@
-// Package timetable knows when resources that are schedules are due: from a start on, at an interval. It keeps that beside their rows, and
-// knows nothing of what is done then: rooms with schedules come in, and nobody else.
+// Package timetable computes and stores when schedules are due: at a start time and, optionally, at an interval from then on. It stores
+// these times in a table beside the rows of the schedules. The packages that declare schedules call it; it does not know what a schedule
+// does.
 package timetable
 
 import (
@@ -19,35 +20,37 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// Extension keeps when schedules are due.
+// Extension returns the extension that stores the due times of schedules.
 func Extension() *store.Extension {
 	return &store.Extension{Name: "timetable", Migrations: migrations,
 		Tables: []store.Table{{Name: "timetable", Columns: []string{"schedule", "version", "next", "last", "since"}, Key: 1}}}
 }
 
-// Times of schedules: how often one is due at the most, and how far in the past the start of one may lie that is due once.
+// minInterval is the shortest interval of a schedule. startTolerance is the maximum age of the start of a schedule without an interval.
 const (
-	leastInterval = time.Minute
-	lateStart     = time.Minute
+	minInterval    = time.Minute
+	startTolerance = time.Minute
 )
 
-// Times are when a schedule is due: at Start, and each Interval (ISO 8601) from then on; an empty one means once.
+// Times are the times at which a schedule is due: at Start, and then at each Interval (an ISO 8601 duration). An empty Interval means
+// that the schedule is due once.
 type Times struct {
 	Start    time.Time
 	Interval string
 	Enabled  bool
-	// IntervalField is what the schedule calls its interval; empty means interval.
+	// IntervalField is the name of the interval field in the schedule. Empty means "interval".
 	IntervalField string
 }
 
-// same reports whether two schedules are due alike; no schedule is due like none.
-func (x Times) same(before *Times) bool {
+// isSame reports whether two schedules have the same times. It is false if before is nil.
+func (x Times) isSame(before *Times) bool {
 	return before != nil && before.Start.Equal(x.Start) && before.Interval == x.Interval && before.Enabled == x.Enabled
 }
 
-// Check refuses times that never come, of a schedule that was at other times before; before is nil of a new one.
+// Check returns an error if the times are invalid or can never be reached. before holds the previous times; it is nil for a new schedule.
+// Unchanged times are always valid.
 func (x Times) Check(now time.Time, before *Times) error {
-	if x.same(before) {
+	if x.isSame(before) {
 		return nil
 	}
 	date, _, _ := strings.Cut(x.Interval, "T")
@@ -55,16 +58,16 @@ func (x Times) Check(now time.Time, before *Times) error {
 		return problem.Field("DurationValueOutsideRange", cmp.Or(x.IntervalField, "interval"),
 			"years and months are not all of one length: give days, such as P7D")
 	}
-	if d := schema.LengthOf(x.Interval); x.Interval != "" && d < leastInterval {
+	if d := schema.LengthOf(x.Interval); x.Interval != "" && d < minInterval {
 		return problem.Field("DurationValueOutsideRange", cmp.Or(x.IntervalField, "interval"), "must be a minute or more, or null for once")
 	}
-	if x.Enabled && !x.Start.IsZero() && x.Interval == "" && x.Start.Before(now.Add(-lateStart)) {
+	if x.Enabled && !x.Start.IsZero() && x.Interval == "" && x.Start.Before(now.Add(-startTolerance)) {
 		return problem.Field("InvalidResourceFieldValue", "startDateTime", "lies in the past, and without an interval it does not come again")
 	}
 	return nil
 }
 
-// next gives when it is due at or behind a time; the zero time is never.
+// next returns the first due time at or after from. It returns the zero time if there is none.
 func (x Times) next(from time.Time) time.Time {
 	if !x.Enabled || x.Start.IsZero() {
 		return time.Time{}
@@ -76,35 +79,37 @@ func (x Times) next(from time.Time) time.Time {
 	if every <= 0 {
 		return time.Time{}
 	}
-	start := x.Start.UnixMilli() // a time.Duration would hold no more than 292 years
+	start := x.Start.UnixMilli() // milliseconds, because a time.Duration holds at most 292 years
 	steps := (from.UnixMilli() - start + every - 1) / every
 	return time.UnixMilli(start + steps*every).UTC()
 }
 
-// Note keeps, in the transaction that writes a schedule, that it is due otherwise from now on; before is nil of a new one.
+// Note records that the times of a schedule changed, in the transaction that writes the schedule. before holds the previous times; it is
+// nil for a new schedule.
 func (x Times) Note(c *resource.Change, before *Times) error {
-	if x.same(before) {
+	if x.isSame(before) {
 		return nil
 	}
 	return c.Tx.Write("INSERT INTO timetable (schedule, version, next, last, since) VALUES (?, 0, 0, 0, ?) ON CONFLICT (schedule) DO UPDATE "+
 		"SET since = excluded.since", schema.HeadOf(c.New).ID, c.Tx.Now().UnixMilli())
 }
 
-// Schedule is a resource that is due at times.
+// Schedule is a resource that has due times.
 type Schedule interface {
 	schema.Object
 	Times() Times
 }
 
-// kept is when a schedule is due, as it is kept.
-type kept struct{ version, next, last, since int64 }
+// entry is the stored state of a schedule: the version of the row that next was computed from, the next and the last run, and the time of
+// the last change. Times are in Unix milliseconds; 0 means none.
+type entry struct{ version, next, last, since int64 }
 
-// read gives when schedules are due, by their ids.
-func read(tx *store.Tx) (map[int64]kept, error) {
-	all := map[int64]kept{}
+// readEntries returns the entries of all schedules by ID.
+func readEntries(tx *store.Tx) (map[int64]entry, error) {
+	all := map[int64]entry{}
 	err := tx.Each(func(scan func(...any) error) error {
 		var id int64
-		var k kept
+		var k entry
 		err := scan(&id, &k.version, &k.next, &k.last, &k.since)
 		all[id] = k
 		return err
@@ -112,9 +117,9 @@ func read(tx *store.Tx) (map[int64]kept, error) {
 	return all, err
 }
 
-// Complete shows when schedules are due, in their members nextDateTime and lastDateTime.
+// Complete sets the members nextDateTime and lastDateTime of schedules that are about to be shown.
 func Complete(tx *store.Tx, rows []*store.Resource) error {
-	all, err := read(tx)
+	all, err := readEntries(tx)
 	if err != nil {
 		return err
 	}
@@ -126,7 +131,7 @@ func Complete(tx *store.Tx, rows []*store.Resource) error {
 	}
 	for _, r := range rows {
 		k := all[r.ID]
-		if k.version != r.Version { // it was changed just now, and is about to be seen to
+		if k.version != r.Version { // the row was changed and next is not yet recomputed
 			k.next = 0
 		}
 		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"nextDateTime": shown(k.next), "lastDateTime": shown(k.last)}); err != nil {
@@ -136,29 +141,29 @@ func Complete(tx *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// Clock says when the schedules of a collection are due.
+// Clock finds the due schedules of a collection.
 type Clock struct {
 	api        *resource.API
 	collection string
-	// first is when the first of them is due; the zero time is never.
-	first *store.Cache[struct{}, time.Time]
+	// earliest is the time at which the next schedule is due. The zero time means that none is.
+	earliest *store.Cache[struct{}, time.Time]
 }
 
-// NewClock makes the clock of a collection, whose resources are Schedules.
+// NewClock returns the clock of a collection. The resources of the collection must implement Schedule.
 func NewClock(a *resource.API, collection string) *Clock {
 	return &Clock{api: a, collection: collection,
-		first: store.NewCache[struct{}](a.Store, store.CacheOptions[time.Time]{Topics: []string{collection}})}
+		earliest: store.NewCache[struct{}](a.Store, store.CacheOptions[time.Time]{Topics: []string{collection}})}
 }
 
-// Due reports whether a schedule is due, or was changed, so that Turn has something to do.
+// Due reports whether a schedule is due or was changed, so that Turn has work to do.
 func (k *Clock) Due(ctx context.Context) (bool, error) {
-	first, known := k.first.Now(struct{}{})
+	first, known := k.earliest.Now(struct{}{})
 	if known {
-		return k.over(first), nil
+		return k.isPast(first), nil
 	}
 	err := k.api.Store.View(ctx, func(tx *store.Tx) error {
 		first = time.Time{}
-		all, err := read(tx)
+		all, err := readEntries(tx)
 		if err != nil {
 			return err
 		}
@@ -176,18 +181,20 @@ func (k *Clock) Due(ctx context.Context) (bool, error) {
 		}); err != nil {
 			return err
 		}
-		k.first.Put(tx, struct{}{}, first)
+		k.earliest.Put(tx, struct{}{}, first)
 		return nil
 	})
-	return k.over(first), err
+	return k.isPast(first), err
 }
 
-func (k *Clock) over(first time.Time) bool { return !first.IsZero() && !first.After(k.api.Store.Now()) }
+func (k *Clock) isPast(first time.Time) bool {
+	return !first.IsZero() && !first.After(k.api.Store.Now())
+}
 
-// Turn calls do for each schedule that is due, in the transaction that notes when it is due next. What was due while nobody looked is done
-// once.
+// Turn calls do for each due schedule, in the transaction that also stores the next due time. A schedule that was due several times since
+// the last call runs once.
 func (k *Clock) Turn(c *resource.Change, do func(row *store.Resource, s Schedule) error) error {
-	before, err := read(c.Tx)
+	before, err := readEntries(c.Tx)
 	if err != nil {
 		return err
 	}
@@ -204,32 +211,34 @@ func (k *Clock) Turn(c *resource.Change, do func(row *store.Resource, s Schedule
 			return err
 		}
 		was := before[row.ID]
-		if err := k.turn(c, row, o.(Schedule), was, do); err != nil {
+		if err := k.runSchedule(c, row, o.(Schedule), was, do); err != nil {
 			return err
 		}
 	}
-	c.Tx.Touch(k.collection) // what is kept of a schedule that is deleted stays: an undo brings it back, and it is not to be done twice
+	// The entry of a deleted schedule is kept: an undo restores the schedule, and it must not run twice.
+	c.Tx.Touch(k.collection)
 	return nil
 }
 
-// turn does what one schedule says, of which was is kept.
-func (k *Clock) turn(c *resource.Change, row *store.Resource, s Schedule, was kept, do func(row *store.Resource, s Schedule) error) error {
+// runSchedule calls do if the schedule is due, and stores its new entry. was is the stored entry.
+func (k *Clock) runSchedule(c *resource.Change, row *store.Resource, s Schedule, was entry,
+	do func(row *store.Resource, s Schedule) error) error {
 	now, is, times := c.Tx.Now(), was, s.Times()
 	if is.version != row.Version {
 		if is.since == 0 {
 			is.since = now.UnixMilli()
 		}
-		from := is.since - lateStart.Milliseconds() // a start that was just before counts
-		if is.last <= now.UnixMilli() {             // not where the clock was ahead
+		from := is.since - startTolerance.Milliseconds() // a start shortly before the change counts
+		if is.last <= now.UnixMilli() {                  // false if the last run is in the future because the clock was ahead
 			from = max(from, is.last+1)
 		}
-		is.version, is.next = row.Version, milliseconds(times.next(time.UnixMilli(from)))
+		is.version, is.next = row.Version, unixMillis(times.next(time.UnixMilli(from)))
 	}
 	if is.next > 0 && is.next <= now.UnixMilli() {
 		if err := do(row, s); err != nil {
 			return err
 		}
-		is.last, is.next = now.UnixMilli(), milliseconds(times.next(now.Add(time.Millisecond)))
+		is.last, is.next = now.UnixMilli(), unixMillis(times.next(now.Add(time.Millisecond)))
 	}
 	if is == was {
 		return nil
@@ -238,8 +247,8 @@ func (k *Clock) turn(c *resource.Change, row *store.Resource, s Schedule, was ke
 		"SET version = excluded.version, next = excluded.next, last = excluded.last", row.ID, is.version, is.next, is.last, is.since)
 }
 
-// milliseconds gives a time in Unix milliseconds; 0 for the zero time.
-func milliseconds(t time.Time) int64 {
+// unixMillis returns a time in Unix milliseconds, or 0 for the zero time.
+func unixMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}

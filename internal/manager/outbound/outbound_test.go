@@ -107,7 +107,7 @@ func TestNobodyConnectsByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		guarded := strings.Contains(string(text), "outbound.Dialer()") ||
-			strings.Contains(string(text), "guarded(&http.Transport{") || // with Dialer, in authn
+			strings.Contains(string(text), "newHTTPClient(&http.Transport{") || // with Dialer, in authn
 			strings.Contains(string(text), "DialContext: connect,") // with Dialer, in remote
 		if connects.Match(text) && !guarded {
 			found[name] = true

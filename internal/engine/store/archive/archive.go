@@ -1,6 +1,6 @@
-// Package archive writes everything a manager has into one file, and a file into an empty database.
-// The file is a zstd stream of JSON lines: a head, the rows of each table, and an end with the counts
-// and the SHA-256 of all lines before it. It is of one moment, and belongs to neither database.
+// Package archive writes the whole database into one file, and a file into an empty database. The file is a zstd stream of JSON lines: a
+// head, the rows of each table, and an end with the counts and the SHA-256 of all lines before it. It is a consistent snapshot and can be
+// restored into either kind of database.
 package archive
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// format is the version of the file's form.
+// format is the version of the file format.
 const format = 1
 
 // head is the first line.
@@ -32,11 +32,11 @@ type head struct {
 	Marks    store.Marks `json:"marks"`
 }
 
-// line is any other line: a row of a table, its bytes in base64 under their column's place, or the end.
+// line is any other line: a row of a table, or the end. Columns with bytes are in base64.
 type line struct {
 	Table string `json:"t,omitempty"`
 	Row   []any  `json:"r,omitempty"`
-	// Bytes are the places in Row that hold bytes.
+	// Bytes are the indexes of the elements of Row that contain bytes.
 	Bytes []int `json:"b,omitempty"`
 	End   *end  `json:"end,omitempty"`
 }
@@ -46,13 +46,13 @@ type end struct {
 	SHA256 string           `json:"sha256"`
 }
 
-// Summary is what was carried.
+// Summary describes the content of an archive.
 type Summary struct {
 	Created time.Time
 	Counts  map[string]int64
 }
 
-// Rows is how many rows that were.
+// Rows returns the number of rows.
 func (s Summary) Rows() (n int64) {
 	for _, count := range s.Counts {
 		n += count
@@ -60,7 +60,7 @@ func (s Summary) Rows() (n int64) {
 	return n
 }
 
-// Write writes everything in the store. progress is told the number of rows, now and then.
+// Write writes the whole store to w. It calls progress with the number of rows from time to time.
 func Write(ctx context.Context, s *store.Store, w io.Writer, version string, progress func(rows int64)) (sum Summary, err error) {
 	z, err := zstd.NewWriter(w)
 	if err != nil {
@@ -96,31 +96,31 @@ func Write(ctx context.Context, s *store.Store, w io.Writer, version string, pro
 	return sum, err
 }
 
-// errDamaged is a file that is not as it was written.
+// errDamaged is returned for a file that has changed since it was written.
 var errDamaged = errors.New("the file is damaged")
 
-// reader reads lines and digests them.
+// reader reads lines and computes their digest.
 type reader struct {
 	in     *bufio.Reader
 	digest hash.Hash
-	// most is how long a line may be, in bytes; 0: as long as it is.
-	most int
+	// maxLength is the maximum length of a line in bytes; 0 means no limit.
+	maxLength int
 }
 
-// maxLine is how long a line of a stranger's file may be, in bytes: rows are kept in parts of a MiB or so.
+// maxLine is the maximum length in bytes of a line in an untrusted file. Rows are stored in parts of about 1 MiB.
 const maxLine = 64 << 20
 
-// errLong is a line that is longer than one may be.
+// errLong is returned for a line longer than maxLine.
 var errLong = fmt.Errorf("it has a line of more than %d bytes", maxLine)
 
-// line reads a line with its end.
+// line reads a line including its end.
 func (r *reader) line() (text []byte, err error) {
 	for {
 		part, err := r.in.ReadSlice('\n')
 		if text = append(text, part...); !errors.Is(err, bufio.ErrBufferFull) {
 			return text, err
 		}
-		if r.most > 0 && len(text) > r.most {
+		if r.maxLength > 0 && len(text) > r.maxLength {
 			return nil, errLong
 		}
 	}
@@ -140,10 +140,9 @@ func (r *reader) next(v any) ([]byte, error) {
 	return text, nil
 }
 
-// Restore writes a file's content into an empty database: all of it, or nothing. A file of an older
-// portolan is written into the schema that it has, which is then brought up to date, as that
-// portolan's own database would be. It refuses a file that is damaged, and one that a newer portolan
-// has written, and says which.
+// Restore writes the content of a file into an empty database, completely or not at all. A file of an older version is written into its
+// own schema version, which is then migrated like the database of that version. Restore rejects a damaged file and a file of a newer
+// version.
 func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(rows int64)) (sum Summary, err error) {
 	z, err := zstd.NewReader(in)
 	if err != nil {
@@ -174,18 +173,18 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 	return sum, s.Close()
 }
 
-// maxWindow is how much of what a file was made of is in memory while it is read, in bytes; Write needs less.
+// maxWindow is the maximum size in bytes of the decompression window. Write needs less.
 const maxWindow = 32 << 20
 
-// Verify reads a file to its end, as Restore does, and writes nothing. It is for files of strangers: it takes little memory, and ends with
-// ctx.
+// Verify reads a file to its end, like Restore, and writes nothing. It is for untrusted files: it limits the memory and stops when ctx
+// ends.
 func Verify(ctx context.Context, l *store.Layout, in io.Reader) (sum Summary, err error) {
 	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return sum, err
 	}
 	defer z.Close()
-	r := &reader{in: bufio.NewReaderSize(z, 1<<20), digest: sha256.New(), most: maxLine}
+	r := &reader{in: bufio.NewReaderSize(z, 1<<20), digest: sha256.New(), maxLength: maxLine}
 	h, err := r.head(l)
 	if err != nil {
 		return sum, err
@@ -223,7 +222,7 @@ func (r *reader) load(ctx context.Context, s *store.Store, h head, progress func
 	return sum, err
 }
 
-// rows reads rows up to the end, and the end.
+// rows reads all rows and the end.
 func (r *reader) rows(l *store.Layout, sum *Summary, add func(t *store.Table, row []any) error, progress func(rows int64)) error {
 	tables := map[string]*store.Table{}
 	for _, t := range l.Carried() {
@@ -273,7 +272,7 @@ func (r *reader) finish(sum *Summary, e *end) error {
 	return nil
 }
 
-// values gives a row as the store takes it: whole numbers, text, bytes and null.
+// values returns a row with the types of the store: int64, string, []byte and nil.
 func (l *line) values(text []byte) ([]any, error) {
 	var exact struct {
 		Row []json.RawMessage `json:"r"`

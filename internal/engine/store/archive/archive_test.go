@@ -46,7 +46,7 @@ func started(t *testing.T, o server.Options) *server.Manager {
 	return m
 }
 
-// sample makes a manager's data with the sample organisation and a service point.
+// sample creates the data of a manager with the sample organisation and a service point.
 func sample(t *testing.T, o server.Options) {
 	t.Helper()
 	m := started(t, o)
@@ -60,7 +60,7 @@ func sample(t *testing.T, o server.Options) {
 		t.Fatal(err)
 	}
 	var made int64
-	for _, do := range []func(c *resource.Change) error{func(c *resource.Change) (err error) { // a change that is taken back
+	for _, do := range []func(c *resource.Change) error{func(c *resource.Change) (err error) { // a change that is undone
 		made, err = c.Tx.Number()
 		if err == nil {
 			x := &catalog.TagGroup{}
@@ -76,17 +76,17 @@ func sample(t *testing.T, o server.Options) {
 		}
 	}
 	for deadline, heads := time.Now().Add(time.Minute),
-		0; heads == 0; time.Sleep(20 * time.Millisecond) { // until the history is chained and signed
+		0; heads == 0; time.Sleep(20 * time.Millisecond) { // until the history is linked and signed
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT count(*) FROM history_head").Scan(&heads)
 		}); err != nil || time.Now().After(deadline) {
-			t.Fatalf("%d heads are signed, %v", heads, err)
+			t.Fatalf("%d heads signed, %v", heads, err)
 		}
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What the sample has nothing of: each table that is carried must have a row. No manager runs, which would act on what it finds.
+	// Rows for each copied table that the sample leaves empty. No manager is running that would act on them.
 	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: o.Data})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func backup(t *testing.T, s *store.Store) ([]byte, archive.Summary) {
 	return b.Bytes(), sum
 }
 
-// content is a backup without its head, which has the time.
+// content returns a backup without its head, which contains the time.
 func content(t *testing.T, file []byte) string {
 	t.Helper()
 	z, err := zstd.NewReader(bytes.NewReader(file))
@@ -232,18 +232,17 @@ func content(t *testing.T, file []byte) string {
 	return rest
 }
 
-// What is carried from SQLite to PostgreSQL and back is the same to the byte, keeps its invariants,
-// and can be worked on.
-func TestThereAndBack(t *testing.T) {
+// Data that is copied from SQLite to PostgreSQL and back is identical to the byte, passes verification, and can be changed.
+func TestCopyToPostgreSQLAndBack(t *testing.T) {
 	from := t.TempDir()
 	sample(t, server.Options{Data: from})
 	first, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: from}))
 	if sum.Counts["resource"] < 10000 || sum.Counts["service_point"] != 1 {
-		t.Errorf("the backup has %v", sum.Counts)
+		t.Errorf("the backup contains %v", sum.Counts)
 	}
 	for _, table := range server.Layout().Carried() {
 		if sum.Counts[table.Name] == 0 {
-			t.Errorf("the sample has nothing in %s: nobody would miss it", table.Name)
+			t.Errorf("the sample has no rows in %s, so their loss would not be detected", table.Name)
 		}
 	}
 	url := pgtest.URL(t)
@@ -255,12 +254,12 @@ func TestThereAndBack(t *testing.T) {
 	verify(t, pg)
 	second, _ := backup(t, pg)
 	if content(t, first) != content(t, second) {
-		t.Error("what PostgreSQL gives back is not what it was given")
+		t.Error("the backup from PostgreSQL differs from the original")
 	}
 	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first),
 		quiet); !errors.Is(err,
 		store.ErrNotEmpty) {
-		t.Errorf("a target with data gives %v", err)
+		t.Errorf("restoring to a database with data returned %v", err)
 	}
 	dir := t.TempDir()
 	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(second),
@@ -269,7 +268,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 	back := open(t, store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true})
 	verify(t, back)
-	for _, s := range []*store.Store{pg, back} { // numbers go on behind those that came
+	for _, s := range []*store.Store{pg, back} { // new numbers follow the copied ones
 		api := server.NewAPI(s)
 		if err := s.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
 			return tx.Insert(&store.Resource{Collection: "users", Type: "User", Name: "x", Body: []byte(`{"email":"x"}`)})
@@ -295,7 +294,7 @@ func verify(t *testing.T, s *store.Store) {
 	}
 }
 
-// A file with a bit of it wrong, cut short, or of a newer portolan is refused, and leaves nothing.
+// A file with a wrong bit, a truncated file and a file of a newer version are rejected and leave nothing behind.
 func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := started(t, server.Options{Data: dir}).Close(); err != nil {
@@ -349,7 +348,7 @@ func TestDamagedFiles(t *testing.T) {
 		dir := t.TempDir()
 		_, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("a file that is %s gives %v, want %q", what, err, c.want)
+			t.Errorf("a file that is %s returned %v, want %q", what, err, c.want)
 		}
 		if _, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: dir})); sum.Rows() != 0 {
 			t.Errorf("a file that is %s left %v", what, sum.Counts)
@@ -357,7 +356,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// Files of strangers are read within bounds of memory, and no longer than somebody waits for it; one that is whole is read to its end.
+// Untrusted files are read with limited memory and until the context ends. A valid file is read to its end.
 func TestVerify(t *testing.T) {
 	dir := t.TempDir()
 	sample(t, server.Options{Data: dir})
@@ -398,11 +397,11 @@ func TestVerify(t *testing.T) {
 		}
 	})
 	if _, err := archive.Verify(t.Context(), layout, endless); err == nil || !strings.Contains(err.Error(), "a line of more than") {
-		t.Errorf("a line without an end: %v", err)
+		t.Errorf("a line without an end returned %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := archive.Verify(ctx, layout, bytes.NewReader(file)); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody waits for it: %v", err)
+		t.Errorf("a cancelled verification returned %v", err)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxHead is how long the first line of a backup may be, in bytes.
+// maxHead is the maximum length in bytes of the first line of a backup.
 const maxHead = 64 << 10
 
-// errNone is a file that is no backup.
+// errNone is returned for a file that is not a backup.
 var errNone = errors.New("it is no backup of portolan's")
 
-// Created gives of what moment a backup is, by its first line; what follows is not looked at. It fails where the file is none, and where it
-// is cut off before the end of that line or cannot be read.
+// Created returns the time of a backup. It reads only the first line. It returns an error if the file is not a backup, is truncated
+// within that line, or cannot be read.
 func Created(in io.Reader) (at time.Time, err error) {
 	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -41,12 +41,13 @@ func Created(in io.Reader) (at time.Time, err error) {
 	return h.Created, nil
 }
 
-// Unfinished ends the names of backups that are being written, or were when their writer was killed.
+// Unfinished is the suffix of backups that are being written, or whose writer was killed.
 const Unfinished = ".part"
 
-// Newest gives the path of the newest backup of a directory, by the moment that each is of, and path itself where that is a file. What is
-// no backup or may not be read is passed over, and given with the reason, as is without a word what is being written (Unfinished). It fails
-// where there is none, where one is damaged, which may be the newest, and where path is neither a file nor a directory.
+// Newest returns the path of the newest backup in a directory, by the time in the backup. If path is a file, it returns path. Files that
+// are not backups or cannot be read are skipped and returned in passed with the reason; files with the suffix Unfinished are skipped
+// silently. Newest returns an error if the directory contains no backup, or if path is neither a file nor a directory. A damaged backup
+// is an error as well, because it may be the newest.
 func Newest(path string) (newest string, passed []string, err error) {
 	is, err := os.Stat(path)
 	switch {
@@ -64,12 +65,12 @@ func Newest(path string) (newest string, passed []string, err error) {
 	when := time.Time{}
 	for _, f := range files {
 		name := filepath.Join(path, f.Name())
-		if strings.HasPrefix(f.Name(), ".") || strings.HasSuffix(f.Name(), Unfinished) || f.IsDir() { // such as what was sent
+		if strings.HasPrefix(f.Name(), ".") || strings.HasSuffix(f.Name(), Unfinished) || f.IsDir() { // such as copies that were sent elsewhere
 			continue
 		}
 		created, err := createdOf(name)
 		switch {
-		case os.IsNotExist(err): // its schedule has made room
+		case os.IsNotExist(err): // its schedule deleted it meanwhile
 		case errors.Is(err, errDamaged):
 			return "", passed, fmt.Errorf("%s: %w", name, err)
 		case err != nil:
@@ -84,7 +85,7 @@ func Newest(path string) (newest string, passed []string, err error) {
 	return newest, passed, nil
 }
 
-// createdOf is Created of a file by its name.
+// createdOf is Created for a file name.
 func createdOf(name string) (at time.Time, err error) {
 	is, err := os.Stat(name)
 	if err != nil {
@@ -93,10 +94,10 @@ func createdOf(name string) (at time.Time, err error) {
 	if !is.Mode().IsRegular() {
 		return at, errNone
 	}
-	f, err := os.Open(name) //nolint:gosec // of a directory that whoever calls this names
+	f, err := os.Open(name) //nolint:gosec // in a directory that the caller names
 	if err != nil {
 		return at, err
 	}
-	defer func() { _ = f.Close() }() // it was read alone
+	defer func() { _ = f.Close() }() // it was only read
 	return Created(f)
 }
