@@ -21,7 +21,7 @@ func TestGroupOf(t *testing.T) {
 		{mounts, "0::/../outside\n", ""},
 		{"24 1 0:22 / /sys rw - sysfs sysfs rw\n", "0::/x\n", ""},
 	} {
-		if got, err := groupOf([]byte(c.mounts), []byte(c.own)); got != c.want || (err == nil) != (c.want != "") {
+		if got, err := startGroup([]byte(c.mounts), []byte(c.own)); got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%q of %q is %q, %v", c.own, c.mounts, got, err)
 		}
 	}
@@ -30,7 +30,7 @@ func TestGroupOf(t *testing.T) {
 // A group gets the limits of its application, as far as there are controllers for them.
 func TestLimitsOfAGroup(t *testing.T) {
 	g := &groups{dir: t.TempDir(), controllers: []string{"memory", "cpu", "pids"}}
-	f, err := g.begin("a", checkin.Limits{MemoryMiB: 100, CPUPercent: 250})
+	f, err := g.create("a", checkin.Limits{MemoryMiB: 100, CPUPercent: 250})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,21 +41,21 @@ func TestLimitsOfAGroup(t *testing.T) {
 			t.Errorf("%s is %q, %v", file, got, err)
 		}
 	}
-	if g.starved("a") != 0 {
+	if g.oomKills("a") != 0 {
 		t.Error("it was starved at once")
 	}
 	if err := write(filepath.Join(g.dir, "application-a", "memory.events"), "low 0\noom 3\noom_kill 2\n"); err != nil {
 		t.Fatal(err)
 	}
-	if n := g.starved("a"); n != 2 {
+	if n := g.oomKills("a"); n != 2 {
 		t.Errorf("it was starved %d times", n)
 	}
 	s := &supervisor{}
-	if got := strings.Join(s.limited(checkin.Limits{CPUPercent: 150}, false), " "); got != "GOMEMLIMIT=460MiB GOMAXPROCS=2" {
+	if got := strings.Join(s.limitEnvironment(checkin.Limits{CPUPercent: 150}, false), " "); got != "GOMEMLIMIT=460MiB GOMAXPROCS=2" {
 		t.Errorf("without groups the runtime is told %s", got)
 	}
 	s.groups = g
-	if got := strings.Join(s.limited(checkin.Limits{MemoryMiB: 100, CPUPercent: 150}, true), " "); got != "GOMEMLIMIT=90MiB" {
+	if got := strings.Join(s.limitEnvironment(checkin.Limits{MemoryMiB: 100, CPUPercent: 150}, true), " "); got != "GOMEMLIMIT=90MiB" {
 		t.Errorf("with groups the runtime is told %s", got)
 	}
 }
@@ -70,7 +70,7 @@ func TestPlaceInAGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := groupOf(mount, own)
+	dir, err := startGroup(mount, own)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -84,18 +84,18 @@ func TestPlaceInAGroup(t *testing.T) {
 		}
 	}()
 	g := &groups{dir: dir}
-	f, err := g.begin("a", checkin.Limits{})
+	f, err := g.create("a", checkin.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
 	c := exec.Command("cat", "/proc/self/cgroup")
 	confinements()[len(confinements())-1](c)
-	g.place(c, f)
+	g.startIn(c, f)
 	if out, err := c.Output(); err != nil || !strings.Contains(string(out), filepath.Base(dir)+"/application-a") {
 		t.Errorf("it began in %s, %v", out, err)
 	}
-	if err := g.end("a"); err != nil {
+	if err := g.remove("a"); err != nil {
 		t.Error(err)
 	}
 }

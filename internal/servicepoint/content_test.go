@@ -57,7 +57,7 @@ func streamOf(from, to int64) func(io.Writer) error {
 func TestContentStaysUntilAnotherIsServed(t *testing.T) {
 	c := contents{filepath.Join(t.TempDir(), "content")}
 	app := &taker{refuses: map[string]bool{}}
-	p := &process{log: slog.New(slog.DiscardHandler), bulky: &http.Client{Transport: app}}
+	p := &process{log: slog.New(slog.DiscardHandler), contentHTTP: &http.Client{Transport: app}}
 	files := func(want string) {
 		t.Helper()
 		names, err := c.names()
@@ -100,7 +100,7 @@ func TestContentStaysUntilAnotherIsServed(t *testing.T) {
 	if _, err := c.add(streamOf(1, 5)); err == nil {
 		t.Error("what begins at another revision is kept")
 	}
-	if err := os.WriteFile(filepath.Join(c.dir, newContent+"x"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.dir, incompletePrefix+"x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.clean(); err != nil {

@@ -22,7 +22,7 @@ func TestDiagnosticsURL(t *testing.T) {
 		{"[::ffff:127.0.0.1]:80", node, "http://127.0.0.1:80/api/v1/diagnostics"},
 		{"[::]:8083", checkin.Node{}, ""}, {"", node, ""},
 	} {
-		a := &Agent{shownAt: c.at}
+		a := &Agent{diagnosticsAddr: c.at}
 		if got := a.diagnosticsURL(c.node); got != c.want {
 			t.Errorf("at %q it is %q, want %q", c.at, got, c.want)
 		}

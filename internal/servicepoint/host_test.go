@@ -99,7 +99,7 @@ func TestShownAddresses(t *testing.T) {
 		"IPv6 alone":     {[]linkAddress{lo4, lo6, six}, "", "eth1", "", "2001:db8::9/64", "PRIMARY 2001:db8::9"},
 		"nothing":        {nil, "", "", "", "", ""},
 	} {
-		cidr4, cidr6, shown := shownOf(c.all, c.device4, c.device6)
+		cidr4, cidr6, shown := reportedAddresses(c.all, c.device4, c.device6)
 		var got []string
 		for _, a := range shown {
 			got = append(got, a.Type+" "+a.IPAddress)
@@ -115,7 +115,7 @@ func TestPasswordIsHidden(t *testing.T) {
 	proxy := &url.URL{Scheme: "http", Host: "proxy:3128", User: url.UserPassword("u", "p@ss/w?rd &")}
 	p := &probes{targets: Targets{Proxy: proxy}}
 	for _, text := range []string{proxy.String(), "proxy says p@ss/w?rd & no", url.QueryEscape("p@ss/w?rd &"), url.PathEscape("p@ss/w?rd &")} {
-		if got := p.hide(text); got == text || got == "" {
+		if got := p.redactPassword(text); got == text || got == "" {
 			t.Errorf("%q shows as %q", text, got)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // TestOnlyOwnHosts answers requests for addresses and names of the machine, and refuses other Host headers.
 func TestOnlyOwnHosts(t *testing.T) {
 	a := &Agent{log: slog.New(slog.DiscardHandler), options: Options{Names: []string{"edge.example.net"}}}
-	handler := a.ownHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	handler := a.checkHost(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	for host, want := range map[string]int{"127.0.0.1:8083": 200, "[::1]:8083": 200, "192.0.2.1": 200, "localhost:8083": 200,
 		"LOCALHOST": 200, "": 200,
 		"edge.example.net:8083": 200, "edge.example.net.": 200, "evil.example": 421, "evil.example:8083": 421,

@@ -53,19 +53,19 @@ func updatesOf(state, served, root string) error {
 		if err := updated(state, served, s.Current, checkin.Update{Version: version, Asked: asked}); err != nil {
 			return err
 		}
-		s, err = l.next(r)
+		s, err = l.nextState(r)
 		if err != nil {
 			return err
 		}
 		switch version {
 		case "1":
 		case "3": // it ends at once
-			if err := l.try(context.Background(), r, s); err != nil {
+			if err := l.runTrial(context.Background(), r, s); err != nil {
 				return err
 			}
 		default:
 			a := agentOf(state, served, version)
-			a.beginUpdates(&checkin.Update{Version: version, Asked: asked})
+			a.loadUpdates(&checkin.Update{Version: version, Asked: asked})
 			a.judgeTrial()
 		}
 		now, err := r.load()
@@ -83,7 +83,7 @@ func updatesOf(state, served, root string) error {
 func agentOf(state, served, version string) *Agent {
 	a := &Agent{options: Options{Version: version, Launched: true}, releases: newReleases(state, "1", version),
 		log:     slog.New(slog.DiscardHandler),
-		manager: &manager{http: &http.Client{Transport: http.NewFileTransport(http.Dir(served))}}, moved: make(chan struct{}, 1),
+		manager: &manager{http: &http.Client{Transport: http.NewFileTransport(http.Dir(served))}}, changed: make(chan struct{}, 1),
 		end: func(error) {}, supervisor: &supervisor{processes: map[string]*process{}}}
 	return a
 }

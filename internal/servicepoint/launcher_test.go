@@ -117,7 +117,7 @@ func TestTrialsOfOtherKinds(t *testing.T) {
 	}
 	p = newPier(t)
 	one = tried("2")
-	one.Starts = mostStarts
+	one.Starts = maxStarts
 	p.release("2", "exec sleep 60")
 	p.save(releaseState{Base: "1", Trying: one})
 	if err := p.run("1"); err != nil || !strings.Contains(p.known().Failed.Reason, "in 3 starts") {
@@ -131,7 +131,7 @@ func TestReleaseThatEndsAgainAndAgain(t *testing.T) {
 	p.release("2", "exit 4")
 	p.release("3", "exit 5")
 	p.save(releaseState{Base: "1", Current: "3", Previous: "2"})
-	for range 2 * (mostStarts - 1) { // each ends the launcher, which is started again; the third time it goes on with the one before
+	for range 2 * (maxStarts - 1) { // each ends the launcher, which is started again; the third time it goes on with the one before
 		if err := p.run("1"); err == nil || p.base != 0 {
 			t.Fatalf("the base ran %d times, %v; %+v", p.base, err, p.known())
 		}
@@ -145,7 +145,7 @@ func TestReleaseThatEndsAgainAndAgain(t *testing.T) {
 	}
 	// The one that goes on says so.
 	a := &Agent{releases: p.r, log: slog.New(slog.DiscardHandler), options: Options{Version: "1"}, probes: &probes{}, anycast: &announcer{}}
-	a.beginUpdates(nil)
+	a.loadUpdates(nil)
 	if got := a.conditions(); !slices.Equal(got, []string{s.Left}) {
 		t.Errorf("it says %q", got)
 	}

@@ -106,8 +106,8 @@ func checkingIn(t *testing.T, ctx context.Context, m *managerOf) *Agent {
 	a.identity = &identity{ID: "edge", Endpoint: "https://manager.example"}
 	a.manager = &manager{base: "https://manager.example", http: &http.Client{Transport: m}}
 	a.probes = &probes{log: a.log, reasons: map[string]string{}}
-	a.supervisor = &supervisor{dir: a.options.State, log: a.log, moved: a.move, ctx: ctx, applied: make(chan struct{}),
-		processes: map[string]*process{}, leaving: map[string]*process{}}
+	a.supervisor = &supervisor{dir: a.options.State, log: a.log, changed: a.notifyChange, ctx: ctx, applied: make(chan struct{}),
+		processes: map[string]*process{}, removing: map[string]*process{}}
 	a.supervisor.streams = newStreams(a.options.State, a.log, a.postBatch)
 	a.anycast = a.newAnnouncer()
 	a.end = func(error) {}
@@ -133,8 +133,8 @@ func TestManagerGoneForAnHour(t *testing.T) {
 		group.Go(func() { a.checkIn(ctx) })
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if a.supervisor.toRun().Generation != 7 || m.reports == 0 {
-			t.Fatalf("it is to run %+v, and has reported %d times", a.supervisor.toRun(), m.reports)
+		if a.supervisor.desiredState().Generation != 7 || m.reports == 0 {
+			t.Fatalf("it is to run %+v, and has reported %d times", a.supervisor.desiredState(), m.reports)
 		}
 		reports := m.reports
 		m.set(true)
@@ -146,7 +146,7 @@ func TestManagerGoneForAnHour(t *testing.T) {
 		if connected {
 			t.Error("without a manager for an hour it says that it is connected")
 		}
-		if kept, err := a.state.loadDesired(); err != nil || kept.Generation != 7 || a.supervisor.toRun().Generation != 7 {
+		if kept, err := a.state.loadDesired(); err != nil || kept.Generation != 7 || a.supervisor.desiredState().Generation != 7 {
 			t.Errorf("what is to run is %+v, %v", kept, err)
 		}
 		// With a pause of 15 to 45 seconds there are 80 to 240 attempts.
@@ -217,7 +217,7 @@ func TestManagerAnswersGarbage(t *testing.T) {
 			asked := len(m.asked)
 			m.mu.Unlock()
 			kept, err := a.state.loadDesired()
-			if runs := a.supervisor.toRun().Generation; err != nil || kept.Generation != runs || (runs != 7) != takes {
+			if runs := a.supervisor.desiredState().Generation; err != nil || kept.Generation != runs || (runs != 7) != takes {
 				t.Errorf("%s: it is to run generation %d, and keeps %+v, %v", text, runs, kept, err)
 			}
 			if asked < 5 || asked > 11*60 {
@@ -238,7 +238,7 @@ func TestNodeTakenAway(t *testing.T) {
 			m.mu.Unlock()
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if kept, err := a.state.loadDesired(); err != nil || kept.Generation != runs || a.supervisor.toRun().Generation != runs {
+			if kept, err := a.state.loadDesired(); err != nil || kept.Generation != runs || a.supervisor.desiredState().Generation != runs {
 				t.Errorf("refused with %s it is to run %+v, %v", code, kept, err)
 			}
 			if a.registration.State != deregistered {
@@ -262,7 +262,7 @@ func TestThousandComeBack(t *testing.T) {
 		for range 1000 {
 			a := &Agent{log: slog.New(slog.DiscardHandler), spread: spread}
 			group.Go(func() {
-				a.failed(ctx, errGone, &backoff{})
+				a.handleFailure(ctx, errGone, &backoff{})
 				mu.Lock()
 				defer mu.Unlock()
 				came = append(came, time.Now())

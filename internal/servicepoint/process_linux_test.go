@@ -108,8 +108,8 @@ func supervising(t *testing.T, state string) (s *supervisor, end context.CancelC
 	if err := os.Symlink(own, filepath.Join(state, programFile)); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
-	s = &supervisor{dir: state, log: slog.New(slog.DiscardHandler), moved: func() {}, ctx: ctx, applied: make(chan struct{}),
-		processes: map[string]*process{}, leaving: map[string]*process{},
+	s = &supervisor{dir: state, log: slog.New(slog.DiscardHandler), changed: func() {}, ctx: ctx, applied: make(chan struct{}),
+		processes: map[string]*process{}, removing: map[string]*process{},
 		program:  []string{filepath.Join(state, programFile), applicationArgument},
 		versions: map[string]string{"ferry": "1", "dying": "1"}}
 	s.streams = newStreams(state, s.log, func(context.Context, stream.Batch) (stream.Answer, error) {
@@ -139,7 +139,7 @@ func launched(t *testing.T, state, configuration string, until func(*supervisor)
 	s, end := supervising(t, state)
 	t.Cleanup(func() {
 		p := s.process(checkin.DesiredApplication{ID: "a", Name: "ferry"}, 0)
-		p.end()
+		p.terminate()
 	})
 	s.start(running("ferry", configuration), true)
 	soon(t, "as it should be", func() bool { return until(s) })
@@ -173,7 +173,7 @@ func TestApplicationServesForAnHourWithoutTheManager(t *testing.T) {
 		m := &managerOf{desired: running("ferry", configuration)}
 		a := checkingIn(t, ctx, m)
 		s, end := supervising(t, state)
-		s.moved, a.supervisor = a.move, s
+		s.changed, a.supervisor = a.notifyChange, s
 		s.start(m.desired, true)
 		var group sync.WaitGroup
 		group.Go(func() { a.checkIn(ctx) })
@@ -216,7 +216,7 @@ func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if well {
-			if err := os.WriteFile(filepath.Join(folder, wellFile), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, healthyFile), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -339,7 +339,7 @@ func TestWhyAnycastIsDown(t *testing.T) {
 		d.Anycast = &checkin.AnycastService{RouterID: "192.0.2.1"}
 		d.Applications[0].Anycast = []string{"127.0.0.1"} // it is on loopback already
 		n.reconcile(t.Context(), d)
-		if _, wrong := n.now(); c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.wrong)) {
+		if _, wrong := n.report(); c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.wrong)) {
 			t.Errorf("%+v: %q, want %q", c.neighbors, wrong, c.wrong)
 		}
 	}
@@ -356,7 +356,7 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 		a := checkingIn(t, t.Context(), &managerOf{})
 		s, end := supervising(t, state)
 		routers := &teller{}
-		s.moved, a.supervisor = a.move, s
+		s.changed, a.supervisor = a.notifyChange, s
 		a.anycast = a.newAnnouncer()
 		a.anycast.speaker = routers
 		d := running("ferry", configuration)

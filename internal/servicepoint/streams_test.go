@@ -70,7 +70,7 @@ func TestStreamsComeUp(t *testing.T) {
 			s := newStreams(state, slog.New(slog.DiscardHandler), m.post)
 			ended := make(chan struct{})
 			note := func(n int) {
-				s.event(stream.Event{Field: "process", Reason: fmt.Sprint(n)})
+				s.recordEvent(stream.Event{Field: "process", Reason: fmt.Sprint(n)})
 				if n != 7 {
 					want = append(want, fmt.Sprint(n))
 				}
@@ -138,7 +138,7 @@ func TestStreamsOfAMachineThatWasSetBack(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			s := newStreams(state, slog.New(slog.DiscardHandler), m.post)
 			for _, reason := range reasons {
-				s.event(stream.Event{Field: "process", Reason: reason})
+				s.recordEvent(stream.Event{Field: "process", Reason: reason})
 			}
 			var running sync.WaitGroup
 			running.Go(func() { s.run(ctx) })
@@ -176,7 +176,7 @@ func TestProxiesGiveNothingUp(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		s := newStreams(state, slog.New(slog.DiscardHandler), post)
 		for _, reason := range []string{"1", "2", "3"} {
-			s.event(stream.Event{Field: "process", Reason: reason})
+			s.recordEvent(stream.Event{Field: "process", Reason: reason})
 		}
 		var running sync.WaitGroup
 		running.Go(func() { s.run(ctx) })

@@ -36,7 +36,7 @@ func TestUpdateWithAClockThatIsOff(t *testing.T) {
 		a := agentOf(state, served, "1")
 		a.identity = &identity{}
 		if c.told {
-			a.answered(checkin.Answer{TimeMillis: time.Now().Add(c.manager).UnixMilli()})
+			a.handleAnswer(checkin.Answer{TimeMillis: time.Now().Add(c.manager).UnixMilli()})
 		}
 		a.updateTo(t.Context(), checkin.Update{Version: "2", Asked: 1})
 		switch failed := a.update.failed; {

@@ -70,7 +70,7 @@ func TestClockOffByAYear(t *testing.T) {
 	for what, from := range map[string]time.Time{"right": time.Now().Add(-time.Minute), "a year behind": time.Now().AddDate(1, 0, 0),
 		"a year ahead": time.Now().AddDate(-1, 0, 0)} {
 		authority := signed(t, from, "authority", nil)
-		config := pinned(sha256.Sum256(authority.Certificate[0]))
+		config := pinnedConfig(sha256.Sum256(authority.Certificate[0]))
 		if err := meets(t, config, signed(t, from, checkin.ServerName, authority)); err != nil {
 			t.Errorf("with a clock that is %s: %v", what, err)
 		}
@@ -119,7 +119,7 @@ func TestLogsAreRotated(t *testing.T) {
 	holds(path+".1", first+"\n")
 	write("and on\n")
 	holds(path, "and on\n")
-	if got := p.lastWords(); got != "and on" {
+	if got := p.lastLogLine(); got != "and on" {
 		t.Errorf("its last words are %q", got)
 	}
 	p.rotate()
