@@ -102,7 +102,7 @@ func (g *groups) delegate() error {
 		return fmt.Errorf("%s is the group of others, too, such as process %s", g.dir, inside[i])
 	}
 	leaf := filepath.Join(g.dir, agentGroup)
-	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { // the mode that the kernel uses
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the mode that the kernel uses
 		return err
 	}
 	for _, pid := range inside {
@@ -119,7 +119,7 @@ func (g *groups) delegate() error {
 }
 
 // write writes a file of the kernel.
-func write(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) } // of cgroupfs
+func write(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) } //nolint:gosec // of cgroupfs
 
 func (g *groups) folder(id string) string { return filepath.Join(g.dir, "application-"+id) }
 
@@ -130,7 +130,7 @@ func (g *groups) create(id string, l checkin.Limits) (*os.File, error) {
 		return nil, nil
 	}
 	folder := g.folder(id)
-	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { // the mode that the kernel uses
+	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the mode that the kernel uses
 		return nil, err
 	}
 	cpu := "max 100000"

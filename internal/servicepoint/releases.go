@@ -139,7 +139,7 @@ func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.
 	}
 	err = fetch(f)
 	if err == nil {
-		err = f.Chmod(0o755) // the applications run as another user
+		err = f.Chmod(0o755) //nolint:gosec // the applications run as another user
 	}
 	if err == nil {
 		err = f.Sync()
@@ -152,7 +152,7 @@ func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
-	asked := exec.CommandContext(ctx, path, "version") // it was signed
+	asked := exec.CommandContext(ctx, path, "version") //nolint:gosec // it was signed
 	asked.WaitDelay = time.Second                      // also if a child process still holds its output
 	if out, err := asked.CombinedOutput(); err != nil {
 		return fmt.Errorf("the program of version %s does not run on this machine: %w: %.200s", version, err, out)

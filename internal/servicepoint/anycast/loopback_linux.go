@@ -23,7 +23,7 @@ func There(addr netip.Addr) (yes bool, err error) {
 	return yes, err
 }
 
-// Put puts an address on the loopback interface; one that is there stays. It takes CAP_NET_ADMIN.
+// Put adds an address to the loopback interface; an existing one is not an error. It requires CAP_NET_ADMIN.
 func Put(addr netip.Addr) error {
 	err := onLoopback(addr, netlink.AddrAdd)
 	if errors.Is(err, syscall.EEXIST) {
@@ -32,7 +32,7 @@ func Put(addr netip.Addr) error {
 	return err
 }
 
-// Take takes an address off the loopback interface; one that is not there is no error.
+// Take removes an address from the loopback interface; a missing one is not an error.
 func Take(addr netip.Addr) error {
 	err := onLoopback(addr, netlink.AddrDel)
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
@@ -50,7 +50,7 @@ func onLoopback(addr netip.Addr, do func(netlink.Link, *netlink.Addr) error) err
 	if err != nil {
 		return err
 	}
-	if addr.Is6() { // nobody else on a link has it
+	if addr.Is6() { // no duplicate address detection, because the address is only on loopback
 		a.Flags = syscall.IFA_F_NODAD
 	}
 	return do(link, a)

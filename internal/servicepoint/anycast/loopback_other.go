@@ -7,11 +7,11 @@ import (
 	"net/netip"
 )
 
-// There reports whether the loopback interface has an address: of that nothing is known.
+// There always returns false on this system.
 func There(netip.Addr) (bool, error) { return false, nil }
 
-// Put puts an address on the loopback interface, where that can be done.
+// Put returns ErrUnsupported on this system.
 func Put(netip.Addr) error { return errors.ErrUnsupported }
 
-// Take takes an address off the loopback interface.
+// Take returns ErrUnsupported on this system.
 func Take(netip.Addr) error { return errors.ErrUnsupported }

@@ -25,22 +25,22 @@ type host struct {
 	log  *slog.Logger
 	stop context.CancelFunc
 
-	// turn is held while a configuration is put in force.
+	// turn is held while a configuration or content is applied.
 	turn sync.Mutex
-	// configured is the digest of the one that is.
+	// configured is the digest of the configuration in use.
 	configured atomic.Value
 }
 
-// maxConfiguration bounds a configuration, in bytes.
+// maxConfiguration is the maximum size of a configuration in bytes.
 const maxConfiguration = 1 << 20
 
-// Digest names a configuration.
+// Digest returns the SHA-256 of a configuration in hex.
 func Digest(configuration []byte) string {
 	sum := sha256.Sum256(configuration)
 	return hex.EncodeToString(sum[:])
 }
 
-// Serve runs an application of a kind until ctx ends or it is told to stop at the socket.
+// Serve runs an application of a kind until ctx ends or a stop request arrives at the socket.
 func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -68,7 +68,7 @@ func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger
 	}
 	leaving, done := context.WithTimeout(context.Background(), time.Second)
 	defer done()
-	_ = server.Shutdown(leaving) // whoever asks just now asks again
+	_ = server.Shutdown(leaving) // clients repeat interrupted requests
 	log.Info("application ended", "name", kind.Name)
 	return errors.Join(err, h.app.Close())
 }
@@ -91,7 +91,7 @@ func (h *host) status(w http.ResponseWriter, _ *http.Request) {
 	_, s.Updated = h.app.(Updated)
 	_, s.Telling = h.app.(Telling)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s) // whoever asked has gone
+	_ = json.NewEncoder(w).Encode(s) // an error means that the client has gone
 }
 
 func (h *host) configure(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +105,7 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 		err = h.app.Configure(text)
 	}
 	if err != nil {
-		h.log.Error("a configuration was refused", "reason", err)
+		h.log.Error("configuration rejected", "reason", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		if errors.Is(err, ErrBroken) {
 			h.stop()
@@ -113,11 +113,11 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.configured.Store(Digest(text))
-	h.log.Info("a configuration is in force", "digest", Digest(text))
+	h.log.Info("configuration applied", "digest", Digest(text))
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// updates gives the updates that wait for a decision.
+// updates returns the updates that need a decision.
 func (h *host) updates(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Updated)
 	if !ok {
@@ -132,10 +132,10 @@ func (h *host) updates(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all) // whoever asked has gone: the clients send them again
+	_ = json.NewEncoder(w).Encode(all) // an error means that the client has gone; DNS clients repeat their updates
 }
 
-// decide takes what came of updates.
+// decide receives the decisions on updates.
 func (h *host) decide(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Updated)
 	var answers []UpdateAnswer
@@ -147,7 +147,7 @@ func (h *host) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// records gives the records that wait.
+// records returns pending records.
 func (h *host) records(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Telling)
 	if !ok {
@@ -162,10 +162,10 @@ func (h *host) records(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all) // they stay until they are kept
+	_ = json.NewEncoder(w).Encode(all) // the records stay pending until they are acknowledged
 }
 
-// kept takes that records are on the disk.
+// kept receives the acknowledgement of records.
 func (h *host) kept(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Telling)
 	var kept RecordsKept
@@ -177,7 +177,7 @@ func (h *host) kept(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// take gives the application content. A fault of its own leaves it in a state that nobody knows: it ends, and begins anew.
+// take applies content. A panic leaves the application in an undefined state, so take returns ErrBroken and the process restarts.
 func (h *host) take(app Contented, in io.Reader) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -187,7 +187,7 @@ func (h *host) take(app Contented, in io.Reader) (err error) {
 	return app.TakeContent(in)
 }
 
-// takeContent gives the application content. A stream that ends too early, or does not lead to what it says, changes nothing.
+// takeContent applies the content in the request. A truncated or inconsistent stream changes nothing.
 func (h *host) takeContent(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Contented)
 	if !ok {
@@ -197,7 +197,7 @@ func (h *host) takeContent(w http.ResponseWriter, r *http.Request) {
 	h.turn.Lock()
 	defer h.turn.Unlock()
 	if err := h.take(app, r.Body); err != nil {
-		h.log.Error("content was refused", "reason", err)
+		h.log.Error("content rejected", "reason", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		if errors.Is(err, ErrBroken) {
 			h.stop()

@@ -10,23 +10,26 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-// Outbox holds the records of an application in memory until the service point has them on its disk: an application embeds it, and is a
-// Telling. The zero value is ready. It is safe for concurrent use.
+// Outbox keeps the records of an application in memory until the service point has stored them on its disk. An application embeds it to
+// implement Telling. The zero value is ready for use. Its methods are safe for concurrent use.
 type Outbox struct {
 	mu sync.Mutex
-	// What follows is guarded by mu: the records that wait, the number of the last one, and what is closed when one comes.
+	// The following fields are guarded by mu: the pending records, the number of the last record, and a channel that is closed when a record
+	// is added.
 	waiting []Record
 	last    int64
 	more    chan struct{}
 }
 
-// mostInMemory is how many records wait at the most: of more the oldest are given up. mostAtOnce is how many are given at a time.
+// mostInMemory is the maximum number of pending records; the oldest are dropped beyond it. mostAtOnce is the maximum number of records in
+// one answer.
 const (
 	mostInMemory = 1000
 	mostAtOnce   = 64
 )
 
-// Tell adds a record. It fails where the record has no form in JSON, or is too long.
+// Tell adds a record. It returns an error if the record cannot be encoded as JSON, is longer than stream.MaxRecord, or has an invalid
+// kind.
 func (o *Outbox) Tell(kind string, record any) error {
 	if !stream.IsName(kind) {
 		return fmt.Errorf("%q is not the name of a kind", kind)

@@ -24,39 +24,40 @@ import (
 	"portolan/internal/servicepoint/application"
 )
 
-// Bind is BIND's name server (9.16 or later) that answers in our place: what is to be served is written for it.
+// Bind describes a BIND name server (9.16 or later) that answers in place of this application. The application writes BIND's
+// configuration and zone files.
 type Bind struct {
-	// Config is its configuration, such as /etc/bind/named.conf, which is ours alone; Zones a directory for the files of zones.
+	// Config is the path of BIND's configuration, such as /etc/bind/named.conf, which this application replaces. Zones is a directory for
+	// zone files.
 	Config, Zones string
-	// Control is where it is told to load what has changed.
+	// Control is the address of BIND's control channel for rndc.
 	Control netip.AddrPort
-	// Options is a file with further statements for its options; empty is none.
+	// Options is a file with further statements for BIND's options block; empty means none.
 	Options string
-	// Overwrite lets a configuration be written over that is not ours.
+	// Overwrite permits the replacement of a configuration that Portolan did not write.
 	Overwrite bool
 }
 
-// marker is what files begin with that are ours, behind the mark of a remark.
+// marker follows the comment mark at the start of files that Portolan wrote.
 const marker = " Written by Portolan, which writes it anew when something changes.\n"
 
-// Times of work on BIND: how long a program of its may take, how often it is looked after, and how long it may take to serve what it is
-// told to.
+// Timing of BIND: the timeout of its programs, the interval of status checks, and the time limit for loading zones.
 const (
 	bindProgramTime = 30 * time.Second
 	bindLook        = 2 * time.Second
 	bindServeTime   = 30 * time.Second
 )
 
-// BindKind is the application dns-authoritative-service where BIND answers.
+// BindKind returns the application dns-authoritative-service with BIND as its engine.
 func BindKind(b Bind) application.Kind {
 	kind := Kind()
 	kind.Check = func(text json.RawMessage) error { _, err := readForBind(text); return err }
-	kind.Claims = nil // it listens nowhere itself
+	kind.Claims = nil // BIND opens the listeners
 	kind.New = func(log *slog.Logger) application.Application { return newBind(b, log) }
 	return kind
 }
 
-// readForBind reads a configuration, and refuses what BIND is not set up for.
+// readForBind decodes and checks a configuration. It rejects TLS, which is not supported with BIND.
 func readForBind(text json.RawMessage) (Configuration, error) {
 	c, err := read(text)
 	if err != nil {
@@ -77,21 +78,22 @@ type bind struct {
 	started time.Time
 	stop    context.CancelFunc
 	looks   sync.WaitGroup
-	// zones takes content, and answers nothing.
+	// zones receives the content, but answers no queries.
 	zones *nameServer
 
-	// turn is held while BIND is given something.
+	// turn is held while BIND is configured.
 	turn sync.Mutex
-	// What follows is guarded by turn: the configuration, nil before there is one, and when signatures are to be made anew.
+	// The following fields are guarded by turn. configuration is nil before the first one. renewal is the time when signatures must be
+	// renewed; zero if never.
 	configuration *Configuration
 	renewal       time.Time
-	// lock is that of the directory, nil before it is taken.
+	// lock is the lock of the directory; nil before it is acquired.
 	lock io.Closer
-	// doubts says that it is not known that BIND serves what it was given before.
+	// doubts reports that BIND may not serve its last configuration and zones.
 	doubts bool
 
 	mu sync.Mutex
-	// What follows is guarded by mu: what BIND serves, and why not what it is to.
+	// The following fields are guarded by mu. content is the revision that BIND serves. trouble is the error of the last attempt.
 	content string
 	trouble error
 }
@@ -106,7 +108,7 @@ func newBind(b Bind, log *slog.Logger) *bind {
 	return x
 }
 
-// Configure writes another configuration.
+// Configure writes another configuration for BIND. Failures are reported by Health and retried.
 func (b *bind) Configure(text json.RawMessage) error {
 	c, err := readForBind(text)
 	if err != nil {
@@ -119,14 +121,14 @@ func (b *bind) Configure(text json.RawMessage) error {
 	return nil
 }
 
-// Content names what BIND serves.
+// Content returns the revision that BIND serves.
 func (b *bind) Content() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.content
 }
 
-// TakeContent has BIND serve what streams say. Where it cannot be given that now it is, later.
+// TakeContent applies content streams. If BIND cannot be updated immediately, watch retries.
 func (b *bind) TakeContent(in io.Reader) error {
 	if err := b.zones.take(in); err != nil {
 		return err
@@ -137,25 +139,25 @@ func (b *bind) TakeContent(in io.Reader) error {
 	return nil
 }
 
-// give gives BIND what it is to serve, and notes what came of it. It is called with turn held.
+// give updates BIND and records the result. The caller holds turn.
 func (b *bind) give() {
 	err := b.apply()
-	b.doubts = err != nil || b.zones.served.Load().revision == "" // what is written may not be loaded yet
+	b.doubts = err != nil || b.zones.served.Load().revision == "" // the files may be written but not loaded
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil && (b.trouble == nil || b.trouble.Error() != err.Error()) {
-		b.log.Error("BIND does not serve what it is to", "reason", err)
+		b.log.Error("BIND update failed", "reason", err)
 	}
 	if b.trouble = err; err == nil {
-		b.trouble = b.zones.served.Load().cannot() // which all else is served without
+		b.trouble = b.zones.served.Load().cannot() // unsupported settings; the rest is served
 		if now := b.zones.served.Load().revision; b.content != now {
 			b.content = now
-			b.log.Info("another revision is served", "revision", now)
+			b.log.Info("content applied", "revision", now)
 		}
 	}
 }
 
-// watch looks after BIND until ctx ends: it is given what it was not, and asked whether it is there.
+// watch checks BIND at intervals until ctx ends. It retries failed updates and renews signatures.
 func (b *bind) watch(ctx context.Context) {
 	tick := time.NewTicker(bindLook)
 	defer tick.Stop()
@@ -178,7 +180,7 @@ func (b *bind) watch(ctx context.Context) {
 	}
 }
 
-// apply writes what BIND is to serve, and has it loaded. What is served already is left.
+// apply writes BIND's configuration and changed zone files, and makes BIND load them.
 func (b *bind) apply() error {
 	if b.configuration == nil {
 		return errors.New("it has no configuration yet")
@@ -187,10 +189,10 @@ func (b *bind) apply() error {
 	if err := b.ours(); err != nil {
 		return err
 	}
-	if s.revision == "" { // BIND goes on with what it has
+	if s.revision == "" { // BIND keeps its previous zones
 		return nil
 	}
-	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND is another user
+	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND runs as another user
 		return err
 	}
 	if err := b.alone(); err != nil {
@@ -220,7 +222,7 @@ func (b *bind) apply() error {
 	if err != nil {
 		return err
 	}
-	if changed || b.doubts { // it may run by the one before
+	if changed || b.doubts { // BIND may still run with the previous configuration
 		if err := b.reconfigure(); err != nil {
 			return err
 		}
@@ -229,7 +231,7 @@ func (b *bind) apply() error {
 		loads = all
 	}
 	var wrong error
-	for _, z := range loads { // one that is not loaded keeps no other from it
+	for _, z := range loads { // a failure does not prevent the other zones from loading
 		if out, err := b.control("reload", z.name, "IN", z.view); err != nil && !strings.Contains(out, "not found") {
 			wrong = errors.Join(wrong, err)
 		}
@@ -237,7 +239,7 @@ func (b *bind) apply() error {
 	return errors.Join(wrong, b.serveAll(loads), b.answers(), b.tidy(all))
 }
 
-// ours refuses to write over a configuration that is not ours.
+// ours returns an error if Portolan did not write the existing configuration and Overwrite is not set.
 func (b *bind) ours() error {
 	text, err := os.ReadFile(b.Config)
 	if errors.Is(err, os.ErrNotExist) || err == nil && (b.Overwrite || bytes.HasPrefix(text, []byte("//"+marker))) {
@@ -249,7 +251,7 @@ func (b *bind) ours() error {
 	return fmt.Errorf("%s was not written by Portolan, and is left as it is: move it away, or start the agent with --bind-overwrite", b.Config)
 }
 
-// furtherOptions reads the statements that others want in the options.
+// furtherOptions returns the statements in the file Options.
 func (b *bind) furtherOptions() (string, error) {
 	if b.Options == "" {
 		return "", nil
@@ -258,7 +260,7 @@ func (b *bind) furtherOptions() (string, error) {
 	return string(text), err
 }
 
-// program runs a program of BIND, and gives what it says.
+// program runs a program of BIND and returns its output.
 func (b *bind) program(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bindProgramTime)
 	defer cancel()
@@ -280,13 +282,13 @@ func (b *bind) program(name string, args ...string) (string, error) {
 	return text, nil
 }
 
-// control tells BIND something.
+// control sends BIND a command with rndc.
 func (b *bind) control(args ...string) (string, error) {
 	at := []string{"-s", b.Control.Addr().String(), "-p", fmt.Sprint(b.Control.Port()), "-k", b.keyFile()}
 	return b.program("rndc", append(at, args...)...)
 }
 
-// reconfigure has BIND read its configuration. One that runs by another configuration is told by the key that it has by itself.
+// reconfigure makes BIND read its configuration. If BIND runs with another configuration, rndc uses its default key.
 func (b *bind) reconfigure() error {
 	_, err := b.control("reconfig")
 	if err == nil {
@@ -305,7 +307,7 @@ func (b *bind) notRunning() error {
 	return fmt.Errorf("BIND does not run: start it with -c %s", b.Config)
 }
 
-// serveAll waits until BIND says that it serves zones by their serial numbers, or all of them have taken too long.
+// serveAll waits until BIND serves the current serials of zones, or bindServeTime has passed.
 func (b *bind) serveAll(all []bindZone) (wrong error) {
 	end := time.Now().Add(bindServeTime)
 	for _, z := range all {
@@ -314,10 +316,10 @@ func (b *bind) serveAll(all []bindZone) (wrong error) {
 	return wrong
 }
 
-// serves waits until BIND says that it serves a zone by its serial number.
+// serves waits until BIND serves the current serial of a zone, or end is reached.
 func (b *bind) serves(z bindZone, end time.Time) error {
 	want := fmt.Sprintf("serial: %d", z.serialNow())
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) { // BIND tells nobody when it has loaded
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) { // BIND sends no notification after loading
 		out, err := b.control("zonestatus", z.name, "IN", z.view)
 		if err == nil && slices.Contains(strings.Split(out, "\n"), want) {
 			return nil
@@ -335,7 +337,7 @@ func (b *bind) serves(z bindZone, end time.Time) error {
 	}
 }
 
-// answers asks BIND for its version wherever it is to listen: it passes over addresses that it cannot listen at.
+// answers sends BIND a version query at each listener, because BIND ignores addresses that it cannot listen at.
 func (b *bind) answers() error {
 	m := new(dns.Msg)
 	m.SetQuestion("version.bind.", dns.TypeTXT)
@@ -350,7 +352,7 @@ func (b *bind) answers() error {
 	return nil
 }
 
-// alone takes the directory of the files: two applications would write over each other.
+// alone locks the directory of the zone files, so that two applications do not overwrite each other's files.
 func (b *bind) alone() (err error) {
 	if b.lock == nil {
 		b.lock, err = dirlock.Take(b.Zones, "application that drives BIND")
@@ -358,13 +360,13 @@ func (b *bind) alone() (err error) {
 	return err
 }
 
-// tidy removes the files of zones that are served no more.
+// tidy removes the files of zones that are no longer served.
 func (b *bind) tidy(all []bindZone) error {
 	found, err := filepath.Glob(filepath.Join(b.Zones, "*"+zoneFileEnd))
 	if err != nil {
 		return err
 	}
-	left, err := filepath.Glob(filepath.Join(b.Zones, newFile+"*")) // by who was killed
+	left, err := filepath.Glob(filepath.Join(b.Zones, newFile+"*")) // left by a process that was killed
 	if err != nil {
 		return err
 	}
@@ -379,7 +381,7 @@ func (b *bind) tidy(all []bindZone) error {
 	return nil
 }
 
-// Health says why BIND does not serve what it is to.
+// Health returns the error of the last attempt to update BIND.
 func (b *bind) Health() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -389,17 +391,17 @@ func (b *bind) Health() []string {
 	return nil
 }
 
-// Engine is what answers.
+// Engine returns the name of the answering program.
 func (b *bind) Engine() string { return "BIND" }
 
-// Diagnostics says how much BIND serves.
+// Diagnostics returns the size of the content in BIND.
 func (b *bind) Diagnostics() any {
 	d, _ := b.zones.Diagnostics().(Diagnostics)
 	d.Engine, d.Revision, d.ID = b.Engine(), b.Content(), b.started.UnixMilli()
 	return d
 }
 
-// Close leaves BIND as it is: it goes on.
+// Close stops this application. BIND continues to run.
 func (b *bind) Close() error {
 	b.stop()
 	b.looks.Wait()

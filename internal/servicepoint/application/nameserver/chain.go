@@ -11,30 +11,30 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// chain holds the names of a signed zone in the order in which records say what lies between them: by themselves (NSEC, RFC 4034
-// section 4), or by their hashes (NSEC3, RFC 5155). It holds all names that exist; those that no record speaks of are passed over.
+// chain contains the names of a signed zone in the order of its proofs of nonexistence: by name for NSEC (RFC 4034 section 4), or by hash
+// for NSEC3 (RFC 5155). It contains all existing names; names without a proof record are skipped.
 type chain struct {
 	hashed bool
 	links  []link
-	// given says that the zone came with its signatures, and with the records that say what lies between names; salt and iterations are
-	// those of its hashes, and nothing where we sign.
+	// given reports a presigned zone, which contains its own signatures and proof records. salt and iterations are its NSEC3 parameters;
+	// empty and 0 for zones that the name server signs.
 	given      bool
 	salt       []byte
 	iterations int
 }
 
-// link is a name, with the key that it is ordered by.
+// link is a name with its sort key.
 type link struct{ key, owner string }
 
-// keyOf gives the key of a name.
+// keyOf returns the sort key of a name.
 func (c *chain) keyOf(owner string) string {
-	if c.hashed { // where we sign without salt, in one round (RFC 9276 section 3.1)
+	if c.hashed { // zones signed here use no salt and no extra iterations (RFC 9276 section 3.1)
 		return c.hashOf(owner)
 	}
 	return string(zonedata.Key([]byte(owner)))
 }
 
-// linkOf gives the link of an owner; false where that can be none.
+// linkOf returns the link of an owner. ok is false if the owner of an NSEC3 record does not start with a hash.
 func (c *chain) linkOf(owner string) (l link, ok bool) {
 	if !c.given || !c.hashed {
 		return link{c.keyOf(owner), owner}, true
@@ -45,10 +45,10 @@ func (c *chain) linkOf(owner string) (l link, ok bool) {
 
 func compareLinks(a, b link) int { return strings.Compare(a.key, b.key) }
 
-// spare is which part more names a chain has room for: moving all of them for one takes long.
+// spare divides the number of names to get the spare capacity of a chain. Spare capacity avoids a slow reallocation for each new name.
 const spare = 16
 
-// newChain orders the names of a zone. It is called while nobody changes the zone.
+// newChain returns the chain of a zone. The caller prevents concurrent changes of the zone.
 func (z *zone) newChain(hashed bool) *chain {
 	c := &chain{hashed: hashed, links: make([]link, 0, len(z.nodes)+len(z.nodes)/spare)}
 	for owner := range z.nodes {
@@ -58,10 +58,10 @@ func (z *zone) newChain(hashed bool) *chain {
 	return c
 }
 
-// mostInserts is how many names are put in their places one by one; where there are more all are ordered anew.
+// mostInserts is the maximum number of names that are inserted one by one; more are merged in one pass.
 const mostInserts = 64
 
-// update takes names in that are there, and out that are not.
+// update inserts the names that exist according to there, and deletes the others.
 func (c *chain) update(names []string, there func(string) bool) {
 	if len(names) > mostInserts {
 		c.merge(names, there)
@@ -82,7 +82,7 @@ func (c *chain) update(names []string, there func(string) bool) {
 	}
 }
 
-// merge is update in one pass.
+// merge has the effect of update, in one pass.
 func (c *chain) merge(names []string, there func(string) bool) {
 	changed := make(map[string]bool, len(names))
 	var added []link
@@ -107,8 +107,8 @@ func (c *chain) merge(names []string, there func(string) bool) {
 	c.links = all
 }
 
-// speaks reports whether a record of the chain speaks of a name: what lies below a cut is not the zone's own, and an NSEC speaks of no
-// name without records (RFC 4035 section 2.3). cut is the name that hides it, where one does.
+// speaks reports whether a name has a proof record in the chain. Names below a cut have none, and names without records have no NSEC (RFC
+// 4035 section 2.3). cut is the topmost name whose NS or DNAME hides the name; empty if there is none.
 func (z *zone) speaks(c *chain, owner string) (yes bool, cut string) {
 	if c.given {
 		return true, ""
@@ -125,7 +125,7 @@ func (z *zone) speaks(c *chain, owner string) (yes bool, cut string) {
 	return cut == "" && n != nil && (c.hashed || len(n.sets) > 0), cut
 }
 
-// before gives the last link at or before a place that a record speaks of. Before the first one is the last one.
+// before returns the last link at or before index i that has a proof record. It wraps around.
 func (z *zone) before(c *chain, i int) int {
 	for range len(c.links) {
 		if i < 0 {
@@ -142,7 +142,7 @@ func (z *zone) before(c *chain, i int) int {
 	return i
 }
 
-// behind gives the first link behind a place that a record speaks of. Behind the last one is the first one.
+// behind returns the first link after index i that has a proof record. It wraps around.
 func (z *zone) behind(c *chain, i int) int {
 	for range len(c.links) {
 		if i++; i == len(c.links) {
@@ -160,7 +160,7 @@ func (z *zone) behind(c *chain, i int) int {
 	return i
 }
 
-// find gives the link of a name, or the one whose record says that the name is not there.
+// find returns the index of a name's link, or of the link whose proof record covers the name.
 func (z *zone) find(c *chain, owner string) int {
 	i, found := slices.BinarySearchFunc(c.links, link{key: c.keyOf(owner)}, compareLinks)
 	if !found {
@@ -169,10 +169,10 @@ func (z *zone) find(c *chain, owner string) int {
 	return z.before(c, i)
 }
 
-// base32Hex writes hashes as labels (RFC 5155 section 3.3).
+// base32Hex encodes hashes as labels (RFC 5155 section 3.3).
 var base32Hex = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// denial gives the record of a link: its owner, and its data as an RRset.
+// denial returns the proof record of a link: its owner, and its data as an RRset.
 func (z *zone) denial(c *chain, i int, ttl uint32) (owner string, s *set) {
 	if c.given {
 		owner = c.links[i].owner
@@ -191,7 +191,8 @@ func (z *zone) denial(c *chain, i int, ttl uint32) (owner string, s *set) {
 	return string(byte(len(label))) + label + z.apex, s
 }
 
-// bitmap says which types a name has (RFC 4034 section 4.1.2, RFC 5155 section 3.2.1): at a cut those that are the zone's own.
+// bitmap returns the type bitmap of a name (RFC 4034 section 4.1.2, RFC 5155 section 3.2.1). At a delegation it contains only the
+// parent's types.
 func (z *zone) bitmap(owner string, hashed bool) []byte {
 	n := z.nodes[owner]
 	cut := owner != z.apex && n.of(dns.TypeNS) != nil
@@ -225,7 +226,7 @@ func (z *zone) bitmap(owner string, hashed bool) []byte {
 	return out
 }
 
-// negativeTTL is for how long it may be kept that something is not there, in seconds (RFC 9077 section 3).
+// negativeTTL returns the TTL of negative answers in seconds (RFC 9077 section 3). s is the SOA.
 func (s *set) negativeTTL() uint32 {
 	ttl := s.ttl
 	s.each(0, func(data []byte) bool {

@@ -5,7 +5,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// longestChain is how many aliases are followed one behind the other.
+// longestChain is the maximum number of aliases in a chain.
 const longestChain = 16
 
 // resolve answers a question from the zones of a view (RFC 1034 section 4.3.2).
@@ -14,7 +14,7 @@ func (a *answer) resolve(v *view, w zonedata.Client) {
 	a.appendProofs()
 }
 
-// follow answers from the zone of the name in question, then from those of the aliases that lead on from there.
+// follow answers from the zone of the question's name, then from the zones of the aliases' targets.
 func (a *answer) follow(v *view, w zonedata.Client) {
 	name, seen := a.q.name, [longestChain]string{}
 	for hop := range longestChain {
@@ -26,7 +26,7 @@ func (a *answer) follow(v *view, w zonedata.Client) {
 			return
 		}
 		for _, before := range seen[:hop] {
-			if before == name { // the aliases go round
+			if before == name { // the aliases form a loop
 				a.code = dns.RcodeServerFailure
 				return
 			}
@@ -43,10 +43,10 @@ func (a *answer) follow(v *view, w zonedata.Client) {
 		}
 		name = next
 	}
-	a.code = dns.RcodeServerFailure // a DNAME below its own target makes aliases without end
+	a.code = dns.RcodeServerFailure // a DNAME below its own target creates an endless chain of aliases
 }
 
-// locked is within, with the zone's mu held, and signed as the zone is.
+// locked calls within with the zone's mu held for reading. It signs the answer if the zone is signed.
 func (a *answer) locked(v *view, z *servedZone, name string, first bool) (next string) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
@@ -54,12 +54,13 @@ func (a *answer) locked(v *view, z *servedZone, name string, first bool) (next s
 	return a.within(v, z.zone, name, first)
 }
 
-// within answers from one zone, and gives the name to go on with where there is an alias. It is called with the zone's mu held.
+// within answers from one zone. It returns the target of an alias, or an empty string if the answer is complete. The caller holds the
+// zone's mu.
 func (a *answer) within(v *view, z *zone, name string, first bool) (next string) {
 	if z.cuts > 0 {
 		kind := a.q.kind
 		if kind == dns.TypeNSEC && a.chain != nil && !a.chain.hashed {
-			kind = dns.TypeDS // like that, the NSEC of a delegation is data of the zone above (RFC 4035 section 2.3)
+			kind = dns.TypeDS // like DS, the NSEC of a delegation belongs to the parent zone (RFC 4035 section 2.3)
 		}
 		if at, s := z.cut(name, kind); s != nil {
 			if s.kind == dns.TypeDNAME {
@@ -89,20 +90,21 @@ func (a *answer) within(v *view, z *zone, name string, first bool) (next string)
 	return a.at(v, z, n, at)
 }
 
-// place is where the records of an answer are.
+// place describes the owner of the records in an answer.
 type place struct {
-	// name is the one that they are given for, owner their own: another one where it is a wildcard. Then encloser is the deepest name above
-	// that is there, and closer the one below that is not (RFC 5155 section 1.3).
+	// name is the name in the answer. owner is the owner of the records; it differs for a wildcard. Then encloser is the closest encloser,
+	// and closer the next closer name (RFC 5155 section 1.3).
 	name, owner, encloser, closer string
 }
 
-// at answers from a node, at a name that is its own or one that its wildcard stands for.
+// at answers from a node, for its own name or for a name that its wildcard matches.
 func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
 	s, alias := n.of(a.q.kind), n.of(dns.TypeCNAME)
 	switch {
 	case alias != nil && a.q.kind != dns.TypeCNAME && a.q.kind != dns.TypeANY && a.q.kind != dns.TypeRRSIG && a.q.kind != dns.TypeNSEC:
 		s = alias
-	case len(n.sets) > 0 && (a.q.kind == dns.TypeANY || a.q.kind == dns.TypeRRSIG && a.signing != nil): // one will do (RFC 8482 section 4.1)
+	// one RRset is sufficient (RFC 8482 section 4.1)
+	case len(n.sets) > 0 && (a.q.kind == dns.TypeANY || a.q.kind == dns.TypeRRSIG && a.signing != nil):
 		s, alias = &n.sets[0], nil
 	default:
 		alias = nil
@@ -136,7 +138,7 @@ func lowerName(data []byte) string {
 	return string(name)
 }
 
-// cut gives the first name, from the apex down, at which the zone ends or goes on elsewhere, and what says so.
+// cut returns the topmost name at which the zone delegates or redirects name, with the NS or DNAME RRset.
 func (z *zone) cut(name string, kind uint16) (at string, s *set) {
 	for one := name; one != z.apex; one = parent(one) {
 		n := z.nodes[one]
@@ -158,7 +160,7 @@ func (z *zone) cut(name string, kind uint16) (at string, s *set) {
 	return at, s
 }
 
-// redirect answers by a DNAME, and with the alias that follows from it (RFC 6672 section 3).
+// redirect answers with a DNAME and the CNAME that results from it (RFC 6672 section 3).
 func (a *answer) redirect(name, at string, s *set) (next string) {
 	var target []byte
 	s.each(0, func(data []byte) bool { target = data; return false })
@@ -186,7 +188,7 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 	return lowerName(data)
 }
 
-// refer says who answers for what lies below a name: its name servers, and their addresses where those lie below it, too.
+// refer answers with a referral: the name servers of a delegation, and their glue addresses.
 func (a *answer) refer(z *zone, at string, s *set) {
 	a.appendProofs()
 	if a.origin == "" {
@@ -212,14 +214,14 @@ func (a *answer) refer(z *zone, at string, s *set) {
 		}
 		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
 			if glue := n.of(kind); glue != nil && !a.put(server, glue, glue.ttl, &a.extra) && needed {
-				a.truncated = true // the answer is of no use without (RFC 9471)
+				a.truncated = true // the referral is useless without this glue (RFC 9471)
 			}
 		}
 		return true
 	})
 }
 
-// hosts adds the addresses of those whom records name, as far as there is room.
+// hosts adds the addresses of the targets of NS, MX and SRV records while there is room.
 func (a *answer) hosts(v *view, z *zone, s *set) {
 	skip := 0
 	switch s.kind {
@@ -236,7 +238,7 @@ func (a *answer) hosts(v *view, z *zone, s *set) {
 			return true
 		}
 		name := lowerName(data[skip:])
-		if held := v.holding(name, false); held == nil || held.zone != z { // another zone has a lock of its own
+		if held := v.holding(name, false); held == nil || held.zone != z { // another zone has its own lock
 			return true
 		}
 		if at, cut := z.cut(name, dns.TypeA); cut != nil && at != "" {
@@ -253,8 +255,7 @@ func (a *answer) hosts(v *view, z *zone, s *set) {
 	})
 }
 
-// negative says that there is nothing, and for how long that is so (RFC 2308 section 3); in a signed zone with what shows it, by names
-// whose records say so.
+// negative adds the SOA for a negative answer (RFC 2308 section 3), and in a signed zone the proofs for names.
 func (a *answer) negative(z *zone, names []string) {
 	s := z.nodes[z.apex].of(dns.TypeSOA)
 	if s == nil {

@@ -12,33 +12,32 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Times of telling others of changes: how long one may take to answer, how often it is told, and how long it is waited between, which
-// doubles (RFC 1996 section 3.6).
+// Timing of NOTIFY messages: the timeout, the number of attempts, and the first pause between them, which doubles (RFC 1996 section 3.6).
 const (
 	notifyTime  = 3 * time.Second
 	notifyTries = 6
 	notifyPause = time.Second
-	// mostNotices is how many are told at a time.
+	// mostNotices is the maximum number of concurrent NOTIFY messages.
 	mostNotices = 32
 )
 
-// notice is what somebody is to be told: that a zone has changed.
+// notice identifies a NOTIFY message: a zone and a target server.
 type notice struct {
 	zone   string
 	target netip.AddrPort
 }
 
-// notifier tells other servers that zones have changed (RFC 1996). What has to be told again meanwhile is told once.
+// notifier notifies other servers of changed zones (RFC 1996). Changes during a running notification cause one further notification.
 type notifier struct {
 	log *slog.Logger
-	// from gives the address to tell a target from: servers believe those that they copy from.
+	// from returns the source address for a target, because servers accept only their configured primaries.
 	from func(target netip.Addr) netip.Addr
-	ctx  context.Context //nolint:containedctx // it is that of the notifier's life
+	ctx  context.Context //nolint:containedctx // the context of the notifier's lifetime
 	turn chan struct{}
 	all  sync.WaitGroup
 
 	mu sync.Mutex
-	// What follows is guarded by mu. due holds what is being told, and whether it has changed again since.
+	// The following fields are guarded by mu. due contains the running notifications, with true if the zone has changed again.
 	due map[notice]bool
 }
 
@@ -46,7 +45,7 @@ func newNotifier(ctx context.Context, log *slog.Logger, from func(netip.Addr) ne
 	return &notifier{log: log, from: from, ctx: ctx, turn: make(chan struct{}, mostNotices), due: map[notice]bool{}}
 }
 
-// changed tells of the zones whose serials are others than before, and those who are to be told for the first time.
+// changed notifies the targets of all zones whose serial differs from before.
 func (n *notifier) changed(before map[string]uint32, after *served) {
 	for _, v := range after.views {
 		for _, z := range v.zones {
@@ -63,7 +62,7 @@ func (n *notifier) changed(before map[string]uint32, after *served) {
 	}
 }
 
-// serials gives the serials of all zones, by their ids.
+// serials returns the serials of all zones by id.
 func (s *served) serials() map[string]uint32 {
 	all := map[string]uint32{}
 	for id, z := range s.zones {
@@ -74,7 +73,7 @@ func (s *served) serials() map[string]uint32 {
 	return all
 }
 
-// add has a notice told.
+// add starts a notification, or repeats the running one.
 func (n *notifier) add(one notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,7 +85,7 @@ func (n *notifier) add(one notice) {
 	n.all.Go(func() { n.tell(one) })
 }
 
-// tell tells until it is answered, or has not been too often.
+// tell sends a notification until it is answered or notifyTries have failed.
 func (n *notifier) tell(one notice) {
 	for again := true; again && n.ctx.Err() == nil; {
 		pause := notifyPause
@@ -96,7 +95,7 @@ func (n *notifier) tell(one notice) {
 				break
 			}
 			if try == notifyTries {
-				n.log.Warn("a server does not answer that a zone has changed", "zone", one.zone, "server", one.target, "error", err)
+				n.log.Warn("NOTIFY not answered", "zone", one.zone, "server", one.target, "error", err)
 				break
 			}
 			timer := time.NewTimer(pause)
@@ -117,7 +116,7 @@ func (n *notifier) tell(one notice) {
 	}
 }
 
-// send tells once.
+// send sends one NOTIFY message and waits for its answer.
 func (n *notifier) send(one notice) error {
 	select {
 	case n.turn <- struct{}{}:

@@ -6,34 +6,35 @@ import (
 	"time"
 )
 
-// mostRemembered is how many signed updates are remembered at a time. Behind it the oldest is forgotten, and what was signed before it is
-// refused.
+// mostRemembered is the maximum number of remembered updates. Beyond it the oldest is forgotten, and updates signed before it are
+// rejected.
 const mostRemembered = 1 << 16
 
-// replays are the signed updates that were taken, by key and signature, for as long as their time is good. An update that comes again is
-// answered as before, and changes nothing. Updates that were signed before the latest time that is not remembered are refused with BADTIME
-// (RFC 8945 section 5.2.3): the time of the start, since signatures from before are not known, or that of an update that was forgotten.
+// replays remember the signed updates by key and signature until their time window ends. A repeated update gets the same answer and
+// changes nothing. Updates that were signed before the latest forgotten time are rejected with BADTIME (RFC 8945 section 5.2.3). That
+// time is the start of the process, because earlier signatures are unknown, or the time of an update that was forgotten.
 type replays struct {
 	mu sync.Mutex
-	// What follows is guarded by mu. latest is that time, in Unix seconds; order has those that are remembered as they came.
+	// The following fields are guarded by mu. latest is the latest forgotten time in Unix seconds. order contains the remembered updates in
+	// order of arrival.
 	latest uint64
 	known  map[string]*takenUpdate
 	order  []*takenUpdate
 }
 
-// takenUpdate is a signed update that was taken. done is closed when it has its code.
+// takenUpdate is a remembered update. done is closed when code is set.
 type takenUpdate struct {
 	signed  string
 	time    uint64
-	forgets int64 // in Unix seconds: behind it the time of the signature is not good any more
+	forgets int64 // end of the signature's time window in Unix seconds
 	done    chan struct{}
-	// code is that of the answer; ok is false where it was left without one.
+	// code is the response code. ok is false if the update got no answer.
 	code int
 	ok   bool
 }
 
-// take remembers an update that a key has signed. again says that it was taken before; late that its time is before the latest one that is
-// not remembered.
+// take remembers an update that a key has signed. again reports a repeated update. late reports an update from before the latest
+// forgotten time.
 func (r *replays) take(k *key, s *signature, now time.Time) (one *takenUpdate, again, late bool) {
 	signed := k.name + string(s.mac)
 	r.mu.Lock()
@@ -54,12 +55,12 @@ func (r *replays) take(k *key, s *signature, now time.Time) (one *takenUpdate, a
 		r.known = map[string]*takenUpdate{}
 	}
 	one = &takenUpdate{signed: signed, time: s.time, done: make(chan struct{}),
-		forgets: int64(s.time) + int64(s.fudge)} //nolint:gosec // of 48 bits
+		forgets: int64(s.time) + int64(s.fudge)} //nolint:gosec // 48 bits
 	r.known[signed], r.order = one, append(r.order, one)
 	return one, false, false
 }
 
-// forget removes an update; the caller holds mu.
+// forget removes an update. The caller holds mu.
 func (r *replays) forget(one *takenUpdate) {
 	delete(r.known, one.signed)
 	if at := slices.Index(r.order, one); at == 0 {
@@ -69,7 +70,7 @@ func (r *replays) forget(one *takenUpdate) {
 	}
 }
 
-// answered gives an update its code. One that was left without an answer is forgotten: its client sends it again.
+// answered sets the code of an update. An update without an answer is forgotten, because its client will repeat it.
 func (r *replays) answered(one *takenUpdate, code int, ok bool) {
 	one.code, one.ok = code, ok
 	close(one.done)

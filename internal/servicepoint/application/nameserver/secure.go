@@ -7,11 +7,11 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// secure has the answer signed from now on as a zone is, where whoever asks wants that (RFC 4035 section 3.1). It is called with the zone's
-// mu held.
+// secure sets the signing of the following records to that of a zone, if the client requests DNSSEC (RFC 4035 section 3.1). The caller
+// holds the zone's mu.
 func (a *answer) secure(z *servedZone) {
 	a.signing, a.chain, a.from = nil, nil, nil
-	asked := a.q.kind == dns.TypeRRSIG || a.q.kind == dns.TypeNSEC // as for records of any other type
+	asked := a.q.kind == dns.TypeRRSIG || a.q.kind == dns.TypeNSEC // requested as records of any other type
 	a.bare = asked && !a.q.dnssec
 	switch {
 	case !a.q.dnssec && !asked || z.chain == nil:
@@ -22,10 +22,10 @@ func (a *answer) secure(z *servedZone) {
 	}
 }
 
-// secured reports whether the answer has signatures: ours, or those that the zone came with.
+// secured reports whether the answer contains signatures, created here or presigned.
 func (a *answer) secured() bool { return a.chain != nil }
 
-// signatures gives the signatures of an RRset of an owner; nil where there are none.
+// signatures returns the signatures of an RRset; nil if there are none.
 func (a *answer) signatures(owner string, s *set) (*set, error) {
 	if a.from != nil {
 		return a.from.signaturesOf(owner, s), nil
@@ -33,13 +33,14 @@ func (a *answer) signatures(owner string, s *set) (*set, error) {
 	return a.signing.over(owner, s, time.Now())
 }
 
-// signs reports whether the zone is signed: it is to be, and its data says by which keys. It is called with mu held.
+// signs reports whether the name server signs the zone: signing is configured, and the zone contains the DNSKEY records. The caller holds
+// mu.
 func (z *servedZone) signs() bool {
 	return z.signing != nil && z.chain != nil && z.nodes[z.apex].of(dns.TypeDNSKEY) != nil
 }
 
-// putSigned writes an RRset for a name, with the signatures of the owner that it is of. It reports whether there was room; of further
-// records that nobody has asked for the signatures may be missing.
+// putSigned writes an RRset for a name with the signatures of its owner. It reports whether there was room. Signatures of additional
+// records may be omitted.
 func (a *answer) putSigned(name, owner string, s *set, ttl uint32, section *uint16) bool {
 	if a.secured() && a.q.kind == dns.TypeRRSIG && s.kind != dns.TypeRRSIG && section == &a.answers {
 		return a.putSignatures(name, owner, s, ttl, section)
@@ -47,7 +48,7 @@ func (a *answer) putSigned(name, owner string, s *set, ttl uint32, section *uint
 	return a.put(name, s, ttl, section) && (!a.secured() || a.bare || a.putSignatures(name, owner, s, ttl, section))
 }
 
-// putAlias writes the DNAME that leads on from the name in question, whatever type is asked for, once. It reports whether there was room.
+// putAlias writes a DNAME with its signatures, once. It reports whether there was room.
 func (a *answer) putAlias(owner string, s *set) bool {
 	if slices.Contains(a.led, s) {
 		return true
@@ -63,20 +64,20 @@ func (a *answer) putSignatures(name, owner string, s *set, ttl uint32, section *
 		a.fault = err
 		return false
 	}
-	if signatures == nil { // a zone that came with its signatures has none of what is not its own
+	if signatures == nil { // a presigned zone has no signatures for delegations and glue
 		return true
 	}
 	return a.put(name, signatures, ttl, section) || section == &a.extra
 }
 
-// denied is a name whose record of a chain is in an answer.
+// denied is a proof record in an answer.
 type denied struct {
 	of    *chain
 	owner string
 }
 
-// prove adds the records that say of names that they have no more than is answered, or that they are not there, each once. It reports
-// whether there was room.
+// prove adds the proof records for names, each once. A proof record shows that a name does not exist, or which types it has. prove
+// reports whether there was room.
 func (a *answer) prove(z *zone, names ...string) bool {
 	if !a.secured() || a.bare {
 		return true
@@ -100,27 +101,27 @@ func (a *answer) prove(z *zone, names ...string) bool {
 	return true
 }
 
-// proveLater keeps the proofs of names for the authority section, which begins behind the answers that aliases still add. It reports
-// whether there was room.
+// proveLater stores the proofs of names for the authority section, which follows the answers that aliases still add. It reports whether
+// there was room.
 func (a *answer) proveLater(z *zone, names []string) bool {
 	from := len(a.m)
 	if !a.prove(z, names...) {
 		return false
 	}
-	a.proofs = append(a.proofs, a.m[from:]...) // names in them point to the question alone, so they may be moved
+	a.proofs = append(a.proofs, a.m[from:]...) // their compression pointers point only into the question, so they can be moved
 	a.limit -= len(a.m) - from
 	a.m = a.m[:from]
 	return true
 }
 
-// appendProofs writes the proofs that were kept. The answer section is complete by then.
+// appendProofs writes the stored proofs. The answer section must be complete.
 func (a *answer) appendProofs() {
 	a.m = append(a.m, a.proofs...)
 	a.limit += len(a.proofs)
 	a.proofs = a.proofs[:0]
 }
 
-// ownDenial answers with the NSEC record of a node; false where the node has none.
+// ownDenial answers a query for NSEC with the NSEC record of a node. It returns false if the node has none.
 func (a *answer) ownDenial(z *zone, at place) bool {
 	if a.signing == nil || a.chain.hashed || len(z.nodes[at.owner].sets) == 0 {
 		return false
@@ -136,8 +137,8 @@ func (a *answer) ownDenial(z *zone, at place) bool {
 	return true
 }
 
-// missing gives the names whose records show that a name does not exist, nor a wildcard for it (RFC 4035 section 3.1.3.2, RFC 5155
-// section 7.2.2).
+// missing returns the names to prove that a name does not exist and no wildcard matches it (RFC 4035 section 3.1.3.2, RFC 5155 section
+// 7.2.2).
 func (p place) missing(c *chain) []string {
 	if c == nil || !c.hashed {
 		return []string{p.name, p.owner}
@@ -146,7 +147,7 @@ func (p place) missing(c *chain) []string {
 	return []string{encloser, closer, "\x01*" + encloser}
 }
 
-// expanded gives the names whose records show that a wildcard stands for a name (RFC 4035 section 3.1.3.3, RFC 5155 section 7.2.6).
+// expanded returns the names to prove that a wildcard matches a name (RFC 4035 section 3.1.3.3, RFC 5155 section 7.2.6).
 func (p place) expanded(c *chain) []string {
 	if c != nil && c.hashed {
 		return []string{p.closer}
@@ -154,8 +155,8 @@ func (p place) expanded(c *chain) []string {
 	return []string{p.name}
 }
 
-// nothing gives the names whose records show that a name, or the wildcard that stands for it, has no records of a type (RFC 4035 sections
-// 3.1.3.1 and 3.1.3.4, RFC 5155 sections 7.2.3 to 7.2.5).
+// nothing returns the names to prove that a name, or the wildcard that matches it, has no records of a type (RFC 4035 sections 3.1.3.1
+// and 3.1.3.4, RFC 5155 sections 7.2.3 to 7.2.5).
 func (p place) nothing(c *chain) []string {
 	switch hashed := c != nil && c.hashed; {
 	case p.name == p.owner && hashed:
@@ -168,8 +169,8 @@ func (p place) nothing(c *chain) []string {
 	return []string{p.owner, p.name}
 }
 
-// itself gives the names whose NSEC3 records show the types of a name that exists: its own or, where opt-out leaves it out, those of the
-// closest provable encloser proof (RFC 5155 sections 7.2.4 and 7.2.7).
+// itself returns the names to prove the types of an existing name with NSEC3. These are the name itself or, if opt-out omits it, those of
+// the closest provable encloser proof (RFC 5155 sections 7.2.4 and 7.2.7).
 func (c *chain) itself(name string) []string {
 	if encloser, closer := c.provable(name, ""); closer != "" {
 		return []string{encloser, closer}
@@ -177,8 +178,8 @@ func (c *chain) itself(name string) []string {
 	return []string{name}
 }
 
-// provable gives the closest provable encloser at or above a name, and the name right below it (RFC 5155 section 1.3). Opt-out leaves names
-// without an NSEC3 record: insecure delegations, and the empty non-terminals above them.
+// provable returns the closest provable encloser at or above a name, and its child towards the name (RFC 5155 section 1.3). Opt-out zones
+// have names without an NSEC3 record: insecure delegations, and the empty non-terminals above them.
 func (c *chain) provable(encloser, closer string) (string, string) {
 	for c.given && len(encloser) > 1 {
 		if _, found := slices.BinarySearchFunc(c.links, link{key: c.keyOf(encloser)}, compareLinks); found {

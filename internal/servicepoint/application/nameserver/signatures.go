@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// signed names an RRset whose signatures are kept.
+// signed identifies an RRset with cached signatures.
 type signed struct {
 	by    *signing
 	owner string
 	kind  uint16
 }
 
-// kept are signatures: of which data they are, and until when they are good.
+// kept is a cache entry: the signatures, the signed data, and the renewal time in Unix seconds.
 type kept struct {
 	ttl   uint32
 	data  []byte
@@ -22,29 +22,30 @@ type kept struct {
 	set   *set
 }
 
-// Bounds of what is kept: a shard gives up what was not asked for while as many others were.
+// Size of the cache. Each shard keeps two generations of entries. It drops an entry that was not used while mostSignatures others were.
 const (
 	signatureShards = 16
 	mostSignatures  = 8192
 )
 
-// signatures keeps signatures of all zones: making one costs a thousand times as much as looking it up. All of it may be used by many at
-// a time.
+// signatures caches the signatures of all zones, because creating one costs a thousand times as much as a lookup. It is safe for
+// concurrent use.
 type signatures struct {
 	seed   maphash.Seed
 	shards [signatureShards]signatureShard
-	// made is how many were made.
+	// made counts the created signatures.
 	made atomic.Int64
 }
 
-// signatureShard holds a part of them.
+// signatureShard is a part of the cache.
 type signatureShard struct {
 	mu sync.Mutex
-	// What follows is guarded by mu: those that were asked for lately, and those that were before.
+	// The following fields are guarded by mu: the entries used recently, and the generation before them.
 	now, before map[signed]kept
 }
 
-// get gives the signatures of an RRset, made where they are not there, of other data, or due at a time in Unix seconds.
+// get returns the signatures of an RRset. It creates them if they are missing, belong to other data, or must be renewed at now, in Unix
+// seconds.
 func (c *signatures) get(key signed, of *set, now int64, sign func() (*set, int64, error)) (*set, error) {
 	shard := &c.shards[maphash.String(c.seed, key.owner)%signatureShards]
 	if there, ok := shard.find(key); ok && there.ttl == of.ttl && now < there.until && bytes.Equal(there.data, of.data) {
@@ -78,7 +79,7 @@ func (s *signatureShard) put(key signed, one kept) {
 	s.keep(key, one)
 }
 
-// keep is called with mu held.
+// keep stores an entry. The caller holds mu.
 func (s *signatureShard) keep(key signed, one kept) {
 	if s.now == nil || len(s.now) >= mostSignatures {
 		s.now, s.before = map[signed]kept{}, s.now

@@ -11,10 +11,10 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// copySize is how long a message of a transfer gets, about, in bytes; one that holds one large record may be longer.
+// copySize is the target size of a transfer message in bytes. A message with one large record can be longer.
 const copySize = 32 << 10
 
-// sending is a transfer that is being sent.
+// sending is a zone transfer in progress.
 type sending struct {
 	out    answer
 	q      *query
@@ -22,13 +22,13 @@ type sending struct {
 	send   func([]byte) error
 }
 
-// begin begins the next message.
+// begin starts the next message.
 func (s *sending) begin() {
 	s.out.begin(s.q, make([]byte, 0, copySize), copySize)
 	s.out.authoritative = true
 }
 
-// flush sends what there is.
+// flush sends the current message.
 func (s *sending) flush() error {
 	m := s.out.end()
 	if s.signer != nil {
@@ -37,7 +37,7 @@ func (s *sending) flush() error {
 	return s.send(m)
 }
 
-// put sends an RRset of an owner, record by record where it does not fit into one message.
+// put adds an RRset. It sends the current message if the RRset does not fit, and splits an RRset that is too large for one message.
 func (s *sending) put(owner string, of *set) error {
 	if s.out.put(owner, of, of.ttl, &s.out.answers) {
 		return nil
@@ -70,7 +70,7 @@ func (s *sending) put(owner string, of *set) error {
 	return err
 }
 
-// record sends one record.
+// record adds one record.
 func (s *sending) record(r zonedata.Record) error {
 	data := r.Data()
 	of := &set{kind: r.Type(), count: 1, ttl: r.TTL()}
@@ -78,8 +78,8 @@ func (s *sending) record(r zonedata.Record) error {
 	return s.put(string(r.Owner()), of)
 }
 
-// transfer gives the records of a zone to whom may have them, as messages, each given to send: all of them (RFC 5936), or what has changed
-// since the serial that the client has (RFC 1995). It reports whether the message asks for a transfer that may be.
+// transfer sends a zone to a client in messages: completely (RFC 5936), or the changes since the client's serial (RFC 1995). It returns
+// false if the message is not a permitted transfer request.
 func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
 	var q query
 	if code, ok := q.parse(m); !ok || code != 0 || q.version != 0 || q.class != dns.ClassINET ||
@@ -96,7 +96,7 @@ func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) err
 	s.begin()
 	a.counts.codes[dns.RcodeSuccess].Add(1)
 	if q.kind == dns.TypeIXFR {
-		// Of a signed zone what has changed is not kept: signatures and what lies between names are others, too.
+		// There is no journal of generated signatures and proof records, so a signed zone is sent completely.
 		if soa, steps, known := z.changes(q.serial); known && (z.signing == nil || len(steps) == 0) {
 			return true, s.changes(z.zone, &soa, steps)
 		}
@@ -104,18 +104,18 @@ func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) err
 	return true, s.whole(z)
 }
 
-// transferOf is transfer where a fault of ours costs that one connection.
+// transferOf calls transfer. A panic closes only this connection.
 func (a *nameServer) transferOf(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.log.Error("a zone could not be transferred", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
+			a.log.Error("panic during zone transfer", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
 			err = errBroken
 		}
 	}()
 	return a.transfer(m, w, send)
 }
 
-// mayCopy gives the zone of a name that somebody may have all of; nil where there is none, or others may.
+// mayCopy returns the zone of a name if a client may transfer it; nil otherwise.
 func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
 	v := s.viewFor(w)
 	if v == nil {
@@ -127,7 +127,7 @@ func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
 	return nil
 }
 
-// whole sends all of a zone.
+// whole sends a complete zone.
 func (s *sending) whole(z *servedZone) error {
 	var soa *set
 	err := z.each(func(owner string, of *set) error {
@@ -145,7 +145,7 @@ func (s *sending) whole(z *servedZone) error {
 	return err
 }
 
-// each gives all RRsets of a zone as they are at one moment, the SOA first, with their signatures where it is signed.
+// each calls fn with all RRsets of a consistent snapshot of the zone, the SOA first, with their signatures if the zone is signed.
 func (z *servedZone) each(fn func(owner string, of *set) error) error {
 	soa, others, signs := z.snapshot()
 	for _, o := range append([]owned{{z.apex, soa, true}}, others...) {
@@ -168,7 +168,7 @@ func (z *servedZone) each(fn func(owner string, of *set) error) error {
 	return nil
 }
 
-// parts gives an RRset as sets of one TTL: signatures that a zone came with have that of what they sign (RFC 4034 section 3).
+// parts splits signatures by TTL: signatures in a presigned zone have the TTL of the RRset that they sign (RFC 4034 section 3).
 func (s *set) parts() (all []*set) {
 	if s.kind != dns.TypeRRSIG {
 		return []*set{s}
@@ -191,7 +191,7 @@ func (s *set) parts() (all []*set) {
 	return all
 }
 
-// changes sends what has changed: nothing but the SOA where nothing has.
+// changes sends the changes between two serials; only the SOA if there are none.
 func (s *sending) changes(z *zone, soa *set, steps []step) error {
 	err := s.put(z.apex, soa)
 	for _, one := range steps {
@@ -216,7 +216,7 @@ func (s *sending) changes(z *zone, soa *set, steps []step) error {
 	return err
 }
 
-// changes gives the SOA of a zone, and what has changed behind a serial; known is false where that cannot be said.
+// changes returns the SOA of a zone and the changes after a serial. known is false if the journal does not contain them.
 func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
@@ -231,15 +231,15 @@ func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
 	return *s, steps, steps != nil
 }
 
-// owned is an RRset with its owner; signed says that it is the zone's own, and signed where the zone is.
+// owned is an RRset with its owner. signed reports that it is signed if the zone is.
 type owned struct {
 	owner string
 	set
 	signed bool
 }
 
-// snapshot gives all RRsets of a zone as they are at one moment, those of its chain included: their data is replaced, and never changed.
-// Whoever asks does not wait for it, whoever changes the zone does.
+// snapshot returns all RRsets of a zone at one moment, including the generated proof records. RRset data is immutable. Queries are not
+// blocked meanwhile; changes of the zone are.
 func (z *servedZone) snapshot() (soa set, others []owned, signs bool) {
 	z.copying.RLock()
 	defer z.copying.RUnlock()
@@ -270,7 +270,7 @@ func (z *servedZone) snapshot() (soa set, others []owned, signs bool) {
 	return soa, others, true
 }
 
-// step gives what a change does to a zone, for its journal; false where it is not to be told so: the SOA stays, and with it the serial.
+// step returns the journal entry of a change. ok is false if the change does not replace the SOA.
 func (c *change) step(before uint32) (s step, ok bool) {
 	if _, ok = soaOf(c.removed); !ok {
 		return s, false
@@ -280,7 +280,7 @@ func (c *change) step(before uint32) (s step, ok bool) {
 		return s, false
 	}
 	s = step{from: before, to: serialOf(soa.Data())}
-	// The records are parts of what was read, which is not to stay for them.
+	// The records are cloned, because they refer to the read buffer.
 	for _, r := range c.removed {
 		s.removed = append(s.removed, slices.Clone(r))
 	}

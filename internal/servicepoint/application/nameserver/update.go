@@ -16,38 +16,38 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Bounds of messages that change zones: how long one may take until it is answered with SERVFAIL, how long what is answered from may take
-// to have it, and how many are under way at a time; others are not answered.
+// Limits of update messages. updateTime is the time until an update is answered with SERVFAIL. settleTime is the time to wait until the
+// content includes the change. mostUpdates is the maximum number of pending updates; further ones are ignored.
 const (
 	updateTime  = 10 * time.Second
 	settleTime  = 2 * time.Second
 	mostUpdates = 256
 )
 
-// updates are messages that change zones (RFC 2136), and wait for somebody else to decide on them.
+// updates are the dynamic update messages (RFC 2136) that wait for the manager's decision.
 type updates struct {
 	mu sync.Mutex
-	// What follows is guarded by mu. due are those that nobody has taken yet; asked are all that wait for an answer, by their ids; and same
-	// are those by what was sent and by whom: clients send again what takes long.
+	// The following fields are guarded by mu. due are the updates that were not collected yet. asked are all pending updates by id. same are
+	// the pending updates by message and client, because clients repeat slow updates.
 	next  int64
 	due   []application.Update
 	asked map[int64]*asked
 	same  map[[32]byte]*asked
-	// some is closed when there is something due.
+	// some is closed when an update is added.
 	some chan struct{}
 }
 
-// asked is an update that somebody decides on. done is closed then, and answer is what came of it.
+// asked is a pending update. done is closed when answer is set.
 type asked struct {
 	done   chan struct{}
 	answer application.UpdateAnswer
 	digest [32]byte
 }
 
-// add has an update, or a notice that a zone has changed, decided on; nil where there are too many.
+// add adds an update or a NOTIFY message. It returns nil if too many are pending.
 func (u *updates) add(one application.Update, notice bool) *asked {
 	digest := sha256.Sum256(append([]byte(one.Client.String()+"\x00"+one.Key+"\x00"), one.Message...))
-	if notice { // one of a zone is as good as many
+	if notice { // one NOTIFY per zone is sufficient
 		digest = sha256.Sum256(fmt.Appendf(nil, "%d %s", one.View, one.Zone))
 	}
 	u.mu.Lock()
@@ -73,7 +73,7 @@ func (u *updates) add(one application.Update, notice bool) *asked {
 	return a
 }
 
-// giveUp answers an update that has taken too long. Nobody decides on it any more.
+// giveUp answers an expired update with SERVFAIL and removes it from the queue.
 func (u *updates) giveUp(id int64) {
 	u.mu.Lock()
 	u.due = slices.DeleteFunc(u.due, func(one application.Update) bool { return one.ID == id })
@@ -81,7 +81,7 @@ func (u *updates) giveUp(id int64) {
 	u.answer(application.UpdateAnswer{ID: id, Code: dns.RcodeServerFailure})
 }
 
-// take gives the updates that are due, once there are some, or nothing when ctx ends.
+// take waits for updates and returns them; none when ctx ends.
 func (u *updates) take(ctx context.Context) (all []application.Update) {
 	for {
 		u.mu.Lock()
@@ -102,7 +102,7 @@ func (u *updates) take(ctx context.Context) (all []application.Update) {
 	}
 }
 
-// answer says what came of an update. One that has its answer already keeps it.
+// answer sets the answer of an update. It ignores an update that is already answered.
 func (u *updates) answer(answer application.UpdateAnswer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -116,7 +116,7 @@ func (u *updates) answer(answer application.UpdateAnswer) {
 	close(a.done)
 }
 
-// end answers all that wait.
+// end answers all pending updates with SERVFAIL.
 func (u *updates) end() {
 	u.mu.Lock()
 	ids := slices.Collect(maps.Keys(u.asked))
@@ -126,17 +126,17 @@ func (u *updates) end() {
 	}
 }
 
-// Updates gives the messages that wait for a decision.
+// Updates implements application.Updated.
 func (a *nameServer) Updates(ctx context.Context) []application.Update { return a.updates.take(ctx) }
 
-// Decide says what came of messages.
+// Decide implements application.Updated.
 func (a *nameServer) Decide(answers []application.UpdateAnswer) {
 	for _, one := range answers {
 		a.updates.answer(one)
 	}
 }
 
-// isUpdate reports whether a message is one that changes a zone, or that says that one has changed (RFC 1996).
+// isUpdate reports whether a message is an UPDATE or a NOTIFY (RFC 1996).
 func isUpdate(m []byte) bool {
 	if len(m) < headerSize || m[2]&0x80 != 0 {
 		return false
@@ -145,11 +145,12 @@ func isUpdate(m []byte) bool {
 	return opcode == dns.OpcodeUpdate || opcode == dns.OpcodeNotify
 }
 
-// update answers a message that changes a zone (RFC 2136 section 3), which may take a while; nil where it is left without an answer.
+// update answers an UPDATE or NOTIFY message (RFC 2136 section 3). It waits for the manager's decision, and returns nil if there must be
+// no answer.
 func (a *nameServer) update(m []byte, client netip.Addr) (wire []byte) {
-	defer func() { // a fault of ours costs that one message
+	defer func() { // a panic costs only this message
 		if p := recover(); p != nil {
-			a.log.Error("a message that changes a zone could not be answered", "message", fmt.Sprintf("%x", m), "panic", p,
+			a.log.Error("panic while answering an update", "message", fmt.Sprintf("%x", m), "panic", p,
 				"stack", string(debug.Stack()))
 			wire = nil
 		}
@@ -186,8 +187,8 @@ func (a *nameServer) update(m []byte, client netip.Addr) (wire []byte) {
 	return wire
 }
 
-// askOnce is askUpdate of a message that, where it is an update with a signature, is decided on once. Whatever ends it, those who wait for
-// the same message are answered.
+// askOnce calls askUpdate, but only once for repeated copies of a signed update. When it returns or panics, the goroutines that wait for
+// the same message are released.
 func (a *nameServer) askOnce(s *served, q *query, m []byte, w zonedata.Client, sign *signer) (code int, ok bool) {
 	if sign == nil || q.opcode != dns.OpcodeUpdate {
 		return a.askUpdate(s, q, m, w)
@@ -205,7 +206,7 @@ func (a *nameServer) askOnce(s *served, q *query, m []byte, w zonedata.Client, s
 	return a.askUpdate(s, q, m, w)
 }
 
-// askUpdate has a message decided on; ok is false where there are too many.
+// askUpdate checks a message and waits for the manager's decision. ok is false if too many are pending.
 func (a *nameServer) askUpdate(s *served, q *query, m []byte, w zonedata.Client) (code int, ok bool) {
 	v := s.viewFor(w)
 	if q.kind != dns.TypeSOA || q.class != dns.ClassINET {
@@ -223,7 +224,7 @@ func (a *nameServer) askUpdate(s *served, q *query, m []byte, w zonedata.Client)
 			return a.refuse(q, w, dns.RcodeRefused, "the client has none of the addresses of the zone's primary servers"), true
 		}
 		taken := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, true)
-		return 0, taken != nil // which nobody waits for; whoever is not answered says it again
+		return 0, taken != nil // the client does not wait for the transfer, and repeats an unanswered NOTIFY
 	}
 	if z.of.Update == nil {
 		return a.refuse(q, w, dns.RcodeRefused, "the zone is not changed by updates, by its dynamicUpdateEnabled or allow-update"), true
@@ -237,24 +238,24 @@ func (a *nameServer) askUpdate(s *served, q *query, m []byte, w zonedata.Client)
 		return 0, false
 	}
 	<-waiting.done
-	if waiting.answer.Changed { // whoever asks next is to see it
+	if waiting.answer.Changed { // the next query must see the change
 		a.awaitChange(z, before)
 	}
 	return waiting.answer.Code, true
 }
 
-// refuse logs why a message that changes a zone is refused, now and then, and gives the code.
+// refuse logs the reason of a refusal, at most once a second, and returns the code.
 func (a *nameServer) refuse(q *query, w zonedata.Client, code int, why string) int {
 	now := time.Now().Unix()
 	if last := a.refused.Load(); last != now && a.refused.CompareAndSwap(last, now) {
 		name, _, _ := dns.UnpackDomainName([]byte(q.name), 0)
-		a.log.Info("a message that changes a zone is refused", "zone", name, "client", w.Address, "key", w.Key, "code", dns.RcodeToString[code],
+		a.log.Info("update refused", "zone", name, "client", w.Address, "key", w.Key, "code", dns.RcodeToString[code],
 			"reason", why)
 	}
 	return code
 }
 
-// awaitChange waits until a zone has another serial number than before, or it has taken too long.
+// awaitChange waits until the serial of a zone differs from before, or settleTime has passed.
 func (a *nameServer) awaitChange(z *servedZone, before uint32) {
 	late := time.NewTimer(settleTime)
 	defer late.Stop()
@@ -271,7 +272,7 @@ func (a *nameServer) awaitChange(z *servedZone, before uint32) {
 	}
 }
 
-// renewed says to all who wait that another revision is served.
+// renewed notifies waiting goroutines that another revision is served.
 func (a *nameServer) renewed() {
 	next := make(chan struct{})
 	close(*a.another.Swap(&next))

@@ -16,20 +16,20 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Where and how messages are sent over HTTPS (RFC 8484 sections 4 and 6).
+// The path and media type of DNS over HTTPS (RFC 8484 sections 4 and 6).
 const (
 	webPath = "/dns-query"
 	webType = "application/dns-message"
 )
 
-// Bounds of requests over HTTPS.
+// Limits of HTTPS requests.
 const (
 	webHeader    = 8 << 10
 	longestWeb   = 65535
 	longestTimes = 10 * time.Second
 )
 
-// newWeb makes what answers over HTTPS.
+// newWeb returns the server for DNS over HTTPS.
 func (l *listener) newWeb() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+webPath, func(w http.ResponseWriter, r *http.Request) {
@@ -70,10 +70,10 @@ func (l *listener) serveWeb(w http.ResponseWriter, r *http.Request, m []byte) {
 	}
 	w.Header().Set("Content-Type", webType)
 	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", freshness(answer)))
-	_, _ = w.Write(answer) //nolint:gosec // it is no page; who has asked asks again
+	_, _ = w.Write(answer) //nolint:gosec // not a web page; the client repeats a lost request
 }
 
-// freshness is for how long an answer may be kept, in seconds: no longer than any of its records (RFC 8484 section 5.1).
+// freshness returns the cache lifetime of an answer in seconds: the smallest TTL of its records (RFC 8484 section 5.1).
 func freshness(answer []byte) (seconds uint32) {
 	m := new(dns.Msg)
 	if m.Unpack(answer) != nil {
@@ -94,7 +94,7 @@ func freshness(answer []byte) (seconds uint32) {
 	return seconds
 }
 
-// askWeb asks this listener.
+// askWeb sends a query to this listener.
 func (l *listener) askWeb(ctx context.Context, m *dns.Msg) error {
 	wire, err := m.Pack()
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *listener) askWeb(ctx context.Context, m *dns.Msg) error {
 		return err
 	}
 	rq.Header.Set("Content-Type", webType)
-	itself := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this process
+	itself := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 	transport := &http.Transport{TLSClientConfig: itself, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
 	rs, err := transport.RoundTrip(rq)

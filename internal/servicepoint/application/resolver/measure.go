@@ -14,26 +14,26 @@ import (
 	"portolan/internal/base/fairlisten"
 )
 
-// measures is the plugin that counts questions and answers, in the place of CoreDNS's own, which would listen by itself and take any number
-// of connections.
+// measures is the name of the plugin that counts queries and answers. It replaces CoreDNS's own plugin, which would open a listener
+// without connection limits.
 const measures = "measures"
 
-// Limits of the listener for metrics.
+// Limits of the metrics endpoint.
 const (
 	mostScrapers = 64
 	scrapeTime   = 10 * time.Second
 )
 
-// measured shows the metrics of the process at an address.
+// measured is the metrics endpoint at an address.
 type measured struct {
 	address string
 	server  *http.Server
 }
 
-// measure shows metrics at an address, with bounds for each client; nil where the address is empty.
+// measure starts the metrics endpoint with connection limits per client network; nil if the address is empty.
 func measure(address string) (*measured, error) {
 	if address == "" {
-		return nil, nil //nolint:nilnil // nobody asks for them
+		return nil, nil //nolint:nilnil // metrics are disabled
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
@@ -48,7 +48,7 @@ func measure(address string) (*measured, error) {
 	return m, nil
 }
 
-// close ends it.
+// close stops the endpoint.
 func (m *measured) close() error {
 	if m == nil {
 		return nil
@@ -59,7 +59,7 @@ func (m *measured) close() error {
 	return nil
 }
 
-// measuredAt gives what shows metrics at an address: what does already, or a new one.
+// measuredAt returns the metrics endpoint for an address: the running one or a new one.
 func (r *resolver) measuredAt(address string) (*measured, error) {
 	if r.measured != nil && r.measured.address == address {
 		return r.measured, nil

@@ -13,28 +13,29 @@ import (
 	"github.com/coredns/coredns/plugin/metrics"
 )
 
-// starting is what the plugins need of a configuration that CoreDNS starts and that its text does not have.
+// starting contains the data that plugins need of a configuration in addition to the Corefile.
 type starting struct {
 	resolver   *resolver
 	generation *generation
-	// tls is what the listeners over TLS show; nil where there are none. A private key is to stand in no file.
+	// tls is the TLS configuration of listeners; nil if there are none. It is not in the Corefile, because private keys must not be written
+	// to a file.
 	tls *tls.Config
 }
 
-// inProcess is what CoreDNS keeps for the whole process: its table of plugins, whose setup functions get a text alone. starts is the
-// configuration that they set up. One resolver runs in a process, and starts one configuration at a time.
+// inProcess is global state, because CoreDNS has a global table of plugins whose setup functions receive only a text. starts is the
+// configuration that they set up. A process runs one resolver, which starts one configuration at a time.
 var inProcess struct {
 	register sync.Once
 	starts   atomic.Pointer[starting]
 }
 
-// begin lets the plugins set up this configuration. The first call registers them.
+// begin makes the plugins set up this configuration. The first call registers the plugins.
 func (s *starting) begin() {
 	inProcess.starts.Store(s)
 	inProcess.register.Do(registerPlugins)
 }
 
-// registerPlugins adds the plugins of the resolver to CoreDNS, in their places of the chain.
+// registerPlugins adds the plugins of the resolver to CoreDNS at their places in the chain.
 func registerPlugins() {
 	chain := slices.Concat([]string{endsServing}, dnsserver.Directives, []string{beginsServing})
 	chain[slices.Index(chain, "prometheus")] = measures
@@ -42,7 +43,7 @@ func registerPlugins() {
 	plugin.Register(endsServing, func(c *caddy.Controller) error {
 		g := inProcess.starts.Load().generation
 		g.config = dnsserver.GetConfig(c)
-		g.config.ListenHosts = nil // CoreDNS itself listens nowhere
+		g.config.ListenHosts = nil // CoreDNS opens no sockets itself
 		c.OnShutdown(g.end)
 		return nil
 	})

@@ -1,5 +1,5 @@
-// Package resolver is the application dns-resolver-service: a DNS server that forwards what it is asked, and remembers the answers. It is
-// CoreDNS with the plugins that this takes, and no others.
+// Package resolver is the application dns-resolver-service: a DNS server that forwards queries and caches answers. It is CoreDNS with
+// only the plugins that the configuration needs.
 package resolver
 
 import (
@@ -22,7 +22,7 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	// The plugins that corefile names.
+	// The plugins in corefile.
 	_ "github.com/coredns/coredns/plugin/acl"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/chaos"
@@ -33,7 +33,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/metrics"
 )
 
-// Kind is the application.
+// Kind returns the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.Resolver, Program: checkin.Program{Version: "1.1.0", Hide: hide, Fill: application.FillKey,
 		Provides: func(string) []checkin.Capability {
@@ -66,41 +66,44 @@ type resolver struct {
 	stop        context.CancelFunc
 	looks       sync.WaitGroup
 	started     time.Time
-	// front is what the resolver answers itself, back what its upstreams answer.
+	// front contains the results of the listener checks, back those of the upstream checks.
 	front, back *look
 
-	// content is what a deployment says; logsQueries says that queries are logged, asksZones that some zones are asked elsewhere.
+	// content is the deployed content. logsQueries reports that the query log is enabled. asksZones reports that some zones have their own
+	// upstreams.
 	content                atomic.Pointer[content]
 	logsQueries, asksZones atomic.Bool
-	// turn is held while a configuration or content is taken, and guards sockets, those that are open, and measured, which shows metrics.
+	// turn is held while a configuration or content is applied. It guards sockets, the open sockets, and measured, the metrics endpoint.
 	turn     sync.Mutex
 	sockets  []*socket
 	measured *measured
 
 	mu sync.Mutex
-	// What follows, and what was found by the looks, is guarded by mu, and changes while turn is held, too. configuration is the one in
-	// force, given the one that was asked for: roles may say otherwise.
+	// The following fields and the check results are guarded by mu, and change only while turn is held as well. configuration is the one in
+	// use, given the requested one; roles can override it.
 	instance             *caddy.Instance
 	configuration, given Configuration
-	// asked is the configuration with what roles say, recursor what looks names up; otherwise says why the upstreams are asked all the same.
+	// asked is the configuration including the roles. recursor is the running unbound. otherwise is the reason why the upstreams are used
+	// instead.
 	asked     Configuration
 	recursor  *recursor
 	otherwise string
 }
 
-// look asks something again and again.
+// look is a periodic check.
 type look struct {
 	every time.Duration
-	// wake has a token when it is to ask now.
+	// wake contains a token when the check must run immediately.
 	wake chan struct{}
-	// found are the response codes, or why there was no answer, by address; nil before the first look. silent is how many did not answer.
+	// found are the response codes, or the reasons for a missing answer, by address; nil before the first check. silent is the number of
+	// addresses without an answer.
 	found  map[string]string
 	silent int
 }
 
 func newLook(every time.Duration) *look { return &look{every: every, wake: make(chan struct{}, 1)} }
 
-// Configure answers by another configuration from now on; queries meanwhile are answered.
+// Configure applies another configuration. Queries are answered meanwhile.
 func (r *resolver) Configure(text json.RawMessage) error {
 	c, err := read(text)
 	if err != nil {
@@ -111,8 +114,8 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	return r.start(c, r.content.Load())
 }
 
-// start answers by a configuration, and by what roles of a content say of it, unless that is so already. r.turn is held: what is in force
-// changes here alone, and may be read. Only its end needs r.mu, so that whoever asks how it is does not wait for unbound.
+// start applies a configuration and the roles of a content, unless they are in use already. The caller holds r.turn, under which alone
+// these fields change. r.mu is locked only at the end, so that status requests do not wait for unbound.
 func (r *resolver) start(given Configuration, of *content) error {
 	c := of.asking(given)
 	if r.instance != nil && reflect.DeepEqual(c, r.asked) {
@@ -127,7 +130,7 @@ func (r *resolver) start(given Configuration, of *content) error {
 		c.Upstreams = []Upstream{{Address: recursor.at}}
 	}
 	leaves := r.recursor
-	defer func() { // which of them is not needed: the one before, or the new one where something went wrong
+	defer func() { // close the recursor that is not used: the previous one, or the new one after an error
 		if r.recursor != recursor && recursor != nil {
 			recursor.close()
 		}
@@ -154,10 +157,10 @@ func (r *resolver) start(given Configuration, of *content) error {
 		return errors.Join(err, closeBut(sockets, r.sockets))
 	}
 	before := r.measured
-	defer func() { // as for recursors
+	defer func() { // like the recursors
 		for _, one := range []*measured{before, shown} {
 			if one != r.measured {
-				_ = one.close() // nobody asks it any more
+				_ = one.close() // it is not used any more
 			}
 		}
 	}()
@@ -165,39 +168,40 @@ func (r *resolver) start(given Configuration, of *content) error {
 	next.begin()
 	instance := r.instance
 	if instance == nil {
-		if instance, err = caddy.Start(input); err != nil { // what plugins have opened before stays open: only an end closes it
+		// sockets of plugins stay open after an error, because only the end of the process closes them
+		if instance, err = caddy.Start(input); err != nil {
 			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), closeBut(sockets, nil))
 		}
 	} else if instance, err = instance.Restart(input); err != nil {
 		return errors.Join(fmt.Errorf("starting to answer: %w", err), closeBut(sockets, r.sockets))
 	}
 	if err := closeBut(r.sockets, sockets); err != nil {
-		r.log.Warn("closing listeners that are not wanted any more", "error", err)
+		r.log.Warn("close old listeners failed", "error", err)
 	}
 	r.sockets, r.measured = sockets, shown
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recursor, r.otherwise, r.asked = recursor, otherwise, asked
-	r.instance, r.configuration, r.given = instance, c, given // what was found before holds until it is looked again
+	r.instance, r.configuration, r.given = instance, c, given // the check results stay valid until the next check
 	r.logsQueries.Store(c.QueryLog != nil)
 	r.asksZones.Store(len(c.Zones) > 0)
 	for _, l := range []*look{r.front, r.back} {
 		select {
 		case l.wake <- struct{}{}:
-		default: // it is about to ask
+		default: // a check is pending already
 		}
 	}
 	return nil
 }
 
-// How often the resolver asks itself and its upstreams, and how long an answer may take.
+// Intervals of the listener and upstream checks, and the timeout of a query.
 const (
 	frontEvery = time.Second
 	backEvery  = 5 * time.Second
 	askTime    = 2 * time.Second
 )
 
-// watch asks again and again until ctx ends.
+// watch runs a check at intervals until ctx ends.
 func (r *resolver) watch(ctx context.Context, l *look, ask func(context.Context, Configuration) (map[string]string, int)) {
 	tick := time.NewTicker(l.every)
 	defer tick.Stop()
@@ -223,22 +227,22 @@ func (r *resolver) watch(ctx context.Context, l *look, ask func(context.Context,
 	}
 }
 
-// question is one to an address; config is nil where it goes by UDP.
+// question is a query to an address; config is nil for UDP.
 type question struct {
 	at     string
 	config *tls.Config
 }
 
-// ownQuestion is the name that the resolver asks itself for.
+// ownQuestion is the name of the resolver's health check query.
 const ownQuestion = "version.bind."
 
-// askFront asks the resolver for its version wherever it answers, which no upstream has to do with.
+// askFront sends a version query to each listener. The resolver answers it without an upstream.
 func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 	questions := make([]question, len(c.Listen))
 	for i, l := range c.Listen {
 		questions[i].at = l.reached()
 		if l.TLS {
-			questions[i].config = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this process
+			questions[i].config = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 		}
 	}
 	q := new(dns.Msg)
@@ -247,7 +251,7 @@ func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 	return ask(ctx, q, questions)
 }
 
-// askBack asks each of the upstreams for the root's name servers.
+// askBack queries each upstream for the root's name servers.
 func askBack(ctx context.Context, c Configuration) (map[string]string, int) {
 	questions := make([]question, len(c.Upstreams))
 	for i, u := range c.Upstreams {
@@ -261,7 +265,8 @@ func askBack(ctx context.Context, c Configuration) (map[string]string, int) {
 	return ask(ctx, q, questions)
 }
 
-// ask puts a question to many at once. It gives the response codes, or why there was no answer, by address, and how many gave none.
+// ask sends a query to several servers concurrently. It returns the response codes, or the reasons for a missing answer, by address, and
+// the number of servers without an answer.
 func ask(ctx context.Context, q *dns.Msg, questions []question) (found map[string]string, silent int) {
 	found = map[string]string{}
 	var group sync.WaitGroup
@@ -287,7 +292,7 @@ func ask(ctx context.Context, q *dns.Msg, questions []question) (found map[strin
 	return found, silent
 }
 
-// Health gives what was wrong when the resolver last looked.
+// Health returns the error conditions of the last checks.
 func (r *resolver) Health() (conditions []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,7 +315,7 @@ func (r *resolver) Health() (conditions []string) {
 	return conditions
 }
 
-// Diagnostics are the response codes that the resolver and its upstreams gave last.
+// Diagnostics returns the last response codes of the listeners and upstreams.
 func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -320,7 +325,7 @@ func (r *resolver) Diagnostics() any {
 		CertificateExpiration: r.configuration.TLS.Expiration()}
 }
 
-// recursion says who looks names up; empty where nobody was to. r.mu is held.
+// recursion describes who resolves names; empty if recursion was not requested. The caller holds r.mu.
 func (r *resolver) recursion() string {
 	switch {
 	case r.recursor == nil:
@@ -331,7 +336,7 @@ func (r *resolver) recursion() string {
 	return "unbound looks names up"
 }
 
-// best gives the response code of an upstream that resolves, NOERROR before others, if one does: one upstream is enough.
+// best returns the best response code of the upstreams, because one working upstream is sufficient.
 func best(answers map[string]string) (text string) {
 	rank := func(answer string) int {
 		switch {
@@ -350,7 +355,7 @@ func best(answers map[string]string) (text string) {
 	return text
 }
 
-// worst gives a response code that does not say well, if one does not: each listener has its clients.
+// worst returns a response code other than NOERROR if there is one, because each listener has its own clients.
 func worst(answers map[string]string) (text string) {
 	for _, at := range slices.Backward(slices.Sorted(maps.Keys(answers))) {
 		if one := answers[at]; text == "" || one != noError {
@@ -360,14 +365,14 @@ func worst(answers map[string]string) (text string) {
 	return text
 }
 
-// noError is the response code that says well.
+// noError is the response code of a working server.
 var noError = dns.RcodeToString[dns.RcodeSuccess]
 
-// Close ends it.
+// Close stops the resolver.
 func (r *resolver) Close() error {
 	r.stop()
 	r.looks.Wait()
-	r.turn.Lock() // for good: nothing is taken any more
+	r.turn.Lock() // never unlocked, so nothing is applied any more
 	if r.instance == nil {
 		return nil
 	}
