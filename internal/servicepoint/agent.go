@@ -112,8 +112,8 @@ type Agent struct {
 	diagnosticsAddr string
 	// isRefused reports that the manager has refused this service point since its last answer.
 	isRefused bool
-	// lastAnswer is the time of the manager's last answer. lastFailure is the error since then. desiredChanged is the time of the last change of the
-	// desired state.
+	// lastAnswer is the time of the manager's last answer. lastFailure is the error since then. desiredChanged is the time of the last
+	// change of the desired state.
 	lastAnswer     time.Time
 	lastFailure    string
 	desiredChanged time.Time

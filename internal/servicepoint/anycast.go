@@ -32,8 +32,8 @@ type announcer struct {
 	changed func()
 	// wake contains a token when reconcile must run.
 	wake chan struct{}
-	// added are the addresses that the service point added to the interface. isListLost reports that the list of earlier ones is lost. Only run
-	// uses both.
+	// added are the addresses that the service point added to the interface. isListLost reports that the list of earlier ones is lost. Only
+	// run uses both.
 	added      []string
 	isListLost bool
 
@@ -56,7 +56,8 @@ type bgpSpeaker interface {
 
 const (
 	anycastFile = "anycast.json"
-	// neighborCheckInterval is the interval of checks for neighbors without a session. maxDownTime is the time without a session that is reported.
+	// neighborCheckInterval is the interval of checks for neighbors without a session. maxDownTime is the time without a session that is
+	// reported.
 	neighborCheckInterval = 5 * time.Second
 	maxDownTime           = 30 * time.Second
 )

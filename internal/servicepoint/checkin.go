@@ -123,8 +123,8 @@ func (a *Agent) refreshReport(l *latest) error {
 	return nil
 }
 
-// applyDesired stores another desired state on the disk and then applies it. It reports whether there was one. After an error the state is not
-// acknowledged, and the manager sends it again.
+// applyDesired stores another desired state on the disk and then applies it. It reports whether there was one. After an error the state
+// is not acknowledged, and the manager sends it again.
 func (a *Agent) applyDesired(d *checkin.Desired) (changed bool, err error) {
 	if d == nil || d.Generation == a.desired {
 		return false, nil
@@ -403,7 +403,8 @@ func (a *Agent) currentInterval() time.Duration {
 	return a.interval
 }
 
-// handleAnswer applies the settings in the manager's answer. It deletes the previous certificate, because the current one has now been used.
+// handleAnswer applies the settings in the manager's answer. It deletes the previous certificate, because the current one has now been
+// used.
 func (a *Agent) handleAnswer(answer checkin.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

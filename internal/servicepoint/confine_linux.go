@@ -39,7 +39,8 @@ func socketIn(folder string) (dir *os.File, path string, err error) {
 	return dir, fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketFile), nil
 }
 
-// startTime returns the start time of a process in clock ticks since the system's start; empty if the process does not exist or is a zombie.
+// startTime returns the start time of a process in clock ticks since the system's start; empty if the process does not exist or is a
+// zombie.
 func startTime(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -37,8 +37,8 @@ func (c contents) clean() error {
 	return err
 }
 
-// maxContentStreams is the maximum number of streams after the first one. maxDifferences is their maximum total size in bytes, plus half the
-// size of the first one. Beyond that the full content is requested again.
+// maxContentStreams is the maximum number of streams after the first one. maxDifferences is their maximum total size in bytes, plus half
+// the size of the first one. Beyond that the full content is requested again.
 const (
 	maxContentStreams = 5000
 	maxDifferences    = 1 << 20
@@ -65,7 +65,8 @@ func revisionOf(name string) string {
 	return revision
 }
 
-// lastRevision returns the revision at the end of the chain; empty if there is none. full reports that the full content must be requested again.
+// lastRevision returns the revision at the end of the chain; empty if there is none. full reports that the full content must be requested
+// again.
 func (c contents) lastRevision() (revision string, full bool, err error) {
 	names, err := c.names()
 	if err != nil || len(names) == 0 {
@@ -205,8 +206,8 @@ func (p *process) supply(ctx context.Context) {
 	}
 }
 
-// syncContent sends the application the content on the disk if it has another revision. Then it waits for newer content from the manager and
-// sends that. It reports whether there was newer content.
+// syncContent sends the application the content on the disk if it has another revision. Then it waits for newer content from the manager
+// and sends that. It reports whether there was newer content.
 func (p *process) syncContent(ctx context.Context, c contents) (other bool, err error) {
 	now, err := p.getStatus(ctx)
 	if err != nil {

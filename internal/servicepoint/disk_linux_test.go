@@ -49,8 +49,8 @@ func fill(t *testing.T, dir string, left int64) (ballast string) {
 	return ballast
 }
 
-// A disk that is full fails an update with that as the reason, wherever in it that is; what ran runs, and with room the update is done when
-// it is asked for again.
+// A disk that is full fails an update with that as the reason, wherever in it that is; what ran runs, and with room the update is done
+// when it is asked for again.
 func TestDiskFullDuringAnUpdate(t *testing.T) {
 	dir := smallDisk(t, "size=256k")
 	served, mark := t.TempDir(), filepath.Join(t.TempDir(), "ran")

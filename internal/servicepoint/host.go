@@ -191,8 +191,8 @@ func (h host) node(id string) (checkin.Node, error) {
 	return n, nil
 }
 
-// reportedAddresses returns the main addresses of a node as prefixes, empty for a missing family, and all reported addresses. The main addresses
-// have type PRIMARY, the others ALIAS. device4 and device6 are the interfaces of the default routes, or empty.
+// reportedAddresses returns the main addresses of a node as prefixes, empty for a missing family, and all reported addresses. The main
+// addresses have type PRIMARY, the others ALIAS. device4 and device6 are the interfaces of the default routes, or empty.
 func reportedAddresses(all []linkAddress, device4, device6 string) (cidr4, cidr6 string, shown []checkin.NodeAddress) {
 	first4, has4 := primary(all, true, device4)
 	first6, has6 := primary(all, false, device6)

@@ -175,8 +175,8 @@ func (all tree) put(dir string) error {
 	return nil
 }
 
-// seen runs a program that changes a directory, stops it at each of its system calls, and gives all that the directory was: what a kill at
-// any line of it would leave.
+// seen runs a program that changes a directory, stops it at each of its system calls, and gives all that the directory was: what a kill
+// at any line of it would leave.
 func seen(t *testing.T, dir string, c *exec.Cmd) (all []tree) {
 	t.Helper()
 	runtime.LockOSThread() // who traces is a thread

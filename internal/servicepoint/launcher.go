@@ -32,8 +32,8 @@ type Launcher struct {
 // DefaultTrial is the time for a new release to become healthy.
 const DefaultTrial = 3 * time.Minute
 
-// The launcher passes these to the release that it starts: the environment variables with the version of the release and of the base, and
-// the descriptor of a pipe that closes when the launcher ends.
+// The launcher passes these to the release that it starts. The variables contain the version of the release and of the base. The
+// descriptor is a pipe that closes when the launcher ends.
 const (
 	ReleaseVariable    = "PORTOLAN_AGENT_RELEASE"
 	BaseVariable       = "PORTOLAN_AGENT_BASE"
@@ -82,7 +82,8 @@ func (l *Launcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// handleEnd handles the end of a release that ran in state s for the time ran. It reports whether Run must continue with the next release.
+// handleEnd handles the end of a release that ran in state s for the time ran. It reports whether Run must continue with the next
+// release.
 func (l *Launcher) handleEnd(ctx context.Context, r *releases, s releaseState, ran time.Duration, failed error) (again bool, err error) {
 	now, err := r.load()
 	switch {

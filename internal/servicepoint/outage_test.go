@@ -121,8 +121,8 @@ func keyOf(t *testing.T) string {
 	return key.String()
 }
 
-// An hour without the manager, in virtual time: what is to run stays as it is, on the disk, too; the manager is asked again and again, not
-// too often, and when it is back it is found within a minute, and needs no report that it has.
+// An hour without the manager, in virtual time: what is to run stays as it is, on the disk, too; the manager is asked again and again,
+// not too often, and when it is back it is found within a minute, and needs no report that it has.
 func TestManagerGoneForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -227,8 +227,8 @@ func TestManagerAnswersGarbage(t *testing.T) {
 	}
 }
 
-// A machine whose node was taken away, or whose service point was deleted or has another machine, runs nothing any more, on the disk, too;
-// one that the manager merely does not know goes on.
+// A machine whose node was taken away, or whose service point was deleted or has another machine, runs nothing any more, on the disk,
+// too; one that the manager merely does not know goes on.
 func TestNodeTakenAway(t *testing.T) {
 	for code, runs := range map[string]int64{checkin.NodeRemoved: 0, checkin.ServicePointDeleted: 0, checkin.OtherMachine: 0,
 		"ServicePointUnknown": 7} {

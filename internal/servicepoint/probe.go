@@ -130,8 +130,8 @@ func (p *probes) run(ctx context.Context) {
 	group.Wait()
 }
 
-// interval returns the probe interval of a target in the public network. The default targets belong to others and are probed less often, so
-// that a large fleet does not load them.
+// interval returns the probe interval of a target in the public network. The default targets belong to others and are probed less often,
+// so that a large fleet does not load them.
 func (p *probes) interval(target string) time.Duration {
 	if target == "" {
 		return max(p.every, publicInterval)

@@ -87,7 +87,8 @@ func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *pr
 		version: s.versions[a.Name], lastDiagnostics: json.RawMessage("{}")}
 	transport := &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialIn(ctx, p.folder) }}
-	p.statusHTTP, p.configureHTTP = &http.Client{Timeout: statusLimit, Transport: transport}, &http.Client{Timeout: configureLimit, Transport: transport}
+	p.statusHTTP, p.configureHTTP = &http.Client{Timeout: statusLimit, Transport: transport},
+		&http.Client{Timeout: configureLimit, Transport: transport}
 	p.contentHTTP = &http.Client{Timeout: contentLimit, Transport: transport}
 	if _, err := os.Stat(filepath.Join(p.folder, healthyFile)); err == nil { // it has been healthy before
 		p.status, p.conditions = checkin.Unhealthy, []string{"service is not healthy: it is being started"}

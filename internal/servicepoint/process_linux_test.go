@@ -315,7 +315,8 @@ func (s *teller) Announced(netip.Addr) bool {
 	return s.told
 }
 
-// Where no neighbor has a session any more it is said at once that the addresses are down, and why; one of several may be away for a while.
+// Where no neighbor has a session any more it is said at once that the addresses are down, and why; one of several may be away for a
+// while.
 func TestWhyAnycastIsDown(t *testing.T) {
 	one, other := netip.MustParseAddr("192.0.2.11"), netip.MustParseAddr("192.0.2.12")
 	now := time.Now()
@@ -345,8 +346,8 @@ func TestWhyAnycastIsDown(t *testing.T) {
 	}
 }
 
-// An address is withdrawn within a second of the moment at which its application is not well any more, or has ended, and announced within a
-// second of its being well again. In virtual time.
+// An address is withdrawn within a second of the moment at which its application is not well any more, or has ended, and announced within
+// a second of its being well again. In virtual time.
 func TestWithdrawnWithinASecond(t *testing.T) {
 	state, at := t.TempDir(), freeport.For(t).String()
 	wrong := filepath.Join(t.TempDir(), "wrong")
@@ -393,8 +394,8 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 	})
 }
 
-// An application that hangs does not answer, for who relies on it, long before it is given up: it is not withdrawn for being slow once, and
-// it is there again with its next answer.
+// An application that hangs does not answer, for who relies on it, long before it is given up: it is not withdrawn for being slow once,
+// and it is there again with its next answer.
 func TestApplicationThatHangs(t *testing.T) {
 	state, at := t.TempDir(), freeport.For(t).String()
 	s, end := supervising(t, state)

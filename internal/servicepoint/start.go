@@ -18,8 +18,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// startOrAdopt starts the application's process or takes over the running one. exited receives the end of a process that was started here. A
-// process that was taken over has answered, and only its answers show that it still runs.
+// startOrAdopt starts the application's process or takes over the running one. exited receives the end of a process that was started
+// here. A process that was taken over has answered, and only its answers show that it still runs.
 func (p *process) startOrAdopt(ctx context.Context, name, version string) (exited chan error, answered bool, err error) {
 	exited = make(chan error, 1)
 	if now, err := p.getStatus(ctx); err == nil && now.Name == name && now.Version == version && p.pid().Limits == p.limits() {
@@ -104,8 +104,8 @@ func (p *process) limits() checkin.Limits {
 // memoryOf returns the memory limit in MiB.
 func memoryOf(l checkin.Limits) int { return cmp.Or(l.MemoryMiB, checkin.DefaultMemoryMiB) }
 
-// limitEnvironment returns the environment variables that tell the Go runtime its limits. The runtime frees memory before the kernel kills the
-// process, and restricts itself to its processors if no control group does.
+// limitEnvironment returns the environment variables that tell the Go runtime its limits. The runtime frees memory before the kernel
+// kills the process, and restricts itself to its processors if no control group does.
 func (s *supervisor) limitEnvironment(l checkin.Limits, grouped bool) []string {
 	env := []string{fmt.Sprintf("GOMEMLIMIT=%dMiB", memoryOf(l)*9/10)}
 	if l.CPUPercent > 0 && !(grouped && s.groups.hasController("cpu")) {

@@ -234,8 +234,8 @@ func firstLine(text []byte) string {
 // sequenceStep is the number of report sequence numbers that are reserved at a time.
 const sequenceStep = 1000
 
-// reserveSequence returns the first of sequenceStep report sequence numbers that no earlier process used. After an error the numbers are still
-// usable, because the manager reports the number that it has seen.
+// reserveSequence returns the first of sequenceStep report sequence numbers that no earlier process used. After an error the numbers are
+// still usable, because the manager reports the number that it has seen.
 func (s state) reserveSequence(after int64) (next int64, err error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, sequenceFile))
 	if err == nil {

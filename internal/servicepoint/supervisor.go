@@ -45,8 +45,8 @@ type supervisor struct {
 	// ctx ends with the cause ErrSwitch if processes must keep running, because another agent will take them over.
 	ctx   context.Context
 	group sync.WaitGroup
-	// isDesiredUnknown reports that the desired state could not be read. Only the goroutine that calls start and apply uses it, before any process
-	// leaves.
+	// isDesiredUnknown reports that the desired state could not be read. Only the goroutine that calls start and apply uses it, before any
+	// process leaves.
 	isDesiredUnknown bool
 
 	mu sync.Mutex
@@ -294,7 +294,8 @@ func (s *supervisor) describeUnhealthy(but []string) string {
 	return ""
 }
 
-// pendingChange returns the version that an application must change to, and the stage of its change or deletion; empty if it is unchanged.
+// pendingChange returns the version that an application must change to, and the stage of its change or deletion; empty if it is
+// unchanged.
 func (s *supervisor) pendingChange(one checkin.Application) (version, stage string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Whether releases are still good is judged by the manager's time: with a clock that is ahead by a year an update is done, with one that is
-// behind by a year releases that have expired are not taken.
+// Whether releases are still good is judged by the manager's time: with a clock that is ahead by a year an update is done, with one that
+// is behind by a year releases that have expired are not taken.
 func TestUpdateWithAClockThatIsOff(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for what, c := range map[string]struct {

@@ -61,7 +61,7 @@ func (s *Speaker) Set(ctx context.Context, settings checkin.AnycastService) (mov
 		return false, nil
 	}
 	s.stop()
-	speaks := server.NewBgpServer(server.LoggerOption(slog.New(quiet{s.log.Handler()}), nil))
+	speaks := server.NewBgpServer(server.LoggerOption(slog.New(warningsOnly{s.log.Handler()}), nil))
 	go speaks.Serve()
 	if err := speaks.StartBgp(ctx, &api.StartBgpRequest{Global: &api.Global{Asn: settings.AutonomousSystemNumber,
 		RouterId: settings.RouterID, ListenPort: -1}}); err != nil {
@@ -69,15 +69,15 @@ func (s *Speaker) Set(ctx context.Context, settings checkin.AnycastService) (mov
 		return true, fmt.Errorf("starting BGP: %w", err)
 	}
 	s.bgp, s.settings, s.neighbors, s.watching = speaks, settings, map[netip.Addr]Neighbor{}, func() {}
-	if err := s.meet(ctx, speaks, settings); err != nil {
+	if err := s.addNeighbors(ctx, speaks, settings); err != nil {
 		s.stop()
 		return true, err
 	}
 	return true, nil
 }
 
-// meet adds the neighbors. The caller holds mu.
-func (s *Speaker) meet(ctx context.Context, speaks *server.BgpServer, settings checkin.AnycastService) error {
+// addNeighbors adds the neighbors. The caller holds mu.
+func (s *Speaker) addNeighbors(ctx context.Context, speaks *server.BgpServer, settings checkin.AnycastService) error {
 	// Only local routes are accepted, no routes of neighbors: this machine is not a router.
 	own := &api.Policy{Name: "own", Statements: []*api.Statement{{Name: "own",
 		Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL},
@@ -94,7 +94,7 @@ func (s *Speaker) meet(ctx context.Context, speaks *server.BgpServer, settings c
 	s.watching = cancel
 	if err := speaks.WatchEvent(watch, server.WatchEventMessageCallbacks{OnPeerUpdate: func(e *apiutil.WatchEventMessage_PeerEvent,
 		_ time.Time) {
-		s.note(speaks, e.Peer)
+		s.recordState(speaks, e.Peer)
 	}}, server.WatchPeer()); err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func (s *Speaker) meet(ctx context.Context, speaks *server.BgpServer, settings c
 	return nil
 }
 
-// note records the state of a neighbor.
-func (s *Speaker) note(of *server.BgpServer, peer apiutil.Peer) {
+// recordState records the state of a neighbor.
+func (s *Speaker) recordState(of *server.BgpServer, peer apiutil.Peer) {
 	s.mu.Lock()
 	addr := peer.Conf.NeighborAddress
 	before, known := s.neighbors[addr]
@@ -244,14 +244,18 @@ func pathTo(addr netip.Addr) (*apiutil.Path, error) {
 	return path, err
 }
 
-// quiet drops log messages of GoBGP below the level warning.
-type quiet struct{ slog.Handler }
+// warningsOnly drops log messages of GoBGP below the level warning.
+type warningsOnly struct{ slog.Handler }
 
 // WithAttrs and WithGroup keep the filter.
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
-func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }
+func (q warningsOnly) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warningsOnly{q.Handler.WithAttrs(attrs)}
+}
+func (q warningsOnly) WithGroup(name string) slog.Handler {
+	return warningsOnly{q.Handler.WithGroup(name)}
+}
 
 // Enabled reports whether a level is logged.
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+func (q warningsOnly) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
 }

@@ -25,8 +25,8 @@ type host struct {
 	log  *slog.Logger
 	stop context.CancelFunc
 
-	// turn is held while a configuration or content is applied.
-	turn sync.Mutex
+	// applyLock is held while a configuration or content is applied.
+	applyLock sync.Mutex
 	// configured is the digest of the configuration in use.
 	configured atomic.Value
 }
@@ -48,11 +48,11 @@ func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+StatusPath, h.status)
 	mux.HandleFunc("PUT "+ConfigurationPath, h.configure)
-	mux.HandleFunc("PUT "+ContentPath, h.takeContent)
+	mux.HandleFunc("PUT "+ContentPath, h.putContent)
 	mux.HandleFunc("GET "+UpdatesPath, h.updates)
-	mux.HandleFunc("POST "+UpdatesPath, h.decide)
+	mux.HandleFunc("POST "+UpdatesPath, h.postDecisions)
 	mux.HandleFunc("GET "+RecordsPath, h.records)
-	mux.HandleFunc("POST "+RecordsPath, h.kept)
+	mux.HandleFunc("POST "+RecordsPath, h.postKept)
 	mux.HandleFunc("POST "+StopPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		h.stop()
@@ -99,8 +99,8 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = h.kind.Check(text)
 	}
-	h.turn.Lock()
-	defer h.turn.Unlock()
+	h.applyLock.Lock()
+	defer h.applyLock.Unlock()
 	if err == nil {
 		err = h.app.Configure(text)
 	}
@@ -135,8 +135,8 @@ func (h *host) updates(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(all) // an error means that the client has gone; DNS clients repeat their updates
 }
 
-// decide receives the decisions on updates.
-func (h *host) decide(w http.ResponseWriter, r *http.Request) {
+// postDecisions receives the decisions on updates.
+func (h *host) postDecisions(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Updated)
 	var answers []UpdateAnswer
 	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&answers) != nil {
@@ -165,8 +165,8 @@ func (h *host) records(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(all) // the records stay pending until they are acknowledged
 }
 
-// kept receives the acknowledgement of records.
-func (h *host) kept(w http.ResponseWriter, r *http.Request) {
+// postKept receives the acknowledgement of records.
+func (h *host) postKept(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Telling)
 	var kept RecordsKept
 	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&kept) != nil {
@@ -177,8 +177,9 @@ func (h *host) kept(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// take applies content. A panic leaves the application in an undefined state, so take returns ErrBroken and the process restarts.
-func (h *host) take(app Contented, in io.Reader) (err error) {
+// applyContent applies content. A panic leaves the application in an undefined state, so applyContent returns ErrBroken and the process
+// restarts.
+func (h *host) applyContent(app Contented, in io.Reader) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v\n%s", ErrBroken, p, debug.Stack())
@@ -187,16 +188,16 @@ func (h *host) take(app Contented, in io.Reader) (err error) {
 	return app.TakeContent(in)
 }
 
-// takeContent applies the content in the request. A truncated or inconsistent stream changes nothing.
-func (h *host) takeContent(w http.ResponseWriter, r *http.Request) {
+// putContent applies the content in the request. A truncated or inconsistent stream changes nothing.
+func (h *host) putContent(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Contented)
 	if !ok {
 		http.Error(w, "this application has no content", http.StatusBadRequest)
 		return
 	}
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	if err := h.take(app, r.Body); err != nil {
+	h.applyLock.Lock()
+	defer h.applyLock.Unlock()
+	if err := h.applyContent(app, r.Body); err != nil {
 		h.log.Error("content rejected", "reason", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		if errors.Is(err, ErrBroken) {

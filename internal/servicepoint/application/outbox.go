@@ -16,16 +16,16 @@ type Outbox struct {
 	mu sync.Mutex
 	// The following fields are guarded by mu: the pending records, the number of the last record, and a channel that is closed when a record
 	// is added.
-	waiting []Record
+	pending []Record
 	last    int64
 	more    chan struct{}
 }
 
-// mostInMemory is the maximum number of pending records; the oldest are dropped beyond it. mostAtOnce is the maximum number of records in
+// maxPending is the maximum number of pending records; the oldest are dropped beyond it. maxBatch is the maximum number of records in
 // one answer.
 const (
-	mostInMemory = 1000
-	mostAtOnce   = 64
+	maxPending = 1000
+	maxBatch   = 64
 )
 
 // Tell adds a record. It returns an error if the record cannot be encoded as JSON, is longer than stream.MaxRecord, or has an invalid
@@ -44,9 +44,9 @@ func (o *Outbox) Tell(kind string, record any) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last++
-	o.waiting = append(o.waiting, Record{Number: o.last, Kind: kind, Data: data})
-	if len(o.waiting) > mostInMemory {
-		o.waiting = slices.Clone(o.waiting[1:])
+	o.pending = append(o.pending, Record{Number: o.last, Kind: kind, Data: data})
+	if len(o.pending) > maxPending {
+		o.pending = slices.Clone(o.pending[1:])
 	}
 	if o.more != nil {
 		close(o.more)
@@ -59,9 +59,9 @@ func (o *Outbox) Tell(kind string, record any) error {
 func (o *Outbox) Records(ctx context.Context) []Record {
 	for {
 		o.mu.Lock()
-		if len(o.waiting) > 0 {
+		if len(o.pending) > 0 {
 			defer o.mu.Unlock()
-			return slices.Clone(o.waiting[:min(len(o.waiting), mostAtOnce)])
+			return slices.Clone(o.pending[:min(len(o.pending), maxBatch)])
 		}
 		if o.more == nil {
 			o.more = make(chan struct{})
@@ -80,5 +80,5 @@ func (o *Outbox) Records(ctx context.Context) []Record {
 func (o *Outbox) Kept(number int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting = slices.DeleteFunc(o.waiting, func(r Record) bool { return r.Number <= number })
+	o.pending = slices.DeleteFunc(o.pending, func(r Record) bool { return r.Number <= number })
 }

@@ -55,8 +55,8 @@ type Spool struct {
 	last     *os.File
 	// acknowledged is the number of the first unacknowledged record. lost counts the records dropped since Open.
 	acknowledged, lost int64
-	// noted is the value of acknowledged on the disk.
-	noted int64
+	// stored is the value of acknowledged on the disk.
+	stored int64
 	// more is closed when a record is added.
 	more chan struct{}
 	// broken is the permanent error of Append; nil while it works.
@@ -102,7 +102,7 @@ func Open(dir string, o Options) (*Spool, error) {
 			continue
 		}
 		one := &segment{path: filepath.Join(dir, e.Name()), first: first}
-		if err := one.read(func([]byte) bool { return true }); err != nil { // finds the end of the segment
+		if err := one.each(func([]byte) bool { return true }); err != nil { // finds the end of the segment
 			return nil, err
 		}
 		s.segments = append(s.segments, one)
@@ -111,15 +111,15 @@ func Open(dir string, o Options) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.noted = acknowledged
+	s.stored = acknowledged
 	if len(s.segments) == 0 {
 		s.acknowledged = max(1, acknowledged)
-		return s, s.begin(s.acknowledged)
+		return s, s.addSegment(s.acknowledged)
 	}
 	s.acknowledged = max(s.segments[0].first, acknowledged)
 	tail := s.segments[len(s.segments)-1]
 	if tail.next < s.acknowledged { // the segment is damaged: its numbers must not be reused
-		return s, s.begin(s.acknowledged)
+		return s, s.addSegment(s.acknowledged)
 	}
 	if s.last, err = os.OpenFile(tail.path, os.O_RDWR, 0o600); err != nil {
 		return nil, err
@@ -184,8 +184,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// begin creates a segment. The caller holds mu, except in Open.
-func (s *Spool) begin(first int64) error {
+// addSegment creates a segment. The caller holds mu, except in Open.
+func (s *Spool) addSegment(first int64) error {
 	one := &segment{path: filepath.Join(s.dir, fmt.Sprintf("%0*d", digits, first)), first: first, next: first}
 	f, err := os.OpenFile(one.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -207,8 +207,8 @@ const header = 8
 // table is the checksum table.
 var table = crc32.MakeTable(crc32.Castagnoli)
 
-// read calls fn with each record until it returns false. It sets the end of the segment before the first incomplete record.
-func (s *segment) read(fn func(record []byte) bool) error {
+// each calls fn with each record until it returns false. It sets the end of the segment before the first incomplete record.
+func (s *segment) each(fn func(record []byte) bool) error {
 	f, err := os.Open(s.path)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (s *segment) read(fn func(record []byte) bool) error {
 	for {
 		var head [header]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return ended(err)
+			return ignoreEOF(err)
 		}
 		length := binary.BigEndian.Uint32(head[:])
 		if length == 0 || length > stream.MaxRecord { // an empty record is unwritten space that a file system left after a crash
@@ -227,7 +227,7 @@ func (s *segment) read(fn func(record []byte) bool) error {
 		}
 		record := make([]byte, length)
 		if _, err := io.ReadFull(in, record); err != nil {
-			return ended(err)
+			return ignoreEOF(err)
 		}
 		if crc32.Checksum(record, table) != binary.BigEndian.Uint32(head[4:]) {
 			return nil
@@ -240,8 +240,8 @@ func (s *segment) read(fn func(record []byte) bool) error {
 	}
 }
 
-// ended converts an end of file to nil.
-func ended(err error) error {
+// ignoreEOF converts an end of file to nil.
+func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
 	}
@@ -267,15 +267,15 @@ func (s *Spool) Append(records ...json.RawMessage) error {
 	if s.broken != nil {
 		return s.broken
 	}
-	if err := s.makeRoom(int64(len(text))); err != nil {
+	if err := s.freeSpace(int64(len(text))); err != nil {
 		return err
 	}
-	err := s.put(text)
+	err := s.write(text)
 	for s.options.Lossy && errors.Is(err, syscall.ENOSPC) && len(s.segments) > 1 && s.broken == nil { // drop the oldest segment to free space
 		s.lost += max(0, s.segments[0].next-s.acknowledged)
 		s.acknowledged = max(s.acknowledged, s.segments[0].next)
 		if err = s.drop(); err == nil {
-			err = s.put(text)
+			err = s.write(text)
 		}
 	}
 	if err != nil {
@@ -289,8 +289,8 @@ func (s *Spool) Append(records ...json.RawMessage) error {
 	return nil
 }
 
-// put writes text after the last complete record. After an error it removes the incomplete text. The caller holds mu.
-func (s *Spool) put(text []byte) error {
+// write writes text after the last complete record. After an error it removes the incomplete text. The caller holds mu.
+func (s *Spool) write(text []byte) error {
 	tail := s.segments[len(s.segments)-1]
 	_, err := s.last.Write(text)
 	if err == nil {
@@ -306,10 +306,10 @@ func (s *Spool) put(text []byte) error {
 	return err
 }
 
-// makeRoom drops acknowledged segments and, if the spool is Lossy, the oldest ones. The caller holds mu.
-func (s *Spool) makeRoom(size int64) error {
+// freeSpace drops acknowledged segments and, if the spool is Lossy, the oldest ones. The caller holds mu.
+func (s *Spool) freeSpace(size int64) error {
 	if tail := s.segments[len(s.segments)-1]; tail.size > 0 && tail.size+size > s.segment {
-		if err := s.begin(tail.next); err != nil {
+		if err := s.addSegment(tail.next); err != nil {
 			return err
 		}
 	}
@@ -359,7 +359,7 @@ func (s *Spool) Next() (b stream.Batch, ok bool, err error) {
 			return b, true, nil
 		}
 		number, full, copied := one.first, false, *one
-		if err := copied.read(func(record []byte) bool {
+		if err := copied.each(func(record []byte) bool {
 			if number++; number <= s.acknowledged {
 				return true
 			}
@@ -398,18 +398,18 @@ func (s *Spool) Acknowledge(next int64) error {
 	s.acknowledged = max(s.acknowledged, next)
 	var err error
 	if s.acknowledged == tail.next && tail.size > 0 { // an empty segment preserves the number
-		err = s.begin(tail.next)
+		err = s.addSegment(tail.next)
 	}
 	for len(s.segments) > 1 && s.segments[0].next <= s.acknowledged {
 		if failed := s.drop(); failed != nil {
 			return errors.Join(err, failed)
 		}
 	}
-	if s.acknowledged != s.noted {
+	if s.acknowledged != s.stored {
 		if failed := write(filepath.Join(s.dir, acknowledgedFile), strconv.AppendInt(nil, s.acknowledged, 10)); failed != nil {
 			return errors.Join(err, failed)
 		}
-		s.noted = s.acknowledged
+		s.stored = s.acknowledged
 	}
 	return err
 }

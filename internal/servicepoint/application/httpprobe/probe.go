@@ -76,7 +76,7 @@ const (
 	maxName         = 128  // bytes
 	maxURL          = 1000 // bytes
 	shownResults    = 200
-	mostPatience    = 10 * time.Second
+	maxTimeout      = 10 * time.Second
 	// firstRound is the time within which all targets are probed for the first time.
 	firstRound = 10 * time.Second
 )
@@ -103,14 +103,14 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		return c, problem.Invalid("configuration.targets", "needs 1 to %d", maxTargets)
 	}
 	for i, t := range c.Targets {
-		if field, reason := t.wrong(); reason != "" {
+		if field, reason := t.validate(); reason != "" {
 			return c, problem.Invalid(fmt.Sprintf("configuration.targets[%d]%s", i, field), "%s", reason)
 		}
 	}
 	return c, nil
 }
 
-func (t Target) wrong() (field, reason string) {
+func (t Target) validate() (field, reason string) {
 	given := slices.DeleteFunc([]string{t.URL, t.Address, t.Hostname}, func(text string) bool { return text == "" })
 	if len(given) != 1 {
 		return "", "needs exactly one of url, address and hostname"
@@ -137,8 +137,8 @@ func (t Target) wrong() (field, reason string) {
 	return "", ""
 }
 
-// called returns the name of the target in reports.
-func (t Target) called() string {
+// reportName returns the name of the target in reports.
+func (t Target) reportName() string {
 	for _, text := range []string{t.Name, t.URL, t.Address, t.Hostname} {
 		if text != "" {
 			return text
@@ -158,8 +158,8 @@ type probe struct {
 	stop    context.CancelFunc
 	group   *sync.WaitGroup
 	results []Result
-	// asked reports that every target was probed once, and that no target had failed when the configuration was last replaced.
-	asked bool
+	// allProbed reports that every target was probed once, and that no target had failed when the configuration was last replaced.
+	allProbed bool
 }
 
 // Configure replaces the targets.
@@ -168,15 +168,15 @@ func (p *probe) Configure(text json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	p.end()
+	p.stopProbes()
 	ctx, stop := context.WithCancel(context.Background())
 	group := &sync.WaitGroup{}
 	results := make([]Result, len(c.Targets))
 	for i, t := range c.Targets {
-		results[i] = Result{Target: t.called(), Status: unknown}
+		results[i] = Result{Target: t.reportName(), Status: unknown}
 	}
 	p.mu.Lock()
-	p.asked = p.asked && !slices.ContainsFunc(p.results, func(r Result) bool { return r.Status == failed })
+	p.allProbed = p.allProbed && !slices.ContainsFunc(p.results, func(r Result) bool { return r.Status == failed })
 	p.stop, p.group, p.results = stop, group, results
 	p.mu.Unlock()
 	every := time.Duration(c.IntervalSeconds) * time.Second
@@ -199,13 +199,13 @@ func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first
 		case <-timer.C:
 		}
 		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, min(every, mostPatience))
-		err := t.ask(limited)
+		limited, cancel := context.WithTimeout(ctx, min(every, maxTimeout))
+		err := t.probeOnce(limited)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		r := Result{Target: t.called(), Status: ok, Millis: time.Since(began).Milliseconds(), At: time.Now().UnixMilli()}
+		r := Result{Target: t.reportName(), Status: ok, Millis: time.Since(began).Milliseconds(), At: time.Now().UnixMilli()}
 		if err != nil {
 			r.Status, r.Reason = failed, err.Error()
 		}
@@ -214,7 +214,7 @@ func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first
 			p.log.Info("target status changed", "target", r.Target, "was", into.Status, "is", r.Status, "reason", r.Reason)
 		}
 		if into.Status != r.Status && (into.Status != unknown || r.Status != ok) { // a new target that answers is not an event
-			p.tell(into.Status, r)
+			p.recordEvent(into.Status, r)
 		}
 		*into = r
 		p.mu.Unlock()
@@ -222,8 +222,8 @@ func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first
 	}
 }
 
-// tell adds an event about a target's new status to the Outbox.
-func (p *probe) tell(before string, r Result) {
+// recordEvent adds an event about a target's new status to the Outbox.
+func (p *probe) recordEvent(before string, r Result) {
 	target := strings.ToValidUTF8(r.Target[:min(len(r.Target), stream.MaxName-len("targets/"))], "")
 	if err := p.Tell(stream.Events, stream.Event{At: r.At, Field: "targets/" + target, Before: before, After: r.Status,
 		Reason: strings.ToValidUTF8(r.Reason[:min(len(r.Reason), stream.MaxReason)], "")}); err != nil {
@@ -231,8 +231,8 @@ func (p *probe) tell(before string, r Result) {
 	}
 }
 
-// ask probes a target once.
-func (t Target) ask(ctx context.Context) error {
+// probeOnce probes a target once.
+func (t Target) probeOnce(ctx context.Context) error {
 	switch {
 	case t.URL != "":
 		return t.get(ctx)
@@ -241,7 +241,7 @@ func (t Target) ask(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		yes, err := ping.Answers(ctx, addr, mostPatience)
+		yes, err := ping.Answers(ctx, addr, maxTimeout)
 		if err == nil && !yes {
 			err = fmt.Errorf("no answer from %s", addr)
 		}
@@ -293,8 +293,8 @@ func (p *probe) Health() (conditions []string) {
 			unasked++
 		}
 	}
-	p.asked = p.asked || unasked == 0 && len(p.results) > 0
-	if !p.asked {
+	p.allProbed = p.allProbed || unasked == 0 && len(p.results) > 0
+	if !p.allProbed {
 		conditions = slices.Insert(conditions, 0, fmt.Sprintf("%d of %d targets have not been asked yet", unasked, len(p.results)))
 	}
 	return conditions[:min(len(conditions), 20)]
@@ -302,7 +302,7 @@ func (p *probe) Health() (conditions []string) {
 
 // Diagnostics returns the last results, at most 200, failed ones first.
 func (p *probe) Diagnostics() any {
-	results := p.last()
+	results := p.lastResults()
 	slices.SortStableFunc(results, func(a, b Result) int { return cmp.Compare(a.Status, b.Status) }) // FAILED, OK, UNKNOWN
 	return struct {
 		Targets int      `json:"targets"`
@@ -310,14 +310,14 @@ func (p *probe) Diagnostics() any {
 	}{len(results), append([]Result{}, results[:min(len(results), shownResults)]...)}
 }
 
-func (p *probe) last() []Result {
+func (p *probe) lastResults() []Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.results)
 }
 
-// end stops the probing goroutines and waits for them.
-func (p *probe) end() {
+// stopProbes stops the probing goroutines and waits for them.
+func (p *probe) stopProbes() {
 	p.mu.Lock()
 	stop, group := p.stop, p.group
 	p.stop = nil
@@ -330,6 +330,6 @@ func (p *probe) end() {
 
 // Close stops the application.
 func (p *probe) Close() error {
-	p.end()
+	p.stopProbes()
 	return nil
 }

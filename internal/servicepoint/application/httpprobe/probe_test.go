@@ -23,9 +23,9 @@ func asked(t *testing.T, configuration string) (results []Result, conditions []s
 	if err := p.Configure([]byte(configuration)); err != nil {
 		t.Fatal(err)
 	}
-	defer p.end()
+	defer p.stopProbes()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // between two looks
-		results = p.last()
+		results = p.lastResults()
 		if !slices.ContainsFunc(results, func(r Result) bool { return r.Status == "UNKNOWN" }) {
 			return results, p.Health()
 		}
@@ -78,7 +78,7 @@ func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
 	answer := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answer }))
 	p := &probe{log: slog.New(slog.DiscardHandler)}
-	defer p.end()
+	defer p.stopProbes()
 	if got := p.Health(); len(got) != 1 {
 		t.Errorf("without a configuration it says %q", got)
 	}
@@ -92,7 +92,7 @@ func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // between two looks
 			n := 0
-			for _, r := range p.last() {
+			for _, r := range p.lastResults() {
 				if r.Status == "UNKNOWN" {
 					n++
 				}
@@ -161,7 +161,7 @@ func TestTellsOfTargets(t *testing.T) {
 	}))
 	defer server.Close()
 	p := &probe{log: slog.New(slog.DiscardHandler)}
-	defer p.end()
+	defer p.stopProbes()
 	target, answers := Target{Name: "quay", URL: server.URL}, &Result{Status: unknown}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()

@@ -43,9 +43,9 @@ const marker = " Written by Portolan, which writes it anew when something change
 
 // Timing of BIND: the timeout of its programs, the interval of status checks, and the time limit for loading zones.
 const (
-	bindProgramTime = 30 * time.Second
-	bindLook        = 2 * time.Second
-	bindServeTime   = 30 * time.Second
+	bindProgramTime   = 30 * time.Second
+	bindCheckInterval = 2 * time.Second
+	bindServeTime     = 30 * time.Second
 )
 
 // BindKind returns the application dns-authoritative-service with BIND as its engine.
@@ -77,7 +77,7 @@ type bind struct {
 	log     *slog.Logger
 	started time.Time
 	stop    context.CancelFunc
-	looks   sync.WaitGroup
+	checks  sync.WaitGroup
 	// zones receives the content, but answers no queries.
 	zones *nameServer
 
@@ -89,22 +89,22 @@ type bind struct {
 	renewal       time.Time
 	// lock is the lock of the directory; nil before it is acquired.
 	lock io.Closer
-	// doubts reports that BIND may not serve its last configuration and zones.
-	doubts bool
+	// isStale reports that BIND may not serve its last configuration and zones.
+	isStale bool
 
 	mu sync.Mutex
-	// The following fields are guarded by mu. content is the revision that BIND serves. trouble is the error of the last attempt.
-	content string
-	trouble error
+	// The following fields are guarded by mu. content is the revision that BIND serves. lastError is the error of the last attempt.
+	content   string
+	lastError error
 }
 
 func newBind(b Bind, log *slog.Logger) *bind {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &bind{Bind: b, log: log, started: time.Now(), stop: stop, zones: &nameServer{log: log},
-		trouble: errors.New("BIND was not given anything yet"), doubts: true}
+		lastError: errors.New("BIND was not given anything yet"), isStale: true}
 	x.zones.served.Store(&served{})
 	x.zones.signatures.seed = maphash.MakeSeed()
-	x.looks.Go(func() { x.watch(ctx) })
+	x.checks.Go(func() { x.watch(ctx) })
 	return x
 }
 
@@ -117,7 +117,7 @@ func (b *bind) Configure(text json.RawMessage) error {
 	b.turn.Lock()
 	defer b.turn.Unlock()
 	b.configuration = &c
-	b.give()
+	b.update()
 	return nil
 }
 
@@ -130,26 +130,26 @@ func (b *bind) Content() string {
 
 // TakeContent applies content streams. If BIND cannot be updated immediately, watch retries.
 func (b *bind) TakeContent(in io.Reader) error {
-	if err := b.zones.take(in); err != nil {
+	if err := b.zones.applyContent(in); err != nil {
 		return err
 	}
 	b.turn.Lock()
 	defer b.turn.Unlock()
-	b.give()
+	b.update()
 	return nil
 }
 
-// give updates BIND and records the result. The caller holds turn.
-func (b *bind) give() {
+// update updates BIND and records the result. The caller holds turn.
+func (b *bind) update() {
 	err := b.apply()
-	b.doubts = err != nil || b.zones.served.Load().revision == "" // the files may be written but not loaded
+	b.isStale = err != nil || b.zones.served.Load().revision == "" // the files may be written but not loaded
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err != nil && (b.trouble == nil || b.trouble.Error() != err.Error()) {
+	if err != nil && (b.lastError == nil || b.lastError.Error() != err.Error()) {
 		b.log.Error("BIND update failed", "reason", err)
 	}
-	if b.trouble = err; err == nil {
-		b.trouble = b.zones.served.Load().cannot() // unsupported settings; the rest is served
+	if b.lastError = err; err == nil {
+		b.lastError = b.zones.served.Load().unsupported() // unsupported settings; the rest is served
 		if now := b.zones.served.Load().revision; b.content != now {
 			b.content = now
 			b.log.Info("content applied", "revision", now)
@@ -159,7 +159,7 @@ func (b *bind) give() {
 
 // watch checks BIND at intervals until ctx ends. It retries failed updates and renews signatures.
 func (b *bind) watch(ctx context.Context) {
-	tick := time.NewTicker(bindLook)
+	tick := time.NewTicker(bindCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -169,12 +169,12 @@ func (b *bind) watch(ctx context.Context) {
 		}
 		b.turn.Lock()
 		b.mu.Lock()
-		well := b.content == b.zones.served.Load().revision && !b.doubts
+		well := b.content == b.zones.served.Load().revision && !b.isStale
 		b.mu.Unlock()
-		_, err := b.control("status")
-		b.doubts = b.doubts || err != nil
+		_, err := b.rndc("status")
+		b.isStale = b.isStale || err != nil
 		if b.configuration != nil && (!well || err != nil || !b.renewal.IsZero() && time.Now().After(b.renewal)) {
-			b.give()
+			b.update()
 		}
 		b.turn.Unlock()
 	}
@@ -186,7 +186,7 @@ func (b *bind) apply() error {
 		return errors.New("it has no configuration yet")
 	}
 	s := b.zones.served.Load()
-	if err := b.ours(); err != nil {
+	if err := b.checkOwnership(); err != nil {
 		return err
 	}
 	if s.revision == "" { // BIND keeps its previous zones
@@ -195,7 +195,7 @@ func (b *bind) apply() error {
 	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND runs as another user
 		return err
 	}
-	if err := b.alone(); err != nil {
+	if err := b.lockDir(); err != nil {
 		return err
 	}
 	key, err := b.key()
@@ -222,25 +222,25 @@ func (b *bind) apply() error {
 	if err != nil {
 		return err
 	}
-	if changed || b.doubts { // BIND may still run with the previous configuration
+	if changed || b.isStale { // BIND may still run with the previous configuration
 		if err := b.reconfigure(); err != nil {
 			return err
 		}
 	}
-	if changed || b.doubts {
+	if changed || b.isStale {
 		loads = all
 	}
 	var wrong error
 	for _, z := range loads { // a failure does not prevent the other zones from loading
-		if out, err := b.control("reload", z.name, "IN", z.view); err != nil && !strings.Contains(out, "not found") {
+		if out, err := b.rndc("reload", z.name, "IN", z.view); err != nil && !strings.Contains(out, "not found") {
 			wrong = errors.Join(wrong, err)
 		}
 	}
-	return errors.Join(wrong, b.serveAll(loads), b.answers(), b.tidy(all))
+	return errors.Join(wrong, b.serveAll(loads), b.checkListeners(), b.removeOldFiles(all))
 }
 
-// ours returns an error if Portolan did not write the existing configuration and Overwrite is not set.
-func (b *bind) ours() error {
+// checkOwnership returns an error if Portolan did not write the existing configuration and Overwrite is not set.
+func (b *bind) checkOwnership() error {
 	text, err := os.ReadFile(b.Config)
 	if errors.Is(err, os.ErrNotExist) || err == nil && (b.Overwrite || bytes.HasPrefix(text, []byte("//"+marker))) {
 		return nil
@@ -260,8 +260,8 @@ func (b *bind) furtherOptions() (string, error) {
 	return string(text), err
 }
 
-// program runs a program of BIND and returns its output.
-func (b *bind) program(name string, args ...string) (string, error) {
+// runProgram runs a program of BIND and returns its output.
+func (b *bind) runProgram(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bindProgramTime)
 	defer cancel()
 	path := ""
@@ -282,19 +282,19 @@ func (b *bind) program(name string, args ...string) (string, error) {
 	return text, nil
 }
 
-// control sends BIND a command with rndc.
-func (b *bind) control(args ...string) (string, error) {
+// rndc sends BIND a command with rndc.
+func (b *bind) rndc(args ...string) (string, error) {
 	at := []string{"-s", b.Control.Addr().String(), "-p", fmt.Sprint(b.Control.Port()), "-k", b.keyFile()}
-	return b.program("rndc", append(at, args...)...)
+	return b.runProgram("rndc", append(at, args...)...)
 }
 
 // reconfigure makes BIND read its configuration. If BIND runs with another configuration, rndc uses its default key.
 func (b *bind) reconfigure() error {
-	_, err := b.control("reconfig")
+	_, err := b.rndc("reconfig")
 	if err == nil {
 		return nil
 	}
-	if out, other := b.program("rndc", "reconfig"); other != nil {
+	if out, other := b.runProgram("rndc", "reconfig"); other != nil {
 		if strings.Contains(out, "connection refused") {
 			return b.notRunning()
 		}
@@ -320,7 +320,7 @@ func (b *bind) serveAll(all []bindZone) (wrong error) {
 func (b *bind) serves(z bindZone, end time.Time) error {
 	want := fmt.Sprintf("serial: %d", z.serialNow())
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) { // BIND sends no notification after loading
-		out, err := b.control("zonestatus", z.name, "IN", z.view)
+		out, err := b.rndc("zonestatus", z.name, "IN", z.view)
 		if err == nil && slices.Contains(strings.Split(out, "\n"), want) {
 			return nil
 		}
@@ -337,14 +337,14 @@ func (b *bind) serves(z bindZone, end time.Time) error {
 	}
 }
 
-// answers sends BIND a version query at each listener, because BIND ignores addresses that it cannot listen at.
-func (b *bind) answers() error {
+// checkListeners sends BIND a version query at each listener, because BIND ignores addresses that it cannot listen at.
+func (b *bind) checkListeners() error {
 	m := new(dns.Msg)
 	m.SetQuestion("version.bind.", dns.TypeTXT)
 	m.Question[0].Qclass = dns.ClassCHAOS
 	for _, l := range b.configuration.Listen {
 		for _, network := range []string{"udp", "tcp"} {
-			if _, _, err := (&dns.Client{Net: network, Timeout: askTime}).Exchange(m, l.at().String()); err != nil {
+			if _, _, err := (&dns.Client{Net: network, Timeout: checkTimeout}).Exchange(m, l.at().String()); err != nil {
 				return fmt.Errorf("BIND does not answer at %s over %s: %w", l.at(), network, err)
 			}
 		}
@@ -352,16 +352,16 @@ func (b *bind) answers() error {
 	return nil
 }
 
-// alone locks the directory of the zone files, so that two applications do not overwrite each other's files.
-func (b *bind) alone() (err error) {
+// lockDir locks the directory of the zone files, so that two applications do not overwrite each other's files.
+func (b *bind) lockDir() (err error) {
 	if b.lock == nil {
 		b.lock, err = dirlock.Take(b.Zones, "application that drives BIND")
 	}
 	return err
 }
 
-// tidy removes the files of zones that are no longer served.
-func (b *bind) tidy(all []bindZone) error {
+// removeOldFiles removes the files of zones that are no longer served.
+func (b *bind) removeOldFiles(all []bindZone) error {
 	found, err := filepath.Glob(filepath.Join(b.Zones, "*"+zoneFileEnd))
 	if err != nil {
 		return err
@@ -385,8 +385,8 @@ func (b *bind) tidy(all []bindZone) error {
 func (b *bind) Health() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.trouble != nil {
-		return []string{"service is not healthy: " + b.trouble.Error()}
+	if b.lastError != nil {
+		return []string{"service is not healthy: " + b.lastError.Error()}
 	}
 	return nil
 }
@@ -404,7 +404,7 @@ func (b *bind) Diagnostics() any {
 // Close stops this application. BIND continues to run.
 func (b *bind) Close() error {
 	b.stop()
-	b.looks.Wait()
+	b.checks.Wait()
 	if b.lock != nil {
 		return b.lock.Close()
 	}

@@ -40,11 +40,11 @@ func (z *servedZone) serialNow() uint32 {
 func (s *served) bindZones(folder string) (all []bindZone) {
 	for _, v := range s.views {
 		for _, z := range v.zones {
-			if z.of.Void { // its content is not known
+			if z.settings.Void { // its content is not known
 				continue
 			}
-			sum := sha256.Sum256([]byte(z.of.ID))
-			name := strings.TrimSuffix(z.of.Name, ".")
+			sum := sha256.Sum256([]byte(z.settings.ID))
+			name := strings.TrimSuffix(z.settings.Name, ".")
 			if name == "" {
 				name = "."
 			}
@@ -63,24 +63,24 @@ func bindView(v *zonedata.View) string { return fmt.Sprintf("view-%d", v.ID) }
 func (b *bind) writeZone(z bindZone) (changed bool, err error) {
 	var head bytes.Buffer
 	z.mu.RLock()
-	fmt.Fprintf(&head, ";%s; %s %s", marker, z.of.ID, z.hash.String())
+	fmt.Fprintf(&head, ";%s; %s %s", marker, z.settings.ID, z.hash.String())
 	z.mu.RUnlock()
 	if z.signing != nil {
-		due := time.Now().Add(time.Duration(z.signing.of.Validity-z.signing.of.Renewal) * time.Second / 2)
+		due := time.Now().Add(time.Duration(z.signing.settings.Validity-z.signing.settings.Renewal) * time.Second / 2)
 		if b.renewal.IsZero() || due.Before(b.renewal) {
 			b.renewal = due
 		}
 		fmt.Fprintf(&head, " %s", signedUntil(z.signing))
 	}
 	head.WriteString("\n")
-	if sameHead(z.file, head.Bytes()) {
+	if hasPrefix(z.file, head.Bytes()) {
 		return false, nil
 	}
 	return true, replace(z.file, 0o644, func(w *bufio.Writer) error {
 		if _, err := w.Write(head.Bytes()); err != nil {
 			return err
 		}
-		return z.each(func(owner string, s *set) error {
+		return z.eachSet(func(owner string, s *set) error {
 			rrs, err := s.records(owner)
 			if err != nil {
 				return err
@@ -130,7 +130,7 @@ const newFile = ".portolan-"
 
 // signedUntil returns a text with the signing keys and the current renewal period. The zone file is written again when the text changes.
 func signedUntil(s *signing) string {
-	every := max((s.of.Validity-s.of.Renewal)/2, 1)
+	every := max((s.settings.Validity-s.settings.Renewal)/2, 1)
 	var names []string
 	for _, k := range slices.Concat(s.keySigners, s.zoneSigners) {
 		names = append(names, fmt.Sprint(k.tag))
@@ -138,8 +138,8 @@ func signedUntil(s *signing) string {
 	return fmt.Sprintf("signed by %s for %d", strings.Join(names, ","), time.Now().Unix()/every)
 }
 
-// sameHead reports whether a file starts with head.
-func sameHead(path string, head []byte) bool {
+// hasPrefix reports whether a file starts with head.
+func hasPrefix(path string, head []byte) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -201,7 +201,7 @@ func (b *bind) key() (string, error) {
 // writeConfig writes the configuration after named-checkconf accepted it. It reports whether BIND must read it.
 func (b *bind) writeConfig(text string) (changed bool, err error) {
 	if before, err := os.ReadFile(b.Config); err == nil && string(before) == text {
-		_, err := b.control("status") // BIND may not use it yet
+		_, err := b.rndc("status") // BIND may not use it yet
 		return err != nil, nil
 	}
 	next := b.Config + ".portolan"
@@ -211,10 +211,10 @@ func (b *bind) writeConfig(text string) (changed bool, err error) {
 	}); err != nil {
 		return false, err
 	}
-	if _, err := b.program("named-checkconf", next); err != nil {
+	if _, err := b.runProgram("named-checkconf", next); err != nil {
 		return false, errors.Join(err, os.Remove(next))
 	}
-	if err := likeItsFolder(next); err != nil {
+	if err := copyGroup(next); err != nil {
 		return false, err
 	}
 	return true, os.Rename(next, b.Config)
@@ -241,7 +241,7 @@ func bindConfig(b *bind, s *served, all []bindZone, control, options string) str
 		bindRecursion(line, v.Recursion)
 		bindPolicies(line, &v.View, all)
 		for _, z := range all {
-			if z.of.View == v.ID {
+			if z.settings.View == v.ID {
 				z.bindStatement(line)
 			}
 		}
@@ -276,7 +276,7 @@ func (c *Configuration) bindOptions(line func(string, ...any)) {
 		line("\tserver-id %q;", c.Identity)
 	}
 	if r := c.RateLimit; r != nil {
-		slip := usualSlip
+		slip := defaultSlip
 		if r.Slip != nil {
 			slip = *r.Slip
 		}
@@ -288,10 +288,10 @@ func (c *Configuration) bindOptions(line func(string, ...any)) {
 // bindStatement writes the statement of a zone. BIND is its primary server; serials and records come from Portolan.
 func (z bindZone) bindStatement(line func(string, ...any)) {
 	line("\tzone %q { type primary; file %q; check-names ignore; check-integrity no; allow-update { none; };", z.name, z.file)
-	line("\t\tallow-query %s; allow-transfer %s;", bindMatches(z.of.Query, true), bindMatches(z.of.Transfer, false))
-	if len(z.of.Notify) > 0 {
+	line("\t\tallow-query %s; allow-transfer %s;", bindMatches(z.settings.Query, true), bindMatches(z.settings.Transfer, false))
+	if len(z.settings.Notify) > 0 {
 		var targets []string
-		for _, to := range z.of.Notify {
+		for _, to := range z.settings.Notify {
 			targets = append(targets, fmt.Sprintf("%s port %d;", to.Addr(), to.Port()))
 		}
 		line("\t\tnotify explicit; also-notify { %s };", strings.Join(targets, " "))

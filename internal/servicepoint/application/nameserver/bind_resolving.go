@@ -73,7 +73,7 @@ func bindPolicies(line func(string, ...any), v *zonedata.View, all []bindZone) {
 		if redirectsAll(p) {
 			continue
 		}
-		i := slices.IndexFunc(all, func(z bindZone) bool { return z.of.ID == p.Zone && z.of.View == v.ID })
+		i := slices.IndexFunc(all, func(z bindZone) bool { return z.settings.ID == p.Zone && z.settings.View == v.ID })
 		if i < 0 {
 			continue
 		}
@@ -94,8 +94,8 @@ func redirectsAll(p zonedata.Policy) bool {
 	return err == nil && p.Override == "REDIRECT"
 }
 
-// cannot returns an error for content that BIND does not support; nil if there is none.
-func (s *served) cannot() error {
+// unsupported returns an error for content that BIND does not support; nil if there is none.
+func (s *served) unsupported() error {
 	for _, v := range s.views {
 		for _, p := range v.Policies {
 			if redirectsAll(p) {

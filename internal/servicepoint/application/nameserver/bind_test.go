@@ -189,7 +189,7 @@ func TestDrivingBIND(t *testing.T) {
 	// Killed between writing and loading: the next start loads what was written, and empties nothing before it knows what is to be served.
 	other.records = strings.Replace(other.records, "hostmaster 1 ", "hostmaster 2 ", 1) + "late 60 A 192.0.2.79\n"
 	stream, revision = content(t, views, other)
-	if err := d.zones.take(bytes.NewReader(stream)); err != nil {
+	if err := d.zones.applyContent(bytes.NewReader(stream)); err != nil {
 		t.Fatal(err)
 	}
 	for _, z := range d.zones.served.Load().bindZones(d.Zones) {

@@ -16,11 +16,11 @@ import (
 type chain struct {
 	hashed bool
 	links  []link
-	// given reports a presigned zone, which contains its own signatures and proof records. salt and iterations are its NSEC3 parameters;
-	// empty and 0 for zones that the name server signs.
-	given      bool
-	salt       []byte
-	iterations int
+	// isPresigned reports a presigned zone, which contains its own signatures and proof records. salt and iterations are its NSEC3
+	// parameters; empty and 0 for zones that the name server signs.
+	isPresigned bool
+	salt        []byte
+	iterations  int
 }
 
 // link is a name with its sort key.
@@ -36,7 +36,7 @@ func (c *chain) keyOf(owner string) string {
 
 // linkOf returns the link of an owner. ok is false if the owner of an NSEC3 record does not start with a hash.
 func (c *chain) linkOf(owner string) (l link, ok bool) {
-	if !c.given || !c.hashed {
+	if !c.isPresigned || !c.hashed {
 		return link{c.keyOf(owner), owner}, true
 	}
 	sum, err := base32Hex.DecodeString(strings.ToUpper(owner[1 : 1+int(owner[0])]))
@@ -58,12 +58,12 @@ func (z *zone) newChain(hashed bool) *chain {
 	return c
 }
 
-// mostInserts is the maximum number of names that are inserted one by one; more are merged in one pass.
-const mostInserts = 64
+// maxInserts is the maximum number of names that are inserted one by one; more are merged in one pass.
+const maxInserts = 64
 
 // update inserts the names that exist according to there, and deletes the others.
 func (c *chain) update(names []string, there func(string) bool) {
-	if len(names) > mostInserts {
+	if len(names) > maxInserts {
 		c.merge(names, there)
 		return
 	}
@@ -107,16 +107,16 @@ func (c *chain) merge(names []string, there func(string) bool) {
 	c.links = all
 }
 
-// speaks reports whether a name has a proof record in the chain. Names below a cut have none, and names without records have no NSEC (RFC
-// 4035 section 2.3). cut is the topmost name whose NS or DNAME hides the name; empty if there is none.
-func (z *zone) speaks(c *chain, owner string) (yes bool, cut string) {
-	if c.given {
+// hasProof reports whether a name has a proof record in the chain. Names below a cut have none, and names without records have no NSEC
+// (RFC 4035 section 2.3). cut is the topmost name whose NS or DNAME hides the name; empty if there is none.
+func (z *zone) hasProof(c *chain, owner string) (yes bool, cut string) {
+	if c.isPresigned {
 		return true, ""
 	}
 	if z.cuts > 0 {
 		for at := owner; at != z.apex; {
 			at = parent(at)
-			if n := z.nodes[at]; n != nil && (n.of(dns.TypeDNAME) != nil || at != z.apex && n.of(dns.TypeNS) != nil) {
+			if n := z.nodes[at]; n != nil && (n.set(dns.TypeDNAME) != nil || at != z.apex && n.set(dns.TypeNS) != nil) {
 				cut = at
 			}
 		}
@@ -125,13 +125,13 @@ func (z *zone) speaks(c *chain, owner string) (yes bool, cut string) {
 	return cut == "" && n != nil && (c.hashed || len(n.sets) > 0), cut
 }
 
-// before returns the last link at or before index i that has a proof record. It wraps around.
-func (z *zone) before(c *chain, i int) int {
+// previousProof returns the last link at or before index i that has a proof record. It wraps around.
+func (z *zone) previousProof(c *chain, i int) int {
 	for range len(c.links) {
 		if i < 0 {
 			i = len(c.links) - 1
 		}
-		yes, cut := z.speaks(c, c.links[i].owner)
+		yes, cut := z.hasProof(c, c.links[i].owner)
 		if yes {
 			break
 		}
@@ -142,13 +142,13 @@ func (z *zone) before(c *chain, i int) int {
 	return i
 }
 
-// behind returns the first link after index i that has a proof record. It wraps around.
-func (z *zone) behind(c *chain, i int) int {
+// nextProof returns the first link after index i that has a proof record. It wraps around.
+func (z *zone) nextProof(c *chain, i int) int {
 	for range len(c.links) {
 		if i++; i == len(c.links) {
 			i = 0
 		}
-		yes, cut := z.speaks(c, c.links[i].owner)
+		yes, cut := z.hasProof(c, c.links[i].owner)
 		if yes {
 			break
 		}
@@ -160,25 +160,25 @@ func (z *zone) behind(c *chain, i int) int {
 	return i
 }
 
-// find returns the index of a name's link, or of the link whose proof record covers the name.
-func (z *zone) find(c *chain, owner string) int {
+// proofIndex returns the index of a name's link, or of the link whose proof record covers the name.
+func (z *zone) proofIndex(c *chain, owner string) int {
 	i, found := slices.BinarySearchFunc(c.links, link{key: c.keyOf(owner)}, compareLinks)
 	if !found {
 		i--
 	}
-	return z.before(c, i)
+	return z.previousProof(c, i)
 }
 
 // base32Hex encodes hashes as labels (RFC 5155 section 3.3).
 var base32Hex = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// denial returns the proof record of a link: its owner, and its data as an RRset.
-func (z *zone) denial(c *chain, i int, ttl uint32) (owner string, s *set) {
-	if c.given {
+// proofRecord returns the proof record of a link: its owner, and its data as an RRset.
+func (z *zone) proofRecord(c *chain, i int, ttl uint32) (owner string, s *set) {
+	if c.isPresigned {
 		owner = c.links[i].owner
-		return owner, z.nodes[owner].of(c.kind())
+		return owner, z.nodes[owner].set(c.kind())
 	}
-	one, next := c.links[i], c.links[z.behind(c, i)]
+	one, next := c.links[i], c.links[z.nextProof(c, i)]
 	if !c.hashed {
 		s = &set{kind: dns.TypeNSEC, ttl: ttl}
 		s.append(append([]byte(next.owner), z.bitmap(one.owner, false)...))
@@ -195,7 +195,7 @@ func (z *zone) denial(c *chain, i int, ttl uint32) (owner string, s *set) {
 // parent's types.
 func (z *zone) bitmap(owner string, hashed bool) []byte {
 	n := z.nodes[owner]
-	cut := owner != z.apex && n.of(dns.TypeNS) != nil
+	cut := owner != z.apex && n.set(dns.TypeNS) != nil
 	var kinds []uint16
 	signs := false
 	for _, s := range n.sets {
@@ -229,7 +229,7 @@ func (z *zone) bitmap(owner string, hashed bool) []byte {
 // negativeTTL returns the TTL of negative answers in seconds (RFC 9077 section 3). s is the SOA.
 func (s *set) negativeTTL() uint32 {
 	ttl := s.ttl
-	s.each(0, func(data []byte) bool {
+	s.eachRecord(0, func(data []byte) bool {
 		if len(data) >= 4 {
 			ttl = min(ttl, binary.BigEndian.Uint32(data[len(data)-4:]))
 		}

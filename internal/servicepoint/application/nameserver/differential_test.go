@@ -396,8 +396,8 @@ func (d *differential) compare(t *testing.T, questions int) {
 	}
 }
 
-// validate has BIND's validator ask random questions of signed zones. Answers that lead to another zone, or end at an insecure delegation,
-// have no chain of trust here.
+// validate has BIND's validator ask random questions of signed zones. Answers that lead to another zone, or end at an insecure
+// delegation, have no chain of trust here.
 func (d *differential) validate(t *testing.T, questions int) {
 	t.Helper()
 	if len(d.keys) == 0 {

@@ -2,5 +2,5 @@
 
 package nameserver
 
-// likeItsFolder does nothing, because files have no groups on this system.
-func likeItsFolder(string) error { return nil }
+// copyGroup does nothing, because files have no groups on this system.
+func copyGroup(string) error { return nil }

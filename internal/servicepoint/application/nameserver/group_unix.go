@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// likeItsFolder sets the group of a file to that of its folder, so that BIND, which runs as another user, can read it.
-func likeItsFolder(path string) error {
+// copyGroup sets the group of a file to that of its folder, so that BIND, which runs as another user, can read it.
+func copyGroup(path string) error {
 	info, err := os.Stat(filepath.Dir(path))
 	if err != nil {
 		return err

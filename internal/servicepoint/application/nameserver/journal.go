@@ -19,16 +19,16 @@ type step struct {
 	removed, added []zonedata.Record
 }
 
-// Size limits of a journal. It contains at most leastJournal records, or a quarter of the zone's records if that is more, so that the
+// Size limits of a journal. It contains at most minJournalSize records, or a quarter of the zone's records if that is more, so that the
 // differences are always smaller than the zone.
 const (
-	leastJournal  = 1000
-	partOfJournal = 4
-	mostSteps     = 10_000
+	minJournalSize  = 1000
+	journalFraction = 4
+	maxSteps        = 10_000
 )
 
-// note adds a change of a zone with this number of records. A gap in the serials, or a serial that does not increase, clears the journal.
-func (j *journal) note(s step, records int) {
+// add adds a change of a zone with this number of records. A gap in the serials, or a serial that does not increase, clears the journal.
+func (j *journal) add(s step, records int) {
 	if len(j.steps) > 0 && j.steps[len(j.steps)-1].to != s.from || int32(s.to-s.from) <= 0 { //nolint:gosec // comparison of RFC 1982
 		*j = journal{}
 	}
@@ -38,7 +38,7 @@ func (j *journal) note(s step, records int) {
 	j.steps = append(j.steps, s)
 	j.size += len(s.removed) + len(s.added)
 	drop := 0
-	for j.size > max(leastJournal, records/partOfJournal) || len(j.steps)-drop > mostSteps {
+	for j.size > max(minJournalSize, records/journalFraction) || len(j.steps)-drop > maxSteps {
 		j.size -= len(j.steps[drop].removed) + len(j.steps[drop].added)
 		drop++
 	}

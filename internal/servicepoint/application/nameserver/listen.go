@@ -36,32 +36,32 @@ type listener struct {
 	updating atomic.Int64
 
 	mu sync.Mutex
-	// The following fields are guarded by mu. open are the open connections; nil once the listener is closed. most and ofNetwork are the
-	// maximum numbers of connections in total and per client network.
-	open            map[net.Conn]*connection
-	most, ofNetwork int
+	// The following fields are guarded by mu. open are the open connections; nil once the listener is closed. maxConnections and
+	// maxPerNetwork are the maximum numbers of connections in total and per client network.
+	open                          map[net.Conn]*connection
+	maxConnections, maxPerNetwork int
 }
 
 // connection is a TCP connection from a client network.
 type connection struct {
 	network netip.Prefix
-	// heard is the time of the last message in either direction, in Unix nanoseconds.
-	heard atomic.Int64
+	// lastActive is the time of the last message in either direction, in Unix nanoseconds.
+	lastActive atomic.Int64
 }
 
-// Limits of TCP connections: their number in total (a quarter of it per client network, a /24 of IPv4 or a /56 of IPv6), the idle
-// timeout, and the timeout of writing an answer.
+// Limits of TCP connections: their number, the idle timeout, and the timeout of writing an answer. One client network, a /24 of
+// IPv4 or a /56 of IPv6, may have a quarter of the connections.
 const (
-	mostConnections = 4096
-	idleTime        = 10 * time.Second
-	sendTime        = 10 * time.Second
-	longestQuery    = 4096
+	maxConnections = 4096
+	idleTime       = 10 * time.Second
+	sendTime       = 10 * time.Second
+	maxQuery       = 4096
 )
 
 // listen opens the sockets of an address.
 func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
-	most := fairlisten.Each(a.ways, mostConnections)
-	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, most: most, ofNetwork: most / 4}
+	most := fairlisten.Each(a.listenerCount, maxConnections)
+	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, maxConnections: most, maxPerNetwork: most / 4}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()
 	if by != plainWay {
@@ -83,32 +83,32 @@ func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
 	}
 	switch by {
 	case tlsWay:
-		l.stream = tls.NewListener(l.stream, a.secured("dot"))
+		l.stream = tls.NewListener(l.stream, a.tlsConfig("dot"))
 	case httpsWay:
-		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: most, PerNetwork: most / 4}), a.secured("h2",
+		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: most, PerNetwork: most / 4}), a.tlsConfig("h2",
 			"http/1.1"))
 		l.web = l.newWeb()
 	}
 	return l, nil
 }
 
-// secured returns the TLS configuration for ALPN protocols (RFC 7301). It always uses the current certificate.
-func (a *nameServer) secured(protocols ...string) *tls.Config {
-	shown := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.shown.Load(), nil }
+// tlsConfig returns the TLS configuration for ALPN protocols (RFC 7301). It always uses the current certificate.
+func (a *nameServer) tlsConfig(protocols ...string) *tls.Config {
+	shown := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.certificate.Load(), nil }
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetCertificate: shown}
 }
 
-// ask checks the listener with a version query.
-func (l *listener) ask(ctx context.Context) error {
+// check checks the listener with a version query.
+func (l *listener) check(ctx context.Context) error {
 	m := new(dns.Msg)
 	m.SetQuestion("version.bind.", dns.TypeTXT)
 	m.Question[0].Qclass = dns.ClassCHAOS
-	client := dns.Client{Timeout: askTime}
+	client := dns.Client{Timeout: checkTimeout}
 	switch l.way {
 	case tlsWay:
 		client.Net, client.TLSConfig = "tcp-tls", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 	case httpsWay:
-		return l.askWeb(ctx, m)
+		return l.checkWeb(ctx, m)
 	}
 	_, _, err := client.ExchangeContext(ctx, m, l.at.String())
 	return err
@@ -190,7 +190,7 @@ func addressOf(from netip.AddrPort) netip.Addr { return from.Addr().Unmap().With
 
 // updateOver answers an update message over UDP after the manager's decision.
 func (l *listener) updateOver(c *net.UDPConn, m []byte, from netip.AddrPort) {
-	if l.updating.Add(1) > mostUpdates {
+	if l.updating.Add(1) > maxUpdates {
 		l.updating.Add(-1)
 		return
 	}
@@ -214,16 +214,16 @@ func (l *listener) serveStream() {
 			continue
 		}
 		one := &connection{network: networkOf(clientOf(c))}
-		one.heard.Store(time.Now().UnixNano())
+		one.lastActive.Store(time.Now().UnixNano())
 		l.mu.Lock()
 		if l.open == nil {
 			l.mu.Unlock()
 			_ = c.Close()
 			continue
 		}
-		leaves := l.leaves(one.network)
+		leaves := l.evict(one.network)
 		l.open[c] = one
-		l.group.Go(func() { l.converse(c, one) })
+		l.group.Go(func() { l.serveConn(c, one) })
 		l.mu.Unlock()
 		if leaves != nil {
 			_ = leaves.Close()
@@ -231,21 +231,21 @@ func (l *listener) serveStream() {
 	}
 }
 
-// leaves removes and returns the connection to close for a new one: the one that was silent the longest, so that idle connections do not
+// evict removes and returns the connection to close for a new one: the one that was silent the longest, so that idle connections do not
 // block others. It returns nil if the limits permit another connection. The caller holds l.mu.
-func (l *listener) leaves(network netip.Prefix) (silent net.Conn) {
+func (l *listener) evict(network netip.Prefix) (silent net.Conn) {
 	ours := 0
 	for _, one := range l.open {
 		if one.network == network {
 			ours++
 		}
 	}
-	if ours < l.ofNetwork && len(l.open) < l.most {
+	if ours < l.maxPerNetwork && len(l.open) < l.maxConnections {
 		return nil
 	}
 	since := int64(math.MaxInt64)
 	for c, one := range l.open {
-		if at := one.heard.Load(); at < since && (ours < l.ofNetwork || one.network == network) {
+		if at := one.lastActive.Load(); at < since && (ours < l.maxPerNetwork || one.network == network) {
 			since, silent = at, c
 		}
 	}
@@ -253,8 +253,8 @@ func (l *listener) leaves(network netip.Prefix) (silent net.Conn) {
 	return silent
 }
 
-// converse answers the queries of a connection in order (RFC 7766).
-func (l *listener) converse(c net.Conn, of *connection) {
+// serveConn answers the queries of a connection in order (RFC 7766).
+func (l *listener) serveConn(c net.Conn, of *connection) {
 	defer func() {
 		_ = c.Close()
 		l.mu.Lock()
@@ -263,7 +263,7 @@ func (l *listener) converse(c net.Conn, of *connection) {
 	}()
 	w := zonedata.Client{Address: clientOf(c)}
 	send := func(m []byte) error {
-		of.heard.Store(time.Now().UnixNano())
+		of.lastActive.Store(time.Now().UnixNano())
 		framed := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(m)), uint16(len(m))) //nolint:gosec // at most 65,535
 		if err := c.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
 			return err
@@ -279,7 +279,7 @@ func (l *listener) converse(c net.Conn, of *connection) {
 		if _, err := io.ReadFull(c, length[:]); err != nil {
 			return
 		}
-		of.heard.Store(time.Now().UnixNano())
+		of.lastActive.Store(time.Now().UnixNano())
 		in := make([]byte, binary.BigEndian.Uint16(length[:]))
 		if _, err := io.ReadFull(c, in); err != nil {
 			return

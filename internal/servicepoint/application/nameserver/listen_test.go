@@ -28,7 +28,7 @@ func TestSilentConnections(t *testing.T) {
 	on := listening(t, a)
 	at, l := on.String(), a.listeners[on]
 	l.mu.Lock()
-	l.most, l.ofNetwork = 30, 20
+	l.maxConnections, l.maxPerNetwork = 30, 20
 	l.mu.Unlock()
 	for range 60 {
 		c, err := net.Dial("tcp", at)

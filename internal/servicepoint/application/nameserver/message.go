@@ -34,11 +34,11 @@ type query struct {
 
 const (
 	headerSize = 12
-	// leastUDP is the maximum size of an answer over UDP without EDNS (RFC 1035 section 4.2.1). mostUDP is the maximum with EDNS, which
+	// minUDP is the maximum size of an answer over UDP without EDNS (RFC 1035 section 4.2.1). maxUDP is the maximum with EDNS, which
 	// avoids IP fragmentation (RFC 9715).
-	leastUDP = 512
-	mostUDP  = 1232
-	optSize  = 11
+	minUDP  = 512
+	maxUDP  = 1232
+	optSize = 11
 )
 
 // Codes of EDNS options.
@@ -52,7 +52,7 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	if len(m) < headerSize || m[2]&0x80 != 0 { // too short, or a response
 		return 0, false
 	}
-	*q = query{id: binary.BigEndian.Uint16(m), opcode: int(m[2] >> 3 & 15), recursion: m[2]&1 != 0, size: leastUDP}
+	*q = query{id: binary.BigEndian.Uint16(m), opcode: int(m[2] >> 3 & 15), recursion: m[2]&1 != 0, size: minUDP}
 	questions, others := binary.BigEndian.Uint16(m[4:]), binary.BigEndian.Uint16(m[6:])+binary.BigEndian.Uint16(m[8:])
 	further := binary.BigEndian.Uint16(m[10:])
 	if q.opcode != dns.OpcodeQuery && q.opcode != dns.OpcodeUpdate && q.opcode != dns.OpcodeNotify {
@@ -70,7 +70,7 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	}
 	var lower [256]byte
 	n := copy(lower[:], m[headerSize:end])
-	lowered(lower[:n])
+	toLower(lower[:n])
 	q.sent, q.name = m[headerSize:end], string(lower[:n])
 	q.kind, q.class = binary.BigEndian.Uint16(m[end:]), binary.BigEndian.Uint16(m[end+2:])
 	switch q.class {
@@ -98,7 +98,7 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 			}
 			continue
 		}
-		if code := q.further(m[from:at]); code != 0 {
+		if code := q.parseAdditional(m[from:at]); code != 0 {
 			return code, true
 		}
 	}
@@ -110,7 +110,7 @@ func (q *query) cookieAlone(m []byte, records uint16) (code int) {
 	end := headerSize
 	for range records {
 		from := end
-		if end = skipRecord(m, from); end < 0 || q.further(m[from:end]) != 0 {
+		if end = skipRecord(m, from); end < 0 || q.parseAdditional(m[from:end]) != 0 {
 			return dns.RcodeFormatError
 		}
 	}
@@ -120,8 +120,8 @@ func (q *query) cookieAlone(m []byte, records uint16) (code int) {
 	return 0
 }
 
-// further parses a record of the additional section.
-func (q *query) further(r []byte) (code int) {
+// parseAdditional parses a record of the additional section.
+func (q *query) parseAdditional(r []byte) (code int) {
 	end := skipName(r, 0)
 	switch kind := binary.BigEndian.Uint16(r[end:]); {
 	case kind != dns.TypeOPT:
@@ -129,7 +129,7 @@ func (q *query) further(r []byte) (code int) {
 		return dns.RcodeFormatError
 	default:
 		q.edns, q.version, q.dnssec = true, r[end+5], r[end+6]&0x80 != 0
-		q.size = min(max(leastUDP, int(binary.BigEndian.Uint16(r[end+2:]))), mostUDP)
+		q.size = min(max(minUDP, int(binary.BigEndian.Uint16(r[end+2:]))), maxUDP)
 		return q.options(r[end+10:])
 	}
 	return 0
@@ -159,8 +159,8 @@ func (q *query) options(text []byte) (code int) {
 	return 0
 }
 
-// lowered converts a name in wire format to lower case in place. Length bytes are at most 63, so they are never letters.
-func lowered(name []byte) {
+// toLower converts a name in wire format to lower case in place. Length bytes are at most 63, so they are never letters.
+func toLower(name []byte) {
 	for i, c := range name {
 		if c >= 'A' && c <= 'Z' {
 			name[i] = c + 'a' - 'A'
@@ -226,15 +226,15 @@ type answer struct {
 	denied []denied
 	// proofs are authority records that are written after the answer section. They are counted already.
 	proofs []byte
-	// led are the DNAME RRsets that were followed. Each is written once.
-	led []*set
-	// fault is the error of a failed signature.
-	fault error
+	// followed are the DNAME RRsets that were followed. Each is written once.
+	followed []*set
+	// signError is the error of a failed signature.
+	signError error
 }
 
-// begin resets the answer and writes the header and the question.
-func (a *answer) begin(q *query, buf []byte, limit int) {
-	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit, proofs: a.proofs[:0], led: a.led[:0]}
+// start resets the answer and writes the header and the question.
+func (a *answer) start(q *query, buf []byte, limit int) {
+	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit, proofs: a.proofs[:0], followed: a.followed[:0]}
 	if q.edns {
 		a.limit -= optSize + 4 + 40 // the maximum size of the options
 	}
@@ -245,8 +245,8 @@ func (a *answer) begin(q *query, buf []byte, limit int) {
 	}
 }
 
-// end writes the final header and returns the message.
-func (a *answer) end() []byte {
+// finish writes the final header and returns the message.
+func (a *answer) finish() []byte {
 	q := a.q
 	binary.BigEndian.PutUint16(a.m, q.id)
 	a.m[2] = 0x80 | byte(q.opcode)<<3 //nolint:gosec // four bits
@@ -269,9 +269,9 @@ func (a *answer) end() []byte {
 	return a.m
 }
 
-// opt adds the OPT record.
-func (a *answer) opt(options []byte) {
-	a.m = append(a.m, 0, 0, byte(dns.TypeOPT), mostUDP>>8, mostUDP&255, byte(a.code>>4), 0, 0, 0, byte(len(options)>>8), byte(len(options)))
+// addOPT adds the OPT record.
+func (a *answer) addOPT(options []byte) {
+	a.m = append(a.m, 0, 0, byte(dns.TypeOPT), maxUDP>>8, maxUDP&255, byte(a.code>>4), 0, 0, 0, byte(len(options)>>8), byte(len(options)))
 	if a.q.dnssec {
 		a.m[len(a.m)-4] |= 0x80
 	}
@@ -283,7 +283,7 @@ func (a *answer) opt(options []byte) {
 func writeName[N string | []byte](a *answer, name N) {
 	asked := a.q.name
 	for at := 0; at < len(name) && name[at] != 0; at += 1 + int(name[at]) {
-		if rest := len(name) - at; rest <= len(asked) && asked[len(asked)-rest:] == string(name[at:]) && a.starts(len(asked)-rest) {
+		if rest := len(name) - at; rest <= len(asked) && asked[len(asked)-rest:] == string(name[at:]) && a.isLabelStart(len(asked)-rest) {
 			a.m = append(a.m, name[:at]...)
 			a.m = binary.BigEndian.AppendUint16(a.m, uint16(0xc000|headerSize+len(asked)-rest)) //nolint:gosec // below 300
 			return
@@ -292,8 +292,8 @@ func writeName[N string | []byte](a *answer, name N) {
 	a.m = append(a.m, name...)
 }
 
-// starts reports whether a label of the question's name starts at this offset.
-func (a *answer) starts(place int) bool {
+// isLabelStart reports whether a label of the question's name starts at this offset.
+func (a *answer) isLabelStart(place int) bool {
 	for at := 0; at <= place; at += 1 + int(a.q.name[at]) {
 		if at == place {
 			return true
@@ -305,21 +305,21 @@ func (a *answer) starts(place int) bool {
 	return false
 }
 
-// put writes an RRset for an owner. If the size limit does not permit that, it writes nothing and returns false.
-func (a *answer) put(owner string, s *set, ttl uint32, section *uint16) bool {
+// writeSet writes an RRset for an owner. If the size limit does not permit that, it writes nothing and returns false.
+func (a *answer) writeSet(owner string, s *set, ttl uint32, section *uint16) bool {
 	from, before := len(a.m), *section
 	first := 0
 	if s.count > 1 && (s.kind == dns.TypeA || s.kind == dns.TypeAAAA) {
 		first = int(a.q.id) % int(s.count) // clients use the first address, so rotation distributes the load
 	}
-	s.each(first, func(data []byte) bool {
+	s.eachRecord(first, func(data []byte) bool {
 		writeName(a, owner)
 		a.m = binary.BigEndian.AppendUint16(a.m, s.kind)
 		a.m = append(a.m, 0, dns.ClassINET)
 		a.m = binary.BigEndian.AppendUint32(a.m, ttl)
 		at := len(a.m)
 		a.m = append(a.m, 0, 0)
-		a.data(s.kind, data)
+		a.writeData(s.kind, data)
 		binary.BigEndian.PutUint16(a.m[at:], uint16(len(a.m)-at-2)) //nolint:gosec // at most the size of the data
 		*section++
 		return len(a.m) <= a.limit
@@ -331,14 +331,14 @@ func (a *answer) put(owner string, s *set, ttl uint32, section *uint16) bool {
 	return true
 }
 
-// data writes the data of a record. Only names in well-known types are compressed (RFC 3597 section 4).
-func (a *answer) data(kind uint16, data []byte) {
+// writeData writes the data of a record. Only names in well-known types are compressed (RFC 3597 section 4).
+func (a *answer) writeData(kind uint16, data []byte) {
 	switch kind {
 	case dns.TypeNS, dns.TypeCNAME, dns.TypePTR:
-		a.named(data)
+		a.writeCasedName(data)
 	case dns.TypeMX:
 		a.m = append(a.m, data[:2]...)
-		a.named(data[2:])
+		a.writeCasedName(data[2:])
 	case dns.TypeSOA:
 		end := zonedata.NameEnd(data, 0)
 		last := zonedata.NameEnd(data, max(end, 0))
@@ -346,16 +346,16 @@ func (a *answer) data(kind uint16, data []byte) {
 			a.m = append(a.m, data...)
 			return
 		}
-		a.named(data[:end])
-		a.named(data[end:last])
+		a.writeCasedName(data[:end])
+		a.writeCasedName(data[end:last])
 		a.m = append(a.m, data[last:]...)
 	default:
 		a.m = append(a.m, data...)
 	}
 }
 
-// named writes a name. It does not compress a name with upper-case letters, to keep their case.
-func (a *answer) named(name []byte) {
+// writeCasedName writes a name. It does not compress a name with upper-case letters, to keep their case.
+func (a *answer) writeCasedName(name []byte) {
 	for _, c := range name {
 		if c >= 'A' && c <= 'Z' {
 			a.m = append(a.m, name...)
@@ -365,8 +365,8 @@ func (a *answer) named(name []byte) {
 	writeName(a, name)
 }
 
-// cut removes all records and sets the TC bit (RFC 2181 section 9).
-func (a *answer) cut() {
+// truncate removes all records and sets the TC bit (RFC 2181 section 9).
+func (a *answer) truncate() {
 	if a.m = a.m[:headerSize]; a.q.sent != nil {
 		a.m = a.m[:headerSize+len(a.q.sent)+4]
 	}

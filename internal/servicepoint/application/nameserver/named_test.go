@@ -151,9 +151,9 @@ func needed(m *dns.Msg) (glue []dns.RR) {
 	return glue
 }
 
-// BIND and we answer alike: code, flags, the answer, and what says who knows more or that there is nothing. Differences that are meant: of
-// ANY, any RRset of the name will do (RFC 8482); NSEC itself is asked for by nobody, and BIND gives that of a wildcard under the name that
-// was asked; where aliases go round, what is shown of them beside SERVFAIL is nobody's affair.
+// BIND and we answer alike: code, flags, the answer, and what says who knows more or that there is nothing. Differences that are meant:
+// of ANY, any RRset of the name will do (RFC 8482); NSEC itself is asked for by nobody, and BIND gives that of a wildcard under the name
+// that was asked; where aliases go round, what is shown of them beside SERVFAIL is nobody's affair.
 func TestAsNamed(t *testing.T) { asNamed(t, 100, func(g given) given { return g }) }
 
 // asNamed asks BIND and us the same questions of random zones.

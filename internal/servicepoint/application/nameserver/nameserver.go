@@ -109,17 +109,17 @@ func Kind() application.Kind {
 }
 
 func newNameServer(log *slog.Logger) *nameServer {
-	a := &nameServer{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, look: make(chan struct{}, 1)}
-	a.replays.latest = uint64(a.started.Unix()) //nolint:gosec // after 1970
+	a := &nameServer{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, checkNow: make(chan struct{}, 1)}
+	a.replays.latestForgotten = uint64(a.started.Unix()) //nolint:gosec // after 1970
 	a.served.Store(&served{})
 	another := make(chan struct{})
-	a.another.Store(&another)
+	a.revisionChanged.Store(&another)
 	newCookies(&a.cookies)
 	a.signatures.seed = maphash.MakeSeed()
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
-	a.notifier = newNotifier(ctx, log, a.speaksFrom)
-	a.looks.Go(func() { a.watch(ctx) })
+	a.notifier = newNotifier(ctx, log, a.sourceAddress)
+	a.checks.Go(func() { a.watch(ctx) })
 	return a
 }
 
@@ -143,7 +143,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	if len(c.Identity) > maxIdentity {
 		return c, bad("identity", "must be at most %d bytes long", maxIdentity)
 	}
-	if err := c.RateLimit.wrong(bad); err != nil {
+	if err := c.RateLimit.validate(bad); err != nil {
 		return c, err
 	}
 	for i, l := range c.Listen {
@@ -176,17 +176,17 @@ var _, _ application.Engine = (*nameServer)(nil), (*bind)(nil)
 type nameServer struct {
 	log     *slog.Logger
 	stop    context.CancelFunc
-	looks   sync.WaitGroup
+	checks  sync.WaitGroup
 	started time.Time
 	served  atomic.Pointer[served]
-	// ways is the number of configured listeners. It is guarded by configuring.
-	ways int
+	// listenerCount is the number of configured listeners. It is guarded by configuring.
+	listenerCount int
 	// identity is Configuration.Identity.
 	identity atomic.Pointer[string]
-	// shown is the certificate of TLS listeners, expiry its expiry time in Unix milliseconds.
-	shown   atomic.Pointer[tls.Certificate]
-	expiry  atomic.Int64
-	cookies cookies
+	// certificate is the certificate of TLS listeners, expiry its expiry time in Unix milliseconds.
+	certificate atomic.Pointer[tls.Certificate]
+	expiry      atomic.Int64
+	cookies     cookies
 	// signatures caches the signatures of signed zones.
 	signatures signatures
 	notifier   *notifier
@@ -194,20 +194,20 @@ type nameServer struct {
 	counts     counts
 	updates    updates
 	replays    replays
-	// refused is the time of the last logged refusal in Unix seconds.
-	refused atomic.Int64
-	// another is closed and replaced when another revision is served.
-	another atomic.Pointer[chan struct{}]
-	// turn is held while content is applied, configuring while a configuration is applied.
-	turn, configuring sync.Mutex
-	// look contains a token when the listeners must be checked immediately.
-	look chan struct{}
+	// lastRefusal is the time of the last logged refusal in Unix seconds.
+	lastRefusal atomic.Int64
+	// revisionChanged is closed and replaced when another revision is served.
+	revisionChanged atomic.Pointer[chan struct{}]
+	// contentLock is held while content is applied, configuring while a configuration is applied.
+	contentLock, configuring sync.Mutex
+	// checkNow contains a token when the listeners must be checked immediately.
+	checkNow chan struct{}
 
 	mu sync.Mutex
-	// The following fields are guarded by mu. silent describes the listeners that failed the last check.
-	listeners map[netip.AddrPort]*listener
-	silent    []string
-	asked     bool
+	// The following fields are guarded by mu. failures describes the listeners that failed the last check.
+	listeners  map[netip.AddrPort]*listener
+	failures   []string
+	hasChecked bool
 }
 
 // counts are the numbers of answers by response code, and of ignored packets.
@@ -242,7 +242,7 @@ func (a *nameServer) Configure(text json.RawMessage) error {
 		return err
 	}
 	if shown != nil {
-		a.shown.Store(shown)
+		a.certificate.Store(shown)
 	}
 	a.expiry.Store(c.TLS.Expiration())
 	for _, l := range opened {
@@ -253,7 +253,7 @@ func (a *nameServer) Configure(text json.RawMessage) error {
 		a.limiter.Store(newLimiter(c.RateLimit))
 	}
 	a.mu.Lock()
-	a.listeners, a.asked = after, false
+	a.listeners, a.hasChecked = after, false
 	a.mu.Unlock()
 	for at, l := range before {
 		if after[at] != l {
@@ -261,7 +261,7 @@ func (a *nameServer) Configure(text json.RawMessage) error {
 		}
 	}
 	select {
-	case a.look <- struct{}{}:
+	case a.checkNow <- struct{}{}:
 	default: // a check is pending already
 	}
 	return nil
@@ -272,11 +272,11 @@ func (a *nameServer) Configure(text json.RawMessage) error {
 func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listener) (after map[netip.AddrPort]*listener, opened []*listener,
 	err error,
 ) {
-	a.ways = len(wanted)
+	a.listenerCount = len(wanted)
 	for _, one := range before {
 		one.mu.Lock()
-		one.most = fairlisten.Each(a.ways, mostConnections)
-		one.ofNetwork = one.most / 4
+		one.maxConnections = fairlisten.Each(a.listenerCount, maxConnections)
+		one.maxPerNetwork = one.maxConnections / 4
 		one.mu.Unlock()
 	}
 	after = map[netip.AddrPort]*listener{}
@@ -328,8 +328,8 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 	return nil, nil, err
 }
 
-// speaksFrom returns a listen address of the same family as target; the zero value if there is none.
-func (a *nameServer) speaksFrom(target netip.Addr) netip.Addr {
+// sourceAddress returns a listen address of the same family as target; the zero value if there is none.
+func (a *nameServer) sourceAddress(target netip.Addr) netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var found netip.Addr
@@ -347,10 +347,10 @@ func (a *nameServer) Content() string { return a.served.Load().revision }
 // TakeContent applies content streams.
 func (a *nameServer) TakeContent(in io.Reader) error {
 	before := a.served.Load().serials()
-	if err := a.take(in); err != nil {
+	if err := a.applyContent(in); err != nil {
 		return err
 	}
-	a.renewed()
+	a.notifyRevision()
 	a.notifier.changed(before, a.served.Load())
 	s := a.served.Load()
 	a.log.Info("content applied", "revision", s.revision, "zones", len(s.zones))
@@ -359,13 +359,13 @@ func (a *nameServer) TakeContent(in io.Reader) error {
 
 // Timing of the listener checks.
 const (
-	lookEvery = time.Second
-	askTime   = 2 * time.Second
+	checkInterval = time.Second
+	checkTimeout  = 2 * time.Second
 )
 
 // watch checks the listeners at intervals until ctx ends.
 func (a *nameServer) watch(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		a.mu.Lock()
@@ -377,7 +377,7 @@ func (a *nameServer) watch(ctx context.Context) {
 		slices.SortFunc(all, func(a, b *listener) int { return a.at.Compare(b.at) })
 		silent := []string{}
 		for _, one := range all {
-			if err := one.ask(ctx); err != nil {
+			if err := one.check(ctx); err != nil {
 				silent = append(silent, fmt.Sprintf("it does not answer at %s: %v", one.at, err))
 			}
 		}
@@ -386,14 +386,14 @@ func (a *nameServer) watch(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			a.mu.Lock()
-			a.silent, a.asked = silent, len(all) > 0
+			a.failures, a.hasChecked = silent, len(all) > 0
 			a.mu.Unlock()
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-a.look:
+		case <-a.checkNow:
 		}
 	}
 }
@@ -402,10 +402,10 @@ func (a *nameServer) watch(ctx context.Context) {
 func (a *nameServer) Health() (conditions []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.asked {
+	if !a.hasChecked {
 		return []string{"service is not healthy: it has not answered yet"}
 	}
-	for _, text := range a.silent {
+	for _, text := range a.failures {
 		conditions = append(conditions, "service is not healthy: "+text)
 	}
 	return conditions
@@ -457,9 +457,9 @@ func (a *nameServer) Diagnostics() any {
 // Close stops the name server.
 func (a *nameServer) Close() error {
 	a.stop()
-	a.looks.Wait()
+	a.checks.Wait()
 	a.notifier.all.Wait()
-	a.updates.end()
+	a.updates.close()
 	a.configuring.Lock()
 	defer a.configuring.Unlock()
 	a.mu.Lock()

@@ -17,8 +17,8 @@ const (
 	notifyTime  = 3 * time.Second
 	notifyTries = 6
 	notifyPause = time.Second
-	// mostNotices is the maximum number of concurrent NOTIFY messages.
-	mostNotices = 32
+	// maxNotices is the maximum number of concurrent NOTIFY messages.
+	maxNotices = 32
 )
 
 // notice identifies a NOTIFY message: a zone and a target server.
@@ -31,18 +31,18 @@ type notice struct {
 type notifier struct {
 	log *slog.Logger
 	// from returns the source address for a target, because servers accept only their configured primaries.
-	from func(target netip.Addr) netip.Addr
-	ctx  context.Context //nolint:containedctx // the context of the notifier's lifetime
-	turn chan struct{}
-	all  sync.WaitGroup
+	from  func(target netip.Addr) netip.Addr
+	ctx   context.Context //nolint:containedctx // the context of the notifier's lifetime
+	slots chan struct{}
+	all   sync.WaitGroup
 
 	mu sync.Mutex
-	// The following fields are guarded by mu. due contains the running notifications, with true if the zone has changed again.
-	due map[notice]bool
+	// The following fields are guarded by mu. running contains the running notifications, with true if the zone has changed again.
+	running map[notice]bool
 }
 
 func newNotifier(ctx context.Context, log *slog.Logger, from func(netip.Addr) netip.Addr) *notifier {
-	return &notifier{log: log, from: from, ctx: ctx, turn: make(chan struct{}, mostNotices), due: map[notice]bool{}}
+	return &notifier{log: log, from: from, ctx: ctx, slots: make(chan struct{}, maxNotices), running: map[notice]bool{}}
 }
 
 // changed notifies the targets of all zones whose serial differs from before.
@@ -52,11 +52,11 @@ func (n *notifier) changed(before map[string]uint32, after *served) {
 			z.mu.RLock()
 			serial := z.serial
 			z.mu.RUnlock()
-			if had, there := before[z.of.ID]; there && had == serial {
+			if had, there := before[z.settings.ID]; there && had == serial {
 				continue
 			}
-			for _, target := range z.of.Notify {
-				n.add(notice{z.of.Name, target})
+			for _, target := range z.settings.Notify {
+				n.add(notice{z.settings.Name, target})
 			}
 		}
 	}
@@ -77,16 +77,16 @@ func (s *served) serials() map[string]uint32 {
 func (n *notifier) add(one notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, there := n.due[one]; there {
-		n.due[one] = true
+	if _, there := n.running[one]; there {
+		n.running[one] = true
 		return
 	}
-	n.due[one] = false
-	n.all.Go(func() { n.tell(one) })
+	n.running[one] = false
+	n.all.Go(func() { n.deliver(one) })
 }
 
-// tell sends a notification until it is answered or notifyTries have failed.
-func (n *notifier) tell(one notice) {
+// deliver sends a notification until it is answered or notifyTries have failed.
+func (n *notifier) deliver(one notice) {
 	for again := true; again && n.ctx.Err() == nil; {
 		pause := notifyPause
 		for try := 1; ; try++ {
@@ -107,10 +107,10 @@ func (n *notifier) tell(one notice) {
 			pause *= 2
 		}
 		n.mu.Lock()
-		if again = n.due[one]; again {
-			n.due[one] = false
+		if again = n.running[one]; again {
+			n.running[one] = false
 		} else {
-			delete(n.due, one)
+			delete(n.running, one)
 		}
 		n.mu.Unlock()
 	}
@@ -119,8 +119,8 @@ func (n *notifier) tell(one notice) {
 // send sends one NOTIFY message and waits for its answer.
 func (n *notifier) send(one notice) error {
 	select {
-	case n.turn <- struct{}{}:
-		defer func() { <-n.turn }()
+	case n.slots <- struct{}{}:
+		defer func() { <-n.slots }()
 	case <-n.ctx.Done():
 		return n.ctx.Err()
 	}

@@ -20,8 +20,8 @@ type packets struct {
 	err                  error
 	ins, outs            [batch]unix.Iovec
 	from                 [batch]unix.RawSockaddrInet6 // an IPv4 address uses the start of the structure
-	buffers              [batch][longestQuery]byte
-	answers              [batch][mostUDP + 512]byte
+	buffers              [batch][maxQuery]byte
+	answers              [batch][maxUDP + 512]byte
 	receive, send        func(fd uintptr) bool
 }
 
@@ -39,7 +39,7 @@ func newPackets(c *net.UDPConn) (*packets, error) {
 	p := &packets{raw: raw}
 	for i := range batch {
 		p.ins[i].Base = &p.buffers[i][0]
-		p.ins[i].SetLen(longestQuery)
+		p.ins[i].SetLen(maxQuery)
 		p.in[i].header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.from[i])), Iov: &p.ins[i]} //nolint:gosec // written by recvmmsg(2)
 		p.in[i].header.SetIovlen(1)
 		p.out[i].header.Iov = &p.outs[i]

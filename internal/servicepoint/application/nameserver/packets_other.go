@@ -10,8 +10,8 @@ import (
 // packets reads and writes single packets of a socket. It is not safe for concurrent use.
 type packets struct {
 	c      *net.UDPConn
-	in     [longestQuery]byte
-	out    [mostUDP + 512]byte
+	in     [maxQuery]byte
+	out    [maxUDP + 512]byte
 	n      int
 	from   netip.AddrPort
 	answer []byte

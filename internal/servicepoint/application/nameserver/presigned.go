@@ -13,12 +13,12 @@ import (
 // records. It returns nil if the zone is not signed.
 func (z *zone) presigned() *chain {
 	apex := z.nodes[z.apex]
-	if apex.of(dns.TypeRRSIG) == nil || apex.of(dns.TypeDNSKEY) == nil {
+	if apex.set(dns.TypeRRSIG) == nil || apex.set(dns.TypeDNSKEY) == nil {
 		return nil
 	}
-	c := &chain{given: true}
-	if parameters := apex.of(dns.TypeNSEC3PARAM); parameters != nil {
-		parameters.each(0, func(data []byte) bool {
+	c := &chain{isPresigned: true}
+	if parameters := apex.set(dns.TypeNSEC3PARAM); parameters != nil {
+		parameters.eachRecord(0, func(data []byte) bool {
 			if len(data) >= 5 && len(data) == 5+int(data[4]) {
 				c.hashed, c.iterations, c.salt = true, int(binary.BigEndian.Uint16(data[2:])), data[5:]
 			}
@@ -29,7 +29,7 @@ func (z *zone) presigned() *chain {
 		return nil
 	}
 	for owner, n := range z.nodes {
-		if n.of(c.kind()) == nil {
+		if n.set(c.kind()) == nil {
 			continue
 		}
 		if one, ok := c.linkOf(owner); ok {
@@ -78,12 +78,12 @@ func (z *zone) signaturesOf(owner string, s *set) *set {
 	if n == nil {
 		return nil
 	}
-	all := n.of(dns.TypeRRSIG)
+	all := n.set(dns.TypeRRSIG)
 	if all == nil {
 		return nil
 	}
 	out := &set{kind: dns.TypeRRSIG, ttl: s.ttl}
-	all.each(0, func(data []byte) bool {
+	all.eachRecord(0, func(data []byte) bool {
 		if len(data) >= 2 && binary.BigEndian.Uint16(data) == s.kind {
 			out.append(data)
 		}

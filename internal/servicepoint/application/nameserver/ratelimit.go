@@ -26,23 +26,23 @@ type RateLimit struct {
 
 // Limits of the settings.
 const (
-	mostResponses = 100_000
-	mostSlip      = 10
-	usualSlip     = 2
-	mostExempt    = 256
+	maxResponses = 100_000
+	maxSlip      = 10
+	defaultSlip  = 2
+	maxExempt    = 256
 )
 
-// wrong returns the error of invalid settings, created by bad; nil if they are valid.
-func (l *RateLimit) wrong(bad func(field, format string, args ...any) error) error {
+// validate returns the error of invalid settings, created by bad; nil if they are valid.
+func (l *RateLimit) validate(bad func(field, format string, args ...any) error) error {
 	switch {
 	case l == nil:
 		return nil
-	case l.ResponsesPerSecond < 1 || l.ResponsesPerSecond > mostResponses:
-		return bad("rateLimit.responsesPerSecond", "must be 1 to %d", mostResponses)
-	case l.Slip != nil && (*l.Slip < 0 || *l.Slip > mostSlip):
-		return bad("rateLimit.slip", "must be 0 to %d", mostSlip)
-	case len(l.Exempt) > mostExempt:
-		return bad("rateLimit.exempt", "has more than %d prefixes", mostExempt)
+	case l.ResponsesPerSecond < 1 || l.ResponsesPerSecond > maxResponses:
+		return bad("rateLimit.responsesPerSecond", "must be 1 to %d", maxResponses)
+	case l.Slip != nil && (*l.Slip < 0 || *l.Slip > maxSlip):
+		return bad("rateLimit.slip", "must be 0 to %d", maxSlip)
+	case len(l.Exempt) > maxExempt:
+		return bad("rateLimit.exempt", "has more than %d prefixes", maxExempt)
 	}
 	for i, text := range l.Exempt {
 		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
@@ -65,7 +65,7 @@ func newLimiter(l *RateLimit) *limiter {
 	if l == nil {
 		return nil
 	}
-	out := &limiter{RateLimit: *l, slip: usualSlip, seed: maphash.MakeSeed()}
+	out := &limiter{RateLimit: *l, slip: defaultSlip, seed: maphash.MakeSeed()}
 	if l.Slip != nil {
 		out.slip = uint32(*l.Slip) //nolint:gosec // checked before
 	}
@@ -97,8 +97,8 @@ const (
 	dropIt
 )
 
-// judge counts an answer to a client. like identifies similar answers.
-func (l *limiter) judge(client netip.Addr, like string, code int, now time.Time) verdict {
+// decide counts an answer to a client. like identifies similar answers.
+func (l *limiter) decide(client netip.Addr, like string, code int, now time.Time) verdict {
 	for _, p := range l.exempt {
 		if p.Contains(client) {
 			return sendIt
@@ -145,8 +145,8 @@ func (c *cookies) isGood(cookie []byte, client netip.Addr, now time.Time) bool {
 	return age >= -300 && age <= 3600 && string(c.sum(cookie[:8], cookie[8:16], client)) == string(cookie[16:])
 }
 
-// limited returns the decision on an answer over UDP.
-func (a *nameServer) limited(q *query, out *answer, w zonedata.Client) verdict {
+// rateVerdict returns the decision on an answer over UDP.
+func (a *nameServer) rateVerdict(q *query, out *answer, w zonedata.Client) verdict {
 	l := a.limiter.Load()
 	if l == nil || w.Key != "" {
 		return sendIt
@@ -159,5 +159,5 @@ func (a *nameServer) limited(q *query, out *answer, w zonedata.Client) verdict {
 	if out.origin != "" {
 		like = out.origin
 	}
-	return l.judge(w.Address, like, out.code, now)
+	return l.decide(w.Address, like, out.code, now)
 }

@@ -11,8 +11,8 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Of answers that are alike only so many are sent to a network; some of the others are cut, so that whoever is real asks over TCP. Who has
-// shown who it is has no bound.
+// Of answers that are alike only so many are sent to a network; some of the others are cut, so that whoever is real asks over TCP. Who
+// has shown who it is has no bound.
 func TestRateLimit(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
 	slip := 3

@@ -54,32 +54,32 @@ func (a *nameServer) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []
 		w, sign, code = a.identify(served, m, q, w)
 	}
 	if sign != nil {
-		limit -= sign.room()
+		limit -= sign.maxSize()
 	}
-	out.begin(q, buf, limit)
+	out.start(q, buf, limit)
 	switch {
 	case code != 0:
 		out.code = code
 	case q.version != 0:
 		out.code = badVersion
 	default:
-		if a.decide(out, served, w, tcp); out.fault != nil {
-			a.log.Error("sign answer failed", "zone", fmt.Sprintf("%q", out.apex), "error", out.fault)
+		if a.decide(out, served, w, tcp); out.signError != nil {
+			a.log.Error("sign answer failed", "zone", fmt.Sprintf("%q", out.apex), "error", out.signError)
 		}
 	}
 	if !tcp {
-		if verdict := a.limited(q, out, w); verdict != sendIt {
+		if verdict := a.rateVerdict(q, out, w); verdict != sendIt {
 			if a.counts.limited.Add(1); verdict == dropIt {
 				return nil
 			}
-			out.cut()
+			out.truncate()
 		}
 	}
 	if q.edns {
-		out.opt(a.options(q, client))
+		out.addOPT(a.options(q, client))
 	}
 	a.counts.codes[out.code&15].Add(1)
-	if wire = out.end(); sign != nil {
+	if wire = out.finish(); sign != nil {
 		wire = sign.sign(wire, time.Now())
 	}
 	return wire
@@ -108,7 +108,7 @@ func (a *nameServer) decide(out *answer, s *served, w zonedata.Client, tcp bool)
 	case q.kind == dns.TypeIXFR && tcp: // see AXFR
 		out.code = dns.RcodeRefused
 	case q.kind == dns.TypeIXFR:
-		if s.mayCopy(w, q.name) == nil {
+		if s.transferZone(w, q.name) == nil {
 			out.code = dns.RcodeRefused
 			return
 		}
@@ -129,8 +129,8 @@ func (a *answer) resolveFor(s *served, w zonedata.Client) {
 		a.code = dns.RcodeRefused
 		return
 	}
-	if a.resolve(v, w); a.fault != nil {
-		a.cut()
+	if a.resolve(v, w); a.signError != nil {
+		a.truncate()
 		a.code, a.truncated, a.authoritative = dns.RcodeServerFailure, false, false
 	}
 }

@@ -33,8 +33,8 @@ type view struct {
 // servedZone is a zone in a view with its access rules. signing is nil if the name server does not sign it.
 type servedZone struct {
 	*zone
-	of      zonedata.Zone
-	signing *signing
+	settings zonedata.Zone
+	signing  *signing
 }
 
 // viewFor returns the first view that allows a client; nil if there is none.
@@ -47,11 +47,11 @@ func (s *served) viewFor(w zonedata.Client) *view {
 	return nil
 }
 
-// holding returns the deepest zone of the view that contains a name. If above is set it prefers a zone above the name, which holds the DS
+// zoneOf returns the deepest zone of the view that contains a name. If above is set it prefers a zone above the name, which holds the DS
 // records of an apex (RFC 4035 section 3.1.4.1).
-func (v *view) holding(name string, above bool) *servedZone {
+func (v *view) zoneOf(name string, above bool) *servedZone {
 	if above && len(name) > 1 {
-		if z := v.holding(parent(name), false); z != nil {
+		if z := v.zoneOf(parent(name), false); z != nil {
 			return z
 		}
 	}
@@ -69,15 +69,15 @@ func (v *view) holding(name string, above bool) *servedZone {
 // streamBuffer is the size of the read buffer in bytes.
 const streamBuffer = 128 << 10
 
-// take reads consecutive streams and applies each completely or not at all. If the first stream begins at nothing, the name server never
-// answers from the revisions in between.
-func (a *nameServer) take(in io.Reader) error {
-	a.turn.Lock()
-	defer a.turn.Unlock()
+// applyContent reads consecutive streams and applies each completely or not at all. If the first stream begins at nothing, the name
+// server never answers from the revisions in between.
+func (a *nameServer) applyContent(in io.Reader) error {
+	a.contentLock.Lock()
+	defer a.contentLock.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now, hidden := a.served.Load(), false
 	for {
-		next, anew, err := now.after(streams, &a.signatures)
+		next, anew, err := now.next(streams, &a.signatures)
 		if err != nil {
 			return err
 		}
@@ -92,10 +92,10 @@ func (a *nameServer) take(in io.Reader) error {
 	return nil
 }
 
-// after returns the content after a stream. anew reports that the stream begins at nothing and shares no zone with the current content.
+// next returns the content after a stream. anew reports that the stream begins at nothing and shares no zone with the current content.
 // Other streams change zones in place, for all revisions that contain them.
-func (s *served) after(stream *bufio.Reader, made *signatures) (next *served, anew bool, err error) {
-	t := &taking{before: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
+func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, anew bool, err error) {
+	t := &contentReader{before: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
 	if err := zonedata.Read(stream, t); err != nil {
 		return nil, false, err
 	}
@@ -103,19 +103,19 @@ func (s *served) after(stream *bufio.Reader, made *signatures) (next *served, an
 		return nil, false, err
 	}
 	for id, c := range t.zones {
-		if c.anew() {
+		if c.isWhole() {
 			continue
 		}
 		if err := c.apply(next.zones[id]); err != nil { // check has passed before
 			return nil, false, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
-	next.order()
+	next.updateChains()
 	return next, t.before != s, nil
 }
 
-// taking is a stream that is being read. It changes no zone in use.
-type taking struct {
+// contentReader is a stream that is being read. It changes no zone in use.
+type contentReader struct {
 	before *served
 	// made is the cache of signatures.
 	made     *signatures
@@ -126,7 +126,7 @@ type taking struct {
 	now      *change
 }
 
-func (t *taking) Begin(h zonedata.Header) error {
+func (t *contentReader) Begin(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
 		return fmt.Errorf("what is served is another revision than the one that the data begins at")
 	}
@@ -137,30 +137,30 @@ func (t *taking) Begin(h zonedata.Header) error {
 	return nil
 }
 
-func (t *taking) Settings(text []byte) error {
+func (t *contentReader) Settings(text []byte) error {
 	t.settings = text
 	return nil
 }
 
-func (t *taking) Zone(c zonedata.Change) error {
+func (t *contentReader) Zone(c zonedata.Change) error {
 	if t.zones[c.ID] != nil {
 		return fmt.Errorf("zone %s is there twice", c.ID)
 	}
 	t.now = &change{Change: c}
 	t.zones[c.ID] = t.now
-	if !t.now.anew() && t.before.zones[c.ID] == nil {
+	if !t.now.isWhole() && t.before.zones[c.ID] == nil {
 		return fmt.Errorf("zone %s is to be changed and not there", c.ID)
 	}
 	return nil
 }
 
-func (t *taking) Removed(r zonedata.Record) error {
+func (t *contentReader) Removed(r zonedata.Record) error {
 	t.now.removed = append(t.now.removed, r)
 	return nil
 }
 
-func (t *taking) Added(r zonedata.Record) error {
-	if !t.now.anew() {
+func (t *contentReader) Added(r zonedata.Record) error {
+	if !t.now.isWhole() {
 		t.now.added = append(t.now.added, r)
 		return nil
 	}
@@ -170,22 +170,22 @@ func (t *taking) Added(r zonedata.Record) error {
 		}
 		t.now.whole = newZone(string(r.Owner()))
 	}
-	if err := t.now.whole.inside(r); err != nil {
+	if err := t.now.whole.checkOwner(r); err != nil {
 		return fmt.Errorf("zone %s: %w", t.now.ID, err)
 	}
 	t.now.whole.add(r)
 	return nil
 }
 
-func (t *taking) Gone(id string) error {
+func (t *contentReader) Gone(id string) error {
 	t.gone[id] = true
 	return nil
 }
 
 // End checks that the changes produce the announced content hashes.
-func (t *taking) End() error {
+func (t *contentReader) End() error {
 	for id, c := range t.zones {
-		if c.anew() {
+		if c.isWhole() {
 			if c.whole == nil || c.whole.hash.String() != c.To {
 				return fmt.Errorf("zone %s has another content than its name says", id)
 			}
@@ -199,7 +199,7 @@ func (t *taking) End() error {
 }
 
 // make returns the new content; its changed zones are not updated yet.
-func (t *taking) make() (*served, error) {
+func (t *contentReader) make() (*served, error) {
 	next := &served{revision: t.to, settings: t.settings, zones: map[string]*zone{}}
 	hashes := map[string]string{}
 	for id, z := range t.before.zones {
@@ -211,7 +211,7 @@ func (t *taking) make() (*served, error) {
 		}
 	}
 	for id, c := range t.zones {
-		if hashes[id] = c.To; c.anew() {
+		if hashes[id] = c.To; c.isWhole() {
 			next.zones[id] = c.whole
 		}
 	}
@@ -254,31 +254,31 @@ func (t *taking) make() (*served, error) {
 }
 
 // signingOf returns the signer of a zone. It keeps the previous one if the signing settings are unchanged.
-func (t *taking) signingOf(of zonedata.Zone, apex string) (*signing, error) {
+func (t *contentReader) signingOf(of zonedata.Zone, apex string) (*signing, error) {
 	if of.Signing == nil {
 		return nil, nil
 	}
 	for _, v := range t.before.views {
-		if z := v.zones[apex]; z != nil && z.of.ID == of.ID && z.signing != nil && reflect.DeepEqual(z.of.Signing, of.Signing) {
+		if z := v.zones[apex]; z != nil && z.settings.ID == of.ID && z.signing != nil && reflect.DeepEqual(z.settings.Signing, of.Signing) {
 			return z.signing, nil
 		}
 	}
 	return newSigning(*of.Signing, apex, t.made)
 }
 
-// order creates or removes the chains of zones before they are served. The caller ensures that no other goroutine changes zones.
-func (s *served) order() {
+// updateChains creates or removes the chains of zones before they are served. The caller ensures that no other goroutine changes zones.
+func (s *served) updateChains() {
 	for _, v := range s.views {
 		for _, z := range v.zones {
 			var next *chain
-			if z.signing == nil && len(z.of.Primaries) > 0 {
+			if z.signing == nil && len(z.settings.Primaries) > 0 {
 				if next = z.chain; next == nil {
 					next = z.presigned()
 				}
 			}
 			if z.signing != nil {
-				if next = z.chain; next == nil || next.given || next.hashed != z.signing.of.Hashed {
-					next = z.newChain(z.signing.of.Hashed)
+				if next = z.chain; next == nil || next.isPresigned || next.hashed != z.signing.settings.Hashed {
+					next = z.newChain(z.signing.settings.Hashed)
 				}
 			}
 			if next != z.chain {

@@ -7,25 +7,25 @@ import (
 	"sync/atomic"
 )
 
-// signed identifies an RRset with cached signatures.
-type signed struct {
+// signatureKey identifies an RRset with cached signatures.
+type signatureKey struct {
 	by    *signing
 	owner string
 	kind  uint16
 }
 
-// kept is a cache entry: the signatures, the signed data, and the renewal time in Unix seconds.
-type kept struct {
+// cachedSignature is a cache entry: the signatures, the signed data, and the renewal time in Unix seconds.
+type cachedSignature struct {
 	ttl   uint32
 	data  []byte
 	until int64
 	set   *set
 }
 
-// Size of the cache. Each shard keeps two generations of entries. It drops an entry that was not used while mostSignatures others were.
+// Size of the cache. Each shard keeps two generations of entries. It drops an entry that was not used while maxSignatures others were.
 const (
 	signatureShards = 16
-	mostSignatures  = 8192
+	maxSignatures   = 8192
 )
 
 // signatures caches the signatures of all zones, because creating one costs a thousand times as much as a lookup. It is safe for
@@ -41,12 +41,12 @@ type signatures struct {
 type signatureShard struct {
 	mu sync.Mutex
 	// The following fields are guarded by mu: the entries used recently, and the generation before them.
-	now, before map[signed]kept
+	now, before map[signatureKey]cachedSignature
 }
 
 // get returns the signatures of an RRset. It creates them if they are missing, belong to other data, or must be renewed at now, in Unix
 // seconds.
-func (c *signatures) get(key signed, of *set, now int64, sign func() (*set, int64, error)) (*set, error) {
+func (c *signatures) get(key signatureKey, of *set, now int64, sign func() (*set, int64, error)) (*set, error) {
 	shard := &c.shards[maphash.String(c.seed, key.owner)%signatureShards]
 	if there, ok := shard.find(key); ok && there.ttl == of.ttl && now < there.until && bytes.Equal(there.data, of.data) {
 		return there.set, nil
@@ -56,11 +56,11 @@ func (c *signatures) get(key signed, of *set, now int64, sign func() (*set, int6
 		return nil, err
 	}
 	c.made.Add(1)
-	shard.put(key, kept{of.ttl, of.data, until, out})
+	shard.put(key, cachedSignature{of.ttl, of.data, until, out})
 	return out, nil
 }
 
-func (s *signatureShard) find(key signed) (kept, bool) {
+func (s *signatureShard) find(key signatureKey) (cachedSignature, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if there, ok := s.now[key]; ok {
@@ -73,16 +73,16 @@ func (s *signatureShard) find(key signed) (kept, bool) {
 	return there, ok
 }
 
-func (s *signatureShard) put(key signed, one kept) {
+func (s *signatureShard) put(key signatureKey, one cachedSignature) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep(key, one)
 }
 
 // keep stores an entry. The caller holds mu.
-func (s *signatureShard) keep(key signed, one kept) {
-	if s.now == nil || len(s.now) >= mostSignatures {
-		s.now, s.before = map[signed]kept{}, s.now
+func (s *signatureShard) keep(key signatureKey, one cachedSignature) {
+	if s.now == nil || len(s.now) >= maxSignatures {
+		s.now, s.before = map[signatureKey]cachedSignature{}, s.now
 	}
 	s.now[key] = one
 }

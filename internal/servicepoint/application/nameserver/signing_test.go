@@ -271,7 +271,7 @@ func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, sign
 		}
 		z := a.served.Load().zones["0"]
 		anew := z.presigned()
-		if !z.chain.given {
+		if !z.chain.isPresigned {
 			anew = z.newChain(hashed)
 		}
 		if !slices.Equal(anew.links, z.chain.links) {
@@ -281,8 +281,8 @@ func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, sign
 	}
 }
 
-// A zone that is signed from now on, or no more, is so with the next answer; one whose keys cannot be read is refused, and what was served
-// stays.
+// A zone that is signed from now on, or no more, is so with the next answer; one whose keys cannot be read is refused, and what was
+// served stays.
 func TestSigningBegins(t *testing.T) {
 	plain := given{name: "harbour.example.", records: harbour}
 	a := start(t, nil, plain)
@@ -329,14 +329,14 @@ func TestSignaturesEnd(t *testing.T) {
 	g := given{name: "harbour.example.", records: harbour}.signedBy(t, dns.ECDSAP256SHA256, false)
 	a := start(t, nil, g)
 	z := a.served.Load().views[0].zones["\x07harbour\x07example\x00"]
-	s := z.nodes["\x04mail\x07harbour\x07example\x00"].of(dns.TypeA)
+	s := z.nodes["\x04mail\x07harbour\x07example\x00"].set(dns.TypeA)
 	now := time.Now()
-	first, err := z.signing.over("\x04mail\x07harbour\x07example\x00", s, now)
+	first, err := z.signing.signaturesFor("\x04mail\x07harbour\x07example\x00", s, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := func(when time.Time) *set {
-		one, err := z.signing.over("\x04mail\x07harbour\x07example\x00", s, when)
+		one, err := z.signing.signaturesFor("\x04mail\x07harbour\x07example\x00", s, when)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,13 +24,13 @@ type sending struct {
 
 // begin starts the next message.
 func (s *sending) begin() {
-	s.out.begin(s.q, make([]byte, 0, copySize), copySize)
+	s.out.start(s.q, make([]byte, 0, copySize), copySize)
 	s.out.authoritative = true
 }
 
 // flush sends the current message.
 func (s *sending) flush() error {
-	m := s.out.end()
+	m := s.out.finish()
 	if s.signer != nil {
 		m = s.signer.sign(m, time.Now())
 	}
@@ -39,7 +39,7 @@ func (s *sending) flush() error {
 
 // put adds an RRset. It sends the current message if the RRset does not fit, and splits an RRset that is too large for one message.
 func (s *sending) put(owner string, of *set) error {
-	if s.out.put(owner, of, of.ttl, &s.out.answers) {
+	if s.out.writeSet(owner, of, of.ttl, &s.out.answers) {
 		return nil
 	}
 	if s.out.answers > 0 {
@@ -50,9 +50,9 @@ func (s *sending) put(owner string, of *set) error {
 	}
 	s.out.limit = 65535
 	if s.signer != nil {
-		s.out.limit -= s.signer.room()
+		s.out.limit -= s.signer.maxSize()
 	}
-	fits := s.out.put(owner, of, of.ttl, &s.out.answers)
+	fits := s.out.writeSet(owner, of, of.ttl, &s.out.answers)
 	s.out.limit = copySize
 	switch {
 	case fits:
@@ -61,7 +61,7 @@ func (s *sending) put(owner string, of *set) error {
 		return fmt.Errorf("a record of type %s does not fit into a message", dns.Type(of.kind))
 	}
 	var err error
-	of.each(0, func(data []byte) bool {
+	of.eachRecord(0, func(data []byte) bool {
 		one := &set{kind: of.kind, ttl: of.ttl}
 		one.append(data)
 		err = s.put(owner, one)
@@ -88,7 +88,7 @@ func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) err
 	}
 	served := a.served.Load()
 	w, signer, code := a.identify(served, m, &q, w)
-	z := served.mayCopy(w, q.name)
+	z := served.transferZone(w, q.name)
 	if code != 0 || z == nil {
 		return false, nil
 	}
@@ -101,7 +101,7 @@ func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) err
 			return true, s.changes(z.zone, &soa, steps)
 		}
 	}
-	return true, s.whole(z)
+	return true, s.sendZone(z)
 }
 
 // transferOf calls transfer. A panic closes only this connection.
@@ -115,22 +115,22 @@ func (a *nameServer) transferOf(m []byte, w zonedata.Client, send func([]byte) e
 	return a.transfer(m, w, send)
 }
 
-// mayCopy returns the zone of a name if a client may transfer it; nil otherwise.
-func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
+// transferZone returns the zone of a name if a client may transfer it; nil otherwise.
+func (s *served) transferZone(w zonedata.Client, name string) *servedZone {
 	v := s.viewFor(w)
 	if v == nil {
 		return nil
 	}
-	if z := v.zones[name]; z != nil && !z.of.Void && zonedata.Allows(z.of.Transfer, w, false) {
+	if z := v.zones[name]; z != nil && !z.settings.Void && zonedata.Allows(z.settings.Transfer, w, false) {
 		return z
 	}
 	return nil
 }
 
-// whole sends a complete zone.
-func (s *sending) whole(z *servedZone) error {
+// sendZone sends a complete zone.
+func (s *sending) sendZone(z *servedZone) error {
 	var soa *set
-	err := z.each(func(owner string, of *set) error {
+	err := z.eachSet(func(owner string, of *set) error {
 		if of.kind == dns.TypeSOA {
 			soa = of
 		}
@@ -145,10 +145,10 @@ func (s *sending) whole(z *servedZone) error {
 	return err
 }
 
-// each calls fn with all RRsets of a consistent snapshot of the zone, the SOA first, with their signatures if the zone is signed.
-func (z *servedZone) each(fn func(owner string, of *set) error) error {
+// eachSet calls fn with all RRsets of a consistent snapshot of the zone, the SOA first, with their signatures if the zone is signed.
+func (z *servedZone) eachSet(fn func(owner string, of *set) error) error {
 	soa, others, signs := z.snapshot()
-	for _, o := range append([]owned{{z.apex, soa, true}}, others...) {
+	for _, o := range append([]ownedSet{{z.apex, soa, true}}, others...) {
 		for _, part := range o.parts() {
 			if err := fn(o.owner, part); err != nil {
 				return err
@@ -174,7 +174,7 @@ func (s *set) parts() (all []*set) {
 		return []*set{s}
 	}
 	byTTL := map[uint32]*set{}
-	s.each(0, func(data []byte) bool {
+	s.eachRecord(0, func(data []byte) bool {
 		ttl := s.ttl
 		if len(data) >= 8 {
 			ttl = binary.BigEndian.Uint32(data[4:])
@@ -220,7 +220,7 @@ func (s *sending) changes(z *zone, soa *set, steps []step) error {
 func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	s := z.nodes[z.apex].of(dns.TypeSOA)
+	s := z.nodes[z.apex].set(dns.TypeSOA)
 	if s == nil {
 		return soa, nil, false
 	}
@@ -231,8 +231,8 @@ func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
 	return *s, steps, steps != nil
 }
 
-// owned is an RRset with its owner. signed reports that it is signed if the zone is.
-type owned struct {
+// ownedSet is an RRset with its owner. signed reports that it is signed if the zone is.
+type ownedSet struct {
 	owner string
 	set
 	signed bool
@@ -240,31 +240,31 @@ type owned struct {
 
 // snapshot returns all RRsets of a zone at one moment, including the generated proof records. RRset data is immutable. Queries are not
 // blocked meanwhile; changes of the zone are.
-func (z *servedZone) snapshot() (soa set, others []owned, signs bool) {
+func (z *servedZone) snapshot() (soa set, others []ownedSet, signs bool) {
 	z.copying.RLock()
 	defer z.copying.RUnlock()
 	signs = z.signs()
 	for owner, n := range z.nodes {
 		hidden := ""
 		if z.chain != nil {
-			_, hidden = z.speaks(z.chain, owner)
+			_, hidden = z.hasProof(z.chain, owner)
 		}
-		cut := owner != z.apex && n.of(dns.TypeNS) != nil
+		cut := owner != z.apex && n.set(dns.TypeNS) != nil
 		for _, s := range n.sets {
 			if s.kind == dns.TypeSOA {
 				soa = s
 				continue
 			}
-			others = append(others, owned{owner, s, hidden == "" && (!cut || s.kind == dns.TypeDS)})
+			others = append(others, ownedSet{owner, s, hidden == "" && (!cut || s.kind == dns.TypeDS)})
 		}
 	}
 	if !signs {
 		return soa, others, false
 	}
 	for i, l := range z.chain.links {
-		if yes, _ := z.speaks(z.chain, l.owner); yes {
-			owner, s := z.denial(z.chain, i, soa.negativeTTL())
-			others = append(others, owned{owner, *s, true})
+		if yes, _ := z.hasProof(z.chain, l.owner); yes {
+			owner, s := z.proofRecord(z.chain, i, soa.negativeTTL())
+			others = append(others, ownedSet{owner, *s, true})
 		}
 	}
 	return soa, others, true

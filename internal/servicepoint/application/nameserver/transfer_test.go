@@ -192,19 +192,19 @@ func TestJournal(t *testing.T) {
 	var j journal
 	record := zonedata.Record("r")
 	for serial := range uint32(3000) {
-		j.note(step{from: serial, to: serial + 1, added: []zonedata.Record{record}}, 10)
+		j.add(step{from: serial, to: serial + 1, added: []zonedata.Record{record}}, 10)
 	}
-	if j.size != leastJournal || len(j.since(2000)) != 1000 || j.since(1999) != nil || j.since(3000) != nil {
+	if j.size != minJournalSize || len(j.since(2000)) != 1000 || j.since(1999) != nil || j.since(3000) != nil {
 		t.Errorf("%d records, %d steps", j.size, len(j.steps))
 	}
-	j.note(step{from: 3005, to: 3006}, 10)
+	j.add(step{from: 3005, to: 3006}, 10)
 	if j.since(2500) != nil || len(j.since(3005)) != 1 {
 		t.Error("there is a gap")
 	}
-	if j.note(step{from: 3006, to: 3001}, 10); len(j.steps) != 0 {
+	if j.add(step{from: 3006, to: 3001}, 10); len(j.steps) != 0 {
 		t.Error("a serial that goes back is told")
 	}
-	j.note(step{from: 0xffff_ffff, to: 2, added: make([]zonedata.Record, 5000)}, 10)
+	j.add(step{from: 0xffff_ffff, to: 2, added: make([]zonedata.Record, 5000)}, 10)
 	if len(j.steps) != 0 || j.size != 0 {
 		t.Error("a change is told that is longer than all of it")
 	}

@@ -59,8 +59,8 @@ func newKey(of zonedata.SigningKey) (k *key, err error) {
 
 // signature is a TSIG record (RFC 8945 section 4.2).
 type signature struct {
-	// at is the offset of the record in the message.
-	at              int
+	// offset is the offset of the record in the message.
+	offset          int
 	name, algorithm string
 	// time is in Unix seconds.
 	time    uint64
@@ -82,7 +82,7 @@ func (s *signature) read(m []byte, at int) bool {
 	if algorithm < 0 || algorithm+10 > len(data) {
 		return false
 	}
-	*s = signature{at: at, name: lowerName(m[at:end]), algorithm: lowerName(data[:algorithm])}
+	*s = signature{offset: at, name: lowerName(m[at:end]), algorithm: lowerName(data[:algorithm])}
 	data = data[algorithm:]
 	s.time = uint64(binary.BigEndian.Uint16(data))<<32 | uint64(binary.BigEndian.Uint32(data[2:]))
 	s.fudge = binary.BigEndian.Uint16(data[6:])
@@ -112,7 +112,7 @@ func (s *served) verify(m []byte, q *query, now time.Time) (k *key, problem uint
 	binary.BigEndian.PutUint16(head[:], q.signature.id)
 	binary.BigEndian.PutUint16(head[10:], binary.BigEndian.Uint16(m[10:])-1)
 	sum.Write(head[:])
-	sum.Write(m[headerSize:q.signature.at])
+	sum.Write(m[headerSize:q.signature.offset])
 	sum.Write(k.variables(&q.signature))
 	if !hmac.Equal(sum.Sum(nil), q.signature.mac) {
 		return nil, badSignature
@@ -148,14 +148,14 @@ type signer struct {
 	name, algorithm string
 	asked           signature
 	problem         uint16
-	// prior is the previous signature: that of the request for the first answer. behind reports that an answer has been signed (RFC 8945
-	// section 5.3.1).
-	prior  []byte
-	behind bool
+	// previous is the previous signature: that of the request for the first answer. hasSigned reports that an answer has been signed (RFC
+	// 8945 section 5.3.1).
+	previous  []byte
+	hasSigned bool
 }
 
-// room returns the maximum size of a TSIG record.
-func (s *signer) room() int { return len(s.name) + len(s.algorithm) + 10 + 16 + sha512.Size + 6 }
+// maxSize returns the maximum size of a TSIG record.
+func (s *signer) maxSize() int { return len(s.name) + len(s.algorithm) + 10 + 16 + sha512.Size + 6 }
 
 // sign appends the TSIG record to an answer.
 func (s *signer) sign(m []byte, now time.Time) []byte {
@@ -166,16 +166,16 @@ func (s *signer) sign(m []byte, now time.Time) []byte {
 	}
 	if s.key != nil {
 		sum := hmac.New(s.key.hash, s.key.secret)
-		sum.Write(binary.BigEndian.AppendUint16(nil, uint16(len(s.prior)))) //nolint:gosec // the size of a hash
-		sum.Write(s.prior)
+		sum.Write(binary.BigEndian.AppendUint16(nil, uint16(len(s.previous)))) //nolint:gosec // the size of a hash
+		sum.Write(s.previous)
 		sum.Write(m)
-		if s.behind {
+		if s.hasSigned {
 			sum.Write(of.timers(nil))
 		} else {
 			sum.Write(s.key.variables(&of))
 		}
 		of.mac = sum.Sum(nil)
-		s.prior, s.behind = of.mac, true
+		s.previous, s.hasSigned = of.mac, true
 	}
 	id := binary.BigEndian.Uint16(m)
 	m = append(append(m, s.name...), 0, byte(dns.TypeTSIG), 0, dns.ClassANY, 0, 0, 0, 0, 0, 0)
@@ -197,7 +197,7 @@ func (a *nameServer) identify(s *served, m []byte, q *query, w zonedata.Client) 
 	}
 	k, problem := s.verify(m, q, time.Now())
 	out := &signer{key: k, name: q.signature.name, algorithm: q.signature.algorithm, asked: q.signature, problem: problem,
-		prior: q.signature.mac}
+		previous: q.signature.mac}
 	if problem != 0 {
 		return w, out, dns.RcodeNotAuth
 	}

@@ -66,8 +66,8 @@ func newZone(apex string) *zone {
 	return &zone{apex: apex, nodes: map[string]*node{apex: {}}}
 }
 
-// of returns the RRset of a type; nil if there is none.
-func (n *node) of(kind uint16) *set {
+// set returns the RRset of a type; nil if there is none.
+func (n *node) set(kind uint16) *set {
 	for i := range n.sets {
 		if n.sets[i].kind == kind {
 			return &n.sets[i]
@@ -76,8 +76,8 @@ func (n *node) of(kind uint16) *set {
 	return nil
 }
 
-// each calls fn with the data of each record, starting at index from and wrapping around, until fn returns false.
-func (s *set) each(from int, fn func(data []byte) bool) {
+// eachRecord calls fn with the data of each record, starting at index from and wrapping around, until fn returns false.
+func (s *set) eachRecord(from int, fn func(data []byte) bool) {
 	at := 0
 	for range from {
 		at += 2 + int(binary.BigEndian.Uint16(s.data[at:]))
@@ -100,16 +100,16 @@ func parent(name string) string { return name[1+int(name[0]):] }
 // errNoRecord reports a change that removes a record that does not exist.
 var errNoRecord = errors.New("a record that is removed is not there")
 
-// has reports whether a record exists. The caller holds mu.
-func (z *zone) has(r zonedata.Record) bool {
+// hasRecord reports whether a record exists. The caller holds mu.
+func (z *zone) hasRecord(r zonedata.Record) bool {
 	n := z.nodes[string(r.Owner())]
 	if n == nil {
 		return false
 	}
-	s := n.of(r.Type())
+	s := n.set(r.Type())
 	found := false
 	if s != nil && (s.ttl == r.TTL() || r.Type() == dns.TypeRRSIG) { // signatures of a name have the TTLs of the RRsets that they sign
-		s.each(0, func(data []byte) bool {
+		s.eachRecord(0, func(data []byte) bool {
 			found = string(data) == string(r.Data())
 			return !found
 		})
@@ -117,8 +117,8 @@ func (z *zone) has(r zonedata.Record) bool {
 	return found
 }
 
-// inside returns an error if a record is outside the zone.
-func (z *zone) inside(r zonedata.Record) error {
+// checkOwner returns an error if a record is outside the zone.
+func (z *zone) checkOwner(r zonedata.Record) error {
 	owner := string(r.Owner())
 	for ; len(owner) > len(z.apex); owner = parent(owner) {
 	}
@@ -138,10 +138,10 @@ func (z *zone) add(r zonedata.Record) {
 	owner := string(r.Owner())
 	n := z.nodes[owner]
 	if n == nil {
-		n = z.grow(owner)
+		n = z.addNode(owner)
 	}
 	kind, data := r.Type(), r.Data()
-	s := n.of(kind)
+	s := n.set(kind)
 	if s == nil {
 		n.sets = append(n.sets, set{kind: kind})
 		s = &n.sets[len(n.sets)-1]
@@ -176,19 +176,19 @@ func (z *zone) touch(owner string) {
 	}
 }
 
-// reorder updates the chain with the touched names. anew rebuilds the chain of a presigned zone, because its order has changed. The
+// updateChain updates the chain with the touched names. anew rebuilds the chain of a presigned zone, because its order has changed. The
 // caller holds mu.
-func (z *zone) reorder(anew bool) {
+func (z *zone) updateChain(anew bool) {
 	switch {
-	case z.chain != nil && z.chain.given && !anew:
+	case z.chain != nil && z.chain.isPresigned && !anew:
 		z.chain.update(z.touched, func(owner string) bool {
 			n := z.nodes[owner]
-			return n != nil && n.of(z.chain.kind()) != nil
+			return n != nil && n.set(z.chain.kind()) != nil
 		})
 		if len(z.chain.links) == 0 {
 			z.chain = nil
 		}
-	case z.chain != nil && z.chain.given:
+	case z.chain != nil && z.chain.isPresigned:
 		z.chain = z.presigned()
 	case z.chain != nil && len(z.touched) > 0:
 		z.chain.update(z.touched, func(owner string) bool { return z.nodes[owner] != nil })
@@ -196,8 +196,8 @@ func (z *zone) reorder(anew bool) {
 	z.touched = nil
 }
 
-// grow creates a node and its missing parents.
-func (z *zone) grow(owner string) *node {
+// addNode creates a node and its missing parents.
+func (z *zone) addNode(owner string) *node {
 	n := &node{}
 	z.nodes[owner] = n
 	z.touch(owner)
@@ -221,13 +221,13 @@ func (z *zone) remove(r zonedata.Record) error {
 	if n == nil {
 		return errNoRecord
 	}
-	s := n.of(r.Type())
+	s := n.set(r.Type())
 	if s == nil {
 		return errNoRecord
 	}
 	data := make([]byte, 0, len(s.data))
 	gone := false
-	s.each(0, func(one []byte) bool {
+	s.eachRecord(0, func(one []byte) bool {
 		if !gone && string(one) == string(r.Data()) {
 			gone = true
 			return true
@@ -276,8 +276,8 @@ type change struct {
 	whole *zone
 }
 
-// anew reports whether the change replaces the whole zone.
-func (c *change) anew() bool { return c.From == "" }
+// isWhole reports whether the change replaces the whole zone.
+func (c *change) isWhole() bool { return c.From == "" }
 
 // check returns an error if the change does not lead from the current content to the announced one.
 func (c *change) check(z *zone) error {
@@ -288,13 +288,13 @@ func (c *change) check(z *zone) error {
 	}
 	sum := z.hash
 	for _, r := range c.removed {
-		if !z.has(r) {
+		if !z.hasRecord(r) {
 			return fmt.Errorf("zone %s: %w", c.ID, errNoRecord)
 		}
 		sum.Remove(r)
 	}
 	for _, r := range c.added {
-		if err := z.inside(r); err != nil {
+		if err := z.checkOwner(r); err != nil {
 			return fmt.Errorf("zone %s: %w", c.ID, err)
 		}
 		sum.Add(r)
@@ -320,7 +320,7 @@ func (c *change) apply(z *zone) error {
 	}
 	anew := false
 	for _, r := range slices.Concat(c.removed, c.added) {
-		if z.chain == nil || !z.chain.given {
+		if z.chain == nil || !z.chain.isPresigned {
 			break
 		}
 		if one, all := z.chain.orders(r); one {
@@ -328,8 +328,8 @@ func (c *change) apply(z *zone) error {
 			anew = anew || all
 		}
 	}
-	if z.reorder(anew); told {
-		z.journal.note(step, z.records)
+	if z.updateChain(anew); told {
+		z.journal.add(step, z.records)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		return c, err
 	}
 	c.setDefaults()
-	return c, c.wrong()
+	return c, c.validate()
 }
 
 // portOf returns the default port of DNS, with or without TLS.
@@ -127,8 +127,8 @@ func (c *Configuration) setDefaults() {
 	}
 }
 
-// wrong returns the error of an invalid configuration.
-func (c *Configuration) wrong() error {
+// validate returns the error of an invalid configuration.
+func (c *Configuration) validate() error {
 	bad := func(field, format string, args ...any) error {
 		return problem.Invalid("configuration."+field, format, args...)
 	}
@@ -156,7 +156,7 @@ func (c *Configuration) wrong() error {
 	if len(c.Upstreams) == 0 && c.Recursion == nil || len(c.Upstreams) > maxUpstreams {
 		return bad("upstreams", "needs 1 to %d servers, or recursion", maxUpstreams)
 	}
-	if err := c.Recursion.wrong(bad); err != nil {
+	if err := c.Recursion.validate(bad); err != nil {
 		return err
 	}
 	for i, u := range c.Upstreams {
@@ -178,7 +178,7 @@ func (c *Configuration) wrong() error {
 			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "%q is no name of a host", u.TLSServerName)
 		}
 	}
-	return c.wrongBeside(bad)
+	return c.validateOther(bad)
 }
 
 // isAddrPort reports whether a text is an address with a port and without an IPv6 zone, which could contain arbitrary text.
@@ -187,8 +187,8 @@ func isAddrPort(text string) bool {
 	return err == nil && at.Addr().Zone() == "" && at.Port() != 0
 }
 
-// wrongBeside checks the settings other than listeners and upstreams.
-func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) error) error {
+// validateOther checks the settings other than listeners and upstreams.
+func (c *Configuration) validateOther(bad func(field, format string, args ...any) error) error {
 	if !slices.Contains([]string{"sequential", "random", "round_robin"}, c.Policy) {
 		return bad("policy", "%q is none of sequential, random and round_robin", c.Policy)
 	}
@@ -200,7 +200,7 @@ func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) 
 			return bad(fmt.Sprintf("allow[%d]", i), "%q is no prefix", text)
 		}
 	}
-	if err := c.wrongZones(bad); err != nil {
+	if err := c.validateZones(bad); err != nil {
 		return err
 	}
 	if c.Metrics != "" {
@@ -224,7 +224,7 @@ func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) 
 // none can inject other directives.
 func (c *Configuration) corefile() []byte {
 	var b strings.Builder
-	b.WriteString("dns://.:53 {\n " + endsServing + "\n " + beginsServing + "\n")
+	b.WriteString("dns://.:53 {\n " + stopServing + "\n " + startServing + "\n")
 	if slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.TLS }) {
 		b.WriteString(" tls\n")
 	}
@@ -238,9 +238,9 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 	if len(c.Allow) > 0 {
 		fmt.Fprintf(b, " acl {\n  allow net %s\n  block\n }\n", strings.Join(c.Allow, " "))
 	}
-	c.toldBlock(b)
+	c.logBlock(b)
 	if c.Metrics != "" {
-		b.WriteString(" " + measures + "\n")
+		b.WriteString(" " + metricsPlugin + "\n")
 	}
 	b.WriteString(" policies\n")
 	fmt.Fprintf(b, " cache %d {\n  success %d %d\n  denial %d %d\n  servfail 0s\n", c.Cache.MaxTTLSeconds, c.Cache.Entries,
@@ -279,14 +279,14 @@ func (l Listener) at() string { return net.JoinHostPort(l.Address, strconv.Itoa(
 
 // listensAt reports whether a query to an address and port would return to the resolver on any machine.
 func (c *Configuration) listensAt(at string) bool {
-	return c.hears(at, func(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() })
+	return c.reaches(at, func(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() })
 }
 
 // listensHere reports whether a query to an address and port would return to the resolver on this machine.
-func (c *Configuration) listensHere(at string) bool { return c.hears(at, isOwn) }
+func (c *Configuration) listensHere(at string) bool { return c.reaches(at, isOwn) }
 
-// hears reports whether a query to an address and port reaches a listener. own reports whether an address belongs to the machine.
-func (c *Configuration) hears(at string, own func(netip.Addr) bool) bool {
+// reaches reports whether a query to an address and port reaches a listener. own reports whether an address belongs to the machine.
+func (c *Configuration) reaches(at string, own func(netip.Addr) bool) bool {
 	to, err := netip.ParseAddrPort(at)
 	if err != nil {
 		return false
@@ -318,8 +318,8 @@ func isOwn(a netip.Addr) bool {
 	})
 }
 
-// reached returns the address at which this process reaches the listener.
-func (l Listener) reached() string {
+// localAddress returns the address at which this process reaches the listener.
+func (l Listener) localAddress() string {
 	if addr, err := netip.ParseAddr(l.Address); err == nil && addr.IsUnspecified() {
 		l.Address = "127.0.0.1"
 		if addr.Is6() {

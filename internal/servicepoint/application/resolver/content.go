@@ -71,12 +71,12 @@ const streamBuffer = 128 << 10
 
 // TakeContent applies consecutive content streams.
 func (r *resolver) TakeContent(in io.Reader) error {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.applyLock.Lock()
+	defer r.applyLock.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now := r.content.Load()
 	for hidden := false; ; { // hidden: after a stream that begins at nothing, only the result of the last stream is applied
-		t := &taking{before: now, changes: map[string]*policyChange{}, hashes: map[string]zonedata.Hash{}, gone: map[string]bool{}}
+		t := &contentReader{before: now, changes: map[string]*policyChange{}, hashes: map[string]zonedata.Hash{}, gone: map[string]bool{}}
 		err := zonedata.Read(streams, t)
 		var next *content
 		if err == nil {
@@ -88,7 +88,7 @@ func (r *resolver) TakeContent(in io.Reader) error {
 		_, err = streams.Peek(1)
 		last := errors.Is(err, io.EOF)
 		if hidden = hidden || t.anew; (last || !hidden) && r.instance != nil {
-			if err := r.start(r.given, next); err != nil { // the previous content remains in use
+			if err := r.start(r.requested, next); err != nil { // the previous content remains in use
 				return err
 			}
 		}
@@ -104,8 +104,8 @@ func (r *resolver) TakeContent(in io.Reader) error {
 	return nil
 }
 
-// taking is a stream that is being read. It changes nothing before apply.
-type taking struct {
+// contentReader is a stream that is being read. It changes nothing before apply.
+type contentReader struct {
 	before   *content
 	to       string
 	settings []byte
@@ -130,7 +130,7 @@ type policyChange struct {
 	removed, added []zonedata.Record
 }
 
-func (t *taking) Begin(h zonedata.Header) error {
+func (t *contentReader) Begin(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
 		return errors.New("what is in force is another revision than the one that the data begins at")
 	}
@@ -142,7 +142,7 @@ func (t *taking) Begin(h zonedata.Header) error {
 }
 
 // read decodes settings.
-func (t *taking) read(text []byte) error {
+func (t *contentReader) read(text []byte) error {
 	t.settings, t.isPolicy, t.parsed = text, map[string]bool{}, zonedata.Settings{}
 	if len(text) == 0 {
 		return nil
@@ -158,10 +158,10 @@ func (t *taking) read(text []byte) error {
 	return nil
 }
 
-func (t *taking) Settings(text []byte) error { return t.read(text) }
+func (t *contentReader) Settings(text []byte) error { return t.read(text) }
 
 // finish checks the hash of the zone that was read.
-func (t *taking) finish() error {
+func (t *contentReader) finish() error {
 	if !t.begun {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (t *taking) finish() error {
 	return nil
 }
 
-func (t *taking) Zone(c zonedata.Change) error {
+func (t *contentReader) Zone(c zonedata.Change) error {
 	if err := t.finish(); err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (t *taking) Zone(c zonedata.Change) error {
 	return nil
 }
 
-func (t *taking) Removed(r zonedata.Record) error {
+func (t *contentReader) Removed(r zonedata.Record) error {
 	t.hash.Remove(r)
 	if t.now != nil {
 		t.now.removed = append(t.now.removed, r)
@@ -207,7 +207,7 @@ func (t *taking) Removed(r zonedata.Record) error {
 	return nil
 }
 
-func (t *taking) Added(r zonedata.Record) error {
+func (t *contentReader) Added(r zonedata.Record) error {
 	t.hash.Add(r)
 	switch {
 	case t.now == nil:
@@ -219,7 +219,7 @@ func (t *taking) Added(r zonedata.Record) error {
 	return nil
 }
 
-func (t *taking) Gone(id string) error {
+func (t *contentReader) Gone(id string) error {
 	if err := t.finish(); err != nil {
 		return err
 	}
@@ -227,10 +227,10 @@ func (t *taking) Gone(id string) error {
 	return nil
 }
 
-func (t *taking) End() error { return t.finish() }
+func (t *contentReader) End() error { return t.finish() }
 
 // make returns the new content; its changed policies are not updated yet.
-func (t *taking) make() (*content, error) {
+func (t *contentReader) make() (*content, error) {
 	next := &content{revision: t.to, settings: t.settings, hashes: map[string]zonedata.Hash{}, policies: map[string]*policyZone{}}
 	texts := map[string]string{}
 	for _, all := range []map[string]zonedata.Hash{t.before.hashes, t.hashes} {
@@ -276,7 +276,7 @@ func (t *taking) make() (*content, error) {
 }
 
 // apply updates the policies that the stream changes.
-func (t *taking) apply(next *content) {
+func (t *contentReader) apply(next *content) {
 	for id, c := range t.changes {
 		if zone := next.policies[id]; zone != nil && c.whole == nil {
 			zone.change(c.removed, c.added)
@@ -284,8 +284,8 @@ func (t *taking) apply(next *content) {
 	}
 }
 
-// asking returns the configuration with the forwarders and zones of deployed roles.
-func (c *content) asking(given Configuration) Configuration {
+// configurationFor returns the configuration with the forwarders and zones of deployed roles.
+func (c *content) configurationFor(given Configuration) Configuration {
 	addresses := func(all []netip.AddrPort) (to []string) {
 		for _, at := range all {
 			if !given.listensHere(at.String()) { // avoid a loop to the resolver itself

@@ -280,7 +280,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	up, shown := newSource(t, "192.0.2.1", 60), freeport.For(t).String()
 	forwarding(t, fmt.Sprintf(`,"metrics":%q`, shown), up)
 	var first net.Conn
-	for range 3 * mostScrapers {
+	for range 3 * maxScrapers {
 		c, err := net.Dial("tcp", shown)
 		if err != nil {
 			t.Fatal(err)
@@ -351,7 +351,7 @@ func TestBestAnswer(t *testing.T) {
 		for i, one := range strings.Fields(answers) {
 			all[fmt.Sprint(i)] = one
 		}
-		if got := best(all); got != want {
+		if got := bestAnswer(all); got != want {
 			t.Errorf("of %q the best is %q", answers, got)
 		}
 	}

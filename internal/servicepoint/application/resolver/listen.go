@@ -23,8 +23,8 @@ import (
 
 // The names of the plugins that stop and start serving: the first and the last plugin of the chain.
 const (
-	endsServing   = "ends-serving"
-	beginsServing = "begins-serving"
+	stopServing  = "ends-serving"
+	startServing = "begins-serving"
 )
 
 // socket contains the sockets of a listener: TCP, and UDP unless it uses TLS.
@@ -70,15 +70,15 @@ func (r *resolver) openFor(listeners []Listener) (all []*socket, err error) {
 		}
 		s, err := open(of)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("listening on %s: %w", of.at(), err), closeBut(all, r.sockets))
+			return nil, errors.Join(fmt.Errorf("listening on %s: %w", of.at(), err), closeExcept(all, r.sockets))
 		}
 		all = append(all, s)
 	}
 	return all, nil
 }
 
-// closeBut closes the sockets in list that are not in but.
-func closeBut(list, but []*socket) (err error) {
+// closeExcept closes the sockets in list that are not in but.
+func closeExcept(list, but []*socket) (err error) {
 	for _, s := range list {
 		if !slices.Contains(but, s) {
 			err = errors.Join(err, s.close())
@@ -101,13 +101,13 @@ type generation struct {
 	servers []server
 	copies  []io.Closer
 	log     *slog.Logger
-	// most is the maximum number of connections in total, unless the limit of file descriptors is lower.
-	most  int
-	ended atomic.Bool
+	// maxConnections is the maximum number of connections in total, unless the limit of file descriptors is lower.
+	maxConnections int
+	ended          atomic.Bool
 }
 
-// begin starts serving. It creates all servers before the first one serves, because creating one sets up the shared plugins.
-func (g *generation) begin() error {
+// start starts serving. It creates all servers before the first one serves, because creating one sets up the shared plugins.
+func (g *generation) start() error {
 	for _, s := range g.sockets {
 		one, err := g.serverOf(s.of)
 		if err != nil {
@@ -115,10 +115,10 @@ func (g *generation) begin() error {
 		}
 		g.servers = append(g.servers, one)
 	}
-	most := fairlisten.Each(len(g.sockets), g.most)
+	most := fairlisten.Each(len(g.sockets), g.maxConnections)
 	for i, s := range g.sockets {
 		if err := g.serve(g.servers[i], s, most); err != nil {
-			return errors.Join(err, g.end())
+			return errors.Join(err, g.stop())
 		}
 	}
 	return nil
@@ -132,7 +132,7 @@ func (g *generation) serve(one server, s *socket, most int) error {
 	}
 	fair := fairlisten.New(stream, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})
 	g.copies = append(g.copies, fair)
-	go func() { g.stopped(s.of, one.Serve(fair)) }()
+	go func() { g.logStopped(s.of, one.Serve(fair)) }()
 	if s.packets == nil {
 		return nil
 	}
@@ -141,12 +141,12 @@ func (g *generation) serve(one server, s *socket, most int) error {
 		return err
 	}
 	g.copies = append(g.copies, packets)
-	go func() { g.stopped(s.of, one.ServePacket(packets)) }()
+	go func() { g.logStopped(s.of, one.ServePacket(packets)) }()
 	return nil
 }
 
-// stopped logs a listener that has stopped by itself. The check of the listeners then makes the resolver unhealthy.
-func (g *generation) stopped(of Listener, err error) {
+// logStopped logs a listener that has stopped by itself. The check of the listeners then makes the resolver unhealthy.
+func (g *generation) logStopped(of Listener, err error) {
 	if err != nil && !g.ended.Load() {
 		g.log.Error("listener stopped", "address", of.at(), "error", err)
 	}
@@ -161,8 +161,8 @@ func (g *generation) serverOf(of Listener) (server, error) {
 	return dnsserver.NewServer("dns://"+of.at(), group)
 }
 
-// end stops the servers. Pending queries are answered for some seconds. A server that has not started yet finds its socket closed.
-func (g *generation) end() error {
+// stop stops the servers. Pending queries are answered for some seconds. A server that has not started yet finds its socket closed.
+func (g *generation) stop() error {
 	g.ended.Store(true)
 	errs := make([]error, len(g.servers))
 	var group sync.WaitGroup
@@ -175,7 +175,7 @@ func (g *generation) end() error {
 	}
 	group.Wait()
 	for _, c := range g.copies {
-		_ = c.Close() // mostly closed by its server
+		_ = c.Close() // usually closed by its server already
 	}
 	return errors.Join(errs...)
 }
@@ -200,5 +200,5 @@ func copyOfPackets(c *net.UDPConn) (net.PacketConn, error) {
 	return net.FilePacketConn(file)
 }
 
-// mostConnections is the maximum number of connections, unless the limit of file descriptors is lower.
-const mostConnections = 4096
+// maxConnections is the maximum number of connections, unless the limit of file descriptors is lower.
+const maxConnections = 4096

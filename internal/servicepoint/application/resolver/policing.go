@@ -36,7 +36,7 @@ func (p *policing) Name() string { return policies }
 
 // ServeDNS calls the next plugin, unless a role or a policy decides otherwise.
 func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
-	w = resolved{w}
+	w = recursiveWriter{w}
 	if len(m.Question) != 1 {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
@@ -60,24 +60,24 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 		}
 	}
 	name, err := zonedata.WireName(m.Question[0].Name)
-	if err != nil || len(q.policies) == 0 && !p.of.asksZones.Load() {
+	if err != nil || len(q.policies) == 0 && !p.of.hasZones.Load() {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
 	q.name = name[:len(name)-1]
 	return q.answer()
 }
 
-// resolved sets the flags of a resolver's answers: RA is set and AA is not.
-type resolved struct{ dns.ResponseWriter }
+// recursiveWriter sets the flags of a resolver's answers: RA is set and AA is not.
+type recursiveWriter struct{ dns.ResponseWriter }
 
-func (w resolved) WriteMsg(m *dns.Msg) error {
+func (w recursiveWriter) WriteMsg(m *dns.Msg) error {
 	m.RecursionAvailable, m.Authoritative = true, false
 	return w.ResponseWriter.WriteMsg(m)
 }
 
 // refuse answers REFUSED to a client that is not permitted.
 func refuse(w dns.ResponseWriter, m *dns.Msg) (int, error) {
-	return dns.RcodeRefused, w.WriteMsg(explained(new(dns.Msg).SetRcode(m, dns.RcodeRefused), m, dns.ExtendedErrorCodeProhibited))
+	return dns.RcodeRefused, w.WriteMsg(withExtendedError(new(dns.Msg).SetRcode(m, dns.RcodeRefused), m, dns.ExtendedErrorCodeProhibited))
 }
 
 // policedQuestion is a query that is subject to policies.
@@ -90,9 +90,9 @@ type policedQuestion struct {
 	client   netip.Addr
 	name     string
 	policies []activePolicy
-	// known are the answers to further queries for this one. until is the deadline of further queries, set at the first one.
-	known map[dns.Question]*dns.Msg
-	until time.Time
+	// known are the answers to further queries for this one. deadline is the deadline of further queries, set at the first one.
+	known    map[dns.Question]*dns.Msg
+	deadline time.Time
 }
 
 // match is a matching rule of a policy. name is the owner for its records, and before are the answer's records that lead to that name.
@@ -110,49 +110,49 @@ func (q *policedQuestion) answer() (int, error) {
 	found := len(q.policies)
 	var is match
 	for i, policy := range q.policies {
-		if does, ok := policy.ofQuestion(q.client, q.name); ok {
+		if does, ok := policy.ruleForQuestion(q.client, q.name); ok {
 			found, is = i, match{policy: policy, rule: does, trigger: "question", name: q.m.Question[0].Name}
 			break
 		}
 	}
 	looks := false
 	for _, policy := range q.policies[:found] {
-		answers, _ := policy.looks()
+		answers, _ := policy.requires()
 		looks = looks || answers
 	}
 	if found < len(q.policies) && !looks {
-		return q.do(is, nil, 0)
+		return q.applyRule(is, nil, 0)
 	}
 	answer, code, err := q.ask(q.m)
 	if answer == nil {
 		return code, err
 	}
-	if err := q.complete(answer); err != nil {
+	if err := q.followAliases(answer); err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	other, ok, err := q.ofAnswer(answer, q.policies[:found], found == len(q.policies))
+	other, ok, err := q.matchAnswer(answer, q.policies[:found], found == len(q.policies))
 	if err != nil { // a policy could match, but its data is not available
 		return dns.RcodeServerFailure, err
 	}
 	if ok {
-		return q.do(other, answer, code)
+		return q.applyRule(other, answer, code)
 	}
 	if found < len(q.policies) {
-		return q.do(is, answer, code)
+		return q.applyRule(is, answer, code)
 	}
 	return code, q.w.WriteMsg(answer)
 }
 
-// mostAliases is the maximum number of aliases that are followed across servers.
-const mostAliases = 8
+// maxAliases is the maximum number of aliases that are followed across servers.
+const maxAliases = 8
 
-// complete resolves the last alias of an answer if the queried server did not. The servers of a zone know only that zone, but its aliases
-// can lead out of it.
-func (q *policedQuestion) complete(answer *dns.Msg) error {
+// followAliases resolves the last alias of an answer if the queried server did not. The servers of a zone know only that zone, but its
+// aliases can lead out of it.
+func (q *policedQuestion) followAliases(answer *dns.Msg) error {
 	kind := q.m.Question[0].Qtype
-	for range mostAliases {
+	for range maxAliases {
 		if kind == dns.TypeCNAME || kind == dns.TypeANY || answer.Rcode != dns.RcodeSuccess || len(answer.Answer) == 0 ||
-			!q.p.of.asksZones.Load() {
+			!q.p.of.hasZones.Load() {
 			return nil
 		}
 		target := ""
@@ -187,24 +187,24 @@ func (q *policedQuestion) ask(m *dns.Msg) (answer *dns.Msg, code int, err error)
 	return w.Msg, code, err
 }
 
-// ofAnswer returns the first match of policies with an answer. Names that the answer's aliases lead to are checked only if names is set;
-// otherwise the query has already decided.
-func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, names bool) (is match, ok bool, err error) {
+// matchAnswer returns the first match of policies with an answer. Names that the answer's aliases lead to are checked only if names is
+// set; otherwise the query has already decided.
+func (q *policedQuestion) matchAnswer(answer *dns.Msg, policies []activePolicy, names bool) (is match, ok bool, err error) {
 	var servers []nameServer
 	asked := false
 	for _, policy := range policies {
-		if does, at, ok := policy.ofChain(answer); names && ok {
+		if does, at, ok := policy.ruleForChain(answer); names && ok {
 			alias, _ := answer.Answer[at].(*dns.CNAME) // ofChain returns the index of a CNAME
 			return match{policy, does, "question", alias.Target, answer.Answer[:at+1]}, true, nil
 		}
 		for _, rr := range answer.Answer {
 			if a, is := addressOf(rr); is {
-				if does, ok := policy.ofAddress(a); ok {
+				if does, ok := policy.ruleForAddress(a); ok {
 					return match{policy, does, "address", q.m.Question[0].Name, nil}, true, nil
 				}
 			}
 		}
-		if _, about := policy.looks(); !about {
+		if _, about := policy.requires(); !about {
 			continue
 		}
 		if !asked {
@@ -214,7 +214,7 @@ func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, nam
 			asked = true
 		}
 		for _, server := range servers {
-			if does, ok := policy.ofServer(server.name, server.addresses); ok {
+			if does, ok := policy.ruleForServer(server.name, server.addresses); ok {
 				return match{policy, does, "name server", q.m.Question[0].Name, nil}, true, nil
 			}
 		}
@@ -222,8 +222,8 @@ func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, nam
 	return is, false, nil
 }
 
-// ofChain returns the rule for the first name that aliases of an answer lead to, and the index of the alias.
-func (z activePolicy) ofChain(answer *dns.Msg) (does rule, at int, ok bool) {
+// ruleForChain returns the rule for the first name that aliases of an answer lead to, and the index of the alias.
+func (z activePolicy) ruleForChain(answer *dns.Msg) (does rule, at int, ok bool) {
 	for i, rr := range answer.Answer {
 		alias, is := rr.(*dns.CNAME)
 		if !is {
@@ -233,7 +233,7 @@ func (z activePolicy) ofChain(answer *dns.Msg) (does rule, at int, ok bool) {
 		if err != nil {
 			continue
 		}
-		if does, ok := z.ofName(name[:len(name)-1]); ok {
+		if does, ok := z.ruleForName(name[:len(name)-1]); ok {
 			return does, i, true
 		}
 	}
@@ -257,13 +257,13 @@ type nameServer struct {
 	addresses []netip.Addr
 }
 
-// Limits of further queries: the number of name servers per zone, the number of queries, and their total time. fewLabels is the number of
-// labels above a name that are always checked for a zone cut one by one.
+// Limits of further queries: the number of name servers per zone, the number of queries, and their total time. maxCheckedLabels is the
+// number of labels above a name that are always checked for a zone cut one by one.
 const (
-	mostServers = 13
-	mostLookUps = 120
-	lookUpTime  = 2 * time.Second
-	fewLabels   = 8
+	maxServers       = 13
+	maxLookUps       = 120
+	lookUpTime       = 2 * time.Second
+	maxCheckedLabels = 8
 )
 
 // serversOf returns the name servers of the zones that contain the query's name and the targets of its aliases.
@@ -274,7 +274,7 @@ func (q *policedQuestion) serversOf(answer *dns.Msg, policies []activePolicy) (a
 			names = append(names, alias.Target)
 		}
 	}
-	byAddress := slices.ContainsFunc(policies, activePolicy.looksAtServers)
+	byAddress := slices.ContainsFunc(policies, activePolicy.hasServerAddressRules)
 	for _, name := range names {
 		some, err := q.nameServers(name, byAddress)
 		if err != nil {
@@ -295,7 +295,7 @@ func (q *policedQuestion) nameServers(name string, byAddress bool) (all []nameSe
 		}
 		for _, rr := range answer.Answer {
 			ns, is := rr.(*dns.NS)
-			if !is || len(all) >= mostServers {
+			if !is || len(all) >= maxServers {
 				continue
 			}
 			packed, err := zonedata.WireName(ns.Ns)
@@ -318,7 +318,7 @@ func (q *policedQuestion) nameServers(name string, byAddress bool) (all []nameSe
 		// The SOA names the zone. Near the name each label is checked nevertheless, because the answer may be forged.
 		for _, rr := range answer.Ns {
 			soa, is := rr.(*dns.SOA)
-			if is && dns.IsSubDomain(soa.Hdr.Name, above) && dns.CountLabel(above)-dns.CountLabel(soa.Hdr.Name) > fewLabels {
+			if is && dns.IsSubDomain(soa.Hdr.Name, above) && dns.CountLabel(above)-dns.CountLabel(soa.Hdr.Name) > maxCheckedLabels {
 				above = soa.Hdr.Name
 			}
 		}
@@ -350,12 +350,12 @@ func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 		return answer, nil
 	}
 	if q.known == nil {
-		q.known, q.until = map[dns.Question]*dns.Msg{}, time.Now().Add(lookUpTime)
+		q.known, q.deadline = map[dns.Question]*dns.Msg{}, time.Now().Add(lookUpTime)
 	}
-	if len(q.known) >= mostLookUps {
-		return nil, fmt.Errorf("the answer for %s takes more than %d further questions", q.m.Question[0].Name, mostLookUps)
+	if len(q.known) >= maxLookUps {
+		return nil, fmt.Errorf("the answer for %s takes more than %d further questions", q.m.Question[0].Name, maxLookUps)
 	}
-	if time.Now().After(q.until) {
+	if time.Now().After(q.deadline) {
 		return nil, fmt.Errorf("further questions for %s take longer than %s", q.m.Question[0].Name, lookUpTime)
 	}
 	answer, code, err := q.ask(m)
@@ -371,18 +371,18 @@ func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 	return answer, nil
 }
 
-// do applies a rule. answer is the unchanged answer; nil if the query was not resolved.
-func (q *policedQuestion) do(is match, answer *dns.Msg, code int) (int, error) {
+// applyRule applies a rule. answer is the unchanged answer; nil if the query was not resolved.
+func (q *policedQuestion) applyRule(is match, answer *dns.Msg, code int) (int, error) {
 	does := is.rule
 	if does.action == tcpOnly && q.r.Proto() != "udp" {
-		does.action = passes
+		does.action = passThrough
 	}
 	policed.WithLabelValues(is.policy.name, actions[is.rule.action]).Inc()
-	q.p.of.tell(q, is)
+	q.p.of.logMatch(q, is)
 	switch does.action {
-	case drops:
+	case drop:
 		return dns.RcodeSuccess, nil // no answer is sent
-	case passes:
+	case passThrough:
 		if answer == nil {
 			return plugin.NextOrFailure(q.p.Name(), q.p.next, q.ctx, q.w, q.m)
 		}
@@ -393,11 +393,11 @@ func (q *policedQuestion) do(is match, answer *dns.Msg, code int) (int, error) {
 	reply.Answer = slices.Clone(is.before)
 	why := dns.ExtendedErrorCodeBlocked
 	switch does.action {
-	case notThere:
+	case nameError:
 		reply.Rcode = dns.RcodeNameError
 	case tcpOnly:
 		reply.Truncated, reply.Answer = true, nil
-	case local:
+	case localData:
 		why = dns.ExtendedErrorCodeForgedAnswer
 		if err := q.forge(reply, is); err != nil {
 			return dns.RcodeServerFailure, err
@@ -407,7 +407,7 @@ func (q *policedQuestion) do(is match, answer *dns.Msg, code int) (int, error) {
 		soa.Header().Ttl = does.ttl
 		reply.Extra = append(reply.Extra, soa)
 	}
-	return reply.Rcode, q.w.WriteMsg(explained(reply, q.m, why))
+	return reply.Rcode, q.w.WriteMsg(withExtendedError(reply, q.m, why))
 }
 
 // forge adds the records of a rule to a reply, and the target of an alias among them.
@@ -441,8 +441,8 @@ func (q *policedQuestion) forge(reply *dns.Msg, is match) error {
 	return nil
 }
 
-// explained adds an extended DNS error to a reply (RFC 8914) if the client uses EDNS.
-func explained(reply, m *dns.Msg, why uint16) *dns.Msg {
+// withExtendedError adds an extended DNS error to a reply (RFC 8914) if the client uses EDNS.
+func withExtendedError(reply, m *dns.Msg, why uint16) *dns.Msg {
 	if opt := m.IsEdns0(); opt != nil {
 		reply.SetEdns0(replySize, opt.Do())
 		reply.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: why}}
@@ -453,8 +453,8 @@ func explained(reply, m *dns.Msg, why uint16) *dns.Msg {
 // replySize is the advertised UDP size in bytes.
 const replySize = 1232
 
-// tell logs a policy match if the query log is enabled.
-func (r *resolver) tell(q *policedQuestion, is match) {
+// logMatch logs a policy match if the query log is enabled.
+func (r *resolver) logMatch(q *policedQuestion, is match) {
 	if !r.logsQueries.Load() {
 		return
 	}

@@ -17,16 +17,17 @@ import (
 type action uint8
 
 const (
-	passes   action = iota // answer normally
-	notThere               // answer NXDOMAIN
-	nothing                // answer NODATA
-	drops                  // do not answer
-	tcpOnly                // answer truncated over UDP
-	local                  // answer with the records of the rule
+	passThrough action = iota // answer normally
+	nameError                 // answer NXDOMAIN
+	noData                    // answer NODATA
+	drop                      // do not answer
+	tcpOnly                   // answer truncated over UDP
+	localData                 // answer with the records of the rule
 )
 
 // actions are the names of the actions in metrics and logs.
-var actions = [...]string{passes: "passthru", notThere: "nxdomain", nothing: "nodata", drops: "drop", tcpOnly: "tcp-only", local: "data"}
+var actions = [...]string{passThrough: "passthru", nameError: "nxdomain", noData: "nodata", drop: "drop", tcpOnly: "tcp-only",
+	localData: "data"}
 
 // rule is the action of a policy. data are the records for the action local.
 type rule struct {
@@ -90,8 +91,8 @@ func (p *prefixRules) find(a netip.Addr) (rule, bool) {
 	return rule{}, false
 }
 
-// note adds the length of a prefix.
-func (p *prefixRules) note(prefix netip.Prefix) {
+// addLength adds the length of a prefix.
+func (p *prefixRules) addLength(prefix netip.Prefix) {
 	all := &p.lengths[family(prefix.Addr())]
 	if i, there := slices.BinarySearchFunc(*all, prefix.Bits(), func(a, b int) int { return b - a }); !there {
 		*all = slices.Insert(*all, i, prefix.Bits())
@@ -100,22 +101,22 @@ func (p *prefixRules) note(prefix netip.Prefix) {
 
 // ruleOf returns the rule of a record in a policy zone.
 func ruleOf(r zonedata.Record) rule {
-	is := rule{action: local, ttl: r.TTL()}
+	is := rule{action: localData, ttl: r.TTL()}
 	if r.Type() == dns.TypeCNAME {
 		switch target := string(r.Data()); strings.ToLower(target) {
 		case "\x00":
-			is.action = notThere
+			is.action = nameError
 		case "\x01*\x00":
-			is.action = nothing
+			is.action = noData
 		case "\x0crpz-passthru\x00":
-			is.action = passes
+			is.action = passThrough
 		case "\x08rpz-drop\x00":
-			is.action = drops
+			is.action = drop
 		case "\x0crpz-tcp-only\x00":
 			is.action = tcpOnly
 		}
 	}
-	if is.action == local {
+	if is.action == localData {
 		is.data = []zonedata.Record{r}
 	}
 	return is
@@ -126,13 +127,13 @@ func overrideOf(kind, target string) (rule, error) {
 	is := rule{ttl: overrideTTL}
 	switch kind {
 	case "ALLOWLIST":
-		is.action = passes
+		is.action = passThrough
 		return is, nil
 	case "BLOCKLIST":
-		is.action = notThere
+		is.action = nameError
 		return is, nil
 	case "BLACKHOLE":
-		is.action = nothing
+		is.action = noData
 		return is, nil
 	}
 	head := dns.RR_Header{Name: ".", Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: overrideTTL}
@@ -148,7 +149,7 @@ func overrideOf(kind, target string) (rule, error) {
 	if err != nil {
 		return is, fmt.Errorf("%q is no target of a redirection: %w", target, err)
 	}
-	is.action, is.data = local, []zonedata.Record{record}
+	is.action, is.data = localData, []zonedata.Record{record}
 	return is, nil
 }
 
@@ -156,7 +157,7 @@ func overrideOf(kind, target string) (rule, error) {
 const overrideTTL = 300
 
 // add adds a record to a zone that is not in use yet.
-func (z *policyZone) add(r zonedata.Record) { z.each(r, true) }
+func (z *policyZone) add(r zonedata.Record) { z.applyRecord(r, true) }
 
 // changedAtOnce is the number of names that change under one lock, which takes some hundred microseconds.
 const changedAtOnce = 256
@@ -185,10 +186,10 @@ func (z *policyZone) change(removed, added []zonedata.Record) {
 		z.mu.Lock()
 		for _, one := range some {
 			for _, r := range one.removed {
-				z.each(r, false)
+				z.applyRecord(r, false)
 			}
 			for _, r := range one.added {
-				z.each(r, true)
+				z.applyRecord(r, true)
 			}
 		}
 		z.mu.Unlock()
@@ -202,8 +203,8 @@ func (z *policyZone) size() int {
 	return len(z.names) + len(z.servers) + len(z.clients.rules) + len(z.answers.rules) + len(z.serverAt.rules)
 }
 
-// each adds or removes a record. The caller holds z.mu for writing, or the zone is not in use yet.
-func (z *policyZone) each(r zonedata.Record, in bool) {
+// applyRecord adds or removes a record. The caller holds z.mu for writing, or the zone is not in use yet.
+func (z *policyZone) applyRecord(r zonedata.Record, in bool) {
 	owner := r.Owner()
 	if len(owner) <= len(z.apex) { // at the apex
 		if r.Type() == dns.TypeSOA && in {
@@ -232,7 +233,7 @@ func (z *policyZone) each(r zonedata.Record, in bool) {
 			one.rules.rules = map[netip.Prefix]rule{}
 		}
 		changeRule(one.rules.rules, prefix, r, in)
-		one.rules.note(prefix)
+		one.rules.addLength(prefix)
 		return
 	}
 	if rest, is := cutLabel(trigger, nsTrigger); is && rest != "" {
@@ -259,12 +260,12 @@ func changeRule[K comparable](rules map[K]rule, trigger K, r zonedata.Record, in
 	is, there := rules[trigger]
 	one := ruleOf(r)
 	switch {
-	case in && there && is.action == local && one.action == local:
+	case in && there && is.action == localData && one.action == localData:
 		is.data = append(slices.Clone(is.data), one.data...) // answers may still use the old slice
 		rules[trigger] = is
 	case in:
 		rules[trigger] = one
-	case there && is.action == local && one.action == local:
+	case there && is.action == localData && one.action == localData:
 		is.data = slices.DeleteFunc(slices.Clone(is.data), func(o zonedata.Record) bool { return bytes.Equal(o, r) })
 		if rules[trigger] = is; len(is.data) == 0 {
 			delete(rules, trigger)
@@ -306,8 +307,8 @@ func triggerPrefix(labels string) (p netip.Prefix, ok bool) {
 	return p, p == p.Masked() // reject a second spelling of the same prefix, because removing one would remove both
 }
 
-// named returns the rule of a name: its own, or that of the closest wildcard.
-func named(rules map[string]rule, name string) (rule, bool) {
+// findRule returns the rule of a name: its own, or that of the closest wildcard.
+func findRule(rules map[string]rule, name string) (rule, bool) {
 	if len(rules) == 0 {
 		return rule{}, false
 	}
@@ -323,66 +324,66 @@ func named(rules map[string]rule, name string) (rule, bool) {
 	return rule{}, false
 }
 
-// ofQuestion returns the rule for a client, or for a query name in wire format without its last byte.
-func (z activePolicy) ofQuestion(client netip.Addr, name string) (rule, bool) {
+// ruleForQuestion returns the rule for a client, or for a query name in wire format without its last byte.
+func (z activePolicy) ruleForQuestion(client netip.Addr, name string) (rule, bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	if r, ok := z.clients.find(client); ok {
-		return z.does(r), true
+		return z.effectiveRule(r), true
 	}
-	r, ok := named(z.names, name)
-	return z.does(r), ok
+	r, ok := findRule(z.names, name)
+	return z.effectiveRule(r), ok
 }
 
-// ofName returns the rule for a name that an answer's aliases lead to.
-func (z activePolicy) ofName(name string) (rule, bool) {
+// ruleForName returns the rule for a name that an answer's aliases lead to.
+func (z activePolicy) ruleForName(name string) (rule, bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	r, ok := named(z.names, name)
-	return z.does(r), ok
+	r, ok := findRule(z.names, name)
+	return z.effectiveRule(r), ok
 }
 
-// ofAddress returns the rule for an address in an answer.
-func (z activePolicy) ofAddress(a netip.Addr) (rule, bool) {
+// ruleForAddress returns the rule for an address in an answer.
+func (z activePolicy) ruleForAddress(a netip.Addr) (rule, bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	r, ok := z.answers.find(a)
-	return z.does(r), ok
+	return z.effectiveRule(r), ok
 }
 
-// ofServer returns the rule for a name server, by its name or one of its addresses.
-func (z activePolicy) ofServer(name string, addresses []netip.Addr) (rule, bool) {
+// ruleForServer returns the rule for a name server, by its name or one of its addresses.
+func (z activePolicy) ruleForServer(name string, addresses []netip.Addr) (rule, bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	if r, ok := named(z.servers, name); ok {
-		return z.does(r), true
+	if r, ok := findRule(z.servers, name); ok {
+		return z.effectiveRule(r), true
 	}
 	for _, a := range addresses {
 		if r, ok := z.serverAt.find(a); ok {
-			return z.does(r), true
+			return z.effectiveRule(r), true
 		}
 	}
 	return rule{}, false
 }
 
-// does returns the rule to apply for a matching rule.
-func (z activePolicy) does(r rule) rule {
+// effectiveRule returns the rule to apply for a matching rule.
+func (z activePolicy) effectiveRule(r rule) rule {
 	if z.override != nil {
 		return *z.override
 	}
 	return r
 }
 
-// looks reports whether the policy has rules for answers, and for name servers.
-func (z activePolicy) looks() (answers, servers bool) {
+// requires reports whether the policy has rules for answers, and for name servers.
+func (z activePolicy) requires() (answers, servers bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	servers = len(z.servers)+len(z.serverAt.rules) > 0
 	return servers || len(z.answers.rules) > 0, servers
 }
 
-// looksAtServers reports whether the policy has rules for addresses of name servers.
-func (z activePolicy) looksAtServers() bool {
+// hasServerAddressRules reports whether the policy has rules for addresses of name servers.
+func (z activePolicy) hasServerAddressRules() bool {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	return len(z.serverAt.rules) > 0

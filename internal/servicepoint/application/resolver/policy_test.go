@@ -187,8 +187,8 @@ func asked(t *testing.T, network, at, name string, kind uint16) string {
 	return strings.Join(parts, " ")
 }
 
-// Each trigger and each action does what it says, in the order of the policies; changes take effect at once, and what is void, gone or not
-// for the client does not.
+// Each trigger and each action does what it says, in the order of the policies; changes take effect at once, and what is void, gone or
+// not for the client does not.
 func TestPolicies(t *testing.T) {
 	server := upstream(t, "good.test. 60 IN A 192.0.2.1", "bad.test. 60 IN A 192.0.2.2", "www.bad.test. 60 IN A 192.0.2.3",
 		"alias.test. 60 IN CNAME www.bad.test.", "evil.test. 60 IN A 198.51.100.66", "six.test. 60 IN AAAA 2001:db8::66",
@@ -346,7 +346,7 @@ func TestNameServersAreFound(t *testing.T) {
 		name, want string
 		most       int64
 	}{{"www.lame.test.", "SERVFAIL", 2}, {deep + "apex.test.", "NXDOMAIN EDE15", 3},
-		{strings.Repeat("a.", 124) + "test.", "SERVFAIL", mostLookUps + 1}} {
+		{strings.Repeat("a.", 124) + "test.", "SERVFAIL", maxLookUps + 1}} {
 		before := questions.Load()
 		if got := asked(t, "udp", at, c.name, dns.TypeA); got != c.want {
 			t.Errorf("%s is %s, want %s", c.name, got, c.want)
@@ -373,7 +373,7 @@ func TestPrefixesOfTriggers(t *testing.T) {
 	z.add(record("24.0.2.0.192.rpz-ip.p.rpz. 60 CNAME ."))
 	z.add(record("24.1.2.0.192.rpz-ip.p.rpz. 60 CNAME ."))
 	z.change([]zonedata.Record{record("24.1.2.0.192.rpz-ip.p.rpz. 60 CNAME .")}, nil)
-	if _, ok := (activePolicy{policyZone: z}).ofAddress(netip.MustParseAddr("192.0.2.7")); !ok || z.size() != 1 {
+	if _, ok := (activePolicy{policyZone: z}).ruleForAddress(netip.MustParseAddr("192.0.2.7")); !ok || z.size() != 1 {
 		t.Errorf("the rule is there: %t, of %d", ok, z.size())
 	}
 }
@@ -412,8 +412,8 @@ func rrs(t *testing.T, texts ...string) (all []dns.RR) {
 	return all
 }
 
-// Answers are those of a resolver, whoever they come from; policies hold for aliases that lead to their name servers, and speak of no other
-// class.
+// Answers are those of a resolver, whoever they come from; policies hold for aliases that lead to their name servers, and speak of no
+// other class.
 func TestAnswersAreAResolvers(t *testing.T) {
 	server := upstream(t, "good.test. 60 IN A 192.0.2.1", "hosted.test. 60 IN A 192.0.2.4", "hosted.test. 60 IN NS ns.crooks.test.",
 		"alias.test. 60 IN CNAME hosted.test.")
@@ -480,7 +480,7 @@ func TestAskingItself(t *testing.T) {
 	}
 	of := &content{views: []*view{{View: zonedata.View{Recursion: &zonedata.Recursion{
 		Zones: []zonedata.Forwarded{{Name: "a.test.", To: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")}}}}}}}}
-	if asked := of.asking(c); len(asked.Zones) != 0 {
+	if asked := of.configurationFor(c); len(asked.Zones) != 0 {
 		t.Errorf("it would ask itself for %v", asked.Zones)
 	}
 }
@@ -525,7 +525,7 @@ func TestQuestionsDuringAChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, ok := policy.ofQuestion(netip.MustParseAddr("192.0.2.1"), wire[:len(wire)-1]); !ok || r.action != notThere {
+		if r, ok := policy.ruleForQuestion(netip.MustParseAddr("192.0.2.1"), wire[:len(wire)-1]); !ok || r.action != nameError {
 			t.Fatalf("%s has no rule while the policy changes", name)
 		}
 	}

@@ -21,8 +21,8 @@ type QueryLog struct {
 	Every int `json:"every"`
 }
 
-// mostEvery is the maximum of QueryLog.Every.
-const mostEvery = 1_000_000
+// maxEvery is the maximum of QueryLog.Every.
+const maxEvery = 1_000_000
 
 // queryLog logs queries with their results.
 type queryLog struct {

@@ -40,8 +40,8 @@ const maxAnchors = 1000
 var rootAnchors = []string{". IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D",
 	". IN DS 38696 8 2 683D2D0ACB8C9B712A1948B27F741219298D0A450D612C483AF444A4C0FB2B16"}
 
-// wrong returns the error of invalid settings, created by bad; nil if they are valid.
-func (n *Recursion) wrong(bad func(field, format string, args ...any) error) error {
+// validate returns the error of invalid settings, created by bad; nil if they are valid.
+func (n *Recursion) validate(bad func(field, format string, args ...any) error) error {
 	if n == nil {
 		return nil
 	}
@@ -80,7 +80,7 @@ func unboundProgram() (string, error) {
 
 // recursor is a running unbound process.
 type recursor struct {
-	of        Recursion
+	settings  Recursion
 	upstreams []Upstream
 	at        string
 	log       *slog.Logger
@@ -96,13 +96,13 @@ const (
 	recursorAgain = time.Second
 )
 
-// recursing returns the recursor for a configuration: the running one if its settings are the same, else a new one. It returns nil if the
-// upstreams resolve names; otherwise then explains why, if recursion was requested. The caller holds r.turn.
-func (r *resolver) recursing(c Configuration) (n *recursor, otherwise string, err error) {
+// recursorFor returns the recursor for a configuration: the running one if its settings are the same, else a new one. It returns nil if
+// the upstreams resolve names; otherwise then explains why, if recursion was requested. The caller holds r.turn.
+func (r *resolver) recursorFor(c Configuration) (n *recursor, otherwise string, err error) {
 	if c.Recursion == nil {
 		return nil, "", nil
 	}
-	if n := r.recursor; n != nil && reflect.DeepEqual(n.of, *c.Recursion) && reflect.DeepEqual(n.upstreams, c.Upstreams) {
+	if n := r.recursor; n != nil && reflect.DeepEqual(n.settings, *c.Recursion) && reflect.DeepEqual(n.upstreams, c.Upstreams) {
 		return n, "", nil
 	}
 	program, err := unboundProgram()
@@ -122,7 +122,7 @@ func startRecursor(program string, c Configuration, log *slog.Logger) (*recursor
 	if err != nil {
 		return nil, err
 	}
-	n := &recursor{of: *c.Recursion, upstreams: c.Upstreams, at: at.String(), log: log}
+	n := &recursor{settings: *c.Recursion, upstreams: c.Upstreams, at: at.String(), log: log}
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	failed := make(chan error, 1)
@@ -195,11 +195,11 @@ func (n *recursor) configuration() string {
 	line(" hide-version: yes\n hide-identity: yes")
 	line(" do-not-query-localhost: no\n unblock-lan-zones: yes\n insecure-lan-zones: yes\n qname-minimisation: yes\n prefetch: no")
 	line(" verbosity: 0\n val-log-level: 0")
-	if n.of.RandomCase {
+	if n.settings.RandomCase {
 		line(" use-caps-for-id: yes")
 	}
-	if n.of.validates() {
-		anchors := n.of.TrustAnchors
+	if n.settings.validates() {
+		anchors := n.settings.TrustAnchors
 		if len(anchors) == 0 {
 			anchors = rootAnchors
 		}
@@ -210,7 +210,7 @@ func (n *recursor) configuration() string {
 				line(" trust-anchor: \"%s\"", strings.ReplaceAll(rr.String(), "\t", " "))
 			}
 		}
-		for _, name := range n.of.Insecure {
+		for _, name := range n.settings.Insecure {
 			line(" domain-insecure: \"%s\"", name)
 		}
 	} else {

@@ -48,12 +48,13 @@ func Kind() application.Kind {
 			return c.claims()
 		}},
 		New: func(log *slog.Logger) application.Application {
-			r := &resolver{log: log, connections: mostConnections, front: newLook(frontEvery), back: newLook(backEvery), started: time.Now()}
+			r := &resolver{log: log, connections: maxConnections, front: newPeriodicCheck(frontInterval), back: newPeriodicCheck(backInterval),
+				started: time.Now()}
 			r.content.Store(&content{})
 			ctx, stop := context.WithCancel(context.Background())
 			r.stop = stop
-			r.looks.Go(func() { r.watch(ctx, r.front, askFront) })
-			r.looks.Go(func() { r.watch(ctx, r.back, askBack) })
+			r.checks.Go(func() { r.watch(ctx, r.front, askFront) })
+			r.checks.Go(func() { r.watch(ctx, r.back, askBack) })
 			return r
 		}}
 }
@@ -64,44 +65,47 @@ type resolver struct {
 	// connections is mostConnections, or fewer in tests.
 	connections int
 	stop        context.CancelFunc
-	looks       sync.WaitGroup
+	checks      sync.WaitGroup
 	started     time.Time
 	// front contains the results of the listener checks, back those of the upstream checks.
-	front, back *look
+	front, back *periodicCheck
 
-	// content is the deployed content. logsQueries reports that the query log is enabled. asksZones reports that some zones have their own
+	// content is the deployed content. logsQueries reports that the query log is enabled. hasZones reports that some zones have their own
 	// upstreams.
-	content                atomic.Pointer[content]
-	logsQueries, asksZones atomic.Bool
-	// turn is held while a configuration or content is applied. It guards sockets, the open sockets, and measured, the metrics endpoint.
-	turn     sync.Mutex
-	sockets  []*socket
-	measured *measured
+	content               atomic.Pointer[content]
+	logsQueries, hasZones atomic.Bool
+	// applyLock is held while a configuration or content is applied. It guards sockets, the open sockets, and measured, the metrics
+	// endpoint.
+	applyLock sync.Mutex
+	sockets   []*socket
+	measured  *metricsEndpoint
 
 	mu sync.Mutex
 	// The following fields and the check results are guarded by mu, and change only while turn is held as well. configuration is the one in
 	// use, given the requested one; roles can override it.
-	instance             *caddy.Instance
-	configuration, given Configuration
-	// asked is the configuration including the roles. recursor is the running unbound. otherwise is the reason why the upstreams are used
-	// instead.
-	asked     Configuration
-	recursor  *recursor
-	otherwise string
+	instance                 *caddy.Instance
+	configuration, requested Configuration
+	// effective is the configuration including the roles. recursor is the running unbound. fallbackReason is the reason why the upstreams
+	// are used instead.
+	effective      Configuration
+	recursor       *recursor
+	fallbackReason string
 }
 
-// look is a periodic check.
-type look struct {
-	every time.Duration
+// periodicCheck is a periodic check.
+type periodicCheck struct {
+	interval time.Duration
 	// wake contains a token when the check must run immediately.
 	wake chan struct{}
-	// found are the response codes, or the reasons for a missing answer, by address; nil before the first check. silent is the number of
+	// found are the response codes, or the reasons for a missing answer, by address; nil before the first check. failures is the number of
 	// addresses without an answer.
-	found  map[string]string
-	silent int
+	found    map[string]string
+	failures int
 }
 
-func newLook(every time.Duration) *look { return &look{every: every, wake: make(chan struct{}, 1)} }
+func newPeriodicCheck(every time.Duration) *periodicCheck {
+	return &periodicCheck{interval: every, wake: make(chan struct{}, 1)}
+}
 
 // Configure applies another configuration. Queries are answered meanwhile.
 func (r *resolver) Configure(text json.RawMessage) error {
@@ -109,20 +113,20 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.applyLock.Lock()
+	defer r.applyLock.Unlock()
 	return r.start(c, r.content.Load())
 }
 
 // start applies a configuration and the roles of a content, unless they are in use already. The caller holds r.turn, under which alone
 // these fields change. r.mu is locked only at the end, so that status requests do not wait for unbound.
 func (r *resolver) start(given Configuration, of *content) error {
-	c := of.asking(given)
-	if r.instance != nil && reflect.DeepEqual(c, r.asked) {
+	c := of.configurationFor(given)
+	if r.instance != nil && reflect.DeepEqual(c, r.effective) {
 		return nil
 	}
 	asked := c
-	recursor, otherwise, err := r.recursing(c)
+	recursor, otherwise, err := r.recursorFor(c)
 	if err != nil {
 		return err
 	}
@@ -152,40 +156,40 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err != nil {
 		return err
 	}
-	shown, err := r.measuredAt(c.Metrics)
+	shown, err := r.metricsAt(c.Metrics)
 	if err != nil {
-		return errors.Join(err, closeBut(sockets, r.sockets))
+		return errors.Join(err, closeExcept(sockets, r.sockets))
 	}
 	before := r.measured
 	defer func() { // like the recursors
-		for _, one := range []*measured{before, shown} {
+		for _, one := range []*metricsEndpoint{before, shown} {
 			if one != r.measured {
 				_ = one.close() // it is not used any more
 			}
 		}
 	}()
-	next.generation = &generation{sockets: sockets, log: r.log, most: r.connections}
-	next.begin()
+	next.generation = &generation{sockets: sockets, log: r.log, maxConnections: r.connections}
+	next.activate()
 	instance := r.instance
 	if instance == nil {
 		// sockets of plugins stay open after an error, because only the end of the process closes them
 		if instance, err = caddy.Start(input); err != nil {
-			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), closeBut(sockets, nil))
+			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), closeExcept(sockets, nil))
 		}
 	} else if instance, err = instance.Restart(input); err != nil {
-		return errors.Join(fmt.Errorf("starting to answer: %w", err), closeBut(sockets, r.sockets))
+		return errors.Join(fmt.Errorf("starting to answer: %w", err), closeExcept(sockets, r.sockets))
 	}
-	if err := closeBut(r.sockets, sockets); err != nil {
+	if err := closeExcept(r.sockets, sockets); err != nil {
 		r.log.Warn("close old listeners failed", "error", err)
 	}
 	r.sockets, r.measured = sockets, shown
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recursor, r.otherwise, r.asked = recursor, otherwise, asked
-	r.instance, r.configuration, r.given = instance, c, given // the check results stay valid until the next check
+	r.recursor, r.fallbackReason, r.effective = recursor, otherwise, asked
+	r.instance, r.configuration, r.requested = instance, c, given // the check results stay valid until the next check
 	r.logsQueries.Store(c.QueryLog != nil)
-	r.asksZones.Store(len(c.Zones) > 0)
-	for _, l := range []*look{r.front, r.back} {
+	r.hasZones.Store(len(c.Zones) > 0)
+	for _, l := range []*periodicCheck{r.front, r.back} {
 		select {
 		case l.wake <- struct{}{}:
 		default: // a check is pending already
@@ -196,14 +200,14 @@ func (r *resolver) start(given Configuration, of *content) error {
 
 // Intervals of the listener and upstream checks, and the timeout of a query.
 const (
-	frontEvery = time.Second
-	backEvery  = 5 * time.Second
-	askTime    = 2 * time.Second
+	frontInterval = time.Second
+	backInterval  = 5 * time.Second
+	checkTimeout  = 2 * time.Second
 )
 
 // watch runs a check at intervals until ctx ends.
-func (r *resolver) watch(ctx context.Context, l *look, ask func(context.Context, Configuration) (map[string]string, int)) {
-	tick := time.NewTicker(l.every)
+func (r *resolver) watch(ctx context.Context, l *periodicCheck, ask func(context.Context, Configuration) (map[string]string, int)) {
+	tick := time.NewTicker(l.interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -221,7 +225,7 @@ func (r *resolver) watch(ctx context.Context, l *look, ask func(context.Context,
 		found, silent := ask(ctx, c)
 		r.mu.Lock()
 		if running == r.instance && ctx.Err() == nil {
-			l.found, l.silent = found, silent
+			l.found, l.failures = found, silent
 		}
 		r.mu.Unlock()
 	}
@@ -240,7 +244,7 @@ const ownQuestion = "version.bind."
 func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 	questions := make([]question, len(c.Listen))
 	for i, l := range c.Listen {
-		questions[i].at = l.reached()
+		questions[i].at = l.localAddress()
 		if l.TLS {
 			questions[i].config = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 		}
@@ -273,7 +277,7 @@ func ask(ctx context.Context, q *dns.Msg, questions []question) (found map[strin
 	var mu sync.Mutex
 	for _, one := range questions {
 		group.Go(func() {
-			client := dns.Client{Timeout: askTime}
+			client := dns.Client{Timeout: checkTimeout}
 			if one.config != nil {
 				client.Net, client.TLSConfig = "tcp-tls", one.config
 			}
@@ -299,9 +303,9 @@ func (r *resolver) Health() (conditions []string) {
 	if r.instance == nil || r.front.found == nil || r.back.found == nil {
 		return []string{"service is not healthy: it has not answered yet"}
 	}
-	if r.front.silent > 0 {
+	if r.front.failures > 0 {
 		conditions = append(conditions,
-			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", r.front.silent, len(r.configuration.Listen)))
+			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", r.front.failures, len(r.configuration.Listen)))
 	}
 	if until := r.configuration.TLS.Expiration(); until > 0 && time.Now().UnixMilli() > until {
 		conditions = append(conditions, "service is not healthy: the certificate of its listeners over TLS has expired")
@@ -309,7 +313,7 @@ func (r *resolver) Health() (conditions []string) {
 	if r.recursor != nil && r.recursor.down.Load() {
 		conditions = append(conditions, "service is not healthy: unbound does not run, and is started again")
 	}
-	if n := len(r.configuration.Upstreams); r.back.silent >= n {
+	if n := len(r.configuration.Upstreams); r.back.failures >= n {
 		conditions = append(conditions, fmt.Sprintf("service is not healthy: none of %d upstream servers answers", n))
 	}
 	return conditions
@@ -319,7 +323,7 @@ func (r *resolver) Health() (conditions []string) {
 func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return application.ResolverDiagnostics{BackendResponse: best(r.back.found), FrontendResponse: worst(r.front.found),
+	return application.ResolverDiagnostics{BackendResponse: bestAnswer(r.back.found), FrontendResponse: worstAnswer(r.front.found),
 		ID: r.started.UnixMilli(), Recursion: r.recursion(), Revision: r.Content(), Policies: r.content.Load().sizes(),
 		Upstreams: r.back.found, Listeners: r.front.found,
 		CertificateExpiration: r.configuration.TLS.Expiration()}
@@ -329,15 +333,15 @@ func (r *resolver) Diagnostics() any {
 func (r *resolver) recursion() string {
 	switch {
 	case r.recursor == nil:
-		return r.otherwise
-	case r.recursor.of.validates():
+		return r.fallbackReason
+	case r.recursor.settings.validates():
 		return "unbound looks names up, and validates"
 	}
 	return "unbound looks names up"
 }
 
-// best returns the best response code of the upstreams, because one working upstream is sufficient.
-func best(answers map[string]string) (text string) {
+// bestAnswer returns the best response code of the upstreams, because one working upstream is sufficient.
+func bestAnswer(answers map[string]string) (text string) {
 	rank := func(answer string) int {
 		switch {
 		case answer == noError:
@@ -355,8 +359,8 @@ func best(answers map[string]string) (text string) {
 	return text
 }
 
-// worst returns a response code other than NOERROR if there is one, because each listener has its own clients.
-func worst(answers map[string]string) (text string) {
+// worstAnswer returns a response code other than NOERROR if there is one, because each listener has its own clients.
+func worstAnswer(answers map[string]string) (text string) {
 	for _, at := range slices.Backward(slices.Sorted(maps.Keys(answers))) {
 		if one := answers[at]; text == "" || one != noError {
 			text = one
@@ -371,13 +375,13 @@ var noError = dns.RcodeToString[dns.RcodeSuccess]
 // Close stops the resolver.
 func (r *resolver) Close() error {
 	r.stop()
-	r.looks.Wait()
-	r.turn.Lock() // never unlocked, so nothing is applied any more
+	r.checks.Wait()
+	r.applyLock.Lock() // never unlocked, so nothing is applied any more
 	if r.instance == nil {
 		return nil
 	}
 	err := errors.Join(r.instance.ShutdownCallbacks()...)
-	err = errors.Join(err, r.instance.Stop(), closeBut(r.sockets, nil), r.measured.close())
+	err = errors.Join(err, r.instance.Stop(), closeExcept(r.sockets, nil), r.measured.close())
 	if r.recursor != nil {
 		r.recursor.close()
 	}

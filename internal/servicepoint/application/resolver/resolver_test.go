@@ -55,7 +55,8 @@ func text(plain, secure int, certificate, key, more string) json.RawMessage {
 		`"tls":{"certificate":%q,"key":%q},"upstreams":[{"address":"127.0.0.1:%s"}]}`, plain, secure, certificate, key, more)
 }
 
-// A listener over TLS shows the certificate that it was given, another one when it was given another, and all of them answer what they are.
+// A listener over TLS shows the certificate that it was given, another one when it was given another, and all of them answer what they
+// are.
 func TestListenersOverTLS(t *testing.T) {
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

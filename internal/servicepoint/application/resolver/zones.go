@@ -23,8 +23,8 @@ const maxZones = 1000
 // lengths64 are the valid prefix lengths of DNS64 (RFC 6052 section 2.2).
 var lengths64 = []int{32, 40, 48, 56, 64, 96}
 
-// wrongZones checks the zones, DNS64, the query log and dnstap.
-func (c *Configuration) wrongZones(bad func(field, format string, args ...any) error) error {
+// validateZones checks the zones, DNS64, the query log and dnstap.
+func (c *Configuration) validateZones(bad func(field, format string, args ...any) error) error {
 	if len(c.Zones) > maxZones {
 		return bad("zones", "has more than %d zones", maxZones)
 	}
@@ -57,8 +57,8 @@ func (c *Configuration) wrongZones(bad func(field, format string, args ...any) e
 			return bad("dns64", "%q is no prefix of IPv6 of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96", c.DNS64)
 		}
 	}
-	if c.QueryLog != nil && (c.QueryLog.Every < 1 || c.QueryLog.Every > mostEvery) {
-		return bad("queryLog.every", "must be 1 to %d", mostEvery)
+	if c.QueryLog != nil && (c.QueryLog.Every < 1 || c.QueryLog.Every > maxEvery) {
+		return bad("queryLog.every", "must be 1 to %d", maxEvery)
 	}
 	if c.Dnstap != "" && !isAddrPort(c.Dnstap) {
 		return bad("dnstap", "%q is no address and port", c.Dnstap)
@@ -86,8 +86,8 @@ func (c *Configuration) zoneBlock(b *strings.Builder) {
 	}
 }
 
-// toldBlock writes the query log, dnstap and DNS64.
-func (c *Configuration) toldBlock(b *strings.Builder) {
+// logBlock writes the query log, dnstap and DNS64.
+func (c *Configuration) logBlock(b *strings.Builder) {
 	if c.QueryLog != nil {
 		fmt.Fprintf(b, " log %d\n", c.QueryLog.Every)
 	}

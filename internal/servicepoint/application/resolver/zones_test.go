@@ -55,7 +55,8 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// Names of a zone are asked where it says, all others elsewhere; hosts without an IPv6 address have one in the prefix; queries are told of.
+// Names of a zone are asked where it says, all others elsewhere; hosts without an IPv6 address have one in the prefix; queries are told
+// of.
 func TestZonesAndDNS64(t *testing.T) {
 	everywhere, corporate := answering(t, "192.0.2.1"), answering(t, "10.0.0.1")
 	tap, err := net.Listen("tcp", "127.0.0.1:0")
@@ -192,7 +193,7 @@ func TestAliasesOutOfZones(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	if got := asked(t, "udp", at, "round.far.test.", dns.TypeA); got == "nothing" || strings.Count(got, "round.") > 2*mostAliases+2 {
+	if got := asked(t, "udp", at, "round.far.test.", dns.TypeA); got == "nothing" || strings.Count(got, "round.") > 2*maxAliases+2 {
 		t.Errorf("an alias that goes round is %s", got)
 	}
 	if got := asked(t, "udp", at, "www.far.test.", dns.TypeCNAME); got != "NOERROR host.near.test." {
