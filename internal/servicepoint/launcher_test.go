@@ -18,7 +18,7 @@ import (
 // soon waits until what is looked at is as it should be.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) { // polling interval
 		if time.Now().After(deadline) {
 			t.Fatalf("it is never %s", what)
 		}

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// TestSignedUpdatesAreTakenOnce sends a signed update again, within the time that its signature is good: it is answered as before, and
-// decided on once. One that was signed before the start is refused.
+// TestSignedUpdatesAreTakenOnce repeats a signed update within its time window. It gets the same answer and is decided once. An update
+// signed before the start is rejected.
 func TestSignedUpdatesAreTakenOnce(t *testing.T) {
 	key, match := keyed("client-key.", dns.HmacSHA256)
 	a := start(t, nil, given{name: "harbour.example.", records: harbour, update: match, keys: []zonedata.SigningKey{key}})
@@ -81,7 +81,8 @@ func TestSignedUpdatesAreTakenOnce(t *testing.T) {
 	}
 }
 
-// TestReplaysAreBounded fills the memory of updates: the oldest are forgotten, and what was signed no later is refused.
+// TestReplaysAreBounded fills the memory of updates. The oldest ones are forgotten, and updates with the same or an earlier time are
+// rejected.
 func TestReplaysAreBounded(t *testing.T) {
 	var r replays
 	k, now := &key{name: "k"}, time.Unix(1_000_000, 0)

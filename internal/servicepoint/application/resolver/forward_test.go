@@ -138,7 +138,7 @@ func found(at, name string) (address string, ttl uint32) {
 // soon waits until something holds.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) { // polling interval
 		if time.Now().After(deadline) {
 			t.Fatalf("it never was so that %s", what)
 		}

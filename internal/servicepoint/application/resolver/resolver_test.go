@@ -107,7 +107,7 @@ func TestListenersOverTLS(t *testing.T) {
 		len(a.Answer) != 1 {
 		t.Errorf("it says of itself %v, %v", a, err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); len(app.Health()) > 0; time.Sleep(20 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(20 * time.Second); len(app.Health()) > 0; time.Sleep(20 * time.Millisecond) { // polling interval
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not become well: %v, %+v", app.Health(), app.Diagnostics())
 		}
