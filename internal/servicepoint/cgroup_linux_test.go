@@ -10,7 +10,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// The group of a service point is where it was started, the one above where it is in its own already.
+// TestGroupOf checks that the group of a service point is the one that started it, or the parent if the service point is already in its
+// own group.
 func TestGroupOf(t *testing.T) {
 	const mounts = "24 1 0:22 / /sys rw - sysfs sysfs rw\n30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
 	for _, c := range []struct{ mounts, own, want string }{
@@ -27,7 +28,7 @@ func TestGroupOf(t *testing.T) {
 	}
 }
 
-// A group gets the limits of its application, as far as there are controllers for them.
+// TestLimitsOfAGroup checks that a group gets the limits of its application for the available controllers.
 func TestLimitsOfAGroup(t *testing.T) {
 	g := &groups{dir: t.TempDir(), controllers: []string{"memory", "cpu", "pids"}}
 	f, err := g.create("a", checkin.Limits{MemoryMiB: 100, CPUPercent: 250})
@@ -60,7 +61,7 @@ func TestLimitsOfAGroup(t *testing.T) {
 	}
 }
 
-// A process begins in the group of its application, where this machine lets us make one.
+// TestPlaceInAGroup checks that a process starts in the group of its application, if this machine permits groups.
 func TestPlaceInAGroup(t *testing.T) {
 	mount, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

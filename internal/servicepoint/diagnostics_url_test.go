@@ -6,7 +6,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// A node says where it shows its diagnostics: at the address that it listens at, or, at all of them, at its first one.
+// TestDiagnosticsURL checks that a node reports the listen address of its diagnostics, or its first address if the listener accepts all.
 func TestDiagnosticsURL(t *testing.T) {
 	node := checkin.Node{Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "192.0.2.7"}}}
 	v6 := checkin.Node{Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "2001:db8::7"}}}

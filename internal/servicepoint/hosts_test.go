@@ -13,7 +13,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestOnlyOwnHosts answers requests for addresses and names of the machine, and refuses other Host headers.
+// TestOnlyOwnHosts checks that requests for addresses and names of the machine are answered and other Host headers are rejected.
 func TestOnlyOwnHosts(t *testing.T) {
 	a := &Agent{log: slog.New(slog.DiscardHandler), options: Options{Names: []string{"edge.example.net"}}}
 	handler := a.checkHost(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
@@ -30,7 +30,7 @@ func TestOnlyOwnHosts(t *testing.T) {
 	}
 }
 
-// TestOneClientCannotExhaustDiagnostics opens connections that say nothing, and asks from another address meanwhile.
+// TestOneClientCannotExhaustDiagnostics opens idle connections and sends a request from another address.
 func TestOneClientCannotExhaustDiagnostics(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
