@@ -21,7 +21,8 @@ import (
 // managerOf is a test manager. It answers check-ins, holds waiting ones, and can be unreachable.
 type managerOf struct {
 	mu sync.Mutex
-	// The following fields are guarded by mu: whether it is unreachable, the times of requests meanwhile, and all requests received.
+	// The following fields are guarded by mu: whether it is unreachable, the times of requests meanwhile, the number of reports, and the
+	// times of answers.
 	gone    bool
 	asked   []time.Time
 	reports int

@@ -11,7 +11,7 @@ import (
 )
 
 // TestUpdateWithAClockThatIsOff checks that the expiry of releases is judged by the manager's time: an update succeeds with a clock that
-// is a year early, and expired releases are rejected with one that is a year late.
+// is a year ahead, and expired releases are rejected with one that is a year behind.
 func TestUpdateWithAClockThatIsOff(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for what, c := range map[string]struct {

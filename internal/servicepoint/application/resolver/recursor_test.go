@@ -104,7 +104,7 @@ func TestRecursion(t *testing.T) {
 		}
 	}
 	check("again.signed.example.", "NOERROR 192.0.2.1")
-	if !strings.Contains(log.String(), "unbound is started again") {
+	if !strings.Contains(log.String(), "unbound ended, restarting it") {
 		t.Error("it is not said that unbound has ended")
 	}
 	if d := app.Diagnostics(); !strings.Contains(fmt.Sprintf("%+v", d), "validates") {
