@@ -79,7 +79,7 @@ func (a *Agent) report() (checkin.Report, error) {
 // whole report.
 const maxConditionBytes = 40 << 10
 
-// shorten cuts the error conditions to the first 200 bytes of each application's first one if they exceed longestReport.
+// shorten cuts the error conditions to the first 200 bytes of each application's first one if they exceed maxConditionBytes.
 func shorten(all []checkin.Application) {
 	size := 0
 	for _, a := range all {
@@ -351,7 +351,7 @@ func (a *Agent) retire(why error) {
 // errReportChanged ends a waiting check-in because the report may have changed.
 var errReportChanged = errors.New("the report may have changed")
 
-// exchange sends a check-in. It cancels a waiting check-in when the report may have changed, and returns errMoved.
+// exchange sends a check-in. It cancels a waiting check-in when the report may have changed, and returns errReportChanged.
 func (a *Agent) exchange(ctx context.Context, request checkin.Request) (answer checkin.Answer, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})

@@ -37,7 +37,7 @@ func (c contents) clean() error {
 	return err
 }
 
-// maxContentStreams is the maximum number of streams after the first one. maxDifferences is their maximum total size in bytes, plus half
+// maxContentStreams is the maximum number of streams after the first one. Their total size may be maxDifferences bytes plus half
 // the size of the first one. Beyond that the full content is requested again.
 const (
 	maxContentStreams = 5000
@@ -296,10 +296,10 @@ func (p *process) catchUp(ctx context.Context, c contents) error {
 	return err
 }
 
-// sendChain sends the application the streams of files as one. If it refuses them, giveChain sends all but the last one, which it then
+// sendChain sends the application the streams of files as one. If it refuses them, sendChain sends all but the last one, which it then
 // deletes.
 func (p *process) sendChain(ctx context.Context, paths []string) error {
-	err := p.sendContent(ctx, &files{paths: paths}) // give closes the files
+	err := p.sendContent(ctx, &files{paths: paths}) // sendContent closes the files
 	var refused *contentRejected
 	if len(paths) < 2 || !errors.As(err, &refused) {
 		return err

@@ -100,7 +100,7 @@ func (l *Launcher) handleEnd(ctx context.Context, r *releases, s releaseState, r
 	case err != nil || s.Current == "" || failed == nil:
 		return false, failed
 	}
-	// The release was healthy before and failed now. The service manager restarts the launcher; after mostStarts early crashes the previous
+	// The release was healthy before and failed now. The service manager restarts the launcher; after maxStarts early crashes the previous
 	// release runs again.
 	if now.Crashes++; ran > l.Trial {
 		now.Crashes = 0

@@ -131,9 +131,9 @@ func (m *manager) stream(ctx context.Context, path string, request any, to io.Wr
 	return m.exchange(ctx, path, request, to, math.MaxInt64)
 }
 
-// exchange sends a request and writes at most most bytes of the answer's body. It returns a *refusal for an error answer, and
+// exchange sends a request and writes at most limit bytes of the answer's body. It returns a *refusal for an error answer, and
 // errNothingNew for 204.
-func (m *manager) exchange(ctx context.Context, path string, request any, to io.Writer, most int64) error {
+func (m *manager) exchange(ctx context.Context, path string, request any, to io.Writer, limit int64) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 		r.Status = rs.StatusCode
 		return r
 	}
-	if _, err := io.Copy(to, io.LimitReader(rs.Body, most)); err != nil {
+	if _, err := io.Copy(to, io.LimitReader(rs.Body, limit)); err != nil {
 		return fmt.Errorf("reading the manager's answer: %w", err)
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestClockOffByAYear(t *testing.T) {
 	}
 }
 
-// TestLogsAreRotated checks that a full log is renamed, and that its writer continues in a new one.
+// TestLogsAreRotated checks that the text of a full log is moved to a second file, and that its writer continues with an empty one.
 func TestLogsAreRotated(t *testing.T) {
 	p := &process{folder: t.TempDir(), log: slog.New(slog.DiscardHandler)}
 	path := filepath.Join(p.folder, logFile)

@@ -378,10 +378,10 @@ func (p *process) evaluate(now application.Status, a checkin.DesiredApplication,
 	}
 }
 
-// errSlow reports a process that has not answered within slowAnswer.
+// errSlow reports a process that has not answered within slowAfter.
 var errSlow = errors.New("it has not answered yet")
 
-// pollStatus requests the status and records whether the process answers. After slowAnswer it already records no answer, but still waits.
+// pollStatus requests the status and records whether the process answers. After slowAfter it already records no answer, but still waits.
 func (p *process) pollStatus(ctx context.Context) (application.Status, error) {
 	noted := make(chan struct{})
 	slow := time.AfterFunc(slowAfter, func() {
@@ -453,7 +453,7 @@ func (p *process) remove(ctx context.Context) bool {
 	return false
 }
 
-// rotate renames a log that reached maxLog, so that at most two files of that size exist.
+// rotate moves the text of a log that reached maxLog to a second file, so that at most two files of that size exist.
 func (p *process) rotate() {
 	path := filepath.Join(p.folder, logFile)
 	info, err := os.Stat(path)

@@ -73,7 +73,7 @@ func (a *Agent) updateStatus() string {
 	return checkin.UpdateOK
 }
 
-// shortened cuts a text to longestCondition bytes of valid UTF-8 without NUL, as a manager requires.
+// shortened cuts a text to maxConditionLength bytes of valid UTF-8 without NUL, as a manager requires.
 func shortened(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxConditionLength)], ""), "\x00", "")
 }

@@ -255,7 +255,7 @@ func (a *nameServer) refuse(q *query, w zonedata.Client, code int, why string) i
 	return code
 }
 
-// awaitChange waits until the serial of a zone differs from before, or settleTime has passed.
+// awaitChange waits until the serial of a zone differs from before, or changeWait has passed.
 func (a *nameServer) awaitChange(z *servedZone, before uint32) {
 	late := time.NewTimer(changeWait)
 	defer late.Stop()

@@ -194,7 +194,7 @@ func (q *policedQuestion) matchAnswer(answer *dns.Msg, policies []activePolicy, 
 	asked := false
 	for _, policy := range policies {
 		if does, at, ok := policy.ruleForChain(answer); names && ok {
-			alias, _ := answer.Answer[at].(*dns.CNAME) // ofChain returns the index of a CNAME
+			alias, _ := answer.Answer[at].(*dns.CNAME) // ruleForChain returns the index of a CNAME
 			return match{policy, does, "question", alias.Target, answer.Answer[:at+1]}, true, nil
 		}
 		for _, rr := range answer.Answer {

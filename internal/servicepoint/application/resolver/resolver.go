@@ -62,7 +62,7 @@ func Kind() application.Kind {
 // resolver is the running application.
 type resolver struct {
 	log *slog.Logger
-	// connections is mostConnections, or fewer in tests.
+	// connections is maxConnections, or fewer in tests.
 	connections int
 	stop        context.CancelFunc
 	checks      sync.WaitGroup
