@@ -429,7 +429,7 @@ func (a *Agent) enrol(ctx context.Context) error {
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case isPermanent(err) || errors.Is(err, errForeign):
+		case isPermanent(err) || errors.Is(err, errWrongManager):
 			a.register(refused, err.Error())
 			a.log.Error("enrolment refused", "reason", err)
 			if !a.waitAfterRefusal(ctx) {

@@ -212,7 +212,7 @@ func (n *announcer) announce(text string, healthy bool) (up bool, err error) {
 // addAddress adds an address to the interface if it is missing: a reboot or an administrator may have removed it. An address that another
 // program added stays under the control of that program.
 func (n *announcer) addAddress(addr netip.Addr, text string) error {
-	there, err := anycast.There(addr)
+	there, err := anycast.IsAssigned(addr)
 	mine := slices.Contains(n.added, text)
 	if err != nil || there && (mine || !n.isListLost) {
 		return err
@@ -222,7 +222,7 @@ func (n *announcer) addAddress(addr netip.Addr, text string) error {
 			return err
 		}
 	}
-	if err := anycast.Put(addr); err != nil {
+	if err := anycast.Assign(addr); err != nil {
 		return errors.Join(err, n.storeAdded(slices.DeleteFunc(slices.Clone(n.added), func(one string) bool { return one == text })))
 	}
 	return nil
@@ -250,7 +250,7 @@ func (n *announcer) removeExcept(wanted []string) {
 		}
 		addr, err := netip.ParseAddr(text)
 		if err == nil {
-			err = errors.Join(n.speaker.Withdraw(addr), anycast.Take(addr))
+			err = errors.Join(n.speaker.Withdraw(addr), anycast.Unassign(addr))
 		}
 		if err != nil {
 			n.log.Error("remove anycast address failed", "address", text, "error", err)

@@ -196,15 +196,15 @@ const minPause = time.Second
 // maxUnpaused is the number of consecutive changes of the desired state that are acknowledged without a pause.
 const maxUnpaused = 5
 
-// leaveTime limits the sign-off request of an agent that ends.
-const leaveTime = 2 * time.Second
+// signOffLimit limits the sign-off request of an agent that ends.
+const signOffLimit = 2 * time.Second
 
 // signOff tells the manager that this service point ends. Failures are ignored, because the manager soon notices the missing check-ins.
 func (a *Agent) signOff(ctx context.Context, l latest) {
 	if errors.Is(context.Cause(ctx), ErrSwitch) { // another release continues at once
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOffLimit)
 	defer cancel()
 	if err := a.manager.post(ctx, checkin.CheckInPath, 0, checkin.Request{Desired: a.desired, Sequence: l.sequence, Digest: l.digest,
 		Process: a.thisProcess(l.report), Leaving: true}, &checkin.Answer{}); err != nil {

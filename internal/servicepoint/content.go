@@ -225,7 +225,7 @@ func (p *process) syncContent(ctx context.Context, c contents) (other bool, err 
 		have = ""
 	}
 	path, err := c.add(func(to io.Writer) error { return p.s.fetch(ctx, p.id, have, to) })
-	if errors.Is(err, errNothingNew) {
+	if errors.Is(err, errNoNewContent) {
 		return false, nil
 	}
 	if err != nil {
@@ -347,8 +347,8 @@ func (f *files) Close() error {
 	return now.Close()
 }
 
-// errNothingNew reports that the manager has no newer content.
-var errNothingNew = errors.New("there is nothing else to serve")
+// errNoNewContent reports that the manager has no newer content.
+var errNoNewContent = errors.New("there is nothing else to serve")
 
 // contentRejected reports that an application refused content.
 type contentRejected struct{ why string }

@@ -203,7 +203,7 @@ func (c *Crowd) checkIn(ctx context.Context, number int, p *simulated) {
 			}
 			c.changed[number] = time.Now()
 			c.mu.Unlock()
-			p.obey(*answer.State)
+			p.applyDesired(*answer.State)
 			if spread > ackShare {
 				sleep(ctx, rand.N(spread/ackShare)) //nolint:gosec // jitter needs no secrecy
 			}
@@ -231,8 +231,8 @@ func (c *Crowd) failed(ctx context.Context, err error, b *backoff, spread time.D
 	b.pause(ctx)
 }
 
-// obey applies another desired state.
-func (p *simulated) obey(d checkin.Desired) {
+// applyDesired applies another desired state.
+func (p *simulated) applyDesired(d checkin.Desired) {
 	p.desired = d
 	p.report.Applied, p.report.Applications, p.report.Update = d.Generation, nil, nil
 	for _, a := range d.Applications {

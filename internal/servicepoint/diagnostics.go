@@ -139,8 +139,8 @@ func (a *Agent) services() []checkin.Service {
 	return services
 }
 
-// connected reports whether the manager answered recently and has not refused this service point since. The caller holds mu.
-func (a *Agent) connected() bool {
+// isConnected reports whether the manager answered recently and has not refused this service point since. The caller holds mu.
+func (a *Agent) isConnected() bool {
 	return !a.isRefused && !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval
 }
 
@@ -155,7 +155,7 @@ func (a *Agent) v4() (checkin.V4Diagnostics, error) {
 	} else {
 		d.ID, d.OriginalVersion = a.identity.ID, a.identity.OriginalVersion
 	}
-	if a.connected() {
+	if a.isConnected() {
 		d.ConnectionStatus = "CONNECTED"
 	}
 	a.mu.Unlock()

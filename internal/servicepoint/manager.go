@@ -42,8 +42,8 @@ func isPermanent(err error) bool {
 		r.Status != http.StatusRequestTimeout
 }
 
-// errForeign reports a manager that did not issue the registration key.
-var errForeign = errors.New("the manager at the registration endpoint is not the one that made the registration key: its authority " +
+// errWrongManager reports a manager that did not issue the registration key.
+var errWrongManager = errors.New("the manager at the registration endpoint is not the one that made the registration key: its authority " +
 	"has another fingerprint")
 
 // baseURL returns a registration endpoint without its path. It returns an error if the endpoint is not an https URL.
@@ -71,8 +71,8 @@ func newManager(base string, config *tls.Config, proxy func(*http.Request) (*url
 	}}
 }
 
-// answerTime is the time limit for an answer, in addition to the wait time in the request.
-const answerTime = 30 * time.Second
+// answerLimit is the time limit for an answer, in addition to the wait time in the request.
+const answerLimit = 30 * time.Second
 
 // pinnedConfig returns the TLS configuration of the first connection: it trusts only the authority with this SHA-256 fingerprint.
 func pinnedConfig(authority [32]byte) *tls.Config {
@@ -88,7 +88,7 @@ func pinnedConfig(authority [32]byte) *tls.Config {
 				}
 				return verify(certificate, c)
 			}
-			return errForeign
+			return errWrongManager
 		},
 	}
 }
@@ -112,7 +112,7 @@ const maxAnswer = 8 << 20
 
 // post sends a request to the check-in endpoint and decodes the answer. longer extends the time limit.
 func (m *manager) post(ctx context.Context, path string, longer time.Duration, request, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, longer+answerTime)
+	ctx, cancel := context.WithTimeout(ctx, longer+answerLimit)
 	defer cancel()
 	var data bytes.Buffer
 	if err := m.exchange(ctx, path, request, &data, maxAnswer); err != nil {
@@ -149,7 +149,7 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 	}
 	defer func() { _ = rs.Body.Close() }()
 	if rs.StatusCode == http.StatusNoContent {
-		return errNothingNew
+		return errNoNewContent
 	}
 	if rs.StatusCode != http.StatusOK {
 		data, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))

@@ -142,7 +142,7 @@ func TestManagerGoneForAnHour(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		a.mu.Lock()
-		connected := a.connected()
+		connected := a.isConnected()
 		a.mu.Unlock()
 		if connected {
 			t.Error("without a manager for an hour it says that it is connected")

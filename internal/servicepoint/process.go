@@ -96,8 +96,8 @@ func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *pr
 	return p
 }
 
-// want sets the wanted application and wakes run.
-func (p *process) want(a checkin.DesiredApplication, generation int64) {
+// setWanted sets the wanted application and wakes run.
+func (p *process) setWanted(a checkin.DesiredApplication, generation int64) {
 	p.mu.Lock()
 	p.wanted, p.generation = a, generation
 	p.mu.Unlock()
@@ -156,8 +156,8 @@ const (
 	maxConditionLength = 500
 )
 
-// failing returns the status for an application that does not work: UNHEALTHY if it ever worked, else DEPLOY_FAILED.
-func (p *process) failing() string {
+// failureStatus returns the status for an application that does not work: UNHEALTHY if it ever worked, else DEPLOY_FAILED.
+func (p *process) failureStatus() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.status == checkin.Healthy || p.status == checkin.Unhealthy {
@@ -193,7 +193,7 @@ func (p *process) run(ctx context.Context) {
 		if time.Since(began) > deployLimit {
 			b = backoff{}
 		}
-		p.set(p.failing(), generation, fmt.Sprintf("service is not healthy: %s %s: %v", a.Name, a.Version, err))
+		p.set(p.failureStatus(), generation, fmt.Sprintf("service is not healthy: %s %s: %v", a.Name, a.Version, err))
 		p.wait(ctx, &b)
 	}
 	if !errors.Is(context.Cause(p.s.ctx), ErrSwitch) {
@@ -229,7 +229,7 @@ func (p *process) serve(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("this service point has no application %q", a.Name)
 	}
-	if a.Version != version && p.failing() == checkin.DeployFailed { // it never ran
+	if a.Version != version && p.failureStatus() == checkin.DeployFailed { // it never ran
 		return fmt.Errorf("version %s of %s is not on this service point; %s is", a.Version, a.Name, version)
 	}
 	exited, answered, err := p.startOrAdopt(ctx, a.Name, version)
@@ -269,12 +269,12 @@ func (p *process) serve(ctx context.Context) error {
 			}
 			if digest := application.Digest(a.Configuration); now.Configured != digest {
 				if refused.waits(digest) { // the generation counts as handled: it cannot be applied yet
-					p.set(p.failing(), generation, refused.why)
+					p.set(p.failureStatus(), generation, refused.why)
 					break
 				}
 				if err := p.configure(ctx, a.Configuration); err != nil {
 					refused.note(digest, err.Error())
-					p.set(p.failing(), generation, err.Error())
+					p.set(p.failureStatus(), generation, err.Error())
 					break
 				}
 				continue
@@ -374,7 +374,7 @@ func (p *process) evaluate(now application.Status, a checkin.DesiredApplication,
 	case deploying && !late:
 		p.set(checkin.Deploying, generation, wrong...)
 	default:
-		p.set(p.failing(), generation, wrong...)
+		p.set(p.failureStatus(), generation, wrong...)
 	}
 }
 

@@ -247,7 +247,7 @@ func (a *Agent) resolverStatus() (d ResolverStatus, err error) {
 	own, gateway := ResolverPart{statusService, a.ownStatus(), []ResolverResource{}}, ResolverPart{gatewayService, a.gatewayStatus(v), nil}
 	a.mu.Lock()
 	id, state, details := a.identity, a.registration.State, a.registration.Details
-	connected := a.connected()
+	connected := a.isConnected()
 	a.mu.Unlock()
 	connection := ResolverResource{ID: "customerInstanceConnection", Type: "customerInstanceConnection", Status: statusWord(connected),
 		Info: []Info{{"registrationState", state}}, Errors: []string{}}

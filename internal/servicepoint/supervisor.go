@@ -191,7 +191,7 @@ func (s *supervisor) reconcile() {
 		}
 		if p, ok := s.processes[a.ID]; ok {
 			delete(gone, a.ID)
-			p.want(a, d.Generation)
+			p.setWanted(a, d.Generation)
 			continue
 		}
 		if _, ok := s.removing[a.ID]; ok { // it starts after its old process has been removed

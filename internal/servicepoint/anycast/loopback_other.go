@@ -7,11 +7,11 @@ import (
 	"net/netip"
 )
 
-// There always returns false on this system.
-func There(netip.Addr) (bool, error) { return false, nil }
+// IsAssigned always returns false on this system.
+func IsAssigned(netip.Addr) (bool, error) { return false, nil }
 
-// Put returns ErrUnsupported on this system.
-func Put(netip.Addr) error { return errors.ErrUnsupported }
+// Assign returns ErrUnsupported on this system.
+func Assign(netip.Addr) error { return errors.ErrUnsupported }
 
-// Take returns ErrUnsupported on this system.
-func Take(netip.Addr) error { return errors.ErrUnsupported }
+// Unassign returns ErrUnsupported on this system.
+func Unassign(netip.Addr) error { return errors.ErrUnsupported }

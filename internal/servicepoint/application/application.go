@@ -39,23 +39,23 @@ type Contented interface {
 	TakeContent(streams io.Reader) error
 }
 
-// Driving is an application that can delegate its answers to another program.
-type Driving interface {
+// Delegating is an application that can delegate its answers to another program.
+type Delegating interface {
 	// Engine returns the name of that program, such as BIND; empty if the application answers itself.
 	Engine() string
 }
 
 // Engine answers for an application that serves content: with its own code, or with another program that it controls. It can also
-// implement Telling. An application has one Engine for each such program; Kind.New creates the one that was selected when the service
+// implement RecordSource. An application has one Engine for each such program; Kind.New creates the one that was selected when the service
 // point started.
 type Engine interface {
 	Application
 	Contented
-	Driving
+	Delegating
 }
 
-// Updated is an application that receives dynamic updates from clients, on which the manager decides.
-type Updated interface {
+// UpdateReceiver is an application that receives dynamic updates from clients, on which the manager decides.
+type UpdateReceiver interface {
 	// Updates waits for updates that need a decision and returns them; none when ctx ends.
 	Updates(ctx context.Context) []Update
 	// Decide delivers the decisions on updates.
@@ -85,8 +85,8 @@ type UpdateAnswer struct {
 	Changed bool `json:"changed,omitempty"`
 }
 
-// Telling is an application with records for the manager (portolan/internal/wire/stream).
-type Telling interface {
+// RecordSource is an application with records for the manager (portolan/internal/wire/stream).
+type RecordSource interface {
 	// Records waits for pending records and returns them; none when ctx ends. They stay pending until Kept is called.
 	Records(ctx context.Context) []Record
 	// Kept reports that the service point has stored the records up to a number on its disk.
@@ -140,10 +140,10 @@ type Status struct {
 	Configured string `json:"configured"`
 	// Content is the revision of the content in use; empty if there is none.
 	Content string `json:"content,omitempty"`
-	// Contented reports that the application implements Contented, Updated that it implements Updated.
+	// Contented reports that the application implements Contented, Updated that it implements UpdateReceiver.
 	Contented bool `json:"contented,omitempty"`
 	Updated   bool `json:"updated,omitempty"`
-	// Telling reports that the application implements Telling.
+	// Telling reports that the application implements RecordSource.
 	Telling bool `json:"telling,omitempty"`
 	// Engine names the program that answers in place of the application; empty if it answers itself.
 	Engine string `json:"engine,omitempty"`

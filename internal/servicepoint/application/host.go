@@ -85,11 +85,11 @@ func (h *host) status(w http.ResponseWriter, _ *http.Request) {
 	if app, ok := h.app.(Contented); ok {
 		s.Content, s.Contented = app.Content(), true
 	}
-	if app, ok := h.app.(Driving); ok {
+	if app, ok := h.app.(Delegating); ok {
 		s.Engine = app.Engine()
 	}
-	_, s.Updated = h.app.(Updated)
-	_, s.Telling = h.app.(Telling)
+	_, s.Updated = h.app.(UpdateReceiver)
+	_, s.Telling = h.app.(RecordSource)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(s) // an error means that the client has gone
 }
@@ -119,7 +119,7 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 
 // updates returns the updates that need a decision.
 func (h *host) updates(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Updated)
+	app, ok := h.app.(UpdateReceiver)
 	if !ok {
 		http.Error(w, "this application takes no updates", http.StatusBadRequest)
 		return
@@ -137,7 +137,7 @@ func (h *host) updates(w http.ResponseWriter, r *http.Request) {
 
 // postDecisions receives the decisions on updates.
 func (h *host) postDecisions(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Updated)
+	app, ok := h.app.(UpdateReceiver)
 	var answers []UpdateAnswer
 	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&answers) != nil {
 		http.Error(w, "no answers to updates", http.StatusBadRequest)
@@ -149,7 +149,7 @@ func (h *host) postDecisions(w http.ResponseWriter, r *http.Request) {
 
 // records returns pending records.
 func (h *host) records(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Telling)
+	app, ok := h.app.(RecordSource)
 	if !ok {
 		http.Error(w, "this application has no records", http.StatusBadRequest)
 		return
@@ -167,7 +167,7 @@ func (h *host) records(w http.ResponseWriter, r *http.Request) {
 
 // postKept receives the acknowledgement of records.
 func (h *host) postKept(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Telling)
+	app, ok := h.app.(RecordSource)
 	var kept RecordsKept
 	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&kept) != nil {
 		http.Error(w, "no number of a record", http.StatusBadRequest)

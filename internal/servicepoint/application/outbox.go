@@ -11,7 +11,7 @@ import (
 )
 
 // Outbox keeps the records of an application in memory until the service point has stored them on its disk. An application embeds it to
-// implement Telling. The zero value is ready for use. Its methods are safe for concurrent use.
+// implement RecordSource. The zero value is ready for use. Its methods are safe for concurrent use.
 type Outbox struct {
 	mu sync.Mutex
 	// The following fields are guarded by mu: the pending records, the number of the last record, and a channel that is closed when a record
@@ -28,9 +28,9 @@ const (
 	maxBatch   = 64
 )
 
-// Tell adds a record. It returns an error if the record cannot be encoded as JSON, is longer than stream.MaxRecord, or has an invalid
+// Add adds a record. It returns an error if the record cannot be encoded as JSON, is longer than stream.MaxRecord, or has an invalid
 // kind.
-func (o *Outbox) Tell(kind string, record any) error {
+func (o *Outbox) Add(kind string, record any) error {
 	if !stream.IsName(kind) {
 		return fmt.Errorf("%q is not the name of a kind", kind)
 	}
@@ -55,7 +55,7 @@ func (o *Outbox) Tell(kind string, record any) error {
 	return nil
 }
 
-// Records implements Telling.
+// Records implements RecordSource.
 func (o *Outbox) Records(ctx context.Context) []Record {
 	for {
 		o.mu.Lock()
@@ -76,7 +76,7 @@ func (o *Outbox) Records(ctx context.Context) []Record {
 	}
 }
 
-// Kept implements Telling.
+// Kept implements RecordSource.
 func (o *Outbox) Kept(number int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

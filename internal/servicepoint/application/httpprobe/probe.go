@@ -225,7 +225,7 @@ func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first
 // recordEvent adds an event about a target's new status to the Outbox.
 func (p *probe) recordEvent(before string, r Result) {
 	target := strings.ToValidUTF8(r.Target[:min(len(r.Target), stream.MaxName-len("targets/"))], "")
-	if err := p.Tell(stream.Events, stream.Event{At: r.At, Field: "targets/" + target, Before: before, After: r.Status,
+	if err := p.Add(stream.Events, stream.Event{At: r.At, Field: "targets/" + target, Before: before, After: r.Status,
 		Reason: strings.ToValidUTF8(r.Reason[:min(len(r.Reason), stream.MaxReason)], "")}); err != nil {
 		p.log.Error("record event failed", "target", r.Target, "error", err)
 	}

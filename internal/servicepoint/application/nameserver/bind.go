@@ -236,7 +236,7 @@ func (b *bind) apply() error {
 			wrong = errors.Join(wrong, err)
 		}
 	}
-	return errors.Join(wrong, b.serveAll(loads), b.checkListeners(), b.removeOldFiles(all))
+	return errors.Join(wrong, b.waitAllServed(loads), b.checkListeners(), b.removeOldFiles(all))
 }
 
 // checkOwnership returns an error if Portolan did not write the existing configuration and Overwrite is not set.
@@ -307,17 +307,17 @@ func (b *bind) notRunning() error {
 	return fmt.Errorf("BIND does not run: start it with -c %s", b.Config)
 }
 
-// serveAll waits until BIND serves the current serials of zones, or bindServeTime has passed.
-func (b *bind) serveAll(all []bindZone) (wrong error) {
+// waitAllServed waits until BIND serves the current serials of zones, or bindServeTime has passed.
+func (b *bind) waitAllServed(all []bindZone) (wrong error) {
 	end := time.Now().Add(bindServeTime)
 	for _, z := range all {
-		wrong = errors.Join(wrong, b.serves(z, end))
+		wrong = errors.Join(wrong, b.waitServed(z, end))
 	}
 	return wrong
 }
 
-// serves waits until BIND serves the current serial of a zone, or end is reached.
-func (b *bind) serves(z bindZone, end time.Time) error {
+// waitServed waits until BIND serves the current serial of a zone, or end is reached.
+func (b *bind) waitServed(z bindZone, end time.Time) error {
 	want := fmt.Sprintf("serial: %d", z.serialNow())
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) { // BIND sends no notification after loading
 		out, err := b.rndc("zonestatus", z.name, "IN", z.view)

@@ -46,7 +46,7 @@ func (a *answer) follow(v *view, w zonedata.Client) {
 	a.code = dns.RcodeServerFailure // a DNAME below its own target creates an endless chain of aliases
 }
 
-// answerLocked calls within with the zone's mu held for reading. It signs the answer if the zone is signed.
+// answerLocked calls answerFrom with the zone's mu held for reading. It signs the answer if the zone is signed.
 func (a *answer) answerLocked(v *view, z *servedZone, name string, first bool) (next string) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
@@ -84,7 +84,7 @@ func (a *answer) answerFrom(v *view, z *zone, name string, first bool) (next str
 	n := z.nodes[at.owner]
 	if n == nil {
 		a.code = dns.RcodeNameError
-		a.addNegative(z, at.missing(a.chain))
+		a.addNegative(z, at.nxdomainProof(a.chain))
 		return ""
 	}
 	return a.answerNode(v, z, n, at)
@@ -113,13 +113,13 @@ func (a *answer) answerNode(v *view, z *zone, n *node, at place) (next string) {
 		return ""
 	}
 	if s == nil {
-		a.addNegative(z, at.nothing(a.chain))
+		a.addNegative(z, at.nodataProof(a.chain))
 		return ""
 	}
 	if a.origin == "" {
 		a.origin = at.owner
 	}
-	if !a.writeSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.deferProofs(z, at.expanded(a.chain)) {
+	if !a.writeSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.deferProofs(z, at.wildcardProof(a.chain)) {
 		a.truncate()
 		return ""
 	}
@@ -200,7 +200,7 @@ func (a *answer) addReferral(z *zone, at string, s *set) {
 	}
 	if ds := z.nodes[at].set(dns.TypeDS); a.isSecured() && !a.bare {
 		if ds != nil && !a.writeSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.writeProofs(z, place{name: at,
-			owner: at}.nothing(a.chain)...) {
+			owner: at}.nodataProof(a.chain)...) {
 			a.truncate()
 			return
 		}

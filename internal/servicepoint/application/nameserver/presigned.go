@@ -51,9 +51,9 @@ func (c *chain) kind() uint16 {
 	return dns.TypeNSEC
 }
 
-// orders reports whether a record changes the chain of a presigned zone. link reports a change of one link; all reports a change of the
+// affectedLinks reports whether a record changes the chain of a presigned zone. link reports a change of one link; all reports a change of the
 // whole order.
-func (c *chain) orders(r zonedata.Record) (link, all bool) {
+func (c *chain) affectedLinks(r zonedata.Record) (link, all bool) {
 	switch r.Type() {
 	case c.kind():
 		return true, false

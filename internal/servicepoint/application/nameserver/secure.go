@@ -131,36 +131,36 @@ func (a *answer) answerNSEC(z *zone, at place) bool {
 		return false
 	}
 	_, s := z.proofRecord(a.chain, z.proofIndex(a.chain, at.owner), soa.negativeTTL())
-	if !a.writeSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.writeProofs(z, at.expanded(a.chain)...) {
+	if !a.writeSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.writeProofs(z, at.wildcardProof(a.chain)...) {
 		a.truncate()
 	}
 	return true
 }
 
-// missing returns the names to prove that a name does not exist and no wildcard matches it (RFC 4035 section 3.1.3.2, RFC 5155 section
+// nxdomainProof returns the names to prove that a name does not exist and no wildcard matches it (RFC 4035 section 3.1.3.2, RFC 5155 section
 // 7.2.2).
-func (p place) missing(c *chain) []string {
+func (p place) nxdomainProof(c *chain) []string {
 	if c == nil || !c.hashed {
 		return []string{p.name, p.owner}
 	}
-	encloser, closer := c.provable(p.encloser, p.closer)
+	encloser, closer := c.closestProvable(p.encloser, p.closer)
 	return []string{encloser, closer, "\x01*" + encloser}
 }
 
-// expanded returns the names to prove that a wildcard matches a name (RFC 4035 section 3.1.3.3, RFC 5155 section 7.2.6).
-func (p place) expanded(c *chain) []string {
+// wildcardProof returns the names to prove that a wildcard matches a name (RFC 4035 section 3.1.3.3, RFC 5155 section 7.2.6).
+func (p place) wildcardProof(c *chain) []string {
 	if c != nil && c.hashed {
 		return []string{p.closer}
 	}
 	return []string{p.name}
 }
 
-// nothing returns the names to prove that a name, or the wildcard that matches it, has no records of a type (RFC 4035 sections 3.1.3.1
+// nodataProof returns the names to prove that a name, or the wildcard that matches it, has no records of a type (RFC 4035 sections 3.1.3.1
 // and 3.1.3.4, RFC 5155 sections 7.2.3 to 7.2.5).
-func (p place) nothing(c *chain) []string {
+func (p place) nodataProof(c *chain) []string {
 	switch hashed := c != nil && c.hashed; {
 	case p.name == p.owner && hashed:
-		return c.itself(p.owner)
+		return c.typesProof(p.owner)
 	case p.name == p.owner:
 		return []string{p.owner}
 	case hashed:
@@ -169,18 +169,18 @@ func (p place) nothing(c *chain) []string {
 	return []string{p.owner, p.name}
 }
 
-// itself returns the names to prove the types of an existing name with NSEC3. These are the name itself or, if opt-out omits it, those of
+// typesProof returns the names to prove the types of an existing name with NSEC3. These are the name itself or, if opt-out omits it, those of
 // the closest provable encloser proof (RFC 5155 sections 7.2.4 and 7.2.7).
-func (c *chain) itself(name string) []string {
-	if encloser, closer := c.provable(name, ""); closer != "" {
+func (c *chain) typesProof(name string) []string {
+	if encloser, closer := c.closestProvable(name, ""); closer != "" {
 		return []string{encloser, closer}
 	}
 	return []string{name}
 }
 
-// provable returns the closest provable encloser at or above a name, and its child towards the name (RFC 5155 section 1.3). Opt-out zones
+// closestProvable returns the closest provable encloser at or above a name, and its child towards the name (RFC 5155 section 1.3). Opt-out zones
 // have names without an NSEC3 record: insecure delegations, and the empty non-terminals above them.
-func (c *chain) provable(encloser, closer string) (string, string) {
+func (c *chain) closestProvable(encloser, closer string) (string, string) {
 	for c.isPresigned && len(encloser) > 1 {
 		if _, found := slices.BinarySearchFunc(c.links, link{key: c.keyOf(encloser)}, compareLinks); found {
 			break

@@ -126,10 +126,10 @@ func (u *updates) close() {
 	}
 }
 
-// Updates implements application.Updated.
+// Updates implements application.UpdateReceiver.
 func (a *nameServer) Updates(ctx context.Context) []application.Update { return a.updates.collect(ctx) }
 
-// Decide implements application.Updated.
+// Decide implements application.UpdateReceiver.
 func (a *nameServer) Decide(answers []application.UpdateAnswer) {
 	for _, one := range answers {
 		a.updates.resolve(one)

@@ -323,7 +323,7 @@ func (c *change) apply(z *zone) error {
 		if z.chain == nil || !z.chain.isPresigned {
 			break
 		}
-		if one, all := z.chain.orders(r); one {
+		if one, all := z.chain.affectedLinks(r); one {
 			z.touch(lowerName(r.Owner()))
 			anew = anew || all
 		}

@@ -124,13 +124,13 @@ func (g *generation) start() error {
 	return nil
 }
 
-// serve starts a server on copies of a socket with at most most connections.
-func (g *generation) serve(one server, s *socket, most int) error {
+// serve starts a server on copies of a socket with at most limit connections.
+func (g *generation) serve(one server, s *socket, limit int) error {
 	stream, err := copyOf(s.stream)
 	if err != nil {
 		return err
 	}
-	fair := fairlisten.New(stream, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})
+	fair := fairlisten.New(stream, fairlisten.Limits{Max: limit, PerNetwork: max(limit/4, 1)})
 	g.copies = append(g.copies, fair)
 	go func() { g.logStopped(s.of, one.Serve(fair)) }()
 	if s.packets == nil {

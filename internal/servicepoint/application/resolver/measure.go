@@ -61,8 +61,8 @@ func (m *metricsEndpoint) close() error {
 
 // metricsAt returns the metrics endpoint for an address: the running one or a new one.
 func (r *resolver) metricsAt(address string) (*metricsEndpoint, error) {
-	if r.measured != nil && r.measured.address == address {
-		return r.measured, nil
+	if r.metrics != nil && r.metrics.address == address {
+		return r.metrics, nil
 	}
 	return startMetrics(address)
 }

@@ -117,7 +117,7 @@ func (q *policedQuestion) answer() (int, error) {
 	}
 	looks := false
 	for _, policy := range q.policies[:found] {
-		answers, _ := policy.requires()
+		answers, _ := policy.ruleKinds()
 		looks = looks || answers
 	}
 	if found < len(q.policies) && !looks {
@@ -204,7 +204,7 @@ func (q *policedQuestion) matchAnswer(answer *dns.Msg, policies []activePolicy, 
 				}
 			}
 		}
-		if _, about := policy.requires(); !about {
+		if _, about := policy.ruleKinds(); !about {
 			continue
 		}
 		if !asked {

@@ -29,7 +29,7 @@ const (
 var actions = [...]string{passThrough: "passthru", nameError: "nxdomain", noData: "nodata", drop: "drop", tcpOnly: "tcp-only",
 	localData: "data"}
 
-// rule is the action of a policy. data are the records for the action local.
+// rule is the action of a policy. data are the records for the action localData.
 type rule struct {
 	action action
 	ttl    uint32
@@ -374,8 +374,8 @@ func (z activePolicy) effectiveRule(r rule) rule {
 	return r
 }
 
-// requires reports whether the policy has rules for answers, and for name servers.
-func (z activePolicy) requires() (answers, servers bool) {
+// ruleKinds reports whether the policy has rules for answers, and for name servers.
+func (z activePolicy) ruleKinds() (answers, servers bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	servers = len(z.servers)+len(z.serverAt.rules) > 0

@@ -97,7 +97,7 @@ const (
 )
 
 // recursorFor returns the recursor for a configuration: the running one if its settings are the same, else a new one. It returns nil if
-// the upstreams resolve names; otherwise then explains why, if recursion was requested. The caller holds r.turn.
+// the upstreams resolve names; otherwise then explains why, if recursion was requested. The caller holds r.applyLock.
 func (r *resolver) recursorFor(c Configuration) (n *recursor, otherwise string, err error) {
 	if c.Recursion == nil {
 		return nil, "", nil
@@ -155,7 +155,7 @@ func (n *recursor) run(ctx context.Context, program string, failed chan<- error)
 		command := exec.CommandContext(ctx, program, "-d", "-c", "/dev/stdin") //nolint:gosec // the installed unbound
 		command.Stdin = strings.NewReader(n.configuration())
 		command.SysProcAttr = endsWithParent()
-		words := &lastWords{}
+		words := &outputTail{}
 		command.Stdout, command.Stderr = words, words
 		err := command.Start()
 		if err == nil {
@@ -242,13 +242,13 @@ func (n *recursor) forward(line func(string, ...any)) {
 	}
 }
 
-// lastWords keeps the last 500 bytes of a program's output.
-type lastWords struct {
+// outputTail keeps the last 500 bytes of a program's output.
+type outputTail struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-func (l *lastWords) Write(p []byte) (int, error) {
+func (l *outputTail) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const most = 500
@@ -257,7 +257,7 @@ func (l *lastWords) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *lastWords) text() string {
+func (l *outputTail) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.TrimSpace(string(l.all))

@@ -78,11 +78,11 @@ type resolver struct {
 	// endpoint.
 	applyLock sync.Mutex
 	sockets   []*socket
-	measured  *metricsEndpoint
+	metrics   *metricsEndpoint
 
 	mu sync.Mutex
-	// The following fields and the check results are guarded by mu, and change only while turn is held as well. configuration is the one in
-	// use, given the requested one; roles can override it.
+	// The following fields and the check results are guarded by mu, and change only while applyLock is held as well. configuration is the one in
+	// use, requested the one before the roles override it.
 	instance                 *caddy.Instance
 	configuration, requested Configuration
 	// effective is the configuration including the roles. recursor is the running unbound. fallbackReason is the reason why the upstreams
@@ -118,7 +118,7 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	return r.start(c, r.content.Load())
 }
 
-// start applies a configuration and the roles of a content, unless they are in use already. The caller holds r.turn, under which alone
+// start applies a configuration and the roles of a content, unless they are in use already. The caller holds r.applyLock, under which alone
 // these fields change. r.mu is locked only at the end, so that status requests do not wait for unbound.
 func (r *resolver) start(given Configuration, of *content) error {
 	c := of.configurationFor(given)
@@ -160,10 +160,10 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err != nil {
 		return errors.Join(err, closeExcept(sockets, r.sockets))
 	}
-	before := r.measured
+	before := r.metrics
 	defer func() { // like the recursors
 		for _, one := range []*metricsEndpoint{before, shown} {
-			if one != r.measured {
+			if one != r.metrics {
 				_ = one.close() // it is not used any more
 			}
 		}
@@ -182,7 +182,7 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err := closeExcept(r.sockets, sockets); err != nil {
 		r.log.Warn("close old listeners failed", "error", err)
 	}
-	r.sockets, r.measured = sockets, shown
+	r.sockets, r.metrics = sockets, shown
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recursor, r.fallbackReason, r.effective = recursor, otherwise, asked
@@ -381,7 +381,7 @@ func (r *resolver) Close() error {
 		return nil
 	}
 	err := errors.Join(r.instance.ShutdownCallbacks()...)
-	err = errors.Join(err, r.instance.Stop(), closeExcept(r.sockets, nil), r.measured.close())
+	err = errors.Join(err, r.instance.Stop(), closeExcept(r.sockets, nil), r.metrics.close())
 	if r.recursor != nil {
 		r.recursor.close()
 	}
