@@ -437,7 +437,7 @@ func (a *Agent) enrol(ctx context.Context) error {
 			}
 		default:
 			a.register(registering, err.Error())
-			a.log.Warn("cannot enrol yet", "error", err)
+			a.log.Warn("enrolment failed, retrying", "error", err)
 			if !b.pause(ctx) {
 				return ctx.Err()
 			}

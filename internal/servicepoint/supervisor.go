@@ -101,7 +101,7 @@ func (s *supervisor) start(d checkin.Desired, known bool) {
 func (s *supervisor) removeOthers(d checkin.Desired) {
 	folders, err := os.ReadDir(filepath.Join(s.dir, applicationFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Error("reading the folders of applications", "error", err)
+		s.log.Error("read application folders failed", "error", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

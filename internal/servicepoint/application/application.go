@@ -46,8 +46,8 @@ type Delegating interface {
 }
 
 // Engine answers for an application that serves content: with its own code, or with another program that it controls. It can also
-// implement RecordSource. An application has one Engine for each such program; Kind.New creates the one that was selected when the service
-// point started.
+// implement RecordSource. An application has one Engine for each such program; Kind.New creates the one that was selected when the
+// service point started.
 type Engine interface {
 	Application
 	Contented

@@ -19,8 +19,8 @@ type step struct {
 	removed, added []zonedata.Record
 }
 
-// Size limits of a journal. It contains at most minJournalSize records, or a quarter of the zone's records if that is more, so that the
-// differences are always smaller than the zone.
+// Size limits of a journal. It contains at most minJournalSize records, or a quarter of the zone's records if that is more. The
+// differences are therefore always smaller than the zone.
 const (
 	minJournalSize  = 1000
 	journalFraction = 4

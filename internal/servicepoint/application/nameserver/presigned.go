@@ -51,8 +51,8 @@ func (c *chain) kind() uint16 {
 	return dns.TypeNSEC
 }
 
-// affectedLinks reports whether a record changes the chain of a presigned zone. link reports a change of one link; all reports a change of the
-// whole order.
+// affectedLinks reports whether a record changes the chain of a presigned zone. link reports a change of one link; all reports a change
+// of the whole order.
 func (c *chain) affectedLinks(r zonedata.Record) (link, all bool) {
 	switch r.Type() {
 	case c.kind():

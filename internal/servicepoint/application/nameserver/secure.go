@@ -137,8 +137,8 @@ func (a *answer) answerNSEC(z *zone, at place) bool {
 	return true
 }
 
-// nxdomainProof returns the names to prove that a name does not exist and no wildcard matches it (RFC 4035 section 3.1.3.2, RFC 5155 section
-// 7.2.2).
+// nxdomainProof returns the names to prove that a name does not exist and no wildcard matches it (RFC 4035 section 3.1.3.2, RFC 5155
+// section 7.2.2).
 func (p place) nxdomainProof(c *chain) []string {
 	if c == nil || !c.hashed {
 		return []string{p.name, p.owner}
@@ -155,8 +155,8 @@ func (p place) wildcardProof(c *chain) []string {
 	return []string{p.name}
 }
 
-// nodataProof returns the names to prove that a name, or the wildcard that matches it, has no records of a type (RFC 4035 sections 3.1.3.1
-// and 3.1.3.4, RFC 5155 sections 7.2.3 to 7.2.5).
+// nodataProof returns the names to prove that a name, or the wildcard that matches it, has no records of a type. See RFC 4035 sections
+// 3.1.3.1 and 3.1.3.4, and RFC 5155 sections 7.2.3 to 7.2.5.
 func (p place) nodataProof(c *chain) []string {
 	switch hashed := c != nil && c.hashed; {
 	case p.name == p.owner && hashed:
@@ -169,8 +169,8 @@ func (p place) nodataProof(c *chain) []string {
 	return []string{p.owner, p.name}
 }
 
-// typesProof returns the names to prove the types of an existing name with NSEC3. These are the name itself or, if opt-out omits it, those of
-// the closest provable encloser proof (RFC 5155 sections 7.2.4 and 7.2.7).
+// typesProof returns the names to prove the types of an existing name with NSEC3. These are the name itself or, if opt-out omits it,
+// those of the closest provable encloser proof (RFC 5155 sections 7.2.4 and 7.2.7).
 func (c *chain) typesProof(name string) []string {
 	if encloser, closer := c.closestProvable(name, ""); closer != "" {
 		return []string{encloser, closer}
@@ -178,8 +178,8 @@ func (c *chain) typesProof(name string) []string {
 	return []string{name}
 }
 
-// closestProvable returns the closest provable encloser at or above a name, and its child towards the name (RFC 5155 section 1.3). Opt-out zones
-// have names without an NSEC3 record: insecure delegations, and the empty non-terminals above them.
+// closestProvable returns the closest provable encloser at or above a name, and its child towards the name (RFC 5155 section 1.3).
+// Opt-out zones have names without an NSEC3 record: insecure delegations, and the empty non-terminals above them.
 func (c *chain) closestProvable(encloser, closer string) (string, string) {
 	for c.isPresigned && len(encloser) > 1 {
 		if _, found := slices.BinarySearchFunc(c.links, link{key: c.keyOf(encloser)}, compareLinks); found {

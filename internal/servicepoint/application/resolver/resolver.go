@@ -81,8 +81,8 @@ type resolver struct {
 	metrics   *metricsEndpoint
 
 	mu sync.Mutex
-	// The following fields and the check results are guarded by mu, and change only while applyLock is held as well. configuration is the one in
-	// use, requested the one before the roles override it.
+	// The following fields and the check results are guarded by mu, and change only while applyLock is held as well. configuration is the
+	// one in use, requested the one before the roles override it.
 	instance                 *caddy.Instance
 	configuration, requested Configuration
 	// effective is the configuration including the roles. recursor is the running unbound. fallbackReason is the reason why the upstreams
@@ -118,8 +118,8 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	return r.start(c, r.content.Load())
 }
 
-// start applies a configuration and the roles of a content, unless they are in use already. The caller holds r.applyLock, under which alone
-// these fields change. r.mu is locked only at the end, so that status requests do not wait for unbound.
+// start applies a configuration and the roles of a content, unless they are in use already. The caller holds r.applyLock, under which
+// alone these fields change. r.mu is locked only at the end, so that status requests do not wait for unbound.
 func (r *resolver) start(given Configuration, of *content) error {
 	c := of.configurationFor(given)
 	if r.instance != nil && reflect.DeepEqual(c, r.effective) {
