@@ -389,7 +389,7 @@ func (p *process) sendContent(ctx context.Context, stream io.Reader) error {
 const contentLimit = time.Hour
 
 // fetchContent writes the content stream of an application from a revision to the current one. It waits for newer content, and returns
-// errNothingNew if there is none in time.
+// errNoNewContent if there is none in time.
 func (a *Agent) fetchContent(ctx context.Context, application, from string, to io.Writer) error {
 	a.mu.Lock()
 	m, enrolled := a.manager, a.identity != nil

@@ -132,7 +132,7 @@ func (m *manager) stream(ctx context.Context, path string, request any, to io.Wr
 }
 
 // exchange sends a request and writes at most limit bytes of the answer's body. It returns a *refusal for an error answer, and
-// errNothingNew for 204.
+// errNoNewContent for 204.
 func (m *manager) exchange(ctx context.Context, path string, request any, to io.Writer, limit int64) error {
 	body, err := json.Marshal(request)
 	if err != nil {

@@ -81,9 +81,9 @@ type bind struct {
 	// zones receives the content, but answers no queries.
 	zones *nameServer
 
-	// turn is held while BIND is configured.
-	turn sync.Mutex
-	// The following fields are guarded by turn. configuration is nil before the first one. renewal is the time when signatures must be
+	// updateLock is held while BIND is configured.
+	updateLock sync.Mutex
+	// The following fields are guarded by updateLock. configuration is nil before the first one. renewal is the time when signatures must be
 	// renewed; zero if never.
 	configuration *Configuration
 	renewal       time.Time
@@ -114,8 +114,8 @@ func (b *bind) Configure(text json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	b.turn.Lock()
-	defer b.turn.Unlock()
+	b.updateLock.Lock()
+	defer b.updateLock.Unlock()
 	b.configuration = &c
 	b.update()
 	return nil
@@ -133,13 +133,13 @@ func (b *bind) TakeContent(in io.Reader) error {
 	if err := b.zones.applyContent(in); err != nil {
 		return err
 	}
-	b.turn.Lock()
-	defer b.turn.Unlock()
+	b.updateLock.Lock()
+	defer b.updateLock.Unlock()
 	b.update()
 	return nil
 }
 
-// update updates BIND and records the result. The caller holds turn.
+// update updates BIND and records the result. The caller holds updateLock.
 func (b *bind) update() {
 	err := b.apply()
 	b.isStale = err != nil || b.zones.served.Load().revision == "" // the files may be written but not loaded
@@ -167,7 +167,7 @@ func (b *bind) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		b.turn.Lock()
+		b.updateLock.Lock()
 		b.mu.Lock()
 		well := b.content == b.zones.served.Load().revision && !b.isStale
 		b.mu.Unlock()
@@ -176,7 +176,7 @@ func (b *bind) watch(ctx context.Context) {
 		if b.configuration != nil && (!well || err != nil || !b.renewal.IsZero() && time.Now().After(b.renewal)) {
 			b.update()
 		}
-		b.turn.Unlock()
+		b.updateLock.Unlock()
 	}
 }
 

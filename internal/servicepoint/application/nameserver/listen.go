@@ -174,7 +174,7 @@ func (l *listener) servePackets(c *net.UDPConn) {
 		for i := range n {
 			m, from := p.message(i), p.client(i)
 			if isUpdate(m) {
-				l.updateOver(c, slices.Clone(m), from)
+				l.answerUpdate(c, slices.Clone(m), from)
 				continue
 			}
 			if answer := l.a.answer(m, p.buffer(i), addressOf(from), false); answer != nil {
@@ -188,8 +188,8 @@ func (l *listener) servePackets(c *net.UDPConn) {
 // addressOf returns the address of a client without its IPv6 zone.
 func addressOf(from netip.AddrPort) netip.Addr { return from.Addr().Unmap().WithZone("") }
 
-// updateOver answers an update message over UDP after the manager's decision.
-func (l *listener) updateOver(c *net.UDPConn, m []byte, from netip.AddrPort) {
+// answerUpdate answers an update message over UDP after the manager's decision.
+func (l *listener) answerUpdate(c *net.UDPConn, m []byte, from netip.AddrPort) {
 	if l.updating.Add(1) > maxUpdates {
 		l.updating.Add(-1)
 		return
@@ -284,7 +284,7 @@ func (l *listener) serveConn(c net.Conn, of *connection) {
 		if _, err := io.ReadFull(c, in); err != nil {
 			return
 		}
-		yes, err := l.a.transferOf(in, w, send)
+		yes, err := l.a.safeTransfer(in, w, send)
 		if err == nil && !yes {
 			var answer []byte
 			if isUpdate(in) {

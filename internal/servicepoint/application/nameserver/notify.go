@@ -30,8 +30,8 @@ type notice struct {
 // notifier notifies other servers of changed zones (RFC 1996). Changes during a running notification cause one further notification.
 type notifier struct {
 	log *slog.Logger
-	// from returns the source address for a target, because servers accept only their configured primaries.
-	from  func(target netip.Addr) netip.Addr
+	// sourceFor returns the source address for a target, because servers accept only their configured primaries.
+	sourceFor  func(target netip.Addr) netip.Addr
 	ctx   context.Context //nolint:containedctx // the context of the notifier's lifetime
 	slots chan struct{}
 	all   sync.WaitGroup
@@ -42,10 +42,10 @@ type notifier struct {
 }
 
 func newNotifier(ctx context.Context, log *slog.Logger, from func(netip.Addr) netip.Addr) *notifier {
-	return &notifier{log: log, from: from, ctx: ctx, slots: make(chan struct{}, maxNotices), running: map[notice]bool{}}
+	return &notifier{log: log, sourceFor: from, ctx: ctx, slots: make(chan struct{}, maxNotices), running: map[notice]bool{}}
 }
 
-// changed notifies the targets of all zones whose serial differs from before.
+// changed notifies the targets of all zones that are new or whose serial differs from before.
 func (n *notifier) changed(before map[string]uint32, after *served) {
 	for _, v := range after.views {
 		for _, z := range v.zones {
@@ -127,7 +127,7 @@ func (n *notifier) send(one notice) error {
 	m := new(dns.Msg)
 	m.SetNotify(one.zone)
 	dialer := &net.Dialer{Timeout: notifyTime}
-	if from := n.from(one.target.Addr()); from.IsValid() {
+	if from := n.sourceFor(one.target.Addr()); from.IsValid() {
 		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 	}
 	client := dns.Client{Timeout: notifyTime, Dialer: dialer}

@@ -22,8 +22,8 @@ type sending struct {
 	send   func([]byte) error
 }
 
-// begin starts the next message.
-func (s *sending) begin() {
+// startMessage starts the next message.
+func (s *sending) startMessage() {
 	s.out.start(s.q, make([]byte, 0, copySize), copySize)
 	s.out.authoritative = true
 }
@@ -46,7 +46,7 @@ func (s *sending) put(owner string, of *set) error {
 		if err := s.flush(); err != nil {
 			return err
 		}
-		s.begin()
+		s.startMessage()
 	}
 	s.out.limit = 65535
 	if s.signer != nil {
@@ -93,7 +93,7 @@ func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) err
 		return false, nil
 	}
 	s := &sending{q: &q, signer: signer, send: send}
-	s.begin()
+	s.startMessage()
 	a.counts.codes[dns.RcodeSuccess].Add(1)
 	if q.kind == dns.TypeIXFR {
 		// There is no journal of generated signatures and proof records, so a signed zone is sent completely.
@@ -104,8 +104,8 @@ func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) err
 	return true, s.sendZone(z)
 }
 
-// transferOf calls transfer. A panic closes only this connection.
-func (a *nameServer) transferOf(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
+// safeTransfer calls transfer. A panic closes only this connection.
+func (a *nameServer) safeTransfer(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.log.Error("panic during zone transfer", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))

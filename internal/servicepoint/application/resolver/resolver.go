@@ -74,7 +74,7 @@ type resolver struct {
 	// upstreams.
 	content               atomic.Pointer[content]
 	logsQueries, hasZones atomic.Bool
-	// applyLock is held while a configuration or content is applied. It guards sockets, the open sockets, and measured, the metrics
+	// applyLock is held while a configuration or content is applied. It guards sockets, the open sockets, and metrics, the metrics
 	// endpoint.
 	applyLock sync.Mutex
 	sockets   []*socket
@@ -125,21 +125,21 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if r.instance != nil && reflect.DeepEqual(c, r.effective) {
 		return nil
 	}
-	asked := c
-	recursor, otherwise, err := r.recursorFor(c)
+	effective := c
+	recursor, fallbackReason, err := r.recursorFor(c)
 	if err != nil {
 		return err
 	}
 	if recursor != nil {
 		c.Upstreams = []Upstream{{Address: recursor.at}}
 	}
-	leaves := r.recursor
+	previous := r.recursor
 	defer func() { // close the recursor that is not used: the previous one, or the new one after an error
 		if r.recursor != recursor && recursor != nil {
 			recursor.close()
 		}
-		if leaves != nil && r.recursor != leaves {
-			leaves.close()
+		if previous != nil && r.recursor != previous {
+			previous.close()
 		}
 	}()
 	input := caddy.CaddyfileInput{Contents: c.corefile(), Filepath: "configuration", ServerTypeName: "dns"}
@@ -156,13 +156,13 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err != nil {
 		return err
 	}
-	shown, err := r.metricsAt(c.Metrics)
+	endpoint, err := r.metricsAt(c.Metrics)
 	if err != nil {
 		return errors.Join(err, closeExcept(sockets, r.sockets))
 	}
 	before := r.metrics
 	defer func() { // like the recursors
-		for _, one := range []*metricsEndpoint{before, shown} {
+		for _, one := range []*metricsEndpoint{before, endpoint} {
 			if one != r.metrics {
 				_ = one.close() // it is not used any more
 			}
@@ -182,10 +182,10 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err := closeExcept(r.sockets, sockets); err != nil {
 		r.log.Warn("close old listeners failed", "error", err)
 	}
-	r.sockets, r.metrics = sockets, shown
+	r.sockets, r.metrics = sockets, endpoint
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recursor, r.fallbackReason, r.effective = recursor, otherwise, asked
+	r.recursor, r.fallbackReason, r.effective = recursor, fallbackReason, effective
 	r.instance, r.configuration, r.requested = instance, c, given // the check results stay valid until the next check
 	r.logsQueries.Store(c.QueryLog != nil)
 	r.hasZones.Store(len(c.Zones) > 0)
