@@ -31,10 +31,10 @@ type notice struct {
 type notifier struct {
 	log *slog.Logger
 	// sourceFor returns the source address for a target, because servers accept only their configured primaries.
-	sourceFor  func(target netip.Addr) netip.Addr
-	ctx   context.Context //nolint:containedctx // the context of the notifier's lifetime
-	slots chan struct{}
-	all   sync.WaitGroup
+	sourceFor func(target netip.Addr) netip.Addr
+	ctx       context.Context //nolint:containedctx // the context of the notifier's lifetime
+	slots     chan struct{}
+	all       sync.WaitGroup
 
 	mu sync.Mutex
 	// The following fields are guarded by mu. running contains the running notifications, with true if the zone has changed again.
