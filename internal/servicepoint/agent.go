@@ -21,46 +21,48 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Options say what a service point is and where it looks.
+// Options configure a service point.
 type Options struct {
 	// State is the state directory.
 	State string
-	// Endpoint and Key are where to enrol and with what; not needed once enrolled.
+	// Endpoint and Key are the registration endpoint and the registration key. They are not needed after enrolment.
 	Endpoint, Key string
-	// Variant is checkin.Fleet or checkin.V4; empty means what it enrolled as, and at first checkin.Fleet.
+	// Variant is checkin.Fleet or checkin.V4. Empty means the variant used at enrolment, or checkin.Fleet before enrolment.
 	Variant string
-	// Diagnostics is the listener of the diagnostics; Run closes it. Where it is nil, Run listens at DiagnosticsListen, as soon as that
-	// is free.
+	// Diagnostics is the listener for the diagnostics; Run closes it. If it is nil, Run listens at DiagnosticsListen and retries until the
+	// address is free.
 	Diagnostics       net.Listener
 	DiagnosticsListen string
-	// Names are names of this machine, beside its host name, by which diagnostics and status may be asked for.
+	// Names are further names of this machine, besides its host name, that the Host header of a diagnostics or status request may contain.
 	Names []string
-	// StatusListen are the addresses where, while the resolver is to run, load balancers find its status; none where it is empty.
+	// StatusListen are the addresses of the resolver's status endpoint for load balancers. They are open while a resolver is configured.
+	// Empty disables the endpoint.
 	StatusListen []string
 	Targets      Targets
 	Version      string
 	Log          *slog.Logger
-	// ProbeInterval is how often the network is probed; 0 means DefaultProbeInterval.
+	// ProbeInterval is the time between two network probes; 0 means DefaultProbeInterval.
 	ProbeInterval time.Duration
-	// Program is the command that runs an application, with its name behind it; Versions are those that it has, by name.
+	// Program is the command that runs an application; the application's name is appended. Versions maps the names of the applications that
+	// the command contains to their versions.
 	Program  []string
 	Versions map[string]string
-	// Driving are what stands behind the names of applications that drive a program of the machine: they need its files, and run as the
-	// agent does.
+	// Driving maps the names of applications that control another program of this machine to their further arguments. Such an application
+	// needs the program's files and runs with the privileges of the agent.
 	Driving map[string][]string
-	// Base is the version of the program that was installed on the machine; empty means Version. Launched says that a Launcher runs this
-	// one, so that a release can take its place.
+	// Base is the version of the program that was installed on the machine; empty means Version. Launched reports that a Launcher started
+	// this agent, so that an update can replace it.
 	Base     string
 	Launched bool
-	// Patience is how long a service point that the manager refuses waits before it asks again; 0 means DefaultPatience.
+	// Patience is the pause before a service point that the manager refused tries again; 0 means DefaultPatience.
 	Patience time.Duration
 }
 
-// DefaultPatience is how long a service point waits that the manager refused: who has restored a wrong backup, or deleted the wrong
-// one, finds it again.
+// DefaultPatience is the pause after the manager refused this service point. Retries let the service point reconnect after an
+// administrator corrects a mistake, such as a wrong backup restored or a wrong service point deleted.
 const DefaultPatience = 5 * time.Minute
 
-// DefaultProbeInterval is how often the network is probed, probeLimit how long a probe may take.
+// DefaultProbeInterval is the time between two network probes. probeLimit is the timeout of one probe.
 const (
 	DefaultProbeInterval = 10 * time.Second
 	probeLimit           = 5 * time.Second
@@ -82,45 +84,46 @@ type Agent struct {
 	probes  *probes
 	log     *slog.Logger
 	lock    io.Closer
-	// supervisor runs the applications; desired is the generation that is on the disk, and belongs to Run.
+	// supervisor runs the applications. desired is the generation of the desired state on the disk; only Run uses it.
 	supervisor *supervisor
 	desired    int64
-	// before is the id from before it enrols anew. It belongs to Run.
-	before string
-	// process is this process, for check-ins; processKept says that the state directory has it. They belong to Run.
+	// previousID is the service point id of the earlier enrolment when the agent enrols again. Only Run uses it.
+	previousID string
+	// process identifies this process in check-ins. processKept reports that the state directory contains it. Only Run uses them.
 	process     checkin.Process
 	processKept bool
-	// releases are the releases on the disk; updates is the work on them, and end ends Run for a cause.
+	// releases are the releases on the disk. updates waits for the update goroutines. end ends Run with a cause.
 	releases *releases
 	machine  *machine
 	anycast  *announcer
 	updates  sync.WaitGroup
 	end      context.CancelCauseFunc
-	// moved has a token when something was found that the manager does not know yet.
-	moved chan struct{}
+	// changed contains a token when the report may have changed since the last check-in.
+	changed chan struct{}
 
 	mu sync.Mutex
-	// What follows is guarded by mu.
+	// The following fields are guarded by mu.
 	identity     *identity
 	manager      *manager
 	registration checkin.Registration
-	// trouble, where it is not empty, is why what is to run cannot be kept.
+	// trouble is the reason why the desired state cannot be stored; empty if it can.
 	trouble string
-	// shownAt is the address that the diagnostics are shown at.
-	shownAt string
-	// disowned says that the manager has refused this service point since it last answered.
-	disowned bool
-	// lastAnswer is when the manager last answered, silence why it has not since, settled when what is to run last changed.
-	lastAnswer time.Time
-	silence    string
-	settled    time.Time
-	interval   time.Duration
-	// spread is within how long the service points of the manager should come back when they have lost it.
+	// diagnosticsAddr is the address of the diagnostics listener.
+	diagnosticsAddr string
+	// isRefused reports that the manager has refused this service point since its last answer.
+	isRefused bool
+	// lastAnswer is the time of the manager's last answer. lastFailure is the error since then. desiredChanged is the time of the last
+	// change of the desired state.
+	lastAnswer     time.Time
+	lastFailure    string
+	desiredChanged time.Time
+	interval       time.Duration
+	// spread is the time across which the service points of the manager distribute their reconnects after they lost it.
 	spread time.Duration
 	update updating
 }
 
-// New makes an agent. Its errors are those of the options: there is no point in trying again.
+// New creates an agent. All its errors are permanent: they are caused by the options or the state directory, so a retry does not help.
 func New(o Options) (*Agent, error) {
 	if o.Variant != "" && o.Variant != checkin.Fleet && o.Variant != checkin.V4 {
 		return nil, fmt.Errorf("variant %q is neither %s nor %s", o.Variant, checkin.Fleet, checkin.V4)
@@ -137,21 +140,21 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{options: o, releases: newReleases(o.State, cmp.Or(o.Base, o.Version), o.Version), state: state{o.State},
-		host: thisHost(), log: o.Log, lock: lock, moved: make(chan struct{}, 1), interval: checkin.Interval}
-	a.machine = newMachine(o.State, o.Log, a.move)
+		host: thisHost(), log: o.Log, lock: lock, changed: make(chan struct{}, 1), interval: checkin.Interval}
+	a.machine = newMachine(o.State, o.Log, a.notifyChange)
 	if a.process, err = a.state.newProcess(); err != nil {
 		_ = lock.Close()
 		return nil, err
 	}
-	if err := a.begin(); err != nil {
+	if err := a.initIdentity(); err != nil {
 		_ = lock.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
-// begin takes on the identity that the state directory has, or prepares to enrol.
-func (a *Agent) begin() error {
+// initIdentity loads the identity from the state directory, or prepares enrolment if there is none.
+func (a *Agent) initIdentity() error {
 	id, err := a.state.load()
 	if err != nil {
 		return err
@@ -160,18 +163,18 @@ func (a *Agent) begin() error {
 	if id != nil && (o.Key == "" || id.Registered == "" || id.Registered == digestOf([]byte(o.Key))) {
 		was := *id
 		o.Variant = cmp.Or(o.Variant, id.Variant)
-		id.Variant, id.Endpoint = o.Variant, cmp.Or(o.Endpoint, id.Endpoint) // the manager has moved
+		id.Variant, id.Endpoint = o.Variant, cmp.Or(o.Endpoint, id.Endpoint) // the manager's address may have changed
 		if o.Key != "" {
 			id.Registered = digestOf([]byte(o.Key))
 		}
-		if err := a.become(id); err != nil || *id == was {
+		if err := a.useIdentity(id); err != nil || *id == was {
 			return err
 		}
 		return a.state.save(id)
 	}
 	o.Variant = cmp.Or(o.Variant, checkin.Fleet)
 	if id != nil {
-		a.before, o.Endpoint = id.ID, cmp.Or(o.Endpoint, id.Endpoint)
+		a.previousID, o.Endpoint = id.ID, cmp.Or(o.Endpoint, id.Endpoint)
 	}
 	if o.Endpoint == "" || o.Key == "" {
 		return errors.New("this service point is not enrolled: it needs --registration-endpoint and --registration-key")
@@ -180,22 +183,22 @@ func (a *Agent) begin() error {
 	if err != nil {
 		return err
 	}
-	base, err := baseOf(o.Endpoint)
+	base, err := baseURL(o.Endpoint)
 	if err != nil {
 		return err
 	}
-	a.manager = newManager(base, pinned(key.Authority), o.Targets.proxy)
+	a.manager = newManager(base, pinnedConfig(key.Authority), o.Targets.proxy)
 	a.registration = checkin.Registration{State: registering}
 	return nil
 }
 
-// become takes on an identity.
-func (a *Agent) become(id *identity) error {
+// useIdentity sets the identity and the connection to its manager.
+func (a *Agent) useIdentity(id *identity) error {
 	config, err := id.tlsConfig()
 	if err != nil {
 		return err
 	}
-	base, err := baseOf(id.Endpoint)
+	base, err := baseURL(id.Endpoint)
 	if err != nil {
 		return err
 	}
@@ -209,27 +212,28 @@ func (a *Agent) become(id *identity) error {
 	return nil
 }
 
-// Run enrols where that has not been done, then checks in and probes until the context ends, or gives ErrSwitch.
+// Run enrols if necessary, then checks in and probes until the context ends. It returns ErrSwitch if another release must replace this
+// one.
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, a.end = context.WithCancelCause(ctx)
 	defer a.end(nil)
 	a.probes = &probes{targets: a.options.Targets, host: a.host, every: a.options.ProbeInterval, limit: probeLimit, log: a.log,
-		last: unprobed, reasons: map[string]string{},
-		manager: func() *manager { a.mu.Lock(); defer a.mu.Unlock(); return a.manager }, changed: a.move}
+		last: noResults, reasons: map[string]string{},
+		manager: func() *manager { a.mu.Lock(); defer a.mu.Unlock(); return a.manager }, changed: a.notifyChange}
 	defer func() { _ = a.lock.Close() }()
 	wanted, err := a.state.loadDesired()
-	if err != nil { // the manager has it, too
-		a.log.Error("what is to run is asked for again", "reason", err)
+	if err != nil { // the manager sends it again
+		a.log.Error("desired state unreadable, waiting for the manager", "reason", err)
 	}
-	a.desired, a.settled = wanted.Generation, a.state.settledAt()
-	a.beginUpdates(wanted.Update)
-	a.machine.ask(wanted.NTPServers)
+	a.desired, a.desiredChanged = wanted.Generation, a.state.desiredTime()
+	a.loadUpdates(wanted.Update)
+	a.machine.setServers(wanted.NTPServers)
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, driving: a.options.Driving,
 		proxy:    a.options.Targets.environment(),
 		versions: a.options.Versions, log: a.log,
-		moved: a.move,
-		fetch: a.fetchContent, decide: a.decideUpdate, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{},
-		leaving: map[string]*process{}}
+		changed: a.notifyChange,
+		fetch:   a.fetchContent, decide: a.decideUpdate, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{},
+		removing: map[string]*process{}}
 	a.supervisor.groups = a.groups()
 	a.supervisor.streams = newStreams(a.options.State, a.log, a.postBatch)
 	a.anycast = a.newAnnouncer()
@@ -257,21 +261,21 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// groups are the control groups of applications; nil where there are none.
+// groups returns the control groups of applications; nil if they are not available.
 func (a *Agent) groups() *groups {
-	if len(a.options.Program) == 0 { // nothing runs
+	if len(a.options.Program) == 0 { // applications cannot run
 		return nil
 	}
 	g, err := ownGroups()
 	if err != nil {
-		a.log.Info("applications have no control groups: their limits are kept by their runtime alone", "reason", err)
+		a.log.Info("control groups not available, limits enforced by the runtime only", "reason", err)
 		return nil
 	}
 	return g
 }
 
-// Bounds of connections to the diagnostics and to the status at a time, in all and from one network of clients: anybody on the network may
-// connect.
+// Limits on concurrent connections to the diagnostics and the status endpoint: in total and per client network. Both endpoints are open
+// to the whole network.
 const (
 	maxConnections = 64
 	maxPerNetwork  = 8
@@ -286,23 +290,23 @@ func (a *Agent) serveDiagnostics(ctx context.Context) {
 			}
 		}
 		a.mu.Lock()
-		a.shownAt = l.Addr().String()
+		a.diagnosticsAddr = l.Addr().String()
 		a.mu.Unlock()
-		a.move()
+		a.notifyChange()
 		return l, nil
 	})
 }
 
-// diagnosticsURL is where the diagnostics are shown, on a node; empty where they are not.
+// diagnosticsURL returns the URL of the diagnostics on a node; empty if they are not served.
 func (a *Agent) diagnosticsURL(of checkin.Node) string {
 	a.mu.Lock()
-	at, err := netip.ParseAddrPort(a.shownAt)
+	at, err := netip.ParseAddrPort(a.diagnosticsAddr)
 	a.mu.Unlock()
 	if err != nil {
 		return ""
 	}
 	host := at.Addr().Unmap().WithZone("")
-	if host.IsUnspecified() { // at all addresses of the machine, or all of IPv4: the first one
+	if host.IsUnspecified() { // the listener accepts all addresses of the machine, or all IPv4 addresses: use the first one
 		i := slices.IndexFunc(of.Addresses, func(a checkin.NodeAddress) bool {
 			one, err := netip.ParseAddr(a.IPAddress)
 			return err == nil && (one.Is4() || host.Is6())
@@ -315,21 +319,20 @@ func (a *Agent) diagnosticsURL(of checkin.Node) string {
 	return "http://" + netip.AddrPortFrom(host, at.Port()).String() + checkin.DiagnosticsPath
 }
 
-// serveAt serves what anybody may read, until the context ends. Where the address is not free, or no connection can be had just now, all
-// else goes on.
+// serveAt serves an endpoint that needs no sign-in until the context ends. It retries with backoff while it cannot listen or serve.
 func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Handler, listen func() (net.Listener, error)) {
 	why := ""
 	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
 		l, err := listen()
 		if err != nil {
-			if text := err.Error(); text != why { // it is tried for as long as it takes
-				a.log.Error(what+" cannot be shown yet", "reason", err)
+			if text := err.Error(); text != why { // retried without a limit
+				a.log.Error(what+" not served yet", "reason", err)
 				why = text
 			}
 			continue
 		}
 		why = ""
-		server := &http.Server{Handler: a.ownHosts(handler), ReadHeaderTimeout: time.Second, ReadTimeout: 2 * time.Second,
+		server := &http.Server{Handler: a.checkHost(handler), ReadHeaderTimeout: time.Second, ReadTimeout: 2 * time.Second,
 			WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Second, MaxHeaderBytes: 16 << 10}
 		stop := context.AfterFunc(ctx, func() {
 			grace, done := context.WithTimeout(context.Background(), 2*time.Second)
@@ -338,22 +341,22 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 				_ = server.Close()
 			}
 		})
-		a.log.Info(what+" are shown", "at", "http://"+l.Addr().String()+path)
+		a.log.Info(what+" served", "at", "http://"+l.Addr().String()+path)
 		if err := server.Serve(fairlisten.New(l, fairlisten.Limits{Max: maxConnections, PerNetwork: maxPerNetwork})); !errors.Is(err,
 			http.ErrServerClosed) {
-			a.log.Error("serving "+what, "error", err)
+			a.log.Error("serve "+what+" failed", "error", err)
 		}
 		stop()
 	}
 }
 
-// conditions gives the sentences that make the service point unhealthy.
+// conditions returns the error conditions that make the service point unhealthy.
 func (a *Agent) conditions() []string {
-	_, wrong := a.anycast.now()
+	_, wrong := a.anycast.report()
 	all := append(a.probes.conditions(), wrong...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, text := range []string{a.trouble, shortened(a.update.left)} {
+	for _, text := range []string{a.trouble, shortened(a.update.abandoned)} {
 		if text != "" {
 			all = append(all, text)
 		}
@@ -361,8 +364,8 @@ func (a *Agent) conditions() []string {
 	return all
 }
 
-// troubled notes why what is to run cannot be kept; an empty text is nothing.
-func (a *Agent) troubled(why string) (changed bool) {
+// setTrouble sets the reason why the desired state cannot be stored; empty clears it. It reports whether the reason changed.
+func (a *Agent) setTrouble(why string) (changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	changed = a.trouble != why
@@ -370,13 +373,13 @@ func (a *Agent) troubled(why string) (changed bool) {
 	return changed
 }
 
-// move notes that the report may have changed.
-func (a *Agent) move() {
-	if a.anycast != nil { // its first look is its own
-		a.anycast.look()
+// notifyChange signals that the report may have changed.
+func (a *Agent) notifyChange() {
+	if a.anycast != nil { // the announcer reconciles at its own start
+		a.anycast.notify()
 	}
 	select {
-	case a.moved <- struct{}{}:
+	case a.changed <- struct{}{}:
 	default:
 	}
 }
@@ -387,23 +390,23 @@ func (a *Agent) register(state, details string) {
 	a.registration = checkin.Registration{State: state, Details: details}
 }
 
-// backoff waits longer each time, with jitter, up to half a minute; it reports whether to go on.
+// backoff waits with jitter. The pause doubles each time, up to the limit.
 type backoff struct {
-	// wait is the last pause, most the longest one; 0 means 30 s.
-	wait, most time.Duration
+	// wait is the last pause. limit is the longest pause; 0 means 30 s.
+	wait, limit time.Duration
 }
 
 func (b *backoff) pause(ctx context.Context) bool {
-	b.wait = min(max(2*b.wait, 500*time.Millisecond), cmp.Or(b.most, 30*time.Second))
+	b.wait = min(max(2*b.wait, 500*time.Millisecond), cmp.Or(b.limit, 30*time.Second))
 	return sleep(ctx, b.wait/2+rand.N(b.wait)) //nolint:gosec // jitter needs no secrecy
 }
 
-// patiently waits before the manager is asked again that has refused.
-func (a *Agent) patiently(ctx context.Context) bool {
+// waitAfterRefusal waits before the next request to a manager that refused this service point. It reports whether ctx is still valid.
+func (a *Agent) waitAfterRefusal(ctx context.Context) bool {
 	return sleep(ctx, a.options.Patience/2+rand.N(a.options.Patience)) //nolint:gosec // jitter needs no secrecy
 }
 
-// sleep waits, and reports whether to go on.
+// sleep waits. It returns false if ctx ended first.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -415,8 +418,8 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// enrol gets the service point its certificate. It tries until the manager gives one; a refusal stays visible in the diagnostics, and
-// is asked for again from time to time.
+// enrol requests the service point's certificate from the manager and retries until it succeeds or ctx ends. A refusal is shown in the
+// diagnostics and retried after Patience.
 func (a *Agent) enrol(ctx context.Context) error {
 	if a.identity != nil {
 		return nil
@@ -426,15 +429,15 @@ func (a *Agent) enrol(ctx context.Context) error {
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case final(err) || errors.Is(err, errForeign):
+		case isPermanent(err) || errors.Is(err, errWrongManager):
 			a.register(refused, err.Error())
 			a.log.Error("enrolment refused", "reason", err)
-			if !a.patiently(ctx) {
+			if !a.waitAfterRefusal(ctx) {
 				return ctx.Err()
 			}
 		default:
 			a.register(registering, err.Error())
-			a.log.Warn("cannot enrol yet", "error", err)
+			a.log.Warn("enrolment failed, retrying", "error", err)
 			if !b.pause(ctx) {
 				return ctx.Err()
 			}
@@ -456,5 +459,5 @@ func (a *Agent) tryEnrol(ctx context.Context) error {
 		Variant: a.options.Variant, Version: a.options.Version}, &answer); err != nil {
 		return err
 	}
-	return a.enrolled(key, answer)
+	return a.storeIdentity(key, answer)
 }

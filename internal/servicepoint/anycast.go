@@ -18,31 +18,33 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// announcer puts the anycast addresses of applications on this machine, and tells routers of those whose application is healthy.
+// announcer adds the anycast addresses of applications to this machine, and announces those of healthy applications to routers.
 type announcer struct {
 	state   state
 	log     *slog.Logger
 	speaker bgpSpeaker
-	// wanted gives what is to run, healthy whether an application is well, and routerID an address that names this machine.
+	// wanted returns the desired state. healthy reports whether an application is healthy. routerID returns an address that identifies this
+	// machine.
 	wanted   func() checkin.Desired
 	healthy  func(id string) bool
 	routerID func() string
-	// changed is called when what is reported has changed.
+	// changed is called when the report has changed.
 	changed func()
-	// wake has a token when something may be different.
+	// wake contains a token when reconcile must run.
 	wake chan struct{}
-	// put are the addresses that were put on the interface here; forgot says that it is not known which were before. They belong to run.
-	put    []string
-	forgot bool
+	// added are the addresses that the service point added to the interface. isListLost reports that the list of earlier ones is lost. Only
+	// run uses both.
+	added      []string
+	isListLost bool
 
 	mu sync.Mutex
-	// What follows is guarded by mu: the addresses as they are reported, and what is wrong.
-	addresses []checkin.NodeAddress
-	wrong     []string
+	// The reported addresses and error conditions are guarded by mu.
+	addresses  []checkin.NodeAddress
+	conditions []string
 }
 
-// bgpSpeaker tells routers of addresses: an anycast.Speaker, whose methods these are. It is an interface for tests in virtual time, in
-// which no real connection can be (docs/decisions.md).
+// bgpSpeaker announces addresses to routers. The implementation is anycast.Speaker. The interface exists for tests in virtual time, where
+// real connections are not possible (docs/decisions.md).
 type bgpSpeaker interface {
 	Set(ctx context.Context, settings checkin.AnycastService) (moved bool, err error)
 	Neighbors() map[netip.Addr]anycast.Neighbor
@@ -54,48 +56,49 @@ type bgpSpeaker interface {
 
 const (
 	anycastFile = "anycast.json"
-	// lookEvery is how often it is looked for neighbors that have been away for long, awayTime how long that is.
-	lookEvery = 5 * time.Second
-	awayTime  = 30 * time.Second
+	// neighborCheckInterval is the interval of checks for neighbors without a session. maxDownTime is the time without a session that is
+	// reported.
+	neighborCheckInterval = 5 * time.Second
+	maxDownTime           = 30 * time.Second
 )
 
 func (a *Agent) newAnnouncer() *announcer {
-	n := &announcer{state: a.state, log: a.log, wanted: a.supervisor.toRun, healthy: a.supervisor.isHealthy, changed: a.move,
+	n := &announcer{state: a.state, log: a.log, wanted: a.supervisor.desiredState, healthy: a.supervisor.isHealthy, changed: a.notifyChange,
 		wake: make(chan struct{}, 1), routerID: func() string {
 			node, err := a.host.node("")
 			if err != nil {
 				return ""
 			}
-			prefix, _ := netip.ParsePrefix(node.IPv4CIDRAddress) // empty where there is none
+			prefix, _ := netip.ParsePrefix(node.IPv4CIDRAddress) // empty if the node has no IPv4 address
 			if !prefix.IsValid() {
 				return ""
 			}
 			return prefix.Addr().String()
 		}}
-	n.speaker = anycast.New(a.log, n.look)
+	n.speaker = anycast.New(a.log, n.notify)
 	return n
 }
 
-// look lets it look soon.
-func (n *announcer) look() {
+// notify wakes run.
+func (n *announcer) notify() {
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run announces and withdraws until ctx ends. Then neighbors are told good-bye, and the addresses go, unless another agent is about to take
-// the applications over.
+// run announces and withdraws addresses until ctx ends. Then it closes the BGP sessions and removes the addresses, unless another agent
+// will take over the applications.
 func (n *announcer) run(ctx context.Context) {
 	text, err := os.ReadFile(filepath.Join(n.state.dir, anycastFile))
 	if err == nil {
-		err = json.Unmarshal(text, &n.put)
+		err = json.Unmarshal(text, &n.added)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		n.log.Error("which anycast addresses were put on this machine is forgotten: those that are wanted are taken for ours", "error", err)
-		n.forgot = true
+		n.log.Error("list of anycast addresses unreadable, wanted addresses treated as own", "error", err)
+		n.isListLost = true
 	}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(neighborCheckInterval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		n.reconcile(ctx, n.wanted())
@@ -107,11 +110,11 @@ func (n *announcer) run(ctx context.Context) {
 	}
 	n.speaker.Stop()
 	if !errors.Is(context.Cause(ctx), ErrSwitch) {
-		n.keepOnly(nil)
+		n.removeExcept(nil)
 	}
 }
 
-// reconcile makes what is announced follow what is to run and how it is.
+// reconcile updates the addresses and announcements to the desired state and the health of the applications.
 func (n *announcer) reconcile(ctx context.Context, d checkin.Desired) {
 	var wrong []string
 	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf("anycast: "+format, args...)) }
@@ -128,13 +131,13 @@ func (n *announcer) reconcile(ctx context.Context, d checkin.Desired) {
 		} else if moved, err := n.speaker.Set(ctx, settings); err != nil {
 			fault("%v", err)
 		} else if moved {
-			n.log.Info("BGP is spoken", "autonomousSystemNumber", settings.AutonomousSystemNumber, "neighbors", len(settings.Neighbors))
+			n.log.Info("BGP started", "autonomousSystemNumber", settings.AutonomousSystemNumber, "neighbors", len(settings.Neighbors))
 		}
 		for _, one := range d.Applications {
 			all = append(all, one.Anycast...)
 		}
 	}
-	n.keepOnly(all)
+	n.removeExcept(all)
 	var shown []checkin.NodeAddress
 	for _, one := range d.Applications {
 		for _, text := range one.Anycast {
@@ -146,7 +149,7 @@ func (n *announcer) reconcile(ctx context.Context, d checkin.Desired) {
 		}
 	}
 	neighbors := n.speaker.Neighbors()
-	alone := len(all) > 0 // no neighbor is told of the addresses
+	alone := len(all) > 0 // true if no neighbor has a session, so that no address is announced
 	for _, how := range neighbors {
 		alone = alone && !how.Established
 	}
@@ -156,16 +159,16 @@ func (n *announcer) reconcile(ctx context.Context, d checkin.Desired) {
 		case alone && how.Before:
 			fault("no neighbor has a session, and the addresses are down: neighbor %s has none since %s: %s", addr,
 				how.Since.UTC().Format(time.RFC3339), how.Why)
-		case time.Since(how.Since) > awayTime:
+		case time.Since(how.Since) > maxDownTime:
 			fault("neighbor %s is not established: %s", addr, how.Why)
 		}
 	}
 	slices.Sort(wrong)
-	n.show(shown, wrong)
+	n.setReport(shown, wrong)
 }
 
-// show notes what is reported.
-func (n *announcer) show(addresses []checkin.NodeAddress, wrong []string) {
+// setReport stores the reported addresses and error conditions.
+func (n *announcer) setReport(addresses []checkin.NodeAddress, wrong []string) {
 	text := func(addresses []checkin.NodeAddress, wrong []string) string {
 		b, err := json.Marshal([]any{addresses, wrong})
 		if err != nil {
@@ -174,28 +177,29 @@ func (n *announcer) show(addresses []checkin.NodeAddress, wrong []string) {
 		return string(b)
 	}
 	n.mu.Lock()
-	moved := text(n.addresses, n.wrong) != text(addresses, wrong)
-	n.addresses, n.wrong = addresses, wrong
+	moved := text(n.addresses, n.conditions) != text(addresses, wrong)
+	n.addresses, n.conditions = addresses, wrong
 	n.mu.Unlock()
 	if moved {
 		n.changed()
 	}
 }
 
-// now gives the addresses as they are reported, and what is wrong.
-func (n *announcer) now() ([]checkin.NodeAddress, []string) {
+// report returns the reported addresses and error conditions.
+func (n *announcer) report() ([]checkin.NodeAddress, []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.addresses, n.wrong
+	return n.addresses, n.conditions
 }
 
-// announce puts an address on the interface, and announces it or not; it reports whether a router is told of it.
+// announce adds an address to the interface, and announces it if its application is healthy, else withdraws it. up reports whether a
+// router has received it.
 func (n *announcer) announce(text string, healthy bool) (up bool, err error) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
 		return false, err
 	}
-	if err := n.place(addr, text); err != nil {
+	if err := n.addAddress(addr, text); err != nil {
 		return false, errors.Join(fmt.Errorf("%s could not be put on %s: %w", text, checkin.AnycastInterface, err), n.speaker.Withdraw(addr))
 	}
 	if !healthy {
@@ -205,59 +209,59 @@ func (n *announcer) announce(text string, healthy bool) (up bool, err error) {
 	return err == nil && n.speaker.Announced(addr), err
 }
 
-// place puts an address on the interface, where it is not: it may have gone with the machine, or have been taken off by somebody. One that
-// somebody else has put there stays theirs.
-func (n *announcer) place(addr netip.Addr, text string) error {
-	there, err := anycast.There(addr)
-	mine := slices.Contains(n.put, text)
-	if err != nil || there && (mine || !n.forgot) {
+// addAddress adds an address to the interface if it is missing: a reboot or an administrator may have removed it. An address that another
+// program added stays under the control of that program.
+func (n *announcer) addAddress(addr netip.Addr, text string) error {
+	there, err := anycast.IsAssigned(addr)
+	mine := slices.Contains(n.added, text)
+	if err != nil || there && (mine || !n.isListLost) {
 		return err
 	}
 	if !mine {
-		if err := n.keep(append(slices.Clone(n.put), text)); err != nil {
+		if err := n.storeAdded(append(slices.Clone(n.added), text)); err != nil {
 			return err
 		}
 	}
-	if err := anycast.Put(addr); err != nil {
-		return errors.Join(err, n.keep(slices.DeleteFunc(slices.Clone(n.put), func(one string) bool { return one == text })))
+	if err := anycast.Assign(addr); err != nil {
+		return errors.Join(err, n.storeAdded(slices.DeleteFunc(slices.Clone(n.added), func(one string) bool { return one == text })))
 	}
 	return nil
 }
 
-// keep notes on the disk which addresses are put on the interface here, before they are.
-func (n *announcer) keep(put []string) error {
+// storeAdded stores the list of added addresses on the disk before they are added.
+func (n *announcer) storeAdded(put []string) error {
 	text, err := json.Marshal(put)
 	if err == nil {
 		err = n.state.write(anycastFile, text)
 	}
 	if err == nil {
-		n.put = put
+		n.added = put
 	}
 	return err
 }
 
-// keepOnly takes the addresses off that were put here and are not among these.
-func (n *announcer) keepOnly(wanted []string) {
+// removeExcept removes the addresses that were added here and are not in wanted.
+func (n *announcer) removeExcept(wanted []string) {
 	var left []string
-	for _, text := range n.put {
+	for _, text := range n.added {
 		if slices.Contains(wanted, text) {
 			left = append(left, text)
 			continue
 		}
 		addr, err := netip.ParseAddr(text)
 		if err == nil {
-			err = errors.Join(n.speaker.Withdraw(addr), anycast.Take(addr))
+			err = errors.Join(n.speaker.Withdraw(addr), anycast.Unassign(addr))
 		}
 		if err != nil {
-			n.log.Error("taking an anycast address off this machine", "address", text, "error", err)
+			n.log.Error("remove anycast address failed", "address", text, "error", err)
 			left = append(left, text)
 			continue
 		}
-		n.log.Info("an anycast address was taken off this machine", "address", text)
+		n.log.Info("anycast address removed", "address", text)
 	}
-	if len(left) != len(n.put) {
-		if err := n.keep(left); err != nil {
-			n.log.Error("noting which anycast addresses are on this machine", "error", err)
+	if len(left) != len(n.added) {
+		if err := n.storeAdded(left); err != nil {
+			n.log.Error("store anycast addresses failed", "error", err)
 		}
 	}
 }

@@ -16,21 +16,21 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// groups are control groups (cgroup v2, the kernel's admin-guide/cgroup-v2): below the one that this service point was started in, one for
-// the service point itself and one for each application. Nil stands for none.
+// groups are control groups (cgroup v2, kernel document admin-guide/cgroup-v2). Below the group that started this service point there is
+// one group for the service point itself and one for each application. Nil means that control groups are not available.
 type groups struct {
 	dir         string
 	controllers []string
 }
 
-// agentGroup is the group of the service point itself: a group that has groups below it may have no processes. It is what a unit of systemd
-// names as DelegateSubgroup=.
+// agentGroup is the group of the service point itself. It is needed because a group with child groups cannot contain processes. A systemd
+// unit names it in DelegateSubgroup=.
 const agentGroup = "portolan-agent"
 
-// mostProcesses is how many processes and threads an application may have.
-const mostProcesses = 4096
+// maxProcesses is the maximum number of processes and threads of an application.
+const maxProcesses = 4096
 
-// ownGroups gives the control groups of this service point, or why there are none.
+// ownGroups returns the control groups of this service point, or an error that explains why they are not available.
 func ownGroups() (*groups, error) {
 	mount, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -40,7 +40,7 @@ func ownGroups() (*groups, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := groupOf(mount, own)
+	dir, err := startGroup(mount, own)
 	if err != nil {
 		return nil, err
 	}
@@ -57,15 +57,15 @@ func ownGroups() (*groups, error) {
 	if len(g.controllers) == 0 {
 		return nil, fmt.Errorf("%s has none of the controllers memory, cpu and pids", dir)
 	}
-	return g, g.settle()
+	return g, g.delegate()
 }
 
-// groupOf gives the folder of the group that the service point was started in.
-func groupOf(mountinfo, own []byte) (string, error) {
+// startGroup returns the folder of the group that started the service point.
+func startGroup(mountinfo, own []byte) (string, error) {
 	at := ""
 	lines := bufio.NewScanner(bytes.NewReader(mountinfo))
 	for lines.Scan() {
-		// Number, parent, device, root, mount point and so on; behind a hyphen the type of the file system.
+		// Fields: number, parent, device, root, mount point and others; after a hyphen the type of the file system.
 		before, behind, _ := strings.Cut(lines.Text(), " - ")
 		cells := strings.Fields(before)
 		if strings.HasPrefix(behind, "cgroup2 ") && len(cells) > 4 && cells[3] == "/" {
@@ -86,22 +86,23 @@ func groupOf(mountinfo, own []byte) (string, error) {
 	return "", errors.New("this process has no group of cgroup v2")
 }
 
-// settle moves the service point into a group of its own, and has the controllers act below. A group that others are in is theirs, too.
-func (g *groups) settle() error {
+// delegate moves the service point into its own group and enables the controllers for child groups. It returns an error if the group
+// contains other processes.
+func (g *groups) delegate() error {
 	text, err := os.ReadFile(filepath.Join(g.dir, "cgroup.procs"))
 	if err != nil {
 		return err
 	}
 	inside := strings.Fields(string(text))
 	mine := []string{strconv.Itoa(os.Getpid())}
-	if os.Getenv(ReleaseVariable) != "" { // a launcher has started this one
+	if os.Getenv(ReleaseVariable) != "" { // a launcher started this process
 		mine = append(mine, strconv.Itoa(os.Getppid()))
 	}
 	if i := slices.IndexFunc(inside, func(pid string) bool { return !slices.Contains(mine, pid) }); i >= 0 {
 		return fmt.Errorf("%s is the group of others, too, such as process %s", g.dir, inside[i])
 	}
 	leaf := filepath.Join(g.dir, agentGroup)
-	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as the kernel has them
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the mode that the kernel uses
 		return err
 	}
 	for _, pid := range inside {
@@ -117,18 +118,19 @@ func (g *groups) settle() error {
 	return nil
 }
 
-// write writes a file of the kernel's.
+// write writes a file of the kernel.
 func write(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) } //nolint:gosec // of cgroupfs
 
 func (g *groups) folder(id string) string { return filepath.Join(g.dir, "application-"+id) }
 
-// begin makes the group of an application, with its limits, and gives its folder, open. It gives nil where there are no groups.
-func (g *groups) begin(id string, l checkin.Limits) (*os.File, error) {
+// create creates the group of an application, sets its limits and returns its open folder. It returns nil if control groups are not
+// available.
+func (g *groups) create(id string, l checkin.Limits) (*os.File, error) {
 	if g == nil {
 		return nil, nil
 	}
 	folder := g.folder(id)
-	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as the kernel has them
+	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the mode that the kernel uses
 		return nil, err
 	}
 	cpu := "max 100000"
@@ -137,7 +139,7 @@ func (g *groups) begin(id string, l checkin.Limits) (*os.File, error) {
 	}
 	for _, one := range []struct{ controller, file, value string }{
 		{"memory", "memory.max", strconv.Itoa(memoryOf(l) << 20)}, {"memory", "memory.oom.group", "1"},
-		{"cpu", "cpu.max", cpu}, {"pids", "pids.max", strconv.Itoa(mostProcesses)}} {
+		{"cpu", "cpu.max", cpu}, {"pids", "pids.max", strconv.Itoa(maxProcesses)}} {
 		if !slices.Contains(g.controllers, one.controller) {
 			continue
 		}
@@ -148,28 +150,28 @@ func (g *groups) begin(id string, l checkin.Limits) (*os.File, error) {
 	return os.Open(folder)
 }
 
-// place has a program begin in a group.
-func (g *groups) place(c *exec.Cmd, folder *os.File) {
+// startIn makes a command start in a group.
+func (g *groups) startIn(c *exec.Cmd, folder *os.File) {
 	if folder != nil {
 		c.SysProcAttr.UseCgroupFD, c.SysProcAttr.CgroupFD = true, int(folder.Fd())
 	}
 }
 
-// limits reports whether a controller acts on applications.
-func (g *groups) limits(controller string) bool {
+// hasController reports whether a controller limits the applications.
+func (g *groups) hasController(controller string) bool {
 	return g != nil && slices.Contains(g.controllers, controller)
 }
 
-// starved counts how often a process of an application was killed because it wanted more memory than its limit.
-func (g *groups) starved(id string) (times int) {
+// oomKills returns how many processes of an application were killed because they exceeded the memory limit.
+func (g *groups) oomKills(id string) (times int) {
 	if g == nil {
 		return 0
 	}
-	return int(figure(filepath.Join(g.folder(id), "memory.events"), "oom_kill"))
+	return int(kernelNumber(filepath.Join(g.folder(id), "memory.events"), "oom_kill"))
 }
 
-// end removes the group of an application that has ended.
-func (g *groups) end(id string) error {
+// remove removes the group of an application that has ended.
+func (g *groups) remove(id string) error {
 	if g == nil {
 		return nil
 	}

@@ -10,7 +10,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// The group of a service point is where it was started, the one above where it is in its own already.
+// TestGroupOf checks that the group of a service point is the one that started it, or the parent if the service point is already in its
+// own group.
 func TestGroupOf(t *testing.T) {
 	const mounts = "24 1 0:22 / /sys rw - sysfs sysfs rw\n30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
 	for _, c := range []struct{ mounts, own, want string }{
@@ -21,16 +22,16 @@ func TestGroupOf(t *testing.T) {
 		{mounts, "0::/../outside\n", ""},
 		{"24 1 0:22 / /sys rw - sysfs sysfs rw\n", "0::/x\n", ""},
 	} {
-		if got, err := groupOf([]byte(c.mounts), []byte(c.own)); got != c.want || (err == nil) != (c.want != "") {
+		if got, err := startGroup([]byte(c.mounts), []byte(c.own)); got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%q of %q is %q, %v", c.own, c.mounts, got, err)
 		}
 	}
 }
 
-// A group gets the limits of its application, as far as there are controllers for them.
+// TestLimitsOfAGroup checks that a group gets the limits of its application for the available controllers.
 func TestLimitsOfAGroup(t *testing.T) {
 	g := &groups{dir: t.TempDir(), controllers: []string{"memory", "cpu", "pids"}}
-	f, err := g.begin("a", checkin.Limits{MemoryMiB: 100, CPUPercent: 250})
+	f, err := g.create("a", checkin.Limits{MemoryMiB: 100, CPUPercent: 250})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,26 +42,26 @@ func TestLimitsOfAGroup(t *testing.T) {
 			t.Errorf("%s is %q, %v", file, got, err)
 		}
 	}
-	if g.starved("a") != 0 {
+	if g.oomKills("a") != 0 {
 		t.Error("it was starved at once")
 	}
 	if err := write(filepath.Join(g.dir, "application-a", "memory.events"), "low 0\noom 3\noom_kill 2\n"); err != nil {
 		t.Fatal(err)
 	}
-	if n := g.starved("a"); n != 2 {
+	if n := g.oomKills("a"); n != 2 {
 		t.Errorf("it was starved %d times", n)
 	}
 	s := &supervisor{}
-	if got := strings.Join(s.limited(checkin.Limits{CPUPercent: 150}, false), " "); got != "GOMEMLIMIT=460MiB GOMAXPROCS=2" {
+	if got := strings.Join(s.limitEnvironment(checkin.Limits{CPUPercent: 150}, false), " "); got != "GOMEMLIMIT=460MiB GOMAXPROCS=2" {
 		t.Errorf("without groups the runtime is told %s", got)
 	}
 	s.groups = g
-	if got := strings.Join(s.limited(checkin.Limits{MemoryMiB: 100, CPUPercent: 150}, true), " "); got != "GOMEMLIMIT=90MiB" {
+	if got := strings.Join(s.limitEnvironment(checkin.Limits{MemoryMiB: 100, CPUPercent: 150}, true), " "); got != "GOMEMLIMIT=90MiB" {
 		t.Errorf("with groups the runtime is told %s", got)
 	}
 }
 
-// A process begins in the group of its application, where this machine lets us make one.
+// TestPlaceInAGroup checks that a process starts in the group of its application, if this machine permits groups.
 func TestPlaceInAGroup(t *testing.T) {
 	mount, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -70,7 +71,7 @@ func TestPlaceInAGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := groupOf(mount, own)
+	dir, err := startGroup(mount, own)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -84,18 +85,18 @@ func TestPlaceInAGroup(t *testing.T) {
 		}
 	}()
 	g := &groups{dir: dir}
-	f, err := g.begin("a", checkin.Limits{})
+	f, err := g.create("a", checkin.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
 	c := exec.Command("cat", "/proc/self/cgroup")
 	confinements()[len(confinements())-1](c)
-	g.place(c, f)
+	g.startIn(c, f)
 	if out, err := c.Output(); err != nil || !strings.Contains(string(out), filepath.Base(dir)+"/application-a") {
 		t.Errorf("it began in %s, %v", out, err)
 	}
-	if err := g.end("a"); err != nil {
+	if err := g.remove("a"); err != nil {
 		t.Error(err)
 	}
 }

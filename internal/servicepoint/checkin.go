@@ -20,8 +20,8 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// enrolled keeps the identity that the manager gave.
-func (a *Agent) enrolled(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) error {
+// storeIdentity stores the identity from the manager's enrolment answer.
+func (a *Agent) storeIdentity(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) error {
 	text, err := encodeKey(key)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (a *Agent) enrolled(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) erro
 	id := &identity{ID: answer.ID, Name: answer.Name, Node: answer.Node, Endpoint: a.options.Endpoint, Variant: a.options.Variant,
 		OriginalVersion: a.options.Version, credentials: credentials{Certificate: answer.Certificate, Key: text}, Authority: answer.Authority,
 		Registered: digestOf([]byte(a.options.Key))}
-	another := a.before != answer.ID // another service point runs other things
+	another := a.previousID != answer.ID // another service point has another desired state
 	if another {
 		if err := a.state.saveDesired(&checkin.Desired{}); err != nil {
 			return err
@@ -40,14 +40,14 @@ func (a *Agent) enrolled(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) erro
 	}
 	if another {
 		a.desired = 0
-		a.wantUpdate(nil)
+		a.setUpdate(nil)
 		a.supervisor.apply(checkin.Desired{})
 	}
-	if err := a.state.enrolled(); err != nil {
-		a.log.Warn("removing the enrolment key", "error", err)
+	if err := a.state.removeEnrolmentKey(); err != nil {
+		a.log.Warn("remove enrolment key failed", "error", err)
 	}
 	a.log.Info("enrolled", "id", id.ID, "name", id.Name)
-	return a.become(id)
+	return a.useIdentity(id)
 }
 
 func encodeKey(key *ecdsa.PrivateKey) (string, error) {
@@ -55,15 +55,15 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})), err
 }
 
-// report is what the service point says of itself now.
+// report returns the current report of the service point.
 func (a *Agent) report() (checkin.Report, error) {
 	node, err := a.host.node(a.identity.nodeID())
 	node.DNSServers, node.DiagnosticsURL = a.host.resolvers(), a.diagnosticsURL(node)
-	anycast, _ := a.anycast.now()
+	anycast, _ := a.anycast.report()
 	node.Addresses = append(node.Addresses, anycast...)
 	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.conditions(),
 		Nodes: []checkin.Node{node}}
-	machine := a.machine.now()
+	machine := a.machine.current()
 	machine.OriginalVersion = a.identity.OriginalVersion
 	r.Machine = &machine
 	r.Platform, r.BaseVersion, r.Update = release.Platform(), a.releases.base, a.updateReport()
@@ -75,10 +75,11 @@ func (a *Agent) report() (checkin.Report, error) {
 	return r, err
 }
 
-// longestReport is how long what is said of applications may be, in bytes: a manager takes 64 KiB for all of a report.
-const longestReport = 40 << 10
+// maxConditionBytes is the maximum total size of the applications' error conditions in a report, in bytes. A manager accepts 64 KiB for a
+// whole report.
+const maxConditionBytes = 40 << 10
 
-// shorten leaves, where there is much to say, of each application the beginning of the first condition.
+// shorten cuts the error conditions to the first 200 bytes of each application's first one if they exceed maxConditionBytes.
 func shorten(all []checkin.Application) {
 	size := 0
 	for _, a := range all {
@@ -86,7 +87,7 @@ func shorten(all []checkin.Application) {
 			size += len(text)
 		}
 	}
-	if size <= longestReport {
+	if size <= maxConditionBytes {
 		return
 	}
 	for i, a := range all {
@@ -97,17 +98,17 @@ func shorten(all []checkin.Application) {
 	}
 }
 
-// latest is the latest report, and what names it.
+// latest is the latest report with its digest and sequence number.
 type latest struct {
 	report   checkin.Report
 	digest   string
 	sequence int64
-	// kept says that the manager has it, or has refused it.
+	// kept reports that the manager has the report or rejected it; refused reports that it rejected it.
 	kept, refused bool
 }
 
-// look makes the report anew; where it has changed it gets a number.
-func (a *Agent) look(l *latest) error {
+// refreshReport creates a new report and gives it the next sequence number if it differs from l.
+func (a *Agent) refreshReport(l *latest) error {
 	now, err := a.report()
 	if err != nil {
 		return err
@@ -122,47 +123,47 @@ func (a *Agent) look(l *latest) error {
 	return nil
 }
 
-// desire applies another desired state: first on the disk, then in force. It reports whether there was one. An error says that it cannot be
-// kept: it is not acknowledged, and the manager sends it again.
-func (a *Agent) desire(d *checkin.Desired) (changed bool, err error) {
+// applyDesired stores another desired state on the disk and then applies it. It reports whether there was one. After an error the state
+// is not acknowledged, and the manager sends it again.
+func (a *Agent) applyDesired(d *checkin.Desired) (changed bool, err error) {
 	if d == nil || d.Generation == a.desired {
 		return false, nil
 	}
 	if err := a.state.saveDesired(d); err != nil {
-		if a.troubled("the desired state cannot be kept on the disk: " + err.Error()) {
-			a.log.Error("desired state not kept", "error", err)
+		if a.setTrouble("the desired state cannot be kept on the disk: " + err.Error()) {
+			a.log.Error("store desired state failed", "error", err)
 		}
 		return false, err
 	}
-	a.troubled("")
-	a.log.Info("what is to run has changed", "generation", d.Generation, "applications", len(d.Applications))
+	a.setTrouble("")
+	a.log.Info("desired state changed", "generation", d.Generation, "applications", len(d.Applications))
 	a.desired = d.Generation
 	a.mu.Lock()
-	a.settled = time.Now()
+	a.desiredChanged = time.Now()
 	a.mu.Unlock()
-	a.wantUpdate(d.Update)
-	a.machine.ask(d.NTPServers)
+	a.setUpdate(d.Update)
+	a.machine.setServers(d.NTPServers)
 	a.supervisor.apply(*d)
-	a.anycast.look()
+	a.anycast.notify()
 	return true, nil
 }
 
-// number gives a number for the next report, behind one that was used.
-func (a *Agent) number(used int64) int64 {
-	next, err := a.state.reserve(used)
+// reserveSequence returns a sequence number for the next report that is greater than used.
+func (a *Agent) reserveSequence(used int64) int64 {
+	next, err := a.state.reserveSequence(used)
 	if err != nil {
-		a.log.Warn("keeping the number of the next report", "error", err)
+		a.log.Warn("store report sequence number failed", "error", err)
 	}
 	return next
 }
 
-// digestOf names a text by its SHA-256.
+// digestOf returns the SHA-256 digest of a text in hex.
 func digestOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// thisProcess is what check-ins say of the process that sends them, whose latest report is at hand.
+// thisProcess returns the process description for check-ins, with its address from the report r.
 func (a *Agent) thisProcess(r checkin.Report) *checkin.Process {
 	p := a.process
 	if len(r.Nodes) > 0 {
@@ -177,56 +178,56 @@ func (a *Agent) thisProcess(r checkin.Report) *checkin.Process {
 	return &p
 }
 
-// keepProcess keeps, once, that this process had an answer: the next one names it.
+// keepProcess stores the id of this process once, after its first answer. The next process reports it as its predecessor.
 func (a *Agent) keepProcess() {
 	if a.processKept {
 		return
 	}
 	if err := a.state.write(processFile, []byte(a.process.ID+"\n")); err != nil {
-		a.log.Warn("process not kept", "error", err)
+		a.log.Warn("store process id failed", "error", err)
 		return
 	}
 	a.processKept = true
 }
 
-// leastPause is the least time between the beginnings of two check-ins that bring nothing.
-const leastPause = time.Second
+// minPause is the minimum time between the starts of two check-ins that bring no news.
+const minPause = time.Second
 
-// mostAtOnce is how many changes of what is to run, one behind the other, are acknowledged without a pause.
-const mostAtOnce = 5
+// maxUnpaused is the number of consecutive changes of the desired state that are acknowledged without a pause.
+const maxUnpaused = 5
 
-// leaveTime is how long the end of an agent may be held up to say so.
-const leaveTime = 2 * time.Second
+// signOffLimit limits the sign-off request of an agent that ends.
+const signOffLimit = 2 * time.Second
 
-// leave says that the service point ends. Nobody needs to hear it: it would be missed a little later.
-func (a *Agent) leave(ctx context.Context, l latest) {
-	if errors.Is(context.Cause(ctx), ErrSwitch) { // another release goes on at once
+// signOff tells the manager that this service point ends. Failures are ignored, because the manager soon notices the missing check-ins.
+func (a *Agent) signOff(ctx context.Context, l latest) {
+	if errors.Is(context.Cause(ctx), ErrSwitch) { // another release continues at once
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signOffLimit)
 	defer cancel()
 	if err := a.manager.post(ctx, checkin.CheckInPath, 0, checkin.Request{Desired: a.desired, Sequence: l.sequence, Digest: l.digest,
 		Process: a.thisProcess(l.report), Leaving: true}, &checkin.Answer{}); err != nil {
-		a.log.Debug("the manager does not hear that this service point ends", "error", err)
+		a.log.Debug("sign-off not delivered", "error", err)
 	}
 }
 
-// checkIn reports and listens until the context ends. The report goes up when it changed, or when the manager has another one;
-// otherwise the request waits for the manager. Nothing that a manager says ends it.
+// checkIn sends check-ins until the context ends. It sends the report when the report changed or when the manager asks for it; otherwise
+// the request waits at the manager for news. No answer of the manager ends the loop.
 func (a *Agent) checkIn(ctx context.Context) {
-	l := latest{sequence: a.number(0)}
-	defer func() { a.leave(ctx, l) }()
-	b, keeping, changed := backoff{}, backoff{most: 8 * time.Second}, 0
+	l := latest{sequence: a.reserveSequence(0)}
+	defer func() { a.signOff(ctx, l) }()
+	b, keeping, changed := backoff{}, backoff{limit: 8 * time.Second}, 0
 	for ctx.Err() == nil {
-		if err := a.look(&l); err != nil {
-			a.log.Error("reading this machine", "error", err)
+		if err := a.refreshReport(&l); err != nil {
+			a.log.Error("read machine state failed", "error", err)
 			b.pause(ctx)
 			continue
 		}
 		began := time.Now()
-		request := checkin.Request{Desired: a.desired, WaitSeconds: int(a.wait().Seconds()), Sequence: l.sequence, Digest: l.digest,
+		request := checkin.Request{Desired: a.desired, WaitSeconds: int(a.currentInterval().Seconds()), Sequence: l.sequence, Digest: l.digest,
 			Process: a.thisProcess(l.report)}
-		if l.refused { // what is to run comes down all the same
+		if l.refused { // an empty digest lets the manager send the desired state although it refused the report
 			request.Digest = ""
 		}
 		if !l.kept {
@@ -236,78 +237,78 @@ func (a *Agent) checkIn(ctx context.Context) {
 		switch {
 		case err == nil:
 			if b.wait > 0 {
-				a.log.Info("checking in again")
+				a.log.Info("check-ins resumed")
 			}
 			b, l.kept = backoff{}, !answer.SendReport
 			a.keepProcess()
-			a.answered(answer)
-			if answer.SendReport && answer.Sequence >= l.sequence { // the state directory is older than the manager's
-				l.sequence = a.number(answer.Sequence)
+			a.handleAnswer(answer)
+			if answer.SendReport && answer.Sequence >= l.sequence { // the state directory is older than the manager's data
+				l.sequence = a.reserveSequence(answer.Sequence)
 			}
 			if answer.Renew {
-				a.renewing(ctx)
+				a.tryRenew(ctx)
 			}
 			a.sendLogs(ctx, answer.Logs)
-			is, err := a.desire(answer.State)
+			is, err := a.applyDesired(answer.State)
 			if err != nil {
 				keeping.pause(ctx)
 				continue
 			}
 			if keeping.wait = 0; is {
-				if changed++; changed > mostAtOnce {
-					sleep(ctx, leastPause-time.Since(began))
+				if changed++; changed > maxUnpaused {
+					sleep(ctx, minPause-time.Since(began))
 				}
-				a.letOthers(ctx)
+				a.delayAcknowledgement(ctx)
 				continue
 			}
 			changed = 0
 			a.judgeTrial()
 			a.startUpdate(ctx)
 			if request.Report == nil || answer.SendReport {
-				sleep(ctx, leastPause-time.Since(began))
+				sleep(ctx, minPause-time.Since(began))
 			}
-		case errors.Is(err, errMoved): // there is something to report
+		case errors.Is(err, errReportChanged): // the report may have changed
 		case ctx.Err() == nil:
-			if request.Report != nil && unreported(err) {
+			if request.Report != nil && isReportRejected(err) {
 				l.kept, l.refused = true, true
 			}
-			a.failed(ctx, err, &b)
+			a.handleFailure(ctx, err, &b)
 		}
 	}
 }
 
-// unreported reports whether a manager refuses what is in a report.
-func unreported(err error) bool {
+// isReportRejected reports whether the manager rejected the content of a report.
+func isReportRejected(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && (r.Status == http.StatusBadRequest || r.Status == http.StatusRequestEntityTooLarge)
 }
 
-// failed sees to a check-in that failed, and waits before the next one.
-func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
+// handleFailure handles a failed check-in and waits before the next one.
+func (a *Agent) handleFailure(ctx context.Context, err error, b *backoff) {
 	a.mu.Lock()
-	a.silence = err.Error()
+	a.lastFailure = err.Error()
 	a.mu.Unlock()
 	var r *refusal
 	switch {
 	case errors.As(err, &r) && r.Code == checkin.CertificateExpired:
-		a.log.Warn("the certificate has expired")
-		a.renewing(ctx)
+		a.log.Warn("certificate expired")
+		a.tryRenew(ctx)
 		b.pause(ctx)
 	case errors.As(err, &r) && slices.Contains(retiring, r.Code):
 		a.disown()
 		a.retire(err)
-		a.patiently(ctx)
+		a.waitAfterRefusal(ctx)
 	case errors.As(err, &r) && r.Status == http.StatusGone:
-		if a.goBack() {
+		if a.restoreCertificate() {
 			return
 		}
 		a.disown()
 		a.register(deregistered, err.Error())
-		a.log.Error("the manager does not know this service point", "reason", err)
-		a.patiently(ctx)
+		a.log.Error("service point unknown to the manager", "reason", err)
+		a.waitAfterRefusal(ctx)
 	default:
-		a.log.Warn("cannot check in", "error", err)
-		if b.wait == 0 { // all service points of the manager have lost it together, it may be
+		a.log.Warn("check-in failed", "error", err)
+		if b.wait == 0 { // maybe all service points lost the manager together
 			a.mu.Lock()
 			spread := a.spread
 			a.mu.Unlock()
@@ -319,36 +320,38 @@ func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
 	}
 }
 
-// disown notes that the manager has refused this service point, so that it is not connected.
+// disown records that the manager refused this service point; it is shown as not connected.
 func (a *Agent) disown() {
 	a.mu.Lock()
-	a.disowned = true
+	a.isRefused = true
 	a.mu.Unlock()
 }
 
-// retiring are the codes of the refusals by which a machine ends what it runs: others do that, or nobody is to.
+// retiring are the codes of refusals after which this machine must stop its applications: its node or service point was deleted, or
+// another machine took it over.
 var retiring = []string{checkin.NodeRemoved, checkin.ServicePointDeleted, checkin.OtherMachine}
 
-// retire ends what runs: the refusal is one of retiring. One that the manager merely does not know goes on: it may have lost it.
+// retire stops all applications after a refusal in retiring. If the manager merely does not know the service point, its applications keep
+// running, because the manager may have lost data.
 func (a *Agent) retire(why error) {
 	a.register(deregistered, why.Error())
-	a.log.Error("this machine runs nothing any more", "reason", why)
+	a.log.Error("all applications stopped", "reason", why)
 	if a.desired == 0 {
 		return
 	}
 	if err := a.state.saveDesired(&checkin.Desired{}); err != nil {
-		a.log.Error("keeping that nothing is to run", "error", err)
+		a.log.Error("store empty desired state failed", "error", err)
 	}
 	a.desired = 0
-	a.wantUpdate(nil)
+	a.setUpdate(nil)
 	a.supervisor.apply(checkin.Desired{})
-	a.anycast.look()
+	a.anycast.notify()
 }
 
-// errMoved ends a waiting check-in because the report may have changed.
-var errMoved = errors.New("the report may have changed")
+// errReportChanged ends a waiting check-in because the report may have changed.
+var errReportChanged = errors.New("the report may have changed")
 
-// exchange sends a check-in; one that waits is given up when there is something to report.
+// exchange sends a check-in. It cancels a waiting check-in when the report may have changed, and returns errReportChanged.
 func (a *Agent) exchange(ctx context.Context, request checkin.Request) (answer checkin.Answer, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
@@ -358,34 +361,34 @@ func (a *Agent) exchange(ctx context.Context, request checkin.Request) (answer c
 			return
 		}
 		select {
-		case <-a.moved:
-			cancel(errMoved)
+		case <-a.changed:
+			cancel(errReportChanged)
 		case <-ctx.Done():
 		}
 	}()
 	defer func() {
 		cancel(nil)
-		<-watched // or it would take the token of what moves next
+		<-watched // wait for the goroutine, or it could consume the token of the next change
 	}()
 	err = a.manager.post(ctx, checkin.CheckInPath, time.Duration(request.WaitSeconds)*time.Second, request, &answer)
 	switch s := answer.State; {
-	case err != nil && errors.Is(context.Cause(ctx), errMoved):
-		err = errMoved
+	case err != nil && errors.Is(context.Cause(ctx), errReportChanged):
+		err = errReportChanged
 	case err == nil && s != nil && (s.Generation <= 0 || s.Generation != answer.Desired || s.Applications == nil):
 		err = errNoState
 	}
 	return answer, err
 }
 
-// errNoState is an answer that nobody can have meant: taken for what is to run it would end all that runs.
+// errNoState reports an incomplete desired state. Applying it could stop every application, so it is rejected.
 var errNoState = errors.New("the manager's answer says that something else is to run, and not what")
 
-// ackShare is the share of the time in which all service points of a manager would come back together, in which they say that they have
-// another desired state: many may have got it at the same time, and those that have not go first.
+// ackShare divides the manager's spread to get the longest random delay of an acknowledgement. Many service points may receive a new
+// desired state at the same time; the delay lets those that still wait for it go first.
 const ackShare = 5
 
-// letOthers waits a little before it is said that another desired state was taken on.
-func (a *Agent) letOthers(ctx context.Context) {
+// delayAcknowledgement delays the acknowledgement of another desired state at random.
+func (a *Agent) delayAcknowledgement(ctx context.Context) {
 	a.mu.Lock()
 	spread := a.spread / ackShare
 	a.mu.Unlock()
@@ -394,19 +397,20 @@ func (a *Agent) letOthers(ctx context.Context) {
 	}
 }
 
-func (a *Agent) wait() time.Duration {
+func (a *Agent) currentInterval() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.interval
 }
 
-// answered takes over what the manager says. A certificate that was used replaces the one before.
-func (a *Agent) answered(answer checkin.Answer) {
+// handleAnswer applies the settings in the manager's answer. It deletes the previous certificate, because the current one has now been
+// used.
+func (a *Agent) handleAnswer(answer checkin.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lastAnswer, a.silence, a.disowned = time.Now(), "", false
+	a.lastAnswer, a.lastFailure, a.isRefused = time.Now(), "", false
 	if answer.TimeMillis > 0 {
-		a.update.ahead = time.Until(time.UnixMilli(answer.TimeMillis))
+		a.update.clockOffset = time.Until(time.UnixMilli(answer.TimeMillis))
 	}
 	a.registration = checkin.Registration{State: registered}
 	if answer.IntervalSeconds > 0 && answer.IntervalSeconds <= 3600 {
@@ -417,15 +421,15 @@ func (a *Agent) answered(answer checkin.Answer) {
 		used := *a.identity
 		used.Previous = nil
 		if err := a.state.save(&used); err != nil {
-			a.log.Warn("the certificate before this one cannot be removed yet", "error", err)
+			a.log.Warn("remove previous certificate failed", "error", err)
 			return
 		}
 		a.identity = &used
 	}
 }
 
-// goBack takes on the certificate from before the renewal, where the new one is refused that was never used.
-func (a *Agent) goBack() bool {
+// restoreCertificate restores the certificate from before the renewal if the manager refuses the new one. It reports whether it did.
+func (a *Agent) restoreCertificate() bool {
 	if a.identity.Previous == nil {
 		return false
 	}
@@ -433,22 +437,22 @@ func (a *Agent) goBack() bool {
 	before.credentials, before.Previous = *a.identity.Previous, nil
 	err := a.state.save(&before)
 	if err == nil {
-		err = a.become(&before)
+		err = a.useIdentity(&before)
 	}
 	if err != nil {
-		a.log.Error("going back to the certificate before", "error", err)
+		a.log.Error("restore previous certificate failed", "error", err)
 	}
 	return err == nil
 }
 
-// renewing renews the certificate; where that fails it is tried again at the next check-in.
-func (a *Agent) renewing(ctx context.Context) {
+// tryRenew renews the certificate. After a failure the next check-in tries again.
+func (a *Agent) tryRenew(ctx context.Context) {
 	if err := a.renew(ctx); err != nil && ctx.Err() == nil {
-		a.log.Warn("cannot renew the certificate yet", "error", err)
+		a.log.Warn("certificate renewal failed", "error", err)
 	}
 }
 
-// renew gets a new certificate. The one at hand is kept until the new one was used.
+// renew requests a new certificate. The current one is kept until the new one has been used.
 func (a *Agent) renew(ctx context.Context) error {
 	key, text, err := newKey()
 	if err != nil {
@@ -472,5 +476,5 @@ func (a *Agent) renew(ctx context.Context) error {
 		return err
 	}
 	a.log.Info("certificate renewed")
-	return a.become(&renewed)
+	return a.useIdentity(&renewed)
 }

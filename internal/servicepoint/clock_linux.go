@@ -2,7 +2,7 @@ package servicepoint
 
 import "golang.org/x/sys/unix"
 
-// clockSynchronized reports whether the kernel says that something keeps its clock (adjtimex).
+// clockSynchronized reports whether the kernel considers its clock synchronized (adjtimex).
 func clockSynchronized() bool {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

@@ -2,5 +2,5 @@
 
 package servicepoint
 
-// clockSynchronized is false: this system is not asked.
+// clockSynchronized always returns false on this system.
 func clockSynchronized() bool { return false }

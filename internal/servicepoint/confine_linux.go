@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is the user that applications run as where the service point is root.
+// nobody is the user and group id of applications if the service point runs as root.
 const nobody = 65534
 
-// confinements are ways to start a process, the strictest first: a later one is for a system that does not let us.
+// confinements returns the ways to start a process, the strictest first. Later ones are for systems that do not permit the strict ones.
 func confinements() []func(*exec.Cmd) {
 	plain := func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 	if os.Geteuid() != 0 {
@@ -25,11 +25,12 @@ func confinements() []func(*exec.Cmd) {
 			c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, AmbientCaps: capabilities}
 		}
 	}
-	// The last is for a container whose root may be nobody else.
+	// The last one is for containers whose root user cannot change to another user.
 	return []func(*exec.Cmd){as(unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW), as(unix.CAP_NET_BIND_SERVICE), as(), plain}
 }
 
-// socketIn gives a short path of the socket in a folder, good while the folder is open: paths of sockets have 107 bytes at most.
+// socketIn returns a short path of the socket in a folder. The path is valid while dir is open. It is needed because socket paths have at
+// most 107 bytes.
 func socketIn(folder string) (dir *os.File, path string, err error) {
 	dir, err = os.Open(folder)
 	if err != nil {
@@ -38,13 +39,14 @@ func socketIn(folder string) (dir *os.File, path string, err error) {
 	return dir, fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketFile), nil
 }
 
-// birth says when a process began, by the kernel's count since it started; empty where there is none.
-func birth(pid int) string {
+// startTime returns the start time of a process in clock ticks since the system's start; empty if the process does not exist or is a
+// zombie.
+func startTime(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
 	}
-	// The name stands in parentheses, and may have anything in it; the state is behind it, the start nineteen fields further.
+	// The name is in parentheses and can contain any character. The state follows it; the start time is 19 fields after the state.
 	_, behind, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
 	cells := strings.Fields(behind)
 	if len(cells) < 20 || cells[0] == "Z" {
@@ -53,8 +55,8 @@ func birth(pid int) string {
 	return cells[19]
 }
 
-// alive reports whether a process that was started is still there.
-func alive(s started) bool { return s.ID > 1 && s.At != "" && birth(s.ID) == s.At }
+// alive reports whether a started process still runs.
+func alive(s startedProcess) bool { return s.ID > 1 && s.At != "" && startTime(s.ID) == s.At }
 
-// kill ends a process, and what it started.
-func kill(s started) error { return syscall.Kill(-s.ID, syscall.SIGKILL) }
+// kill kills a process and its process group.
+func kill(s startedProcess) error { return syscall.Kill(-s.ID, syscall.SIGKILL) }

@@ -19,32 +19,32 @@ import (
 	"portolan/internal/wire/content"
 )
 
-// contents is the folder with what an application serves: the streams that lead to it, one behind the other, the first from nothing. With
-// it the application serves without the manager. It belongs to the one goroutine that supplies the application.
+// contents is the folder with an application's content: a chain of streams, each from one revision to the next, the first from nothing.
+// The application can serve it without the manager. Only the goroutine that supplies the application uses it.
 type contents struct{ dir string }
 
 const contentFolder = "content"
 
-// newContent begins the names of files that are not whole yet.
-const newContent = ".new-"
+// incompletePrefix is the name prefix of incomplete files.
+const incompletePrefix = ".new-"
 
-// clean removes what was not whole when the machine stopped.
+// clean removes incomplete files.
 func (c contents) clean() error {
-	left, err := filepath.Glob(filepath.Join(c.dir, newContent+"*"))
+	left, err := filepath.Glob(filepath.Join(c.dir, incompletePrefix+"*"))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
 	}
 	return err
 }
 
-// mostContents is how many streams there may be behind the first one; mostDifferences how long they may be beside it, in bytes, and as much
-// again as half of it: then all of it is asked for again.
+// maxContentStreams is the maximum number of streams after the first one. Their total size may be maxDifferences bytes plus half
+// the size of the first one. Beyond that the full content is requested again.
 const (
-	mostContents    = 5000
-	mostDifferences = 1 << 20
+	maxContentStreams = 5000
+	maxDifferences    = 1 << 20
 )
 
-// names gives the files, in order.
+// names returns the file names in order.
 func (c contents) names() (names []string, err error) {
 	entries, err := os.ReadDir(c.dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -59,14 +59,15 @@ func (c contents) names() (names []string, err error) {
 	return names, err
 }
 
-// revisionOf is the revision that the stream in a file leads to.
+// revisionOf returns the revision that the stream in a file ends at.
 func revisionOf(name string) string {
 	_, revision, _ := strings.Cut(name, "_")
 	return revision
 }
 
-// last gives the revision that all of it leads to; empty where there is none. full says that it is better to ask for all of it again.
-func (c contents) last() (revision string, full bool, err error) {
+// lastRevision returns the revision at the end of the chain; empty if there is none. full reports that the full content must be requested
+// again.
+func (c contents) lastRevision() (revision string, full bool, err error) {
 	names, err := c.names()
 	if err != nil || len(names) == 0 {
 		return "", false, err
@@ -83,11 +84,11 @@ func (c contents) last() (revision string, full bool, err error) {
 	for _, size := range sizes[1:] {
 		behind += size
 	}
-	return revisionOf(names[len(names)-1]), len(names) > mostContents || behind > mostDifferences+sizes[0]/2, nil
+	return revisionOf(names[len(names)-1]), len(names) > maxContentStreams || behind > maxDifferences+sizes[0]/2, nil
 }
 
-// add keeps a stream, which fetch writes, on the disk, and gives its file. One that begins at nothing leads to what is served without
-// those before it, which prune takes away.
+// add stores a stream, which fetch writes, on the disk and returns its path. A stream from nothing replaces all before it, which prune
+// deletes.
 func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return "", err
@@ -96,7 +97,7 @@ func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(c.dir, newContent)
+	f, err := os.CreateTemp(c.dir, incompletePrefix)
 	if err != nil {
 		return "", err
 	}
@@ -133,8 +134,8 @@ func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
 	return path, syncDir(c.dir)
 }
 
-// chains gives the files in parts that each begin at nothing, the last part first. Of several the last was not taken yet, or a crash has
-// left the others.
+// chains returns the files grouped into chains that each begin at nothing, the last chain first. There are several if the application has
+// not accepted the last one yet, or after a crash.
 func (c contents) chains() (chains [][]string, err error) {
 	names, err := c.names()
 	if err != nil {
@@ -163,7 +164,7 @@ func (c contents) chains() (chains [][]string, err error) {
 	return chains, nil
 }
 
-// prune takes away what is not needed any more, now that the application serves what the files lead to.
+// prune deletes all chains but the last one. It is called after the application has accepted the last one.
 func (c contents) prune() error {
 	chains, err := c.chains()
 	if err != nil {
@@ -177,114 +178,115 @@ func (c contents) prune() error {
 	return err
 }
 
-// supply brings an application the content that it is to serve, until ctx ends: what is on the disk, and what the manager has beyond that.
+// supply sends an application its content until ctx ends: first from the disk, then updates from the manager.
 func (p *process) supply(ctx context.Context) {
 	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
 	if err := c.clean(); err != nil {
-		p.log.Warn("what was left of fetching cannot be removed", "reason", err)
+		p.log.Warn("remove incomplete content failed", "reason", err)
 	}
 	for b := (backoff{}); ctx.Err() == nil; {
 		began := time.Now()
-		other, err := p.bring(ctx, c)
+		other, err := p.syncContent(ctx, c)
 		if err == nil {
-			if b = (backoff{}); !other { // a manager that is about to end answers at once
-				sleep(ctx, leastPause-time.Since(began))
+			if b = (backoff{}); !other { // a manager that is shutting down answers immediately
+				sleep(ctx, minPause-time.Since(began))
 			}
 			if other {
 				select {
-				case p.changed <- struct{}{}: // it is asked at once what it serves
+				case p.changed <- struct{}{}: // request the status immediately to see the new revision
 				default:
 				}
 			}
 			continue
 		}
 		if ctx.Err() == nil {
-			p.log.Warn("the application does not get what it is to serve", "reason", err)
+			p.log.Warn("supply content failed", "reason", err)
 		}
 		b.pause(ctx)
 	}
 }
 
-// bring gives the application what is on the disk, where it serves something else, then what the manager has beyond that; it waits for
-// it. It reports whether there was something.
-func (p *process) bring(ctx context.Context, c contents) (other bool, err error) {
-	now, err := p.ask(ctx)
+// syncContent sends the application the content on the disk if it has another revision. Then it waits for newer content from the manager
+// and sends that. It reports whether there was newer content.
+func (p *process) syncContent(ctx context.Context, c contents) (other bool, err error) {
+	now, err := p.getStatus(ctx)
 	if err != nil {
 		return false, err
 	}
-	have, full, err := c.last()
+	have, full, err := c.lastRevision()
 	if err == nil && have != "" && now.Content != have {
 		err = p.catchUp(ctx, c)
 	}
-	if err != nil { // whatever it is, the manager has it
-		p.log.Error("what is served is asked for again", "reason", err)
+	if err != nil { // the manager can send the full content again
+		p.log.Error("stored content not usable, requesting full content", "reason", err)
 		have = ""
 	}
 	if full || p.isRefused() {
 		have = ""
 	}
 	path, err := c.add(func(to io.Writer) error { return p.s.fetch(ctx, p.id, have, to) })
-	if errors.Is(err, errNothingNew) {
+	if errors.Is(err, errNoNewContent) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("fetching it: %w", err)
 	}
-	err = p.giveFile(ctx, path)
-	var refused *notTaken
-	if errors.As(err, &refused) { // what was served before is served on; the next time all of it is asked for
-		p.noteRefused(refused.Error())
+	err = p.sendFile(ctx, path)
+	var refused *contentRejected
+	if errors.As(err, &refused) { // the application continues to serve its previous content; the next request fetches the full content
+		p.setRefused(refused.Error())
 		return false, errors.Join(err, os.Remove(path))
 	}
 	if err == nil {
-		p.noteRefused("")
+		p.setRefused("")
 		err = c.prune()
 	}
 	return err == nil, err
 }
 
-// isRefused reports whether the application did not take the last content.
+// isRefused reports whether the application refused the last content.
 func (p *process) isRefused() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused != ""
 }
 
-func (p *process) noteRefused(why string) {
+func (p *process) setRefused(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused = why
 }
 
-// refill gives an application that has just begun what is on the disk, before it is configured: in between it would answer otherwise.
-func (p *process) refill(ctx context.Context, now application.Status) {
+// restoreContent sends a newly started application the content on the disk before its configuration. Otherwise it would answer wrongly in
+// between.
+func (p *process) restoreContent(ctx context.Context, now application.Status) {
 	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
-	have, _, err := c.last()
+	have, _, err := c.lastRevision()
 	if err == nil && have != "" && now.Content == "" {
 		err = p.catchUp(ctx, c)
 	}
 	if err != nil {
-		p.log.Warn("the application begins without what it is to serve", "reason", err)
+		p.log.Warn("restore content failed", "reason", err)
 	}
 }
 
-// catchUp gives the application all that is on the disk, at once: nothing that lies between is to be served. What it refuses is taken away,
-// where something was served before.
+// catchUp sends the application all content on the disk in one stream, so that it never serves an intermediate revision. If it refuses
+// the last chain, that chain is deleted and the chain before it is sent.
 func (p *process) catchUp(ctx context.Context, c contents) error {
 	chains, err := c.chains()
 	if err != nil {
 		return err
 	}
 	for i, paths := range chains {
-		err = p.giveChain(ctx, paths)
-		var refused *notTaken
+		err = p.sendChain(ctx, paths)
+		var refused *contentRejected
 		if err == nil {
 			return c.prune()
 		}
 		if !errors.As(err, &refused) || i == len(chains)-1 {
 			break
 		}
-		p.log.Error("what was to be served is refused, and what was served before is given", "reason", err)
+		p.log.Error("content rejected, restoring previous content", "reason", err)
 		for _, path := range paths {
 			if err := os.Remove(path); err != nil {
 				return err
@@ -294,23 +296,23 @@ func (p *process) catchUp(ctx context.Context, c contents) error {
 	return err
 }
 
-// giveChain gives the application the streams of files, one behind the other; without the last one where all of them are refused: that was
-// not taken yet. It is taken away then.
-func (p *process) giveChain(ctx context.Context, paths []string) error {
-	err := p.give(ctx, &files{paths: paths}) // which closes them
-	var refused *notTaken
+// sendChain sends the application the streams of files as one. If it refuses them, sendChain sends all but the last one, which it then
+// deletes.
+func (p *process) sendChain(ctx context.Context, paths []string) error {
+	err := p.sendContent(ctx, &files{paths: paths}) // sendContent closes the files
+	var refused *contentRejected
 	if len(paths) < 2 || !errors.As(err, &refused) {
 		return err
 	}
 	last := paths[len(paths)-1]
-	if p.give(ctx, &files{paths: paths[:len(paths)-1]}) != nil {
+	if p.sendContent(ctx, &files{paths: paths[:len(paths)-1]}) != nil {
 		return err
 	}
-	p.log.Error("the last of what was to be served is refused, and what was served before is given", "reason", err)
+	p.log.Error("last content rejected, restoring previous content", "reason", err)
 	return os.Remove(last)
 }
 
-// files reads files one behind the other.
+// files reads several files as one stream.
 type files struct {
 	paths []string
 	now   *os.File
@@ -336,7 +338,7 @@ func (f *files) Read(to []byte) (n int, err error) {
 	}
 }
 
-// Close closes the file that is open.
+// Close closes the open file.
 func (f *files) Close() error {
 	now := f.now
 	if f.now = nil; now == nil {
@@ -345,30 +347,30 @@ func (f *files) Close() error {
 	return now.Close()
 }
 
-// errNothingNew is an answer of a manager that has nothing else to serve.
-var errNothingNew = errors.New("there is nothing else to serve")
+// errNoNewContent reports that the manager has no newer content.
+var errNoNewContent = errors.New("there is nothing else to serve")
 
-// notTaken is content that an application refused.
-type notTaken struct{ why string }
+// contentRejected reports that an application refused content.
+type contentRejected struct{ why string }
 
-func (n *notTaken) Error() string { return n.why }
+func (n *contentRejected) Error() string { return n.why }
 
-func (p *process) giveFile(ctx context.Context, path string) error {
+func (p *process) sendFile(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	return p.give(ctx, f)
+	return p.sendContent(ctx, f)
 }
 
-// give gives the application a stream.
-func (p *process) give(ctx context.Context, stream io.Reader) error {
+// sendContent sends the application a stream.
+func (p *process) sendContent(ctx context.Context, stream io.Reader) error {
 	rq, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://application"+application.ContentPath, stream)
 	if err != nil {
 		return err
 	}
-	rs, err := p.bulky.Do(rq)
+	rs, err := p.contentHTTP.Do(rq)
 	if err != nil {
 		return fmt.Errorf("what is to be served could not be given: %w", unwrapURL(err))
 	}
@@ -380,14 +382,14 @@ func (p *process) give(ctx context.Context, stream io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return &notTaken{fmt.Sprintf("what is to be served was refused: %s", bytes.TrimSpace(text))}
+	return &contentRejected{fmt.Sprintf("what is to be served was refused: %s", bytes.TrimSpace(text))}
 }
 
-// contentLimit is how long it may take to fetch what is to be served, or to give it.
+// contentLimit is the time limit for fetching or sending content.
 const contentLimit = time.Hour
 
-// fetchContent fetches what leads from a revision to what an application is to serve, as soon as that is something else; errNothingNew
-// where it has taken too long.
+// fetchContent writes the content stream of an application from a revision to the current one. It waits for newer content, and returns
+// errNoNewContent if there is none in time.
 func (a *Agent) fetchContent(ctx context.Context, application, from string, to io.Writer) error {
 	a.mu.Lock()
 	m, enrolled := a.manager, a.identity != nil
@@ -395,6 +397,6 @@ func (a *Agent) fetchContent(ctx context.Context, application, from string, to i
 	if !enrolled {
 		return errors.New("this service point is not enrolled")
 	}
-	rq := checkin.ContentRequest{From: from, WaitSeconds: int(a.wait().Seconds()), Application: application}
+	rq := checkin.ContentRequest{From: from, WaitSeconds: int(a.currentInterval().Seconds()), Application: application}
 	return m.stream(ctx, checkin.ContentPath, rq, to)
 }

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// taker is an application that takes content, but for the revisions that it refuses.
+// taker is an application that accepts content except for some revisions.
 type taker struct {
 	refuses map[string]bool
 	serves  string
@@ -37,12 +37,12 @@ func (a *taker) RoundTrip(rq *http.Request) (*http.Response, error) {
 	return rs, nil
 }
 
-// revision names a revision of a test.
+// revision returns the name of a revision.
 func revision(n int64) string {
 	return zonedata.Revision{Number: n, Hash: zonedata.Total(nil, map[string]string{})}.String()
 }
 
-// stream writes a stream from one revision, 0 for nothing, to another one.
+// streamOf returns a function that writes a stream from one revision, 0 for nothing, to another one.
 func streamOf(from, to int64) func(io.Writer) error {
 	return func(out io.Writer) error {
 		h := zonedata.Header{To: revision(to)}
@@ -53,11 +53,12 @@ func streamOf(from, to int64) func(io.Writer) error {
 	}
 }
 
-// What was served stays on the disk until something else is: killed in between, or refused, it is given again.
+// TestContentStaysUntilAnotherIsServed checks that content stays on the disk until newer content is in use. After a crash or a refusal it
+// is sent again.
 func TestContentStaysUntilAnotherIsServed(t *testing.T) {
 	c := contents{filepath.Join(t.TempDir(), "content")}
 	app := &taker{refuses: map[string]bool{}}
-	p := &process{log: slog.New(slog.DiscardHandler), bulky: &http.Client{Transport: app}}
+	p := &process{log: slog.New(slog.DiscardHandler), contentHTTP: &http.Client{Transport: app}}
 	files := func(want string) {
 		t.Helper()
 		names, err := c.names()
@@ -80,7 +81,7 @@ func TestContentStaysUntilAnotherIsServed(t *testing.T) {
 	if err := p.catchUp(t.Context(), c); err != nil || app.serves != revision(2) {
 		t.Fatal(app.serves, err)
 	}
-	add(0, 3) // and killed
+	add(0, 3) // the process is killed here
 	files("1 2 3")
 	app.refuses[revision(3)] = true
 	if err := p.catchUp(t.Context(), c); err != nil || app.serves != revision(2) {
@@ -96,11 +97,11 @@ func TestContentStaysUntilAnotherIsServed(t *testing.T) {
 	if err := p.catchUp(t.Context(), c); err == nil {
 		t.Error("nothing was refused")
 	}
-	files("4") // there is nothing else
+	files("4") // the only file
 	if _, err := c.add(streamOf(1, 5)); err == nil {
 		t.Error("what begins at another revision is kept")
 	}
-	if err := os.WriteFile(filepath.Join(c.dir, newContent+"x"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.dir, incompletePrefix+"x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.clean(); err != nil {

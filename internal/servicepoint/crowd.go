@@ -18,29 +18,29 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// Crowd is many service points in one process that enrol and check in as real ones do, over mutual TLS, each with a key, a certificate and
-// a connection of its own. They run nothing and keep nothing on a disk: an application is healthy as soon as it is asked for, and an
-// update is done as soon as it has been reported.
+// Crowd simulates many service points in one process. They enrol and check in as real ones do: over mutual TLS, each with its own key,
+// certificate and connection. They run no applications and store nothing on the disk. An application is reported healthy as soon as it is
+// requested, and an update is reported done after its first report.
 type Crowd struct {
-	// Enrol gives what the service point of a number, from 0 on, enrols with.
+	// Enrol returns the registration endpoint and key for the service point with this number, from 0.
 	Enrol func(ctx context.Context, number int) (endpoint, key string, err error)
-	// Size is how many there are, Hands how many enrol at the same time.
+	// Size is the number of service points. Hands is the number of concurrent enrolments.
 	Size, Hands int
 	Version     string
 	Log         *slog.Logger
-	// Dial connects to a manager; nil: as service points do.
+	// Dial connects to a manager; nil means the dialer of real service points.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Enrolled, Answered and Failed count service points, answered check-ins, and check-ins that failed. Held is how many wait for
-	// their manager just now.
+	// Enrolled, Answered and Failed count service points, answered check-ins and failed check-ins. Held is the number of check-ins that wait
+	// for an answer.
 	Enrolled, Answered, Failed, Held atomic.Int64
 
 	mu sync.Mutex
-	// changed is when the service points came to know of another desired state, the last time. Guarded by mu.
+	// changed is the time of each service point's last change of the desired state. It is guarded by mu.
 	changed map[int]time.Time
 }
 
-// Run enrols the service points and lets them check in until ctx ends. An error is one of enrolment.
+// Run enrols the service points and lets them check in until ctx ends. It returns the first enrolment error.
 func (c *Crowd) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,7 +75,7 @@ func (c *Crowd) Run(ctx context.Context) error {
 	return nil
 }
 
-// Changes gives when each service point came to know of another desired state, behind a moment: the last one comes last.
+// Changes returns the times after behind at which service points received another desired state, in ascending order.
 func (c *Crowd) Changes(behind time.Time) (all []time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *Crowd) enrol(ctx context.Context, number int) (*simulated, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := baseOf(endpoint)
+	base, err := baseURL(endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +117,10 @@ func (c *Crowd) enrol(ctx context.Context, number int) (*simulated, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := c.connect(number, newManager(base, pinned(key.Authority), http.ProxyFromEnvironment))
+	first := c.connect(number, newManager(base, pinnedConfig(key.Authority), http.ProxyFromEnvironment))
 	defer first.http.CloseIdleConnections()
 	var answer checkin.EnrolAnswer
-	for again := range enrolTimes { // a manager that has very many at its door may not come to the handshake in time
+	for again := range enrolTimes { // an overloaded manager may be too slow for the handshake
 		if err = first.post(ctx, checkin.EnrolPath, 0, checkin.EnrolRequest{RegistrationKey: text, Request: request, Variant: checkin.Fleet,
 			Version: c.Version}, &answer); err == nil || again == enrolTimes-1 || !sleep(ctx, time.Second<<again) {
 			break
@@ -134,7 +134,7 @@ func (c *Crowd) enrol(ctx context.Context, number int) (*simulated, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := fmt.Sprintf("198.18.%d.%d", number/250%250, number%250+1) // RFC 2544: of a benchmark
+	address := fmt.Sprintf("198.18.%d.%d", number/250%250, number%250+1) // RFC 2544: reserved for benchmarks
 	return &simulated{process: newProcess(""), manager: c.connect(number, newManager(base, config, http.ProxyFromEnvironment)),
 		report: checkin.Report{Version: c.Version, BaseVersion: c.Version, Platform: release.Platform(), Variant: checkin.Fleet,
 			ErrorConditions: []string{},
@@ -142,13 +142,13 @@ func (c *Crowd) enrol(ctx context.Context, number int) (*simulated, error) {
 				IPv4GatewayAddress: "198.18.0.1", Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: address}}}}}}, nil
 }
 
-// enrolTimes is how often a simulated service point tries to enrol.
+// enrolTimes is the maximum number of enrolment attempts of a simulated service point.
 const enrolTimes = 4
 
-// connectionsOfAddress is how many connections begin at one address of loopback: there are not many more ports.
+// connectionsOfAddress is the number of connections per source address on loopback. It is limited by the number of ports.
 const connectionsOfAddress = 20_000
 
-// connect lets a service point's connections to a manager on loopback begin at one of several addresses.
+// connect distributes the connections to a manager on loopback across several source addresses.
 func (c *Crowd) connect(number int, m *manager) *manager {
 	transport, ok := m.http.Transport.(*http.Transport)
 	if ok && c.Dial != nil {
@@ -163,14 +163,14 @@ func (c *Crowd) connect(number int, m *manager) *manager {
 	return m
 }
 
-// checkIn is what a service point does until ctx ends.
+// checkIn sends the check-ins of a service point until ctx ends.
 func (c *Crowd) checkIn(ctx context.Context, number int, p *simulated) {
 	defer p.manager.http.CloseIdleConnections()
 	var l latest
 	b, spread := backoff{}, time.Duration(0)
 	for interval := checkin.Interval; ctx.Err() == nil; {
 		text, err := json.Marshal(p.report)
-		if err != nil { // it is of types that can be written
+		if err != nil { // all types of a report can be encoded
 			panic(err)
 		}
 		if digest := digestOf(text); digest != l.digest {
@@ -203,27 +203,27 @@ func (c *Crowd) checkIn(ctx context.Context, number int, p *simulated) {
 			}
 			c.changed[number] = time.Now()
 			c.mu.Unlock()
-			p.obey(*answer.State)
+			p.applyDesired(*answer.State)
 			if spread > ackShare {
 				sleep(ctx, rand.N(spread/ackShare)) //nolint:gosec // jitter needs no secrecy
 			}
 			continue
 		}
-		if u := p.report.Update; u != nil && l.kept { // it has been reported
+		if u := p.report.Update; u != nil && l.kept { // the manager has the report
 			p.report.Version, p.report.Update = u.Version, nil
 			continue
 		}
 		if request.Report != nil && l.kept {
 			continue
 		}
-		sleep(ctx, leastPause-time.Since(began))
+		sleep(ctx, minPause-time.Since(began))
 	}
 }
 
-// failed sees to a check-in that failed as an agent does: all come back one after another.
+// failed handles a failed check-in as an agent does: with a random delay and backoff.
 func (c *Crowd) failed(ctx context.Context, err error, b *backoff, spread time.Duration) {
 	if c.Failed.Add(1) == 1 {
-		c.Log.Warn("a check-in failed", "error", err)
+		c.Log.Warn("check-in failed", "error", err)
 	}
 	if b.wait == 0 && spread > 0 {
 		sleep(ctx, rand.N(spread)) //nolint:gosec // jitter needs no secrecy
@@ -231,8 +231,8 @@ func (c *Crowd) failed(ctx context.Context, err error, b *backoff, spread time.D
 	b.pause(ctx)
 }
 
-// obey takes on another desired state.
-func (p *simulated) obey(d checkin.Desired) {
+// applyDesired applies another desired state.
+func (p *simulated) applyDesired(d checkin.Desired) {
 	p.desired = d
 	p.report.Applied, p.report.Applications, p.report.Update = d.Generation, nil, nil
 	for _, a := range d.Applications {

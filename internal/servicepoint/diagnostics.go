@@ -15,7 +15,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// handler serves the diagnostics. Nothing is probed for a request: the last results are shown.
+// handler serves the diagnostics. It shows the last probe results; a request does not start a probe.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	a.serveDocument(mux, checkin.DiagnosticsPath, func() (int, any, error) {
@@ -25,14 +25,14 @@ func (a *Agent) handler() http.Handler {
 		}
 		return http.StatusOK, a.diagnostics(), nil
 	})
-	a.serveDocument(mux, checkin.StatusPath, func() (int, any, error) { return http.StatusOK, a.short(), nil })
-	a.serveNothing(mux, checkin.DiagnosticsPath)
+	a.serveDocument(mux, checkin.StatusPath, func() (int, any, error) { return http.StatusOK, a.shortStatus(), nil })
+	a.serveNotFound(mux, checkin.DiagnosticsPath)
 	return mux
 }
 
-// ownHosts refuses requests whose Host header is neither an address nor a name of this machine: a page of another site, whose name has been
-// made to point here (DNS rebinding), reads nothing.
-func (a *Agent) ownHosts(handler http.Handler) http.Handler {
+// checkHost rejects requests whose Host header is neither an IP address nor a name of this machine. This protects against DNS rebinding,
+// in which a web page's name resolves to this machine.
+func (a *Agent) checkHost(handler http.Handler) http.Handler {
 	names := append([]string{"localhost"}, a.options.Names...)
 	if name, err := os.Hostname(); err == nil {
 		first, _, _ := strings.Cut(name, ".")
@@ -49,7 +49,7 @@ func (a *Agent) ownHosts(handler http.Handler) http.Handler {
 		host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
 		_, err := netip.ParseAddr(host)
 		if host != "" && err != nil && !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, host) }) {
-			a.reply(w, http.StatusMisdirectedRequest, wording(http.StatusMisdirectedRequest, "MisdirectedRequest",
+			a.reply(w, http.StatusMisdirectedRequest, errorDocument(http.StatusMisdirectedRequest, "MisdirectedRequest",
 				"this machine is not called "+strconv.Quote(host)+": use its address, or name it by --diagnostics-name"))
 			return
 		}
@@ -57,19 +57,19 @@ func (a *Agent) ownHosts(handler http.Handler) http.Handler {
 	})
 }
 
-// serveDocument serves what document gives, with its status, to GET and HEAD.
+// serveDocument serves the status and document that document returns, for GET and HEAD.
 func (a *Agent) serveDocument(mux *http.ServeMux, path string, document func() (int, any, error)) {
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			a.reply(w, http.StatusMethodNotAllowed, wording(http.StatusMethodNotAllowed, "MethodNotAllowed",
+			a.reply(w, http.StatusMethodNotAllowed, errorDocument(http.StatusMethodNotAllowed, "MethodNotAllowed",
 				"only GET and HEAD are for this resource"))
 			return
 		}
 		status, d, err := document()
 		if err != nil {
-			a.log.Error("reading this machine", "error", err)
-			a.reply(w, http.StatusInternalServerError, wording(http.StatusInternalServerError, "InternalError",
+			a.log.Error("read machine state failed", "error", err)
+			a.reply(w, http.StatusInternalServerError, errorDocument(http.StatusInternalServerError, "InternalError",
 				"the system's state cannot be read"))
 			return
 		}
@@ -77,27 +77,27 @@ func (a *Agent) serveDocument(mux *http.ServeMux, path string, document func() (
 	})
 }
 
-// serveNothing answers all other paths, and names one that there is.
-func (a *Agent) serveNothing(mux *http.ServeMux, there string) {
+// serveNotFound answers all other paths with 404 and names an existing path.
+func (a *Agent) serveNotFound(mux *http.ServeMux, there string) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		a.reply(w, http.StatusNotFound, wording(http.StatusNotFound, "ResourceNotFound", "there is nothing here; see "+there))
+		a.reply(w, http.StatusNotFound, errorDocument(http.StatusNotFound, "ResourceNotFound", "there is nothing here; see "+there))
 	})
 }
 
-func wording(status int, code, message string) map[string]any {
+func errorDocument(status int, code, message string) map[string]any {
 	return map[string]any{"status": status, "reason": http.StatusText(status), "code": code, "message": message, "brief": message}
 }
 
 func (a *Agent) reply(w http.ResponseWriter, status int, document any) {
 	body, err := json.Marshal(document)
 	if err != nil {
-		a.log.Error("writing an answer", "error", err)
+		a.log.Error("encode answer failed", "error", err)
 		status, body = http.StatusInternalServerError, []byte("{}")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client's going is the client's affair
+	_, _ = w.Write(append(body, '\n')) // an error means that the client has gone
 }
 
 func (a *Agent) diagnostics() checkin.Diagnostics {
@@ -107,7 +107,7 @@ func (a *Agent) diagnostics() checkin.Diagnostics {
 	return checkin.Diagnostics{CorporateHTTPProxy: a.proxy(), NetworkConnectivity: a.probes.results(), RegistrationStatus: registration}
 }
 
-// proxy is the proxy as it may be shown.
+// proxy returns the proxy settings without the password.
 func (a *Agent) proxy() checkin.Proxy {
 	u := a.options.Targets.Proxy
 	if u == nil {
@@ -118,7 +118,7 @@ func (a *Agent) proxy() checkin.Proxy {
 		ProxyPasswordIsSet: set && password != ""}
 }
 
-func (a *Agent) short() (s checkin.Status) {
+func (a *Agent) shortStatus() (s checkin.Status) {
 	d := a.diagnostics()
 	s.NetworkConnectivity.FleetMgmtEndpointErrorMessage = d.NetworkConnectivity.FleetMgmtEndpointErrorMessage
 	s.NetworkConnectivity.FleetMgmtEndpointStatus = d.NetworkConnectivity.FleetMgmtEndpointStatus
@@ -134,32 +134,32 @@ func (a *Agent) services() []checkin.Service {
 		services[i] = checkin.Service{ServiceInstance: checkin.ServiceInstance{ID: one.ID, ServiceName: one.Name,
 			Name:    cmp.Or(a.supervisor.title(one.ID), one.Name),
 			Version: one.Version, Status: one.Status, ErrorConditions: one.ErrorConditions}, Diagnostics: a.supervisor.diagnostics(one.ID)}
-		services[i].TargetVersion, services[i].UpdateStatus = a.supervisor.underWay(one)
+		services[i].TargetVersion, services[i].UpdateStatus = a.supervisor.pendingChange(one)
 	}
 	return services
 }
 
-// connected reports whether the manager was heard of lately and has not refused this service point since. It is called with mu held.
-func (a *Agent) connected() bool {
-	return !a.disowned && !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval
+// isConnected reports whether the manager answered recently and has not refused this service point since. The caller holds mu.
+func (a *Agent) isConnected() bool {
+	return !a.isRefused && !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval
 }
 
 func (a *Agent) v4() (checkin.V4Diagnostics, error) {
 	d := checkin.V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED",
 		UpdateStatus: a.updateStatus(),
 		Version:      a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []checkin.V4Address{},
-		AnycastStatus: a.supervisor.toRun().Anycast.Status(), NTPStatus: a.machine.now().NTPStatus, Services: a.services()}
+		AnycastStatus: a.supervisor.desiredState().Anycast.Status(), NTPStatus: a.machine.current().NTPStatus, Services: a.services()}
 	a.mu.Lock()
 	if a.identity == nil {
 		d.Status = "WAITING_FOR_PROVISIONING"
 	} else {
 		d.ID, d.OriginalVersion = a.identity.ID, a.identity.OriginalVersion
 	}
-	if a.connected() {
+	if a.isConnected() {
 		d.ConnectionStatus = "CONNECTED"
 	}
 	a.mu.Unlock()
-	anycast, _ := a.anycast.now()
+	anycast, _ := a.anycast.report()
 	if d.ID != "" && len(a.conditions()) > 0 {
 		d.Status = "UNHEALTHY"
 	}

@@ -6,7 +6,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// A node says where it shows its diagnostics: at the address that it listens at, or, at all of them, at its first one.
+// TestDiagnosticsURL checks that a node reports the listen address of its diagnostics, or its first address if the listener accepts all.
 func TestDiagnosticsURL(t *testing.T) {
 	node := checkin.Node{Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "192.0.2.7"}}}
 	v6 := checkin.Node{Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "2001:db8::7"}}}
@@ -22,7 +22,7 @@ func TestDiagnosticsURL(t *testing.T) {
 		{"[::ffff:127.0.0.1]:80", node, "http://127.0.0.1:80/api/v1/diagnostics"},
 		{"[::]:8083", checkin.Node{}, ""}, {"", node, ""},
 	} {
-		a := &Agent{shownAt: c.at}
+		a := &Agent{diagnosticsAddr: c.at}
 		if got := a.diagnosticsURL(c.node); got != c.want {
 			t.Errorf("at %q it is %q, want %q", c.at, got, c.want)
 		}

@@ -2,8 +2,8 @@ package servicepoint
 
 import "golang.org/x/sys/unix"
 
-// disk gives the size of a directory's file system, and what is free of it, in MB; zeros where that is not known.
-func disk(dir string) (total, free int) {
+// diskSizes returns the total and free size of a directory's file system in MB; zeros if they are unknown.
+func diskSizes(dir string) (total, free int) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil || s.Bsize <= 0 {
 		return 0, 0

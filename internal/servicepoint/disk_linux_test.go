@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallDisk gives a directory on a disk of its own, by options of tmpfs.
+// smallDisk mounts a tmpfs with options and returns its directory.
 func smallDisk(t *testing.T, options string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "disk")
@@ -35,7 +35,7 @@ func smallDisk(t *testing.T, options string) string {
 	return dir
 }
 
-// fill fills a disk but for so many bytes, and gives what is in the way.
+// fill fills a disk except for left bytes, and returns the file that fills it.
 func fill(t *testing.T, dir string, left int64) (ballast string) {
 	t.Helper()
 	var at unix.Statfs_t
@@ -49,8 +49,8 @@ func fill(t *testing.T, dir string, left int64) (ballast string) {
 	return ballast
 }
 
-// A disk that is full fails an update with that as the reason, wherever in it that is; what ran runs, and with room the update is done when
-// it is asked for again.
+// TestDiskFullDuringAnUpdate checks that a full disk fails an update at any point with that reason. The running release continues, and a
+// later update succeeds.
 func TestDiskFullDuringAnUpdate(t *testing.T) {
 	dir := smallDisk(t, "size=256k")
 	served, mark := t.TempDir(), filepath.Join(t.TempDir(), "ran")
@@ -59,7 +59,7 @@ func TestDiskFullDuringAnUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := 0
-	for left := int64(0); left <= 64<<10; left += 4 << 10 { // a release has some 42 KB
+	for left := int64(0); left <= 64<<10; left += 4 << 10 { // a release has about 42 KB
 		state := filepath.Join(dir, "state")
 		if err := errors.Join(os.Mkdir(state, 0o700), TrustRoot(state, root),
 			updated(state, served, "", checkin.Update{Version: "2", Asked: 1})); err != nil {
@@ -71,7 +71,7 @@ func TestDiskFullDuringAnUpdate(t *testing.T) {
 		a := agentOf(state, served, "2")
 		a.updateTo(t.Context(), checkin.Update{Version: "3", Asked: 2})
 		switch now := p.known(); {
-		case a.update.failed == nil && now.Trying != nil && now.Trying.Version == "3": // there was room
+		case a.update.failed == nil && now.Trying != nil && now.Trying.Version == "3": // the space was sufficient
 		case a.update.failed == nil || !strings.Contains(a.update.failed.Reason, "no space left"):
 			t.Errorf("with %d bytes left the update fails as %+v; what is known is %+v", left, a.update.failed, now)
 		case now.Current != "2":
@@ -100,7 +100,7 @@ func TestDiskFullDuringAnUpdate(t *testing.T) {
 	}
 }
 
-// A log that finds no room stays as it is; with room it is kept beside the next one.
+// TestDiskFullOfLogs checks that a log is not rotated without space, and is rotated once there is space.
 func TestDiskFullOfLogs(t *testing.T) {
 	state := smallDisk(t, "size=4m")
 	p := &process{id: "a", folder: state, log: agentOf(state, "", "1").log}

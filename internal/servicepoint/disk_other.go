@@ -2,5 +2,5 @@
 
 package servicepoint
 
-// disk knows nothing: this system is not asked.
-func disk(string) (total, free int) { return 0, 0 }
+// diskSizes returns zeros, because this system is not supported.
+func diskSizes(string) (total, free int) { return 0, 0 }

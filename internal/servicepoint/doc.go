@@ -1,3 +1,3 @@
-// Package servicepoint is the service point as it sees itself: the agent that enrols and checks in,
-// the probes of its network, and its diagnostics. It knows the manager only through checkin/.
+// Package servicepoint contains the agent of a service point: it enrols, checks in and runs the applications,
+// probes its network and serves its diagnostics. It uses the manager only through the check-in protocol (package checkin).
 package servicepoint

@@ -16,8 +16,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// host is where the system says what it is. The paths are Linux's; elsewhere the files are missing
-// and the gateways unknown.
+// host reads the state of the operating system. The paths are those of Linux; on other systems the files are missing and the gateways
+// unknown.
 type host struct {
 	route4, route6, resolv string
 }
@@ -33,10 +33,10 @@ type route struct {
 	priority int64
 }
 
-// gateway4 gives the IPv4 default route of the lowest metric.
+// gateway4 returns the IPv4 default route with the lowest metric.
 func (h host) gateway4() (route, bool) {
 	return bestRoute(h.route4, func(cells []string) (r route, ok bool) {
-		// Iface Destination Gateway Flags RefCnt Use Metric Mask; numbers in hex, host byte order.
+		// Columns: Iface Destination Gateway Flags RefCnt Use Metric Mask; numbers in hex, host byte order.
 		if len(cells) < 8 || cells[1] != "00000000" || cells[7] != "00000000" {
 			return r, false
 		}
@@ -51,10 +51,10 @@ func (h host) gateway4() (route, bool) {
 	})
 }
 
-// gateway6 gives the IPv6 default route of the lowest metric.
+// gateway6 returns the IPv6 default route with the lowest metric.
 func (h host) gateway6() (route, bool) {
 	return bestRoute(h.route6, func(cells []string) (r route, ok bool) {
-		// destination length source length next-hop metric refcount use flags device; all in hex.
+		// Columns: destination length source length next-hop metric refcount use flags device; all in hex.
 		if len(cells) < 10 || strings.Trim(cells[0], "0") != "" || cells[1] != "00" {
 			return r, false
 		}
@@ -82,7 +82,7 @@ func bestRoute(path string, parse func(cells []string) (route, bool)) (best rout
 	return best, found
 }
 
-// resolvers gives the DNS servers the system is set to use.
+// resolvers returns the DNS servers in the system's configuration.
 func (h host) resolvers() []string {
 	config, err := dns.ClientConfigFromFile(h.resolv)
 	if err != nil {
@@ -91,7 +91,7 @@ func (h host) resolvers() []string {
 	return append([]string{}, config.Servers...)
 }
 
-// searchDomains are the domains that the names of the machine are looked for in.
+// searchDomains returns the DNS search domains in the system's configuration.
 func (h host) searchDomains() []string {
 	config, err := dns.ClientConfigFromFile(h.resolv)
 	if err != nil {
@@ -108,7 +108,8 @@ type linkAddress struct {
 	running  bool
 }
 
-// addresses lists the addresses of the interfaces, link-local ones left out, in the system's order.
+// addresses returns the addresses of the interfaces except link-local ones, in the system's order, and the number of interfaces other
+// than loopback.
 func addresses() (all []linkAddress, links int, err error) {
 	devices, err := net.Interfaces()
 	if err != nil {
@@ -120,7 +121,7 @@ func addresses() (all []linkAddress, links int, err error) {
 		}
 		addrs, err := d.Addrs()
 		if err != nil {
-			continue // the interface went while we looked
+			continue // the interface disappeared meanwhile
 		}
 		for _, a := range addrs {
 			ip, ok := a.(*net.IPNet)
@@ -139,8 +140,8 @@ func addresses() (all []linkAddress, links int, err error) {
 	return all, links, nil
 }
 
-// primary picks the address of a family that the node is known by: on the interface of the default
-// route, else the first that is not loopback, else the first.
+// primary returns the main address of a family: one on the interface of the default route, else the first that is not loopback, else the
+// first.
 func primary(all []linkAddress, v4 bool, device string) (best linkAddress, ok bool) {
 	rank := -1
 	for _, a := range all {
@@ -161,13 +162,13 @@ func primary(all []linkAddress, v4 bool, device string) (best linkAddress, ok bo
 	return best, rank >= 0
 }
 
-// hasIPv4 reports whether an interface but loopback has an IPv4 address.
+// hasIPv4 reports whether an interface other than loopback has an IPv4 address. It returns true if the addresses cannot be read.
 func (h host) hasIPv4() bool {
 	all, _, err := addresses()
 	return err != nil || slices.ContainsFunc(all, func(a linkAddress) bool { return !a.loopback && a.prefix.Addr().Is4() })
 }
 
-// node describes this machine as the system shows it.
+// node returns the description of this machine.
 func (h host) node(id string) (checkin.Node, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -186,16 +187,16 @@ func (h host) node(id string) (checkin.Node, error) {
 	if ok6 {
 		n.IPv6GatewayAddress = route6.via.String()
 	}
-	n.IPv4CIDRAddress, n.IPv6CIDRAddress, n.Addresses = shownOf(all, route4.device, route6.device)
+	n.IPv4CIDRAddress, n.IPv6CIDRAddress, n.Addresses = reportedAddresses(all, route4.device, route6.device)
 	return n, nil
 }
 
-// shownOf says which addresses a node is known by, as prefixes, empty where it has none of a family, and all that it shows, those two as
-// PRIMARY and the others as ALIAS. The devices are those of its default routes; empty where there is none.
-func shownOf(all []linkAddress, device4, device6 string) (cidr4, cidr6 string, shown []checkin.NodeAddress) {
+// reportedAddresses returns the main addresses of a node as prefixes, empty for a missing family, and all reported addresses. The main
+// addresses have type PRIMARY, the others ALIAS. device4 and device6 are the interfaces of the default routes, or empty.
+func reportedAddresses(all []linkAddress, device4, device6 string) (cidr4, cidr6 string, shown []checkin.NodeAddress) {
 	first4, has4 := primary(all, true, device4)
 	first6, has6 := primary(all, false, device6)
-	// Loopback is an address of a machine that has no other, and then of IPv4.
+	// Loopback counts only if the machine has no other address, and then only for IPv4.
 	has6 = has6 && !first6.loopback
 	has4 = has4 && (!first4.loopback || !has6)
 	if has4 {
@@ -218,8 +219,7 @@ func shownOf(all []linkAddress, device4, device6 string) (cidr4, cidr6 string, s
 	return cidr4, cidr6, shown
 }
 
-// platform names what the service point runs on: the hypervisor where the firmware tells, else the
-// operating system.
+// platform returns the hypervisor if the firmware names it, else the operating system.
 func platform() string {
 	vendor, err := os.ReadFile("/sys/class/dmi/id/sys_vendor")
 	if err != nil {

@@ -21,7 +21,8 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// The default route of the lowest metric counts; other routes, and those without a gateway, do not.
+// TestDefaultRoutes checks that the default route with the lowest metric is used, and that other routes and those without a gateway are
+// ignored.
 func TestDefaultRoutes(t *testing.T) {
 	h := host{
 		route4: file(t, "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"+
@@ -77,7 +78,7 @@ func TestPrimaryAddress(t *testing.T) {
 	}
 }
 
-// A node is known by one address of each family, and shows its other ones, loopback apart, as aliases.
+// TestShownAddresses checks that a node reports one primary address of each family and the others except loopback as aliases.
 func TestShownAddresses(t *testing.T) {
 	lo4 := linkAddress{"lo", netip.MustParsePrefix("127.0.0.1/8"), true, true}
 	lo6 := linkAddress{"lo", netip.MustParsePrefix("::1/128"), true, true}
@@ -99,7 +100,7 @@ func TestShownAddresses(t *testing.T) {
 		"IPv6 alone":     {[]linkAddress{lo4, lo6, six}, "", "eth1", "", "2001:db8::9/64", "PRIMARY 2001:db8::9"},
 		"nothing":        {nil, "", "", "", "", ""},
 	} {
-		cidr4, cidr6, shown := shownOf(c.all, c.device4, c.device6)
+		cidr4, cidr6, shown := reportedAddresses(c.all, c.device4, c.device6)
 		var got []string
 		for _, a := range shown {
 			got = append(got, a.Type+" "+a.IPAddress)
@@ -110,18 +111,18 @@ func TestShownAddresses(t *testing.T) {
 	}
 }
 
-// The password is hidden in whatever form an error may show it.
+// TestPasswordIsHidden checks that the password is removed from errors in every encoding.
 func TestPasswordIsHidden(t *testing.T) {
 	proxy := &url.URL{Scheme: "http", Host: "proxy:3128", User: url.UserPassword("u", "p@ss/w?rd &")}
 	p := &probes{targets: Targets{Proxy: proxy}}
 	for _, text := range []string{proxy.String(), "proxy says p@ss/w?rd & no", url.QueryEscape("p@ss/w?rd &"), url.PathEscape("p@ss/w?rd &")} {
-		if got := p.hide(text); got == text || got == "" {
+		if got := p.redactPassword(text); got == text || got == "" {
 			t.Errorf("%q shows as %q", text, got)
 		}
 	}
 }
 
-// Applications are told of the proxy, and of what is asked without it.
+// TestApplicationsAreToldOfTheProxy checks the proxy variables in the environment of applications.
 func TestApplicationsAreToldOfTheProxy(t *testing.T) {
 	if env := (Targets{NoProxy: "10.0.0.0/8"}).environment(); len(env) != 0 {
 		t.Errorf("without a proxy they are told %q", env)
@@ -150,7 +151,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// A state directory that was written half is no identity, and says so.
+// TestStateIsWhole checks that an incomplete identity file causes an error.
 func TestStateIsWhole(t *testing.T) {
 	dir := t.TempDir()
 	s := state{dir}

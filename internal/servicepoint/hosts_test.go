@@ -13,10 +13,10 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// TestOnlyOwnHosts answers requests for addresses and names of the machine, and refuses other Host headers.
+// TestOnlyOwnHosts checks that requests for addresses and names of the machine are answered and other Host headers are rejected.
 func TestOnlyOwnHosts(t *testing.T) {
 	a := &Agent{log: slog.New(slog.DiscardHandler), options: Options{Names: []string{"edge.example.net"}}}
-	handler := a.ownHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	handler := a.checkHost(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	for host, want := range map[string]int{"127.0.0.1:8083": 200, "[::1]:8083": 200, "192.0.2.1": 200, "localhost:8083": 200,
 		"LOCALHOST": 200, "": 200,
 		"edge.example.net:8083": 200, "edge.example.net.": 200, "evil.example": 421, "evil.example:8083": 421,
@@ -30,7 +30,7 @@ func TestOnlyOwnHosts(t *testing.T) {
 	}
 }
 
-// TestOneClientCannotExhaustDiagnostics opens connections that say nothing, and asks from another address meanwhile.
+// TestOneClientCannotExhaustDiagnostics opens idle connections and sends a request from another address.
 func TestOneClientCannotExhaustDiagnostics(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -22,17 +22,18 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// updatesArgument, where it is the first argument, makes the program of the tests a service point that is updated.
+// updatesArgument, as the first argument, makes the test program a service point that runs updates.
 const updatesArgument = "updates of a test"
 
-// What that one finds in its working directory: its state, what the manager serves, and the root that it is to trust.
+// The files in its working directory: its state, the data that the manager serves, and the trusted root.
 const (
 	stateHere    = "state"
 	releasesHere = "releases"
 	rootHere     = "root.json"
 )
 
-// updatesOf goes through updates as an agent and its launcher do: one that is well, one that is not, one back, and one to the base.
+// updatesOf runs updates as an agent and its launcher do: a successful one, a failing one, one to the previous release, and one to the
+// base.
 func updatesOf(state, served, root string) error {
 	if err := TrustRoot(state, root); err != nil {
 		return err
@@ -46,26 +47,26 @@ func updatesOf(state, served, root string) error {
 		if err != nil {
 			return err
 		}
-		if s.Current == version { // it went back
+		if s.Current == version { // it returned to the previous release
 			continue
 		}
 		asked++
 		if err := updated(state, served, s.Current, checkin.Update{Version: version, Asked: asked}); err != nil {
 			return err
 		}
-		s, err = l.next(r)
+		s, err = l.nextState(r)
 		if err != nil {
 			return err
 		}
 		switch version {
 		case "1":
-		case "3": // it ends at once
-			if err := l.try(context.Background(), r, s); err != nil {
+		case "3": // this release ends immediately
+			if err := l.runTrial(context.Background(), r, s); err != nil {
 				return err
 			}
 		default:
 			a := agentOf(state, served, version)
-			a.beginUpdates(&checkin.Update{Version: version, Asked: asked})
+			a.loadUpdates(&checkin.Update{Version: version, Asked: asked})
 			a.judgeTrial()
 		}
 		now, err := r.load()
@@ -79,16 +80,16 @@ func updatesOf(state, served, root string) error {
 	return nil
 }
 
-// agentOf is an agent of a version that runs nothing, of a manager that serves what is in a directory.
+// agentOf returns an agent of a version without applications. Its manager serves the files in a directory.
 func agentOf(state, served, version string) *Agent {
 	a := &Agent{options: Options{Version: version, Launched: true}, releases: newReleases(state, "1", version),
 		log:     slog.New(slog.DiscardHandler),
-		manager: &manager{http: &http.Client{Transport: http.NewFileTransport(http.Dir(served))}}, moved: make(chan struct{}, 1),
+		manager: &manager{http: &http.Client{Transport: http.NewFileTransport(http.Dir(served))}}, changed: make(chan struct{}, 1),
 		end: func(error) {}, supervisor: &supervisor{processes: map[string]*process{}}}
 	return a
 }
 
-// updated has an agent of a version, empty for the base, get a release.
+// updated makes an agent of a version fetch a release; an empty version is the base.
 func updated(state, served, from string, u checkin.Update) error {
 	if from == "" {
 		from = "1"
@@ -101,14 +102,14 @@ func updated(state, served, from string, u checkin.Update) error {
 	return nil
 }
 
-// serveReleases puts releases, which were signed at a time, where a manager would serve them in a directory: each marks in a file that it
-// ran, and ends as if it were broken. It gives their root.
+// serveReleases writes releases that were signed at a time to a directory that a manager serves. Each release records in a file that it
+// ran, and then exits with an error. It returns the root.
 func serveReleases(t *testing.T, dir, mark string, at time.Time) (root []byte) {
 	t.Helper()
 	r, keys := release.Repository{Dir: filepath.Join(dir, release.Path)}, filepath.Join(t.TempDir(), "keys")
 	err := errors.Join(os.MkdirAll(r.Dir, 0o700), r.Init(keys, at))
 	for _, version := range []string{"2", "3", "4"} {
-		// Its end is at its end: one that is not whole does not mark that it ran.
+		// The command is at the end of the file, so an incomplete file does not record that it ran.
 		script := fmt.Sprintf("#!/bin/sh\n%s\n[ \"$1\" = version ] && exit 0\necho %s >> %s; exit 7\n", strings.Repeat("# rope\n", 6000),
 			version, mark)
 		err = errors.Join(err, r.Add(keys, version, release.Platform(), strings.NewReader(script), at))
@@ -126,13 +127,13 @@ func serveReleases(t *testing.T, dir, mark string, at time.Time) (root []byte) {
 	return root
 }
 
-// tree is a directory: the files and folders by their paths, with their modes and texts.
+// tree is the content of a directory: files and folders by path, with their modes and texts.
 type tree map[string]string
 
 func treeOf(dir string) (tree, error) {
 	all := tree{}
 	return all, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // it went while we looked
+		if errors.Is(err, fs.ErrNotExist) { // it was removed meanwhile
 			return nil
 		}
 		if err != nil || path == dir {
@@ -154,7 +155,7 @@ func treeOf(dir string) (tree, error) {
 	})
 }
 
-// put makes a directory of a tree.
+// put creates a directory from a tree.
 func (all tree) put(dir string) error {
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		var mode fs.FileMode
@@ -175,11 +176,11 @@ func (all tree) put(dir string) error {
 	return nil
 }
 
-// seen runs a program that changes a directory, stops it at each of its system calls, and gives all that the directory was: what a kill at
-// any line of it would leave.
+// seen runs a program that changes a directory, and stops it at each system call. It returns all states of the directory, which are those
+// that a kill could leave.
 func seen(t *testing.T, dir string, c *exec.Cmd) (all []tree) {
 	t.Helper()
-	runtime.LockOSThread() // who traces is a thread
+	runtime.LockOSThread() // ptrace belongs to a thread
 	defer runtime.UnlockOSThread()
 	c.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := c.Start(); err != nil {
@@ -193,7 +194,7 @@ func seen(t *testing.T, dir string, c *exec.Cmd) (all []tree) {
 	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || !status.Stopped() {
 		t.Fatalf("it does not stop: %v, %v", status, err)
 	}
-	// PTRACE_O_EXITKILL; __WNOTHREAD, by which children of other threads, which other tests have started, are left to those.
+	// PTRACE_O_EXITKILL; __WNOTHREAD excludes the children of other threads, which other tests started.
 	const exitKill, noThread = 0x100000, 0x20000000
 	if err := syscall.PtraceSetOptions(pid, syscall.PTRACE_O_TRACESYSGOOD|syscall.PTRACE_O_TRACECLONE|exitKill); err != nil {
 		t.Fatal(err)
@@ -227,7 +228,7 @@ func seen(t *testing.T, dir string, c *exec.Cmd) (all []tree) {
 		if maps.Equal(now, last) {
 			continue
 		}
-		// Another thread of it may be changing something just now.
+		// Another thread of the program may change something at the same time.
 		if again, err := treeOf(dir); err != nil || !maps.Equal(now, again) {
 			continue
 		}
@@ -236,7 +237,8 @@ func seen(t *testing.T, dir string, c *exec.Cmd) (all []tree) {
 	}
 }
 
-// Killed at any line of an update, a service point has a release that runs, the one before or the new one, and can be updated again.
+// TestKilledAtEveryLineOfAnUpdate checks that after a kill at any system call of an update, the service point has a working release, old
+// or new, and can be updated again.
 func TestKilledAtEveryLineOfAnUpdate(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
 	own, err := os.Executable()
@@ -265,14 +267,14 @@ func TestKilledAtEveryLineOfAnUpdate(t *testing.T) {
 		p := &pier{t: t, state: dir, r: newReleases(dir, "1", "1")}
 		before := p.known()
 		err := p.run("1")
-		ran, _ := os.ReadFile(mark) // it is not there where none ran
+		ran, _ := os.ReadFile(mark) // missing if no release ran
 		if p.base == 0 && len(ran) == 0 {
 			t.Errorf("killed at place %d, with %+v, nothing runs: %v", i, before, err)
 		}
 		if want := before.Current; want != "" && before.Trying == nil && strings.TrimSpace(string(ran)) != want {
 			t.Errorf("killed at place %d, with %+v, %q runs", i, before, ran)
 		}
-		// And again.
+		// Once more.
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}

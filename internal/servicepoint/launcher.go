@@ -14,37 +14,37 @@ import (
 	"portolan/internal/base/dirlock"
 )
 
-// Launcher runs a service point in the release that it was updated to, and goes back to the one before where a new one does not become
-// healthy. It is part of the program that is installed on the machine, the base: with no release it runs the base's own agent, else the
-// agent of the release as its child.
+// Launcher runs a service point in the release that it was updated to. It returns to the previous release if a new one does not become
+// healthy. The launcher is part of the base, the program that is installed on the machine. Without a release it runs the base's own
+// agent, otherwise the agent of the release as its child process.
 type Launcher struct {
-	// State is the state directory, Version that of the base.
+	// State is the state directory. Version is the version of the base.
 	State, Version string
 	// Base runs the base's own agent.
 	Base func(ctx context.Context) error
-	// Args is the command line of the agent, without the program.
+	// Args is the command line of the agent without the program.
 	Args []string
-	// Trial is how long a new release has to become healthy; 0 means DefaultTrial.
+	// Trial is the time for a new release to become healthy; 0 means DefaultTrial.
 	Trial time.Duration
 	Log   *slog.Logger
 }
 
-// DefaultTrial is how long a new release has to become healthy.
+// DefaultTrial is the time for a new release to become healthy.
 const DefaultTrial = 3 * time.Minute
 
-// What a launcher says to the release that it starts: its version, that of the base, and the descriptor of a pipe that is closed when the
-// launcher has ended.
+// The launcher passes these to the release that it starts. The variables contain the version of the release and of the base. The
+// descriptor is a pipe that closes when the launcher ends.
 const (
 	ReleaseVariable    = "PORTOLAN_AGENT_RELEASE"
 	BaseVariable       = "PORTOLAN_AGENT_BASE"
 	launcherDescriptor = 3
 )
 
-// ErrSwitch ends an agent that another release is to take the place of.
+// ErrSwitch ends an agent that another release replaces.
 var ErrSwitch = errors.New("the service point goes on with another release")
 
-// endTime is how long a release may take to end when it is told to.
-const endTime = 20 * time.Second
+// stopGrace is the time between SIGTERM and SIGKILL for a release.
+const stopGrace = 20 * time.Second
 
 // Run runs the service point until the context ends.
 func (l *Launcher) Run(ctx context.Context) error {
@@ -61,33 +61,34 @@ func (l *Launcher) Run(ctx context.Context) error {
 	}
 	defer func() { _ = lock.Close() }()
 	for ctx.Err() == nil {
-		s, err := l.next(r)
+		s, err := l.nextState(r)
 		if err != nil {
-			l.Log.Error("which release runs cannot be noted: the one that was installed does", "reason", err)
+			l.Log.Error("store release state failed, running the installed release", "reason", err)
 			s = releaseState{Base: l.Version}
 		}
 		began := time.Now()
 		switch {
 		case s.Trying != nil:
-			err = l.try(ctx, r, s)
+			err = l.runTrial(ctx, r, s)
 		case s.Current != "":
-			err = l.child(ctx, r, s.Current, nil)
+			err = l.runChild(ctx, r, s.Current, nil)
 		default:
 			err = l.Base(ctx)
 		}
-		if again, err := l.ended(ctx, r, s, time.Since(began), err); !again {
+		if again, err := l.handleEnd(ctx, r, s, time.Since(began), err); !again {
 			return err
 		}
 	}
 	return nil
 }
 
-// ended says what follows from the end of a release that ran as s says, for so long: whether to look again what is to run.
-func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, ran time.Duration, failed error) (again bool, err error) {
+// handleEnd handles the end of a release that ran in state s for the time ran. It reports whether Run must continue with the next
+// release.
+func (l *Launcher) handleEnd(ctx context.Context, r *releases, s releaseState, ran time.Duration, failed error) (again bool, err error) {
 	now, err := r.load()
 	switch {
 	case ctx.Err() != nil:
-		if err == nil && now.Trying != nil && s.Trying != nil { // it is no fault of the release
+		if err == nil && now.Trying != nil && s.Trying != nil { // the context ended it, so the start does not count against the release
 			now.Trying.Starts = s.Trying.Starts - 1
 			err = r.save(now)
 		}
@@ -99,13 +100,14 @@ func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, ran t
 	case err != nil || s.Current == "" || failed == nil:
 		return false, failed
 	}
-	// It was well once, and is not any more. Whoever starts this launcher again has it try a few times.
+	// The release was healthy before and failed now. The service manager restarts the launcher; after maxStarts early crashes the previous
+	// release runs again.
 	if now.Crashes++; ran > l.Trial {
 		now.Crashes = 0
 	}
-	again = errors.Is(failed, errNotStarted) || now.Crashes >= mostStarts
+	again = errors.Is(failed, errNotStarted) || now.Crashes >= maxStarts
 	if again {
-		l.Log.Error("the release ends again and again: the one before goes on", "version", s.Current, "before", s.Previous, "error", failed)
+		l.Log.Error("release crashed repeatedly, returning to the previous release", "version", s.Current, "before", s.Previous, "error", failed)
 		now = releaseState{Base: l.Version, Current: s.Previous, Failed: s.Failed, Left: fmt.Sprintf("version %s ended again and again, and "+
 			"version %s goes on in its place: %v", s.Current, cmp.Or(s.Previous, l.Version), failed)}
 		failed = nil
@@ -113,39 +115,40 @@ func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, ran t
 	return again, errors.Join(failed, r.save(now))
 }
 
-// next says what is to run. A release that is tried is counted before it is started.
-func (l *Launcher) next(r *releases) (releaseState, error) {
+// nextState returns the release to run. The start of a release on trial is counted before it happens.
+func (l *Launcher) nextState(r *releases) (releaseState, error) {
 	s, err := r.load()
 	if err != nil {
-		l.Log.Error("which release ran is forgotten: the one that was installed does", "reason", err)
+		l.Log.Error("release state unreadable, running the installed release", "reason", err)
 		return s, r.save(s)
 	}
 	if err := r.tidy(s); err != nil {
-		l.Log.Warn("removing releases", "error", err)
+		l.Log.Warn("remove old releases failed", "error", err)
 	}
 	if s.Trying == nil {
 		return s, nil
 	}
-	if s.Trying.Starts >= mostStarts {
-		s.fail(fmt.Sprintf("it did not become healthy in %d starts", mostStarts))
+	if s.Trying.Starts >= maxStarts {
+		s.failTrial(fmt.Sprintf("it did not become healthy in %d starts", maxStarts))
 	} else {
 		s.Trying.Starts++
 	}
 	return s, r.save(s)
 }
 
-// errNotStarted is a release that could not be started.
+// errNotStarted reports that a release could not be started.
 var errNotStarted = errors.New("it could not be started")
 
-// try runs a release until it ends, which it may not, or until its time is over and it has not shown that it is well.
-func (l *Launcher) try(ctx context.Context, r *releases, s releaseState) error {
+// runTrial runs a release on trial. It stops the release if it does not become healthy within l.Trial, and then returns to the previous
+// release.
+func (l *Launcher) runTrial(ctx context.Context, r *releases, s releaseState) error {
 	version := s.Trying.Version
-	l.Log.Info("a release is tried", "version", version, "start", s.Trying.Starts, "within", l.Trial.String())
+	l.Log.Info("release trial started", "version", version, "start", s.Trying.Starts, "within", l.Trial.String())
 	overdue := func() bool {
 		now, err := r.load()
 		return err != nil || now.Trying != nil && now.Trying.Update == s.Trying.Update
 	}
-	err := l.child(ctx, r, version, overdue)
+	err := l.runChild(ctx, r, version, overdue)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -153,7 +156,7 @@ func (l *Launcher) try(ctx context.Context, r *releases, s releaseState) error {
 	if e != nil {
 		return e
 	}
-	if now.Trying == nil || now.Trying.Update != s.Trying.Update { // it was well, or is to be followed by another one
+	if now.Trying == nil || now.Trying.Update != s.Trying.Update { // it became healthy, or another update replaced it
 		return err
 	}
 	reason := "it ended before it was healthy"
@@ -166,20 +169,21 @@ func (l *Launcher) try(ctx context.Context, r *releases, s releaseState) error {
 	if now.Trying.Waiting != "" {
 		reason += ": " + now.Trying.Waiting
 	}
-	l.Log.Error("a release is not well: the one before goes on", "version", version, "reason", reason)
-	now.fail(reason)
+	l.Log.Error("release not healthy, returning to the previous release", "version", version, "reason", reason)
+	now.failTrial(reason)
 	return r.save(now)
 }
 
-// tellTime is how much later this process may be told to end than a release that it has started, where both are.
-const tellTime = time.Second
+// signalDelay is the longest delay between the signals to the child and to this process when both must end.
+const signalDelay = time.Second
 
-// errOverdue is a release that has not become healthy in its time.
+// errOverdue reports that a release did not become healthy in time.
 var errOverdue = errors.New("it did not become healthy in time")
 
-// child runs the agent of a release until it ends or ctx does. overdue, where it is not nil, is asked when the trial's time is over.
-func (l *Launcher) child(ctx context.Context, r *releases, version string, overdue func() bool) error {
-	alive, held, err := os.Pipe() // held is never written; it is closed when this process ends, however it does
+// runChild runs the agent of a release until it ends or ctx does. If overdue is not nil, it is called when the trial time has passed; the
+// child is killed if it returns true.
+func (l *Launcher) runChild(ctx context.Context, r *releases, version string, overdue func() bool) error {
+	alive, held, err := os.Pipe() // held is never written; it closes when this process ends for any reason
 	if err != nil {
 		return err
 	}
@@ -188,11 +192,11 @@ func (l *Launcher) child(ctx context.Context, r *releases, version string, overd
 	c.Stdout, c.Stderr, c.ExtraFiles = os.Stdout, os.Stderr, []*os.File{alive}
 	c.Env = append(os.Environ(), ReleaseVariable+"="+version, BaseVariable+"="+l.Version)
 	err = c.Start()
-	_ = alive.Close() // the child has it
+	_ = alive.Close() // the child has a copy
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotStarted, err)
 	}
-	l.Log.Info("a release was started", "version", version, "pid", c.Process.Pid)
+	l.Log.Info("release started", "version", version, "pid", c.Process.Pid)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	var late <-chan time.Time
@@ -204,22 +208,22 @@ func (l *Launcher) child(ctx context.Context, r *releases, version string, overd
 	for {
 		select {
 		case err := <-ended:
-			if err == nil { // it was told to: this process is told the same, it may be a little later
-				sleep(ctx, tellTime)
+			if err == nil { // the child was asked to end; this process gets the same signal, perhaps a little later
+				sleep(ctx, signalDelay)
 			}
 			return err
 		case <-late:
 			if !overdue() {
-				continue // and its time is over once
+				continue // the release became healthy; the timer does not fire again
 			}
-			_ = c.Process.Kill() // not asked to end: it would end its applications
+			_ = c.Process.Kill() // no SIGTERM, because that would stop its applications
 			return errors.Join(errOverdue, <-ended)
 		case <-ctx.Done():
-			_ = c.Process.Signal(syscall.SIGTERM) // it may have ended
+			_ = c.Process.Signal(syscall.SIGTERM) // it may have ended already
 			select {
 			case err := <-ended:
 				return err
-			case <-time.After(endTime):
+			case <-time.After(stopGrace):
 				_ = c.Process.Kill()
 				return <-ended
 			}
@@ -227,15 +231,15 @@ func (l *Launcher) child(ctx context.Context, r *releases, version string, overd
 	}
 }
 
-// WithLauncher gives a context that ends when the launcher of this release has, with the cause ErrSwitch: its applications go on, as they
-// do where an agent is killed.
+// WithLauncher returns a context that ends with the cause ErrSwitch when the launcher of this release ends. The applications then keep
+// running, as they do when an agent is killed.
 func WithLauncher(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	cancel := func() { end(nil) }
 	syscall.CloseOnExec(launcherDescriptor)
 	go func() {
 		defer end(ErrSwitch)
-		_, _ = os.NewFile(launcherDescriptor, "launcher").Read(make([]byte, 1)) // returns when the other end is closed
+		_, _ = os.NewFile(launcherDescriptor, "launcher").Read(make([]byte, 1)) // returns when the launcher's end of the pipe closes
 	}()
 	return ctx, cancel
 }

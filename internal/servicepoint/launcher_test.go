@@ -15,10 +15,10 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// soon waits until what is looked at is as it should be.
+// soon waits until a condition holds.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) { // polling interval
 		if time.Now().After(deadline) {
 			t.Fatalf("it is never %s", what)
 		}
@@ -30,7 +30,7 @@ type pier struct {
 	t     *testing.T
 	state string
 	r     *releases
-	// base is how many times the base's own agent ran.
+	// base counts the runs of the base's own agent.
 	base int
 }
 
@@ -40,13 +40,14 @@ func newPier(t *testing.T) *pier {
 	return &pier{t: t, state: state, r: newReleases(state, "1", "1")}
 }
 
-// release puts a program in place as a version.
+// release installs a program as a version.
 func (p *pier) release(version, script string) {
 	p.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(p.r.program(version)), 0o700); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := os.WriteFile(p.r.program(version), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is to run
+	// it must be executable
+	if err := os.WriteFile(p.r.program(version), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec
 		p.t.Fatal(err)
 	}
 }
@@ -67,7 +68,8 @@ func (p *pier) known() releaseState {
 	return s
 }
 
-// run runs the launcher until the base's own agent runs, or it ends by itself; a longest time is no condition of a test.
+// run runs the launcher until the base's own agent runs or the launcher returns. It has no time limit, so that slow machines do not fail
+// the test.
 func (p *pier) run(version string) error {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
@@ -100,7 +102,8 @@ func TestTrialThatFails(t *testing.T) {
 	}
 }
 
-// What the release waits for is part of the reason; one that cannot be started, or was started too often, is not tried again.
+// TestTrialsOfOtherKinds checks that the reason contains what the release waits for, and that a release is not tried again if it cannot
+// be started or was started too often.
 func TestTrialsOfOtherKinds(t *testing.T) {
 	p := newPier(t)
 	one := tried("2")
@@ -117,7 +120,7 @@ func TestTrialsOfOtherKinds(t *testing.T) {
 	}
 	p = newPier(t)
 	one = tried("2")
-	one.Starts = mostStarts
+	one.Starts = maxStarts
 	p.release("2", "exec sleep 60")
 	p.save(releaseState{Base: "1", Trying: one})
 	if err := p.run("1"); err != nil || !strings.Contains(p.known().Failed.Reason, "in 3 starts") {
@@ -125,13 +128,14 @@ func TestTrialsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// A release that was well, and later ends again and again, is left for the one before, and then for the base.
+// TestReleaseThatEndsAgainAndAgain checks that a healthy release that later crashes repeatedly is replaced by its predecessor, and then
+// by the base.
 func TestReleaseThatEndsAgainAndAgain(t *testing.T) {
 	p := newPier(t)
 	p.release("2", "exit 4")
 	p.release("3", "exit 5")
 	p.save(releaseState{Base: "1", Current: "3", Previous: "2"})
-	for range 2 * (mostStarts - 1) { // each ends the launcher, which is started again; the third time it goes on with the one before
+	for range 2 * (maxStarts - 1) { // each crash ends the launcher, which is restarted; the third time it returns to the previous release
 		if err := p.run("1"); err == nil || p.base != 0 {
 			t.Fatalf("the base ran %d times, %v; %+v", p.base, err, p.known())
 		}
@@ -143,15 +147,15 @@ func TestReleaseThatEndsAgainAndAgain(t *testing.T) {
 	if s.Current != "" || s.Left != "version 2 ended again and again, and version 1 goes on in its place: exit status 4" {
 		t.Errorf("what is known is %+v", s)
 	}
-	// The one that goes on says so.
+	// The release that continues reports it.
 	a := &Agent{releases: p.r, log: slog.New(slog.DiscardHandler), options: Options{Version: "1"}, probes: &probes{}, anycast: &announcer{}}
-	a.beginUpdates(nil)
+	a.loadUpdates(nil)
 	if got := a.conditions(); !slices.Equal(got, []string{s.Left}) {
 		t.Errorf("it says %q", got)
 	}
 }
 
-// Where another program was installed by hand, or what is known is damaged, the base runs.
+// TestBaseComesFirst checks that the base runs after another program was installed or the state was damaged.
 func TestBaseComesFirst(t *testing.T) {
 	p := newPier(t)
 	p.release("2", "exit 4")
@@ -169,7 +173,7 @@ func TestBaseComesFirst(t *testing.T) {
 	}
 }
 
-// A release that is told to end on trial is tried as often as before.
+// TestTrialThatIsInterrupted checks that an interrupted trial does not count as a start.
 func TestTrialThatIsInterrupted(t *testing.T) {
 	p := newPier(t)
 	started := filepath.Join(p.state, "started")

@@ -10,7 +10,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// sendLogs sends the ends of logs that somebody waits for. One that cannot be sent is asked for again by who waits.
+// sendLogs sends the ends of the logs that the manager requested. The manager's client repeats a request that failed.
 func (a *Agent) sendLogs(ctx context.Context, wanted []checkin.WantedLog) {
 	for _, w := range wanted {
 		request := checkin.LogRequest{ID: w.ID}
@@ -19,12 +19,12 @@ func (a *Agent) sendLogs(ctx context.Context, wanted []checkin.WantedLog) {
 			request.Problem = shortened(err.Error())
 		}
 		if err := a.manager.post(ctx, checkin.LogPath, 0, request, &checkin.LogAnswer{}); err != nil && ctx.Err() == nil {
-			a.log.Warn("a log cannot be sent", "application", w.Application, "error", err)
+			a.log.Warn("send log failed", "application", w.Application, "error", err)
 		}
 	}
 }
 
-// tail gives the end of the log, from the beginning of a line on.
+// tail returns the last bytes of the log, starting at a line.
 func (p *process) tail(bytes int) ([]byte, error) {
 	var text []byte
 	for _, name := range []string{logFile + ".1", logFile} {

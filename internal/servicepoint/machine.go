@@ -18,24 +18,24 @@ import (
 	"github.com/beevik/ntp"
 )
 
-// machineEvery is how often the machine is looked at, ntpLimit how long an NTP server may take, mostOffset how far a clock may be off that
-// is synchronised: what NTP itself steps over (RFC 5905, section 12).
+// machineInterval is the interval of machine checks. ntpLimit is the timeout of an NTP server. maxClockOffset is the largest offset of a
+// synchronized clock: the step threshold of NTP (RFC 5905 section 12).
 const (
-	machineEvery = 5 * time.Minute
-	ntpLimit     = 5 * time.Second
-	mostOffset   = 128 * time.Millisecond
+	machineInterval = 5 * time.Minute
+	ntpLimit        = 5 * time.Second
+	maxClockOffset  = 128 * time.Millisecond
 )
 
-// machine is what is known of the machine.
+// machine collects the state of the machine.
 type machine struct {
 	dir     string
 	log     *slog.Logger
 	changed func()
-	// wake has a token when other NTP servers are to be asked.
+	// wake contains a token when the NTP servers have changed.
 	wake chan struct{}
 
 	mu sync.Mutex
-	// What follows is guarded by mu. idle and total are the ticks of the processors at the last look.
+	// The following fields are guarded by mu. idle and total are the processor ticks at the last check.
 	servers     []string
 	known       checkin.Machine
 	idle, total uint64
@@ -47,29 +47,29 @@ func newMachine(dir string, log *slog.Logger, changed func()) *machine {
 	return m
 }
 
-// now is what is known.
-func (m *machine) now() checkin.Machine {
+// current returns the last collected state.
+func (m *machine) current() checkin.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.known
 }
 
-// ask takes on which NTP servers are asked.
-func (m *machine) ask(servers []string) {
+// setServers sets the NTP servers and starts a check.
+func (m *machine) setServers(servers []string) {
 	m.mu.Lock()
 	m.servers = servers
 	m.mu.Unlock()
 	select {
 	case m.wake <- struct{}{}:
-	default: // it is about to look
+	default: // a check is pending already
 	}
 }
 
-// run looks at the machine until ctx ends.
+// run checks the machine until ctx ends.
 func (m *machine) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		m.look(ctx)
-		timer := time.NewTimer(machineEvery)
+		m.refresh(ctx)
+		timer := time.NewTimer(machineInterval)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -79,12 +79,12 @@ func (m *machine) run(ctx context.Context) {
 	}
 }
 
-func (m *machine) look(ctx context.Context) {
+func (m *machine) refresh(ctx context.Context) {
 	m.mu.Lock()
 	servers, idle, total := m.servers, m.idle, m.total
 	m.mu.Unlock()
-	next := m.now()
-	next.NTPStatus = m.clock(ctx, servers)
+	next := m.current()
+	next.NTPStatus = m.ntpStatus(ctx, servers)
 	next.Resources, idle, total = resources(m.dir, idle, total)
 	m.mu.Lock()
 	moved := m.known != next
@@ -95,8 +95,9 @@ func (m *machine) look(ctx context.Context) {
 	}
 }
 
-// clock asks the servers, one after the other until one answers; with none the kernel says whether something keeps its clock.
-func (m *machine) clock(ctx context.Context, servers []string) checkin.NTPStatus {
+// ntpStatus returns the clock status from the first NTP server that answers. Without servers the kernel reports whether its clock is
+// synchronized.
+func (m *machine) ntpStatus(ctx context.Context, servers []string) checkin.NTPStatus {
 	for _, server := range servers {
 		if ctx.Err() != nil {
 			break
@@ -104,7 +105,7 @@ func (m *machine) clock(ctx context.Context, servers []string) checkin.NTPStatus
 		answer, err := ntp.QueryWithOptions(server, ntp.QueryOptions{Timeout: ntpLimit, Dialer: func(_, remote string) (net.Conn, error) {
 			conn, err := (&net.Dialer{Timeout: ntpLimit}).DialContext(ctx, "udp", remote)
 			if err == nil {
-				context.AfterFunc(ctx, func() { _ = conn.Close() }) // whoever ends does not wait for it
+				context.AfterFunc(ctx, func() { _ = conn.Close() }) // the end of ctx does not wait for the timeout
 			}
 			return conn, err
 		}})
@@ -112,35 +113,35 @@ func (m *machine) clock(ctx context.Context, servers []string) checkin.NTPStatus
 			err = answer.Validate()
 		}
 		if err != nil {
-			m.log.Warn("an NTP server does not answer", "server", server, "reason", err)
+			m.log.Warn("NTP query failed", "server", server, "reason", err)
 			continue
 		}
-		return checkin.NTPStatus{Stratum: strconv.Itoa(int(answer.Stratum)), Synchronized: answer.ClockOffset.Abs() <= mostOffset,
-			OffsetMillis: answer.ClockOffset.Round(50 * time.Millisecond).Milliseconds()} // so that it seldom changes
+		return checkin.NTPStatus{Stratum: strconv.Itoa(int(answer.Stratum)), Synchronized: answer.ClockOffset.Abs() <= maxClockOffset,
+			OffsetMillis: answer.ClockOffset.Round(50 * time.Millisecond).Milliseconds()} // rounded, so that it seldom changes
 	}
 	return checkin.NTPStatus{Synchronized: len(servers) == 0 && clockSynchronized()}
 }
 
-// rough rounds a figure so that it seldom changes.
-func rough(n, to int) int { return (n + to/2) / to * to }
+// roundTo rounds n to a multiple of to, so that it seldom changes.
+func roundTo(n, to int) int { return (n + to/2) / to * to }
 
-// resources reads what the machine has. idle and total are the ticks of the processors before and now.
+// resources reads the resources of the machine. idle and total are the processor ticks at the last check; the results are those of now.
 func resources(dir string, idle, total uint64) (r checkin.Resources, idleNow, totalNow uint64) {
 	r.CPU.Cores = runtime.NumCPU()
-	r.CPU.FrequencyMHz = int(figure("/proc/cpuinfo", "cpu MHz"))
-	idleNow, totalNow = ticks()
+	r.CPU.FrequencyMHz = int(kernelNumber("/proc/cpuinfo", "cpu MHz"))
+	idleNow, totalNow = cpuTicks()
 	if totalNow > total {
-		r.CPU.IdlePercent = rough(int((idleNow-idle)*100/(totalNow-total)), 10) //nolint:gosec // up to 100
+		r.CPU.IdlePercent = roundTo(int((idleNow-idle)*100/(totalNow-total)), 10) //nolint:gosec // up to 100
 	}
-	r.Memory.TotalMB = int(figure("/proc/meminfo", "MemTotal") / 1024)
-	r.Memory.FreeMB = rough(int(figure("/proc/meminfo", "MemAvailable")/1024), max(1, r.Memory.TotalMB/20))
-	r.Disk.VarTotalMB, r.Disk.VarFreeMB = disk(dir)
-	r.Disk.VarFreeMB = rough(r.Disk.VarFreeMB, max(1, r.Disk.VarTotalMB/50))
+	r.Memory.TotalMB = int(kernelNumber("/proc/meminfo", "MemTotal") / 1024)
+	r.Memory.FreeMB = roundTo(int(kernelNumber("/proc/meminfo", "MemAvailable")/1024), max(1, r.Memory.TotalMB/20))
+	r.Disk.VarTotalMB, r.Disk.VarFreeMB = diskSizes(dir)
+	r.Disk.VarFreeMB = roundTo(r.Disk.VarFreeMB, max(1, r.Disk.VarTotalMB/50))
 	return r, idleNow, totalNow
 }
 
-// figure gives the first number behind a name in a file of the kernel; 0 where there is none.
-func figure(path, name string) float64 {
+// kernelNumber returns the first number after a name in a file of the kernel; 0 if there is none.
+func kernelNumber(path, name string) float64 {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0
@@ -157,8 +158,8 @@ func figure(path, name string) float64 {
 	return 0
 }
 
-// ticks gives for how long the processors have done nothing, and have been there, since the start; zeros where that is not known.
-func ticks() (idle, total uint64) {
+// cpuTicks returns the idle and total processor ticks since the system's start; zeros if they are not available.
+func cpuTicks() (idle, total uint64) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, 0
@@ -167,7 +168,7 @@ func ticks() (idle, total uint64) {
 	for i, field := range strings.Fields(line) {
 		n, err := strconv.ParseUint(field, 10, 64)
 		if err != nil {
-			continue // its name
+			continue // the label
 		}
 		total += n
 		if i == 4 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The program of the tests is also what they start: an application, or a service point that is updated.
+// TestMain makes the test program also an application, or a service point that runs updates.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == applicationArgument {
 		os.Exit(applicationOf(os.Args[2]))

@@ -18,19 +18,20 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// managerOf is the manager of a test: it answers check-ins, holds those that wait, and may be gone.
+// managerOf is a test manager. It answers check-ins, holds waiting ones, and can be unreachable.
 type managerOf struct {
 	mu sync.Mutex
-	// What follows is guarded by mu: whether it is gone, when it was asked meanwhile, and what it was told, in all.
+	// The following fields are guarded by mu: whether it is unreachable, the times of requests meanwhile, the number of reports, and the
+	// times of answers.
 	gone    bool
 	asked   []time.Time
 	reports int
 	answers []time.Time
-	// desired is what is to run.
+	// desired is the desired state.
 	desired checkin.Desired
-	// spread is within how long all should come back.
+	// spread is the spread in its answers.
 	spread time.Duration
-	// refuses, where it is not empty, is the code that it refuses all with, garbage what it answers to all.
+	// refuses is the refusal code of all answers, if not empty; garbage is the text of all answers.
 	refuses, garbage string
 }
 
@@ -94,7 +95,7 @@ func (m *managerOf) set(gone bool) {
 	m.gone = gone
 }
 
-// checkingIn is an agent that is enrolled and runs nothing but its check-ins, with a manager of the test.
+// checkingIn is an enrolled agent that only checks in, with a test manager.
 func checkingIn(t *testing.T, ctx context.Context, m *managerOf) *Agent {
 	t.Helper()
 	a, err := New(Options{State: t.TempDir(), Endpoint: "https://manager.example", Key: keyOf(t), Version: "1",
@@ -106,23 +107,23 @@ func checkingIn(t *testing.T, ctx context.Context, m *managerOf) *Agent {
 	a.identity = &identity{ID: "edge", Endpoint: "https://manager.example"}
 	a.manager = &manager{base: "https://manager.example", http: &http.Client{Transport: m}}
 	a.probes = &probes{log: a.log, reasons: map[string]string{}}
-	a.supervisor = &supervisor{dir: a.options.State, log: a.log, moved: a.move, ctx: ctx, applied: make(chan struct{}),
-		processes: map[string]*process{}, leaving: map[string]*process{}}
+	a.supervisor = &supervisor{dir: a.options.State, log: a.log, changed: a.notifyChange, ctx: ctx, applied: make(chan struct{}),
+		processes: map[string]*process{}, removing: map[string]*process{}}
 	a.supervisor.streams = newStreams(a.options.State, a.log, a.postBatch)
 	a.anycast = a.newAnnouncer()
 	a.end = func(error) {}
 	return a
 }
 
-// keyOf is a registration key.
+// keyOf returns a registration key.
 func keyOf(t *testing.T) string {
 	t.Helper()
 	var key checkin.RegistrationKey
 	return key.String()
 }
 
-// An hour without the manager, in virtual time: what is to run stays as it is, on the disk, too; the manager is asked again and again, not
-// too often, and when it is back it is found within a minute, and needs no report that it has.
+// TestManagerGoneForAnHour simulates an hour without the manager in virtual time. The desired state is unchanged, also on the disk. The
+// agent retries at limited intervals, reconnects within a minute, and sends no unchanged report.
 func TestManagerGoneForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -133,23 +134,23 @@ func TestManagerGoneForAnHour(t *testing.T) {
 		group.Go(func() { a.checkIn(ctx) })
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if a.supervisor.toRun().Generation != 7 || m.reports == 0 {
-			t.Fatalf("it is to run %+v, and has reported %d times", a.supervisor.toRun(), m.reports)
+		if a.supervisor.desiredState().Generation != 7 || m.reports == 0 {
+			t.Fatalf("it is to run %+v, and has reported %d times", a.supervisor.desiredState(), m.reports)
 		}
 		reports := m.reports
 		m.set(true)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		a.mu.Lock()
-		connected := a.connected()
+		connected := a.isConnected()
 		a.mu.Unlock()
 		if connected {
 			t.Error("without a manager for an hour it says that it is connected")
 		}
-		if kept, err := a.state.loadDesired(); err != nil || kept.Generation != 7 || a.supervisor.toRun().Generation != 7 {
+		if kept, err := a.state.loadDesired(); err != nil || kept.Generation != 7 || a.supervisor.desiredState().Generation != 7 {
 			t.Errorf("what is to run is %+v, %v", kept, err)
 		}
-		// With a pause of 15 to 45 seconds there are 80 to 240 attempts.
+		// With pauses of 15 to 45 seconds there are 80 to 240 attempts.
 		if n := len(m.asked); n < 60 || n > 260 {
 			t.Errorf("in an hour it asked %d times", n)
 		}
@@ -181,7 +182,7 @@ func TestManagerGoneForAnHour(t *testing.T) {
 	})
 }
 
-// afterAMinute calls fn, in virtual time, when an agent that is to run generation 7 has checked in for a minute, and goes on.
+// afterAMinute calls fn in virtual time when an agent with generation 7 has checked in for a minute, then continues.
 func afterAMinute(t *testing.T, fn func(m *managerOf, a *Agent)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,14 +199,14 @@ func afterAMinute(t *testing.T, fn func(m *managerOf, a *Agent)) {
 	})
 }
 
-// A manager that answers garbage changes nothing of what is to run, and is not asked without a pause.
+// TestManagerAnswersGarbage checks that invalid answers do not change the desired state, and that the agent pauses between requests.
 func TestManagerAnswersGarbage(t *testing.T) {
 	const state = `"state":{"generation":NEXT,"applications":[]}`
 	for text, takes := range map[string]bool{
 		"<html>": false, " ": false, "null": false, "[]": false, "{}": false, `{"desired":-1,"intervalSeconds":-5,"spreadMillis":-9}`: false,
 		`{"state":{}}`: false, `{"desired":NEXT,"state":{}}`: false, `{"desired":NEXT,"state":{"generation":NEXT}}`: false,
 		`{"desired":1,` + state + `}`: false, `{"desired":-7,"state":{"generation":-7,"applications":[]}}`: false,
-		`{"desired":NEXT,` + state + `}`: true, // each time something else
+		`{"desired":NEXT,` + state + `}`: true, // different each time
 	} {
 		afterAMinute(t, func(m *managerOf, a *Agent) {
 			m.mu.Lock()
@@ -217,7 +218,7 @@ func TestManagerAnswersGarbage(t *testing.T) {
 			asked := len(m.asked)
 			m.mu.Unlock()
 			kept, err := a.state.loadDesired()
-			if runs := a.supervisor.toRun().Generation; err != nil || kept.Generation != runs || (runs != 7) != takes {
+			if runs := a.supervisor.desiredState().Generation; err != nil || kept.Generation != runs || (runs != 7) != takes {
 				t.Errorf("%s: it is to run generation %d, and keeps %+v, %v", text, runs, kept, err)
 			}
 			if asked < 5 || asked > 11*60 {
@@ -227,8 +228,8 @@ func TestManagerAnswersGarbage(t *testing.T) {
 	}
 }
 
-// A machine whose node was taken away, or whose service point was deleted or has another machine, runs nothing any more, on the disk, too;
-// one that the manager merely does not know goes on.
+// TestNodeTakenAway checks that a machine stops its applications and clears the stored state if its node or service point was deleted or
+// moved to another machine. A machine that the manager does not know continues.
 func TestNodeTakenAway(t *testing.T) {
 	for code, runs := range map[string]int64{checkin.NodeRemoved: 0, checkin.ServicePointDeleted: 0, checkin.OtherMachine: 0,
 		"ServicePointUnknown": 7} {
@@ -238,7 +239,7 @@ func TestNodeTakenAway(t *testing.T) {
 			m.mu.Unlock()
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if kept, err := a.state.loadDesired(); err != nil || kept.Generation != runs || a.supervisor.toRun().Generation != runs {
+			if kept, err := a.state.loadDesired(); err != nil || kept.Generation != runs || a.supervisor.desiredState().Generation != runs {
 				t.Errorf("refused with %s it is to run %+v, %v", code, kept, err)
 			}
 			if a.registration.State != deregistered {
@@ -248,8 +249,8 @@ func TestNodeTakenAway(t *testing.T) {
 	}
 }
 
-// A thousand service points that lose their manager at the same moment come back one after another, in virtual time: within the time that
-// it has said, and in no tenth of that time more than a quarter of them.
+// TestThousandComeBack checks in virtual time that a thousand service points that lose their manager together reconnect within its
+// spread, and at most a quarter of them in each tenth of it.
 func TestThousandComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -262,7 +263,7 @@ func TestThousandComeBack(t *testing.T) {
 		for range 1000 {
 			a := &Agent{log: slog.New(slog.DiscardHandler), spread: spread}
 			group.Go(func() {
-				a.failed(ctx, errGone, &backoff{})
+				a.handleFailure(ctx, errGone, &backoff{})
 				mu.Lock()
 				defer mu.Unlock()
 				came = append(came, time.Now())

@@ -20,26 +20,27 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Results of a probe that has no number.
+// Results of a probe without a numeric result.
 const (
 	OK            = "OK"
 	Failed        = "FAILED"
-	NotConfigured = "NOT_CONFIGURED" // switched off, or there is nothing to probe
+	NotConfigured = "NOT_CONFIGURED" // switched off, or without a target
 	Unknown       = "UNKNOWN"        // before the first run
 )
 
-// Targets say what is probed. Off switches a probe off; empty means what production wants: the
-// routing table's gateway, a public resolver, a public site.
+// Targets are the targets of the probes. Off disables a probe. Empty means the default: the gateway of the routing table, a public
+// resolver, and a public website.
 type Targets struct {
 	Gateway, Ping, HTTP string
-	// Proxy is the HTTP proxy for whatever the service point and its applications ask for; nil means none. Its password stays in their memory.
+	// Proxy is the HTTP proxy for all outgoing requests of the service point and its applications; nil means none. Its password is kept in
+	// memory only.
 	Proxy *url.URL
-	// NoProxy lists what is asked for without the proxy, with commas between: names, with what lies below them, addresses and prefixes.
-	// This machine itself never is asked by a proxy.
+	// NoProxy is a comma-separated list of destinations that are reached without the proxy: domain names including their subdomains,
+	// addresses and prefixes. Requests to this machine itself never use the proxy.
 	NoProxy string
 }
 
-// proxy gives the proxy for a request, as http.Transport asks for it.
+// proxy returns the proxy for a request. It has the signature of http.Transport.Proxy.
 func (t Targets) proxy(rq *http.Request) (*url.URL, error) {
 	if t.Proxy == nil {
 		return nil, nil
@@ -48,7 +49,7 @@ func (t Targets) proxy(rq *http.Request) (*url.URL, error) {
 	return (&httpproxy.Config{HTTPProxy: by, HTTPSProxy: by, NoProxy: t.NoProxy}).ProxyFunc()(rq.URL)
 }
 
-// environment tells applications of the proxy, in the variables that most programs know.
+// environment returns the common environment variables that describe the proxy to applications.
 func (t Targets) environment() []string {
 	if t.Proxy == nil {
 		return nil
@@ -65,7 +66,7 @@ const (
 	publicSite     = "https://example.com/"
 )
 
-// probes run each on its own, with a time limit, and keep their last results.
+// probes run independently, each with a time limit, and keep their last results.
 type probes struct {
 	targets Targets
 	host    host
@@ -83,10 +84,10 @@ type probes struct {
 	changed func()
 }
 
-// unprobed is what is known before the first run.
-var unprobed = checkin.Connectivity{InternetPingStatus: Unknown, LocalIPStatus: Unknown, LocalNetworkStatus: Unknown}
+// noResults is the result before the first run.
+var noResults = checkin.Connectivity{InternetPingStatus: Unknown, LocalIPStatus: Unknown, LocalNetworkStatus: Unknown}
 
-// result is what one run of a probe found; the reason says why where it failed.
+// result is the result of one run of a probe; reason explains a failure.
 type result struct {
 	text   string
 	number int
@@ -110,8 +111,8 @@ func (p *probes) run(ctx context.Context) {
 	}{
 		{"local interfaces", p.every, p.localIP, func(c *checkin.Connectivity, r result) { c.LocalIPStatus = r.text }},
 		{"default gateway", p.every, p.localNetwork, func(c *checkin.Connectivity, r result) { c.LocalNetworkStatus = r.text }},
-		{"public ping", p.public(p.targets.Ping), p.internetPing, func(c *checkin.Connectivity, r result) { c.InternetPingStatus = r.text }},
-		{"public HTTP", p.public(p.targets.HTTP), p.internetHTTP, func(c *checkin.Connectivity, r result) { c.InternetHTTPStatus = r.number }},
+		{"public ping", p.interval(p.targets.Ping), p.internetPing, func(c *checkin.Connectivity, r result) { c.InternetPingStatus = r.text }},
+		{"public HTTP", p.interval(p.targets.HTTP), p.internetHTTP, func(c *checkin.Connectivity, r result) { c.InternetHTTPStatus = r.number }},
 		{"manager", p.every, p.fleetEndpoint, func(c *checkin.Connectivity, r result) {
 			c.FleetMgmtEndpointStatus, c.FleetMgmtEndpointErrorMessage = r.number, r.reason
 		}},
@@ -122,26 +123,27 @@ func (p *probes) run(ctx context.Context) {
 				if ctx.Err() != nil && r.reason != "" { // cut short by the agent's own end
 					return
 				}
-				p.keep(probe.name, r, probe.keep)
+				p.record(probe.name, r, probe.keep)
 			})
 		})
 	}
 	group.Wait()
 }
 
-// public is how often a target in the public network is probed: that of somebody else seldom, so that a large fleet is no burden.
-func (p *probes) public(target string) time.Duration {
+// interval returns the probe interval of a target in the public network. The default targets belong to others and are probed less often,
+// so that a large fleet does not load them.
+func (p *probes) interval(target string) time.Duration {
 	if target == "" {
 		return max(p.every, publicInterval)
 	}
 	return p.every
 }
 
-// publicInterval is how often a target is probed that nobody has set.
+// publicInterval is the probe interval of the default public targets.
 const publicInterval = 5 * time.Minute
 
-// repeat runs a probe now and then again and again, each time within the limit. The pauses differ by a fifth, so that service points
-// that began together do not probe together.
+// repeat runs a probe immediately and then at intervals, each time within the time limit. The intervals vary by a fifth, so that service
+// points that started together do not probe at the same time.
 func (p *probes) repeat(ctx context.Context, every time.Duration, probe func(context.Context)) {
 	for ctx.Err() == nil {
 		limited, cancel := context.WithTimeout(ctx, p.limit)
@@ -156,7 +158,7 @@ func (p *probes) repeat(ctx context.Context, every time.Duration, probe func(con
 	}
 }
 
-func (p *probes) keep(name string, r result, set func(*checkin.Connectivity, result)) {
+func (p *probes) record(name string, r result, set func(*checkin.Connectivity, result)) {
 	p.mu.Lock()
 	before := p.last
 	set(&p.last, r)
@@ -175,8 +177,8 @@ func (p *probes) keep(name string, r result, set func(*checkin.Connectivity, res
 	}
 }
 
-// conditions gives the sentences that make the service point unhealthy. What may fail depending on
-// the environment (spec.md 2.5: the gateway, the public address and site) is no such thing.
+// conditions returns the error conditions of the probes. Failures of the gateway, the public address and the public site do not count,
+// because they depend on the environment (spec.md 2.5).
 func (p *probes) conditions() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,14 +188,14 @@ func (p *probes) conditions() []string {
 	return []string{}
 }
 
-func failed(format string, args ...any) result {
+func failedResult(format string, args ...any) result {
 	return result{text: Failed, reason: fmt.Sprintf(format, args...)}
 }
 
-// localIP looks whether an interface beside loopback is up and has an address.
+// localIP checks that an interface other than loopback is up and has an address.
 func (p *probes) localIP(context.Context) result {
 	all, links, err := addresses()
-	if err != nil { // which says nothing of the network
+	if err != nil { // the error does not concern the network
 		return result{text: Unknown, reason: err.Error()}
 	}
 	for _, a := range all {
@@ -204,7 +206,7 @@ func (p *probes) localIP(context.Context) result {
 	if links == 0 {
 		return result{text: NotConfigured}
 	}
-	return failed("no interface is up with an address")
+	return failedResult("no interface is up with an address")
 }
 
 func (p *probes) localNetwork(ctx context.Context) result {
@@ -218,11 +220,11 @@ func (p *probes) localNetwork(ctx context.Context) result {
 			if !p.host.hasIPv4() {
 				return result{text: NotConfigured}
 			}
-			return failed("there is no IPv4 default route")
+			return failedResult("there is no IPv4 default route")
 		}
 		target = r.via.String()
 	}
-	return answers(ctx, target)
+	return pingTarget(ctx, target)
 }
 
 func (p *probes) internetPing(ctx context.Context) result {
@@ -233,30 +235,30 @@ func (p *probes) internetPing(ctx context.Context) result {
 	case "":
 		target = publicResolver
 	}
-	return answers(ctx, target)
+	return pingTarget(ctx, target)
 }
 
-// answers tells whether the target answers echo requests.
-func answers(ctx context.Context, target string) result {
+// pingTarget reports whether the target answers echo requests.
+func pingTarget(ctx context.Context, target string) result {
 	addr, err := netip.ParseAddr(target)
 	if err != nil {
-		return failed("%q is not an IP address", target)
+		return failedResult("%q is not an IP address", target)
 	}
 	yes, err := ping.Answers(ctx, addr, pingLimit)
 	switch {
-	case errors.Is(err, ping.ErrForbidden): // which says nothing of the network
+	case errors.Is(err, ping.ErrForbidden): // the error does not concern the network
 		return result{text: Unknown, reason: err.Error()}
 	case err != nil:
-		return failed("%v", err)
+		return failedResult("%v", err)
 	case !yes:
-		return failed("no answer from %s", addr)
+		return failedResult("no answer from %s", addr)
 	}
 	return result{text: OK}
 }
 
 const pingLimit = 3 * time.Second
 
-// internetHTTP asks a public site, through the proxy where there is one.
+// internetHTTP requests a public site, through the proxy if one is configured.
 func (p *probes) internetHTTP(ctx context.Context) result {
 	target := p.targets.HTTP
 	switch target {
@@ -269,19 +271,19 @@ func (p *probes) internetHTTP(ctx context.Context) result {
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return failed("%q is not a URL", target)
+		return failedResult("%q is not a URL", target)
 	}
 	rs, err := client.Do(rq)
 	if err != nil {
-		return failed("%s", p.hide(unwrapURL(err).Error()))
+		return failedResult("%s", p.redactPassword(unwrapURL(err).Error()))
 	}
-	_, _ = io.CopyN(io.Discard, rs.Body, 1<<16) // the status is what was asked for
+	_, _ = io.CopyN(io.Discard, rs.Body, 1<<16) // only the status matters
 	_ = rs.Body.Close()
 	return result{number: rs.StatusCode}
 }
 
-// hide takes the proxy's password out of a text.
-func (p *probes) hide(text string) string {
+// redactPassword removes the proxy's password from a text.
+func (p *probes) redactPassword(text string) string {
 	if p.targets.Proxy == nil {
 		return text
 	}
@@ -294,7 +296,7 @@ func (p *probes) hide(text string) string {
 	return text
 }
 
-// fleetEndpoint asks the manager's door.
+// fleetEndpoint requests the health of the manager's check-in endpoint.
 func (p *probes) fleetEndpoint(ctx context.Context) result {
 	m := p.manager()
 	if m == nil {

@@ -22,80 +22,82 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// process is one application, whether it runs just now or not.
+// process is one application, running or not.
 type process struct {
 	id, folder string
 	s          *supervisor
 	log        *slog.Logger
-	// http asks how it is, slow gives it a configuration, bulky gives it content.
-	http, slow, bulky *http.Client
-	// changed has a token when something else is wanted. stop ends run, and ended is closed when it has returned; nil where it does not run.
+	// statusHTTP polls the status, configureHTTP sends configurations, contentHTTP sends content.
+	statusHTTP, configureHTTP, contentHTTP *http.Client
+	// changed contains a token when the wanted state changed. stop ends run. ended is closed when run has returned; nil before start.
 	changed chan struct{}
 	stop    context.CancelFunc
 	ended   chan struct{}
 
 	mu sync.Mutex
-	// What follows is guarded by mu.
+	// The following fields are guarded by mu.
 	wanted     checkin.DesiredApplication
 	generation int64
-	// handled is the generation that was put in force, or that could not be.
+	// handled is the last generation that was applied or failed to apply.
 	handled int64
-	// known says that status is what was seen, and not only what it was before the agent began.
-	known   bool
-	status  string
-	version string
-	wrong   []string
-	told    json.RawMessage
-	// configured names the configuration in force; responds says that it answered when it was last asked.
+	// known reports that status was observed; otherwise it is the assumption at the agent's start.
+	known           bool
+	status          string
+	version         string
+	conditions      []string
+	lastDiagnostics json.RawMessage
+	// configured is the digest of the configuration in use. responds reports whether the last status request was answered.
 	configured string
 	responds   bool
-	// content names the content that it serves, contented says that it serves such, engine what answers in its place.
+	// content is the revision of the content in use. contented reports that the application serves content. engine names the program that
+	// answers in its place.
 	content   string
 	contented bool
 	engine    string
-	// refused is why it did not take the last content; empty where it did.
+	// refused is the reason why the application refused the last content; empty if it accepted it.
 	refused string
-	// ran says that the process has answered, down that it had ended by itself and does not run again yet.
+	// ran reports that the process has answered. down reports that it ended by itself and has not answered since.
 	ran, down bool
 }
 
-// Times of a process.
+// Intervals and limits of a process.
 const (
-	pollEvery      = time.Second
-	askLimit       = 3 * time.Second
-	slowAnswer     = 700 * time.Millisecond // behind which a process does not answer, for who relies on it
+	pollInterval   = time.Second
+	statusLimit    = 3 * time.Second
+	slowAfter      = 700 * time.Millisecond // after this time the process counts as not responding
 	configureLimit = 30 * time.Second
-	deployTime     = 30 * time.Second // from the start to the first time that it is well
-	stopTime       = 5 * time.Second
-	mostSilent     = 3 // questions in a row without an answer
+	deployLimit    = 30 * time.Second // from the start until it must be healthy for the first time
+	stopLimit      = 5 * time.Second
+	maxSilent      = 3 // consecutive status requests without an answer
 )
 
-// Files of an application's folder.
+// Files in an application's folder.
 const (
-	socketFile = "s"
-	logFile    = "log"
-	wellFile   = "well" // it has been healthy
-	pidFile    = "pid"
-	maxLog     = 1 << 20
+	socketFile  = "s"
+	logFile     = "log"
+	healthyFile = "well" // present once the application has been healthy
+	pidFile     = "pid"
+	maxLog      = 1 << 20
 )
 
-// process makes one. It is called with s.mu held.
+// process creates the process of an application. The caller holds s.mu.
 func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *process {
 	p := &process{id: a.ID, folder: filepath.Join(s.dir, applicationFolder, a.ID), s: s, log: s.log.With("application", a.ID, "name", a.Name),
 		changed: make(chan struct{}, 1), wanted: a, generation: generation, status: checkin.Deploying,
-		version: s.versions[a.Name], told: json.RawMessage("{}")}
+		version: s.versions[a.Name], lastDiagnostics: json.RawMessage("{}")}
 	transport := &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialIn(ctx, p.folder) }}
-	p.http, p.slow = &http.Client{Timeout: askLimit, Transport: transport}, &http.Client{Timeout: configureLimit, Transport: transport}
-	p.bulky = &http.Client{Timeout: contentLimit, Transport: transport}
-	if _, err := os.Stat(filepath.Join(p.folder, wellFile)); err == nil { // it was deployed before
-		p.status, p.wrong = checkin.Unhealthy, []string{"service is not healthy: it is being started"}
+	p.statusHTTP, p.configureHTTP = &http.Client{Timeout: statusLimit, Transport: transport},
+		&http.Client{Timeout: configureLimit, Transport: transport}
+	p.contentHTTP = &http.Client{Timeout: contentLimit, Transport: transport}
+	if _, err := os.Stat(filepath.Join(p.folder, healthyFile)); err == nil { // it has been healthy before
+		p.status, p.conditions = checkin.Unhealthy, []string{"service is not healthy: it is being started"}
 	}
 	return p
 }
 
-// want asks for something else.
-func (p *process) want(a checkin.DesiredApplication, generation int64) {
+// setWanted sets the wanted application and wakes run.
+func (p *process) setWanted(a checkin.DesiredApplication, generation int64) {
 	p.mu.Lock()
 	p.wanted, p.generation = a, generation
 	p.mu.Unlock()
@@ -105,57 +107,57 @@ func (p *process) want(a checkin.DesiredApplication, generation int64) {
 	}
 }
 
-func (p *process) now() (a checkin.DesiredApplication, generation int64) {
+func (p *process) wantedState() (a checkin.DesiredApplication, generation int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wanted, p.generation
 }
 
-// report gives how it is, and the generation that was handled; known is false where nothing has been seen of it yet.
+// report returns the status and the last generation handled. known is false if nothing has been observed yet.
 func (p *process) report() (a checkin.Application, handled int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return checkin.Application{ID: p.id, Name: p.wanted.Name, Version: p.version, Status: p.status,
-		ErrorConditions: append([]string{}, p.wrong...), Content: p.content,
+		ErrorConditions: append([]string{}, p.conditions...), Content: p.content,
 		Contented: p.contented, Engine: p.engine}, p.handled, p.known
 }
 
 func (p *process) diagnostics() json.RawMessage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.told
+	return p.lastDiagnostics
 }
 
-// set notes how it is, and that a generation was handled.
+// set records the status and that a generation was handled. It wakes the check-in if anything changed.
 func (p *process) set(status string, handled int64, wrong ...string) {
-	wrong = slices.Clone(wrong[:min(len(wrong), mostConditions)])
+	wrong = slices.Clone(wrong[:min(len(wrong), maxConditions)])
 	for i, text := range wrong {
-		wrong[i] = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), longestCondition)], ""), "\x00", "")
+		wrong[i] = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxConditionLength)], ""), "\x00", "")
 	}
 	p.mu.Lock()
-	moved := !p.known || p.status != status || handled > p.handled || fmt.Sprint(p.wrong) != fmt.Sprint(wrong)
-	p.known, p.status, p.wrong, p.handled = true, status, wrong, max(p.handled, handled)
+	moved := !p.known || p.status != status || handled > p.handled || fmt.Sprint(p.conditions) != fmt.Sprint(wrong)
+	p.known, p.status, p.conditions, p.handled = true, status, wrong, max(p.handled, handled)
 	p.mu.Unlock()
 	if !moved {
 		return
 	}
-	p.log.Info("an application is", "status", status, "conditions", wrong)
+	p.log.Info("application status changed", "status", status, "conditions", wrong)
 	if status == checkin.Healthy {
-		if err := (state{p.folder}).write(wellFile, nil); err != nil {
-			p.log.Error("noting that it is well", "error", err)
+		if err := (state{p.folder}).write(healthyFile, nil); err != nil {
+			p.log.Error("store healthy mark failed", "error", err)
 		}
 	}
-	p.s.moved()
+	p.s.changed()
 }
 
-// What is reported of one application: how many conditions, and how many bytes of each. A manager takes no longer reports than 64 KiB.
+// Limits of the error conditions of one application: their number, and the bytes of each. A manager accepts reports of at most 64 KiB.
 const (
-	mostConditions   = 20
-	longestCondition = 500
+	maxConditions      = 20
+	maxConditionLength = 500
 )
 
-// failing is the status of what does not work: it depends on whether it ever did.
-func (p *process) failing() string {
+// failureStatus returns the status for an application that does not work: UNHEALTHY if it ever worked, else DEPLOY_FAILED.
+func (p *process) failureStatus() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.status == checkin.Healthy || p.status == checkin.Unhealthy {
@@ -164,7 +166,7 @@ func (p *process) failing() string {
 	return checkin.DeployFailed
 }
 
-// start begins to run. It is called once, with s.mu held.
+// start starts run. It is called once, with s.mu held.
 func (p *process) start() {
 	ctx, stop := context.WithCancel(p.s.ctx)
 	p.stop, p.ended = stop, make(chan struct{})
@@ -174,32 +176,32 @@ func (p *process) start() {
 	})
 }
 
-// run keeps the application running until ctx ends, then ends its process, unless another agent is about to take it over.
+// run keeps the application running until ctx ends. Then it stops the application, unless another agent will take it over.
 func (p *process) run(ctx context.Context) {
 	for b := (backoff{}); ctx.Err() == nil; {
-		a, generation := p.now()
+		a, generation := p.wantedState()
 		began := time.Now()
 		err := p.serve(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		p.noteAnswer(application.Status{}, err)
-		if errors.Is(err, errAnew) {
+		p.recordAnswer(application.Status{}, err)
+		if errors.Is(err, errRestart) {
 			continue
 		}
-		p.noteEnd(true, err.Error())
-		if time.Since(began) > deployTime {
+		p.recordEnd(true, err.Error())
+		if time.Since(began) > deployLimit {
 			b = backoff{}
 		}
-		p.set(p.failing(), generation, fmt.Sprintf("service is not healthy: %s %s: %v", a.Name, a.Version, err))
+		p.set(p.failureStatus(), generation, fmt.Sprintf("service is not healthy: %s %s: %v", a.Name, a.Version, err))
 		p.wait(ctx, &b)
 	}
 	if !errors.Is(context.Cause(p.s.ctx), ErrSwitch) {
-		p.end()
+		p.terminate()
 	}
 }
 
-// wait waits before the next start, or until something else is wanted.
+// wait waits for the backoff before the next start. It returns early when the wanted state changes.
 func (p *process) wait(ctx context.Context, b *backoff) {
 	again, stop := context.WithCancel(ctx)
 	defer stop()
@@ -217,47 +219,47 @@ func (p *process) wait(ctx context.Context, b *backoff) {
 	<-done
 }
 
-// errAnew ends a process that is to be started anew, by other limits.
-var errAnew = errors.New("it is to be started anew")
+// errRestart ends a process that must be restarted with other limits.
+var errRestart = errors.New("it is to be started anew")
 
-// serve starts the process, or takes over the one that runs, and watches it until it is of no use any more.
+// serve starts the process, or takes over the running one, and watches it until it fails or ctx ends.
 func (p *process) serve(ctx context.Context) error {
-	a, _ := p.now()
+	a, _ := p.wantedState()
 	version, ok := p.s.versions[a.Name]
 	if !ok {
 		return fmt.Errorf("this service point has no application %q", a.Name)
 	}
-	if a.Version != version && p.failing() == checkin.DeployFailed { // it never ran
+	if a.Version != version && p.failureStatus() == checkin.DeployFailed { // it never ran
 		return fmt.Errorf("version %s of %s is not on this service point; %s is", a.Version, a.Name, version)
 	}
-	exited, answered, err := p.begin(ctx, a.Name, version)
+	exited, answered, err := p.startOrAdopt(ctx, a.Name, version)
 	if err != nil {
 		return err
 	}
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	deadline := time.Now().Add(deployTime)
-	starved := p.s.groups.starved(p.id)
-	refused := refusedOnce{}
+	deadline := time.Now().Add(deployLimit)
+	starved := p.s.groups.oomKills(p.id)
+	refused := refusedConfiguration{}
 	supplied, stop := context.WithCancel(ctx)
 	var supplies sync.WaitGroup
 	defer supplies.Wait()
 	defer stop()
 	supplying, collecting := false, false
 	for silent := 0; ; {
-		now, err := p.askNoting(ctx)
+		now, err := p.pollStatus(ctx)
 		switch {
 		case err == nil:
 			silent, answered = 0, true
-			p.noteEnd(false, "")
-			a, generation := p.now()
+			p.recordEnd(false, "")
+			a, generation := p.wantedState()
 			if (now.Contented || a.Contented) && !supplying {
 				if supplying = true; now.Configured == "" && !a.Contented {
-					p.refill(ctx, now)
-					deadline = time.Now().Add(deployTime)
+					p.restoreContent(ctx, now)
+					deadline = time.Now().Add(deployLimit)
 				}
 				supplies.Go(func() { p.supply(supplied) })
-				if now.Updated || a.Contented { // a process that an older version began does not say
+				if now.Updated || a.Contented { // a process of an older version does not report Updated
 					supplies.Go(func() { p.relay(supplied) })
 				}
 			}
@@ -266,23 +268,23 @@ func (p *process) serve(ctx context.Context) error {
 				supplies.Go(func() { p.collect(supplied) })
 			}
 			if digest := application.Digest(a.Configuration); now.Configured != digest {
-				if refused.waits(digest) { // what is asked for is handled: it cannot be had yet
-					p.set(p.failing(), generation, refused.why)
+				if refused.waits(digest) { // the generation counts as handled: it cannot be applied yet
+					p.set(p.failureStatus(), generation, refused.why)
 					break
 				}
 				if err := p.configure(ctx, a.Configuration); err != nil {
 					refused.note(digest, err.Error())
-					p.set(p.failing(), generation, err.Error())
+					p.set(p.failureStatus(), generation, err.Error())
 					break
 				}
 				continue
 			}
-			p.judge(now, a, generation, time.Now().After(deadline))
+			p.evaluate(now, a, generation, time.Now().After(deadline))
 		case ctx.Err() == nil:
-			// One that was taken over has no end that is told; nobody listens at its socket then.
+			// A process that was taken over does not report its end, but nothing listens at its socket then.
 			gone := errors.Is(err, syscall.ECONNREFUSED)
-			if silent++; answered && gone || silent >= mostSilent && (answered || time.Now().After(deadline)) {
-				p.end()
+			if silent++; answered && gone || silent >= maxSilent && (answered || time.Now().After(deadline)) {
+				p.terminate()
 				return fmt.Errorf("it does not answer: %w", err)
 			}
 		}
@@ -291,23 +293,23 @@ func (p *process) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-exited:
-			if p.s.groups.starved(p.id) > starved {
+			if p.s.groups.oomKills(p.id) > starved {
 				return fmt.Errorf("it was ended by the system, because it took more than its limit of %d MiB of memory", memoryOf(p.pid().Limits))
 			}
-			return fmt.Errorf("it ended (%s); its log says: %s", ending(err), p.lastWords())
+			return fmt.Errorf("it ended (%s); its log says: %s", describeEnd(err), p.lastLogLine())
 		case <-p.changed:
 			if p.pid().Limits != p.limits() {
-				p.end()
-				return errAnew
+				p.terminate()
+				return errRestart
 			}
-			deadline = time.Now().Add(deployTime)
+			deadline = time.Now().Add(deployLimit)
 		case <-tick.C:
 		}
 	}
 }
 
-// noteAnswer notes whether the process answers, and what it has in force.
-func (p *process) noteAnswer(now application.Status, err error) {
+// recordAnswer records whether the process answered, and its configuration and content.
+func (p *process) recordAnswer(now application.Status, err error) {
 	p.mu.Lock()
 	moved := p.responds != (err == nil)
 	if p.responds = err == nil; p.responds {
@@ -316,49 +318,49 @@ func (p *process) noteAnswer(now application.Status, err error) {
 	}
 	p.mu.Unlock()
 	if moved {
-		p.s.moved()
+		p.s.changed()
 	}
 }
 
-// refusedOnce is a configuration that an application did not take: it is tried again, less and less often.
-type refusedOnce struct {
+// refusedConfiguration is a configuration that an application refused. It is retried with growing pauses, up to 30 s.
+type refusedConfiguration struct {
 	digest string
 	times  int
 	next   time.Time
 	why    string
 }
 
-func (r *refusedOnce) waits(digest string) bool {
+func (r *refusedConfiguration) waits(digest string) bool {
 	return r.digest == digest && time.Now().Before(r.next)
 }
 
-func (r *refusedOnce) note(digest, why string) {
+func (r *refusedConfiguration) note(digest, why string) {
 	if r.digest != digest {
-		*r = refusedOnce{digest: digest}
+		*r = refusedConfiguration{digest: digest}
 	}
 	r.why = why
 	r.times++
 	r.next = time.Now().Add(min(time.Second<<min(r.times, 5), 30*time.Second))
 }
 
-// ending words how a process ended.
-func ending(err error) string {
+// describeEnd describes how a process ended.
+func describeEnd(err error) string {
 	if err == nil {
 		return "by itself"
 	}
 	return err.Error()
 }
 
-// judge says how a process is that has answered.
-func (p *process) judge(now application.Status, a checkin.DesiredApplication, generation int64, late bool) {
+// evaluate derives the application's status from an answer of its process.
+func (p *process) evaluate(now application.Status, a checkin.DesiredApplication, generation int64, late bool) {
 	p.mu.Lock()
-	p.told, p.version = now.Diagnostics, now.Version
+	p.lastDiagnostics, p.version = now.Diagnostics, now.Version
 	deploying := p.status == checkin.Deploying || p.status == checkin.DeployFailed
-	late = late || p.status == checkin.DeployFailed && p.handled >= generation // it is no news that it does not work
+	late = late || p.status == checkin.DeployFailed && p.handled >= generation // after a failure it stays failed while it starts again
 	refused := p.refused
 	p.mu.Unlock()
 	wrong := now.Conditions
-	if refused != "" { // what it served before it serves on
+	if refused != "" { // it continues to serve its previous content
 		wrong = append(wrong, refused)
 	}
 	if a.Version != now.Version {
@@ -372,35 +374,35 @@ func (p *process) judge(now application.Status, a checkin.DesiredApplication, ge
 	case deploying && !late:
 		p.set(checkin.Deploying, generation, wrong...)
 	default:
-		p.set(p.failing(), generation, wrong...)
+		p.set(p.failureStatus(), generation, wrong...)
 	}
 }
 
-// errSlow is a process that takes its time to answer.
+// errSlow reports a process that has not answered within slowAfter.
 var errSlow = errors.New("it has not answered yet")
 
-// askNoting asks the process how it is, and notes whether it answers: at once when it is slow, though it is waited for.
-func (p *process) askNoting(ctx context.Context) (application.Status, error) {
+// pollStatus requests the status and records whether the process answers. After slowAfter it already records no answer, but still waits.
+func (p *process) pollStatus(ctx context.Context) (application.Status, error) {
 	noted := make(chan struct{})
-	slow := time.AfterFunc(slowAnswer, func() {
+	slow := time.AfterFunc(slowAfter, func() {
 		defer close(noted)
-		p.noteAnswer(application.Status{}, errSlow)
+		p.recordAnswer(application.Status{}, errSlow)
 	})
-	now, err := p.ask(ctx)
+	now, err := p.getStatus(ctx)
 	if !slow.Stop() {
-		<-noted // or it would come behind what is noted now
+		<-noted // wait for it, or it would overwrite the newer record below
 	}
-	p.noteAnswer(now, err)
+	p.recordAnswer(now, err)
 	return now, err
 }
 
-// ask asks the process how it is.
-func (p *process) ask(ctx context.Context) (s application.Status, err error) {
+// getStatus requests the status of the process.
+func (p *process) getStatus(ctx context.Context) (s application.Status, err error) {
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://application"+application.StatusPath, nil)
 	if err != nil {
 		return s, err
 	}
-	rs, err := p.http.Do(rq)
+	rs, err := p.statusHTTP.Do(rq)
 	if err != nil {
 		return s, unwrapURL(err)
 	}
@@ -408,14 +410,14 @@ func (p *process) ask(ctx context.Context) (s application.Status, err error) {
 	return s, json.NewDecoder(io.LimitReader(rs.Body, maxAnswer)).Decode(&s)
 }
 
-// configure gives the process its configuration.
+// configure sends the process its configuration.
 func (p *process) configure(ctx context.Context, configuration []byte) error {
 	rq, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://application"+application.ConfigurationPath,
 		bytes.NewReader(configuration))
 	if err != nil {
 		return err
 	}
-	rs, err := p.slow.Do(rq)
+	rs, err := p.configureHTTP.Do(rq)
 	if err != nil {
 		return fmt.Errorf("the configuration could not be given: %w", unwrapURL(err))
 	}
@@ -430,28 +432,28 @@ func (p *process) configure(ctx context.Context, configuration []byte) error {
 	return fmt.Errorf("the configuration could not be put in force: %s", bytes.TrimSpace(text))
 }
 
-// remove ends the process for good and removes its folder; it reports whether that is done.
+// remove stops the process for good and removes its folder. It retries until ctx ends and reports whether it succeeded.
 func (p *process) remove(ctx context.Context) bool {
 	if p.stop != nil {
 		p.stop()
 		<-p.ended
 	}
-	p.end()
+	p.terminate()
 	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
-		err := errors.Join(p.s.groups.end(p.id), p.s.streams.forget(p.id), os.RemoveAll(filepath.Join(p.s.dir, contentFolder, p.id)))
-		if err == nil { // last: by its folder it is found again
+		err := errors.Join(p.s.groups.remove(p.id), p.s.streams.forget(p.id), os.RemoveAll(filepath.Join(p.s.dir, contentFolder, p.id)))
+		if err == nil { // the folder is removed last, because a restarted agent finds the application by it
 			err = os.RemoveAll(p.folder)
 		}
 		if err == nil {
-			p.log.Info("an application was removed")
+			p.log.Info("application removed")
 			return true
 		}
-		p.log.Error("removing an application's folder", "error", err)
+		p.log.Error("remove application folder failed", "error", err)
 	}
 	return false
 }
 
-// rotate keeps the log within bounds: one that is full, and one that grows.
+// rotate moves the text of a log that reached maxLog to a second file, so that at most two files of that size exist.
 func (p *process) rotate() {
 	path := filepath.Join(p.folder, logFile)
 	info, err := os.Stat(path)
@@ -463,15 +465,15 @@ func (p *process) rotate() {
 		err = (state{p.folder}).write(logFile+".1", text)
 	}
 	if err == nil {
-		err = os.Truncate(path, 0) // it is written by appending
+		err = os.Truncate(path, 0) // the process writes in append mode
 	}
 	if err != nil {
-		p.log.Error("rotating a log", "error", err)
+		p.log.Error("rotate log failed", "error", err)
 	}
 }
 
-// lastWords gives the last line of the log.
-func (p *process) lastWords() string {
+// lastLogLine returns the last line of the log, cut to 500 bytes, or the error of reading it.
+func (p *process) lastLogLine() string {
 	text, err := os.ReadFile(filepath.Join(p.folder, logFile))
 	if err != nil {
 		return err.Error()

@@ -27,10 +27,10 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-// applicationArgument, where it is the first argument, makes the program of the tests an application: the second one is its name.
+// applicationArgument, as the first argument, makes the test program an application; the second argument is its name.
 const applicationArgument = "an application of a test"
 
-// applicationOf runs one until it is told to end.
+// applicationOf runs an application until it is stopped.
 func applicationOf(name string) (code int) {
 	if name == "dying" {
 		fmt.Println("it ran out of rope")
@@ -52,10 +52,10 @@ func applicationOf(name string) (code int) {
 	return 0
 }
 
-// ferry is an application that says its process to whoever connects.
+// ferry is an application that sends its process id to each client.
 type ferry struct {
 	mu sync.Mutex
-	// What follows is guarded by mu. It says that it is not well where a file is there, which tells what is wrong.
+	// The following fields are guarded by mu. It is unhealthy while a file exists; the file contains the error condition.
 	wrong string
 }
 
@@ -97,7 +97,7 @@ func (f *ferry) Health() []string {
 func (f *ferry) Diagnostics() any { return struct{}{} }
 func (f *ferry) Close() error     { return nil }
 
-// supervising gives an agent's supervisor that runs applications of the tests, and what ends it: with ErrSwitch they run on.
+// supervising returns a supervisor of test applications and the function that ends it. With ErrSwitch the applications keep running.
 func supervising(t *testing.T, state string) (s *supervisor, end context.CancelCauseFunc) {
 	t.Helper()
 	ctx, end := context.WithCancelCause(t.Context())
@@ -108,8 +108,8 @@ func supervising(t *testing.T, state string) (s *supervisor, end context.CancelC
 	if err := os.Symlink(own, filepath.Join(state, programFile)); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
-	s = &supervisor{dir: state, log: slog.New(slog.DiscardHandler), moved: func() {}, ctx: ctx, applied: make(chan struct{}),
-		processes: map[string]*process{}, leaving: map[string]*process{},
+	s = &supervisor{dir: state, log: slog.New(slog.DiscardHandler), changed: func() {}, ctx: ctx, applied: make(chan struct{}),
+		processes: map[string]*process{}, removing: map[string]*process{},
 		program:  []string{filepath.Join(state, programFile), applicationArgument},
 		versions: map[string]string{"ferry": "1", "dying": "1"}}
 	s.streams = newStreams(state, s.log, func(context.Context, stream.Batch) (stream.Answer, error) {
@@ -118,13 +118,13 @@ func supervising(t *testing.T, state string) (s *supervisor, end context.CancelC
 	return s, end
 }
 
-// running is what is to run: one application with a configuration.
+// running returns a desired state with one application.
 func running(name, configuration string) checkin.Desired {
 	one := checkin.DesiredApplication{ID: "a", Name: name, Version: "1", Configuration: json.RawMessage(configuration)}
 	return checkin.Desired{Generation: 7, NTPServers: []string{}, Applications: []checkin.DesiredApplication{one}}
 }
 
-// is gives how the only application is, and what is wrong.
+// is returns the status and error conditions of the only application.
 func (s *supervisor) is() (status, wrong string) {
 	_, all := s.report()
 	if len(all) != 1 {
@@ -133,13 +133,13 @@ func (s *supervisor) is() (status, wrong string) {
 	return all[0].Status, strings.Join(all[0].ErrorConditions, "; ")
 }
 
-// launched starts an application, waits until it is as it should be, and leaves it running for another one.
+// launched starts an application, waits for a condition, and leaves the application running for another supervisor.
 func launched(t *testing.T, state, configuration string, until func(*supervisor) bool) {
 	t.Helper()
 	s, end := supervising(t, state)
 	t.Cleanup(func() {
 		p := s.process(checkin.DesiredApplication{ID: "a", Name: "ferry"}, 0)
-		p.end()
+		p.terminate()
 	})
 	s.start(running("ferry", configuration), true)
 	soon(t, "as it should be", func() bool { return until(s) })
@@ -147,7 +147,7 @@ func launched(t *testing.T, state, configuration string, until func(*supervisor)
 	s.group.Wait()
 }
 
-// askedAt gives what an application says at its address.
+// askedAt returns the text that an application sends at its address.
 func askedAt(t *testing.T, at string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", at)
@@ -162,7 +162,7 @@ func askedAt(t *testing.T, at string) string {
 	return string(text)
 }
 
-// For an hour without the manager, in virtual time, an application serves: the same process, which is well all the time.
+// TestApplicationServesForAnHourWithoutTheManager checks in virtual time that the same process serves for an hour and stays healthy.
 func TestApplicationServesForAnHourWithoutTheManager(t *testing.T) {
 	state, at := t.TempDir(), freeport.For(t).String()
 	configuration := fmt.Sprintf(`{"listen":%q}`, at)
@@ -173,7 +173,7 @@ func TestApplicationServesForAnHourWithoutTheManager(t *testing.T) {
 		m := &managerOf{desired: running("ferry", configuration)}
 		a := checkingIn(t, ctx, m)
 		s, end := supervising(t, state)
-		s.moved, a.supervisor = a.move, s
+		s.changed, a.supervisor = a.notifyChange, s
 		s.start(m.desired, true)
 		var group sync.WaitGroup
 		group.Go(func() { a.checkIn(ctx) })
@@ -206,8 +206,8 @@ func TestApplicationServesForAnHourWithoutTheManager(t *testing.T) {
 	})
 }
 
-// An application that ends again and again is started less and less often, and says why; one that was well once is UNHEALTHY, another one
-// DEPLOY_FAILED. In virtual time.
+// TestApplicationThatEndsAgainAndAgain checks in virtual time that a crashing application is restarted with growing pauses and reports
+// the reason. One that was healthy before is UNHEALTHY, another one DEPLOY_FAILED.
 func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
 	for well, want := range map[bool]string{false: checkin.DeployFailed, true: checkin.Unhealthy} {
 		state := t.TempDir()
@@ -216,7 +216,7 @@ func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if well {
-			if err := os.WriteFile(filepath.Join(folder, wellFile), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, healthyFile), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -237,11 +237,11 @@ func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
 				t.Errorf("it is %s: %s", status, wrong)
 			}
 			if applied, _ := s.report(); applied != 7 {
-				t.Errorf("it has handled generation %d", applied) // what failed is handled, too
+				t.Errorf("it has handled generation %d", applied) // a failed generation counts as handled
 			}
 			time.Sleep(10 * time.Minute)
 			more := starts() - first
-			// With pauses of 15 to 45 seconds there are 13 to 40.
+			// With pauses of 15 to 45 seconds there are 13 to 40 starts.
 			if first < 3 || first > 15 || more < 10 || more > 45 {
 				t.Errorf("it was started %d times in a minute, and %d times in the ten minutes behind it", first, more)
 			}
@@ -251,8 +251,8 @@ func TestApplicationThatEndsAgainAndAgain(t *testing.T) {
 	}
 }
 
-// An application that runs and does not become well is DEPLOYING for half a minute, then DEPLOY_FAILED with what it says; it becomes
-// HEALTHY when it is. In virtual time.
+// TestApplicationThatDoesNotBecomeWell checks in virtual time that an unhealthy new application is DEPLOYING for half a minute, then
+// DEPLOY_FAILED with its condition, and HEALTHY once it is healthy.
 func TestApplicationThatDoesNotBecomeWell(t *testing.T) {
 	state, at := t.TempDir(), freeport.For(t).String()
 	wrong := filepath.Join(t.TempDir(), "wrong")
@@ -277,7 +277,7 @@ func TestApplicationThatDoesNotBecomeWell(t *testing.T) {
 		if err := os.Remove(wrong); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Second + time.Second/2) // between two looks at its health
+		time.Sleep(time.Second + time.Second/2) // between two health checks
 		if status, wrong := s.is(); status != checkin.Healthy || wrong != "" {
 			t.Errorf("when it is well it is %s: %s", status, wrong)
 		}
@@ -286,7 +286,7 @@ func TestApplicationThatDoesNotBecomeWell(t *testing.T) {
 	})
 }
 
-// teller is a speaker of a test: what it has told routers last of the address, and when, and its neighbors.
+// teller is a test speaker. It records the last announcement or withdrawal of the address with its time.
 type teller struct {
 	mu        sync.Mutex
 	told      bool
@@ -315,7 +315,8 @@ func (s *teller) Announced(netip.Addr) bool {
 	return s.told
 }
 
-// Where no neighbor has a session any more it is said at once that the addresses are down, and why; one of several may be away for a while.
+// TestWhyAnycastIsDown checks that the loss of all sessions is reported immediately with the reason, and that one of several neighbors
+// may be away for a while.
 func TestWhyAnycastIsDown(t *testing.T) {
 	one, other := netip.MustParseAddr("192.0.2.11"), netip.MustParseAddr("192.0.2.12")
 	now := time.Now()
@@ -339,14 +340,14 @@ func TestWhyAnycastIsDown(t *testing.T) {
 		d.Anycast = &checkin.AnycastService{RouterID: "192.0.2.1"}
 		d.Applications[0].Anycast = []string{"127.0.0.1"} // it is on loopback already
 		n.reconcile(t.Context(), d)
-		if _, wrong := n.now(); c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.wrong)) {
+		if _, wrong := n.report(); c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.wrong)) {
 			t.Errorf("%+v: %q, want %q", c.neighbors, wrong, c.wrong)
 		}
 	}
 }
 
-// An address is withdrawn within a second of the moment at which its application is not well any more, or has ended, and announced within a
-// second of its being well again. In virtual time.
+// TestWithdrawnWithinASecond checks in virtual time that an address is withdrawn within a second after its application became unhealthy
+// or ended, and announced within a second after it recovered.
 func TestWithdrawnWithinASecond(t *testing.T) {
 	state, at := t.TempDir(), freeport.For(t).String()
 	wrong := filepath.Join(t.TempDir(), "wrong")
@@ -356,7 +357,7 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 		a := checkingIn(t, t.Context(), &managerOf{})
 		s, end := supervising(t, state)
 		routers := &teller{}
-		s.moved, a.supervisor = a.move, s
+		s.changed, a.supervisor = a.notifyChange, s
 		a.anycast = a.newAnnouncer()
 		a.anycast.speaker = routers
 		d := running("ferry", configuration)
@@ -370,7 +371,7 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 			if err := what(); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(4300 * time.Millisecond) // not where questions are asked
+			time.Sleep(4300 * time.Millisecond) // not at a polling time
 			routers.mu.Lock()
 			defer routers.mu.Unlock()
 			if routers.told != up || routers.at.Sub(began) > time.Second {
@@ -385,7 +386,7 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 			s.mu.Lock()
 			pid := s.processes["a"].pid()
 			s.mu.Unlock()
-			// No other one takes its place: virtual time does not pass while one runs that was started here.
+			// No new process starts here, because virtual time stops while a child process of the test runs.
 			return errors.Join(os.Remove(filepath.Join(state, programFile)), kill(pid))
 		})
 		end(ErrSwitch)
@@ -393,8 +394,8 @@ func TestWithdrawnWithinASecond(t *testing.T) {
 	})
 }
 
-// An application that hangs does not answer, for who relies on it, long before it is given up: it is not withdrawn for being slow once, and
-// it is there again with its next answer.
+// TestApplicationThatHangs checks that a hanging application counts as not responding long before it is restarted, and as responding with
+// its next answer.
 func TestApplicationThatHangs(t *testing.T) {
 	state, at := t.TempDir(), freeport.For(t).String()
 	s, end := supervising(t, state)
@@ -407,7 +408,7 @@ func TestApplicationThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon(t, "without an answer", func() bool { return !s.isHealthy("a") })
-	if status, _ := s.is(); status != checkin.Healthy || !alive(pid) { // and not because it was given up
+	if status, _ := s.is(); status != checkin.Healthy || !alive(pid) { // it has not been restarted
 		t.Errorf("while it hangs it is %s", status)
 	}
 	if err := syscall.Kill(pid.ID, syscall.SIGCONT); err != nil {

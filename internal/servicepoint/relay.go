@@ -15,7 +15,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// relay brings the manager the updates that clients send to an application, and the application what came of them, until ctx ends.
+// relay forwards the dynamic updates of an application's clients to the manager and returns the manager's decisions, until ctx ends.
 func (p *process) relay(ctx context.Context) {
 	var deciding sync.WaitGroup
 	var q updateQueue
@@ -24,7 +24,7 @@ func (p *process) relay(ctx context.Context) {
 		all, err := p.awaitUpdates(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				p.log.Debug("the application is not asked for updates", "reason", err)
+				p.log.Debug("request updates of the application failed", "reason", err)
 			}
 			b.pause(ctx)
 			continue
@@ -41,14 +41,14 @@ func (p *process) relay(ctx context.Context) {
 	}
 }
 
-// updateQueue holds the updates that wait, by zone: those of a zone are decided on one behind the other.
+// updateQueue contains pending updates by zone. The updates of one zone are decided in order.
 type updateQueue struct {
 	mu sync.Mutex
-	// zones are guarded by mu; a zone is there while somebody works its updates off.
+	// zones is guarded by mu. It contains a zone while a goroutine handles the zone's updates.
 	zones map[string][]application.Update
 }
 
-// add takes an update in, and reports whether somebody is to begin to work those of its zone off.
+// add appends an update. It reports whether the caller must start a goroutine for its zone.
 func (q *updateQueue) add(one application.Update) (begin bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,7 +60,7 @@ func (q *updateQueue) add(one application.Update) (begin bool) {
 	return !working
 }
 
-// next gives the next update of a zone; false where there is none, and nobody works them off any more.
+// next returns the next update of a zone. If there is none it returns false, and the zone's goroutine must end.
 func (q *updateQueue) next(zone string) (one application.Update, there bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,39 +73,39 @@ func (q *updateQueue) next(zone string) (one application.Update, there bool) {
 	return all[0], true
 }
 
-// decideOn has the updates of a zone decided on, one behind the other, as long as there are some.
+// decideOn handles the pending updates of a zone in order.
 func (p *process) decideOn(ctx context.Context, q *updateQueue, zone string) {
 	for one, there := q.next(zone); there; one, there = q.next(zone) {
-		if time.Now().After(one.Deadline) { // it was answered
+		if time.Now().After(one.Deadline) { // the application has already answered the client
 			continue
 		}
-		answer := p.decided(ctx, one)
-		if err := p.tellDecided(ctx, []application.UpdateAnswer{answer}); err != nil && ctx.Err() == nil {
-			p.log.Warn("the application was not told what came of an update", "reason", err)
+		answer := p.requestDecision(ctx, one)
+		if err := p.sendDecisions(ctx, []application.UpdateAnswer{answer}); err != nil && ctx.Err() == nil {
+			p.log.Warn("return update decision failed", "reason", err)
 		}
 	}
 }
 
-// decided gives what came of an update: SERVFAIL where the manager cannot be asked.
-func (p *process) decided(ctx context.Context, one application.Update) application.UpdateAnswer {
+// requestDecision returns the manager's decision on an update, or SERVFAIL if the manager cannot be reached.
+func (p *process) requestDecision(ctx context.Context, one application.Update) application.UpdateAnswer {
 	ctx, cancel := context.WithDeadline(ctx, one.Deadline)
 	defer cancel()
 	answer, err := p.s.decide(ctx, one)
 	if err != nil {
-		p.log.Warn("an update could not be decided on", "zone", one.Zone, "client", one.Client, "reason", err)
+		p.log.Warn("update decision failed", "zone", one.Zone, "client", one.Client, "reason", err)
 		answer.Code = dns.RcodeServerFailure
 	}
 	answer.ID = one.ID
 	return answer
 }
 
-// awaitUpdates gives the updates that wait for a decision, once there are some; nothing where there were none for a while.
+// awaitUpdates returns the updates that wait for a decision. It waits for them, and returns none if none arrive for a while.
 func (p *process) awaitUpdates(ctx context.Context) (all []application.Update, err error) {
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://application"+application.UpdatesPath, nil)
 	if err != nil {
 		return nil, err
 	}
-	rs, err := p.bulky.Do(rq)
+	rs, err := p.contentHTTP.Do(rq)
 	if err != nil {
 		return nil, unwrapURL(err)
 	}
@@ -119,8 +119,8 @@ func (p *process) awaitUpdates(ctx context.Context) (all []application.Update, e
 	return nil, fmt.Errorf("it answers %s", rs.Status)
 }
 
-// tellDecided tells the application what came of updates.
-func (p *process) tellDecided(ctx context.Context, answers []application.UpdateAnswer) error {
+// sendDecisions sends the application the decisions on its updates.
+func (p *process) sendDecisions(ctx context.Context, answers []application.UpdateAnswer) error {
 	body, err := json.Marshal(answers)
 	if err != nil {
 		return err
@@ -129,14 +129,14 @@ func (p *process) tellDecided(ctx context.Context, answers []application.UpdateA
 	if err != nil {
 		return err
 	}
-	rs, err := p.slow.Do(rq)
+	rs, err := p.configureHTTP.Do(rq)
 	if err != nil {
 		return unwrapURL(err)
 	}
 	return rs.Body.Close()
 }
 
-// decideUpdate has the manager decide on an update.
+// decideUpdate requests the manager's decision on an update.
 func (a *Agent) decideUpdate(ctx context.Context, one application.Update) (answer application.UpdateAnswer, err error) {
 	a.mu.Lock()
 	m, enrolled := a.manager, a.identity != nil

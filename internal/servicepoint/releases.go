@@ -16,12 +16,12 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// releases is the folder of the state directory with the releases of Portolan that the service point was updated to, and with what is
-// known of them. The program that was installed on the machine is the base: it starts the others (launcher.go) and is what remains when
-// none of them can be started. One process writes the folder at a time: the agent while it runs, else the launcher.
+// releases is the folder of the state directory that contains downloaded Portolan releases and their state. The base is the program that
+// was installed on the machine. It starts the other releases (launcher.go) and runs itself if none of them can be started. Only one
+// process at a time writes the folder: the agent while it runs, else the launcher.
 type releases struct {
 	dir string
-	// base is the version of the base, running the one that runs.
+	// base is the version of the base, running the version of this process.
 	base, running string
 }
 
@@ -30,53 +30,54 @@ const (
 	releasesFile   = "releases.json"
 	programFile    = "portolan"
 	documentFolder = "tuf"
-	// programFolder has the programs, by their versions.
+	// programFolder contains the programs by version.
 	programFolder = "programs"
 )
 
-// releaseState is what is known of releases. It is replaced whole: a power cut leaves what was, or what is.
+// releaseState is the state of the releases. Its file is replaced atomically, so a power failure leaves the old or the new state.
 type releaseState struct {
-	// Base is the version of the base when this was written: when another one was installed, that is what runs.
+	// Base is the version of the base when this was written. If another base was installed since, the base runs.
 	Base string `json:"base"`
-	// Current is the release that runs, Previous the one before; empty is the base.
+	// Current is the release that runs, Previous the one before it; empty means the base.
 	Current  string `json:"current,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	// Crashes is how many times in a row it ended by itself soon after it was started.
+	// Crashes counts consecutive early ends of the current release.
 	Crashes int `json:"crashes,omitempty"`
-	// Trying is the release that is to show that it is well.
+	// Trying is the release on trial.
 	Trying *trial `json:"trying,omitempty"`
-	// Failed is the last one that was not.
+	// Failed is the last failed update.
 	Failed *failure `json:"failed,omitempty"`
-	// Left says which release was well once and was left for the one before, and why; empty where none was since the last one that is well.
+	// Left explains which once healthy release was replaced by its predecessor, and why. It is empty if none was since the last release
+	// became healthy.
 	Left string `json:"left,omitempty"`
 }
 
-// trial is a release that is tried.
+// trial is a release on trial.
 type trial struct {
 	checkin.Update
-	// Starts is how many times it was started.
+	// Starts counts its starts.
 	Starts int `json:"starts"`
-	// Unwell are the ids of the applications that were not healthy before it.
+	// Unwell are the ids of the applications that were unhealthy before the update.
 	Unwell []string `json:"unwell,omitempty"`
-	// Waiting says what it waits for.
+	// Waiting describes the application that is not healthy yet.
 	Waiting string `json:"waiting,omitempty"`
 }
 
-// failure is an update that failed, and why.
+// failure is a failed update with its reason.
 type failure struct {
 	checkin.Update
 	Reason string `json:"reason"`
 }
 
-// mostStarts is how many times a release is started that has not shown that it is well: where the machine is switched off meanwhile it
-// is tried again.
-const mostStarts = 3
+// maxStarts is the maximum number of starts of a release on trial. More than one is allowed, because the machine may be switched off
+// during a trial.
+const maxStarts = 3
 
 func newReleases(stateDir, base, running string) *releases {
 	return &releases{dir: filepath.Join(stateDir, releaseFolder), base: base, running: running}
 }
 
-// load reads what is known; where another base was installed since, that is nothing.
+// load reads the state of the releases. It returns an empty state if another base was installed since.
 func (r *releases) load() (s releaseState, err error) {
 	text, err := os.ReadFile(filepath.Join(r.dir, releasesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,21 +106,22 @@ func (r *releases) save(s releaseState) error {
 	return (state{r.dir}).write(releasesFile, text)
 }
 
-// program is the file of a release.
+// program returns the path of a release's program.
 func (r *releases) program(version string) string {
 	return filepath.Join(r.dir, programFolder, version, programFile)
 }
 
-// fail notes that the release that is tried is not well; the one before goes on.
-func (s *releaseState) fail(reason string) {
+// failTrial ends the trial and records its failure; the previous release continues.
+func (s *releaseState) failTrial(reason string) {
 	s.Failed = &failure{s.Trying.Update, reason}
 	s.Trying = nil
 }
 
-// checkLimit is how long a new program may take to say its version.
+// checkLimit is the time limit for a new program to print its version.
 const checkLimit = 30 * time.Second
 
-// unpack puts the program of a release, which fetch writes, into its place. It is there whole, on the disk and able to run, or not at all.
+// unpack installs the program of a release, which fetch writes. The program is installed complete, synced to the disk and able to run, or
+// not at all.
 func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.File) error) error {
 	programs := filepath.Join(r.dir, programFolder)
 	if err := os.MkdirAll(programs, 0o700); err != nil {
@@ -137,7 +139,7 @@ func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.
 	}
 	err = fetch(f)
 	if err == nil {
-		err = f.Chmod(0o755) //nolint:gosec // its applications run as another user
+		err = f.Chmod(0o755) //nolint:gosec // the applications run as another user
 	}
 	if err == nil {
 		err = f.Sync()
@@ -151,14 +153,14 @@ func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	asked := exec.CommandContext(ctx, path, "version") //nolint:gosec // it was signed
-	asked.WaitDelay = time.Second                      // also where it has left something behind that holds its output
+	asked.WaitDelay = time.Second                      // also if a child process still holds its output
 	if out, err := asked.CombinedOutput(); err != nil {
 		return fmt.Errorf("the program of version %s does not run on this machine: %w: %.200s", version, err, out)
 	}
 	if err := syncDir(dir); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(programs, version)); err != nil { // of an earlier time
+	if err := os.RemoveAll(filepath.Join(programs, version)); err != nil { // left from an earlier installation
 		return err
 	}
 	if err := os.Rename(dir, filepath.Join(programs, version)); err != nil {
@@ -167,15 +169,15 @@ func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.
 	return syncDir(programs)
 }
 
-// TrustRoot lets the service point of a state directory take releases of a root, a file, and of those that follow it. Where
-// another one is trusted already it is refused.
+// TrustRoot makes the service point of a state directory trust the release root in a file, and the roots that follow it. It returns an
+// error if the directory trusts another root already.
 func TrustRoot(stateDir, file string) error {
 	dir := filepath.Join(stateDir, releaseFolder, documentFolder)
 	given, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("reading the root of the releases: %w", err)
 	}
-	// Which root was given is noted: the one that is trusted follows it, as others are signed.
+	// The digest of the given root is stored separately, because later signed roots replace the trusted one.
 	const trusted, noted = "root.json", "root.given"
 	digest := []byte(digestOf(given))
 	before, err := os.ReadFile(filepath.Join(dir, noted))
@@ -197,7 +199,7 @@ func TrustRoot(stateDir, file string) error {
 	return (state{dir}).write(noted, digest)
 }
 
-// tidy removes the releases that neither run nor ran before, and what was not unpacked to its end.
+// tidy removes releases other than the current one, the previous one and the one on trial, and incomplete downloads.
 func (r *releases) tidy(s releaseState) error {
 	programs := filepath.Join(r.dir, programFolder)
 	entries, err := os.ReadDir(programs)

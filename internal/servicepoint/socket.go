@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// listenIn listens at the socket of a folder, however long its path is, and gives what a process can be given.
+// listenIn listens at the socket in a folder, whose path may be longer than a socket path. It returns the listener's file for a child
+// process.
 func listenIn(folder string) (*os.File, error) {
 	dir, path, err := socketIn(folder)
 	if err != nil {
@@ -26,7 +27,7 @@ func listenIn(folder string) (*os.File, error) {
 	return l.File()
 }
 
-// dialIn connects to the socket of a folder.
+// dialIn connects to the socket in a folder.
 func dialIn(ctx context.Context, folder string) (net.Conn, error) {
 	dir, path, err := socketIn(folder)
 	if err != nil {

@@ -18,15 +18,16 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// begin gives a channel that the process's end comes by. One that is taken over, which has answered, is watched by its answers alone.
-func (p *process) begin(ctx context.Context, name, version string) (exited chan error, answered bool, err error) {
+// startOrAdopt starts the application's process or takes over the running one. exited receives the end of a process that was started
+// here. A process that was taken over has answered, and only its answers show that it still runs.
+func (p *process) startOrAdopt(ctx context.Context, name, version string) (exited chan error, answered bool, err error) {
 	exited = make(chan error, 1)
-	if now, err := p.ask(ctx); err == nil && now.Name == name && now.Version == version && p.pid().Limits == p.limits() {
-		p.noteEnd(false, "") // it runs: its end is told from here on, also where it comes before the next answer
-		p.log.Info("an application that runs is taken over", "pid", p.pid().ID)
+	if now, err := p.getStatus(ctx); err == nil && now.Name == name && now.Version == version && p.pid().Limits == p.limits() {
+		p.recordEnd(false, "") // record that it runs, so that its end is reported even if it happens before the next answer
+		p.log.Info("running application taken over", "pid", p.pid().ID)
 		return exited, true, nil
 	}
-	p.end() // whatever runs there
+	p.terminate() // stop any other process of this application
 	if err := os.MkdirAll(p.folder, 0o700); err != nil {
 		return nil, false, err
 	}
@@ -34,7 +35,7 @@ func (p *process) begin(ctx context.Context, name, version string) (exited chan 
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { _ = socket.Close() }() // the process has it
+	defer func() { _ = socket.Close() }() // the process has a copy
 	out, err := os.OpenFile(filepath.Join(p.folder, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, false, err
@@ -45,112 +46,112 @@ func (p *process) begin(ctx context.Context, name, version string) (exited chan 
 	if err != nil {
 		return nil, false, fmt.Errorf("starting it: %w", err)
 	}
-	p.log.Info("an application was started", "pid", c.Process.Pid)
+	p.log.Info("application started", "pid", c.Process.Pid)
 	go func() { exited <- c.Wait() }()
-	text, err := json.Marshal(started{ID: c.Process.Pid, At: birth(c.Process.Pid), Limits: limits})
+	text, err := json.Marshal(startedProcess{ID: c.Process.Pid, At: startTime(c.Process.Pid), Limits: limits})
 	if err == nil {
 		err = (state{p.folder}).write(pidFile, text)
 	}
-	if err != nil { // another agent could not end it
+	if err != nil { // another agent could not stop the process
 		_ = c.Process.Kill()
 		return nil, false, fmt.Errorf("noting which process runs: %w", err)
 	}
 	return exited, false, nil
 }
 
-// launch starts the process: with its limits, and with as few privileges as this system lets us.
+// launch starts the process with its limits and the fewest privileges that this system allows.
 func (p *process) launch(name string, limits checkin.Limits, out, socket *os.File) (c *exec.Cmd, err error) {
-	group, err := p.s.groups.begin(p.id, limits)
+	group, err := p.s.groups.create(p.id, limits)
 	if err != nil {
-		p.log.Warn("an application has no control group: its limits are its own affair", "error", err)
+		p.log.Warn("create control group failed, limits enforced by the runtime only", "error", err)
 	}
 	if group != nil {
 		defer func() { _ = group.Close() }()
 	}
 	folders := []*os.File{group}
 	if group != nil {
-		folders = append(folders, nil) // where the kernel does not let us
+		folders = append(folders, nil) // if the kernel refuses the group, start without it
 	}
 	for _, folder := range folders {
 		further, drives := p.s.driving[name]
 		confined := confinements()
-		if drives { // the last one takes nothing away
+		if drives { // only the last confinement drops no privileges
 			confined = confined[len(confined)-1:]
 		}
 		for _, confine := range confined {
 			c = exec.Command(p.s.program[0], slices.Concat(p.s.program[1:], []string{name}, further)...)
 			c.Stdout, c.Stderr, c.ExtraFiles, c.Dir = out, out, []*os.File{socket}, "/"
-			c.Env = slices.Concat([]string{"PATH=/usr/bin:/bin"}, p.s.proxy, p.s.limited(limits, folder != nil))
+			c.Env = slices.Concat([]string{"PATH=/usr/bin:/bin"}, p.s.proxy, p.s.limitEnvironment(limits, folder != nil))
 			confine(c)
-			p.s.groups.place(c, folder)
+			p.s.groups.startIn(c, folder)
 			if err = c.Start(); err == nil {
 				return c, nil
 			}
-			p.log.Warn("an application could not be started with as few privileges as it should, or in its control group", "inGroup", folder != nil,
+			p.log.Warn("start with restricted privileges or control group failed", "inGroup", folder != nil,
 				"error", err)
 		}
 	}
 	return nil, err
 }
 
-// limits are those that are wanted.
+// limits returns the wanted limits.
 func (p *process) limits() checkin.Limits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wanted.Limits
 }
 
-// memoryOf is the limit of memory, in MiB.
+// memoryOf returns the memory limit in MiB.
 func memoryOf(l checkin.Limits) int { return cmp.Or(l.MemoryMiB, checkin.DefaultMemoryMiB) }
 
-// limited words limits for the runtime of an application: it frees memory before the kernel ends it, and uses no more processors than it
-// may where the kernel does not see to that.
-func (s *supervisor) limited(l checkin.Limits, grouped bool) []string {
+// limitEnvironment returns the environment variables that tell the Go runtime its limits. The runtime frees memory before the kernel
+// kills the process, and restricts itself to its processors if no control group does.
+func (s *supervisor) limitEnvironment(l checkin.Limits, grouped bool) []string {
 	env := []string{fmt.Sprintf("GOMEMLIMIT=%dMiB", memoryOf(l)*9/10)}
-	if l.CPUPercent > 0 && !(grouped && s.groups.limits("cpu")) {
+	if l.CPUPercent > 0 && !(grouped && s.groups.hasController("cpu")) {
 		env = append(env, fmt.Sprintf("GOMAXPROCS=%d", (l.CPUPercent+99)/100))
 	}
 	return env
 }
 
-// end ends the process: kindly at first, and then by force.
-func (p *process) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+// terminate stops the process: first with a stop request, then with a kill.
+func (p *process) terminate() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	if rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://application"+application.StopPath, nil); err == nil {
-		if rs, err := p.http.Do(rq); err == nil {
+		if rs, err := p.statusHTTP.Do(rq); err == nil {
 			_ = rs.Body.Close()
 		}
 	}
 	pid := p.pid()
 	for alive(pid) && ctx.Err() == nil {
-		sleep(ctx, 20*time.Millisecond) // between two looks
+		sleep(ctx, 20*time.Millisecond) // polling interval
 	}
 	if !alive(pid) {
 		return
 	}
-	p.log.Warn("an application does not end: it is killed", "pid", pid.ID)
+	p.log.Warn("application did not stop, killing it", "pid", pid.ID)
 	if err := kill(pid); err != nil {
-		p.log.Error("killing an application", "pid", pid.ID, "error", err)
+		p.log.Error("kill application failed", "pid", pid.ID, "error", err)
 	}
 }
 
-// started names a process that was started: its number, and when that was, because numbers are given again.
-type started struct {
+// startedProcess identifies a started process by its id and its start time, because the system reuses process ids.
+type startedProcess struct {
 	ID int    `json:"pid"`
 	At string `json:"at"`
-	// Limits are those that it runs with.
+	// Limits are the limits of the process.
 	Limits checkin.Limits `json:"limits,omitzero"`
 }
 
-// pid reads which process was started last; the zero value where none is known.
-func (p *process) pid() (s started) {
+// pid reads the process that was started last; the zero value if none is recorded.
+func (p *process) pid() (s startedProcess) {
 	text, err := os.ReadFile(filepath.Join(p.folder, pidFile))
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.log.Error("reading which process runs", "error", err)
+		p.log.Error("read process id failed", "error", err)
 	}
 	return s
 }

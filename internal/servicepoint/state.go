@@ -19,29 +19,29 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// identity is what a service point is, as its state directory keeps it. The file is written whole or
-// not at all, and only once the manager has answered: it is there exactly when enrolment is done.
+// identity is the identity of an enrolled service point, stored in the state directory. The file is replaced atomically, and exists only
+// after the manager has answered the enrolment.
 type identity struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Node is which of its nodes this machine is; 0 stands for 1.
+	// Node is the number of this machine among the nodes of the service point; 0 means 1.
 	Node     int64  `json:"node,omitempty"`
-	Endpoint string `json:"endpoint"` // the registration endpoint it enrolled at
+	Endpoint string `json:"endpoint"` // the registration endpoint used at enrolment
 	Variant  string `json:"variant"`
-	// OriginalVersion is the version it enrolled with.
+	// OriginalVersion is the version at enrolment.
 	OriginalVersion string `json:"originalVersion"`
 	credentials
 	Authority string `json:"authority"` // PEM
-	// Registered is the SHA-256 of the registration key that it enrolled with: another key enrols anew.
+	// Registered is the SHA-256 of the registration key used at enrolment. Another key causes a new enrolment.
 	Registered string `json:"registered,omitempty"`
-	// Previous is what was good before the certificate was renewed, until the new one was used.
+	// Previous is the certificate before the renewal. It is kept until the new one has been used.
 	Previous *credentials `json:"previous,omitempty"`
 }
 
-// nodeID names this machine.
+// nodeID returns the id of this machine.
 func (id *identity) nodeID() string { return fmt.Sprintf("%s-node-%d", id.ID, max(1, id.Node)) }
 
-// credentials are a certificate and its key, in PEM.
+// credentials are a certificate and its key in PEM.
 type credentials struct {
 	Certificate string `json:"certificate"`
 	Key         string `json:"key"`
@@ -57,7 +57,7 @@ const (
 	processFile  = "process"
 )
 
-// load reads the identity; nil where there is none yet.
+// load reads the identity; nil if there is none yet.
 func (s state) load() (*identity, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, identityFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +81,7 @@ func (s state) save(id *identity) error {
 	return s.write(identityFile, data)
 }
 
-// write replaces a file by a new one that is on disk before it takes the name.
+// write replaces a file atomically: the new file is synced to the disk before it takes the name.
 func (s state) write(name string, data []byte) error {
 	f, err := os.CreateTemp(s.dir, name+".*")
 	if err != nil {
@@ -103,7 +103,7 @@ func (s state) write(name string, data []byte) error {
 	}
 	var at *fs.PathError
 	var link *os.LinkError
-	switch { // the name of the temporary file would make each report another one
+	switch { // without the random name of the temporary file, so that repeated errors are equal
 	case errors.As(err, &at):
 		err = at.Err
 	case errors.As(err, &link):
@@ -127,8 +127,8 @@ func syncDir(dir string) error {
 	return err
 }
 
-// enrolmentKey gives the key pair that enrolment uses. It is kept before it is used, so that an
-// enrolment whose answer was lost can be repeated with the same pair.
+// enrolmentKey returns the key pair for enrolment. It is stored before its first use, so that an enrolment can be repeated with the same
+// pair after a lost answer.
 func (s state) enrolmentKey() (*ecdsa.PrivateKey, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, keyFile))
 	if err == nil {
@@ -145,8 +145,8 @@ func (s state) enrolmentKey() (*ecdsa.PrivateKey, error) {
 	return key, s.write(keyFile, text)
 }
 
-// enrolled removes what only enrolment needed.
-func (s state) enrolled() error {
+// removeEnrolmentKey removes the files that only enrolment needed.
+func (s state) removeEnrolmentKey() error {
 	err := os.Remove(filepath.Join(s.dir, keyFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -174,7 +174,7 @@ func decodeKey(text []byte) (*ecdsa.PrivateKey, error) {
 	return x509.ParseECPrivateKey(block.Bytes)
 }
 
-// certificateRequest asks for a certificate for the key.
+// certificateRequest returns a PKCS #10 certificate request for the key in PEM.
 func certificateRequest(key *ecdsa.PrivateKey) (string, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
 	if err != nil {
@@ -183,8 +183,8 @@ func certificateRequest(key *ecdsa.PrivateKey) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), nil
 }
 
-// tlsConfig is how an enrolled service point talks to its manager: its own certificate, and no
-// authority but the manager's.
+// tlsConfig returns the TLS configuration of an enrolled service point: its own certificate, and the manager's authority as the only
+// root.
 func (id *identity) tlsConfig() (*tls.Config, error) {
 	pair, err := tls.X509KeyPair([]byte(id.Certificate), []byte(id.Key))
 	if err != nil {
@@ -200,15 +200,15 @@ func (id *identity) tlsConfig() (*tls.Config, error) {
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: checkin.ServerName, Certificates: []tls.Certificate{pair},
 		ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
-		// Verified below, without a look at this machine's clock.
+		// VerifyConnection verifies the chain without this machine's clock.
 		InsecureSkipVerify: true, //nolint:gosec // see VerifyConnection
 		VerifyConnection:   func(c tls.ConnectionState) error { return verify(authority, c) }}, nil
 }
 
-// sessions is how many managers' sessions are kept, to come back to without another handshake.
+// sessions is the size of the TLS session cache, one entry a manager.
 const sessions = 4
 
-// newProcess gives this process an id, and reads that of the one before.
+// newProcess returns a new process id together with the id of the previous process.
 func (s state) newProcess() (p checkin.Process, err error) {
 	before, err := os.ReadFile(filepath.Join(s.dir, processFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -217,12 +217,12 @@ func (s state) newProcess() (p checkin.Process, err error) {
 	return newProcess(firstLine(before)), nil
 }
 
-// newProcess gives a process an id; before is that of the process before it.
+// newProcess returns a new process id; before is the id of the previous process.
 func newProcess(before string) checkin.Process {
 	return checkin.Process{ID: rand.Text(), Before: before}
 }
 
-// firstLine is the first line of a file, of up to 64 bytes; empty where it is longer.
+// firstLine returns the first line of a file; empty if it is longer than 64 bytes.
 func firstLine(text []byte) string {
 	line, _, _ := strings.Cut(string(text), "\n")
 	if len(line) > 64 || strings.ContainsRune(line, 0) {
@@ -231,15 +231,15 @@ func firstLine(text []byte) string {
 	return line
 }
 
-// sequenceStep is how many numbers of reports are reserved at a time.
+// sequenceStep is the number of report sequence numbers that are reserved at a time.
 const sequenceStep = 1000
 
-// reserve gives numbers for reports, from next on, that no earlier start has used. Where they cannot be kept, they are good all the
-// same: the manager says which it has seen.
-func (s state) reserve(after int64) (next int64, err error) {
+// reserveSequence returns the first of sequenceStep report sequence numbers that no earlier process used. After an error the numbers are
+// still usable, because the manager reports the number that it has seen.
+func (s state) reserveSequence(after int64) (next int64, err error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, sequenceFile))
 	if err == nil {
-		next, _ = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // what cannot be read is begun anew
+		next, _ = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // an unreadable file counts as 0
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

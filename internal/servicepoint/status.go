@@ -19,20 +19,20 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Paths of what a service point that resolves shows of that, where load balancers and watchers look (reference/edge.md, section 9).
+// Paths of the status endpoint of a service point with a resolver, for load balancers and monitoring (reference/edge.md, section 9).
 const (
 	HealthPath              = "/v1/status/health"
 	SPDiagnosticsPath       = "/v1/status/spDiagnostics"
 	ResolverDiagnosticsPath = "/v2/diagnostics"
 )
 
-// Words for well and not well in these documents.
+// Status values in these documents.
 const (
 	good = "GOOD"
 	bad  = "BAD"
 )
 
-// Names of the two parts of a service point that resolves, as watchers know them.
+// Names of the two parts of a service point with a resolver, as monitoring systems expect them.
 const (
 	statusService  = "status-service"
 	gatewayService = "dns-gateway-service"
@@ -43,7 +43,7 @@ type SPDiagnostics struct {
 	SPStatus       string `json:"spStatus"`
 	SPID           string `json:"spId"`
 	CurrentVersion string `json:"currentVersion"`
-	// DesiredVersion is n/a where no update is asked for.
+	// DesiredVersion is n/a if no update is requested.
 	DesiredVersion     string                   `json:"desiredVersion"`
 	SPStatusTimestamp  int64                    `json:"spStatusTimestamp"`
 	SPLocalTime        string                   `json:"spLocalTime"`
@@ -51,7 +51,7 @@ type SPDiagnostics struct {
 	SPServicesStatuses map[string]ServiceStatus `json:"spServicesStatuses"`
 }
 
-// ServiceStatus is a part of a service point.
+// ServiceStatus is the status of a part of a service point.
 type ServiceStatus struct {
 	Status            string `json:"status"`
 	StatusTimestamp   int64  `json:"statusTimestamp"`
@@ -60,9 +60,9 @@ type ServiceStatus struct {
 	AdditionalDetails any    `json:"additionalDetails"`
 }
 
-// SettingsDiagnostics says which settings the resolver has and when they were asked for. Times are Unix milliseconds; 0 means never.
+// SettingsDiagnostics describes the settings of the resolver and the times of their requests. Times are Unix milliseconds; 0 means never.
 type SettingsDiagnostics struct {
-	// ID are 40 hex digits that name the settings in force; empty before there are any.
+	// ID contains 40 hex digits that identify the settings in use; empty before there are any.
 	ID                                    string      `json:"id"`
 	LastSettingsPollingTimestamp          int64       `json:"lastSettingsPollingTimestamp"`
 	LastSuccessfulSettingsUpdateTimestamp int64       `json:"lastSuccessfulSettingsUpdateTimestamp"`
@@ -72,7 +72,7 @@ type SettingsDiagnostics struct {
 	PolicyDetails                         []string    `json:"policyDetails"`
 }
 
-// Namespace is a way to resolve: all names go to these forwarders.
+// Namespace is a resolution rule: all names are forwarded to these forwarders.
 type Namespace struct {
 	ID                        string   `json:"id"`
 	Name                      string   `json:"name"`
@@ -87,7 +87,7 @@ type Namespace struct {
 // ResolverStatus is the answer of ResolverDiagnosticsPath.
 type ResolverStatus struct {
 	Status string `json:"status"`
-	// ID is the node, ClusterID the service point.
+	// ID is the id of the node, ClusterID that of the service point.
 	ID              string         `json:"id"`
 	ClusterID       string         `json:"clusterId"`
 	ApplicationID   string         `json:"applicationId"`
@@ -103,7 +103,7 @@ type ResolverPart struct {
 	Resources []ResolverResource `json:"resources"`
 }
 
-// ResolverResource is something that a part depends on.
+// ResolverResource is a resource that a part depends on.
 type ResolverResource struct {
 	ID     string   `json:"id"`
 	Type   string   `json:"type"`
@@ -112,26 +112,26 @@ type ResolverResource struct {
 	Errors []string `json:"errors"`
 }
 
-// Info is a name and what it stands for.
+// Info is a name with its value.
 type Info struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// resolverView is what is known of the resolvers of this service point now.
+// resolverView is the current state of the resolvers of this service point.
 type resolverView struct {
 	id, version string
 	configured  string
-	// why is why it does not answer, where that is no answer of its own.
+	// why is the reason why the resolver does not answer, if its own diagnostics do not contain it.
 	why string
-	// answers says that each of them answers; well, that it is HEALTHY.
+	// answers reports that all resolvers answer; well, that all are HEALTHY.
 	answers, well bool
 	found         application.ResolverDiagnostics
 	conditions    []string
 }
 
-// resolver gives the resolver; several, which is unusual, are shown as one that is well where all are.
-func (a *Agent) resolver() (v resolverView) {
+// viewResolvers returns the state of the resolver. Several resolvers, which are unusual, are shown as one that is well if all are.
+func (a *Agent) viewResolvers() (v resolverView) {
 	v.answers, v.well = true, true
 	none := true
 	for _, one := range a.services() {
@@ -158,25 +158,25 @@ func (a *Agent) resolver() (v resolverView) {
 	return v
 }
 
-// noError is the response code of a resolver that answers.
+// noError is the response code of a working resolver.
 const noError = "NOERROR"
 
-func word(well bool) string {
+func statusWord(well bool) string {
 	if well {
 		return good
 	}
 	return bad
 }
 
-// statusHandler serves what load balancers and watchers ask for.
+// statusHandler serves the status documents for load balancers and monitoring.
 func (a *Agent) statusHandler() http.Handler {
 	mux := http.NewServeMux()
 	a.serveDocument(mux, HealthPath, func() (int, any, error) {
-		v := a.resolver()
+		v := a.viewResolvers()
 		if v.answers {
 			return http.StatusOK, map[string]string{"status": good}, nil
 		}
-		return http.StatusInternalServerError, wording(http.StatusInternalServerError, "ResolverUnhealthy",
+		return http.StatusInternalServerError, errorDocument(http.StatusInternalServerError, "ResolverUnhealthy",
 			"the resolver does not answer: "+cmp.Or(v.why, v.found.FrontendResponse, "it does not run")), nil
 	})
 	a.serveDocument(mux, SPDiagnosticsPath, func() (int, any, error) { return http.StatusOK, a.spDiagnostics(), nil })
@@ -184,13 +184,13 @@ func (a *Agent) statusHandler() http.Handler {
 		d, err := a.resolverStatus()
 		return http.StatusOK, d, err
 	})
-	a.serveNothing(mux, SPDiagnosticsPath)
+	a.serveNotFound(mux, SPDiagnosticsPath)
 	return mux
 }
 
 func (a *Agent) gatewayStatus(v resolverView) ServiceStatus {
 	a.mu.Lock()
-	polled, trouble, updated := a.lastAnswer, a.silence, a.settled
+	polled, trouble, updated := a.lastAnswer, a.lastFailure, a.desiredChanged
 	a.mu.Unlock()
 	settings := SettingsDiagnostics{ID: v.configured[:min(40, len(v.configured))], LastSettingsPollingTimestamp: millis(polled),
 		LastSuccessfulSettingsUpdateTimestamp: millis(updated), LastSettingsPollingStatus: "UNCHANGED", LastSettingsPollingStatusReason: trouble,
@@ -199,8 +199,8 @@ func (a *Agent) gatewayStatus(v resolverView) ServiceStatus {
 	if trouble != "" {
 		settings.LastSettingsPollingStatus = "FAILED"
 	}
-	return ServiceStatus{Status: word(v.well), StatusTimestamp: time.Now().UnixMilli(), ServiceVersion: v.version,
-		ResourceDetails:   map[string]string{"query-resolving-availability": word(application.Resolves(v.found.BackendResponse))},
+	return ServiceStatus{Status: statusWord(v.well), StatusTimestamp: time.Now().UnixMilli(), ServiceVersion: v.version,
+		ResourceDetails:   map[string]string{"query-resolving-availability": statusWord(application.Resolves(v.found.BackendResponse))},
 		AdditionalDetails: map[string]any{"settingsDiagnostics": settings}}
 }
 
@@ -212,50 +212,50 @@ func millis(t time.Time) int64 {
 }
 
 func (a *Agent) ownStatus() ServiceStatus {
-	return ServiceStatus{Status: word(len(a.conditions()) == 0), StatusTimestamp: time.Now().UnixMilli(),
+	return ServiceStatus{Status: statusWord(len(a.conditions()) == 0), StatusTimestamp: time.Now().UnixMilli(),
 		ServiceVersion: a.options.Version, ResourceDetails: map[string]string{}, AdditionalDetails: map[string]string{}}
 }
 
 func (a *Agent) spDiagnostics() SPDiagnostics {
 	now := time.Now()
 	zone, _ := now.Zone()
-	d := SPDiagnostics{CurrentVersion: a.options.Version, DesiredVersion: cmp.Or(a.supervisor.release(), "n/a"),
+	d := SPDiagnostics{CurrentVersion: a.options.Version, DesiredVersion: cmp.Or(a.supervisor.desiredRelease(), "n/a"),
 		SPStatusTimestamp: now.UnixMilli(), SPLocalTime: now.Format(time.RFC3339), SPTimeZone: zone,
-		SPServicesStatuses: map[string]ServiceStatus{statusService: a.ownStatus(), gatewayService: a.gatewayStatus(a.resolver())}}
+		SPServicesStatuses: map[string]ServiceStatus{statusService: a.ownStatus(), gatewayService: a.gatewayStatus(a.viewResolvers())}}
 	d.SPStatus = good
 	for _, one := range d.SPServicesStatuses {
 		if one.Status != good {
 			d.SPStatus = bad
 		}
 	}
-	if id := a.known(); id != nil {
+	if id := a.currentIdentity(); id != nil {
 		d.SPID = id.ID
 	}
 	return d
 }
 
-// known gives the identity; nil before the service point is enrolled.
-func (a *Agent) known() *identity {
+// currentIdentity returns the identity; nil before enrolment.
+func (a *Agent) currentIdentity() *identity {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.identity
 }
 
 func (a *Agent) resolverStatus() (d ResolverStatus, err error) {
-	v := a.resolver()
-	d = ResolverStatus{Status: word(v.well), ApplicationID: v.id, CurrentVersion: v.version, StatusTimestamp: time.Now().UnixMilli()}
+	v := a.viewResolvers()
+	d = ResolverStatus{Status: statusWord(v.well), ApplicationID: v.id, CurrentVersion: v.version, StatusTimestamp: time.Now().UnixMilli()}
 	own, gateway := ResolverPart{statusService, a.ownStatus(), []ResolverResource{}}, ResolverPart{gatewayService, a.gatewayStatus(v), nil}
 	a.mu.Lock()
 	id, state, details := a.identity, a.registration.State, a.registration.Details
-	connected := a.connected()
+	connected := a.isConnected()
 	a.mu.Unlock()
-	connection := ResolverResource{ID: "customerInstanceConnection", Type: "customerInstanceConnection", Status: word(connected),
+	connection := ResolverResource{ID: "customerInstanceConnection", Type: "customerInstanceConnection", Status: statusWord(connected),
 		Info: []Info{{"registrationState", state}}, Errors: []string{}}
 	if !connected && details != "" {
 		connection.Errors = append(connection.Errors, details)
 	}
 	responses := ResolverResource{ID: "dnsResolvingResponses", Type: "dnsResolvingResponses",
-		Status: word(application.Resolves(v.found.BackendResponse)),
+		Status: statusWord(application.Resolves(v.found.BackendResponse)),
 		Info:   []Info{{"rootNSQuery", v.found.BackendResponse}}, Errors: append([]string{}, v.conditions...)}
 	gateway.Resources = []ResolverResource{connection, responses}
 	if id != nil {
@@ -273,7 +273,7 @@ func (a *Agent) resolverStatus() (d ResolverStatus, err error) {
 	return d, nil
 }
 
-// certificateTimes says until when the certificates of the service point are good.
+// certificateTimes returns the expiry times of the service point's certificates.
 func certificateTimes(id *identity) (r ResolverResource, err error) {
 	r = ResolverResource{ID: "certificates", Type: "certificates", Status: good, Info: []Info{}, Errors: []string{}}
 	for _, one := range []struct{ name, text string }{
@@ -295,10 +295,10 @@ func certificateTimes(id *identity) (r ResolverResource, err error) {
 	return r, nil
 }
 
-// serveStatus serves the status at an address while a resolver is to run, until ctx ends.
+// serveStatus serves the status at an address while a resolver is in the desired state, until ctx ends.
 func (a *Agent) serveStatus(ctx context.Context, address string) {
 	for ctx.Err() == nil {
-		wanted, changed := a.supervisor.isToRun(checkin.Resolver)
+		wanted, changed := a.supervisor.isDesired(checkin.Resolver)
 		if !wanted {
 			select {
 			case <-changed:
@@ -309,7 +309,7 @@ func (a *Agent) serveStatus(ctx context.Context, address string) {
 		serving, stop := context.WithCancel(ctx)
 		go func() {
 			defer stop()
-			for wanted := true; wanted && serving.Err() == nil; wanted, changed = a.supervisor.isToRun(checkin.Resolver) {
+			for wanted := true; wanted && serving.Err() == nil; wanted, changed = a.supervisor.isDesired(checkin.Resolver) {
 				select {
 				case <-changed:
 				case <-serving.Done():
@@ -322,8 +322,8 @@ func (a *Agent) serveStatus(ctx context.Context, address string) {
 	}
 }
 
-// settledAt is when what is to run was last kept.
-func (s state) settledAt() time.Time {
+// desiredTime returns the time when the desired state was last stored.
+func (s state) desiredTime() time.Time {
 	info, err := os.Stat(filepath.Join(s.dir, desiredFile))
 	if err != nil {
 		return time.Time{}

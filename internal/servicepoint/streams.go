@@ -19,60 +19,61 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-// streams bring the manager the records of the service point and of its applications, which lie in spools until it has acknowledged them.
+// streams send the records of the service point and of its applications to the manager. Spools keep the records until the manager
+// acknowledges them.
 type streams struct {
 	dir string
 	log *slog.Logger
-	// post sends a batch.
+	// post sends a batch to the manager.
 	post func(ctx context.Context, b stream.Batch) (stream.Answer, error)
 
 	mu sync.Mutex
-	// What follows is guarded by mu: the spools by application and kind, and what sends them; ctx is nil before run.
+	// The following fields are guarded by mu. spools are the spools by application and kind. ctx is nil before run.
 	spools map[streamKey]*sentSpool
 	ctx    context.Context
 	group  sync.WaitGroup
-	// closed says that run has ended; gone are the applications that were removed, whose ids are not used again.
+	// closed reports that run has ended. gone are the removed applications, whose ids are not used again.
 	closed bool
 	gone   map[string]bool
 }
 
-// errNoName is the error of a kind that cannot name a folder.
+// errNoName reports a kind or application that cannot name a folder.
 var errNoName = errors.New("the kind or the application is not a name of letters, digits, dashes and underscores")
 
-// streamKey names a stream; application is empty for the agent itself.
+// streamKey identifies a stream; application is empty for the agent itself.
 type streamKey struct{ application, kind string }
 
-// sentSpool is a spool with what ends its being sent.
+// sentSpool is a spool with the function that stops sending it.
 type sentSpool struct {
 	*spool.Spool
 	stop context.CancelFunc
-	// sent is closed when nothing of it is being sent any more; nil before it is.
-	sent chan struct{}
+	// stopped is closed when sending has stopped; nil before it started.
+	stopped chan struct{}
 }
 
-// Folders of spools: streamFolder in the state directory, and ownFolder in it for the agent itself.
+// Folders of spools: streamFolder in the state directory, and ownFolder below it for the agent itself.
 const (
 	streamFolder = "stream"
 	ownFolder    = "_"
 )
 
-// streamRoom is how many octets the records of a kind of an application may take, and mostStreams how many streams there may be.
+// maxStreamBytes is the maximum size of one stream's records in bytes. maxStreams is the maximum number of streams.
 const (
-	streamRoom  = 16 << 20
-	mostStreams = 256
+	maxStreamBytes = 16 << 20
+	maxStreams     = 256
 )
 
-// newStreams makes them; nothing is sent before run.
+// newStreams creates the streams. Nothing is sent before run.
 func newStreams(state string, log *slog.Logger, post func(context.Context, stream.Batch) (stream.Answer, error)) *streams {
 	return &streams{dir: filepath.Join(state, streamFolder), log: log, post: post, spools: map[streamKey]*sentSpool{}, gone: map[string]bool{}}
 }
 
-// run sends what is in the spools, also in those that a process before has left, until ctx ends.
+// run sends the records in the spools until ctx ends. It includes the spools that an earlier process left.
 func (s *streams) run(ctx context.Context) {
 	s.mu.Lock()
 	s.ctx = ctx
 	for key, one := range s.spools {
-		s.send(key, one)
+		s.startSending(key, one)
 	}
 	s.mu.Unlock()
 	left, err := filepath.Glob(filepath.Join(s.dir, "*", "*"))
@@ -102,7 +103,7 @@ func (s *streams) run(ctx context.Context) {
 	}
 }
 
-// spool returns the spool of a stream, which is made where there is none.
+// spool returns the spool of a stream. It creates the spool if there is none.
 func (s *streams) spool(key streamKey) (*spool.Spool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,37 +116,37 @@ func (s *streams) spool(key streamKey) (*spool.Spool, error) {
 	if s.closed || s.gone[key.application] {
 		return nil, errors.New("the agent is ending, or the application was removed")
 	}
-	if len(s.spools) >= mostStreams {
+	if len(s.spools) >= maxStreams {
 		return nil, fmt.Errorf("there are %d streams already", len(s.spools))
 	}
 	folder := key.application
 	if folder == "" {
 		folder = ownFolder
 	}
-	opened, err := spool.Open(filepath.Join(s.dir, folder, key.kind), spool.Options{MaxBytes: streamRoom, Lossy: true})
+	opened, err := spool.Open(filepath.Join(s.dir, folder, key.kind), spool.Options{MaxBytes: maxStreamBytes, Lossy: true})
 	if err != nil {
 		return nil, err
 	}
 	one := &sentSpool{Spool: opened}
 	s.spools[key] = one
-	s.send(key, one)
+	s.startSending(key, one)
 	return opened, nil
 }
 
-// send begins to send a spool, once there is a context to do so. mu is held.
-func (s *streams) send(key streamKey, one *sentSpool) {
+// startSending starts sending a spool if run has started. The caller holds mu.
+func (s *streams) startSending(key streamKey, one *sentSpool) {
 	if s.ctx == nil || one.stop != nil {
 		return
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	one.stop, one.sent = stop, make(chan struct{})
+	one.stop, one.stopped = stop, make(chan struct{})
 	s.group.Go(func() {
-		defer close(one.sent)
+		defer close(one.stopped)
 		s.sendAll(ctx, key, one.Spool)
 	})
 }
 
-// forget removes the spools of an application that is not to run any more, with what was not sent.
+// forget deletes the spools of a removed application, including unsent records.
 func (s *streams) forget(application string) error {
 	s.mu.Lock()
 	s.gone[application] = true
@@ -160,22 +161,22 @@ func (s *streams) forget(application string) error {
 	for _, one := range gone {
 		if one.stop != nil {
 			one.stop()
-			<-one.sent
+			<-one.stopped
 		}
-		_ = one.Close() // it is removed
+		_ = one.Close() // it is deleted below
 	}
 	return os.RemoveAll(filepath.Join(s.dir, application))
 }
 
-// sendAll sends the records of a spool, a batch behind the other, until ctx ends. A record that the manager can never apply is given up.
+// sendAll sends the records of a spool in batches until ctx ends. It drops a record that the manager rejects for its content.
 func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool) {
 	log := s.log.With("application", key.application, "kind", key.kind)
-	acknowledged := int64(0) // what is to be acknowledged still
-	alone := int64(0)        // the records before this one are sent one at a time: one of them cannot be applied
+	acknowledged := int64(0) // the first record number that is not acknowledged yet
+	alone := int64(0)        // records before this number are sent one at a time, because one of them was rejected
 	for b := (backoff{}); ctx.Err() == nil; {
 		err := from.Acknowledge(acknowledged)
 		if errors.Is(err, spool.ErrForeign) {
-			log.Error("records are sent again under another name", "reason", err)
+			log.Error("acknowledgement does not match the spool, sending records again", "reason", err)
 			if err = from.Renew(); err == nil {
 				acknowledged = 0
 			}
@@ -206,8 +207,8 @@ func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool)
 			alone = batch.First + int64(len(batch.Records))
 			continue
 		}
-		if refused != nil && isPoison(refused) && refused.Code != unexpected { // a proxy on the way gives no record up
-			log.Error("record given up: the manager refused it", "number", batch.First, "reason", err)
+		if refused != nil && isPoison(refused) && refused.Code != unexpected { // a proxy's error answer drops no record
+			log.Error("record dropped: rejected by the manager", "number", batch.First, "reason", err)
 			answer, err = stream.Answer{Next: batch.First + 1}, nil
 		}
 		if err != nil {
@@ -222,7 +223,7 @@ func (s *streams) sendAll(ctx context.Context, key streamKey, from *spool.Spool)
 	}
 }
 
-// isPoison reports whether a batch is refused for what it has, whenever it is sent.
+// isPoison reports whether the manager rejected a batch for its content, so that a retry cannot succeed.
 func isPoison(r *refusal) bool {
 	switch r.Status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -231,8 +232,8 @@ func isPoison(r *refusal) bool {
 	return false
 }
 
-// event spools an event of the agent itself.
-func (s *streams) event(e stream.Event) {
+// recordEvent writes an event of the agent itself to its spool.
+func (s *streams) recordEvent(e stream.Event) {
 	e.At = time.Now().UnixMilli()
 	e.Reason = shortened(e.Reason)
 	record, err := json.Marshal(e)
@@ -258,7 +259,7 @@ func (a *Agent) postBatch(ctx context.Context, b stream.Batch) (answer stream.An
 	return answer, m.post(ctx, stream.Path, 0, b, &answer)
 }
 
-// collect takes the records of an application to the disk, until ctx ends.
+// collect copies the records of an application to the spools until ctx ends.
 func (p *process) collect(ctx context.Context) {
 	for b := (backoff{}); ctx.Err() == nil; {
 		all, err := p.awaitRecords(ctx)
@@ -269,7 +270,7 @@ func (p *process) collect(ctx context.Context) {
 				err = to.Append(one.Data)
 			}
 			if errors.Is(err, errNoName) || errors.Is(err, stream.ErrTooLong) || errors.Is(err, spool.ErrEmpty) {
-				p.log.Error("record of the application given up", "kind", one.Kind, "number", one.Number, "reason", err)
+				p.log.Error("record dropped", "kind", one.Kind, "number", one.Number, "reason", err)
 				err = nil
 			}
 			if err != nil {
@@ -277,12 +278,12 @@ func (p *process) collect(ctx context.Context) {
 			}
 			kept = one.Number
 		}
-		if kept > 0 { // also where the next one could not be kept
-			err = errors.Join(err, p.socket(ctx, http.MethodPost, application.RecordsPath, application.RecordsKept{Number: kept}, nil))
+		if kept > 0 { // also after an error, to acknowledge the records before it
+			err = errors.Join(err, p.callSocket(ctx, http.MethodPost, application.RecordsPath, application.RecordsKept{Number: kept}, nil))
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				p.log.Debug("records of the application not taken", "reason", err)
+				p.log.Debug("collect records failed", "reason", err)
 			}
 			b.pause(ctx)
 			continue
@@ -291,13 +292,13 @@ func (p *process) collect(ctx context.Context) {
 	}
 }
 
-// awaitRecords gives the records that wait, once there are some; nothing where there were none for a while.
+// awaitRecords returns pending records of the application. It waits for them, and returns none if none arrive for a while.
 func (p *process) awaitRecords(ctx context.Context) (all []application.Record, err error) {
-	return all, p.socket(ctx, http.MethodGet, application.RecordsPath, nil, &all)
+	return all, p.callSocket(ctx, http.MethodGet, application.RecordsPath, nil, &all)
 }
 
-// socket sends a request to the socket of the application, and reads the answer where there is one.
-func (p *process) socket(ctx context.Context, method, path string, request, answer any) error {
+// callSocket sends a request to the socket of the application and decodes the answer if there is one.
+func (p *process) callSocket(ctx context.Context, method, path string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -306,7 +307,7 @@ func (p *process) socket(ctx context.Context, method, path string, request, answ
 	if err != nil {
 		return err
 	}
-	rs, err := p.bulky.Do(rq)
+	rs, err := p.contentHTTP.Do(rq)
 	if err != nil {
 		return unwrapURL(err)
 	}
@@ -315,16 +316,16 @@ func (p *process) socket(ctx context.Context, method, path string, request, answ
 	case http.StatusNoContent:
 		return nil
 	case http.StatusOK:
-		return json.NewDecoder(io.LimitReader(rs.Body, mostRecords)).Decode(answer)
+		return json.NewDecoder(io.LimitReader(rs.Body, maxRecordsAnswer)).Decode(answer)
 	}
 	return fmt.Errorf("%s %s: the application answers %s", method, path, rs.Status)
 }
 
-// mostRecords is how many octets an application may answer with records.
-const mostRecords = 8 << 20
+// maxRecordsAnswer is the maximum size of an application's answer with records, in bytes.
+const maxRecordsAnswer = 8 << 20
 
-// noteEnd notes that the process has ended by itself, or that it runs again behind that.
-func (p *process) noteEnd(ended bool, reason string) {
+// recordEnd records that the process ended by itself, or that it runs again, and spools an event for a change.
+func (p *process) recordEnd(ended bool, reason string) {
 	p.mu.Lock()
 	ran, down, name := p.ran, p.down, p.wanted.Name
 	if ended {
@@ -336,14 +337,14 @@ func (p *process) noteEnd(ended bool, reason string) {
 	e := stream.Event{Application: name + "/" + p.id, Field: "process", Before: processRuns, After: processEnded, Reason: reason}
 	switch {
 	case ended && ran:
-		p.s.streams.event(e)
+		p.s.streams.recordEvent(e)
 	case !ended && down:
 		e.Before, e.After = processEnded, processRuns
-		p.s.streams.event(e)
+		p.s.streams.recordEvent(e)
 	}
 }
 
-// States of the process of an application, in events.
+// Process states in events.
 const (
 	processRuns  = "RUNNING"
 	processEnded = "ENDED"

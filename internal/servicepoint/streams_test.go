@@ -17,10 +17,10 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-// aManager takes batches as one does. Its fields are guarded by mu.
+// aManager accepts batches as a manager does. Its fields are guarded by mu.
 type aManager struct {
 	mu sync.Mutex
-	// away is how many batches it does not answer, refuses the reason of the records that it refuses.
+	// away is the number of batches without an answer. refuses is the reason of the events that it rejects.
 	away    int
 	refuses string
 	next    map[string]int64
@@ -52,14 +52,14 @@ func (m *aManager) post(_ context.Context, b stream.Batch) (stream.Answer, error
 	}
 	m.next[key] = max(next, b.First+int64(len(b.Records)))
 	m.taken = append(m.taken, reasons...)
-	if m.away--; m.away == -3 { // it takes one, and its answer is lost
+	if m.away--; m.away == -3 { // it stores the batch, but its answer is lost
 		return stream.Answer{}, errors.New("the connection was cut")
 	}
 	return stream.Answer{Next: m.next[key]}, nil
 }
 
-// The events of a service point come up in order and once, also what happened while no manager answered and before the agent was started
-// again; one that a manager refuses for good holds nothing up. In virtual time.
+// TestStreamsComeUp checks in virtual time that events arrive in order and once, also those from before a restart or while no manager
+// answered. A rejected event does not block others.
 func TestStreamsComeUp(t *testing.T) {
 	state := t.TempDir()
 	m := &aManager{away: 4, refuses: "7", next: map[string]int64{}}
@@ -70,7 +70,7 @@ func TestStreamsComeUp(t *testing.T) {
 			s := newStreams(state, slog.New(slog.DiscardHandler), m.post)
 			ended := make(chan struct{})
 			note := func(n int) {
-				s.event(stream.Event{Field: "process", Reason: fmt.Sprint(n)})
+				s.recordEvent(stream.Event{Field: "process", Reason: fmt.Sprint(n)})
 				if n != 7 {
 					want = append(want, fmt.Sprint(n))
 				}
@@ -95,7 +95,7 @@ func TestStreamsComeUp(t *testing.T) {
 	}
 }
 
-// What an application that is removed has not sent goes with it.
+// TestStreamsOfARemovedApplication checks that the unsent records of a removed application are deleted.
 func TestStreamsOfARemovedApplication(t *testing.T) {
 	state := t.TempDir()
 	s := newStreams(state, slog.New(slog.DiscardHandler), (&aManager{away: 1 << 30}).post)
@@ -119,7 +119,7 @@ func TestStreamsOfARemovedApplication(t *testing.T) {
 	}
 }
 
-// The kind of a record cannot lead out of the folder of its application, nor into another one's.
+// TestKindsAreNames checks that the kind of a record cannot refer to another folder.
 func TestKindsAreNames(t *testing.T) {
 	s := newStreams(t.TempDir(), slog.New(slog.DiscardHandler), (&aManager{}).post)
 	for _, key := range []streamKey{{"app", "../../x"}, {"app", "../_/events"}, {"app", ""}, {"app", "my.kind"}, {"../x", "events"},
@@ -130,7 +130,7 @@ func TestKindsAreNames(t *testing.T) {
 	}
 }
 
-// A machine that was set back to an earlier state gives numbers again that the manager has: what is new comes up all the same.
+// TestStreamsOfAMachineThatWasSetBack checks that new records arrive although a restored machine reuses numbers that the manager has.
 func TestStreamsOfAMachineThatWasSetBack(t *testing.T) {
 	before, m := t.TempDir(), &aManager{next: map[string]int64{}}
 	run := func(state string, reasons ...string) {
@@ -138,7 +138,7 @@ func TestStreamsOfAMachineThatWasSetBack(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			s := newStreams(state, slog.New(slog.DiscardHandler), m.post)
 			for _, reason := range reasons {
-				s.event(stream.Event{Field: "process", Reason: reason})
+				s.recordEvent(stream.Event{Field: "process", Reason: reason})
 			}
 			var running sync.WaitGroup
 			running.Go(func() { s.run(ctx) })
@@ -161,7 +161,7 @@ func TestStreamsOfAMachineThatWasSetBack(t *testing.T) {
 	}
 }
 
-// A proxy that refuses what it forwards does not make the agent give records up: they come once it is gone.
+// TestProxiesGiveNothingUp checks that error answers of a proxy do not make the agent drop records.
 func TestProxiesGiveNothingUp(t *testing.T) {
 	m := &aManager{next: map[string]int64{}}
 	away := 20
@@ -176,7 +176,7 @@ func TestProxiesGiveNothingUp(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		s := newStreams(state, slog.New(slog.DiscardHandler), post)
 		for _, reason := range []string{"1", "2", "3"} {
-			s.event(stream.Event{Field: "process", Reason: reason})
+			s.recordEvent(stream.Event{Field: "process", Reason: reason})
 		}
 		var running sync.WaitGroup
 		running.Go(func() { s.run(ctx) })

@@ -19,42 +19,44 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// supervisor runs what the service point is to run: each application in a process of its own, in a folder of its own below
-// application/. It begins with what is on the disk, and needs no manager.
+// supervisor runs the applications of the desired state. Each application has its own process and its own folder below application/. The
+// supervisor starts from the desired state on the disk, so it needs no manager.
 type supervisor struct {
 	dir string
-	// program is the command that runs an application, its name behind it; versions are those that it has, by name.
+	// program is the command that runs an application; the application's name is appended. versions maps the names of available applications
+	// to their versions.
 	program  []string
 	versions map[string]string
-	// groups are the control groups of applications; nil where there are none.
+	// groups are the control groups of applications; nil if they are not available.
 	groups *groups
 	log    *slog.Logger
-	// moved is called when something of what is reported may have changed.
-	moved func()
-	// driving is that of Options.
+	// changed is called when reported data may have changed.
+	changed func()
+	// driving is Options.Driving.
 	driving map[string][]string
-	// proxy is the environment that tells applications of the proxy.
+	// proxy contains the environment variables with the HTTP proxy for applications.
 	proxy []string
-	// decide has the manager decide on an update of what an application serves.
+	// decide sends a dynamic update of an application to the manager and returns the manager's decision.
 	decide func(ctx context.Context, one application.Update) (application.UpdateAnswer, error)
-	// fetch writes what leads from a revision of content to the one that is to be served.
+	// fetch writes the content stream from a revision to the current one.
 	fetch func(ctx context.Context, application, from string, to io.Writer) error
-	// streams take the records of applications.
+	// streams store and send the records of applications.
 	streams *streams
-	// ctx ends with the cause ErrSwitch where processes are to run on: another agent is about to take them over.
+	// ctx ends with the cause ErrSwitch if processes must keep running, because another agent will take them over.
 	ctx   context.Context
 	group sync.WaitGroup
-	// unknown says that it is not known what is to run. It belongs to who calls start and then apply, before anything leaves.
-	unknown bool
+	// isDesiredUnknown reports that the desired state could not be read. Only the goroutine that calls start and apply uses it, before any
+	// process leaves.
+	isDesiredUnknown bool
 
 	mu sync.Mutex
-	// What follows is guarded by mu. wanted is what is to run.
+	// The following fields are guarded by mu. wanted is the desired state.
 	wanted checkin.Desired
-	// applied is closed, and made anew, when another state is to run.
+	// applied is closed and replaced when the desired state changes.
 	applied   chan struct{}
 	processes map[string]*process
-	// leaving are those that end, by id.
-	leaving map[string]*process
+	// removing are the processes that are being removed, by id.
+	removing map[string]*process
 }
 
 const (
@@ -62,7 +64,7 @@ const (
 	applicationFolder = "application"
 )
 
-// loadDesired reads what the service point is to run; the zero state where it has been told nothing yet.
+// loadDesired reads the desired state; the zero value if the service point has not received one yet.
 func (s state) loadDesired() (d checkin.Desired, err error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, desiredFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,36 +87,36 @@ func (s state) saveDesired(d *checkin.Desired) error {
 	return s.write(desiredFile, text)
 }
 
-// start begins to run what is on the disk. Processes of an agent that was killed are taken over, or ended. Where it is not known what is
-// to run, what runs goes on until the manager says.
+// start applies the desired state from the disk. Processes that a killed agent left are taken over or stopped. If the state is not known,
+// running processes continue until the manager sends the state.
 func (s *supervisor) start(d checkin.Desired, known bool) {
-	s.unknown = !known
+	s.isDesiredUnknown = !known
 	if known {
-		s.endOthers(d)
+		s.removeOthers(d)
 		s.apply(d)
 	}
 }
 
-// endOthers ends what runs, or has a folder, and is not to run.
-func (s *supervisor) endOthers(d checkin.Desired) {
+// removeOthers stops and removes applications that have a folder but are not in the desired state.
+func (s *supervisor) removeOthers(d checkin.Desired) {
 	folders, err := os.ReadDir(filepath.Join(s.dir, applicationFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Error("reading the folders of applications", "error", err)
+		s.log.Error("read application folders failed", "error", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range folders {
 		if !slices.ContainsFunc(d.Applications, func(a checkin.DesiredApplication) bool { return a.ID == f.Name() }) {
-			s.leave(s.process(checkin.DesiredApplication{ID: f.Name()}, 0))
+			s.startRemoval(s.process(checkin.DesiredApplication{ID: f.Name()}, 0))
 		}
 	}
 }
 
-// apply puts another state in force.
+// apply applies another desired state.
 func (s *supervisor) apply(d checkin.Desired) {
-	if s.unknown {
-		s.unknown = false
-		s.endOthers(d)
+	if s.isDesiredUnknown {
+		s.isDesiredUnknown = false
+		s.removeOthers(d)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,21 +126,21 @@ func (s *supervisor) apply(d checkin.Desired) {
 	s.reconcile()
 }
 
-// isToRun reports whether an application of a name is to run, and gives what is closed when another state is.
-func (s *supervisor) isToRun(name string) (yes bool, changed <-chan struct{}) {
+// isDesired reports whether an application of this name is in the desired state. changed is closed when the desired state changes.
+func (s *supervisor) isDesired(name string) (yes bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.wanted.Applications, func(a checkin.DesiredApplication) bool { return a.Name == name }), s.applied
 }
 
-// toRun gives what is to run, which is not to be changed.
-func (s *supervisor) toRun() checkin.Desired {
+// desiredState returns the desired state. The caller must not change it.
+func (s *supervisor) desiredState() checkin.Desired {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wanted
 }
 
-// isHealthy reports whether an application was well when it was last asked.
+// isHealthy reports whether an application was healthy and responding at its last status request.
 func (s *supervisor) isHealthy(id string) bool {
 	s.mu.Lock()
 	p, ok := s.processes[id]
@@ -151,8 +153,8 @@ func (s *supervisor) isHealthy(id string) bool {
 	return p.known && p.responds && p.status == checkin.Healthy
 }
 
-// release gives the release of Portolan that is to run; empty where none was asked for.
-func (s *supervisor) release() string {
+// desiredRelease returns the version of the Portolan release in the desired state; empty if none is requested.
+func (s *supervisor) desiredRelease() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wanted.Update == nil {
@@ -161,11 +163,12 @@ func (s *supervisor) release() string {
 	return s.wanted.Update.Version
 }
 
-// configured names the configuration that an application has in force, and responds reports whether it answered when it was last asked.
-func (s *supervisor) configured(id string) string { text, _ := s.answer(id); return text }
-func (s *supervisor) responds(id string) bool     { _, yes := s.answer(id); return yes }
+// configured returns the digest of the configuration in use by an application. responds reports whether its last status request was
+// answered.
+func (s *supervisor) configured(id string) string { text, _ := s.lastAnswer(id); return text }
+func (s *supervisor) responds(id string) bool     { _, yes := s.lastAnswer(id); return yes }
 
-func (s *supervisor) answer(id string) (configured string, responds bool) {
+func (s *supervisor) lastAnswer(id string) (configured string, responds bool) {
 	s.mu.Lock()
 	p, ok := s.processes[id]
 	s.mu.Unlock()
@@ -177,21 +180,21 @@ func (s *supervisor) answer(id string) (configured string, responds bool) {
 	return p.configured, p.responds
 }
 
-// reconcile starts what is wanted and does not run, and ends what runs and is not wanted. It is called with mu held.
+// reconcile starts missing applications, updates running ones and removes those that are not wanted. The caller holds mu.
 func (s *supervisor) reconcile() {
 	d := s.wanted
 	gone := maps.Clone(s.processes)
 	for _, a := range d.Applications {
-		if !validID(a.ID) { // it names a folder
-			s.log.Error("an application without a proper id is left out", "id", a.ID)
+		if !validID(a.ID) { // the id names a folder
+			s.log.Error("application with invalid id ignored", "id", a.ID)
 			continue
 		}
 		if p, ok := s.processes[a.ID]; ok {
 			delete(gone, a.ID)
-			p.want(a, d.Generation)
+			p.setWanted(a, d.Generation)
 			continue
 		}
-		if _, ok := s.leaving[a.ID]; ok { // it begins when the other one has gone
+		if _, ok := s.removing[a.ID]; ok { // it starts after its old process has been removed
 			continue
 		}
 		p := s.process(a, d.Generation)
@@ -200,7 +203,7 @@ func (s *supervisor) reconcile() {
 	}
 	for id, p := range gone {
 		delete(s.processes, id)
-		s.leave(p)
+		s.startRemoval(p)
 	}
 }
 
@@ -217,22 +220,22 @@ func validID(id string) bool {
 	return true
 }
 
-// leave ends a process for good, and removes its folder. It is called with mu held.
-func (s *supervisor) leave(p *process) {
-	s.leaving[p.id] = p
+// startRemoval stops a process for good and removes its folder in the background. The caller holds mu.
+func (s *supervisor) startRemoval(p *process) {
+	s.removing[p.id] = p
 	s.group.Go(func() {
 		if !p.remove(s.ctx) {
 			return
 		}
 		s.mu.Lock()
-		delete(s.leaving, p.id)
-		s.reconcile() // it may be wanted again
+		delete(s.removing, p.id)
+		s.reconcile() // it may be wanted again meanwhile
 		s.mu.Unlock()
-		s.moved()
+		s.changed()
 	})
 }
 
-// report gives the generation that is in force, and what runs.
+// report returns the generation that all applications have handled, and the applications.
 func (s *supervisor) report() (applied int64, all []checkin.Application) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,16 +252,16 @@ func (s *supervisor) report() (applied int64, all []checkin.Application) {
 			all = append(all, a)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.leaving)) {
-		a, _, _ := s.leaving[id].report()
+	for _, id := range slices.Sorted(maps.Keys(s.removing)) {
+		a, _, _ := s.removing[id].report()
 		applied = min(applied, s.wanted.Generation-1)
 		all = append(all, a)
 	}
 	return max(0, applied), all
 }
 
-// unwell gives the ids of the applications that are not healthy.
-func (s *supervisor) unwell() (ids []string) {
+// unhealthy returns the ids of the applications that are not healthy.
+func (s *supervisor) unhealthy() (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, wanted := range s.wanted.Applications {
@@ -271,8 +274,8 @@ func (s *supervisor) unwell() (ids []string) {
 	return ids
 }
 
-// waiting names an application that is not healthy, those left out that are named by their ids; empty where there is none.
-func (s *supervisor) waiting(but []string) string {
+// describeUnhealthy describes the first application that is not healthy and not listed in but; empty if there is none.
+func (s *supervisor) describeUnhealthy(but []string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, wanted := range s.wanted.Applications {
@@ -291,8 +294,9 @@ func (s *supervisor) waiting(but []string) string {
 	return ""
 }
 
-// underWay gives the version that an application is to have and has not, and what is under way with it; empty texts where nothing is.
-func (s *supervisor) underWay(one checkin.Application) (version, stage string) {
+// pendingChange returns the version that an application must change to, and the stage of its change or deletion; empty if it is
+// unchanged.
+func (s *supervisor) pendingChange(one checkin.Application) (version, stage string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.wanted.Applications, func(a checkin.DesiredApplication) bool { return a.ID == one.ID })
@@ -305,7 +309,7 @@ func (s *supervisor) underWay(one checkin.Application) (version, stage string) {
 	return "", ""
 }
 
-// title gives what users call an application; empty where they have not said.
+// title returns the name that users gave an application; empty if they gave none.
 func (s *supervisor) title(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,7 +321,7 @@ func (s *supervisor) title(id string) string {
 	return ""
 }
 
-// tail gives the end of an application's log.
+// tail returns the last bytes of an application's log.
 func (s *supervisor) tail(id string, bytes int) ([]byte, error) {
 	s.mu.Lock()
 	p, ok := s.processes[id]
@@ -328,7 +332,7 @@ func (s *supervisor) tail(id string, bytes int) ([]byte, error) {
 	return p.tail(bytes)
 }
 
-// diagnostics gives a process's own; an empty object where it has given none.
+// diagnostics returns the diagnostics of a process; an empty object if there are none.
 func (s *supervisor) diagnostics(id string) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,39 +12,39 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// fetchLimit is how long it is tried to fetch a release from a manager that cannot be reached.
+// fetchLimit is the time limit for fetching a release, including retries while the manager is unreachable.
 const fetchLimit = 30 * time.Minute
 
-// updating is what an agent does about the release that it is to run. It is guarded by Agent.mu.
+// updating is the state of the agent's updates. It is guarded by Agent.mu.
 type updating struct {
-	// wanted is the release that the manager asks for; nil where it asks for none.
+	// wanted is the release that the manager requests; nil if it requests none.
 	wanted *checkin.Update
-	// runs is the update under way, failed the last one that failed, and why.
-	runs   *checkin.Update
-	failed *failure
-	// stop ends the update under way, which is called off or is to be another one.
+	// running is the update in progress, failed the last failed update.
+	running *checkin.Update
+	failed  *failure
+	// stop cancels the update in progress.
 	stop context.CancelFunc
-	// left says which release was left for this one, and why; empty where none was.
-	left string
-	// trial says that this release has yet to show that it is well.
-	trial bool
-	// ahead is by how much the manager's clock is ahead of this machine's.
-	ahead time.Duration
+	// abandoned explains which release was replaced by this one, its predecessor, and why; empty if none was.
+	abandoned string
+	// isTrial reports that this release is still on trial.
+	isTrial bool
+	// clockOffset is the offset of the manager's clock from this machine's clock.
+	clockOffset time.Duration
 }
 
-// beginUpdates takes on what is known of releases.
-func (a *Agent) beginUpdates(wanted *checkin.Update) {
+// loadUpdates loads the state of the releases.
+func (a *Agent) loadUpdates(wanted *checkin.Update) {
 	s, err := a.releases.load()
 	if err != nil {
-		a.log.Error("what is known of releases is forgotten", "reason", err)
+		a.log.Error("release state unreadable", "reason", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.update.wanted, a.update.failed, a.update.left = wanted, s.Failed, s.Left
-	a.update.trial = s.Trying != nil && s.Trying.Version == a.releases.running
+	a.update.wanted, a.update.failed, a.update.abandoned = wanted, s.Failed, s.Left
+	a.update.isTrial = s.Trying != nil && s.Trying.Version == a.releases.running
 }
 
-// updateReport is what is reported of an update; nil where none is under way and none has failed that is still asked for.
+// updateReport returns the report of the requested update; nil if it neither runs nor has failed.
 func (a *Agent) updateReport() *checkin.UpdateReport {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,13 +54,13 @@ func (a *Agent) updateReport() *checkin.UpdateReport {
 		return nil
 	case u.failed != nil && u.failed.Update == *u.wanted:
 		return &checkin.UpdateReport{Update: *u.wanted, Status: checkin.UpdateFailed, Reason: shortened(u.failed.Reason)}
-	case u.trial || u.runs != nil && *u.runs == *u.wanted:
+	case u.isTrial || u.running != nil && *u.running == *u.wanted:
 		return &checkin.UpdateReport{Update: *u.wanted, Status: checkin.UpdateRunning}
 	}
 	return nil
 }
 
-// updateStatus is how an update goes (spec.md section 3).
+// updateStatus returns the status of the update (spec.md section 3).
 func (a *Agent) updateStatus() string {
 	if r := a.updateReport(); r != nil {
 		return r.Status
@@ -73,34 +73,34 @@ func (a *Agent) updateStatus() string {
 	return checkin.UpdateOK
 }
 
-// shortened bounds a reason, and makes it a text that a manager takes.
+// shortened cuts a text to maxConditionLength bytes of valid UTF-8 without NUL, as a manager requires.
 func shortened(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), longestCondition)], ""), "\x00", "")
+	return strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), maxConditionLength)], ""), "\x00", "")
 }
 
-// wantUpdate takes on which release is to run.
-func (a *Agent) wantUpdate(wanted *checkin.Update) {
+// setUpdate sets the requested release. It cancels an update to another release.
+func (a *Agent) setUpdate(wanted *checkin.Update) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.update.wanted = wanted
-	if a.update.runs != nil && (wanted == nil || *wanted != *a.update.runs) {
+	if a.update.running != nil && (wanted == nil || *wanted != *a.update.running) {
 		a.update.stop()
 	}
 }
 
-// startUpdate begins the update that is asked for, where there is one that neither runs nor has failed.
+// startUpdate starts the requested update, unless one runs or it has failed before.
 func (a *Agent) startUpdate(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	u := &a.update
-	if u.wanted == nil || u.trial || u.runs != nil || u.wanted.Version == a.options.Version ||
+	if u.wanted == nil || u.isTrial || u.running != nil || u.wanted.Version == a.options.Version ||
 		u.failed != nil && u.failed.Update == *u.wanted {
 		return
 	}
 	runs := *u.wanted
 	ctx, u.stop = context.WithCancel(ctx)
-	u.runs = &runs
-	a.move()
+	u.running = &runs
+	a.notifyChange()
 	stop := u.stop
 	a.updates.Go(func() {
 		defer stop()
@@ -108,40 +108,40 @@ func (a *Agent) startUpdate(ctx context.Context) {
 	})
 }
 
-// updateTo gets a release and lets it take the place of this one.
+// updateTo downloads a release and ends the agent, so that the launcher starts the release on trial.
 func (a *Agent) updateTo(ctx context.Context, u checkin.Update) {
-	a.log.Info("an update begins", "from", a.options.Version, "to", u.Version)
+	a.log.Info("update started", "from", a.options.Version, "to", u.Version)
 	err := a.prepare(ctx, u)
 	before, e := a.releases.load()
 	if err = errors.Join(err, e); err == nil {
 		s := before
-		s.Trying, s.Failed = &trial{Update: u, Unwell: a.supervisor.unwell()}, nil
-		if u.Version == a.releases.base { // it was well before there was any other
+		s.Trying, s.Failed = &trial{Update: u, Unwell: a.supervisor.unhealthy()}, nil
+		if u.Version == a.releases.base { // the base was healthy before any update, so it needs no trial
 			s.Previous, s.Current, s.Trying, s.Left = s.Current, "", nil, ""
 		}
-		if err = a.releases.save(s); err == nil && a.switched(ctx) {
-			a.log.Info("the service point goes on with another release", "version", u.Version)
+		if err = a.releases.save(s); err == nil && a.switchRelease(ctx) {
+			a.log.Info("switching to another release", "version", u.Version)
 			return
 		}
 	}
 	after := before
 	if ctx.Err() != nil {
-		a.log.Info("an update was called off", "version", u.Version)
+		a.log.Info("update canceled", "version", u.Version)
 	} else {
-		a.log.Error("an update failed", "version", u.Version, "error", err)
+		a.log.Error("update failed", "version", u.Version, "error", err)
 		after.Trying, after.Failed = nil, &failure{u, err.Error()}
 	}
-	if err := a.releases.save(after); err != nil { // it is known until this ends
-		a.log.Error("noting how an update went", "error", err)
+	if err := a.releases.save(after); err != nil { // the failure is still known in memory
+		a.log.Error("store update result failed", "error", err)
 	}
 	a.mu.Lock()
-	a.update.runs, a.update.failed = nil, after.Failed
+	a.update.running, a.update.failed = nil, after.Failed
 	a.mu.Unlock()
-	a.move()
+	a.notifyChange()
 }
 
-// switched ends this agent for another release, unless the update was called off meanwhile.
-func (a *Agent) switched(ctx context.Context) bool {
+// switchRelease ends this agent for another release, unless the update was canceled meanwhile. It reports whether it did.
+func (a *Agent) switchRelease(ctx context.Context) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
@@ -159,7 +159,7 @@ func (a *Agent) prepare(ctx context.Context, u checkin.Update) error {
 	if u.Version == a.releases.base {
 		return nil
 	}
-	if err := release.CheckVersion(u.Version); err != nil { // it names a folder
+	if err := release.CheckVersion(u.Version); err != nil { // the version names a folder
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
@@ -167,7 +167,7 @@ func (a *Agent) prepare(ctx context.Context, u checkin.Update) error {
 	b := backoff{}
 	for {
 		a.mu.Lock()
-		m, now := a.manager, time.Now().Add(a.update.ahead)
+		m, now := a.manager, time.Now().Add(a.update.clockOffset)
 		a.mu.Unlock()
 		source := release.Source{Base: m.base + strings.TrimSuffix(release.Path, "/"), HTTP: m.http, Now: now,
 			Cache: filepath.Join(a.releases.dir, documentFolder)}
@@ -176,25 +176,25 @@ func (a *Agent) prepare(ctx context.Context, u checkin.Update) error {
 		if err == nil || !errors.As(err, &unreachable) || !b.pause(ctx) {
 			return err
 		}
-		a.log.Warn("a release cannot be fetched yet", "version", u.Version, "error", err)
+		a.log.Warn("fetch release failed, retrying", "version", u.Version, "error", err)
 	}
 }
 
-// judgeTrial looks, behind a check-in that the manager has answered, whether this release is well: it is when the applications are that
-// were before. It then takes the place of the one before for good.
+// judgeTrial ends the trial of this release with success when all applications are healthy that were healthy before the update. It is
+// called after a check-in that the manager answered.
 func (a *Agent) judgeTrial() {
 	a.mu.Lock()
-	on := a.update.trial
+	on := a.update.isTrial
 	a.mu.Unlock()
 	if !on {
 		return
 	}
 	s, err := a.releases.load()
 	if err != nil || s.Trying == nil {
-		a.log.Error("what is known of this release cannot be read", "error", err)
+		a.log.Error("read release state failed", "error", err)
 		return
 	}
-	waiting := shortened(a.supervisor.waiting(s.Trying.Unwell))
+	waiting := shortened(a.supervisor.describeUnhealthy(s.Trying.Unwell))
 	if waiting == s.Trying.Waiting && waiting != "" {
 		return
 	}
@@ -202,18 +202,18 @@ func (a *Agent) judgeTrial() {
 		s = releaseState{Base: s.Base, Previous: s.Current, Current: s.Trying.Version}
 	}
 	if err := a.releases.save(s); err != nil {
-		a.log.Error("noting how this release is", "error", err)
+		a.log.Error("store release state failed", "error", err)
 		return
 	}
 	if waiting != "" {
 		return
 	}
-	a.log.Info("this release is well", "version", s.Current, "before", s.Previous)
+	a.log.Info("release healthy", "version", s.Current, "before", s.Previous)
 	a.mu.Lock()
-	a.update.trial, a.update.left = false, ""
+	a.update.isTrial, a.update.abandoned = false, ""
 	a.mu.Unlock()
 	if err := a.releases.tidy(s); err != nil {
-		a.log.Warn("removing releases", "error", err)
+		a.log.Warn("remove old releases failed", "error", err)
 	}
-	a.move()
+	a.notifyChange()
 }

@@ -10,12 +10,12 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Whether releases are still good is judged by the manager's time: with a clock that is ahead by a year an update is done, with one that is
-// behind by a year releases that have expired are not taken.
+// TestUpdateWithAClockThatIsOff checks that the expiry of releases is judged by the manager's time: an update succeeds with a clock that
+// is a year ahead, and expired releases are rejected with one that is a year behind.
 func TestUpdateWithAClockThatIsOff(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for what, c := range map[string]struct {
-		signed, manager time.Duration // from the time that this machine has
+		signed, manager time.Duration // relative to this machine's time
 		told            bool
 		wrong           string
 	}{
@@ -36,7 +36,7 @@ func TestUpdateWithAClockThatIsOff(t *testing.T) {
 		a := agentOf(state, served, "1")
 		a.identity = &identity{}
 		if c.told {
-			a.answered(checkin.Answer{TimeMillis: time.Now().Add(c.manager).UnixMilli()})
+			a.handleAnswer(checkin.Answer{TimeMillis: time.Now().Add(c.manager).UnixMilli()})
 		}
 		a.updateTo(t.Context(), checkin.Update{Version: "2", Asked: 1})
 		switch failed := a.update.failed; {

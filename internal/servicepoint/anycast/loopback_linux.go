@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// There reports whether the loopback interface has an address.
-func There(addr netip.Addr) (yes bool, err error) {
+// IsAssigned reports whether the loopback interface has an address.
+func IsAssigned(addr netip.Addr) (yes bool, err error) {
 	err = onLoopback(addr, func(link netlink.Link, a *netlink.Addr) error {
 		all, err := netlink.AddrList(link, netlink.FAMILY_ALL)
 		for _, one := range all {
@@ -23,8 +23,8 @@ func There(addr netip.Addr) (yes bool, err error) {
 	return yes, err
 }
 
-// Put puts an address on the loopback interface; one that is there stays. It takes CAP_NET_ADMIN.
-func Put(addr netip.Addr) error {
+// Assign adds an address to the loopback interface; an existing one is not an error. It requires CAP_NET_ADMIN.
+func Assign(addr netip.Addr) error {
 	err := onLoopback(addr, netlink.AddrAdd)
 	if errors.Is(err, syscall.EEXIST) {
 		return nil
@@ -32,8 +32,8 @@ func Put(addr netip.Addr) error {
 	return err
 }
 
-// Take takes an address off the loopback interface; one that is not there is no error.
-func Take(addr netip.Addr) error {
+// Unassign removes an address from the loopback interface; a missing one is not an error.
+func Unassign(addr netip.Addr) error {
 	err := onLoopback(addr, netlink.AddrDel)
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
 		return nil
@@ -50,7 +50,7 @@ func onLoopback(addr netip.Addr, do func(netlink.Link, *netlink.Addr) error) err
 	if err != nil {
 		return err
 	}
-	if addr.Is6() { // nobody else on a link has it
+	if addr.Is6() { // no duplicate address detection, because the address is only on loopback
 		a.Flags = syscall.IFA_F_NODAD
 	}
 	return do(link, a)

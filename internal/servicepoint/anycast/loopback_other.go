@@ -7,11 +7,11 @@ import (
 	"net/netip"
 )
 
-// There reports whether the loopback interface has an address: of that nothing is known.
-func There(netip.Addr) (bool, error) { return false, nil }
+// IsAssigned always returns false on this system.
+func IsAssigned(netip.Addr) (bool, error) { return false, nil }
 
-// Put puts an address on the loopback interface, where that can be done.
-func Put(netip.Addr) error { return errors.ErrUnsupported }
+// Assign returns ErrUnsupported on this system.
+func Assign(netip.Addr) error { return errors.ErrUnsupported }
 
-// Take takes an address off the loopback interface.
-func Take(netip.Addr) error { return errors.ErrUnsupported }
+// Unassign returns ErrUnsupported on this system.
+func Unassign(netip.Addr) error { return errors.ErrUnsupported }

@@ -1,5 +1,5 @@
-// Package anycast puts anycast addresses on this machine and tells the routers beside it that they are here, by BGP (RFC 4271), with GoBGP.
-// It learns no routes and passes none on. It knows nothing of managers, nor of applications.
+// Package anycast adds anycast addresses to this machine and announces them to neighboring routers by BGP (RFC 4271), with GoBGP. It
+// accepts no routes from neighbors. It depends on neither the manager nor the applications.
 package anycast
 
 import (
@@ -21,14 +21,14 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/server"
 )
 
-// Speaker is a BGP speaker. Its methods may be called by many at a time.
+// Speaker is a BGP speaker. Its methods are safe for concurrent use.
 type Speaker struct {
 	log *slog.Logger
-	// changed is called when a neighbor has come or gone.
+	// changed is called when a neighbor's session starts or ends.
 	changed func()
 
 	mu sync.Mutex
-	// What follows is guarded by mu. bgp is nil where nothing is spoken.
+	// The following fields are guarded by mu. bgp is nil while BGP is off.
 	bgp       *server.BgpServer
 	settings  checkin.AnycastService
 	watching  context.CancelFunc
@@ -36,25 +36,24 @@ type Speaker struct {
 	announced map[netip.Addr]*apiutil.Path
 }
 
-// Neighbor is how it stands with a neighbor.
+// Neighbor is the state of a BGP neighbor.
 type Neighbor struct {
-	// Established says that it is told what is here, Before that it was once. Since is when it became so, or stopped being so.
+	// Established reports a running session, Before an earlier one. Since is the time of the last change of Established.
 	Established, Before bool
 	Since               time.Time
-	// Why is how far it has come, as BGP calls that (RFC 4271, section 8.2.2), and what the last session ended by.
+	// Why contains the state of the session (RFC 4271 section 8.2.2) and the reason for the end of the last one.
 	Why string
 }
 
-// New makes a speaker, which says nothing yet.
+// New creates a speaker without neighbors. changed is called when a session starts or ends.
 func New(log *slog.Logger, changed func()) *Speaker {
 	return &Speaker{log: log, changed: changed, announced: map[netip.Addr]*apiutil.Path{}}
 }
 
-// connectRetry is how often, in seconds, a neighbor is tried that is not there.
+// connectRetry is the time between two connection attempts, in seconds.
 const connectRetry = 5
 
-// Set speaks to these neighbors from now on, and to no others; nothing is announced at first where anything has changed. It reports
-// whether it has.
+// Set replaces the settings and neighbors. If anything changed it restarts BGP without announcements, and returns true.
 func (s *Speaker) Set(ctx context.Context, settings checkin.AnycastService) (moved bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +61,7 @@ func (s *Speaker) Set(ctx context.Context, settings checkin.AnycastService) (mov
 		return false, nil
 	}
 	s.stop()
-	speaks := server.NewBgpServer(server.LoggerOption(slog.New(quiet{s.log.Handler()}), nil))
+	speaks := server.NewBgpServer(server.LoggerOption(slog.New(warningsOnly{s.log.Handler()}), nil))
 	go speaks.Serve()
 	if err := speaks.StartBgp(ctx, &api.StartBgpRequest{Global: &api.Global{Asn: settings.AutonomousSystemNumber,
 		RouterId: settings.RouterID, ListenPort: -1}}); err != nil {
@@ -70,16 +69,16 @@ func (s *Speaker) Set(ctx context.Context, settings checkin.AnycastService) (mov
 		return true, fmt.Errorf("starting BGP: %w", err)
 	}
 	s.bgp, s.settings, s.neighbors, s.watching = speaks, settings, map[netip.Addr]Neighbor{}, func() {}
-	if err := s.meet(ctx, speaks, settings); err != nil {
+	if err := s.addNeighbors(ctx, speaks, settings); err != nil {
 		s.stop()
 		return true, err
 	}
 	return true, nil
 }
 
-// meet begins to speak to the neighbors. It is called with mu held.
-func (s *Speaker) meet(ctx context.Context, speaks *server.BgpServer, settings checkin.AnycastService) error {
-	// What neighbors say is not taken on, only what is said here: this machine is no router.
+// addNeighbors adds the neighbors. The caller holds mu.
+func (s *Speaker) addNeighbors(ctx context.Context, speaks *server.BgpServer, settings checkin.AnycastService) error {
+	// Only local routes are accepted, no routes of neighbors: this machine is not a router.
 	own := &api.Policy{Name: "own", Statements: []*api.Statement{{Name: "own",
 		Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL},
 		Actions:    &api.Actions{RouteAction: api.RouteAction_ROUTE_ACTION_ACCEPT}}}}
@@ -95,7 +94,7 @@ func (s *Speaker) meet(ctx context.Context, speaks *server.BgpServer, settings c
 	s.watching = cancel
 	if err := speaks.WatchEvent(watch, server.WatchEventMessageCallbacks{OnPeerUpdate: func(e *apiutil.WatchEventMessage_PeerEvent,
 		_ time.Time) {
-		s.note(speaks, e.Peer)
+		s.recordState(speaks, e.Peer)
 	}}, server.WatchPeer()); err != nil {
 		return err
 	}
@@ -124,8 +123,8 @@ func (s *Speaker) meet(ctx context.Context, speaks *server.BgpServer, settings c
 	return nil
 }
 
-// note notes how it stands with a neighbor.
-func (s *Speaker) note(of *server.BgpServer, peer apiutil.Peer) {
+// recordState records the state of a neighbor.
+func (s *Speaker) recordState(of *server.BgpServer, peer apiutil.Peer) {
 	s.mu.Lock()
 	addr := peer.Conf.NeighborAddress
 	before, known := s.neighbors[addr]
@@ -139,7 +138,7 @@ func (s *Speaker) note(of *server.BgpServer, peer apiutil.Peer) {
 		}
 		if moved {
 			now.Since = time.Now()
-			s.log.Info("a BGP neighbor is", "neighbor", addr, "established", established, "state", now.Why)
+			s.log.Info("BGP neighbor state changed", "neighbor", addr, "established", established, "state", now.Why)
 		}
 		s.neighbors[addr] = now
 	}
@@ -149,14 +148,14 @@ func (s *Speaker) note(of *server.BgpServer, peer apiutil.Peer) {
 	}
 }
 
-// Neighbors gives how it stands with each neighbor.
+// Neighbors returns the states of the neighbors.
 func (s *Speaker) Neighbors() map[netip.Addr]Neighbor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.neighbors)
 }
 
-// Announce says of an address that it is here, Withdraw that it is not; where that has been said before, nothing happens.
+// Announce announces an address. It does nothing if the address is already announced or BGP is off.
 func (s *Speaker) Announce(addr netip.Addr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,11 +174,11 @@ func (s *Speaker) Announce(addr netip.Addr) error {
 		return fmt.Errorf("announcing %s: %w", addr, err)
 	}
 	s.announced[addr] = path
-	s.log.Info("an anycast address is announced", "address", addr)
+	s.log.Info("anycast address announced", "address", addr)
 	return nil
 }
 
-// Withdraw is described at Announce.
+// Withdraw withdraws the announcement of an address. It does nothing if the address is not announced.
 func (s *Speaker) Withdraw(addr netip.Addr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,11 +190,11 @@ func (s *Speaker) Withdraw(addr netip.Addr) error {
 		return fmt.Errorf("withdrawing %s: %w", addr, err)
 	}
 	delete(s.announced, addr)
-	s.log.Info("an anycast address is withdrawn", "address", addr)
+	s.log.Info("anycast address withdrawn", "address", addr)
 	return nil
 }
 
-// Announced reports whether an address is announced to a neighbor that is there.
+// Announced reports whether an address is announced to at least one neighbor of its family with a session.
 func (s *Speaker) Announced(addr netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,14 +209,14 @@ func (s *Speaker) Announced(addr netip.Addr) bool {
 	return false
 }
 
-// Stop says good-bye to all neighbors, who forget at once what was announced.
+// Stop closes all sessions; the neighbors then delete the announced routes.
 func (s *Speaker) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop()
 }
 
-// stop is called with mu held.
+// stop stops BGP. The caller holds mu.
 func (s *Speaker) stop() {
 	if s.bgp == nil {
 		return
@@ -227,7 +226,7 @@ func (s *Speaker) stop() {
 	s.bgp, s.neighbors, s.announced = nil, nil, map[netip.Addr]*apiutil.Path{}
 }
 
-// pathTo is the route to one address, by this machine.
+// pathTo returns the route to one address through this machine.
 func pathTo(addr netip.Addr) (*apiutil.Path, error) {
 	prefix, err := bgp.NewIPAddrPrefix(netip.PrefixFrom(addr, addr.BitLen()))
 	if err != nil {
@@ -245,14 +244,18 @@ func pathTo(addr netip.Addr) (*apiutil.Path, error) {
 	return path, err
 }
 
-// quiet lets through what GoBGP says from warnings on.
-type quiet struct{ slog.Handler }
+// warningsOnly drops log messages of GoBGP below the level warning.
+type warningsOnly struct{ slog.Handler }
 
-// WithAttrs and WithGroup keep it quiet.
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
-func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }
+// WithAttrs and WithGroup keep the filter.
+func (q warningsOnly) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warningsOnly{q.Handler.WithAttrs(attrs)}
+}
+func (q warningsOnly) WithGroup(name string) slog.Handler {
+	return warningsOnly{q.Handler.WithGroup(name)}
+}
 
-// Enabled reports whether a message of a level is let through.
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+// Enabled reports whether a level is logged.
+func (q warningsOnly) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/server"
 )
 
-// router is a neighbor on loopback that notes which routes it was told.
+// router is a BGP neighbor on loopback that records the routes it receives.
 type router struct {
 	bgp  *server.BgpServer
 	port int
 
 	mu sync.Mutex
-	// routes are next hops, by prefix. Guarded by mu.
+	// routes are the next hops by prefix. They are guarded by mu.
 	routes map[string]string
 }
 
@@ -72,7 +72,7 @@ func newRouter(t *testing.T, at, password string) *router {
 	}}, server.WatchBestPath(true)); err != nil {
 		t.Fatal(err)
 	}
-	// A route of its own, which the speaker is told and does not take on.
+	// The router announces a route that the speaker must not accept.
 	path, err := pathTo(netip.MustParseAddr("203.0.113.7"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,15 +91,15 @@ func (r *router) route(prefix string) string {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) { // polling interval
 		if time.Now().After(deadline) {
 			t.Fatalf("it never was so that %s", what)
 		}
 	}
 }
 
-// A router is told of an address, by IPv4 and by IPv6, and not any more once it is withdrawn or the speaker ends; what the router says is
-// not taken on.
+// TestSpeaker checks that a router receives an address over IPv4 and IPv6 until it is withdrawn or the speaker stops. The speaker accepts
+// no routes of the router.
 func TestSpeaker(t *testing.T) {
 	for _, c := range []struct{ at, address, prefix, password string }{
 		{"127.0.0.1", "198.51.100.53", "198.51.100.53/32", ""},

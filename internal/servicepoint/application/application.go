@@ -1,5 +1,6 @@
-// Package application is what a service point runs: programs of their own, each in a process that the service point supervises. A
-// folder below this one is an application; all/ lists them. It knows nothing of managers, nor of the service point that runs it.
+// Package application defines the applications of a service point. Each application runs in a process of its own, which the service point
+// supervises. Each folder below this one contains an application; package all lists them. The package depends on neither the manager nor
+// the agent.
 package application
 
 import (
@@ -16,102 +17,103 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Application is a running application. Its methods may be called by many at a time.
+// Application is a running application. Its methods are safe for concurrent use.
 type Application interface {
-	// Configure puts a configuration in force, at first and whenever it changes; where it fails, what was in force stays.
+	// Configure applies a configuration. After an error the previous configuration remains in use.
 	Configure(configuration json.RawMessage) error
-	// Health gives what is wrong, in sentences; nothing where all is well.
+	// Health returns the error conditions as sentences; none if the application is healthy.
 	Health() []string
-	// Diagnostics gives what an engineer on site wants to know, as a JSON object.
+	// Diagnostics returns diagnostic data, which is encoded as a JSON object.
 	Diagnostics() any
-	// Close ends it.
+	// Close stops the application.
 	Close() error
 }
 
-// Contented is an application that serves more than a configuration can say: content, which comes as a stream
+// Contented is an application that serves content in addition to its configuration. Content arrives as a stream
 // (portolan/internal/wire/zonedata).
 type Contented interface {
-	// Content names what is served; empty where nothing is.
+	// Content returns the revision of the content in use; empty if there is none.
 	Content() string
-	// TakeContent serves what one stream or several, one behind the other, lead to. Where a stream fails, what was served before it stays, and
-	// where the first one begins at nothing, what was served before all of them.
+	// TakeContent applies one stream or several consecutive ones. After an error the content before the failed stream remains in use. If the
+	// first stream begins at nothing, the content before all streams remains in use.
 	TakeContent(streams io.Reader) error
 }
 
-// Driving is an application in whose place another program may answer.
-type Driving interface {
-	// Engine is that program, such as BIND; empty where the application answers itself.
+// Delegating is an application that can delegate its answers to another program.
+type Delegating interface {
+	// Engine returns the name of that program, such as BIND; empty if the application answers itself.
 	Engine() string
 }
 
-// Engine is what answers for an application that serves content, its own code or another program that it drives: it takes configurations
-// and content, says how it is, and may be a Telling. An application has one Engine for each program that can answer in its place; Kind.New
-// of the one that was chosen when the service point was started makes it.
+// Engine answers for an application that serves content: with its own code, or with another program that it controls. It can also
+// implement RecordSource. An application has one Engine for each such program; Kind.New creates the one that was selected when the
+// service point started.
 type Engine interface {
 	Application
 	Contented
-	Driving
+	Delegating
 }
 
-// Updated is an application that clients send changes of its content to, on which somebody else decides.
-type Updated interface {
-	// Updates gives the changes that wait for a decision, once there are some; nothing when ctx ends.
+// UpdateReceiver is an application that receives dynamic updates from clients, on which the manager decides.
+type UpdateReceiver interface {
+	// Updates waits for updates that need a decision and returns them; none when ctx ends.
 	Updates(ctx context.Context) []Update
-	// Decide says what came of some.
+	// Decide delivers the decisions on updates.
 	Decide(answers []UpdateAnswer)
 }
 
-// Update is a message that changes a zone (RFC 2136).
+// Update is a dynamic update message (RFC 2136).
 type Update struct {
 	ID int64 `json:"id"`
-	// View is the id of the view that the client sees, Zone the name of the zone, absolute and in lower case.
+	// View is the id of the client's view. Zone is the name of the zone, absolute and in lower case.
 	View int64  `json:"view"`
 	Zone string `json:"zone"`
-	// Client is who has sent it, Key the name of the key that it is signed with; empty where it is not.
+	// Client is the address of the sender. Key is the name of the key that signed the message; empty if it is not signed.
 	Client netip.Addr `json:"client"`
 	Key    string     `json:"key,omitempty"`
-	// Message is the message as it came.
+	// Message is the message in wire format.
 	Message []byte `json:"message"`
-	// Deadline is when the client is answered, whatever came of it.
+	// Deadline is the time when the application answers the client even without a decision.
 	Deadline time.Time `json:"deadline"`
 }
 
-// UpdateAnswer says what came of an Update.
+// UpdateAnswer is the decision on an Update.
 type UpdateAnswer struct {
 	ID int64 `json:"id"`
-	// Code is the one that the client is answered with (RFC 2136 section 2.2); Changed says that the content is another one.
+	// Code is the response code for the client (RFC 2136 section 2.2). Changed reports that the content changed.
 	Code    int  `json:"code"`
 	Changed bool `json:"changed,omitempty"`
 }
 
-// Telling is an application with records for the manager (portolan/internal/wire/stream).
-type Telling interface {
-	// Records returns the records that wait, once there are some; nothing when ctx ends. They stay until they are kept.
+// RecordSource is an application with records for the manager (portolan/internal/wire/stream).
+type RecordSource interface {
+	// Records waits for pending records and returns them; none when ctx ends. They stay pending until Kept is called.
 	Records(ctx context.Context) []Record
-	// Kept says that the service point has the records up to a number on its disk.
+	// Kept reports that the service point has stored the records up to a number on its disk.
 	Kept(number int64)
 }
 
-// Record is a record of a kind. Number counts those of the application from 1 on, of all kinds together.
+// Record is a record of a kind. Number counts all records of the application from 1, across all kinds.
 type Record struct {
 	Number int64           `json:"number"`
 	Kind   string          `json:"kind"`
 	Data   json.RawMessage `json:"data"`
 }
 
-// Kind is an application that there is.
+// Kind describes an application that can be deployed.
 type Kind struct {
-	// Name is the name by which it is deployed.
+	// Name is the name of the application in deployments.
 	Name string
 	checkin.Program
-	// New makes one, which does nothing before it is configured.
+	// New creates the application. It is idle before its first configuration.
 	New func(log *slog.Logger) Application
 }
 
-// ErrBroken is an application that is of no use any more after it failed to take a configuration: its process ends, and begins anew.
+// ErrBroken reports an application that is unusable after it failed to apply a configuration or content. Its process ends and is started
+// again.
 var ErrBroken = errors.New("the application has to begin anew")
 
-// Decode reads a configuration into a struct. A member that there is not is refused: what is stored acts.
+// Decode decodes a configuration into a struct. It rejects unknown members, so that every stored member has an effect.
 func Decode(configuration json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(configuration))
 	d.DisallowUnknownFields()
@@ -129,70 +131,72 @@ func Decode(configuration json.RawMessage, into any) error {
 	return nil
 }
 
-// Status is what a process says of itself at its socket.
+// Status is the status of a process, served at its socket.
 type Status struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
-	// Configured is the SHA-256 of the configuration that is in force; empty before there is one.
+	// Configured is the SHA-256 of the configuration in use; empty before the first one.
 	Configured string `json:"configured"`
-	// Content names the content that is served; empty where there is none.
+	// Content is the revision of the content in use; empty if there is none.
 	Content string `json:"content,omitempty"`
-	// Contented says that the application is a Contented, Updated that it is an Updated.
+	// Contented reports that the application implements Contented, Updated that it implements UpdateReceiver.
 	Contented bool `json:"contented,omitempty"`
 	Updated   bool `json:"updated,omitempty"`
-	// Telling says that the application is a Telling.
+	// Telling reports that the application implements RecordSource.
 	Telling bool `json:"telling,omitempty"`
-	// Engine is what answers in its place; empty where it does so itself.
+	// Engine names the program that answers in place of the application; empty if it answers itself.
 	Engine string `json:"engine,omitempty"`
-	// Conditions are what is wrong.
+	// Conditions are the error conditions.
 	Conditions  []string        `json:"conditions"`
 	Diagnostics json.RawMessage `json:"diagnostics"`
 }
 
-// Paths of a process's socket: GET of its status, PUT of a configuration and of content, POST to end it.
+// Paths of the process's socket: GET for the status, PUT for a configuration and content, POST to stop the process.
 const (
 	StatusPath        = "/status"
 	ConfigurationPath = "/configuration"
 	ContentPath       = "/content"
 	StopPath          = "/stop"
-	// UpdatesPath gives, to GET, the updates that wait for a decision, as a list of Update, or 204 where there are none within UpdatesWait;
-	// POST takes a list of UpdateAnswer.
+	// UpdatesPath returns to GET the updates that need a decision, as a list of Update, or 204 if none arrive within UpdatesWait. POST
+	// accepts a list of UpdateAnswer.
 	UpdatesPath = "/updates"
-	// RecordsPath gives, to GET, the records that wait, as a list of Record, or 204 where there are none within UpdatesWait; POST takes a
+	// RecordsPath returns to GET the pending records, as a list of Record, or 204 if none arrive within UpdatesWait. POST accepts a
 	// RecordsKept.
 	RecordsPath = "/records"
 )
 
-// RecordsKept says that the records up to a number are on the disk of the service point.
+// RecordsKept acknowledges the records up to a number, which are on the disk of the service point.
 type RecordsKept struct {
 	Number int64 `json:"number"`
 }
 
-// UpdatesWait is how long it is waited for updates.
+// UpdatesWait is the maximum time that a request waits for updates or records.
 const UpdatesWait = 20 * time.Second
 
-// Resolves reports whether an upstream with this answer, a response code or why there was none, resolves names: also one that does not tell
-// of the root, as where it knows the names of a site alone.
+// Resolves reports whether an upstream with this answer resolves names. answer is a response code or the reason for a missing answer.
+// REFUSED and NXDOMAIN count as well, because a server that knows only local names returns them for the root.
 func Resolves(answer string) bool {
 	return answer == "NOERROR" || answer == "NXDOMAIN" || answer == "REFUSED"
 }
 
-// ResolverDiagnostics are the diagnostics of the Resolver: response codes such as NOERROR, or why there was no answer.
+// ResolverDiagnostics are the diagnostics of the resolver. Answers are response codes such as NOERROR, or the reason for a missing
+// answer.
 type ResolverDiagnostics struct {
-	// BackendResponse is the best answer of an upstream, FrontendResponse the worst of a listener; empty before there was one.
+	// BackendResponse is the best answer of an upstream. FrontendResponse is the worst answer of a listener. Both are empty before the first
+	// answer.
 	BackendResponse  string `json:"backendResponse"`
 	FrontendResponse string `json:"frontendResponse"`
-	// ID is when it began, in Unix milliseconds.
+	// ID is the start time in Unix milliseconds.
 	ID int64 `json:"id"`
-	// CertificateExpiration is until when the certificate of its listeners over TLS is good, in Unix milliseconds; 0 where there are none.
+	// CertificateExpiration is the expiry time of the TLS certificate in Unix milliseconds; 0 without TLS listeners.
 	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
-	// Recursion says who looks names up from the root on; empty where the upstreams do.
+	// Recursion names the program that resolves names from the root; empty if the upstreams do.
 	Recursion string `json:"recursion,omitempty"`
-	// Revision names what a deployment has put in force; Policies are the response policy zones, with how many rules they have.
+	// Revision is the revision of the deployed content. Policies are the response policy zones with their numbers of rules.
 	Revision string         `json:"revision,omitempty"`
 	Policies map[string]int `json:"policies,omitempty"`
-	// Upstreams and Listeners are the answers, by address and port.
+	// Upstreams and Listeners contain the answers by address and port.
 	Upstreams map[string]string `json:"upstreams"`
 	Listeners map[string]string `json:"listeners"`
 }

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// Credentials are a certificate, with those that it follows from behind it, and its private key, in PEM: what listeners over TLS show.
-// They are the member tls of a configuration. The key is never shown: where it is left out, the one stays that came with the same
-// certificate.
+// Credentials are the certificate chain and private key of TLS listeners, in PEM. They are the member tls of a configuration. The key is
+// never returned. If a configuration omits the key, the stored key of the same certificate is used.
 type Credentials struct {
 	Certificate string `json:"certificate"`
 	Key         string `json:"key,omitempty"`
 }
 
-// Wrong says what is wrong with credentials by bad, which is given the field and the sentence; nil where nothing is. wanted says that a
-// listener shows them.
+// Wrong returns the error of invalid credentials, created by bad with a field and a message; nil if they are valid. wanted reports that a
+// listener uses them.
 func (c *Credentials) Wrong(wanted bool, bad func(field, format string, args ...any) error) error {
 	switch {
 	case c == nil:
@@ -32,12 +31,12 @@ func (c *Credentials) Wrong(wanted bool, bad func(field, format string, args ...
 	return nil
 }
 
-// Pair is the certificate with its key.
+// Pair returns the certificate with its key.
 func (c *Credentials) Pair() (tls.Certificate, error) {
 	return tls.X509KeyPair([]byte(c.Certificate), []byte(c.Key))
 }
 
-// Expiration is until when the certificate is good, in Unix milliseconds; 0 without one.
+// Expiration returns the expiry time of the certificate in Unix milliseconds; 0 without a certificate.
 func (c *Credentials) Expiration() int64 {
 	if c == nil {
 		return 0
@@ -49,7 +48,7 @@ func (c *Credentials) Expiration() int64 {
 	return pair.Leaf.NotAfter.UnixMilli()
 }
 
-// HideKey takes the private key out of a configuration. Of one that this program cannot read into a struct nothing is shown.
+// HideKey removes the private key from a configuration. It returns an empty object if the configuration cannot be decoded.
 func HideKey(text json.RawMessage, into any) json.RawMessage {
 	if Decode(text, into) != nil {
 		return json.RawMessage("{}")
@@ -57,7 +56,7 @@ func HideKey(text json.RawMessage, into any) json.RawMessage {
 	return withKey(text, func(*Credentials) string { return "" })
 }
 
-// FillKey puts the private key of the configuration before into one that has the same certificate without it.
+// FillKey copies the private key from the previous configuration if text contains the same certificate without a key.
 func FillKey(text, before json.RawMessage) json.RawMessage {
 	old := credentialsOf(before)
 	if old == nil {
@@ -71,7 +70,7 @@ func FillKey(text, before json.RawMessage) json.RawMessage {
 	})
 }
 
-// credentialsOf gives the credentials of a configuration; nil where there are none.
+// credentialsOf returns the credentials of a configuration; nil if it contains none.
 func credentialsOf(text json.RawMessage) *Credentials {
 	var c struct {
 		TLS *Credentials `json:"tls"`
@@ -82,19 +81,19 @@ func credentialsOf(text json.RawMessage) *Credentials {
 	return c.TLS
 }
 
-// withKey gives a configuration with the private key that keyOf says; one without credentials stays as it is.
+// withKey returns a configuration with the private key that keyOf returns. It returns a configuration without credentials unchanged.
 func withKey(text json.RawMessage, keyOf func(*Credentials) string) json.RawMessage {
 	var members map[string]json.RawMessage
 	now := credentialsOf(text)
 	if now == nil || json.Unmarshal(text, &members) != nil {
-		return text // which is refused, or has nothing to hide
+		return text // it will be rejected, or contains no key
 	}
 	now.Key = keyOf(now)
 	tlsText, err := json.Marshal(now)
 	if err != nil {
 		return text
 	}
-	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "tls") }) // as it is decoded
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "tls") }) // the decoder ignores case
 	members["tls"] = tlsText
 	whole, err := json.Marshal(members)
 	if err != nil {

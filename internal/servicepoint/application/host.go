@@ -25,22 +25,22 @@ type host struct {
 	log  *slog.Logger
 	stop context.CancelFunc
 
-	// turn is held while a configuration is put in force.
-	turn sync.Mutex
-	// configured is the digest of the one that is.
+	// applyLock is held while a configuration or content is applied.
+	applyLock sync.Mutex
+	// configured is the digest of the configuration in use.
 	configured atomic.Value
 }
 
-// maxConfiguration bounds a configuration, in bytes.
+// maxConfiguration is the maximum size of a configuration in bytes.
 const maxConfiguration = 1 << 20
 
-// Digest names a configuration.
+// Digest returns the SHA-256 of a configuration in hex.
 func Digest(configuration []byte) string {
 	sum := sha256.Sum256(configuration)
 	return hex.EncodeToString(sum[:])
 }
 
-// Serve runs an application of a kind until ctx ends or it is told to stop at the socket.
+// Serve runs an application of a kind until ctx ends or a stop request arrives at the socket.
 func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -48,11 +48,11 @@ func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+StatusPath, h.status)
 	mux.HandleFunc("PUT "+ConfigurationPath, h.configure)
-	mux.HandleFunc("PUT "+ContentPath, h.takeContent)
+	mux.HandleFunc("PUT "+ContentPath, h.putContent)
 	mux.HandleFunc("GET "+UpdatesPath, h.updates)
-	mux.HandleFunc("POST "+UpdatesPath, h.decide)
+	mux.HandleFunc("POST "+UpdatesPath, h.postDecisions)
 	mux.HandleFunc("GET "+RecordsPath, h.records)
-	mux.HandleFunc("POST "+RecordsPath, h.kept)
+	mux.HandleFunc("POST "+RecordsPath, h.postKept)
 	mux.HandleFunc("POST "+StopPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		h.stop()
@@ -68,7 +68,7 @@ func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger
 	}
 	leaving, done := context.WithTimeout(context.Background(), time.Second)
 	defer done()
-	_ = server.Shutdown(leaving) // whoever asks just now asks again
+	_ = server.Shutdown(leaving) // clients repeat interrupted requests
 	log.Info("application ended", "name", kind.Name)
 	return errors.Join(err, h.app.Close())
 }
@@ -85,13 +85,13 @@ func (h *host) status(w http.ResponseWriter, _ *http.Request) {
 	if app, ok := h.app.(Contented); ok {
 		s.Content, s.Contented = app.Content(), true
 	}
-	if app, ok := h.app.(Driving); ok {
+	if app, ok := h.app.(Delegating); ok {
 		s.Engine = app.Engine()
 	}
-	_, s.Updated = h.app.(Updated)
-	_, s.Telling = h.app.(Telling)
+	_, s.Updated = h.app.(UpdateReceiver)
+	_, s.Telling = h.app.(RecordSource)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s) // whoever asked has gone
+	_ = json.NewEncoder(w).Encode(s) // an error means that the client has gone
 }
 
 func (h *host) configure(w http.ResponseWriter, r *http.Request) {
@@ -99,13 +99,13 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = h.kind.Check(text)
 	}
-	h.turn.Lock()
-	defer h.turn.Unlock()
+	h.applyLock.Lock()
+	defer h.applyLock.Unlock()
 	if err == nil {
 		err = h.app.Configure(text)
 	}
 	if err != nil {
-		h.log.Error("a configuration was refused", "reason", err)
+		h.log.Error("configuration rejected", "reason", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		if errors.Is(err, ErrBroken) {
 			h.stop()
@@ -113,13 +113,13 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.configured.Store(Digest(text))
-	h.log.Info("a configuration is in force", "digest", Digest(text))
+	h.log.Info("configuration applied", "digest", Digest(text))
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// updates gives the updates that wait for a decision.
+// updates returns the updates that need a decision.
 func (h *host) updates(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Updated)
+	app, ok := h.app.(UpdateReceiver)
 	if !ok {
 		http.Error(w, "this application takes no updates", http.StatusBadRequest)
 		return
@@ -132,12 +132,12 @@ func (h *host) updates(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all) // whoever asked has gone: the clients send them again
+	_ = json.NewEncoder(w).Encode(all) // an error means that the client has gone; DNS clients repeat their updates
 }
 
-// decide takes what came of updates.
-func (h *host) decide(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Updated)
+// postDecisions receives the decisions on updates.
+func (h *host) postDecisions(w http.ResponseWriter, r *http.Request) {
+	app, ok := h.app.(UpdateReceiver)
 	var answers []UpdateAnswer
 	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&answers) != nil {
 		http.Error(w, "no answers to updates", http.StatusBadRequest)
@@ -147,9 +147,9 @@ func (h *host) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// records gives the records that wait.
+// records returns pending records.
 func (h *host) records(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Telling)
+	app, ok := h.app.(RecordSource)
 	if !ok {
 		http.Error(w, "this application has no records", http.StatusBadRequest)
 		return
@@ -162,12 +162,12 @@ func (h *host) records(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all) // they stay until they are kept
+	_ = json.NewEncoder(w).Encode(all) // the records stay pending until they are acknowledged
 }
 
-// kept takes that records are on the disk.
-func (h *host) kept(w http.ResponseWriter, r *http.Request) {
-	app, ok := h.app.(Telling)
+// postKept receives the acknowledgement of records.
+func (h *host) postKept(w http.ResponseWriter, r *http.Request) {
+	app, ok := h.app.(RecordSource)
 	var kept RecordsKept
 	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&kept) != nil {
 		http.Error(w, "no number of a record", http.StatusBadRequest)
@@ -177,8 +177,9 @@ func (h *host) kept(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// take gives the application content. A fault of its own leaves it in a state that nobody knows: it ends, and begins anew.
-func (h *host) take(app Contented, in io.Reader) (err error) {
+// applyContent applies content. A panic leaves the application in an undefined state, so applyContent returns ErrBroken and the process
+// restarts.
+func (h *host) applyContent(app Contented, in io.Reader) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: panic: %v\n%s", ErrBroken, p, debug.Stack())
@@ -187,17 +188,17 @@ func (h *host) take(app Contented, in io.Reader) (err error) {
 	return app.TakeContent(in)
 }
 
-// takeContent gives the application content. A stream that ends too early, or does not lead to what it says, changes nothing.
-func (h *host) takeContent(w http.ResponseWriter, r *http.Request) {
+// putContent applies the content in the request. A truncated or inconsistent stream changes nothing.
+func (h *host) putContent(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Contented)
 	if !ok {
 		http.Error(w, "this application has no content", http.StatusBadRequest)
 		return
 	}
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	if err := h.take(app, r.Body); err != nil {
-		h.log.Error("content was refused", "reason", err)
+	h.applyLock.Lock()
+	defer h.applyLock.Unlock()
+	if err := h.applyContent(app, r.Body); err != nil {
+		h.log.Error("content rejected", "reason", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		if errors.Is(err, ErrBroken) {
 			h.stop()

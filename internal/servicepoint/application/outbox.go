@@ -10,24 +10,27 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-// Outbox holds the records of an application in memory until the service point has them on its disk: an application embeds it, and is a
-// Telling. The zero value is ready. It is safe for concurrent use.
+// Outbox keeps the records of an application in memory until the service point has stored them on its disk. An application embeds it to
+// implement RecordSource. The zero value is ready for use. Its methods are safe for concurrent use.
 type Outbox struct {
 	mu sync.Mutex
-	// What follows is guarded by mu: the records that wait, the number of the last one, and what is closed when one comes.
-	waiting []Record
+	// The following fields are guarded by mu: the pending records, the number of the last record, and a channel that is closed when a record
+	// is added.
+	pending []Record
 	last    int64
 	more    chan struct{}
 }
 
-// mostInMemory is how many records wait at the most: of more the oldest are given up. mostAtOnce is how many are given at a time.
+// maxPending is the maximum number of pending records; the oldest are dropped beyond it. maxBatch is the maximum number of records in
+// one answer.
 const (
-	mostInMemory = 1000
-	mostAtOnce   = 64
+	maxPending = 1000
+	maxBatch   = 64
 )
 
-// Tell adds a record. It fails where the record has no form in JSON, or is too long.
-func (o *Outbox) Tell(kind string, record any) error {
+// Add adds a record. It returns an error if the record cannot be encoded as JSON, is longer than stream.MaxRecord, or has an invalid
+// kind.
+func (o *Outbox) Add(kind string, record any) error {
 	if !stream.IsName(kind) {
 		return fmt.Errorf("%q is not the name of a kind", kind)
 	}
@@ -41,9 +44,9 @@ func (o *Outbox) Tell(kind string, record any) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last++
-	o.waiting = append(o.waiting, Record{Number: o.last, Kind: kind, Data: data})
-	if len(o.waiting) > mostInMemory {
-		o.waiting = slices.Clone(o.waiting[1:])
+	o.pending = append(o.pending, Record{Number: o.last, Kind: kind, Data: data})
+	if len(o.pending) > maxPending {
+		o.pending = slices.Clone(o.pending[1:])
 	}
 	if o.more != nil {
 		close(o.more)
@@ -52,13 +55,13 @@ func (o *Outbox) Tell(kind string, record any) error {
 	return nil
 }
 
-// Records implements Telling.
+// Records implements RecordSource.
 func (o *Outbox) Records(ctx context.Context) []Record {
 	for {
 		o.mu.Lock()
-		if len(o.waiting) > 0 {
+		if len(o.pending) > 0 {
 			defer o.mu.Unlock()
-			return slices.Clone(o.waiting[:min(len(o.waiting), mostAtOnce)])
+			return slices.Clone(o.pending[:min(len(o.pending), maxBatch)])
 		}
 		if o.more == nil {
 			o.more = make(chan struct{})
@@ -73,9 +76,9 @@ func (o *Outbox) Records(ctx context.Context) []Record {
 	}
 }
 
-// Kept implements Telling.
+// Kept implements RecordSource.
 func (o *Outbox) Kept(number int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting = slices.DeleteFunc(o.waiting, func(r Record) bool { return r.Number <= number })
+	o.pending = slices.DeleteFunc(o.pending, func(r Record) bool { return r.Number <= number })
 }

@@ -1,5 +1,5 @@
-// Package spool keeps records on the disk of a service point until a manager has acknowledged them (portolan/internal/wire/stream). A spool
-// belongs to one process.
+// Package spool stores records on the disk of a service point until the manager has acknowledged them (portolan/internal/wire/stream).
+// Only one process may use a spool.
 package spool
 
 import (
@@ -21,24 +21,24 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-// Options bound a spool.
+// Options are the limits of a spool.
 type Options struct {
-	// MaxBytes is how many octets the records may take; 0 means 16 MiB.
+	// MaxBytes is the maximum size of the records in bytes; 0 means 16 MiB.
 	MaxBytes int64
-	// Lossy gives up the oldest records where there is no room. Without it Append fails with ErrFull.
+	// Lossy drops the oldest records when the spool is full. Without it Append fails with ErrFull.
 	Lossy bool
 }
 
-// defaultBytes is MaxBytes where nothing is said, and segmentParts how many segments the room is divided into.
+// defaultBytes is the default of MaxBytes. segmentParts is the number of segments in a full spool.
 const (
 	defaultBytes = 16 << 20
 	segmentParts = 8
 )
 
-// ErrFull is the error of Append where there is no room and nothing may be given up.
+// ErrFull is the error of Append if the spool is full and not Lossy.
 var ErrFull = errors.New("the spool is full: the manager acknowledges nothing")
 
-// ErrEmpty is the error of a record without octets.
+// ErrEmpty is the error of an empty record.
 var ErrEmpty = errors.New("the record is empty")
 
 // Spool is a queue of records on the disk. It is safe for concurrent use.
@@ -46,40 +46,41 @@ type Spool struct {
 	dir     string
 	name    string
 	options Options
-	segment int64 // octets of a segment
+	segment int64 // bytes of a segment
 
 	mu sync.Mutex
-	// What follows is guarded by mu. segments are the files, the oldest first; the last one is open, and grows.
+	// The following fields are guarded by mu. segments are the files, the oldest first. last is the open file of the last segment, which
+	// grows.
 	segments []*segment
 	last     *os.File
-	// acknowledged is the number of the first record that is not, lost how many records were given up since Open.
+	// acknowledged is the number of the first unacknowledged record. lost counts the records dropped since Open.
 	acknowledged, lost int64
-	// noted is the number that the disk has of acknowledged.
-	noted int64
-	// more is closed when a record comes.
+	// stored is the value of acknowledged on the disk.
+	stored int64
+	// more is closed when a record is added.
 	more chan struct{}
-	// broken is why nothing can be appended any more; nil while that works.
+	// broken is the permanent error of Append; nil while it works.
 	broken error
 }
 
 // segment is a file of records.
 type segment struct {
 	path        string
-	first, next int64 // the numbers of its first record, and of the one behind its last
+	first, next int64 // the number of its first record, and the number after its last one
 	size        int64
 }
 
-// digits is how many digits the name of a segment has.
+// digits is the number of digits in a segment's file name.
 const digits = 20
 
-// nameFile has the name of the spool, acknowledgedFile the number of the first record that is not acknowledged.
+// nameFile contains the name of the spool. acknowledgedFile contains the number of the first unacknowledged record.
 const (
 	nameFile         = "name"
 	acknowledgedFile = "acknowledged"
 )
 
-// Open opens the spool of a directory, which is made where it is missing. What a crash has left of a record that was being written is cut
-// off; it was not acknowledged to the caller of Append.
+// Open opens the spool in a directory and creates the directory if necessary. It removes an incomplete record that a crash left; Append
+// has not confirmed such a record.
 func Open(dir string, o Options) (*Spool, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultBytes
@@ -95,13 +96,13 @@ func Open(dir string, o Options) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries { // in the order of their numbers, which have as many digits
+	for _, e := range entries { // sorted by number, because all names have the same length
 		first, err := strconv.ParseInt(e.Name(), 10, 64)
 		if err != nil || first < 1 || len(e.Name()) != digits {
 			continue
 		}
 		one := &segment{path: filepath.Join(dir, e.Name()), first: first}
-		if err := one.read(func([]byte) bool { return true }); err != nil { // which finds its end
+		if err := one.each(func([]byte) bool { return true }); err != nil { // finds the end of the segment
 			return nil, err
 		}
 		s.segments = append(s.segments, one)
@@ -110,15 +111,15 @@ func Open(dir string, o Options) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.noted = acknowledged
+	s.stored = acknowledged
 	if len(s.segments) == 0 {
 		s.acknowledged = max(1, acknowledged)
-		return s, s.begin(s.acknowledged)
+		return s, s.addSegment(s.acknowledged)
 	}
 	s.acknowledged = max(s.segments[0].first, acknowledged)
 	tail := s.segments[len(s.segments)-1]
-	if tail.next < s.acknowledged { // it is damaged: the numbers of what it had are not given again
-		return s, s.begin(s.acknowledged)
+	if tail.next < s.acknowledged { // the segment is damaged: its numbers must not be reused
+		return s, s.addSegment(s.acknowledged)
 	}
 	if s.last, err = os.OpenFile(tail.path, os.O_RDWR, 0o600); err != nil {
 		return nil, err
@@ -130,23 +131,23 @@ func Open(dir string, o Options) (*Spool, error) {
 	return s, err
 }
 
-// readAcknowledged reads the number of the first record that is not acknowledged; 0 where none is.
+// readAcknowledged returns the number of the first unacknowledged record; 0 if the file is missing or unreadable.
 func (s *Spool) readAcknowledged() (int64, error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, acknowledgedFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil { // without it what is there is sent again, and passed over
-		return 0, nil //nolint:nilerr // as it says
+	if err != nil { // all records are sent again; the manager skips duplicates
+		return 0, nil //nolint:nilerr // see above
 	}
 	return n, nil
 }
 
-// readName reads the name of the spool, or makes one.
+// readName reads the name of the spool, or creates one.
 func (s *Spool) readName() error {
 	path := filepath.Join(s.dir, nameFile)
-	text, err := os.ReadFile(path) //nolint:gosec // the service point's own
+	text, err := os.ReadFile(path) //nolint:gosec // a file of the service point
 	if err == nil && stream.IsName(string(text)) {
 		s.name = string(text)
 		return nil
@@ -158,7 +159,7 @@ func (s *Spool) readName() error {
 	return write(path, []byte(s.name))
 }
 
-// write writes a file, and makes it last.
+// write replaces a file atomically and syncs it to the disk.
 func write(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {
@@ -183,8 +184,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// begin begins a segment. mu is held, but in Open.
-func (s *Spool) begin(first int64) error {
+// addSegment creates a segment. The caller holds mu, except in Open.
+func (s *Spool) addSegment(first int64) error {
 	one := &segment{path: filepath.Join(s.dir, fmt.Sprintf("%0*d", digits, first)), first: first, next: first}
 	f, err := os.OpenFile(one.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -200,14 +201,14 @@ func (s *Spool) begin(first int64) error {
 	return err
 }
 
-// header is how long the head of a record is: its length and its checksum, of 32 bits each.
+// header is the size of a record's header: its length and its checksum, 32 bits each.
 const header = 8
 
-// table is that of the checksums.
+// table is the checksum table.
 var table = crc32.MakeTable(crc32.Castagnoli)
 
-// read gives each record to fn until it returns false, and notes where the segment ends: before the first record that is not whole.
-func (s *segment) read(fn func(record []byte) bool) error {
+// each calls fn with each record until it returns false. It sets the end of the segment before the first incomplete record.
+func (s *segment) each(fn func(record []byte) bool) error {
 	f, err := os.Open(s.path)
 	if err != nil {
 		return err
@@ -218,15 +219,15 @@ func (s *segment) read(fn func(record []byte) bool) error {
 	for {
 		var head [header]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return ended(err)
+			return ignoreEOF(err)
 		}
 		length := binary.BigEndian.Uint32(head[:])
-		if length == 0 || length > stream.MaxRecord { // an empty one is what a file system leaves of an end that was not written
+		if length == 0 || length > stream.MaxRecord { // an empty record is unwritten space that a file system left after a crash
 			return nil
 		}
 		record := make([]byte, length)
 		if _, err := io.ReadFull(in, record); err != nil {
-			return ended(err)
+			return ignoreEOF(err)
 		}
 		if crc32.Checksum(record, table) != binary.BigEndian.Uint32(head[4:]) {
 			return nil
@@ -239,16 +240,15 @@ func (s *segment) read(fn func(record []byte) bool) error {
 	}
 }
 
-// ended takes an end of the file as none.
-func ended(err error) error {
+// ignoreEOF converts an end of file to nil.
+func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
 	}
 	return err
 }
 
-// Append adds records, which are on the disk when it returns. It fails as a whole: with ErrFull, where a record is too long, or where the
-// disk does.
+// Append stores records on the disk. It stores all or none, and returns ErrFull, ErrEmpty, stream.ErrTooLong or an error of the disk.
 func (s *Spool) Append(records ...json.RawMessage) error {
 	var text []byte
 	for _, r := range records {
@@ -267,15 +267,15 @@ func (s *Spool) Append(records ...json.RawMessage) error {
 	if s.broken != nil {
 		return s.broken
 	}
-	if err := s.makeRoom(int64(len(text))); err != nil {
+	if err := s.freeSpace(int64(len(text))); err != nil {
 		return err
 	}
-	err := s.put(text)
-	for s.options.Lossy && errors.Is(err, syscall.ENOSPC) && len(s.segments) > 1 && s.broken == nil { // the oldest makes room
+	err := s.write(text)
+	for s.options.Lossy && errors.Is(err, syscall.ENOSPC) && len(s.segments) > 1 && s.broken == nil { // drop the oldest segment to free space
 		s.lost += max(0, s.segments[0].next-s.acknowledged)
 		s.acknowledged = max(s.acknowledged, s.segments[0].next)
 		if err = s.drop(); err == nil {
-			err = s.put(text)
+			err = s.write(text)
 		}
 	}
 	if err != nil {
@@ -289,8 +289,8 @@ func (s *Spool) Append(records ...json.RawMessage) error {
 	return nil
 }
 
-// put writes text behind the last whole record. Where that fails, nothing of it is left behind that. mu is held.
-func (s *Spool) put(text []byte) error {
+// write writes text after the last complete record. After an error it removes the incomplete text. The caller holds mu.
+func (s *Spool) write(text []byte) error {
 	tail := s.segments[len(s.segments)-1]
 	_, err := s.last.Write(text)
 	if err == nil {
@@ -306,10 +306,10 @@ func (s *Spool) put(text []byte) error {
 	return err
 }
 
-// makeRoom gives up what is acknowledged and, where that may be, what is oldest. mu is held.
-func (s *Spool) makeRoom(size int64) error {
+// freeSpace drops acknowledged segments and, if the spool is Lossy, the oldest ones. The caller holds mu.
+func (s *Spool) freeSpace(size int64) error {
 	if tail := s.segments[len(s.segments)-1]; tail.size > 0 && tail.size+size > s.segment {
-		if err := s.begin(tail.next); err != nil {
+		if err := s.addSegment(tail.next); err != nil {
 			return err
 		}
 	}
@@ -335,15 +335,14 @@ func (s *Spool) makeRoom(size int64) error {
 	return nil
 }
 
-// drop removes the oldest segment. mu is held.
+// drop removes the oldest segment. The caller holds mu.
 func (s *Spool) drop() error {
 	err := os.Remove(s.segments[0].path)
 	s.segments = s.segments[1:]
 	return err
 }
 
-// Next returns the records that are to be sent next, as many as a batch has room for; ok is false where there are none. They stay until
-// they are acknowledged.
+// Next returns the next batch of records to send; ok is false if there are none. The records stay until they are acknowledged.
 func (s *Spool) Next() (b stream.Batch, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,11 +355,11 @@ func (s *Spool) Next() (b stream.Batch, ok bool, err error) {
 		switch {
 		case len(b.Records) == 0:
 			b.First = max(s.acknowledged, one.first)
-		case one.first != b.First+int64(len(b.Records)): // something is missing in between: another batch begins there
+		case one.first != b.First+int64(len(b.Records)): // after a gap in the numbers a new batch starts
 			return b, true, nil
 		}
 		number, full, copied := one.first, false, *one
-		if err := copied.read(func(record []byte) bool {
+		if err := copied.each(func(record []byte) bool {
 			if number++; number <= s.acknowledged {
 				return true
 			}
@@ -374,18 +373,18 @@ func (s *Spool) Next() (b stream.Batch, ok bool, err error) {
 		if full {
 			break
 		}
-		if copied.next < one.next && i < len(s.segments)-1 { // it was damaged since: what is missing is counted by the manager
+		if copied.next < one.next && i < len(s.segments)-1 { // the segment was damaged meanwhile; the manager counts the missing records
 			one.next = copied.next
 		}
 	}
 	return b, len(b.Records) > 0, nil
 }
 
-// ErrForeign is the error of an acknowledgement of records that the spool never numbered: the manager knows a later state of it, as where a
-// machine was set back to an earlier one. Renew goes on under another name.
+// ErrForeign reports an acknowledgement of records that the spool never contained. The manager knows a later state, because the machine
+// was restored to an earlier one. Call Renew to continue under another name.
 var ErrForeign = errors.New("the manager has records that this spool does not: it was set back to an earlier state")
 
-// Acknowledge forgets the records before a number. Where the disk does not let it note that, it is to be called again.
+// Acknowledge deletes the records before a number. After an error the caller must call it again.
 func (s *Spool) Acknowledge(next int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -398,24 +397,24 @@ func (s *Spool) Acknowledge(next int64) error {
 	}
 	s.acknowledged = max(s.acknowledged, next)
 	var err error
-	if s.acknowledged == tail.next && tail.size > 0 { // an empty segment keeps the number
-		err = s.begin(tail.next)
+	if s.acknowledged == tail.next && tail.size > 0 { // an empty segment preserves the number
+		err = s.addSegment(tail.next)
 	}
 	for len(s.segments) > 1 && s.segments[0].next <= s.acknowledged {
 		if failed := s.drop(); failed != nil {
 			return errors.Join(err, failed)
 		}
 	}
-	if s.acknowledged != s.noted {
+	if s.acknowledged != s.stored {
 		if failed := write(filepath.Join(s.dir, acknowledgedFile), strconv.AppendInt(nil, s.acknowledged, 10)); failed != nil {
 			return errors.Join(err, failed)
 		}
-		s.noted = s.acknowledged
+		s.stored = s.acknowledged
 	}
 	return err
 }
 
-// Renew gives the spool another name: what is not acknowledged is sent as that of a new source.
+// Renew gives the spool a new name. The manager then treats unacknowledged records as those of a new source.
 func (s *Spool) Renew() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -427,28 +426,28 @@ func (s *Spool) Renew() error {
 	return nil
 }
 
-// More returns a channel that is closed when a record comes.
+// More returns a channel that is closed when a record is added.
 func (s *Spool) More() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.more
 }
 
-// Waiting returns how many records are not acknowledged.
+// Waiting returns the number of unacknowledged records.
 func (s *Spool) Waiting() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.segments[len(s.segments)-1].next - s.acknowledged
 }
 
-// Lost returns how many records were given up since Open for want of room.
+// Lost returns the number of records dropped since Open because the spool was full.
 func (s *Spool) Lost() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
 }
 
-// Close closes the spool. What is in it stays.
+// Close closes the spool. Its records stay on the disk.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

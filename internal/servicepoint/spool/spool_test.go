@@ -26,7 +26,7 @@ func open(t testing.TB, dir string, o Options) *Spool {
 
 func record(n int) json.RawMessage { return fmt.Appendf(nil, `{"n":%d}`, n) }
 
-// next returns the numbers of the next batch, as records say them.
+// next returns the next batch and the numbers in its records.
 func next(t testing.TB, s *Spool) (b stream.Batch, numbers []int) {
 	t.Helper()
 	b, ok, err := s.Next()
@@ -43,8 +43,8 @@ func next(t testing.TB, s *Spool) (b stream.Batch, numbers []int) {
 	return b, numbers
 }
 
-// A spool is a queue that survives its process: whatever is appended comes out once, in order, with the numbers from 1 on, however often
-// it is closed, opened and asked, and wherever the last file is cut behind what was appended.
+// TestQueue checks that each appended record is returned once, in order, numbered from 1, across any number of restarts and torn writes
+// at the end of the last file.
 func TestQueue(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -114,8 +114,8 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// Without room a spool that may lose records gives up the oldest, counts them, and leaves a gap in the numbers; one that may not refuses
-// new ones.
+// TestWithoutRoom checks that a full lossy spool drops and counts the oldest records and leaves a gap in the numbers, and that another
+// one rejects new records.
 func TestWithoutRoom(t *testing.T) {
 	lossy := open(t, t.TempDir(), Options{MaxBytes: 1000, Lossy: true})
 	for n := range 200 {
@@ -151,7 +151,7 @@ func TestWithoutRoom(t *testing.T) {
 	}
 }
 
-// Behind a segment that is damaged the spool goes on, and the numbers have a gap, which a manager counts.
+// TestDamage checks that the spool continues after a damaged segment with a gap in the numbers, which the manager counts.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{MaxBytes: 1600})
@@ -188,7 +188,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Files that a power failure has left as noughts hold nothing up.
+// TestFilesOfNoughts checks that files of zeros, which a power failure can leave, do not block the spool.
 func TestFilesOfNoughts(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, Options{})
@@ -201,7 +201,7 @@ func TestFilesOfNoughts(t *testing.T) {
 		}
 	}
 	s = open(t, dir, Options{})
-	if b, numbers := next(t, s); len(numbers) != 2 || !stream.IsName(b.Spool) { // the manager passes over what it has
+	if b, numbers := next(t, s); len(numbers) != 2 || !stream.IsName(b.Spool) { // the manager skips the records that it has
 		t.Errorf("%v of %q", numbers, b.Spool)
 	}
 }

@@ -1,4 +1,4 @@
-// Package all lists the applications that this binary has.
+// Package all lists the applications in this binary.
 package all
 
 import (
@@ -9,7 +9,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Programs returns the applications as a manager knows them.
+// Programs returns the applications in the form that the manager uses.
 func Programs() checkin.Programs {
 	programs := checkin.Programs{}
 	for _, kind := range Kinds() {
@@ -18,7 +18,7 @@ func Programs() checkin.Programs {
 	return programs
 }
 
-// Kinds are all applications.
+// Kinds returns all applications.
 func Kinds() []application.Kind {
 	return []application.Kind{nameserver.Kind(), resolver.Kind(), httpprobe.Kind()}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every configuration that cannot act is refused, with the field.
+// TestConfigurations checks that every invalid configuration is rejected with the name of the field.
 func TestConfigurations(t *testing.T) {
 	good := `"listen":[{"address":"127.0.0.1"}],"upstreams":[{"address":"127.0.0.9"}]`
 	for _, c := range []struct{ kind, text, naming string }{

@@ -1,5 +1,5 @@
-// Package httpprobe is the application http-probe-service: it asks the URLs, addresses and names that it is given, again and again, and
-// reports which of them do not answer.
+// Package httpprobe is the application http-probe-service. It probes configured URLs, addresses and host names at intervals and reports
+// those that do not answer.
 package httpprobe
 
 import (
@@ -28,46 +28,47 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Configuration is what is asked.
+// Configuration contains the targets and the interval.
 type Configuration struct {
 	Targets []Target `json:"targets"`
-	// IntervalSeconds is how often each target is asked, 1 to 3,600; 0 means 30. An answer has as long to come, up to 10 seconds.
+	// IntervalSeconds is the time between two probes of a target, 1 to 3,600; 0 means 30. The timeout of a probe is the interval, at most 10
+	// seconds.
 	IntervalSeconds int `json:"intervalSeconds"`
 }
 
-// Target is what is asked: exactly one of a URL, an address or a name.
+// Target is a probe target: exactly one of a URL, an address or a host name.
 type Target struct {
-	// Name is what the target is called in what is reported; empty means what is asked.
+	// Name is the name of the target in reports; empty means the URL, address or host name.
 	Name string `json:"name"`
-	// URL is asked by GET, and answers with a status below 400 or, where ExpectStatus is not 0, with that one.
+	// URL is requested with GET. A status below 400 is a success or, if ExpectStatus is not 0, only that status.
 	URL          string `json:"url"`
 	ExpectStatus int    `json:"expectStatus"`
-	// Address is asked by ICMP.
+	// Address is probed by ICMP echo.
 	Address string `json:"address"`
-	// Hostname is looked up by the system's resolver.
+	// Hostname is resolved by the system's resolver.
 	Hostname string `json:"hostname"`
 }
 
-// Result is what a target answered last.
+// Result is the last result of a target.
 type Result struct {
 	Target string `json:"target"`
-	// Status is OK, FAILED, or UNKNOWN before the first answer.
+	// Status is OK, FAILED, or UNKNOWN before the first result.
 	Status string `json:"status"`
-	// Reason says why it failed.
+	// Reason is the reason for a failure.
 	Reason string `json:"reason,omitempty"`
-	// Millis is how long the answer took; At when it came, in Unix milliseconds.
+	// Millis is the duration of the probe in milliseconds. At is its time in Unix milliseconds.
 	Millis int64 `json:"millis"`
 	At     int64 `json:"at"`
 }
 
-// States of a target.
+// Statuses of a target.
 const (
 	ok      = "OK"
 	failed  = "FAILED"
-	unknown = "UNKNOWN" // it has not answered yet
+	unknown = "UNKNOWN" // before the first result
 )
 
-// Bounds of a configuration.
+// Limits of a configuration.
 const (
 	maxTargets      = 1000
 	defaultInterval = 30
@@ -75,19 +76,19 @@ const (
 	maxName         = 128  // bytes
 	maxURL          = 1000 // bytes
 	shownResults    = 200
-	mostPatience    = 10 * time.Second
-	// firstRound is within how long all targets are asked for the first time.
+	maxTimeout      = 10 * time.Second
+	// firstRound is the time within which all targets are probed for the first time.
 	firstRound = 10 * time.Second
 )
 
-// Kind is the application.
+// Kind returns the application.
 func Kind() application.Kind {
 	return application.Kind{Name: "http-probe-service", Program: checkin.Program{Version: "1.0.0",
 		Check: func(text json.RawMessage) error { _, err := read(text); return err }},
 		New: func(log *slog.Logger) application.Application { return &probe{log: log} }}
 }
 
-// read reads a configuration.
+// read decodes and checks a configuration.
 func read(text json.RawMessage) (c Configuration, err error) {
 	if err := application.Decode(text, &c); err != nil {
 		return c, err
@@ -102,14 +103,14 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		return c, problem.Invalid("configuration.targets", "needs 1 to %d", maxTargets)
 	}
 	for i, t := range c.Targets {
-		if field, reason := t.wrong(); reason != "" {
+		if field, reason := t.validate(); reason != "" {
 			return c, problem.Invalid(fmt.Sprintf("configuration.targets[%d]%s", i, field), "%s", reason)
 		}
 	}
 	return c, nil
 }
 
-func (t Target) wrong() (field, reason string) {
+func (t Target) validate() (field, reason string) {
 	given := slices.DeleteFunc([]string{t.URL, t.Address, t.Hostname}, func(text string) bool { return text == "" })
 	if len(given) != 1 {
 		return "", "needs exactly one of url, address and hostname"
@@ -136,8 +137,8 @@ func (t Target) wrong() (field, reason string) {
 	return "", ""
 }
 
-// called is what the target is called.
-func (t Target) called() string {
+// reportName returns the name of the target in reports.
+func (t Target) reportName() string {
 	for _, text := range []string{t.Name, t.URL, t.Address, t.Hostname} {
 		if text != "" {
 			return text
@@ -149,45 +150,45 @@ func (t Target) called() string {
 // probe is the running application.
 type probe struct {
 	log *slog.Logger
-	// Outbox has the events of targets that answer otherwise, for the manager.
+	// Outbox contains events about changed targets for the manager.
 	application.Outbox
 
 	mu sync.Mutex
-	// What follows is guarded by mu. stop ends those that ask, which group waits for.
+	// The following fields are guarded by mu. stop ends the probing goroutines; group waits for them.
 	stop    context.CancelFunc
 	group   *sync.WaitGroup
 	results []Result
-	// asked says that all targets of a configuration have been asked once, and that none has failed since when another one came.
-	asked bool
+	// allProbed reports that every target was probed once, and that no target had failed when the configuration was last replaced.
+	allProbed bool
 }
 
-// Configure asks other targets from now on.
+// Configure replaces the targets.
 func (p *probe) Configure(text json.RawMessage) error {
 	c, err := read(text)
 	if err != nil {
 		return err
 	}
-	p.end()
+	p.stopProbes()
 	ctx, stop := context.WithCancel(context.Background())
 	group := &sync.WaitGroup{}
 	results := make([]Result, len(c.Targets))
 	for i, t := range c.Targets {
-		results[i] = Result{Target: t.called(), Status: unknown}
+		results[i] = Result{Target: t.reportName(), Status: unknown}
 	}
 	p.mu.Lock()
-	p.asked = p.asked && !slices.ContainsFunc(p.results, func(r Result) bool { return r.Status == failed })
+	p.allProbed = p.allProbed && !slices.ContainsFunc(p.results, func(r Result) bool { return r.Status == failed })
 	p.stop, p.group, p.results = stop, group, results
 	p.mu.Unlock()
 	every := time.Duration(c.IntervalSeconds) * time.Second
 	for i, t := range c.Targets {
-		// Not all of them in one moment.
+		// The first probes are spread over time.
 		first := min(every, firstRound) * time.Duration(i) / time.Duration(len(c.Targets))
 		group.Go(func() { p.repeat(ctx, &results[i], t, every, min(first, time.Second*time.Duration(i)/10)) })
 	}
 	return nil
 }
 
-// repeat asks a target again and again.
+// repeat probes a target at intervals until ctx ends.
 func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first time.Duration) {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
@@ -198,22 +199,22 @@ func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first
 		case <-timer.C:
 		}
 		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, min(every, mostPatience))
-		err := t.ask(limited)
+		limited, cancel := context.WithTimeout(ctx, min(every, maxTimeout))
+		err := t.probeOnce(limited)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		r := Result{Target: t.called(), Status: ok, Millis: time.Since(began).Milliseconds(), At: time.Now().UnixMilli()}
+		r := Result{Target: t.reportName(), Status: ok, Millis: time.Since(began).Milliseconds(), At: time.Now().UnixMilli()}
 		if err != nil {
 			r.Status, r.Reason = failed, err.Error()
 		}
 		p.mu.Lock()
 		if into.Status != r.Status {
-			p.log.Info("a target answers otherwise", "target", r.Target, "was", into.Status, "is", r.Status, "reason", r.Reason)
+			p.log.Info("target status changed", "target", r.Target, "was", into.Status, "is", r.Status, "reason", r.Reason)
 		}
-		if into.Status != r.Status && (into.Status != unknown || r.Status != ok) { // that a new target answers is no news
-			p.tell(into.Status, r)
+		if into.Status != r.Status && (into.Status != unknown || r.Status != ok) { // a new target that answers is not an event
+			p.recordEvent(into.Status, r)
 		}
 		*into = r
 		p.mu.Unlock()
@@ -221,17 +222,17 @@ func (p *probe) repeat(ctx context.Context, into *Result, t Target, every, first
 	}
 }
 
-// tell tells the manager that a target answers otherwise than before.
-func (p *probe) tell(before string, r Result) {
+// recordEvent adds an event about a target's new status to the Outbox.
+func (p *probe) recordEvent(before string, r Result) {
 	target := strings.ToValidUTF8(r.Target[:min(len(r.Target), stream.MaxName-len("targets/"))], "")
-	if err := p.Tell(stream.Events, stream.Event{At: r.At, Field: "targets/" + target, Before: before, After: r.Status,
+	if err := p.Add(stream.Events, stream.Event{At: r.At, Field: "targets/" + target, Before: before, After: r.Status,
 		Reason: strings.ToValidUTF8(r.Reason[:min(len(r.Reason), stream.MaxReason)], "")}); err != nil {
-		p.log.Error("tell the manager failed", "target", r.Target, "error", err)
+		p.log.Error("record event failed", "target", r.Target, "error", err)
 	}
 }
 
-// ask asks a target once.
-func (t Target) ask(ctx context.Context) error {
+// probeOnce probes a target once.
+func (t Target) probeOnce(ctx context.Context) error {
 	switch {
 	case t.URL != "":
 		return t.get(ctx)
@@ -240,7 +241,7 @@ func (t Target) ask(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		yes, err := ping.Answers(ctx, addr, mostPatience)
+		yes, err := ping.Answers(ctx, addr, maxTimeout)
 		if err == nil && !yes {
 			err = fmt.Errorf("no answer from %s", addr)
 		}
@@ -261,7 +262,7 @@ func (t Target) get(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, _ = io.CopyN(io.Discard, rs.Body, 1<<16) // the status is what was asked for
+	_, _ = io.CopyN(io.Discard, rs.Body, 1<<16) // only the status matters
 	_ = rs.Body.Close()
 	if t.ExpectStatus != 0 && rs.StatusCode != t.ExpectStatus {
 		return fmt.Errorf("it answers %d and not %d", rs.StatusCode, t.ExpectStatus)
@@ -272,13 +273,14 @@ func (t Target) get(ctx context.Context) error {
 	return nil
 }
 
-// proxy gives the proxy that the service point has set for its applications; this machine itself is asked without one.
+// proxy returns the proxy from the environment, which the service point sets for its applications. Requests to this machine do not use
+// it.
 func proxy(rq *http.Request) (*url.URL, error) {
 	return httpproxy.FromEnvironment().ProxyFunc()(rq.URL)
 }
 
-// Health names the targets that do not answer. Before all of them have been asked once it is not known whether all is well; where all is,
-// another configuration changes nothing of that.
+// Health returns a condition for each failing target. It also reports targets without a first result, unless all targets were healthy
+// before the last configuration.
 func (p *probe) Health() (conditions []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -291,16 +293,16 @@ func (p *probe) Health() (conditions []string) {
 			unasked++
 		}
 	}
-	p.asked = p.asked || unasked == 0 && len(p.results) > 0
-	if !p.asked {
+	p.allProbed = p.allProbed || unasked == 0 && len(p.results) > 0
+	if !p.allProbed {
 		conditions = slices.Insert(conditions, 0, fmt.Sprintf("%d of %d targets have not been asked yet", unasked, len(p.results)))
 	}
 	return conditions[:min(len(conditions), 20)]
 }
 
-// Diagnostics are the last results, at most 200, those that failed first.
+// Diagnostics returns the last results, at most 200, failed ones first.
 func (p *probe) Diagnostics() any {
-	results := p.last()
+	results := p.lastResults()
 	slices.SortStableFunc(results, func(a, b Result) int { return cmp.Compare(a.Status, b.Status) }) // FAILED, OK, UNKNOWN
 	return struct {
 		Targets int      `json:"targets"`
@@ -308,14 +310,14 @@ func (p *probe) Diagnostics() any {
 	}{len(results), append([]Result{}, results[:min(len(results), shownResults)]...)}
 }
 
-func (p *probe) last() []Result {
+func (p *probe) lastResults() []Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.results)
 }
 
-// end ends those that ask.
-func (p *probe) end() {
+// stopProbes stops the probing goroutines and waits for them.
+func (p *probe) stopProbes() {
 	p.mu.Lock()
 	stop, group := p.stop, p.group
 	p.stop = nil
@@ -326,8 +328,8 @@ func (p *probe) end() {
 	}
 }
 
-// Close ends the application.
+// Close stops the application.
 func (p *probe) Close() error {
-	p.end()
+	p.stopProbes()
 	return nil
 }

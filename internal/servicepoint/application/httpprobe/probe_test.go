@@ -16,16 +16,16 @@ import (
 	"portolan/internal/wire/stream"
 )
 
-// asked runs the application until all its targets were asked, and gives what they answered.
+// asked runs the application until all targets were probed, and returns the results and error conditions.
 func asked(t *testing.T, configuration string) (results []Result, conditions []string) {
 	t.Helper()
 	p := &probe{log: slog.New(slog.DiscardHandler)}
 	if err := p.Configure([]byte(configuration)); err != nil {
 		t.Fatal(err)
 	}
-	defer p.end()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // between two looks
-		results = p.last()
+	defer p.stopProbes()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // polling interval
+		results = p.lastResults()
 		if !slices.ContainsFunc(results, func(r Result) bool { return r.Status == "UNKNOWN" }) {
 			return results, p.Health()
 		}
@@ -35,7 +35,7 @@ func asked(t *testing.T, configuration string) (results []Result, conditions []s
 	}
 }
 
-// Targets answer or not, by their status; those that do not are named.
+// TestTargets checks the results of targets by status, and that failing targets are named.
 func TestTargets(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/moved" {
@@ -72,13 +72,13 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A process that has just begun, or is not well, is not well before all its targets have answered; one that is well stays so when others
-// are to be asked.
+// TestNothingIsWellBeforeItWasAsked checks that a new or unhealthy process stays unhealthy until all its targets have answered. A healthy
+// one stays healthy when its targets are replaced.
 func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
 	answer := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answer }))
 	p := &probe{log: slog.New(slog.DiscardHandler)}
-	defer p.end()
+	defer p.stopProbes()
 	if got := p.Health(); len(got) != 1 {
 		t.Errorf("without a configuration it says %q", got)
 	}
@@ -90,9 +90,9 @@ func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
 	}
 	becomes := func(unknown int) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // between two looks
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // polling interval
 			n := 0
-			for _, r := range p.last() {
+			for _, r := range p.lastResults() {
 				if r.Status == "UNKNOWN" {
 					n++
 				}
@@ -131,12 +131,12 @@ func TestNothingIsWellBeforeItWasAsked(t *testing.T) {
 	if err := p.Configure([]byte(`{"targets":[{"url":"` + server.URL + `"}]}`)); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Health(); len(got) != 1 { // not asked, or asked and without an answer
+	if got := p.Health(); len(got) != 1 { // not probed yet, or probed without an answer
 		t.Errorf("configured anew, it says %q", got)
 	}
 }
 
-// What is not this machine is asked by the proxy that the service point has, unless it is left out.
+// TestProxy checks that targets on other machines are reached through the configured proxy, except those in NO_PROXY.
 func TestProxy(t *testing.T) {
 	var hosts []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hosts = append(hosts, r.URL.Host) }))
@@ -151,7 +151,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// A target that begins to fail, and one that answers again, are told to the manager; that a new one answers is not.
+// TestTellsOfTargets checks that the manager receives events for targets that fail and recover, but none for a new target that answers.
 func TestTellsOfTargets(t *testing.T) {
 	var fails atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -161,7 +161,7 @@ func TestTellsOfTargets(t *testing.T) {
 	}))
 	defer server.Close()
 	p := &probe{log: slog.New(slog.DiscardHandler)}
-	defer p.end()
+	defer p.stopProbes()
 	target, answers := Target{Name: "quay", URL: server.URL}, &Result{Status: unknown}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
@@ -184,7 +184,7 @@ func TestTellsOfTargets(t *testing.T) {
 		p.Kept(last)
 	}
 	for p.statusOf(answers) != ok {
-		time.Sleep(time.Millisecond) // between two looks
+		time.Sleep(time.Millisecond) // polling interval
 	}
 	fails.Store(true)
 	took("OK FAILED")
@@ -192,7 +192,7 @@ func TestTellsOfTargets(t *testing.T) {
 	took("FAILED OK")
 }
 
-// statusOf reads a result that is being written.
+// statusOf reads a result that may change concurrently.
 func (p *probe) statusOf(r *Result) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

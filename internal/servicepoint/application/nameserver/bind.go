@@ -24,39 +24,40 @@ import (
 	"portolan/internal/servicepoint/application"
 )
 
-// Bind is BIND's name server (9.16 or later) that answers in our place: what is to be served is written for it.
+// Bind describes a BIND name server (9.16 or later) that answers in place of this application. The application writes BIND's
+// configuration and zone files.
 type Bind struct {
-	// Config is its configuration, such as /etc/bind/named.conf, which is ours alone; Zones a directory for the files of zones.
+	// Config is the path of BIND's configuration, such as /etc/bind/named.conf, which this application replaces. Zones is a directory for
+	// zone files.
 	Config, Zones string
-	// Control is where it is told to load what has changed.
+	// Control is the address of BIND's control channel for rndc.
 	Control netip.AddrPort
-	// Options is a file with further statements for its options; empty is none.
+	// Options is a file with further statements for BIND's options block; empty means none.
 	Options string
-	// Overwrite lets a configuration be written over that is not ours.
+	// Overwrite permits the replacement of a configuration that Portolan did not write.
 	Overwrite bool
 }
 
-// marker is what files begin with that are ours, behind the mark of a remark.
+// marker follows the comment mark at the start of files that Portolan wrote.
 const marker = " Written by Portolan, which writes it anew when something changes.\n"
 
-// Times of work on BIND: how long a program of its may take, how often it is looked after, and how long it may take to serve what it is
-// told to.
+// Timing of BIND: the timeout of its programs, the interval of status checks, and the time limit for loading zones.
 const (
-	bindProgramTime = 30 * time.Second
-	bindLook        = 2 * time.Second
-	bindServeTime   = 30 * time.Second
+	bindProgramTime   = 30 * time.Second
+	bindCheckInterval = 2 * time.Second
+	bindServeTime     = 30 * time.Second
 )
 
-// BindKind is the application dns-authoritative-service where BIND answers.
+// BindKind returns the application dns-authoritative-service with BIND as its engine.
 func BindKind(b Bind) application.Kind {
 	kind := Kind()
 	kind.Check = func(text json.RawMessage) error { _, err := readForBind(text); return err }
-	kind.Claims = nil // it listens nowhere itself
+	kind.Claims = nil // BIND opens the listeners
 	kind.New = func(log *slog.Logger) application.Application { return newBind(b, log) }
 	return kind
 }
 
-// readForBind reads a configuration, and refuses what BIND is not set up for.
+// readForBind decodes and checks a configuration. It rejects TLS, which is not supported with BIND.
 func readForBind(text json.RawMessage) (Configuration, error) {
 	c, err := read(text)
 	if err != nil {
@@ -76,88 +77,89 @@ type bind struct {
 	log     *slog.Logger
 	started time.Time
 	stop    context.CancelFunc
-	looks   sync.WaitGroup
-	// zones takes content, and answers nothing.
+	checks  sync.WaitGroup
+	// zones receives the content, but answers no queries.
 	zones *nameServer
 
-	// turn is held while BIND is given something.
-	turn sync.Mutex
-	// What follows is guarded by turn: the configuration, nil before there is one, and when signatures are to be made anew.
+	// updateLock is held while BIND is configured.
+	updateLock sync.Mutex
+	// The following fields are guarded by updateLock. configuration is nil before the first one. renewal is the time when signatures must be
+	// renewed; zero if never.
 	configuration *Configuration
 	renewal       time.Time
-	// lock is that of the directory, nil before it is taken.
+	// lock is the lock of the directory; nil before it is acquired.
 	lock io.Closer
-	// doubts says that it is not known that BIND serves what it was given before.
-	doubts bool
+	// isStale reports that BIND may not serve its last configuration and zones.
+	isStale bool
 
 	mu sync.Mutex
-	// What follows is guarded by mu: what BIND serves, and why not what it is to.
-	content string
-	trouble error
+	// The following fields are guarded by mu. content is the revision that BIND serves. lastError is the error of the last attempt.
+	content   string
+	lastError error
 }
 
 func newBind(b Bind, log *slog.Logger) *bind {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &bind{Bind: b, log: log, started: time.Now(), stop: stop, zones: &nameServer{log: log},
-		trouble: errors.New("BIND was not given anything yet"), doubts: true}
+		lastError: errors.New("BIND was not given anything yet"), isStale: true}
 	x.zones.served.Store(&served{})
 	x.zones.signatures.seed = maphash.MakeSeed()
-	x.looks.Go(func() { x.watch(ctx) })
+	x.checks.Go(func() { x.watch(ctx) })
 	return x
 }
 
-// Configure writes another configuration.
+// Configure writes another configuration for BIND. Failures are reported by Health and retried.
 func (b *bind) Configure(text json.RawMessage) error {
 	c, err := readForBind(text)
 	if err != nil {
 		return err
 	}
-	b.turn.Lock()
-	defer b.turn.Unlock()
+	b.updateLock.Lock()
+	defer b.updateLock.Unlock()
 	b.configuration = &c
-	b.give()
+	b.update()
 	return nil
 }
 
-// Content names what BIND serves.
+// Content returns the revision that BIND serves.
 func (b *bind) Content() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.content
 }
 
-// TakeContent has BIND serve what streams say. Where it cannot be given that now it is, later.
+// TakeContent applies content streams. If BIND cannot be updated immediately, watch retries.
 func (b *bind) TakeContent(in io.Reader) error {
-	if err := b.zones.take(in); err != nil {
+	if err := b.zones.applyContent(in); err != nil {
 		return err
 	}
-	b.turn.Lock()
-	defer b.turn.Unlock()
-	b.give()
+	b.updateLock.Lock()
+	defer b.updateLock.Unlock()
+	b.update()
 	return nil
 }
 
-// give gives BIND what it is to serve, and notes what came of it. It is called with turn held.
-func (b *bind) give() {
+// update updates BIND and records the result. The caller holds updateLock.
+func (b *bind) update() {
 	err := b.apply()
-	b.doubts = err != nil || b.zones.served.Load().revision == "" // what is written may not be loaded yet
+	b.isStale = err != nil || b.zones.served.Load().revision == "" // the files may be written but not loaded
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err != nil && (b.trouble == nil || b.trouble.Error() != err.Error()) {
-		b.log.Error("BIND does not serve what it is to", "reason", err)
+	if err != nil && (b.lastError == nil || b.lastError.Error() != err.Error()) {
+		b.log.Error("BIND update failed", "reason", err)
 	}
-	if b.trouble = err; err == nil {
-		b.trouble = b.zones.served.Load().cannot() // which all else is served without
+	if b.lastError = err; err == nil {
+		b.lastError = b.zones.served.Load().unsupported() // unsupported settings; the rest is served
 		if now := b.zones.served.Load().revision; b.content != now {
 			b.content = now
-			b.log.Info("another revision is served", "revision", now)
+			b.log.Info("content applied", "revision", now)
 		}
 	}
 }
 
-// watch looks after BIND until ctx ends: it is given what it was not, and asked whether it is there.
+// watch checks BIND at intervals until ctx ends. It retries failed updates and renews signatures.
 func (b *bind) watch(ctx context.Context) {
-	tick := time.NewTicker(bindLook)
+	tick := time.NewTicker(bindCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -165,35 +167,35 @@ func (b *bind) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		b.turn.Lock()
+		b.updateLock.Lock()
 		b.mu.Lock()
-		well := b.content == b.zones.served.Load().revision && !b.doubts
+		well := b.content == b.zones.served.Load().revision && !b.isStale
 		b.mu.Unlock()
-		_, err := b.control("status")
-		b.doubts = b.doubts || err != nil
+		_, err := b.rndc("status")
+		b.isStale = b.isStale || err != nil
 		if b.configuration != nil && (!well || err != nil || !b.renewal.IsZero() && time.Now().After(b.renewal)) {
-			b.give()
+			b.update()
 		}
-		b.turn.Unlock()
+		b.updateLock.Unlock()
 	}
 }
 
-// apply writes what BIND is to serve, and has it loaded. What is served already is left.
+// apply writes BIND's configuration and changed zone files, and makes BIND load them.
 func (b *bind) apply() error {
 	if b.configuration == nil {
 		return errors.New("it has no configuration yet")
 	}
 	s := b.zones.served.Load()
-	if err := b.ours(); err != nil {
+	if err := b.checkOwnership(); err != nil {
 		return err
 	}
-	if s.revision == "" { // BIND goes on with what it has
+	if s.revision == "" { // BIND keeps its previous zones
 		return nil
 	}
-	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND is another user
+	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND runs as another user
 		return err
 	}
-	if err := b.alone(); err != nil {
+	if err := b.lockDir(); err != nil {
 		return err
 	}
 	key, err := b.key()
@@ -220,25 +222,25 @@ func (b *bind) apply() error {
 	if err != nil {
 		return err
 	}
-	if changed || b.doubts { // it may run by the one before
+	if changed || b.isStale { // BIND may still run with the previous configuration
 		if err := b.reconfigure(); err != nil {
 			return err
 		}
 	}
-	if changed || b.doubts {
+	if changed || b.isStale {
 		loads = all
 	}
 	var wrong error
-	for _, z := range loads { // one that is not loaded keeps no other from it
-		if out, err := b.control("reload", z.name, "IN", z.view); err != nil && !strings.Contains(out, "not found") {
+	for _, z := range loads { // a failure does not prevent the other zones from loading
+		if out, err := b.rndc("reload", z.name, "IN", z.view); err != nil && !strings.Contains(out, "not found") {
 			wrong = errors.Join(wrong, err)
 		}
 	}
-	return errors.Join(wrong, b.serveAll(loads), b.answers(), b.tidy(all))
+	return errors.Join(wrong, b.waitAllServed(loads), b.checkListeners(), b.removeOldFiles(all))
 }
 
-// ours refuses to write over a configuration that is not ours.
-func (b *bind) ours() error {
+// checkOwnership returns an error if Portolan did not write the existing configuration and Overwrite is not set.
+func (b *bind) checkOwnership() error {
 	text, err := os.ReadFile(b.Config)
 	if errors.Is(err, os.ErrNotExist) || err == nil && (b.Overwrite || bytes.HasPrefix(text, []byte("//"+marker))) {
 		return nil
@@ -249,7 +251,7 @@ func (b *bind) ours() error {
 	return fmt.Errorf("%s was not written by Portolan, and is left as it is: move it away, or start the agent with --bind-overwrite", b.Config)
 }
 
-// furtherOptions reads the statements that others want in the options.
+// furtherOptions returns the statements in the file Options.
 func (b *bind) furtherOptions() (string, error) {
 	if b.Options == "" {
 		return "", nil
@@ -258,8 +260,8 @@ func (b *bind) furtherOptions() (string, error) {
 	return string(text), err
 }
 
-// program runs a program of BIND, and gives what it says.
-func (b *bind) program(name string, args ...string) (string, error) {
+// runProgram runs a program of BIND and returns its output.
+func (b *bind) runProgram(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bindProgramTime)
 	defer cancel()
 	path := ""
@@ -280,19 +282,19 @@ func (b *bind) program(name string, args ...string) (string, error) {
 	return text, nil
 }
 
-// control tells BIND something.
-func (b *bind) control(args ...string) (string, error) {
+// rndc sends BIND a command with rndc.
+func (b *bind) rndc(args ...string) (string, error) {
 	at := []string{"-s", b.Control.Addr().String(), "-p", fmt.Sprint(b.Control.Port()), "-k", b.keyFile()}
-	return b.program("rndc", append(at, args...)...)
+	return b.runProgram("rndc", append(at, args...)...)
 }
 
-// reconfigure has BIND read its configuration. One that runs by another configuration is told by the key that it has by itself.
+// reconfigure makes BIND read its configuration. If BIND runs with another configuration, rndc uses its default key.
 func (b *bind) reconfigure() error {
-	_, err := b.control("reconfig")
+	_, err := b.rndc("reconfig")
 	if err == nil {
 		return nil
 	}
-	if out, other := b.program("rndc", "reconfig"); other != nil {
+	if out, other := b.runProgram("rndc", "reconfig"); other != nil {
 		if strings.Contains(out, "connection refused") {
 			return b.notRunning()
 		}
@@ -305,20 +307,20 @@ func (b *bind) notRunning() error {
 	return fmt.Errorf("BIND does not run: start it with -c %s", b.Config)
 }
 
-// serveAll waits until BIND says that it serves zones by their serial numbers, or all of them have taken too long.
-func (b *bind) serveAll(all []bindZone) (wrong error) {
+// waitAllServed waits until BIND serves the current serials of zones, or bindServeTime has passed.
+func (b *bind) waitAllServed(all []bindZone) (wrong error) {
 	end := time.Now().Add(bindServeTime)
 	for _, z := range all {
-		wrong = errors.Join(wrong, b.serves(z, end))
+		wrong = errors.Join(wrong, b.waitServed(z, end))
 	}
 	return wrong
 }
 
-// serves waits until BIND says that it serves a zone by its serial number.
-func (b *bind) serves(z bindZone, end time.Time) error {
+// waitServed waits until BIND serves the current serial of a zone, or end is reached.
+func (b *bind) waitServed(z bindZone, end time.Time) error {
 	want := fmt.Sprintf("serial: %d", z.serialNow())
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) { // BIND tells nobody when it has loaded
-		out, err := b.control("zonestatus", z.name, "IN", z.view)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) { // BIND sends no notification after loading
+		out, err := b.rndc("zonestatus", z.name, "IN", z.view)
 		if err == nil && slices.Contains(strings.Split(out, "\n"), want) {
 			return nil
 		}
@@ -335,14 +337,14 @@ func (b *bind) serves(z bindZone, end time.Time) error {
 	}
 }
 
-// answers asks BIND for its version wherever it is to listen: it passes over addresses that it cannot listen at.
-func (b *bind) answers() error {
+// checkListeners sends BIND a version query at each listener, because BIND ignores addresses that it cannot listen at.
+func (b *bind) checkListeners() error {
 	m := new(dns.Msg)
 	m.SetQuestion("version.bind.", dns.TypeTXT)
 	m.Question[0].Qclass = dns.ClassCHAOS
 	for _, l := range b.configuration.Listen {
 		for _, network := range []string{"udp", "tcp"} {
-			if _, _, err := (&dns.Client{Net: network, Timeout: askTime}).Exchange(m, l.at().String()); err != nil {
+			if _, _, err := (&dns.Client{Net: network, Timeout: checkTimeout}).Exchange(m, l.at().String()); err != nil {
 				return fmt.Errorf("BIND does not answer at %s over %s: %w", l.at(), network, err)
 			}
 		}
@@ -350,21 +352,21 @@ func (b *bind) answers() error {
 	return nil
 }
 
-// alone takes the directory of the files: two applications would write over each other.
-func (b *bind) alone() (err error) {
+// lockDir locks the directory of the zone files, so that two applications do not overwrite each other's files.
+func (b *bind) lockDir() (err error) {
 	if b.lock == nil {
 		b.lock, err = dirlock.Take(b.Zones, "application that drives BIND")
 	}
 	return err
 }
 
-// tidy removes the files of zones that are served no more.
-func (b *bind) tidy(all []bindZone) error {
+// removeOldFiles removes the files of zones that are no longer served.
+func (b *bind) removeOldFiles(all []bindZone) error {
 	found, err := filepath.Glob(filepath.Join(b.Zones, "*"+zoneFileEnd))
 	if err != nil {
 		return err
 	}
-	left, err := filepath.Glob(filepath.Join(b.Zones, newFile+"*")) // by who was killed
+	left, err := filepath.Glob(filepath.Join(b.Zones, newFile+"*")) // left by a process that was killed
 	if err != nil {
 		return err
 	}
@@ -379,30 +381,30 @@ func (b *bind) tidy(all []bindZone) error {
 	return nil
 }
 
-// Health says why BIND does not serve what it is to.
+// Health returns the error of the last attempt to update BIND.
 func (b *bind) Health() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.trouble != nil {
-		return []string{"service is not healthy: " + b.trouble.Error()}
+	if b.lastError != nil {
+		return []string{"service is not healthy: " + b.lastError.Error()}
 	}
 	return nil
 }
 
-// Engine is what answers.
+// Engine returns the name of the answering program.
 func (b *bind) Engine() string { return "BIND" }
 
-// Diagnostics says how much BIND serves.
+// Diagnostics returns the size of the content in BIND.
 func (b *bind) Diagnostics() any {
 	d, _ := b.zones.Diagnostics().(Diagnostics)
 	d.Engine, d.Revision, d.ID = b.Engine(), b.Content(), b.started.UnixMilli()
 	return d
 }
 
-// Close leaves BIND as it is: it goes on.
+// Close stops this application. BIND continues to run.
 func (b *bind) Close() error {
 	b.stop()
-	b.looks.Wait()
+	b.checks.Wait()
 	if b.lock != nil {
 		return b.lock.Close()
 	}

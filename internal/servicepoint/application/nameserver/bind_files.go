@@ -20,31 +20,31 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// zoneFileEnd is what the names of files of zones end with.
+// zoneFileEnd is the suffix of zone file names.
 const zoneFileEnd = ".zone"
 
-// bindZone is a zone as BIND has it: its name without the last dot, the name of its view, and its file.
+// bindZone is a zone in BIND: its name without the final dot, the name of its view, and its file.
 type bindZone struct {
 	*servedZone
 	name, view, file string
 }
 
-// serialNow is its serial number.
+// serialNow returns the current serial.
 func (z *servedZone) serialNow() uint32 {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	return z.serial
 }
 
-// bindZones are the zones of all views that are answered for, in order.
+// bindZones returns the zones of all views for BIND, sorted by file.
 func (s *served) bindZones(folder string) (all []bindZone) {
 	for _, v := range s.views {
 		for _, z := range v.zones {
-			if z.of.Void { // nobody knows what it holds
+			if z.settings.Void { // its content is not known
 				continue
 			}
-			sum := sha256.Sum256([]byte(z.of.ID))
-			name := strings.TrimSuffix(z.of.Name, ".")
+			sum := sha256.Sum256([]byte(z.settings.ID))
+			name := strings.TrimSuffix(z.settings.Name, ".")
 			if name == "" {
 				name = "."
 			}
@@ -56,31 +56,31 @@ func (s *served) bindZones(folder string) (all []bindZone) {
 	return all
 }
 
-// bindView is the name of a view for BIND.
+// bindView returns BIND's name of a view.
 func bindView(v *zonedata.View) string { return fmt.Sprintf("view-%d", v.ID) }
 
-// writeZone writes the file of a zone, and reports whether it is another one than before.
+// writeZone writes the file of a zone if it has changed, and reports whether it did.
 func (b *bind) writeZone(z bindZone) (changed bool, err error) {
 	var head bytes.Buffer
 	z.mu.RLock()
-	fmt.Fprintf(&head, ";%s; %s %s", marker, z.of.ID, z.hash.String())
+	fmt.Fprintf(&head, ";%s; %s %s", marker, z.settings.ID, z.hash.String())
 	z.mu.RUnlock()
 	if z.signing != nil {
-		due := time.Now().Add(time.Duration(z.signing.of.Validity-z.signing.of.Renewal) * time.Second / 2)
+		due := time.Now().Add(time.Duration(z.signing.settings.Validity-z.signing.settings.Renewal) * time.Second / 2)
 		if b.renewal.IsZero() || due.Before(b.renewal) {
 			b.renewal = due
 		}
 		fmt.Fprintf(&head, " %s", signedUntil(z.signing))
 	}
 	head.WriteString("\n")
-	if sameHead(z.file, head.Bytes()) {
+	if hasPrefix(z.file, head.Bytes()) {
 		return false, nil
 	}
 	return true, replace(z.file, 0o644, func(w *bufio.Writer) error {
 		if _, err := w.Write(head.Bytes()); err != nil {
 			return err
 		}
-		return z.each(func(owner string, s *set) error {
+		return z.eachSet(func(owner string, s *set) error {
 			rrs, err := s.records(owner)
 			if err != nil {
 				return err
@@ -99,12 +99,14 @@ func (b *bind) writeZone(z bindZone) (changed bool, err error) {
 	})
 }
 
-// plainTypes are the types of records that are written as people write them. All others, which may hold anything, are written as bytes.
+// plainTypes are the record types that are written in presentation format. All others can contain arbitrary data and are written in the
+// generic format.
 var plainTypes = map[uint16]bool{dns.TypeA: true, dns.TypeAAAA: true, dns.TypeNS: true, dns.TypeCNAME: true, dns.TypeDNAME: true,
 	dns.TypePTR: true, dns.TypeMX: true, dns.TypeSOA: true, dns.TypeSRV: true, dns.TypeTXT: true, dns.TypeDS: true, dns.TypeDNSKEY: true,
 	dns.TypeRRSIG: true, dns.TypeNSEC: true, dns.TypeNSEC3: true, dns.TypeNSEC3PARAM: true}
 
-// zoneLine words a record as a line of a zone file (RFC 1035 section 5.1, RFC 3597 section 5), which says nothing else.
+// zoneLine returns a record as one line of a zone file (RFC 1035 section 5.1, RFC 3597 section 5). It returns an error if the record
+// contains a line break.
 func zoneLine(rr dns.RR) (string, error) {
 	if !plainTypes[rr.Header().Rrtype] {
 		generic := new(dns.RFC3597)
@@ -117,18 +119,18 @@ func zoneLine(rr dns.RR) (string, error) {
 	if strings.ContainsAny(line, "\n\r") {
 		return "", fmt.Errorf("a record of %q cannot be written", rr.Header().Name)
 	}
-	if rest, is := strings.CutPrefix(line, "$"); is { // it would be a directive
+	if rest, is := strings.CutPrefix(line, "$"); is { // escaped, or it would be a directive
 		line = "\\036" + rest
 	}
 	return line + "\n", nil
 }
 
-// newFile is what the names of files begin with that are not whole yet.
+// newFile is the name prefix of incomplete files.
 const newFile = ".portolan-"
 
-// signedUntil names the keys that sign, and for which stretch of time signatures are made: with the next one they are made anew.
+// signedUntil returns a text with the signing keys and the current renewal period. The zone file is written again when the text changes.
 func signedUntil(s *signing) string {
-	every := max((s.of.Validity-s.of.Renewal)/2, 1)
+	every := max((s.settings.Validity-s.settings.Renewal)/2, 1)
 	var names []string
 	for _, k := range slices.Concat(s.keySigners, s.zoneSigners) {
 		names = append(names, fmt.Sprint(k.tag))
@@ -136,8 +138,8 @@ func signedUntil(s *signing) string {
 	return fmt.Sprintf("signed by %s for %d", strings.Join(names, ","), time.Now().Unix()/every)
 }
 
-// sameHead reports whether a file begins so.
-func sameHead(path string, head []byte) bool {
+// hasPrefix reports whether a file starts with head.
+func hasPrefix(path string, head []byte) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -148,7 +150,7 @@ func sameHead(path string, head []byte) bool {
 	return bytes.Equal(is[:n], head)
 }
 
-// replace writes a file whole, or not at all.
+// replace writes a file atomically.
 func replace(path string, mode os.FileMode, write func(w *bufio.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), newFile)
 	if err != nil {
@@ -178,17 +180,17 @@ func replace(path string, mode os.FileMode, write func(w *bufio.Writer) error) (
 	return err
 }
 
-// keyFile is the file with the key that BIND is told things with.
+// keyFile returns the path of the key for BIND's control channel.
 func (b *bind) keyFile() string { return filepath.Join(b.Zones, "portolan.key") }
 
-// key gives the text of that key, which is made where there is none.
+// key returns the text of the control key. It creates the key if there is none.
 func (b *bind) key() (string, error) {
 	text, err := os.ReadFile(b.keyFile())
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
 		return string(text), err
 	}
 	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // it never fails
+	_, _ = rand.Read(secret[:]) // rand.Read never fails
 	made := fmt.Sprintf("key \"portolan-control\" { algorithm hmac-sha256; secret \"%s\"; };\n", base64.StdEncoding.EncodeToString(secret[:]))
 	return made, replace(b.keyFile(), 0o600, func(w *bufio.Writer) error {
 		_, err := w.WriteString(made)
@@ -196,10 +198,10 @@ func (b *bind) key() (string, error) {
 	})
 }
 
-// writeConfig writes the configuration, once BIND's program finds nothing wrong with it, and reports whether it is another one than before.
+// writeConfig writes the configuration after named-checkconf accepted it. It reports whether BIND must read it.
 func (b *bind) writeConfig(text string) (changed bool, err error) {
 	if before, err := os.ReadFile(b.Config); err == nil && string(before) == text {
-		_, err := b.control("status") // it may not run by it yet
+		_, err := b.rndc("status") // BIND may not use it yet
 		return err != nil, nil
 	}
 	next := b.Config + ".portolan"
@@ -209,16 +211,16 @@ func (b *bind) writeConfig(text string) (changed bool, err error) {
 	}); err != nil {
 		return false, err
 	}
-	if _, err := b.program("named-checkconf", next); err != nil {
+	if _, err := b.runProgram("named-checkconf", next); err != nil {
 		return false, errors.Join(err, os.Remove(next))
 	}
-	if err := likeItsFolder(next); err != nil {
+	if err := copyGroup(next); err != nil {
 		return false, err
 	}
 	return true, os.Rename(next, b.Config)
 }
 
-// bindConfig words the configuration of BIND.
+// bindConfig returns the text of BIND's configuration.
 func bindConfig(b *bind, s *served, all []bindZone, control, options string) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
@@ -239,7 +241,7 @@ func bindConfig(b *bind, s *served, all []bindZone, control, options string) str
 		bindRecursion(line, v.Recursion)
 		bindPolicies(line, &v.View, all)
 		for _, z := range all {
-			if z.of.View == v.ID {
+			if z.settings.View == v.ID {
 				z.bindStatement(line)
 			}
 		}
@@ -248,11 +250,11 @@ func bindConfig(b *bind, s *served, all []bindZone, control, options string) str
 	return out.String()
 }
 
-// hashNames are the names of algorithms of keys as BIND has them, by their names in wire form.
+// hashNames are BIND's names of the TSIG algorithms, by name in wire format.
 var hashNames = map[string]string{"\x08hmac-md5\x07sig-alg\x03reg\x03int\x00": "hmac-md5", "\x09hmac-sha1\x00": "hmac-sha1",
 	"\x0bhmac-sha256\x00": "hmac-sha256", "\x0bhmac-sha512\x00": "hmac-sha512"}
 
-// bindOptions words where BIND answers, and how.
+// bindOptions writes the listeners and global options.
 func (c *Configuration) bindOptions(line func(string, ...any)) {
 	four, six := false, false
 	for _, l := range c.Listen {
@@ -274,7 +276,7 @@ func (c *Configuration) bindOptions(line func(string, ...any)) {
 		line("\tserver-id %q;", c.Identity)
 	}
 	if r := c.RateLimit; r != nil {
-		slip := usualSlip
+		slip := defaultSlip
 		if r.Slip != nil {
 			slip = *r.Slip
 		}
@@ -283,13 +285,13 @@ func (c *Configuration) bindOptions(line func(string, ...any)) {
 	}
 }
 
-// bindStatement words a zone. Serial numbers and records are ours: BIND is a primary of what it is given.
+// bindStatement writes the statement of a zone. BIND is its primary server; serials and records come from Portolan.
 func (z bindZone) bindStatement(line func(string, ...any)) {
 	line("\tzone %q { type primary; file %q; check-names ignore; check-integrity no; allow-update { none; };", z.name, z.file)
-	line("\t\tallow-query %s; allow-transfer %s;", bindMatches(z.of.Query, true), bindMatches(z.of.Transfer, false))
-	if len(z.of.Notify) > 0 {
+	line("\t\tallow-query %s; allow-transfer %s;", bindMatches(z.settings.Query, true), bindMatches(z.settings.Transfer, false))
+	if len(z.settings.Notify) > 0 {
 		var targets []string
-		for _, to := range z.of.Notify {
+		for _, to := range z.settings.Notify {
 			targets = append(targets, fmt.Sprintf("%s port %d;", to.Addr(), to.Port()))
 		}
 		line("\t\tnotify explicit; also-notify { %s };", strings.Join(targets, " "))
@@ -297,7 +299,7 @@ func (z bindZone) bindStatement(line func(string, ...any)) {
 	line("\t};")
 }
 
-// bindMatches words a list of clients; a list that says nothing lets all in, or nobody.
+// bindMatches returns an address match list. A nil list means any client if otherwise is set, else none.
 func bindMatches(list []zonedata.Match, otherwise bool) string {
 	if list == nil {
 		if otherwise {

@@ -9,7 +9,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// bindRecursion words how names are answered that BIND has no zone for. Without a list of clients BIND answers those of its own networks.
+// bindRecursion writes the recursion statements of a view. Without a client list BIND answers clients in its own networks.
 func bindRecursion(line func(string, ...any), r *zonedata.Recursion) {
 	if r == nil {
 		return
@@ -19,11 +19,11 @@ func bindRecursion(line func(string, ...any), r *zonedata.Recursion) {
 		line("\tallow-recursion %s;", bindMatches(r.Clients, true))
 	}
 	switch {
-	case r.Closed: // nobody is asked for other names, and no root is there to validate from
+	case r.Closed: // no other names are resolved, so there is no root to validate from
 		line("\tdnssec-validation no;\n\tforward only; forwarders { %s; };\n\tserver %s { bogus yes; };", noServer, noServer)
 	case len(r.Forwarders) > 0:
 		line("\tforward %s; forwarders %s;", firstOrOnly(r.Only), bindServers(r.Forwarders))
-	default: // it begins at the root, whose key it has; zones that are asked elsewhere may not be known there
+	default: // recursion from the root with BIND's built-in trust anchor; zones that are forwarded elsewhere may not be known to the root
 		line("\tdnssec-validation auto;")
 		var names []string
 		for _, z := range r.Zones {
@@ -43,7 +43,8 @@ func bindRecursion(line func(string, ...any), r *zonedata.Recursion) {
 	}
 }
 
-// noServer is an address at which nobody is (RFC 5737): a view that asks nobody asks it, and BIND is told not to.
+// noServer is an address without a server (RFC 5737). It is the forwarder of a view that forwards nothing, and BIND is configured not to
+// query it.
 const noServer = "192.0.2.0"
 
 func firstOrOnly(only bool) string {
@@ -53,7 +54,7 @@ func firstOrOnly(only bool) string {
 	return "first"
 }
 
-// bindServers words servers that are asked.
+// bindServers returns a list of servers.
 func bindServers(all []netip.AddrPort) string {
 	var parts []string
 	for _, at := range all {
@@ -62,17 +63,17 @@ func bindServers(all []netip.AddrPort) string {
 	return "{ " + strings.Join(parts, " ") + " }"
 }
 
-// bindActions are what BIND calls what is done instead of what the records of a policy say.
+// bindActions are BIND's names of the overrides of a response policy.
 var bindActions = map[string]string{"": "given", "ALLOWLIST": "passthru", "BLOCKLIST": "nxdomain", "BLACKHOLE": "nodata"}
 
-// bindPolicies words the response policies of a view, those that are there.
+// bindPolicies writes the response policies of a view. It skips policies whose zone is not served.
 func bindPolicies(line func(string, ...any), v *zonedata.View, all []bindZone) {
 	var parts []string
 	for _, p := range v.Policies {
 		if redirectsAll(p) {
 			continue
 		}
-		i := slices.IndexFunc(all, func(z bindZone) bool { return z.of.ID == p.Zone && z.of.View == v.ID })
+		i := slices.IndexFunc(all, func(z bindZone) bool { return z.settings.ID == p.Zone && z.settings.View == v.ID })
 		if i < 0 {
 			continue
 		}
@@ -87,14 +88,14 @@ func bindPolicies(line func(string, ...any), v *zonedata.View, all []bindZone) {
 	}
 }
 
-// redirectsAll reports whether a policy redirects all its names to an address, which BIND cannot.
+// redirectsAll reports whether a policy redirects all its names to an address, which BIND does not support.
 func redirectsAll(p zonedata.Policy) bool {
 	_, err := netip.ParseAddr(p.Target)
 	return err == nil && p.Override == "REDIRECT"
 }
 
-// cannot says what BIND cannot do of what is to be served; nil where there is nothing.
-func (s *served) cannot() error {
+// unsupported returns an error for content that BIND does not support; nil if there is none.
+func (s *served) unsupported() error {
 	for _, v := range s.views {
 		for _, p := range v.Policies {
 			if redirectsAll(p) {

@@ -20,7 +20,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// driven is BIND as a test has it driven.
+// driven is a BIND process that a test controls.
 type driven struct {
 	*bind
 	t    *testing.T
@@ -29,7 +29,7 @@ type driven struct {
 	stop func()
 }
 
-// drive makes the application, without BIND running.
+// drive creates the application without starting BIND.
 func drive(t *testing.T) *driven {
 	t.Helper()
 	for _, name := range []string{"named", "rndc", "named-checkconf"} {
@@ -46,14 +46,14 @@ func drive(t *testing.T) *driven {
 	return d
 }
 
-// begin starts BIND by the configuration that was written.
+// begin starts BIND with the generated configuration.
 func (d *driven) begin() {
 	d.t.Helper()
 	log, err := os.Create(filepath.Join(d.dir, "log"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	c := exec.Command("named", "-g", "-n", "1", "-c", d.Config) //nolint:gosec // the program of that name
+	c := exec.Command("named", "-g", "-n", "1", "-c", d.Config) //nolint:gosec // the installed program
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		d.t.Fatal(err)
@@ -66,7 +66,7 @@ func (d *driven) begin() {
 	d.t.Cleanup(func() { d.stop() })
 }
 
-// becomes waits until the application is well, or has a trouble with some words in it.
+// becomes waits until the application is healthy, or reports an error that contains a text.
 func (d *driven) becomes(trouble string) {
 	d.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -81,7 +81,7 @@ func (d *driven) becomes(trouble string) {
 	}
 }
 
-// answers asks BIND over TCP.
+// answers queries BIND over TCP.
 func (d *driven) answers(name string, kind uint16, want string) {
 	d.t.Helper()
 	m := new(dns.Msg)
@@ -110,8 +110,8 @@ func (d *driven) take(stream []byte) {
 	}
 }
 
-// BIND serves what it is given, what has changed of it, and no more what is gone; it does so again where it was away; and a configuration
-// of somebody else stays.
+// TestDrivingBIND checks that BIND serves zones, their changes, and no deleted zones. It does so again after it was stopped. A
+// configuration of another author is not overwritten.
 func TestDrivingBIND(t *testing.T) {
 	d := drive(t)
 	if err := os.WriteFile(d.Config, []byte("// mine\n"), 0o600); err != nil {
@@ -132,7 +132,7 @@ func TestDrivingBIND(t *testing.T) {
 	key, match := keyed("copy.", dns.HmacSHA256)
 	views := []zonedata.View{{ID: 1, Name: "inside", Clients: []zonedata.Match{{Not: true, Prefix: netip.MustParsePrefix("10.0.0.0/8")},
 		{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}, {ID: 2, Name: "outside"}}
-	harbour := strings.Replace(harbour, "sub 3600 DS 1 8 2 AB\n", "", 1) // which is too short for BIND
+	harbour := strings.Replace(harbour, "sub 3600 DS 1 8 2 AB\n", "", 1) // too short for BIND
 	before := given{name: "harbour.example.", records: harbour, view: 1, transfer: match, keys: []zonedata.SigningKey{key}}
 	outside := given{name: "harbour.example.", records: harbour + "mail 60 TXT \"outside\"\n", view: 2}
 	stream, revision := content(t, views, before, outside)
@@ -150,7 +150,7 @@ func TestDrivingBIND(t *testing.T) {
 	d.answers("mail.harbour.example.", dns.TypeTXT, "NOERROR")
 	d.answers("nobody.harbour.example.", dns.TypeA, "NXDOMAIN")
 
-	// A change, with the serial number that says so.
+	// A change with a new serial.
 	after := before
 	after.records = strings.Replace(harbour, "hostmaster 7 ", "hostmaster 8 ", 1) + "crane 60 A 192.0.2.77\n"
 	stream, revision = content(t, views, after, outside)
@@ -160,7 +160,7 @@ func TestDrivingBIND(t *testing.T) {
 		t.Errorf("it serves %q, not %q: %v", got, revision, d.Health())
 	}
 
-	// It was away, and the content changed meanwhile.
+	// BIND is stopped while the content changes.
 	d.stop()
 	last := after
 	last.records = strings.Replace(after.records, "hostmaster 8 ", "hostmaster 9 ", 1) + "winch 60 A 192.0.2.78\n"
@@ -186,10 +186,10 @@ func TestDrivingBIND(t *testing.T) {
 		t.Error("TLS is not refused")
 	}
 
-	// Killed between writing and loading: the next start loads what was written, and empties nothing before it knows what is to be served.
+	// The process is killed between writing and loading. The next start loads the files, and removes nothing before it receives the content.
 	other.records = strings.Replace(other.records, "hostmaster 1 ", "hostmaster 2 ", 1) + "late 60 A 192.0.2.79\n"
 	stream, revision = content(t, views, other)
-	if err := d.zones.take(bytes.NewReader(stream)); err != nil {
+	if err := d.zones.applyContent(bytes.NewReader(stream)); err != nil {
 		t.Fatal(err)
 	}
 	for _, z := range d.zones.served.Load().bindZones(d.Zones) {
@@ -212,7 +212,7 @@ func TestDrivingBIND(t *testing.T) {
 	}
 }
 
-// A zone that is signed is given to BIND with all signatures.
+// TestDrivingBINDSigned checks that BIND gets a signed zone with all signatures.
 func TestDrivingBINDSigned(t *testing.T) {
 	d := drive(t)
 	if err := d.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, d.at.Port()))); err != nil {
@@ -227,7 +227,7 @@ func TestDrivingBINDSigned(t *testing.T) {
 	g.delv(t, d.at.Port(), validated, secure)
 }
 
-// BIND resolves where a role says so, asks whom it names, and answers as policies say.
+// TestDrivingBINDResolving checks that BIND resolves names for a role with its forwarders and response policies.
 func TestDrivingBINDResolving(t *testing.T) {
 	d := drive(t)
 	everywhere, corporate := answersAll(t, "192.0.2.1"), answersAll(t, "192.0.2.2")
@@ -259,7 +259,7 @@ func TestDrivingBINDResolving(t *testing.T) {
 	stream, _ = content(t, views, policy)
 	d.take(stream)
 	d.becomes("does not redirect all names")
-	if d.Content() == revision { // all else is
+	if d.Content() == revision { // everything else is served
 		t.Error("what it can do is not served")
 	}
 	views[0].Policies = nil
@@ -268,14 +268,14 @@ func TestDrivingBINDResolving(t *testing.T) {
 	d.take(stream)
 	d.becomes("")
 	d.answers("a.corp.", dns.TypeA, "NOERROR 192.0.2.2")
-	d.answers("other.test.", dns.TypeA, "SERVFAIL") // nobody is asked
+	d.answers("other.test.", dns.TypeA, "SERVFAIL") // nothing is forwarded
 	views[0].Recursion.Zones[0].Stub = true
 	stream, _ = content(t, views, policy)
 	d.take(stream)
 	d.becomes("")
 }
 
-// answersAll starts a server that answers for every name with an address.
+// answersAll starts a server that answers each name with an address.
 func answersAll(t *testing.T, address string) netip.AddrPort {
 	t.Helper()
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -293,10 +293,10 @@ func answersAll(t *testing.T, address string) netip.AddrPort {
 	})}
 	go func() { _ = s.ActivateAndServe() }()
 	t.Cleanup(func() { _ = s.Shutdown() })
-	return packets.LocalAddr().(*net.UDPAddr).AddrPort() //nolint:forcetypeassert // of UDP
+	return packets.LocalAddr().(*net.UDPAddr).AddrPort() //nolint:forcetypeassert // the network is udp
 }
 
-// Nothing that a record holds is more than a record to BIND: not what stands in records of any type, nor names that look like directives.
+// TestZoneLines checks that each record becomes exactly one record in BIND, for generic types and for names that look like directives.
 func TestZoneLines(t *testing.T) {
 	head := func(name string, kind uint16) dns.RR_Header {
 		return dns.RR_Header{Name: name, Rrtype: kind, Class: dns.ClassINET, Ttl: 60}

@@ -11,32 +11,32 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// chain holds the names of a signed zone in the order in which records say what lies between them: by themselves (NSEC, RFC 4034
-// section 4), or by their hashes (NSEC3, RFC 5155). It holds all names that exist; those that no record speaks of are passed over.
+// chain contains the names of a signed zone in the order of its proofs of nonexistence: by name for NSEC (RFC 4034 section 4), or by hash
+// for NSEC3 (RFC 5155). It contains all existing names; names without a proof record are skipped.
 type chain struct {
 	hashed bool
 	links  []link
-	// given says that the zone came with its signatures, and with the records that say what lies between names; salt and iterations are
-	// those of its hashes, and nothing where we sign.
-	given      bool
-	salt       []byte
-	iterations int
+	// isPresigned reports a presigned zone, which contains its own signatures and proof records. salt and iterations are its NSEC3
+	// parameters; empty and 0 for zones that the name server signs.
+	isPresigned bool
+	salt        []byte
+	iterations  int
 }
 
-// link is a name, with the key that it is ordered by.
+// link is a name with its sort key.
 type link struct{ key, owner string }
 
-// keyOf gives the key of a name.
+// keyOf returns the sort key of a name.
 func (c *chain) keyOf(owner string) string {
-	if c.hashed { // where we sign without salt, in one round (RFC 9276 section 3.1)
+	if c.hashed { // zones signed here use no salt and no extra iterations (RFC 9276 section 3.1)
 		return c.hashOf(owner)
 	}
 	return string(zonedata.Key([]byte(owner)))
 }
 
-// linkOf gives the link of an owner; false where that can be none.
+// linkOf returns the link of an owner. ok is false if the owner of an NSEC3 record does not start with a hash.
 func (c *chain) linkOf(owner string) (l link, ok bool) {
-	if !c.given || !c.hashed {
+	if !c.isPresigned || !c.hashed {
 		return link{c.keyOf(owner), owner}, true
 	}
 	sum, err := base32Hex.DecodeString(strings.ToUpper(owner[1 : 1+int(owner[0])]))
@@ -45,10 +45,10 @@ func (c *chain) linkOf(owner string) (l link, ok bool) {
 
 func compareLinks(a, b link) int { return strings.Compare(a.key, b.key) }
 
-// spare is which part more names a chain has room for: moving all of them for one takes long.
+// spare divides the number of names to get the spare capacity of a chain. Spare capacity avoids a slow reallocation for each new name.
 const spare = 16
 
-// newChain orders the names of a zone. It is called while nobody changes the zone.
+// newChain returns the chain of a zone. The caller prevents concurrent changes of the zone.
 func (z *zone) newChain(hashed bool) *chain {
 	c := &chain{hashed: hashed, links: make([]link, 0, len(z.nodes)+len(z.nodes)/spare)}
 	for owner := range z.nodes {
@@ -58,12 +58,12 @@ func (z *zone) newChain(hashed bool) *chain {
 	return c
 }
 
-// mostInserts is how many names are put in their places one by one; where there are more all are ordered anew.
-const mostInserts = 64
+// maxInserts is the maximum number of names that are inserted one by one; more are merged in one pass.
+const maxInserts = 64
 
-// update takes names in that are there, and out that are not.
+// update inserts the names that exist according to there, and deletes the others.
 func (c *chain) update(names []string, there func(string) bool) {
-	if len(names) > mostInserts {
+	if len(names) > maxInserts {
 		c.merge(names, there)
 		return
 	}
@@ -82,7 +82,7 @@ func (c *chain) update(names []string, there func(string) bool) {
 	}
 }
 
-// merge is update in one pass.
+// merge has the effect of update, in one pass.
 func (c *chain) merge(names []string, there func(string) bool) {
 	changed := make(map[string]bool, len(names))
 	var added []link
@@ -107,16 +107,16 @@ func (c *chain) merge(names []string, there func(string) bool) {
 	c.links = all
 }
 
-// speaks reports whether a record of the chain speaks of a name: what lies below a cut is not the zone's own, and an NSEC speaks of no
-// name without records (RFC 4035 section 2.3). cut is the name that hides it, where one does.
-func (z *zone) speaks(c *chain, owner string) (yes bool, cut string) {
-	if c.given {
+// hasProof reports whether a name has a proof record in the chain. Names below a cut have none, and names without records have no NSEC
+// (RFC 4035 section 2.3). cut is the topmost name whose NS or DNAME hides the name; empty if there is none.
+func (z *zone) hasProof(c *chain, owner string) (yes bool, cut string) {
+	if c.isPresigned {
 		return true, ""
 	}
 	if z.cuts > 0 {
 		for at := owner; at != z.apex; {
 			at = parent(at)
-			if n := z.nodes[at]; n != nil && (n.of(dns.TypeDNAME) != nil || at != z.apex && n.of(dns.TypeNS) != nil) {
+			if n := z.nodes[at]; n != nil && (n.set(dns.TypeDNAME) != nil || at != z.apex && n.set(dns.TypeNS) != nil) {
 				cut = at
 			}
 		}
@@ -125,13 +125,13 @@ func (z *zone) speaks(c *chain, owner string) (yes bool, cut string) {
 	return cut == "" && n != nil && (c.hashed || len(n.sets) > 0), cut
 }
 
-// before gives the last link at or before a place that a record speaks of. Before the first one is the last one.
-func (z *zone) before(c *chain, i int) int {
+// previousProof returns the last link at or before index i that has a proof record. It wraps around.
+func (z *zone) previousProof(c *chain, i int) int {
 	for range len(c.links) {
 		if i < 0 {
 			i = len(c.links) - 1
 		}
-		yes, cut := z.speaks(c, c.links[i].owner)
+		yes, cut := z.hasProof(c, c.links[i].owner)
 		if yes {
 			break
 		}
@@ -142,13 +142,13 @@ func (z *zone) before(c *chain, i int) int {
 	return i
 }
 
-// behind gives the first link behind a place that a record speaks of. Behind the last one is the first one.
-func (z *zone) behind(c *chain, i int) int {
+// nextProof returns the first link after index i that has a proof record. It wraps around.
+func (z *zone) nextProof(c *chain, i int) int {
 	for range len(c.links) {
 		if i++; i == len(c.links) {
 			i = 0
 		}
-		yes, cut := z.speaks(c, c.links[i].owner)
+		yes, cut := z.hasProof(c, c.links[i].owner)
 		if yes {
 			break
 		}
@@ -160,25 +160,25 @@ func (z *zone) behind(c *chain, i int) int {
 	return i
 }
 
-// find gives the link of a name, or the one whose record says that the name is not there.
-func (z *zone) find(c *chain, owner string) int {
+// proofIndex returns the index of a name's link, or of the link whose proof record covers the name.
+func (z *zone) proofIndex(c *chain, owner string) int {
 	i, found := slices.BinarySearchFunc(c.links, link{key: c.keyOf(owner)}, compareLinks)
 	if !found {
 		i--
 	}
-	return z.before(c, i)
+	return z.previousProof(c, i)
 }
 
-// base32Hex writes hashes as labels (RFC 5155 section 3.3).
+// base32Hex encodes hashes as labels (RFC 5155 section 3.3).
 var base32Hex = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// denial gives the record of a link: its owner, and its data as an RRset.
-func (z *zone) denial(c *chain, i int, ttl uint32) (owner string, s *set) {
-	if c.given {
+// proofRecord returns the proof record of a link: its owner, and its data as an RRset.
+func (z *zone) proofRecord(c *chain, i int, ttl uint32) (owner string, s *set) {
+	if c.isPresigned {
 		owner = c.links[i].owner
-		return owner, z.nodes[owner].of(c.kind())
+		return owner, z.nodes[owner].set(c.kind())
 	}
-	one, next := c.links[i], c.links[z.behind(c, i)]
+	one, next := c.links[i], c.links[z.nextProof(c, i)]
 	if !c.hashed {
 		s = &set{kind: dns.TypeNSEC, ttl: ttl}
 		s.append(append([]byte(next.owner), z.bitmap(one.owner, false)...))
@@ -191,10 +191,11 @@ func (z *zone) denial(c *chain, i int, ttl uint32) (owner string, s *set) {
 	return string(byte(len(label))) + label + z.apex, s
 }
 
-// bitmap says which types a name has (RFC 4034 section 4.1.2, RFC 5155 section 3.2.1): at a cut those that are the zone's own.
+// bitmap returns the type bitmap of a name (RFC 4034 section 4.1.2, RFC 5155 section 3.2.1). At a delegation it contains only the
+// parent's types.
 func (z *zone) bitmap(owner string, hashed bool) []byte {
 	n := z.nodes[owner]
-	cut := owner != z.apex && n.of(dns.TypeNS) != nil
+	cut := owner != z.apex && n.set(dns.TypeNS) != nil
 	var kinds []uint16
 	signs := false
 	for _, s := range n.sets {
@@ -225,10 +226,10 @@ func (z *zone) bitmap(owner string, hashed bool) []byte {
 	return out
 }
 
-// negativeTTL is for how long it may be kept that something is not there, in seconds (RFC 9077 section 3).
+// negativeTTL returns the TTL of negative answers in seconds (RFC 9077 section 3). s is the SOA.
 func (s *set) negativeTTL() uint32 {
 	ttl := s.ttl
-	s.each(0, func(data []byte) bool {
+	s.eachRecord(0, func(data []byte) bool {
 		if len(data) >= 4 {
 			ttl = min(ttl, binary.BigEndian.Uint32(data[len(data)-4:]))
 		}

@@ -18,8 +18,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// allTypes is a zone with a record of each type that both we and BIND read from text. IPSECKEY is the last one: the library takes what
-// stands behind it for a part of it.
+// allTypes is a zone with a record of each type that both the DNS library and BIND can parse. IPSECKEY is the last one, because the
+// library parses the following text as part of it.
 const allTypes = `@ 3600 SOA ns h 1 1 1 1 60
 @ 3600 NS ns
 ns 3600 A 192.0.2.1
@@ -66,7 +66,7 @@ x25 60 X25 311061700956
 ipseckey 60 IPSECKEY 10 1 2 192.0.2.38 AQIDBA==
 `
 
-// compiled gives the records of a zone's text as BIND's program reads and writes them, in order.
+// compiled returns the sorted records of a zone file as BIND's program writes them.
 func compiled(t *testing.T, program, text string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func compiled(t *testing.T, program, text string) []string {
 	return slices.Compact(lines)
 }
 
-// Every zone loads the same in BIND from what we transfer as from its own text, record by record.
+// TestTransfersLoadInBIND checks that BIND reads the same records from a zone transfer as from the zone file.
 func TestTransfersLoadInBIND(t *testing.T) {
 	program := peers.Program(t, "named-compilezone")
 	random := rand.New(rand.NewPCG(21, 22)) //nolint:gosec // a test
@@ -114,7 +114,7 @@ func TestTransfersLoadInBIND(t *testing.T) {
 			all = append(all, e.RR...)
 		}
 		var text strings.Builder
-		for _, rr := range all[:len(all)-1] { // the SOA comes twice
+		for _, rr := range all[:len(all)-1] { // the SOA occurs twice
 			fmt.Fprintln(&text, rr)
 		}
 		want, got := compiled(t, program, "$ORIGIN zone.example.\n"+records), compiled(t, program, text.String())
@@ -124,7 +124,7 @@ func TestTransfersLoadInBIND(t *testing.T) {
 	}
 }
 
-// Clients that ask for all of a zone and do not read it keep nobody else waiting.
+// TestSlowClients checks that clients that request a zone transfer and do not read it do not block others.
 func TestSlowClients(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(harbour)

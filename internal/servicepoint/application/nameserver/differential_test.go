@@ -19,7 +19,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// variant is how a generated zone is signed.
+// variant is the way in which a generated zone is signed.
 type variant struct {
 	name                   string
 	signed, hashed, optOut bool
@@ -35,8 +35,8 @@ var variants = []variant{
 	{name: "NSEC3 opt-out transferred", signed: true, hashed: true, optOut: true, transferred: true},
 }
 
-// differentialZone generates a zone of few labels, so that names, wildcards, aliases, DNAMEs and delegations meet. others are apexes of
-// other zones of the same server, relative to the root.
+// differentialZone generates a zone with few labels, so that names, wildcards, aliases, DNAMEs and delegations interact. others are the
+// apexes of the other zones of the server, relative to the root.
 func differentialZone(random *rand.Rand, others []string) (records string, names []string) {
 	labels := []string{"a", "b", "c", "*"}
 	name := func(depth int) string {
@@ -134,12 +134,12 @@ func differentialZone(random *rand.Rand, others []string) (records string, names
 	return "@ 3600 SOA ns h 1 3600 600 86400 60\n" + strings.Join(lines, "\n") + "\n", names
 }
 
-// differentialTypes are the types that questions ask for.
+// differentialTypes are the types in queries.
 var differentialTypes = []uint16{dns.TypeA, dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeMX, dns.TypeNS, dns.TypeCNAME, dns.TypeDS,
 	dns.TypeDNAME, dns.TypeSOA,
 	dns.TypeSRV, dns.TypeDNSKEY, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNSEC3PARAM, dns.TypeRRSIG, dns.TypeANY, 65400, 65401, dns.TypePTR}
 
-// differentialQuestion generates a question about a zone.
+// differentialQuestion generates a query for a zone.
 func differentialQuestion(random *rand.Rand, z *given, names []string) []byte {
 	under := func(n string) string {
 		if n == "@" || n == "" {
@@ -155,7 +155,7 @@ func differentialQuestion(random *rand.Rand, z *given, names []string) []byte {
 		name = []string{"a", "b", "e", "*", "c.a", "ns"}[random.IntN(6)] + "." + under(names[random.IntN(len(names))])
 	case 4:
 		name = under([]string{"e", "a", "e.b", "a.e.c", "*", "ns", "A.B"}[random.IntN(7)])
-	case 5: // the name above one
+	case 5: // the parent of a name
 		n := names[random.IntN(len(names))]
 		_, rest, _ := strings.Cut(n, ".")
 		name = under(rest)
@@ -177,7 +177,7 @@ func differentialQuestion(random *rand.Rand, z *given, names []string) []byte {
 	return wire
 }
 
-// nsd starts NSD with zones from files, and gives a connection to it.
+// nsd starts NSD with zone files and returns a connection to it.
 func nsd(t *testing.T, dir string, zones []given, files []string) *dns.Conn {
 	t.Helper()
 	program := peers.Program(t, "nsd")
@@ -210,7 +210,7 @@ remote-control:
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(program, "-d", "-c", conf) //nolint:gosec // the program of that name
+	c := exec.Command(program, "-d", "-c", conf) //nolint:gosec // the installed program
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ remote-control:
 	}
 }
 
-// ask sends a question and gives the answer; nil where the server closes the connection without one.
+// ask sends a query and returns the answer; nil if the server closes the connection without one.
 func ask(t *testing.T, conn **dns.Conn, wire []byte) *dns.Msg {
 	t.Helper()
 	framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(wire))), wire...) //nolint:gosec // a short one
@@ -257,7 +257,7 @@ func ask(t *testing.T, conn **dns.Conn, wire []byte) *dns.Msg {
 	return nil
 }
 
-// sections gives an answer in a form that compares: header, then each section in order. Of the additional section only glue counts.
+// sections returns an answer in a comparable form: the header, then each section sorted. Of the additional section only glue counts.
 func sections(m *dns.Msg) string {
 	var flags []string
 	for name, set := range map[string]bool{"aa": m.Authoritative, "tc": m.Truncated, "rd": m.RecursionDesired, "ra": m.RecursionAvailable,
@@ -270,8 +270,8 @@ func sections(m *dns.Msg) string {
 	return fmt.Sprintf("%d %d %s %s", m.Opcode, len(m.Question), strings.Join(flags, ","), words(m))
 }
 
-// partial reports whether an answer to ANY or RRSIG has a part of what the other one has (RFC 8482 section 4.1): an answer with one RRset
-// is complete.
+// partial reports whether an answer to ANY or RRSIG contains a part of the other answer. An answer with one RRset is complete (RFC 8482
+// section 4.1).
 func partial(ours, theirs *dns.Msg) bool {
 	if kind := ours.Question[0].Qtype; kind != dns.TypeANY && kind != dns.TypeRRSIG || ours.Rcode != theirs.Rcode || len(ours.Answer) == 0 {
 		return false
@@ -292,8 +292,9 @@ func partial(ours, theirs *dns.Msg) bool {
 	return true
 }
 
-// TestAnswersEqualThoseOfBINDAndNSD asks BIND, NSD and us the same random questions about the same random zones. An answer equals that of
-// BIND or, where these two differ, that of NSD. docs/decisions.md lists the differences that are left, each with its RFC.
+// TestAnswersEqualThoseOfBINDAndNSD sends BIND, NSD and this name server the same random queries for the same random zones. An answer
+// must equal that of BIND or, where BIND and NSD differ, that of NSD. docs/decisions.md lists the remaining differences, each with its
+// RFC.
 func TestAnswersEqualThoseOfBINDAndNSD(t *testing.T) {
 	zones, questions, validations := 10, 60, 4
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
@@ -314,7 +315,7 @@ type differential struct {
 	random *rand.Rand
 	zones  []given
 	names  [][]string
-	// keys are the keys of signed zones by the names of these.
+	// keys are the keys of signed zones by zone name.
 	keys      map[string][]*dns.DNSKEY
 	ours      *nameServer
 	bind, nsd *dns.Conn
@@ -364,9 +365,9 @@ func (d *differential) compare(t *testing.T, questions int) {
 				t.Fatal(err)
 			}
 			theirs, others := d.askBIND(t, wire), ask(t, &d.nsd, wire)
-			// to be copied by recursive servers alone (RFC 4035 section 3.2.2)
+			// only recursive servers copy it (RFC 4035 section 3.2.2)
 			theirs.CheckingDisabled = ours.CheckingDisabled
-			if ours.Rcode == dns.RcodeServerFailure && theirs.Rcode == ours.Rcode { // aliases without end, shown to different depths
+			if ours.Rcode == dns.RcodeServerFailure && theirs.Rcode == ours.Rcode { // endless aliases, included to different depths
 				continue
 			}
 			for _, m := range []*dns.Msg{ours, theirs, others} {
@@ -396,8 +397,8 @@ func (d *differential) compare(t *testing.T, questions int) {
 	}
 }
 
-// validate has BIND's validator ask random questions of signed zones. Answers that lead to another zone, or end at an insecure delegation,
-// have no chain of trust here.
+// validate makes BIND's validator send random queries for signed zones. Answers that lead to another zone, or end at an insecure
+// delegation, have no chain of trust in this test.
 func (d *differential) validate(t *testing.T, questions int) {
 	t.Helper()
 	if len(d.keys) == 0 {
@@ -426,13 +427,13 @@ func (d *differential) validate(t *testing.T, questions int) {
 			continue
 		}
 		g := d.zones[i]
-		if g.signing == nil { // it came with its signatures
+		if g.signing == nil { // presigned
 			g = given{name: g.name, signing: &zonedata.Signing{}}
 			for _, k := range d.keys[g.name] {
 				g.signing.Keys = append(g.signing.Keys, zonedata.ZoneKey{Flags: k.Flags, Algorithm: k.Algorithm, Public: k.PublicKey})
 			}
 		}
-		// What a record with opt-out proves is not secure (RFC 5155 section 9.2).
+		// The proof of an opt-out record is not secure (RFC 5155 section 9.2).
 		found := []string{secure}
 		if slices.ContainsFunc(m.Ns, func(rr dns.RR) bool {
 			n, is := rr.(*dns.NSEC3)
@@ -444,8 +445,8 @@ func (d *differential) validate(t *testing.T, questions int) {
 	}
 }
 
-// askBIND gives BIND's answer. BIND does not follow an alias into another zone that it serves without recursion; RFC 1034 section 4.3.2
-// step 3a does, so the answer goes on with that for the name that the alias points to.
+// askBIND returns BIND's answer. Without recursion BIND does not follow an alias into another zone that it serves. RFC 1034 section 4.3.2
+// step 3a requires that, so askBIND adds the answer for the alias's target.
 func (d *differential) askBIND(t *testing.T, wire []byte) *dns.Msg {
 	t.Helper()
 	m := ask(t, &d.bind, wire)
@@ -488,8 +489,7 @@ func (d *differential) askBIND(t *testing.T, wire []byte) *dns.Msg {
 	return m
 }
 
-// normalize checks the signatures of an answer, takes out of it everything that depends on when and by whom they were made, and gives the
-// faults.
+// normalize checks the signatures of an answer and removes the data that depends on the signing time and key. It returns the errors.
 func (d *differential) normalize(m *dns.Msg) (faults []string) {
 	for _, section := range []*[]dns.RR{&m.Answer, &m.Ns, &m.Extra} {
 		for i, rr := range *section {
@@ -517,7 +517,7 @@ func (d *differential) normalize(m *dns.Msg) (faults []string) {
 			(*section)[i] = &plain
 		}
 	}
-	for _, section := range [][]dns.RR{m.Answer, m.Ns, m.Extra} { // letters of questions come back in the case in which they were sent
+	for _, section := range [][]dns.RR{m.Answer, m.Ns, m.Extra} { // answers preserve the case of the query
 		for _, rr := range section {
 			rr.Header().Name = strings.ToLower(rr.Header().Name)
 			if alias, is := rr.(*dns.CNAME); is {
@@ -528,7 +528,7 @@ func (d *differential) normalize(m *dns.Msg) (faults []string) {
 	return faults
 }
 
-// oddMessages are messages that no resolver sends, by what is odd about them.
+// oddMessages returns messages that no resolver sends, by description.
 func oddMessages(name string) map[string][]byte {
 	all := map[string][]byte{}
 	base := func(with ...func(*dns.Msg)) []byte {
@@ -600,7 +600,7 @@ func oddMessages(name string) map[string][]byte {
 	return all
 }
 
-// TestOddMessagesAreAnsweredAsBINDOrNSDDo compares header and sections of answers to messages that no resolver sends.
+// TestOddMessagesAreAnsweredAsBINDOrNSDDo compares the header and sections of answers to messages that no resolver sends.
 func TestOddMessagesAreAnsweredAsBINDOrNSDDo(t *testing.T) {
 	d := &differential{random: rand.New(rand.NewPCG(1, 1)), keys: map[string][]*dns.DNSKEY{}} //nolint:gosec // a test
 	d.start(t, variants[0], 2)
@@ -609,7 +609,7 @@ func TestOddMessagesAreAnsweredAsBINDOrNSDDo(t *testing.T) {
 			return "no answer"
 		}
 		switch m.Rcode {
-		case dns.RcodeFormatError, dns.RcodeRefused, dns.RcodeNotImplemented: // each server repeats another part of the question
+		case dns.RcodeFormatError, dns.RcodeRefused, dns.RcodeNotImplemented: // each server repeats another part of the query
 			return dns.RcodeToString[m.Rcode]
 		}
 		text := fmt.Sprintf("%s question %d", sections(m), len(m.Question))

@@ -2,5 +2,5 @@
 
 package nameserver
 
-// likeItsFolder does nothing: files have no groups here.
-func likeItsFolder(string) error { return nil }
+// copyGroup does nothing, because files have no groups on this system.
+func copyGroup(string) error { return nil }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// likeItsFolder gives a file the group of its folder: BIND, as another user, reads it by that.
-func likeItsFolder(path string) error {
+// copyGroup sets the group of a file to that of its folder, so that BIND, which runs as another user, can read it.
+func copyGroup(path string) error {
 	info, err := os.Stat(filepath.Dir(path))
 	if err != nil {
 		return err

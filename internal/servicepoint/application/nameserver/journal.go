@@ -5,49 +5,49 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// journal is what has changed of a zone, for those who copy it (RFC 1995): changes one behind the other, the oldest first. Each holds
-// records of the zone's two SOAs as well.
+// journal contains the recent changes of a zone for incremental transfers (RFC 1995), the oldest first. Each change contains the old and
+// the new SOA.
 type journal struct {
 	steps []step
-	// size is how many records all of it holds.
+	// size is the number of records in all steps.
 	size int
 }
 
-// step leads from one serial to the next one.
+// step is the change from one serial to the next.
 type step struct {
 	from, to       uint32
 	removed, added []zonedata.Record
 }
 
-// Bounds of a journal: it holds at most leastJournal records, or a quarter as many as the zone where that is more, so that the differences
-// are always less than all of it.
+// Size limits of a journal. It contains at most minJournalSize records, or a quarter of the zone's records if that is more. The
+// differences are therefore always smaller than the zone.
 const (
-	leastJournal  = 1000
-	partOfJournal = 4
-	mostSteps     = 10_000
+	minJournalSize  = 1000
+	journalFraction = 4
+	maxSteps        = 10_000
 )
 
-// note takes in a change of a zone that has so many records after it. What does not rise by its serial begins the journal anew.
-func (j *journal) note(s step, records int) {
-	if len(j.steps) > 0 && j.steps[len(j.steps)-1].to != s.from || int32(s.to-s.from) <= 0 { //nolint:gosec // as RFC 1982 compares
+// add adds a change of a zone with this number of records. A gap in the serials, or a serial that does not increase, clears the journal.
+func (j *journal) add(s step, records int) {
+	if len(j.steps) > 0 && j.steps[len(j.steps)-1].to != s.from || int32(s.to-s.from) <= 0 { //nolint:gosec // comparison of RFC 1982
 		*j = journal{}
 	}
-	if int32(s.to-s.from) <= 0 { //nolint:gosec // as above
+	if int32(s.to-s.from) <= 0 { //nolint:gosec // see above
 		return
 	}
 	j.steps = append(j.steps, s)
 	j.size += len(s.removed) + len(s.added)
 	drop := 0
-	for j.size > max(leastJournal, records/partOfJournal) || len(j.steps)-drop > mostSteps {
+	for j.size > max(minJournalSize, records/journalFraction) || len(j.steps)-drop > maxSteps {
 		j.size -= len(j.steps[drop].removed) + len(j.steps[drop].added)
 		drop++
 	}
-	if drop > 0 { // copied: whoever reads the steps has what was there
+	if drop > 0 { // copied, because readers may still use the old slice
 		j.steps = append([]step(nil), j.steps[drop:]...)
 	}
 }
 
-// since gives the changes behind a serial; nil where they are not known.
+// since returns the changes after a serial; nil if the journal does not contain them.
 func (j *journal) since(serial uint32) []step {
 	for i := range j.steps {
 		if j.steps[i].from == serial {
@@ -57,7 +57,7 @@ func (j *journal) since(serial uint32) []step {
 	return nil
 }
 
-// soaOf gives the SOA among records.
+// soaOf returns the SOA among records.
 func soaOf(records []zonedata.Record) (zonedata.Record, bool) {
 	for _, r := range records {
 		if r.Type() == dns.TypeSOA {

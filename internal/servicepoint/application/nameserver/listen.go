@@ -21,47 +21,47 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// listener answers at one address: over UDP and TCP, over TLS, or over HTTPS.
+// listener serves one address: over UDP and TCP, over TLS, or over HTTPS.
 type listener struct {
 	a   *nameServer
 	at  netip.AddrPort
 	way way
-	// packets are as many as there are processors: the system spreads clients over them.
+	// packets are the UDP sockets, one per processor; the kernel distributes clients across them.
 	packets []*net.UDPConn
 	stream  net.Listener
-	// web answers over HTTPS; nil where that is not the way.
+	// web is the HTTPS server; nil for other transports.
 	web   *http.Server
 	group sync.WaitGroup
-	// updating is how many messages that change zones wait to be answered over UDP.
+	// updating counts the update messages that wait for an answer over UDP.
 	updating atomic.Int64
 
 	mu sync.Mutex
-	// What follows is guarded by mu: the connections that are open, nil once the listener is closed, and how many there may be, in all and of
-	// one network.
-	open            map[net.Conn]*connection
-	most, ofNetwork int
+	// The following fields are guarded by mu. open are the open connections; nil once the listener is closed. maxConnections and
+	// maxPerNetwork are the maximum numbers of connections in total and per client network.
+	open                          map[net.Conn]*connection
+	maxConnections, maxPerNetwork int
 }
 
-// connection is one over TCP, from a network of clients.
+// connection is a TCP connection from a client network.
 type connection struct {
 	network netip.Prefix
-	// heard is when it last said something, or was last told something, in Unix nanoseconds.
-	heard atomic.Int64
+	// lastActive is the time of the last message in either direction, in Unix nanoseconds.
+	lastActive atomic.Int64
 }
 
-// Bounds of connections over TCP: how many there are at a time, in all and, a quarter of that, from one network of clients (a /24 of IPv4,
-// a /56 of IPv6), how long one may be silent, and how long an answer may take to be read.
+// Limits of TCP connections: their number, the idle timeout, and the timeout of writing an answer. One client network, a /24 of
+// IPv4 or a /56 of IPv6, may have a quarter of the connections.
 const (
-	mostConnections = 4096
-	idleTime        = 10 * time.Second
-	sendTime        = 10 * time.Second
-	longestQuery    = 4096
+	maxConnections = 4096
+	idleTime       = 10 * time.Second
+	sendTime       = 10 * time.Second
+	maxQuery       = 4096
 )
 
 // listen opens the sockets of an address.
 func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
-	most := fairlisten.Each(a.ways, mostConnections)
-	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, most: most, ofNetwork: most / 4}
+	most := fairlisten.Each(a.listenerCount, maxConnections)
+	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, maxConnections: most, maxPerNetwork: most / 4}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()
 	if by != plainWay {
@@ -73,7 +73,7 @@ func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
 			l.close()
 			return nil, err
 		}
-		packets, _ := c.(*net.UDPConn) // of the network udp
+		packets, _ := c.(*net.UDPConn) // always a UDPConn
 		l.packets = append(l.packets, packets)
 	}
 	var err error
@@ -83,38 +83,38 @@ func (a *nameServer) listen(at netip.AddrPort, by way) (*listener, error) {
 	}
 	switch by {
 	case tlsWay:
-		l.stream = tls.NewListener(l.stream, a.secured("dot"))
+		l.stream = tls.NewListener(l.stream, a.tlsConfig("dot"))
 	case httpsWay:
-		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: most, PerNetwork: most / 4}), a.secured("h2",
+		l.stream = tls.NewListener(fairlisten.New(l.stream, fairlisten.Limits{Max: most, PerNetwork: most / 4}), a.tlsConfig("h2",
 			"http/1.1"))
 		l.web = l.newWeb()
 	}
 	return l, nil
 }
 
-// secured is how connections are secured, for protocols by their names (RFC 7301). The certificate is that of the moment.
-func (a *nameServer) secured(protocols ...string) *tls.Config {
-	shown := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.shown.Load(), nil }
+// tlsConfig returns the TLS configuration for ALPN protocols (RFC 7301). It always uses the current certificate.
+func (a *nameServer) tlsConfig(protocols ...string) *tls.Config {
+	shown := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.certificate.Load(), nil }
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetCertificate: shown}
 }
 
-// ask asks for the version, which every name server may be asked.
-func (l *listener) ask(ctx context.Context) error {
+// check checks the listener with a version query.
+func (l *listener) check(ctx context.Context) error {
 	m := new(dns.Msg)
 	m.SetQuestion("version.bind.", dns.TypeTXT)
 	m.Question[0].Qclass = dns.ClassCHAOS
-	client := dns.Client{Timeout: askTime}
+	client := dns.Client{Timeout: checkTimeout}
 	switch l.way {
 	case tlsWay:
-		client.Net, client.TLSConfig = "tcp-tls", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this process
+		client.Net, client.TLSConfig = "tcp-tls", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 	case httpsWay:
-		return l.askWeb(ctx, m)
+		return l.checkWeb(ctx, m)
 	}
 	_, _, err := client.ExchangeContext(ctx, m, l.at.String())
 	return err
 }
 
-// sockets is how many there are of an address for UDP.
+// sockets returns the number of UDP sockets per address.
 func sockets() int {
 	if !canReusePort {
 		return 1
@@ -122,22 +122,22 @@ func sockets() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// run answers until the listener is closed.
+// run serves until the listener is closed.
 func (l *listener) run() {
 	for _, c := range l.packets {
 		l.group.Go(func() { l.servePackets(c) })
 	}
 	if l.web != nil {
-		l.group.Go(func() { _ = l.web.Serve(l.stream) }) // until it is closed
+		l.group.Go(func() { _ = l.web.Serve(l.stream) }) // until the server is closed
 		return
 	}
 	l.group.Go(l.serveStream)
 }
 
-// close ends it. Answers that are being written come to their end, or to that of their time.
+// close closes the listener. It waits for answers that are being written.
 func (l *listener) close() {
 	for _, c := range l.packets {
-		_ = c.Close() // nobody waits for it
+		_ = c.Close() // errors do not matter
 	}
 	if l.web != nil {
 		_ = l.web.Close()
@@ -154,13 +154,13 @@ func (l *listener) close() {
 	l.group.Wait()
 }
 
-// batch is how many packets are read and written at a time.
+// batch is the maximum number of packets per read or write.
 const batch = 32
 
-// servePackets answers what comes over UDP.
+// servePackets answers queries over UDP.
 func (l *listener) servePackets(c *net.UDPConn) {
 	p, err := newPackets(c)
-	if err != nil { // it is closed already
+	if err != nil { // the socket is closed already
 		return
 	}
 	for {
@@ -168,13 +168,13 @@ func (l *listener) servePackets(c *net.UDPConn) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // such as that an earlier answer could not be delivered
+		if err != nil { // for example an ICMP error for an earlier answer
 			continue
 		}
 		for i := range n {
 			m, from := p.message(i), p.client(i)
 			if isUpdate(m) {
-				l.updateOver(c, slices.Clone(m), from)
+				l.answerUpdate(c, slices.Clone(m), from)
 				continue
 			}
 			if answer := l.a.answer(m, p.buffer(i), addressOf(from), false); answer != nil {
@@ -185,45 +185,45 @@ func (l *listener) servePackets(c *net.UDPConn) {
 	}
 }
 
-// addressOf is the address of a client, without what says how it is reached.
+// addressOf returns the address of a client without its IPv6 zone.
 func addressOf(from netip.AddrPort) netip.Addr { return from.Addr().Unmap().WithZone("") }
 
-// updateOver answers a message that changes a zone, when it is decided on.
-func (l *listener) updateOver(c *net.UDPConn, m []byte, from netip.AddrPort) {
-	if l.updating.Add(1) > mostUpdates {
+// answerUpdate answers an update message over UDP after the manager's decision.
+func (l *listener) answerUpdate(c *net.UDPConn, m []byte, from netip.AddrPort) {
+	if l.updating.Add(1) > maxUpdates {
 		l.updating.Add(-1)
 		return
 	}
 	l.group.Go(func() {
 		defer l.updating.Add(-1)
 		if answer := l.a.update(m, addressOf(from)); answer != nil {
-			_, _ = c.WriteToUDPAddrPort(answer, from) // the client sends it again
+			_, _ = c.WriteToUDPAddrPort(answer, from) // the client repeats the update
 		}
 	})
 }
 
-// serveStream takes connections.
+// serveStream accepts connections.
 func (l *listener) serveStream() {
 	for {
 		c, err := l.stream.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // such as that there are too many files
+		if err != nil { // for example too many open files
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
 		one := &connection{network: networkOf(clientOf(c))}
-		one.heard.Store(time.Now().UnixNano())
+		one.lastActive.Store(time.Now().UnixNano())
 		l.mu.Lock()
 		if l.open == nil {
 			l.mu.Unlock()
 			_ = c.Close()
 			continue
 		}
-		leaves := l.leaves(one.network)
+		leaves := l.evict(one.network)
 		l.open[c] = one
-		l.group.Go(func() { l.converse(c, one) })
+		l.group.Go(func() { l.serveConn(c, one) })
 		l.mu.Unlock()
 		if leaves != nil {
 			_ = leaves.Close()
@@ -231,30 +231,30 @@ func (l *listener) serveStream() {
 	}
 }
 
-// leaves gives the connection that is closed for one more of a network: where there are too many, the one that has been silent the longest,
-// so that whoever holds many open and says nothing is in nobody's way. l.mu is held.
-func (l *listener) leaves(network netip.Prefix) (silent net.Conn) {
+// evict removes and returns the connection to close for a new one: the one that was silent the longest, so that idle connections do not
+// block others. It returns nil if the limits permit another connection. The caller holds l.mu.
+func (l *listener) evict(network netip.Prefix) (silent net.Conn) {
 	ours := 0
 	for _, one := range l.open {
 		if one.network == network {
 			ours++
 		}
 	}
-	if ours < l.ofNetwork && len(l.open) < l.most {
+	if ours < l.maxPerNetwork && len(l.open) < l.maxConnections {
 		return nil
 	}
 	since := int64(math.MaxInt64)
 	for c, one := range l.open {
-		if at := one.heard.Load(); at < since && (ours < l.ofNetwork || one.network == network) {
+		if at := one.lastActive.Load(); at < since && (ours < l.maxPerNetwork || one.network == network) {
 			since, silent = at, c
 		}
 	}
-	delete(l.open, silent) // its conversation ends with it
+	delete(l.open, silent) // its goroutine ends when it is closed
 	return silent
 }
 
-// converse answers what comes over a connection, one question behind the other (RFC 7766).
-func (l *listener) converse(c net.Conn, of *connection) {
+// serveConn answers the queries of a connection in order (RFC 7766).
+func (l *listener) serveConn(c net.Conn, of *connection) {
 	defer func() {
 		_ = c.Close()
 		l.mu.Lock()
@@ -263,7 +263,7 @@ func (l *listener) converse(c net.Conn, of *connection) {
 	}()
 	w := zonedata.Client{Address: clientOf(c)}
 	send := func(m []byte) error {
-		of.heard.Store(time.Now().UnixNano())
+		of.lastActive.Store(time.Now().UnixNano())
 		framed := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(m)), uint16(len(m))) //nolint:gosec // at most 65,535
 		if err := c.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
 			return err
@@ -279,12 +279,12 @@ func (l *listener) converse(c net.Conn, of *connection) {
 		if _, err := io.ReadFull(c, length[:]); err != nil {
 			return
 		}
-		of.heard.Store(time.Now().UnixNano())
+		of.lastActive.Store(time.Now().UnixNano())
 		in := make([]byte, binary.BigEndian.Uint16(length[:]))
 		if _, err := io.ReadFull(c, in); err != nil {
 			return
 		}
-		yes, err := l.a.transferOf(in, w, send)
+		yes, err := l.a.safeTransfer(in, w, send)
 		if err == nil && !yes {
 			var answer []byte
 			if isUpdate(in) {
@@ -303,7 +303,7 @@ func (l *listener) converse(c net.Conn, of *connection) {
 	}
 }
 
-// clientOf is the address at the other end.
+// clientOf returns the address of the peer.
 func clientOf(c net.Conn) netip.Addr {
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// versionAt asks a listener for its version.
+// versionAt sends a version query to a listener.
 func versionAt(network, at string) error {
 	m := new(dns.Msg)
 	m.SetQuestion("version.bind.", dns.TypeTXT)
@@ -22,13 +22,13 @@ func versionAt(network, at string) error {
 	return err
 }
 
-// Whoever holds connections open and says nothing is in nobody's way.
+// TestSilentConnections checks that idle connections do not block other clients.
 func TestSilentConnections(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
 	on := listening(t, a)
 	at, l := on.String(), a.listeners[on]
 	l.mu.Lock()
-	l.most, l.ofNetwork = 30, 20
+	l.maxConnections, l.maxPerNetwork = 30, 20
 	l.mu.Unlock()
 	for range 60 {
 		c, err := net.Dial("tcp", at)
@@ -42,7 +42,7 @@ func TestSilentConnections(t *testing.T) {
 		defer l.mu.Unlock()
 		return len(l.open)
 	}
-	for end := time.Now().Add(5 * time.Second); open() != 20; time.Sleep(time.Millisecond) { // all were accepted
+	for end := time.Now().Add(5 * time.Second); open() != 20; time.Sleep(time.Millisecond) { // until all are accepted
 		if time.Now().After(end) {
 			t.Fatalf("%d of 60 connections of one network are open", open())
 		}
@@ -54,7 +54,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// A configuration that cannot be put in force leaves all as it was, listeners that were to be spoken to otherwise included.
+// TestConfigurationThatFails checks that a failed configuration changes nothing, including listeners whose transport was to change.
 func TestConfigurationThatFails(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
 	at, taken := listening(t, a), freeport.For(t)
@@ -85,9 +85,9 @@ func TestConfigurationThatFails(t *testing.T) {
 	}
 }
 
-// Packets that come together are each answered to whom has asked, over IPv4 and IPv6.
+// TestPacketsTogether checks that each of several packets that arrive together is answered to its sender, over IPv4 and IPv6.
 func TestPacketsTogether(t *testing.T) {
-	const clients, each = 5, batch + 8 // no more than a socket holds of those that wait
+	const clients, each = 5, batch + 8 // at most the number of packets that a socket queues
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
 	v4 := listening(t, a)
 	v6 := netip.AddrPortFrom(netip.IPv6Loopback(), v4.Port())

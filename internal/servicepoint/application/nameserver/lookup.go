@@ -5,8 +5,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// longestChain is how many aliases are followed one behind the other.
-const longestChain = 16
+// maxAliases is the maximum number of aliases in a chain.
+const maxAliases = 16
 
 // resolve answers a question from the zones of a view (RFC 1034 section 4.3.2).
 func (a *answer) resolve(v *view, w zonedata.Client) {
@@ -14,65 +14,66 @@ func (a *answer) resolve(v *view, w zonedata.Client) {
 	a.appendProofs()
 }
 
-// follow answers from the zone of the name in question, then from those of the aliases that lead on from there.
+// follow answers from the zone of the question's name, then from the zones of the aliases' targets.
 func (a *answer) follow(v *view, w zonedata.Client) {
-	name, seen := a.q.name, [longestChain]string{}
-	for hop := range longestChain {
-		z := v.holding(name, a.q.kind == dns.TypeDS)
-		if z == nil || !zonedata.Allows(z.of.Query, w, true) {
+	name, seen := a.q.name, [maxAliases]string{}
+	for hop := range maxAliases {
+		z := v.zoneOf(name, a.q.kind == dns.TypeDS)
+		if z == nil || !zonedata.Allows(z.settings.Query, w, true) {
 			if hop == 0 {
 				a.code = dns.RcodeRefused
 			}
 			return
 		}
 		for _, before := range seen[:hop] {
-			if before == name { // the aliases go round
+			if before == name { // the aliases form a loop
 				a.code = dns.RcodeServerFailure
 				return
 			}
 		}
 		seen[hop] = name
 		a.apex = z.apex
-		if z.of.Void {
+		if z.settings.Void {
 			a.code = dns.RcodeServerFailure
 			return
 		}
-		next := a.locked(v, z, name, hop == 0)
+		next := a.answerLocked(v, z, name, hop == 0)
 		if next == "" {
 			return
 		}
 		name = next
 	}
-	a.code = dns.RcodeServerFailure // a DNAME below its own target makes aliases without end
+	a.code = dns.RcodeServerFailure // a DNAME below its own target creates an endless chain of aliases
 }
 
-// locked is within, with the zone's mu held, and signed as the zone is.
-func (a *answer) locked(v *view, z *servedZone, name string, first bool) (next string) {
+// answerLocked calls answerFrom with the zone's mu held for reading. It signs the answer if the zone is signed.
+func (a *answer) answerLocked(v *view, z *servedZone, name string, first bool) (next string) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	a.secure(z)
-	return a.within(v, z.zone, name, first)
+	a.selectSigning(z)
+	return a.answerFrom(v, z.zone, name, first)
 }
 
-// within answers from one zone, and gives the name to go on with where there is an alias. It is called with the zone's mu held.
-func (a *answer) within(v *view, z *zone, name string, first bool) (next string) {
+// answerFrom answers from one zone. It returns the target of an alias, or an empty string if the answer is complete. The caller holds the
+// zone's mu.
+func (a *answer) answerFrom(v *view, z *zone, name string, first bool) (next string) {
 	if z.cuts > 0 {
 		kind := a.q.kind
 		if kind == dns.TypeNSEC && a.chain != nil && !a.chain.hashed {
-			kind = dns.TypeDS // like that, the NSEC of a delegation is data of the zone above (RFC 4035 section 2.3)
+			kind = dns.TypeDS // like DS, the NSEC of a delegation belongs to the parent zone (RFC 4035 section 2.3)
 		}
-		if at, s := z.cut(name, kind); s != nil {
+		if at, s := z.findCut(name, kind); s != nil {
 			if s.kind == dns.TypeDNAME {
 				a.authoritative = a.authoritative || first
 				return a.redirect(name, at, s)
 			}
-			a.refer(z, at, s)
+			a.addReferral(z, at, s)
 			return ""
 		}
 	}
 	a.authoritative = a.authoritative || first
 	if n := z.nodes[name]; n != nil {
-		return a.at(v, z, n, place{name: name, owner: name})
+		return a.answerNode(v, z, n, place{name: name, owner: name})
 	}
 	at := place{name: name}
 	at.encloser, at.closer = parent(name), name
@@ -83,90 +84,91 @@ func (a *answer) within(v *view, z *zone, name string, first bool) (next string)
 	n := z.nodes[at.owner]
 	if n == nil {
 		a.code = dns.RcodeNameError
-		a.negative(z, at.missing(a.chain))
+		a.addNegative(z, at.nxdomainProof(a.chain))
 		return ""
 	}
-	return a.at(v, z, n, at)
+	return a.answerNode(v, z, n, at)
 }
 
-// place is where the records of an answer are.
+// place describes the owner of the records in an answer.
 type place struct {
-	// name is the one that they are given for, owner their own: another one where it is a wildcard. Then encloser is the deepest name above
-	// that is there, and closer the one below that is not (RFC 5155 section 1.3).
+	// name is the name in the answer. owner is the owner of the records; it differs for a wildcard. Then encloser is the closest encloser,
+	// and closer the next closer name (RFC 5155 section 1.3).
 	name, owner, encloser, closer string
 }
 
-// at answers from a node, at a name that is its own or one that its wildcard stands for.
-func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
-	s, alias := n.of(a.q.kind), n.of(dns.TypeCNAME)
+// answerNode answers from a node, for its own name or for a name that its wildcard matches.
+func (a *answer) answerNode(v *view, z *zone, n *node, at place) (next string) {
+	s, alias := n.set(a.q.kind), n.set(dns.TypeCNAME)
 	switch {
 	case alias != nil && a.q.kind != dns.TypeCNAME && a.q.kind != dns.TypeANY && a.q.kind != dns.TypeRRSIG && a.q.kind != dns.TypeNSEC:
 		s = alias
-	case len(n.sets) > 0 && (a.q.kind == dns.TypeANY || a.q.kind == dns.TypeRRSIG && a.signing != nil): // one will do (RFC 8482 section 4.1)
+	// one RRset is sufficient (RFC 8482 section 4.1)
+	case len(n.sets) > 0 && (a.q.kind == dns.TypeANY || a.q.kind == dns.TypeRRSIG && a.signing != nil):
 		s, alias = &n.sets[0], nil
 	default:
 		alias = nil
 	}
-	if s == nil && a.q.kind == dns.TypeNSEC && a.ownDenial(z, at) {
+	if s == nil && a.q.kind == dns.TypeNSEC && a.answerNSEC(z, at) {
 		return ""
 	}
 	if s == nil {
-		a.negative(z, at.nothing(a.chain))
+		a.addNegative(z, at.nodataProof(a.chain))
 		return ""
 	}
 	if a.origin == "" {
 		a.origin = at.owner
 	}
-	if !a.putSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.proveLater(z, at.expanded(a.chain)) {
-		a.cut()
+	if !a.writeSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.deferProofs(z, at.wildcardProof(a.chain)) {
+		a.truncate()
 		return ""
 	}
 	if alias != nil {
-		alias.each(0, func(data []byte) bool { next = lowerName(data); return false })
+		alias.eachRecord(0, func(data []byte) bool { next = lowerName(data); return false })
 		return next
 	}
 	a.appendProofs()
-	a.hosts(v, z, s)
+	a.addHosts(v, z, s)
 	return ""
 }
 
 func lowerName(data []byte) string {
 	name := append([]byte(nil), data...)
-	lowered(name)
+	toLower(name)
 	return string(name)
 }
 
-// cut gives the first name, from the apex down, at which the zone ends or goes on elsewhere, and what says so.
-func (z *zone) cut(name string, kind uint16) (at string, s *set) {
+// findCut returns the topmost name at which the zone delegates or redirects name, with the NS or DNAME RRset.
+func (z *zone) findCut(name string, kind uint16) (at string, s *set) {
 	for one := name; one != z.apex; one = parent(one) {
 		n := z.nodes[one]
 		if n == nil {
 			continue
 		}
-		if ns := n.of(dns.TypeNS); ns != nil && (one != name || kind != dns.TypeDS) {
+		if ns := n.set(dns.TypeNS); ns != nil && (one != name || kind != dns.TypeDS) {
 			at, s = one, ns
 		}
-		if d := n.of(dns.TypeDNAME); d != nil && one != name {
+		if d := n.set(dns.TypeDNAME); d != nil && one != name {
 			at, s = one, d
 		}
 	}
 	if n := z.nodes[z.apex]; name != z.apex {
-		if d := n.of(dns.TypeDNAME); d != nil {
+		if d := n.set(dns.TypeDNAME); d != nil {
 			return z.apex, d
 		}
 	}
 	return at, s
 }
 
-// redirect answers by a DNAME, and with the alias that follows from it (RFC 6672 section 3).
+// redirect answers with a DNAME and the CNAME that results from it (RFC 6672 section 3).
 func (a *answer) redirect(name, at string, s *set) (next string) {
 	var target []byte
-	s.each(0, func(data []byte) bool { target = data; return false })
+	s.eachRecord(0, func(data []byte) bool { target = data; return false })
 	if a.origin == "" {
 		a.origin = at
 	}
-	if !a.putAlias(at, s) {
-		a.cut()
+	if !a.writeDNAME(at, s) {
+		a.truncate()
 		return ""
 	}
 	front := name[:len(name)-len(at)]
@@ -176,8 +178,8 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 	}
 	data := append([]byte(front), target...)
 	alias := set{kind: dns.TypeCNAME, count: 1, ttl: s.ttl, data: append([]byte{0, byte(len(data))}, data...)} //nolint:gosec // at most 255
-	if !a.put(name, &alias, s.ttl, &a.answers) {
-		a.cut()
+	if !a.writeSet(name, &alias, s.ttl, &a.answers) {
+		a.truncate()
 		return ""
 	}
 	if a.q.kind == dns.TypeCNAME || a.q.kind == dns.TypeANY { // this alias is the answer
@@ -186,24 +188,24 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 	return lowerName(data)
 }
 
-// refer says who answers for what lies below a name: its name servers, and their addresses where those lie below it, too.
-func (a *answer) refer(z *zone, at string, s *set) {
+// addReferral answers with a referral: the name servers of a delegation, and their glue addresses.
+func (a *answer) addReferral(z *zone, at string, s *set) {
 	a.appendProofs()
 	if a.origin == "" {
 		a.origin = at
 	}
-	if !a.put(at, s, s.ttl, &a.authority) {
-		a.cut()
+	if !a.writeSet(at, s, s.ttl, &a.authority) {
+		a.truncate()
 		return
 	}
-	if ds := z.nodes[at].of(dns.TypeDS); a.secured() && !a.bare {
-		if ds != nil && !a.putSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, place{name: at,
-			owner: at}.nothing(a.chain)...) {
-			a.cut()
+	if ds := z.nodes[at].set(dns.TypeDS); a.isSecured() && !a.bare {
+		if ds != nil && !a.writeSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.writeProofs(z, place{name: at,
+			owner: at}.nodataProof(a.chain)...) {
+			a.truncate()
 			return
 		}
 	}
-	s.each(0, func(data []byte) bool {
+	s.eachRecord(0, func(data []byte) bool {
 		server := lowerName(data)
 		needed := len(server) > len(at) && server[len(server)-len(at):] == at
 		n := z.nodes[server]
@@ -211,16 +213,16 @@ func (a *answer) refer(z *zone, at string, s *set) {
 			return true
 		}
 		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-			if glue := n.of(kind); glue != nil && !a.put(server, glue, glue.ttl, &a.extra) && needed {
-				a.truncated = true // the answer is of no use without (RFC 9471)
+			if glue := n.set(kind); glue != nil && !a.writeSet(server, glue, glue.ttl, &a.extra) && needed {
+				a.truncated = true // the referral is useless without this glue (RFC 9471)
 			}
 		}
 		return true
 	})
 }
 
-// hosts adds the addresses of those whom records name, as far as there is room.
-func (a *answer) hosts(v *view, z *zone, s *set) {
+// addHosts adds the addresses of the targets of NS, MX and SRV records while there is room.
+func (a *answer) addHosts(v *view, z *zone, s *set) {
 	skip := 0
 	switch s.kind {
 	case dns.TypeNS:
@@ -231,20 +233,20 @@ func (a *answer) hosts(v *view, z *zone, s *set) {
 	default:
 		return
 	}
-	s.each(0, func(data []byte) bool {
+	s.eachRecord(0, func(data []byte) bool {
 		if len(data) <= skip {
 			return true
 		}
 		name := lowerName(data[skip:])
-		if held := v.holding(name, false); held == nil || held.zone != z { // another zone has a lock of its own
+		if held := v.zoneOf(name, false); held == nil || held.zone != z { // another zone has its own lock
 			return true
 		}
-		if at, cut := z.cut(name, dns.TypeA); cut != nil && at != "" {
+		if at, cut := z.findCut(name, dns.TypeA); cut != nil && at != "" {
 			return true
 		}
 		if n := z.nodes[name]; n != nil {
 			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-				if hosts := n.of(kind); hosts != nil && !a.putSigned(name, name, hosts, hosts.ttl, &a.extra) {
+				if hosts := n.set(kind); hosts != nil && !a.writeSigned(name, name, hosts, hosts.ttl, &a.extra) {
 					return false
 				}
 			}
@@ -253,15 +255,14 @@ func (a *answer) hosts(v *view, z *zone, s *set) {
 	})
 }
 
-// negative says that there is nothing, and for how long that is so (RFC 2308 section 3); in a signed zone with what shows it, by names
-// whose records say so.
-func (a *answer) negative(z *zone, names []string) {
-	s := z.nodes[z.apex].of(dns.TypeSOA)
+// addNegative adds the SOA for a negative answer (RFC 2308 section 3), and in a signed zone the proofs for names.
+func (a *answer) addNegative(z *zone, names []string) {
+	s := z.nodes[z.apex].set(dns.TypeSOA)
 	if s == nil {
 		return
 	}
 	a.appendProofs()
-	if !a.putSigned(z.apex, z.apex, s, s.negativeTTL(), &a.authority) || !a.prove(z, names...) {
-		a.cut()
+	if !a.writeSigned(z.apex, z.apex, s, s.negativeTTL(), &a.authority) || !a.writeProofs(z, names...) {
+		a.truncate()
 	}
 }

@@ -7,38 +7,38 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// query is a question as it came (RFC 1035 section 4.1), and what came with it.
+// query is a parsed request message (RFC 1035 section 4.1).
 type query struct {
 	id     uint16
 	opcode int
-	// recursion says that the RD bit is set, sent that the name is at bytes 12 on of the message, in the case in which it was sent.
+	// recursion is the RD bit. sent is the name in its original case, at byte 12 of the message.
 	recursion bool
 	sent      []byte
-	// name is in lower case.
+	// name is in wire format and in lower case.
 	name        string
 	kind, class uint16
-	// edns says that there is an OPT record (RFC 6891): version, size and dnssec are of it.
+	// edns reports an OPT record (RFC 6891); version, size and dnssec are its fields.
 	edns    bool
 	version byte
 	size    int
 	dnssec  bool
-	// nsid says that the name of the server is asked for (RFC 5001); cookie is what came of one (RFC 7873).
+	// nsid reports a request for the name server identifier (RFC 5001). cookie is the value of the cookie option (RFC 7873).
 	nsid   bool
 	cookie []byte
-	// signed says that there is a signature.
+	// signed reports a TSIG record.
 	signed    bool
 	signature signature
-	// serial is that of the SOA that comes with a question for a transfer (RFC 1995 section 3).
+	// serial is the SOA serial in an IXFR request (RFC 1995 section 3).
 	serial uint32
 }
 
 const (
 	headerSize = 12
-	// leastUDP is how long an answer over UDP may be where nothing is said (RFC 1035 section 4.2.1), mostUDP where much is: what passes
-	// networks whole (RFC 9715).
-	leastUDP = 512
-	mostUDP  = 1232
-	optSize  = 11
+	// minUDP is the maximum size of an answer over UDP without EDNS (RFC 1035 section 4.2.1). maxUDP is the maximum with EDNS, which
+	// avoids IP fragmentation (RFC 9715).
+	minUDP  = 512
+	maxUDP  = 1232
+	optSize = 11
 )
 
 // Codes of EDNS options.
@@ -47,12 +47,12 @@ const (
 	optionCookie = 10
 )
 
-// parse reads a message. ok is false where it is to be left without an answer; otherwise code is what is wrong with it, or 0.
+// parse parses a message. ok is false if the message must be ignored. Otherwise code is the response code of an error, or 0.
 func (q *query) parse(m []byte) (code int, ok bool) {
-	if len(m) < headerSize || m[2]&0x80 != 0 { // too short, or an answer
+	if len(m) < headerSize || m[2]&0x80 != 0 { // too short, or a response
 		return 0, false
 	}
-	*q = query{id: binary.BigEndian.Uint16(m), opcode: int(m[2] >> 3 & 15), recursion: m[2]&1 != 0, size: leastUDP}
+	*q = query{id: binary.BigEndian.Uint16(m), opcode: int(m[2] >> 3 & 15), recursion: m[2]&1 != 0, size: minUDP}
 	questions, others := binary.BigEndian.Uint16(m[4:]), binary.BigEndian.Uint16(m[6:])+binary.BigEndian.Uint16(m[8:])
 	further := binary.BigEndian.Uint16(m[10:])
 	if q.opcode != dns.OpcodeQuery && q.opcode != dns.OpcodeUpdate && q.opcode != dns.OpcodeNotify {
@@ -70,7 +70,7 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	}
 	var lower [256]byte
 	n := copy(lower[:], m[headerSize:end])
-	lowered(lower[:n])
+	toLower(lower[:n])
 	q.sent, q.name = m[headerSize:end], string(lower[:n])
 	q.kind, q.class = binary.BigEndian.Uint16(m[end:]), binary.BigEndian.Uint16(m[end+2:])
 	switch q.class {
@@ -89,7 +89,7 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	}
 	for range further {
 		from := at
-		if at = skipRecord(m, at); at < 0 || q.signed { // the signature is the last one (RFC 8945 section 5.1)
+		if at = skipRecord(m, at); at < 0 || q.signed { // the signature is the last record (RFC 8945 section 5.1)
 			return dns.RcodeFormatError, true
 		}
 		if binary.BigEndian.Uint16(m[skipName(m, from):]) == dns.TypeTSIG {
@@ -98,19 +98,19 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 			}
 			continue
 		}
-		if code := q.further(m[from:at]); code != 0 {
+		if code := q.parseAdditional(m[from:at]); code != 0 {
 			return code, true
 		}
 	}
 	return 0, true
 }
 
-// cookieAlone reads a message without a question. It asks for a cookie (RFC 7873 section 5.4), or it is malformed.
+// cookieAlone parses a message without a question. It is a request for a cookie (RFC 7873 section 5.4), or malformed.
 func (q *query) cookieAlone(m []byte, records uint16) (code int) {
 	end := headerSize
 	for range records {
 		from := end
-		if end = skipRecord(m, from); end < 0 || q.further(m[from:end]) != 0 {
+		if end = skipRecord(m, from); end < 0 || q.parseAdditional(m[from:end]) != 0 {
 			return dns.RcodeFormatError
 		}
 	}
@@ -120,8 +120,8 @@ func (q *query) cookieAlone(m []byte, records uint16) (code int) {
 	return 0
 }
 
-// further reads a record of the additional section.
-func (q *query) further(r []byte) (code int) {
+// parseAdditional parses a record of the additional section.
+func (q *query) parseAdditional(r []byte) (code int) {
 	end := skipName(r, 0)
 	switch kind := binary.BigEndian.Uint16(r[end:]); {
 	case kind != dns.TypeOPT:
@@ -129,13 +129,13 @@ func (q *query) further(r []byte) (code int) {
 		return dns.RcodeFormatError
 	default:
 		q.edns, q.version, q.dnssec = true, r[end+5], r[end+6]&0x80 != 0
-		q.size = min(max(leastUDP, int(binary.BigEndian.Uint16(r[end+2:]))), mostUDP)
+		q.size = min(max(minUDP, int(binary.BigEndian.Uint16(r[end+2:]))), maxUDP)
 		return q.options(r[end+10:])
 	}
 	return 0
 }
 
-// options reads the options of an OPT record.
+// options parses the options of an OPT record.
 func (q *query) options(text []byte) (code int) {
 	for len(text) > 0 {
 		if len(text) < 4 {
@@ -159,8 +159,8 @@ func (q *query) options(text []byte) (code int) {
 	return 0
 }
 
-// lowered puts a name in wire form into lower case. Lengths of labels are no letters.
-func lowered(name []byte) {
+// toLower converts a name in wire format to lower case in place. Length bytes are at most 63, so they are never letters.
+func toLower(name []byte) {
 	for i, c := range name {
 		if c >= 'A' && c <= 'Z' {
 			name[i] = c + 'a' - 'A'
@@ -168,7 +168,7 @@ func lowered(name []byte) {
 	}
 }
 
-// skipName is where a name ends that may be compressed; -1 where there is none.
+// skipName returns the end of a name that may be compressed; -1 if it is malformed.
 func skipName(m []byte, at int) int {
 	for at < len(m) {
 		length := int(m[at])
@@ -188,7 +188,7 @@ func skipName(m []byte, at int) int {
 	return -1
 }
 
-// skipRecord is where a record ends; -1 where there is none.
+// skipRecord returns the end of a record; -1 if it is malformed.
 func skipRecord(m []byte, at int) int {
 	if at = skipName(m, at); at < 0 || at+10 > len(m) {
 		return -1
@@ -200,43 +200,43 @@ func skipRecord(m []byte, at int) int {
 	return at
 }
 
-// answer is an answer that is being written.
+// answer is a response under construction.
 type answer struct {
 	q *query
 	m []byte
-	// limit is how long it may get, without the OPT record.
+	// limit is the maximum size of the response, without the OPT record.
 	limit                     int
 	answers, authority, extra uint16
 	code                      int
 	authoritative, truncated  bool
-	// apex is the name of the zone that was answered from; empty where there is none.
+	// apex is the apex of the zone that was answered from; empty if there is none.
 	apex string
-	// origin is the name whose records it has: that of a wildcard, or of a zone that it leads to, where it is not the one asked for. It is
-	// empty where it has none.
+	// origin is the owner of the first records in the answer. It differs from the question's name for a wildcard or a delegation, and is
+	// empty without records.
 	origin string
-	// signing signs what comes from the zone that is answered from, and chain says what is not there; nil where nobody has asked for
-	// signatures, or the zone has none.
+	// signing signs records of the current zone. chain creates its proofs of nonexistence. Both are nil if the client wants no DNSSEC
+	// records or the zone is not signed.
 	signing *signing
 	chain   *chain
-	// bare says that records of DNSSEC are asked for as such, by somebody who wants no signatures beside answers.
+	// bare reports a query for DNSSEC records by a client that wants no signatures with the answer.
 	bare bool
-	// from is the zone that is answered from, where it came with its signatures.
+	// from is the current zone if it is presigned.
 	from *zone
-	// denied are the records of chains that are in it.
+	// denied are the chain records in the response.
 	denied []denied
-	// proofs are records of the authority section that are written behind the answers; they are counted already.
+	// proofs are authority records that are written after the answer section. They are counted already.
 	proofs []byte
-	// led are the DNAMEs that have led on: each is in the answer once.
-	led []*set
-	// fault is why the answer could not be signed.
-	fault error
+	// followed are the DNAME RRsets that were followed. Each is written once.
+	followed []*set
+	// signError is the error of a failed signature.
+	signError error
 }
 
-// begin writes the header and the question.
-func (a *answer) begin(q *query, buf []byte, limit int) {
-	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit, proofs: a.proofs[:0], led: a.led[:0]}
+// start resets the answer and writes the header and the question.
+func (a *answer) start(q *query, buf []byte, limit int) {
+	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit, proofs: a.proofs[:0], followed: a.followed[:0]}
 	if q.edns {
-		a.limit -= optSize + 4 + 40 // what its options take at most
+		a.limit -= optSize + 4 + 40 // the maximum size of the options
 	}
 	if q.sent != nil {
 		a.m = append(a.m, q.sent...)
@@ -245,11 +245,11 @@ func (a *answer) begin(q *query, buf []byte, limit int) {
 	}
 }
 
-// end writes the header as it has become.
-func (a *answer) end() []byte {
+// finish writes the final header and returns the message.
+func (a *answer) finish() []byte {
 	q := a.q
 	binary.BigEndian.PutUint16(a.m, q.id)
-	a.m[2] = 0x80 | byte(q.opcode)<<3 //nolint:gosec // of four bits
+	a.m[2] = 0x80 | byte(q.opcode)<<3 //nolint:gosec // four bits
 	if a.authoritative {
 		a.m[2] |= 4
 	}
@@ -269,9 +269,9 @@ func (a *answer) end() []byte {
 	return a.m
 }
 
-// opt adds the OPT record.
-func (a *answer) opt(options []byte) {
-	a.m = append(a.m, 0, 0, byte(dns.TypeOPT), mostUDP>>8, mostUDP&255, byte(a.code>>4), 0, 0, 0, byte(len(options)>>8), byte(len(options)))
+// addOPT adds the OPT record.
+func (a *answer) addOPT(options []byte) {
+	a.m = append(a.m, 0, 0, byte(dns.TypeOPT), maxUDP>>8, maxUDP&255, byte(a.code>>4), 0, 0, 0, byte(len(options)>>8), byte(len(options)))
 	if a.q.dnssec {
 		a.m[len(a.m)-4] |= 0x80
 	}
@@ -279,11 +279,11 @@ func (a *answer) opt(options []byte) {
 	a.extra++
 }
 
-// writeName writes a name, and points to the question where the rest stands in it.
+// writeName writes a name. It compresses the name with a pointer into the question if both share a suffix.
 func writeName[N string | []byte](a *answer, name N) {
 	asked := a.q.name
 	for at := 0; at < len(name) && name[at] != 0; at += 1 + int(name[at]) {
-		if rest := len(name) - at; rest <= len(asked) && asked[len(asked)-rest:] == string(name[at:]) && a.starts(len(asked)-rest) {
+		if rest := len(name) - at; rest <= len(asked) && asked[len(asked)-rest:] == string(name[at:]) && a.isLabelStart(len(asked)-rest) {
 			a.m = append(a.m, name[:at]...)
 			a.m = binary.BigEndian.AppendUint16(a.m, uint16(0xc000|headerSize+len(asked)-rest)) //nolint:gosec // below 300
 			return
@@ -292,8 +292,8 @@ func writeName[N string | []byte](a *answer, name N) {
 	a.m = append(a.m, name...)
 }
 
-// starts reports whether a label of the name asked for begins at a place.
-func (a *answer) starts(place int) bool {
+// isLabelStart reports whether a label of the question's name starts at this offset.
+func (a *answer) isLabelStart(place int) bool {
 	for at := 0; at <= place; at += 1 + int(a.q.name[at]) {
 		if at == place {
 			return true
@@ -305,22 +305,22 @@ func (a *answer) starts(place int) bool {
 	return false
 }
 
-// put writes an RRset of an owner. It reports whether there was room.
-func (a *answer) put(owner string, s *set, ttl uint32, section *uint16) bool {
+// writeSet writes an RRset for an owner. If the size limit does not permit that, it writes nothing and returns false.
+func (a *answer) writeSet(owner string, s *set, ttl uint32, section *uint16) bool {
 	from, before := len(a.m), *section
 	first := 0
 	if s.count > 1 && (s.kind == dns.TypeA || s.kind == dns.TypeAAAA) {
-		first = int(a.q.id) % int(s.count) // clients take the first, and the others are to have their share
+		first = int(a.q.id) % int(s.count) // clients use the first address, so rotation distributes the load
 	}
-	s.each(first, func(data []byte) bool {
+	s.eachRecord(first, func(data []byte) bool {
 		writeName(a, owner)
 		a.m = binary.BigEndian.AppendUint16(a.m, s.kind)
 		a.m = append(a.m, 0, dns.ClassINET)
 		a.m = binary.BigEndian.AppendUint32(a.m, ttl)
 		at := len(a.m)
 		a.m = append(a.m, 0, 0)
-		a.data(s.kind, data)
-		binary.BigEndian.PutUint16(a.m[at:], uint16(len(a.m)-at-2)) //nolint:gosec // at most that of the data
+		a.writeData(s.kind, data)
+		binary.BigEndian.PutUint16(a.m[at:], uint16(len(a.m)-at-2)) //nolint:gosec // at most the size of the data
 		*section++
 		return len(a.m) <= a.limit
 	})
@@ -331,14 +331,14 @@ func (a *answer) put(owner string, s *set, ttl uint32, section *uint16) bool {
 	return true
 }
 
-// data writes the data of a record. Names in types that everybody knows are compressed (RFC 3597 section 4).
-func (a *answer) data(kind uint16, data []byte) {
+// writeData writes the data of a record. Only names in well-known types are compressed (RFC 3597 section 4).
+func (a *answer) writeData(kind uint16, data []byte) {
 	switch kind {
 	case dns.TypeNS, dns.TypeCNAME, dns.TypePTR:
-		a.named(data)
+		a.writeCasedName(data)
 	case dns.TypeMX:
 		a.m = append(a.m, data[:2]...)
-		a.named(data[2:])
+		a.writeCasedName(data[2:])
 	case dns.TypeSOA:
 		end := zonedata.NameEnd(data, 0)
 		last := zonedata.NameEnd(data, max(end, 0))
@@ -346,16 +346,16 @@ func (a *answer) data(kind uint16, data []byte) {
 			a.m = append(a.m, data...)
 			return
 		}
-		a.named(data[:end])
-		a.named(data[end:last])
+		a.writeCasedName(data[:end])
+		a.writeCasedName(data[end:last])
 		a.m = append(a.m, data[last:]...)
 	default:
 		a.m = append(a.m, data...)
 	}
 }
 
-// named writes a name that may have letters in upper case.
-func (a *answer) named(name []byte) {
+// writeCasedName writes a name. It does not compress a name with upper-case letters, to keep their case.
+func (a *answer) writeCasedName(name []byte) {
 	for _, c := range name {
 		if c >= 'A' && c <= 'Z' {
 			a.m = append(a.m, name...)
@@ -365,8 +365,8 @@ func (a *answer) named(name []byte) {
 	writeName(a, name)
 }
 
-// cut leaves nothing but the question, and says that there is more (RFC 2181 section 9).
-func (a *answer) cut() {
+// truncate removes all records and sets the TC bit (RFC 2181 section 9).
+func (a *answer) truncate() {
 	if a.m = a.m[:headerSize]; a.q.sent != nil {
 		a.m = a.m[:headerSize+len(a.q.sent)+4]
 	}

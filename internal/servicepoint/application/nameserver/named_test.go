@@ -17,7 +17,7 @@ import (
 	"portolan/internal/testkit/peers"
 )
 
-// named starts BIND's name server with zones, and gives a connection to it; the test is skipped where there is none.
+// named starts BIND with zones and returns a connection to it. It skips the test if BIND is not installed.
 func named(t *testing.T, zones ...given) *dns.Conn {
 	t.Helper()
 	program := peers.Program(t, "named")
@@ -40,7 +40,7 @@ func named(t *testing.T, zones ...given) *dns.Conn {
 	return connected(t, dir, at)
 }
 
-// runNamed starts the program with a configuration.
+// runNamed starts BIND with a configuration.
 func runNamed(t *testing.T, program, dir, configuration string) {
 	t.Helper()
 	conf := filepath.Join(dir, "named.conf")
@@ -51,7 +51,7 @@ func runNamed(t *testing.T, program, dir, configuration string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(program, "-g", "-n", "1", "-c", conf) //nolint:gosec // the program of that name
+	c := exec.Command(program, "-g", "-n", "1", "-c", conf) //nolint:gosec // the installed program
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func runNamed(t *testing.T, program, dir, configuration string) {
 	})
 }
 
-// connected waits until it answers.
+// connected waits until BIND answers.
 func connected(t *testing.T, dir string, at netip.AddrPort) *dns.Conn {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -79,13 +79,13 @@ func connected(t *testing.T, dir string, at netip.AddrPort) *dns.Conn {
 	}
 }
 
-// furtherData is data of types that nothing follows from, as zone files have it; some lead to hosts.
+// furtherData is data of record types without special handling, in zone file format; some of it refers to hosts.
 var furtherData = []string{"AAAA 2001:db8::1", "AAAA 2001:db8::2", "SRV 0 1 80 a", "SRV 0 1 80 far.example.", "PTR b", "HINFO PC Linux",
 	`NAPTR 1 2 "u" "x" "!a!b!" .`, `CAA 0 issue "ca.example"`, "TLSA 3 1 1 " + strings.Repeat("ab", 32), "SSHFP 1 1 " + strings.Repeat("cd", 20),
 	"LOC 59 0 0 N 10 0 0 E 5m 1m 1m 1m", "RP h.far.example. .", "AFSDB 1 a", "KX 1 b", "SVCB 1 a alpn=h2", "HTTPS 1 . alpn=h2",
 	`URI 1 2 "https://x/"`, "CERT 1 2 3 AAAA", "DHCID AAAA", `SPF "v=spf1 -all"`, "TYPE65400 \\# 2 0102", "MX 1 far.example."}
 
-// randomZone makes a zone with all that zones have, of few names, so that they meet.
+// randomZone creates a zone with all features of zones and few names, so that they interact.
 func randomZone(random *rand.Rand) (g given, names []string) {
 	labels := []string{"a", "b", "c", "*", "d"}
 	name := func() string {
@@ -137,11 +137,11 @@ func randomZone(random *rand.Rand) (g given, names []string) {
 		}
 		names = append(names, n)
 	}
-	lines := slices.Compact(slices.Sorted(strings.Lines(text.String()))) // the SOA, at the apex, is the first
+	lines := slices.Compact(slices.Sorted(strings.Lines(text.String()))) // the SOA at the apex is the first line
 	return given{records: strings.Join(lines, "")}, names
 }
 
-// needed gives the addresses of a referral without which it is of no use: other hosts may be left out.
+// needed returns the glue addresses that a referral requires; other addresses are optional.
 func needed(m *dns.Msg) (glue []dns.RR) {
 	for _, rr := range m.Extra {
 		if len(m.Ns) > 0 && m.Ns[0].Header().Rrtype == dns.TypeNS && dns.IsSubDomain(m.Ns[0].Header().Name, rr.Header().Name) {
@@ -151,12 +151,12 @@ func needed(m *dns.Msg) (glue []dns.RR) {
 	return glue
 }
 
-// BIND and we answer alike: code, flags, the answer, and what says who knows more or that there is nothing. Differences that are meant: of
-// ANY, any RRset of the name will do (RFC 8482); NSEC itself is asked for by nobody, and BIND gives that of a wildcard under the name that
-// was asked; where aliases go round, what is shown of them beside SERVFAIL is nobody's affair.
+// TestAsNamed checks that this name server and BIND return the same code, flags, answer, referral and negative proof. Accepted
+// differences: any RRset answers ANY (RFC 8482). Queries for NSEC itself are not compared, because BIND returns that of a wildcard under
+// the query's name. With alias loops only SERVFAIL is compared.
 func TestAsNamed(t *testing.T) { asNamed(t, 100, func(g given) given { return g }) }
 
-// asNamed asks BIND and us the same questions of random zones.
+// asNamed sends BIND and this name server the same queries for random zones.
 func asNamed(t *testing.T, zones int, prepare func(given) given) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
@@ -215,7 +215,7 @@ func asNamed(t *testing.T, zones int, prepare func(given) given) {
 				t.Fatal(err)
 			}
 			theirs.Extra, ours.Extra = needed(theirs), needed(ours)
-			if theirs.Rcode == dns.RcodeServerFailure && ours.Rcode == theirs.Rcode { // aliases that go round
+			if theirs.Rcode == dns.RcodeServerFailure && ours.Rcode == theirs.Rcode { // alias loops
 				continue
 			}
 			plainSignatures(t, &z, theirs)

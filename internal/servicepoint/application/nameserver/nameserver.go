@@ -1,5 +1,5 @@
-// Package nameserver is the application dns-authoritative-service: a name server that answers for the zones that it is given, from memory.
-// It has no zones before the service point gives it some, and knows nothing of files or managers.
+// Package nameserver is the application dns-authoritative-service: an authoritative name server that answers from zones in memory. It
+// serves no zones before the service point sends some. It depends on neither files nor the manager.
 package nameserver
 
 import (
@@ -26,33 +26,33 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// errBroken ends the process: what is served is not what it says.
+// errBroken restarts the process, because the served data may be inconsistent.
 var errBroken = application.ErrBroken
 
-// Configuration is how the application is set up. What it serves is its content, which follows from deployments.
+// Configuration is the configuration of the application. Zones are not part of it: they are the content, which deployments change.
 type Configuration struct {
-	// Listen are where it answers: over UDP and TCP, over TLS, or over HTTPS.
+	// Listen are the listeners: over UDP and TCP, over TLS, or over HTTPS.
 	Listen []Listener `json:"listen"`
-	// TLS is what listeners over TLS and HTTPS show; nil where there are none.
+	// TLS contains the certificate of TLS and HTTPS listeners; nil if there are none.
 	TLS *application.Credentials `json:"tls,omitempty"`
-	// Identity is what it says that it is to those who ask (RFC 5001); empty is nothing.
+	// Identity is the name server identifier in answers (RFC 5001); empty disables it.
 	Identity string `json:"identity,omitempty"`
-	// RateLimit bounds answers over UDP; nil is no bound.
+	// RateLimit limits answers over UDP; nil means no limit.
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 }
 
-// Listener is where it answers.
+// Listener is an address at which the name server answers.
 type Listener struct {
 	// Address is an address of the machine.
 	Address string `json:"address"`
 	// Port is 1 to 65535; 0 means 53, with TLS 853, with HTTPS 443.
 	Port int `json:"port,omitempty"`
-	// TLS has it answer over TLS (RFC 7858), HTTPS over HTTPS at the path /dns-query (RFC 8484), and by nothing else.
+	// TLS enables DNS over TLS (RFC 7858). HTTPS enables DNS over HTTPS at the path /dns-query (RFC 8484). Each replaces plain DNS.
 	TLS   bool `json:"tls,omitempty"`
 	HTTPS bool `json:"https,omitempty"`
 }
 
-// way is how a listener is spoken to.
+// way is the transport of a listener.
 type way int
 
 const (
@@ -61,10 +61,10 @@ const (
 	httpsWay
 )
 
-// ports are the ports of the ways where nothing else is said.
+// ports are the default ports of the transports.
 var ports = [...]int{plainWay: 53, tlsWay: 853, httpsWay: 443}
 
-// way is how it is spoken to.
+// way returns the transport of the listener.
 func (l Listener) way() way {
 	switch {
 	case l.HTTPS:
@@ -75,13 +75,13 @@ func (l Listener) way() way {
 	return plainWay
 }
 
-// Bounds of a configuration.
+// Limits of a configuration.
 const (
 	maxListeners = 64
 	maxIdentity  = 64
 )
 
-// provides returns what the name server can do: BIND resolves names, too, and takes no updates from a manager.
+// provides returns the capabilities of an engine. BIND also resolves names, but accepts no dynamic updates for a manager.
 func provides(engine string) []checkin.Capability {
 	if engine == "" {
 		return []checkin.Capability{checkin.AnswersZones, checkin.TakesUpdates}
@@ -89,7 +89,7 @@ func provides(engine string) []checkin.Capability {
 	return []checkin.Capability{checkin.AnswersZones, checkin.ResolvesNames}
 }
 
-// Kind is the application.
+// Kind returns the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.Authority, Program: checkin.Program{Version: "1.1.0", Contented: true, Fill: application.FillKey,
 		Provides: provides,
@@ -109,27 +109,27 @@ func Kind() application.Kind {
 }
 
 func newNameServer(log *slog.Logger) *nameServer {
-	a := &nameServer{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, look: make(chan struct{}, 1)}
-	a.replays.latest = uint64(a.started.Unix()) //nolint:gosec // after 1970
+	a := &nameServer{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, checkNow: make(chan struct{}, 1)}
+	a.replays.latestForgotten = uint64(a.started.Unix()) //nolint:gosec // after 1970
 	a.served.Store(&served{})
 	another := make(chan struct{})
-	a.another.Store(&another)
+	a.revisionChanged.Store(&another)
 	newCookies(&a.cookies)
 	a.signatures.seed = maphash.MakeSeed()
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
-	a.notifier = newNotifier(ctx, log, a.speaksFrom)
-	a.looks.Go(func() { a.watch(ctx) })
+	a.notifier = newNotifier(ctx, log, a.sourceAddress)
+	a.checks.Go(func() { a.watch(ctx) })
 	return a
 }
 
-// at is its address and port.
+// at returns the address and port.
 func (l Listener) at() netip.AddrPort {
-	address, _ := netip.ParseAddr(l.Address)           // it was checked
-	return netip.AddrPortFrom(address, uint16(l.Port)) //nolint:gosec // it was checked
+	address, _ := netip.ParseAddr(l.Address)           // checked before
+	return netip.AddrPortFrom(address, uint16(l.Port)) //nolint:gosec // checked before
 }
 
-// read reads a configuration, with its defaults.
+// read decodes and checks a configuration and fills in the defaults.
 func read(text json.RawMessage) (c Configuration, err error) {
 	if err := application.Decode(text, &c); err != nil {
 		return c, err
@@ -143,7 +143,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	if len(c.Identity) > maxIdentity {
 		return c, bad("identity", "must be at most %d bytes long", maxIdentity)
 	}
-	if err := c.RateLimit.wrong(bad); err != nil {
+	if err := c.RateLimit.validate(bad); err != nil {
 		return c, err
 	}
 	for i, l := range c.Listen {
@@ -176,49 +176,49 @@ var _, _ application.Engine = (*nameServer)(nil), (*bind)(nil)
 type nameServer struct {
 	log     *slog.Logger
 	stop    context.CancelFunc
-	looks   sync.WaitGroup
+	checks  sync.WaitGroup
 	started time.Time
 	served  atomic.Pointer[served]
-	// ways is how many listeners are wanted. It belongs to who configures.
-	ways int
-	// identity is what it says that it is.
+	// listenerCount is the number of configured listeners. It is guarded by configuring.
+	listenerCount int
+	// identity is Configuration.Identity.
 	identity atomic.Pointer[string]
-	// shown is the certificate of listeners over TLS, until when it is good, in Unix milliseconds.
-	shown   atomic.Pointer[tls.Certificate]
-	expiry  atomic.Int64
-	cookies cookies
-	// signatures are those of signed zones.
+	// certificate is the certificate of TLS listeners, expiry its expiry time in Unix milliseconds.
+	certificate atomic.Pointer[tls.Certificate]
+	expiry      atomic.Int64
+	cookies     cookies
+	// signatures caches the signatures of signed zones.
 	signatures signatures
 	notifier   *notifier
 	limiter    atomic.Pointer[limiter]
 	counts     counts
 	updates    updates
 	replays    replays
-	// refused is when a refusal was last logged, in Unix seconds.
-	refused atomic.Int64
-	// another is closed, and another one put in its place, when another revision is served.
-	another atomic.Pointer[chan struct{}]
-	// turn is held while content is taken, configuring while a configuration is.
-	turn, configuring sync.Mutex
-	// look has a token when the listeners are to be asked now.
-	look chan struct{}
+	// lastRefusal is the time of the last logged refusal in Unix seconds.
+	lastRefusal atomic.Int64
+	// revisionChanged is closed and replaced when another revision is served.
+	revisionChanged atomic.Pointer[chan struct{}]
+	// contentLock is held while content is applied, configuring while a configuration is applied.
+	contentLock, configuring sync.Mutex
+	// checkNow contains a token when the listeners must be checked immediately.
+	checkNow chan struct{}
 
 	mu sync.Mutex
-	// What follows is guarded by mu. silent are the listeners that did not answer when they were last asked, and why.
-	listeners map[netip.AddrPort]*listener
-	silent    []string
-	asked     bool
+	// The following fields are guarded by mu. failures describes the listeners that failed the last check.
+	listeners  map[netip.AddrPort]*listener
+	failures   []string
+	hasChecked bool
 }
 
-// counts are how many questions were answered, by the code of the answer, and how many packets were left.
+// counts are the numbers of answers by response code, and of ignored packets.
 type counts struct {
 	codes [16]atomic.Int64
 	left  atomic.Int64
-	// limited is how many answers were cut or not sent for the rate limit.
+	// limited counts the answers that the rate limit truncated or dropped.
 	limited atomic.Int64
 }
 
-// Configure listens at other addresses from now on. Where it cannot, it goes on as before.
+// Configure replaces the listeners and settings. After an error the previous ones remain in use.
 func (a *nameServer) Configure(text json.RawMessage) error {
 	c, err := read(text)
 	if err != nil {
@@ -242,7 +242,7 @@ func (a *nameServer) Configure(text json.RawMessage) error {
 		return err
 	}
 	if shown != nil {
-		a.shown.Store(shown)
+		a.certificate.Store(shown)
 	}
 	a.expiry.Store(c.TLS.Expiration())
 	for _, l := range opened {
@@ -253,30 +253,30 @@ func (a *nameServer) Configure(text json.RawMessage) error {
 		a.limiter.Store(newLimiter(c.RateLimit))
 	}
 	a.mu.Lock()
-	a.listeners, a.asked = after, false
+	a.listeners, a.hasChecked = after, false
 	a.mu.Unlock()
 	for at, l := range before {
 		if after[at] != l {
-			l.close() // which may wait for answers: nobody waits for it in turn
+			l.close() // it may wait for answers in progress
 		}
 	}
 	select {
-	case a.look <- struct{}{}:
-	default: // it is about to ask
+	case a.checkNow <- struct{}{}:
+	default: // a check is pending already
 	}
 	return nil
 }
 
-// reopen gives the listeners of a configuration: those that were there before, and others, which are opened. One that is to be spoken to in
-// another way gives its socket up first, and is there again where another one cannot be opened.
+// reopen returns the listeners of a configuration: those that exist unchanged, and new ones in opened. A listener whose transport changes
+// is closed first. If another listener then cannot be opened, the closed one is opened again.
 func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listener) (after map[netip.AddrPort]*listener, opened []*listener,
 	err error,
 ) {
-	a.ways = len(wanted)
+	a.listenerCount = len(wanted)
 	for _, one := range before {
 		one.mu.Lock()
-		one.most = fairlisten.Each(a.ways, mostConnections)
-		one.ofNetwork = one.most / 4
+		one.maxConnections = fairlisten.Each(a.listenerCount, maxConnections)
+		one.maxPerNetwork = one.maxConnections / 4
 		one.mu.Unlock()
 	}
 	after = map[netip.AddrPort]*listener{}
@@ -328,8 +328,8 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 	return nil, nil, err
 }
 
-// speaksFrom gives an address that it answers at, of the family of another one; none where there is none.
-func (a *nameServer) speaksFrom(target netip.Addr) netip.Addr {
+// sourceAddress returns a listen address of the same family as target; the zero value if there is none.
+func (a *nameServer) sourceAddress(target netip.Addr) netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var found netip.Addr
@@ -341,31 +341,31 @@ func (a *nameServer) speaksFrom(target netip.Addr) netip.Addr {
 	return found
 }
 
-// Content names what is served; empty where nothing is.
+// Content returns the revision of the content in use; empty if there is none.
 func (a *nameServer) Content() string { return a.served.Load().revision }
 
-// TakeContent serves what streams say.
+// TakeContent applies content streams.
 func (a *nameServer) TakeContent(in io.Reader) error {
 	before := a.served.Load().serials()
-	if err := a.take(in); err != nil {
+	if err := a.applyContent(in); err != nil {
 		return err
 	}
-	a.renewed()
+	a.notifyRevision()
 	a.notifier.changed(before, a.served.Load())
 	s := a.served.Load()
-	a.log.Info("another revision is served", "revision", s.revision, "zones", len(s.zones))
+	a.log.Info("content applied", "revision", s.revision, "zones", len(s.zones))
 	return nil
 }
 
-// Times of the looks after the listeners.
+// Timing of the listener checks.
 const (
-	lookEvery = time.Second
-	askTime   = 2 * time.Second
+	checkInterval = time.Second
+	checkTimeout  = 2 * time.Second
 )
 
-// watch asks the listeners again and again until ctx ends.
+// watch checks the listeners at intervals until ctx ends.
 func (a *nameServer) watch(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		a.mu.Lock()
@@ -377,7 +377,7 @@ func (a *nameServer) watch(ctx context.Context) {
 		slices.SortFunc(all, func(a, b *listener) int { return a.at.Compare(b.at) })
 		silent := []string{}
 		for _, one := range all {
-			if err := one.ask(ctx); err != nil {
+			if err := one.check(ctx); err != nil {
 				silent = append(silent, fmt.Sprintf("it does not answer at %s: %v", one.at, err))
 			}
 		}
@@ -386,26 +386,26 @@ func (a *nameServer) watch(ctx context.Context) {
 		}
 		if ctx.Err() == nil {
 			a.mu.Lock()
-			a.silent, a.asked = silent, len(all) > 0
+			a.failures, a.hasChecked = silent, len(all) > 0
 			a.mu.Unlock()
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-a.look:
+		case <-a.checkNow:
 		}
 	}
 }
 
-// Health gives what was wrong when the listeners were last asked.
+// Health returns the error conditions of the last listener check.
 func (a *nameServer) Health() (conditions []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.asked {
+	if !a.hasChecked {
 		return []string{"service is not healthy: it has not answered yet"}
 	}
-	for _, text := range a.silent {
+	for _, text := range a.failures {
 		conditions = append(conditions, "service is not healthy: "+text)
 	}
 	return conditions
@@ -413,27 +413,27 @@ func (a *nameServer) Health() (conditions []string) {
 
 // Diagnostics are the diagnostics of the application.
 type Diagnostics struct {
-	// Engine is BIND where that answers in our place; else it is empty.
+	// Engine is BIND if BIND answers in place of this name server; otherwise it is empty.
 	Engine string `json:"engine,omitempty"`
-	// Revision names what is served; empty where nothing is.
+	// Revision is the revision of the content in use; empty if there is none.
 	Revision string `json:"revision"`
 	Zones    int    `json:"zones"`
 	Records  int    `json:"records"`
-	// Signed is how many of the zones are signed, Signatures how many signatures were made.
+	// Signed is the number of signed zones. Signatures counts the created signatures.
 	Signed     int   `json:"signed"`
 	Signatures int64 `json:"signatures"`
-	// ID is when it began, in Unix milliseconds.
+	// ID is the start time in Unix milliseconds.
 	ID int64 `json:"id"`
-	// Answers are how many questions were answered since, by response code; Left how many packets were no questions.
+	// Answers counts the answers since the start by response code. Left counts packets that were not questions.
 	Answers map[string]int64 `json:"answers"`
 	Left    int64            `json:"left"`
-	// Limited is how many answers were cut or not sent for the rate limit.
+	// Limited counts the answers that the rate limit truncated or dropped.
 	Limited int64 `json:"limited"`
-	// CertificateExpiration is until when the certificate is good, in Unix milliseconds; 0 without one.
+	// CertificateExpiration is the expiry time of the certificate in Unix milliseconds; 0 without one.
 	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
 }
 
-// Diagnostics says how much is served, and how often it was asked for.
+// Diagnostics returns the size of the content and the numbers of answers.
 func (a *nameServer) Diagnostics() any {
 	s := a.served.Load()
 	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
@@ -454,12 +454,12 @@ func (a *nameServer) Diagnostics() any {
 	return d
 }
 
-// Close ends it.
+// Close stops the name server.
 func (a *nameServer) Close() error {
 	a.stop()
-	a.looks.Wait()
+	a.checks.Wait()
 	a.notifier.all.Wait()
-	a.updates.end()
+	a.updates.close()
 	a.configuring.Lock()
 	defer a.configuring.Unlock()
 	a.mu.Lock()
@@ -472,5 +472,5 @@ func (a *nameServer) Close() error {
 	return nil
 }
 
-// Engine is empty: the name server answers itself.
+// Engine returns an empty string, because the name server answers itself.
 func (a *nameServer) Engine() string { return "" }

@@ -18,7 +18,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// given is a zone as a test gives it.
+// given is a zone of a test.
 type given struct {
 	name, records string
 	view          int64
@@ -28,11 +28,11 @@ type given struct {
 	notify        []netip.AddrPort
 	keys          []zonedata.SigningKey
 	signing       *zonedata.Signing
-	optOut        bool // of NSEC3, where BIND's program signs
+	optOut        bool // opt-out of NSEC3, if BIND's program signs
 	primaries     []netip.Addr
 }
 
-// records reads the records of a zone, its SOA first.
+// records returns the records of a zone, the SOA first.
 func (g given) entries(t testing.TB) (all []zonedata.Entry) {
 	t.Helper()
 	p := dns.NewZoneParser(strings.NewReader(g.records), g.name, "")
@@ -50,7 +50,7 @@ func (g given) entries(t testing.TB) (all []zonedata.Entry) {
 	return all
 }
 
-// content gives a stream with zones, and the revision that it leads to.
+// content returns a stream with zones and its revision.
 func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, string) {
 	t.Helper()
 	settings := zonedata.Settings{Views: views}
@@ -87,7 +87,7 @@ func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, strin
 	return out.Bytes(), revision
 }
 
-// delta gives the stream from one content of the only zone that is served to another one, which leads to a revision.
+// delta returns the stream from one content of the only zone to another one with the revision to.
 func delta(t testing.TB, a *nameServer, before, after given, to string) []byte {
 	t.Helper()
 	removed, added := zonedata.Diff(before.entries(t), after.entries(t))
@@ -111,7 +111,7 @@ func delta(t testing.TB, a *nameServer, before, after given, to string) []byte {
 	return out.Bytes()
 }
 
-// start gives an application that serves zones, in one view where none are given.
+// start returns an application that serves zones, in one view if views is empty.
 func start(t testing.TB, views []zonedata.View, zones ...given) *nameServer {
 	t.Helper()
 	if views == nil {
@@ -131,7 +131,7 @@ func start(t testing.TB, views []zonedata.View, zones ...given) *nameServer {
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
-// question asks a question, over UDP without EDNS.
+// question sends a query over UDP without EDNS.
 func (a *nameServer) question(t testing.TB, name string, kind uint16, with ...func(*dns.Msg)) *dns.Msg {
 	t.Helper()
 	m := new(dns.Msg)
@@ -154,7 +154,7 @@ func (a *nameServer) question(t testing.TB, name string, kind uint16, with ...fu
 	return answer
 }
 
-// words words an answer: code, flags, then the sections.
+// words returns an answer as text: code, flags and sections.
 func words(m *dns.Msg) string {
 	var b strings.Builder
 	b.WriteString(dns.RcodeToString[m.Rcode])
@@ -208,7 +208,7 @@ up 60 DNAME @
 _sip._tcp 60 SRV 0 0 5060 mail
 `
 
-// What a name server answers (RFC 1034, 2308, 4592, 6604, 6672, 9471).
+// TestAnswers checks the answers of the name server (RFC 1034, 2308, 4592, 6604, 6672, 9471).
 func TestAnswers(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour}, given{name: "quay.harbour.example.", records: `
 @ 3600 SOA ns hostmaster 1 1 1 1 60
@@ -277,7 +277,7 @@ host 60 A 192.0.2.9
 	}
 }
 
-// EDNS: its version, the name of the server, cookies; what does not fit is asked for again over TCP.
+// TestEDNS checks the EDNS version, the name server identifier, cookies, and that a truncated answer is repeated over TCP.
 func TestEDNS(t *testing.T) {
 	records := harbour
 	for i := range 60 {
@@ -321,7 +321,7 @@ func TestEDNS(t *testing.T) {
 	}
 }
 
-// Clients are answered from the view that is for them, by zones that let them in; the zones go to those who may have them.
+// TestClients checks the selection of views by client and the access lists for queries and transfers.
 func TestClients(t *testing.T) {
 	at := func(text string) zonedata.Match { return zonedata.Match{Prefix: netip.MustParsePrefix(text)} }
 	inside := []zonedata.Match{{Not: true, Prefix: netip.MustParsePrefix("10.0.0.9/32")}, at("10.0.0.0/8")}
@@ -364,7 +364,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// A zone that was changed again and again is the one that would be made anew; what is not as it says changes nothing.
+// TestChanges checks that a zone after many changes equals a zone created from scratch, and that inconsistent changes have no effect.
 func TestChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	line := func() string {
@@ -401,7 +401,7 @@ func TestChanges(t *testing.T) {
 		s := a.served.Load()
 		whole, to := content(t, []zonedata.View{{ID: 0, Name: "default"}}, after)
 		out := delta(t, a, before, after, to)
-		for _, cut := range []int{0, 1, random.IntN(len(out)), len(out) - 1} { // wherever it ends too early
+		for _, cut := range []int{0, 1, random.IntN(len(out)), len(out) - 1} { // truncated at several places
 			if err := a.TakeContent(bytes.NewReader(out[:cut])); err == nil || a.Content() != s.revision {
 				t.Fatalf("%d of %d bytes: %v", cut, len(out), err)
 			}
@@ -436,7 +436,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Streams one behind the other are taken together: where one of them fails that begin at nothing, what was served stays.
+// TestStreams checks that consecutive streams are applied together. If one fails after a stream that begins at nothing, the previous
+// content remains in use.
 func TestStreams(t *testing.T) {
 	zone := func(serial int) given {
 		text := fmt.Sprintf("@ 60 SOA ns h %d 1 1 1 60\n@ 60 NS ns\nns 60 A 192.0.2.%d\n", serial, serial)
@@ -465,7 +466,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// Whatever comes is answered by a message, or not at all.
+// FuzzAnswer checks that every input is answered by a valid message or not at all.
 func FuzzAnswer(f *testing.F) {
 	m := new(dns.Msg)
 	m.SetQuestion("x.sub.harbour.example.", dns.TypeMX)
@@ -481,7 +482,7 @@ func FuzzAnswer(f *testing.F) {
 		if got == nil {
 			return
 		}
-		if len(got) > mostUDP && !tcp || len(got) > 65535 {
+		if len(got) > maxUDP && !tcp || len(got) > 65535 {
 			t.Errorf("an answer of %d bytes", len(got))
 		}
 		if err := new(dns.Msg).Unpack(got); err != nil {
@@ -493,7 +494,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// A stream that is not one is refused, and nothing changes.
+// FuzzContent checks that an invalid stream is rejected and changes nothing.
 func FuzzContent(f *testing.F) {
 	text, _ := content(f, []zonedata.View{{ID: 0}}, given{name: "harbour.example.", records: harbour})
 	f.Add(text)
@@ -506,7 +507,7 @@ func FuzzContent(f *testing.F) {
 	})
 }
 
-// What cannot act is refused by its field.
+// TestConfiguration checks that invalid configurations are rejected with the name of the field.
 func TestConfiguration(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"listen":[{"address":"127.0.0.1"},{"address":"::1","port":5353}],"identity":"quay-1"}`: "",
@@ -528,7 +529,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// Over UDP and TCP alike; a zone is transferred; addresses are listened at and left as the configuration says.
+// TestListening checks answers over UDP and TCP, a zone transfer, and that listeners are opened and closed with the configuration.
 func TestListening(t *testing.T) {
 	zone := given{name: "harbour.example.", records: harbour, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
 	a := start(t, nil, zone)

@@ -12,58 +12,57 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Times of telling others of changes: how long one may take to answer, how often it is told, and how long it is waited between, which
-// doubles (RFC 1996 section 3.6).
+// Timing of NOTIFY messages: the timeout, the number of attempts, and the first pause between them, which doubles (RFC 1996 section 3.6).
 const (
 	notifyTime  = 3 * time.Second
 	notifyTries = 6
 	notifyPause = time.Second
-	// mostNotices is how many are told at a time.
-	mostNotices = 32
+	// maxNotices is the maximum number of concurrent NOTIFY messages.
+	maxNotices = 32
 )
 
-// notice is what somebody is to be told: that a zone has changed.
+// notice identifies a NOTIFY message: a zone and a target server.
 type notice struct {
 	zone   string
 	target netip.AddrPort
 }
 
-// notifier tells other servers that zones have changed (RFC 1996). What has to be told again meanwhile is told once.
+// notifier notifies other servers of changed zones (RFC 1996). Changes during a running notification cause one further notification.
 type notifier struct {
 	log *slog.Logger
-	// from gives the address to tell a target from: servers believe those that they copy from.
-	from func(target netip.Addr) netip.Addr
-	ctx  context.Context //nolint:containedctx // it is that of the notifier's life
-	turn chan struct{}
-	all  sync.WaitGroup
+	// sourceFor returns the source address for a target, because servers accept only their configured primaries.
+	sourceFor func(target netip.Addr) netip.Addr
+	ctx       context.Context //nolint:containedctx // the context of the notifier's lifetime
+	slots     chan struct{}
+	all       sync.WaitGroup
 
 	mu sync.Mutex
-	// What follows is guarded by mu. due holds what is being told, and whether it has changed again since.
-	due map[notice]bool
+	// The following fields are guarded by mu. running contains the running notifications, with true if the zone has changed again.
+	running map[notice]bool
 }
 
 func newNotifier(ctx context.Context, log *slog.Logger, from func(netip.Addr) netip.Addr) *notifier {
-	return &notifier{log: log, from: from, ctx: ctx, turn: make(chan struct{}, mostNotices), due: map[notice]bool{}}
+	return &notifier{log: log, sourceFor: from, ctx: ctx, slots: make(chan struct{}, maxNotices), running: map[notice]bool{}}
 }
 
-// changed tells of the zones whose serials are others than before, and those who are to be told for the first time.
+// changed notifies the targets of all zones that are new or whose serial differs from before.
 func (n *notifier) changed(before map[string]uint32, after *served) {
 	for _, v := range after.views {
 		for _, z := range v.zones {
 			z.mu.RLock()
 			serial := z.serial
 			z.mu.RUnlock()
-			if had, there := before[z.of.ID]; there && had == serial {
+			if had, there := before[z.settings.ID]; there && had == serial {
 				continue
 			}
-			for _, target := range z.of.Notify {
-				n.add(notice{z.of.Name, target})
+			for _, target := range z.settings.Notify {
+				n.add(notice{z.settings.Name, target})
 			}
 		}
 	}
 }
 
-// serials gives the serials of all zones, by their ids.
+// serials returns the serials of all zones by id.
 func (s *served) serials() map[string]uint32 {
 	all := map[string]uint32{}
 	for id, z := range s.zones {
@@ -74,20 +73,20 @@ func (s *served) serials() map[string]uint32 {
 	return all
 }
 
-// add has a notice told.
+// add starts a notification, or repeats the running one.
 func (n *notifier) add(one notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, there := n.due[one]; there {
-		n.due[one] = true
+	if _, there := n.running[one]; there {
+		n.running[one] = true
 		return
 	}
-	n.due[one] = false
-	n.all.Go(func() { n.tell(one) })
+	n.running[one] = false
+	n.all.Go(func() { n.deliver(one) })
 }
 
-// tell tells until it is answered, or has not been too often.
-func (n *notifier) tell(one notice) {
+// deliver sends a notification until it is answered or notifyTries have failed.
+func (n *notifier) deliver(one notice) {
 	for again := true; again && n.ctx.Err() == nil; {
 		pause := notifyPause
 		for try := 1; ; try++ {
@@ -96,7 +95,7 @@ func (n *notifier) tell(one notice) {
 				break
 			}
 			if try == notifyTries {
-				n.log.Warn("a server does not answer that a zone has changed", "zone", one.zone, "server", one.target, "error", err)
+				n.log.Warn("NOTIFY not answered", "zone", one.zone, "server", one.target, "error", err)
 				break
 			}
 			timer := time.NewTimer(pause)
@@ -108,27 +107,27 @@ func (n *notifier) tell(one notice) {
 			pause *= 2
 		}
 		n.mu.Lock()
-		if again = n.due[one]; again {
-			n.due[one] = false
+		if again = n.running[one]; again {
+			n.running[one] = false
 		} else {
-			delete(n.due, one)
+			delete(n.running, one)
 		}
 		n.mu.Unlock()
 	}
 }
 
-// send tells once.
+// send sends one NOTIFY message and waits for its answer.
 func (n *notifier) send(one notice) error {
 	select {
-	case n.turn <- struct{}{}:
-		defer func() { <-n.turn }()
+	case n.slots <- struct{}{}:
+		defer func() { <-n.slots }()
 	case <-n.ctx.Done():
 		return n.ctx.Err()
 	}
 	m := new(dns.Msg)
 	m.SetNotify(one.zone)
 	dialer := &net.Dialer{Timeout: notifyTime}
-	if from := n.from(one.target.Addr()); from.IsValid() {
+	if from := n.sourceFor(one.target.Addr()); from.IsValid() {
 		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
 	}
 	client := dns.Client{Timeout: notifyTime, Dialer: dialer}

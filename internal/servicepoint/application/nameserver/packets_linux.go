@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// packets reads and answers many packets of a socket at a time, without memory of its own for each. It is used by one at a time.
+// packets reads and writes batches of packets of a socket without allocations. It is not safe for concurrent use.
 type packets struct {
 	raw syscall.RawConn
-	// in are those that are read, out the answers to them; sent is how many of those have gone.
+	// in are the received packets, out the answers. sent is the number of answers that have been sent.
 	in, out              [batch]packet
 	read, answered, sent int
 	err                  error
 	ins, outs            [batch]unix.Iovec
-	from                 [batch]unix.RawSockaddrInet6 // of which the one of IPv4 takes the beginning
-	buffers              [batch][longestQuery]byte
-	answers              [batch][mostUDP + 512]byte
+	from                 [batch]unix.RawSockaddrInet6 // an IPv4 address uses the start of the structure
+	buffers              [batch][maxQuery]byte
+	answers              [batch][maxUDP + 512]byte
 	receive, send        func(fd uintptr) bool
 }
 
-// packet is what the system has of one (mmsghdr of recvmmsg(2)).
+// packet is the structure mmsghdr of recvmmsg(2).
 type packet struct {
 	header unix.Msghdr
 	length uint32
@@ -39,8 +39,8 @@ func newPackets(c *net.UDPConn) (*packets, error) {
 	p := &packets{raw: raw}
 	for i := range batch {
 		p.ins[i].Base = &p.buffers[i][0]
-		p.ins[i].SetLen(longestQuery)
-		p.in[i].header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.from[i])), Iov: &p.ins[i]} //nolint:gosec // what recvmmsg(2) writes
+		p.ins[i].SetLen(maxQuery)
+		p.in[i].header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&p.from[i])), Iov: &p.ins[i]} //nolint:gosec // written by recvmmsg(2)
 		p.in[i].header.SetIovlen(1)
 		p.out[i].header.Iov = &p.outs[i]
 		p.out[i].header.SetIovlen(1)
@@ -49,7 +49,7 @@ func newPackets(c *net.UDPConn) (*packets, error) {
 	return p, nil
 }
 
-// receiveNow reads what is there; false says that nothing is.
+// receiveNow reads packets. It returns false if none are available.
 func (p *packets) receiveNow(fd uintptr) bool {
 	for i := range p.in {
 		p.in[i].header.Namelen = unix.SizeofSockaddrInet6
@@ -59,17 +59,17 @@ func (p *packets) receiveNow(fd uintptr) bool {
 	return err != unix.EAGAIN //nolint:errorlint // an errno
 }
 
-// sendNow sends the answers that have not gone; false says that there is no room for them.
+// sendNow sends the remaining answers. It returns false if the send buffer is full.
 func (p *packets) sendNow(fd uintptr) bool {
 	n, err := transmit(unix.SYS_SENDMMSG, fd, p.out[p.sent:p.answered])
 	if err == unix.EAGAIN { //nolint:errorlint // an errno
 		return false
 	}
-	p.sent += max(n, 1) // who has asked for one that cannot be sent asks again
+	p.sent += max(n, 1) // skip an answer that cannot be sent; the client repeats its query
 	return true
 }
 
-// transmit reads or sends packets, by recvmmsg(2) or sendmmsg(2), and says how many.
+// transmit calls recvmmsg(2) or sendmmsg(2) and returns the number of packets.
 func transmit(call, fd uintptr, of []packet) (int, error) {
 	for {
 		//nolint:gosec // the system has no other way in
@@ -84,7 +84,7 @@ func transmit(call, fd uintptr, of []packet) (int, error) {
 	}
 }
 
-// wait reads packets, and says how many, at least one.
+// wait waits for packets and returns their number, at least one.
 func (p *packets) wait() (int, error) {
 	p.answered = 0
 	if err := p.raw.Read(p.receive); err != nil {
@@ -93,17 +93,17 @@ func (p *packets) wait() (int, error) {
 	return p.read, p.err
 }
 
-// message gives a packet that was read.
+// message returns a received packet.
 func (p *packets) message(i int) []byte { return p.buffers[i][:p.in[i].length] }
 
-// client is where a packet that was read has come from.
+// client returns the sender of a received packet.
 func (p *packets) client(i int) netip.AddrPort {
 	at := &p.from[i]
 	var two [2]byte
-	binary.NativeEndian.PutUint16(two[:], at.Port) // it is in the order of networks
+	binary.NativeEndian.PutUint16(two[:], at.Port) // the field is in network byte order
 	port := binary.BigEndian.Uint16(two[:])
 	if at.Family == unix.AF_INET {
-		var four [4]byte // what stands where the flow is otherwise
+		var four [4]byte // an IPv4 address is in the place of Flowinfo
 		binary.NativeEndian.PutUint32(four[:], at.Flowinfo)
 		return netip.AddrPortFrom(netip.AddrFrom4(four), port)
 	}
@@ -114,10 +114,10 @@ func (p *packets) client(i int) netip.AddrPort {
 	return netip.AddrPortFrom(address, port)
 }
 
-// buffer is for the answer to a packet that was read.
+// buffer returns the buffer for the answer to a packet.
 func (p *packets) buffer(i int) []byte { return p.answers[i][:0] }
 
-// reply has an answer to a packet sent by the next flush.
+// reply adds an answer to the next flush.
 func (p *packets) reply(i int, answer []byte) {
 	out := &p.out[p.answered]
 	out.header.Name, out.header.Namelen = p.in[i].header.Name, p.in[i].header.Namelen
@@ -130,7 +130,7 @@ func (p *packets) reply(i int, answer []byte) {
 func (p *packets) flush() {
 	for p.sent = 0; p.sent < p.answered; {
 		if err := p.raw.Write(p.send); err != nil {
-			return // it is closed
+			return // the socket is closed
 		}
 	}
 }

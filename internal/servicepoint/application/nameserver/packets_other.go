@@ -7,11 +7,11 @@ import (
 	"net/netip"
 )
 
-// packets reads and answers the packets of a socket, one at a time. It is used by one at a time.
+// packets reads and writes single packets of a socket. It is not safe for concurrent use.
 type packets struct {
 	c      *net.UDPConn
-	in     [longestQuery]byte
-	out    [mostUDP + 512]byte
+	in     [maxQuery]byte
+	out    [maxUDP + 512]byte
 	n      int
 	from   netip.AddrPort
 	answer []byte
@@ -19,7 +19,7 @@ type packets struct {
 
 func newPackets(c *net.UDPConn) (*packets, error) { return &packets{c: c}, nil }
 
-// wait reads packets, and says how many: one.
+// wait waits for a packet and returns the number of packets, 1.
 func (p *packets) wait() (n int, err error) {
 	p.answer = nil
 	if p.n, p.from, err = p.c.ReadFromUDPAddrPort(p.in[:]); err != nil {
@@ -28,19 +28,19 @@ func (p *packets) wait() (n int, err error) {
 	return 1, nil
 }
 
-// message gives the packet that was read.
+// message returns the received packet.
 func (p *packets) message(int) []byte { return p.in[:p.n] }
 
-// client is where the packet that was read has come from.
+// client returns the sender of the received packet.
 func (p *packets) client(int) netip.AddrPort { return p.from }
 
-// buffer is for the answer to the packet that was read.
+// buffer returns the buffer for the answer.
 func (p *packets) buffer(int) []byte { return p.out[:0] }
 
-// reply has an answer to the packet sent by the next flush.
+// reply sets the answer for the next flush.
 func (p *packets) reply(_ int, answer []byte) { p.answer = answer }
 
-// flush sends the answer. Who has asked for one that cannot be sent asks again.
+// flush sends the answer. Errors are ignored, because the client repeats its query.
 func (p *packets) flush() {
 	if p.answer != nil {
 		_, _ = p.c.WriteToUDPAddrPort(p.answer, p.from)

@@ -1,7 +1,7 @@
 package nameserver
 
 import (
-	"crypto/sha1" //nolint:gosec // the one hash that there is for names (RFC 5155 section 11)
+	"crypto/sha1" //nolint:gosec // the only hash algorithm of NSEC3 (RFC 5155 section 11)
 	"encoding/binary"
 	"slices"
 
@@ -9,16 +9,16 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// presigned is the order of names of a zone that comes with its signatures, as those that are copied from others do: of the names that have
-// records which say what lies between them. It gives nil where the zone has none.
+// presigned returns the chain of a zone that contains its own signatures, such as a copied zone. It contains the names with NSEC or NSEC3
+// records. It returns nil if the zone is not signed.
 func (z *zone) presigned() *chain {
 	apex := z.nodes[z.apex]
-	if apex.of(dns.TypeRRSIG) == nil || apex.of(dns.TypeDNSKEY) == nil {
+	if apex.set(dns.TypeRRSIG) == nil || apex.set(dns.TypeDNSKEY) == nil {
 		return nil
 	}
-	c := &chain{given: true}
-	if parameters := apex.of(dns.TypeNSEC3PARAM); parameters != nil {
-		parameters.each(0, func(data []byte) bool {
+	c := &chain{isPresigned: true}
+	if parameters := apex.set(dns.TypeNSEC3PARAM); parameters != nil {
+		parameters.eachRecord(0, func(data []byte) bool {
 			if len(data) >= 5 && len(data) == 5+int(data[4]) {
 				c.hashed, c.iterations, c.salt = true, int(binary.BigEndian.Uint16(data[2:])), data[5:]
 			}
@@ -29,7 +29,7 @@ func (z *zone) presigned() *chain {
 		return nil
 	}
 	for owner, n := range z.nodes {
-		if n.of(c.kind()) == nil {
+		if n.set(c.kind()) == nil {
 			continue
 		}
 		if one, ok := c.linkOf(owner); ok {
@@ -43,7 +43,7 @@ func (z *zone) presigned() *chain {
 	return c
 }
 
-// kind is the type of the records that say what lies between names.
+// kind returns the type of the chain's proof records.
 func (c *chain) kind() uint16 {
 	if c.hashed {
 		return dns.TypeNSEC3
@@ -51,8 +51,9 @@ func (c *chain) kind() uint16 {
 	return dns.TypeNSEC
 }
 
-// orders reports whether a record of a zone that comes with its signatures says in which order its names are, or by what.
-func (c *chain) orders(r zonedata.Record) (link, all bool) {
+// affectedLinks reports whether a record changes the chain of a presigned zone. link reports a change of one link; all reports a change
+// of the whole order.
+func (c *chain) affectedLinks(r zonedata.Record) (link, all bool) {
 	switch r.Type() {
 	case c.kind():
 		return true, false
@@ -62,27 +63,27 @@ func (c *chain) orders(r zonedata.Record) (link, all bool) {
 	return false, false
 }
 
-// hashOf is the hash of a name (RFC 5155 section 5).
+// hashOf returns the NSEC3 hash of a name (RFC 5155 section 5).
 func (c *chain) hashOf(owner string) string {
-	sum := sha1.Sum(append([]byte(owner), c.salt...)) //nolint:gosec // as above
+	sum := sha1.Sum(append([]byte(owner), c.salt...)) //nolint:gosec // see the import
 	for range c.iterations {
-		sum = sha1.Sum(append(sum[:], c.salt...)) //nolint:gosec // as above
+		sum = sha1.Sum(append(sum[:], c.salt...)) //nolint:gosec // see the import
 	}
 	return string(sum[:])
 }
 
-// signaturesOf gives the signatures that a zone has of an RRset of its own; nil where it has none.
+// signaturesOf returns the signatures of an RRset in a presigned zone; nil if there are none.
 func (z *zone) signaturesOf(owner string, s *set) *set {
 	n := z.nodes[owner]
 	if n == nil {
 		return nil
 	}
-	all := n.of(dns.TypeRRSIG)
+	all := n.set(dns.TypeRRSIG)
 	if all == nil {
 		return nil
 	}
 	out := &set{kind: dns.TypeRRSIG, ttl: s.ttl}
-	all.each(0, func(data []byte) bool {
+	all.eachRecord(0, func(data []byte) bool {
 		if len(data) >= 2 && binary.BigEndian.Uint16(data) == s.kind {
 			out.append(data)
 		}

@@ -11,38 +11,38 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// RateLimit bounds how many answers that are alike are sent over UDP to one network, so that nobody who asks in the name of others floods
-// them. Those who ask over TCP, with a good cookie or with a key have shown who they are.
+// RateLimit limits the number of similar answers over UDP to one network, which prevents reflection attacks. Clients that use TCP, a
+// valid cookie or a TSIG key are exempt, because their address is verified.
 type RateLimit struct {
-	// ResponsesPerSecond is how many are sent to each /24 of IPv4 or /56 of IPv6, 1 to 100,000: of one name, or of one wildcard or delegation
-	// whatever was asked for, of what one zone does not have, of errors.
+	// ResponsesPerSecond is the number of similar answers per second to each /24 of IPv4 or /56 of IPv6, 1 to 100,000. Answers are similar
+	// if they have the same owner name, wildcard or delegation, or are negative answers or errors of the same zone.
 	ResponsesPerSecond int `json:"responsesPerSecond"`
-	// Slip is which of those beyond that is answered by a truncated answer, behind which clients ask over TCP: every second where it is not
-	// given, none for 0, at most every tenth.
+	// Slip is the interval of truncated answers beyond the limit, after which clients retry over TCP. 2 truncates every second answer and
+	// drops the others; 0 drops all; at most 10. The default is 2.
 	Slip *int `json:"slip,omitempty"`
-	// Exempt are prefixes of clients that are not bounded.
+	// Exempt are the prefixes of clients without a limit.
 	Exempt []string `json:"exempt,omitempty"`
 }
 
-// Bounds of a limit.
+// Limits of the settings.
 const (
-	mostResponses = 100_000
-	mostSlip      = 10
-	usualSlip     = 2
-	mostExempt    = 256
+	maxResponses = 100_000
+	maxSlip      = 10
+	defaultSlip  = 2
+	maxExempt    = 256
 )
 
-// wrong says what is wrong with a limit; nil where nothing is.
-func (l *RateLimit) wrong(bad func(field, format string, args ...any) error) error {
+// validate returns the error of invalid settings, created by bad; nil if they are valid.
+func (l *RateLimit) validate(bad func(field, format string, args ...any) error) error {
 	switch {
 	case l == nil:
 		return nil
-	case l.ResponsesPerSecond < 1 || l.ResponsesPerSecond > mostResponses:
-		return bad("rateLimit.responsesPerSecond", "must be 1 to %d", mostResponses)
-	case l.Slip != nil && (*l.Slip < 0 || *l.Slip > mostSlip):
-		return bad("rateLimit.slip", "must be 0 to %d", mostSlip)
-	case len(l.Exempt) > mostExempt:
-		return bad("rateLimit.exempt", "has more than %d prefixes", mostExempt)
+	case l.ResponsesPerSecond < 1 || l.ResponsesPerSecond > maxResponses:
+		return bad("rateLimit.responsesPerSecond", "must be 1 to %d", maxResponses)
+	case l.Slip != nil && (*l.Slip < 0 || *l.Slip > maxSlip):
+		return bad("rateLimit.slip", "must be 0 to %d", maxSlip)
+	case len(l.Exempt) > maxExempt:
+		return bad("rateLimit.exempt", "has more than %d prefixes", maxExempt)
 	}
 	for i, text := range l.Exempt {
 		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
@@ -52,8 +52,7 @@ func (l *RateLimit) wrong(bad func(field, format string, args ...any) error) err
 	return nil
 }
 
-// limiter counts answers that are alike. What meets in one place of its table is counted anew in turns: it bounds too little then, never
-// too much.
+// limiter counts similar answers. A hash collision restarts a count, so collisions only weaken the limit.
 type limiter struct {
 	RateLimit
 	slip   uint32
@@ -66,17 +65,17 @@ func newLimiter(l *RateLimit) *limiter {
 	if l == nil {
 		return nil
 	}
-	out := &limiter{RateLimit: *l, slip: usualSlip, seed: maphash.MakeSeed()}
+	out := &limiter{RateLimit: *l, slip: defaultSlip, seed: maphash.MakeSeed()}
 	if l.Slip != nil {
-		out.slip = uint32(*l.Slip) //nolint:gosec // within its bounds
+		out.slip = uint32(*l.Slip) //nolint:gosec // checked before
 	}
 	for _, text := range l.Exempt {
-		out.exempt = append(out.exempt, netip.MustParsePrefix(text)) // it was checked
+		out.exempt = append(out.exempt, netip.MustParsePrefix(text)) // checked before
 	}
 	return out
 }
 
-// networkOf gives the network of clients that one is counted with: a /24 of IPv4, a /56 of IPv6.
+// networkOf returns the client network of an address: a /24 of IPv4, a /56 of IPv6.
 func networkOf(client netip.Addr) netip.Prefix {
 	bits := 24
 	if client.Is6() {
@@ -89,7 +88,7 @@ func networkOf(client netip.Addr) netip.Prefix {
 	return network
 }
 
-// verdict is what becomes of an answer.
+// verdict is the decision on an answer.
 type verdict int
 
 const (
@@ -98,8 +97,8 @@ const (
 	dropIt
 )
 
-// judge counts an answer to a client. like names what is counted together.
-func (l *limiter) judge(client netip.Addr, like string, code int, now time.Time) verdict {
+// decide counts an answer to a client. like identifies similar answers.
+func (l *limiter) decide(client netip.Addr, like string, code int, now time.Time) verdict {
 	for _, p := range l.exempt {
 		if p.Contains(client) {
 			return sendIt
@@ -112,16 +111,16 @@ func (l *limiter) judge(client netip.Addr, like string, code int, now time.Time)
 	var h maphash.Hash
 	h.SetSeed(l.seed)
 	address := network.Addr().As16()
-	_, _ = h.Write(address[:]) // it never fails
+	_, _ = h.Write(address[:]) // Hash.Write never fails
 	_, _ = h.WriteString(like)
 	_ = h.WriteByte(byte(code))
 	sum := h.Sum64()
-	slot, tag, second := &l.slots[sum&(1<<16-1)], uint16(sum>>48), uint32(now.Unix()) //nolint:gosec // parts of them
+	slot, tag, second := &l.slots[sum&(1<<16-1)], uint16(sum>>48), uint32(now.Unix()) //nolint:gosec // parts of larger values
 	for {
 		before := slot.Load()
 		count := uint16(1)
-		if uint16(before>>48) == tag && uint32(before>>16) == second { //nolint:gosec // as above
-			count = uint16(min(before&0xffff+1, 0xffff)) //nolint:gosec // at most that
+		if uint16(before>>48) == tag && uint32(before>>16) == second { //nolint:gosec // see above
+			count = uint16(min(before&0xffff+1, 0xffff)) //nolint:gosec // at most 0xffff
 		}
 		if !slot.CompareAndSwap(before, uint64(tag)<<48|uint64(second)<<16|uint64(count)) {
 			continue
@@ -137,17 +136,17 @@ func (l *limiter) judge(client netip.Addr, like string, code int, now time.Time)
 	}
 }
 
-// isGood reports whether a cookie is one that was given to a client, in the last hour (RFC 9018 section 4.3).
+// isGood reports whether a cookie was issued to a client within the last hour (RFC 9018 section 4.3).
 func (c *cookies) isGood(cookie []byte, client netip.Addr, now time.Time) bool {
 	if len(cookie) != 8+16 || cookie[8] != 1 {
 		return false
 	}
-	age := int32(uint32(now.Unix()) - binary.BigEndian.Uint32(cookie[12:])) //nolint:gosec // it goes round
+	age := int32(uint32(now.Unix()) - binary.BigEndian.Uint32(cookie[12:])) //nolint:gosec // serial number arithmetic
 	return age >= -300 && age <= 3600 && string(c.sum(cookie[:8], cookie[8:16], client)) == string(cookie[16:])
 }
 
-// limited reports what becomes of an answer over UDP.
-func (a *nameServer) limited(q *query, out *answer, w zonedata.Client) verdict {
+// rateVerdict returns the decision on an answer over UDP.
+func (a *nameServer) rateVerdict(q *query, out *answer, w zonedata.Client) verdict {
 	l := a.limiter.Load()
 	if l == nil || w.Key != "" {
 		return sendIt
@@ -156,9 +155,9 @@ func (a *nameServer) limited(q *query, out *answer, w zonedata.Client) verdict {
 	if q.cookie != nil && a.cookies.isGood(q.cookie, w.Address, now) {
 		return sendIt
 	}
-	like := out.apex // what it does not have, and errors
+	like := out.apex // for negative answers and errors
 	if out.origin != "" {
 		like = out.origin
 	}
-	return l.judge(w.Address, like, out.code, now)
+	return l.decide(w.Address, like, out.code, now)
 }

@@ -11,8 +11,8 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Of answers that are alike only so many are sent to a network; some of the others are cut, so that whoever is real asks over TCP. Who has
-// shown who it is has no bound.
+// TestRateLimit checks that the number of similar answers to a network is limited, and that some of the others are truncated, so that
+// real clients retry over TCP. Verified clients have no limit.
 func TestRateLimit(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
 	slip := 3
@@ -42,7 +42,7 @@ func TestRateLimit(t *testing.T) {
 	}
 	const name, nothing = "mail.harbour.example.", "nothing.harbour.example."
 	many := func(client string, tcp bool, cookie string, names ...string) (whole, cut, none int) {
-		for time.Now().Nanosecond() > 700_000_000 { // within one second
+		for time.Now().Nanosecond() > 700_000_000 { // stay within one second
 			time.Sleep(10 * time.Millisecond)
 		}
 		for i := range 17 {
@@ -100,12 +100,13 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// Whatever is asked for below a wildcard or a delegation is counted as that; what is limited has nothing of another answer in it.
+// TestRateLimitOfWildcards checks that names below a wildcard or a delegation are counted together, and that a limited answer contains no
+// data of another one.
 func TestRateLimitOfWildcards(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour +
 		"*.w 300 IN TXT x\nchild 300 IN NS ns.elsewhere.example.\nchild2 300 IN NS ns.elsewhere.example.\n"})
 	whole := func(name func(i int) string) (n int) {
-		for time.Now().Nanosecond() > 700_000_000 { // within one second
+		for time.Now().Nanosecond() > 700_000_000 { // stay within one second
 			time.Sleep(10 * time.Millisecond)
 		}
 		a.limiter.Store(newLimiter(&RateLimit{ResponsesPerSecond: 5}))

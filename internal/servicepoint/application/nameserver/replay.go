@@ -6,61 +6,62 @@ import (
 	"time"
 )
 
-// mostRemembered is how many signed updates are remembered at a time. Behind it the oldest is forgotten, and what was signed before it is
-// refused.
-const mostRemembered = 1 << 16
+// maxReplays is the maximum number of remembered updates. Beyond it the oldest is forgotten, and updates signed before it are
+// rejected.
+const maxReplays = 1 << 16
 
-// replays are the signed updates that were taken, by key and signature, for as long as their time is good. An update that comes again is
-// answered as before, and changes nothing. Updates that were signed before the latest time that is not remembered are refused with BADTIME
-// (RFC 8945 section 5.2.3): the time of the start, since signatures from before are not known, or that of an update that was forgotten.
+// replays remember the signed updates by key and signature until their time window ends. A repeated update gets the same answer and
+// changes nothing. Updates that were signed before the latest forgotten time are rejected with BADTIME (RFC 8945 section 5.2.3). That
+// time is the start of the process, because earlier signatures are unknown, or the time of an update that was forgotten.
 type replays struct {
 	mu sync.Mutex
-	// What follows is guarded by mu. latest is that time, in Unix seconds; order has those that are remembered as they came.
-	latest uint64
-	known  map[string]*takenUpdate
-	order  []*takenUpdate
+	// The following fields are guarded by mu. latestForgotten is the latest forgotten time in Unix seconds. order contains the remembered
+	// updates in order of arrival.
+	latestForgotten uint64
+	known           map[string]*knownUpdate
+	order           []*knownUpdate
 }
 
-// takenUpdate is a signed update that was taken. done is closed when it has its code.
-type takenUpdate struct {
+// knownUpdate is a remembered update. done is closed when code is set.
+type knownUpdate struct {
 	signed  string
 	time    uint64
-	forgets int64 // in Unix seconds: behind it the time of the signature is not good any more
+	expires int64 // end of the signature's time window in Unix seconds
 	done    chan struct{}
-	// code is that of the answer; ok is false where it was left without one.
+	// code is the response code. ok is false if the update got no answer.
 	code int
 	ok   bool
 }
 
-// take remembers an update that a key has signed. again says that it was taken before; late that its time is before the latest one that is
-// not remembered.
-func (r *replays) take(k *key, s *signature, now time.Time) (one *takenUpdate, again, late bool) {
+// register remembers an update that a key has signed. again reports a repeated update. late reports an update from before the latest
+// forgotten time.
+func (r *replays) register(k *key, s *signature, now time.Time) (one *knownUpdate, again, late bool) {
 	signed := k.name + string(s.mac)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one = r.known[signed]; one != nil {
 		return one, true, false
 	}
-	if s.time < r.latest {
+	if s.time < r.latestForgotten {
 		return nil, false, true
 	}
-	for len(r.order) > 0 && (r.order[0].forgets < now.Unix() || len(r.order) >= mostRemembered) {
-		if r.order[0].forgets >= now.Unix() {
-			r.latest = max(r.latest, r.order[0].time+1)
+	for len(r.order) > 0 && (r.order[0].expires < now.Unix() || len(r.order) >= maxReplays) {
+		if r.order[0].expires >= now.Unix() {
+			r.latestForgotten = max(r.latestForgotten, r.order[0].time+1)
 		}
 		r.forget(r.order[0])
 	}
 	if r.known == nil {
-		r.known = map[string]*takenUpdate{}
+		r.known = map[string]*knownUpdate{}
 	}
-	one = &takenUpdate{signed: signed, time: s.time, done: make(chan struct{}),
-		forgets: int64(s.time) + int64(s.fudge)} //nolint:gosec // of 48 bits
+	one = &knownUpdate{signed: signed, time: s.time, done: make(chan struct{}),
+		expires: int64(s.time) + int64(s.fudge)} //nolint:gosec // 48 bits
 	r.known[signed], r.order = one, append(r.order, one)
 	return one, false, false
 }
 
-// forget removes an update; the caller holds mu.
-func (r *replays) forget(one *takenUpdate) {
+// forget removes an update. The caller holds mu.
+func (r *replays) forget(one *knownUpdate) {
 	delete(r.known, one.signed)
 	if at := slices.Index(r.order, one); at == 0 {
 		r.order = r.order[1:]
@@ -69,8 +70,8 @@ func (r *replays) forget(one *takenUpdate) {
 	}
 }
 
-// answered gives an update its code. One that was left without an answer is forgotten: its client sends it again.
-func (r *replays) answered(one *takenUpdate, code int, ok bool) {
+// complete sets the code of an update. An update without an answer is forgotten, because its client will repeat it.
+func (r *replays) complete(one *knownUpdate, code int, ok bool) {
 	one.code, one.ok = code, ok
 	close(one.done)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// TestSignedUpdatesAreTakenOnce sends a signed update again, within the time that its signature is good: it is answered as before, and
-// decided on once. One that was signed before the start is refused.
+// TestSignedUpdatesAreTakenOnce repeats a signed update within its time window. It gets the same answer and is decided once. An update
+// signed before the start is rejected.
 func TestSignedUpdatesAreTakenOnce(t *testing.T) {
 	key, match := keyed("client-key.", dns.HmacSHA256)
 	a := start(t, nil, given{name: "harbour.example.", records: harbour, update: match, keys: []zonedata.SigningKey{key}})
@@ -81,29 +81,31 @@ func TestSignedUpdatesAreTakenOnce(t *testing.T) {
 	}
 }
 
-// TestReplaysAreBounded fills the memory of updates: the oldest are forgotten, and what was signed no later is refused.
+// TestReplaysAreBounded fills the memory of updates. The oldest ones are forgotten, and updates with the same or an earlier time are
+// rejected.
 func TestReplaysAreBounded(t *testing.T) {
 	var r replays
 	k, now := &key{name: "k"}, time.Unix(1_000_000, 0)
 	at := func(i int) *signature {
-		return &signature{time: uint64(now.Unix()) + uint64(i/mostRemembered), fudge: 300, mac: []byte{byte(i), byte(i >> 8),
+		return &signature{time: uint64(now.Unix()) + uint64(i/maxReplays), fudge: 300, mac: []byte{byte(i), byte(i >> 8),
 			byte(i >> 16)}} //nolint:gosec // small
 	}
-	for i := range mostRemembered + 10 {
-		if one, again, late := r.take(k, at(i), now); one == nil || again || late {
+	for i := range maxReplays + 10 {
+		if one, again, late := r.register(k, at(i), now); one == nil || again || late {
 			t.Fatalf("%d: %v %v", i, again, late)
 		}
 	}
-	if len(r.known) != mostRemembered || len(r.order) != mostRemembered {
+	if len(r.known) != maxReplays || len(r.order) != maxReplays {
 		t.Errorf("%d are remembered", len(r.known))
 	}
-	if _, again, late := r.take(k, at(0), now); again || !late {
+	if _, again, late := r.register(k, at(0), now); again || !late {
 		t.Error("one that was forgotten is taken again")
 	}
-	if _, again, _ := r.take(k, at(mostRemembered+9), now); !again {
+	if _, again, _ := r.register(k, at(maxReplays+9), now); !again {
 		t.Error("the last one is not remembered")
 	}
-	if one, _, late := r.take(k, &signature{time: uint64(now.Unix()) + 1000, mac: []byte{1}}, now.Add(1000*time.Second)); one == nil || late {
+	if one, _, late := r.register(k, &signature{time: uint64(now.Unix()) + 1000, mac: []byte{1}},
+		now.Add(1000*time.Second)); one == nil || late {
 		t.Error("a later one is refused")
 	}
 	if len(r.known) != 1 {

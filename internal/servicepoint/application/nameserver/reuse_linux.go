@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canReusePort says that several sockets can have one address, and the system spreads clients over them.
+// canReusePort reports whether several sockets can share an address, with clients distributed across them.
 const canReusePort = true
 
 func reusePort(_, _ string, c syscall.RawConn) error {

@@ -15,10 +15,10 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// badVersion is the response code for a version of EDNS that there is not (RFC 6891 section 6.1.3).
+// badVersion is the response code for an unsupported EDNS version (RFC 6891 section 6.1.3).
 const badVersion = 16
 
-// exchange is a question and what becomes its answer. It is used again, so that a question costs no memory of its own.
+// exchange is a query with its answer. Exchanges are pooled, so that a query allocates no memory.
 type exchange struct {
 	query
 	answer
@@ -26,16 +26,16 @@ type exchange struct {
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
-// answer answers a message of a client, into buf. It gives nil where there is to be no answer. Over TCP there is more room. A fault of ours
-// costs that one answer.
+// answer answers a message from a client, using buf. It returns nil if there must be no answer. tcp raises the size limit to 65,535
+// bytes. A panic costs only this answer.
 func (a *nameServer) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []byte) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.log.Error("a question could not be answered", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
+			a.log.Error("panic while answering a query", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
 			wire = nil
 		}
 	}()
-	reused := exchanges.Get().(*exchange) //nolint:forcetypeassert // there is nothing else in it
+	reused := exchanges.Get().(*exchange) //nolint:forcetypeassert // the pool contains no other type
 	defer exchanges.Put(reused)
 	q, out := &reused.query, &reused.answer
 	code, ok := q.parse(m)
@@ -54,65 +54,65 @@ func (a *nameServer) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []
 		w, sign, code = a.identify(served, m, q, w)
 	}
 	if sign != nil {
-		limit -= sign.room()
+		limit -= sign.maxSize()
 	}
-	out.begin(q, buf, limit)
+	out.start(q, buf, limit)
 	switch {
 	case code != 0:
 		out.code = code
 	case q.version != 0:
 		out.code = badVersion
 	default:
-		if a.decide(out, served, w, tcp); out.fault != nil {
-			a.log.Error("an answer could not be signed", "zone", fmt.Sprintf("%q", out.apex), "error", out.fault)
+		if a.decide(out, served, w, tcp); out.signError != nil {
+			a.log.Error("sign answer failed", "zone", fmt.Sprintf("%q", out.apex), "error", out.signError)
 		}
 	}
 	if !tcp {
-		if verdict := a.limited(q, out, w); verdict != sendIt {
+		if verdict := a.rateVerdict(q, out, w); verdict != sendIt {
 			if a.counts.limited.Add(1); verdict == dropIt {
 				return nil
 			}
-			out.cut()
+			out.truncate()
 		}
 	}
 	if q.edns {
-		out.opt(a.options(q, client))
+		out.addOPT(a.options(q, client))
 	}
 	a.counts.codes[out.code&15].Add(1)
-	if wire = out.end(); sign != nil {
+	if wire = out.finish(); sign != nil {
 		wire = sign.sign(wire, time.Now())
 	}
 	return wire
 }
 
-// decide answers what is a proper question.
+// decide answers a well-formed query.
 func (a *nameServer) decide(out *answer, s *served, w zonedata.Client, tcp bool) {
 	q := out.q
 	switch {
-	case q.opcode != dns.OpcodeQuery: // over UDP and TCP it was seen to before
+	case q.opcode != dns.OpcodeQuery: // updates over UDP and TCP are handled before
 		out.code = dns.RcodeNotImplemented
-	case q.sent == nil: // the cookie is the answer
+	case q.sent == nil: // the answer is the cookie
 	case q.class == dns.ClassCHAOS:
 		a.chaos(out)
 	case q.class != dns.ClassINET:
 		out.code = dns.RcodeRefused
-	case s.revision == "": // it is not known yet what there is: others may
+	case s.revision == "": // no zones received yet, so other servers may know the answer
 		out.code = dns.RcodeServerFailure
-	case q.kind == dns.TypeOPT || q.kind == dns.TypeTKEY || q.kind == dns.TypeTSIG: // types of no question (RFC 6895 section 3.1)
+	case q.kind == dns.TypeOPT || q.kind == dns.TypeTKEY || q.kind == dns.TypeTSIG: // not valid in questions (RFC 6895 section 3.1)
 		out.code = dns.RcodeFormatError
-	case q.kind == dns.TypeAXFR: // over TCP it was seen to before
+	case q.kind == dns.TypeAXFR: // transfers over TCP are handled before
 		out.code = dns.RcodeFormatError
 		if tcp {
 			out.code = dns.RcodeRefused
 		}
-	case q.kind == dns.TypeIXFR && tcp: // as above
+	case q.kind == dns.TypeIXFR && tcp: // see AXFR
 		out.code = dns.RcodeRefused
 	case q.kind == dns.TypeIXFR:
-		if s.mayCopy(w, q.name) == nil {
+		if s.transferZone(w, q.name) == nil {
 			out.code = dns.RcodeRefused
 			return
 		}
-		q.kind = dns.TypeSOA // who has an older one asks again, over TCP (RFC 1995 section 4)
+		q.kind = dns.TypeSOA // a client with an older serial repeats the request over TCP (RFC 1995 section 4)
 		out.resolveFor(s, w)
 		q.kind = dns.TypeIXFR
 	case q.kind >= dns.TypeTKEY && q.kind != dns.TypeANY && q.kind <= dns.TypeANY:
@@ -122,23 +122,23 @@ func (a *nameServer) decide(out *answer, s *served, w zonedata.Client, tcp bool)
 	}
 }
 
-// resolveFor answers from the view that is for a client.
+// resolveFor answers from the client's view.
 func (a *answer) resolveFor(s *served, w zonedata.Client) {
 	v := s.viewFor(w)
 	if v == nil {
 		a.code = dns.RcodeRefused
 		return
 	}
-	if a.resolve(v, w); a.fault != nil {
-		a.cut()
+	if a.resolve(v, w); a.signError != nil {
+		a.truncate()
 		a.code, a.truncated, a.authoritative = dns.RcodeServerFailure, false, false
 	}
 }
 
-// versionName is what name servers are asked for their version by, in the class CHAOS.
+// versionName is the name of version queries in class CHAOS.
 const versionName = "\x07version\x04bind\x00"
 
-// chaos answers for the version, and that without saying which it is.
+// chaos answers version queries without a version number.
 func (a *nameServer) chaos(out *answer) {
 	if out.q.name != versionName || out.q.kind != dns.TypeTXT {
 		out.code = dns.RcodeRefused
@@ -151,7 +151,7 @@ func (a *nameServer) chaos(out *answer) {
 	out.answers++
 }
 
-// options are the options of the answer to a question with some.
+// options returns the EDNS options of the answer.
 func (a *nameServer) options(q *query, client netip.Addr) (options []byte) {
 	if name := a.identity.Load(); q.nsid && name != nil && *name != "" {
 		options = append(options, 0, optionNSID, 0, byte(len(*name))) //nolint:gosec // at most maxIdentity
@@ -165,17 +165,17 @@ func (a *nameServer) options(q *query, client netip.Addr) (options []byte) {
 	return options
 }
 
-// cookies makes what clients show again, so that others cannot ask in their names (RFC 7873).
+// cookies creates and checks server cookies, which protect against spoofed client addresses (RFC 7873).
 type cookies struct{ secret [32]byte }
 
-func newCookies(c *cookies) { _, _ = rand.Read(c.secret[:]) } // it never fails
+func newCookies(c *cookies) { _, _ = rand.Read(c.secret[:]) } // rand.Read never fails
 
-// issue gives the 16 bytes for a client at a time: version, reserved bytes, the time, and what shows that they are of this server (RFC 9018
-// section 4, with another hash: no other server is to know them).
+// issue returns a 16-byte server cookie: version, reserved bytes, time and hash. The format is that of RFC 9018 section 4 with another
+// hash, because no other server must verify it.
 func (c *cookies) issue(client8 []byte, client netip.Addr, now time.Time) []byte {
 	cookie := make([]byte, 8, 16)
 	cookie[0] = 1
-	binary.BigEndian.PutUint32(cookie[4:], uint32(now.Unix())) //nolint:gosec // it goes round (RFC 9018 section 4.3)
+	binary.BigEndian.PutUint32(cookie[4:], uint32(now.Unix())) //nolint:gosec // serial number arithmetic (RFC 9018 section 4.3)
 	return append(cookie, c.sum(client8, cookie, client)...)
 }
 

@@ -12,31 +12,32 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// served is all that is answered from. It stays as it is; another one takes its place.
+// served is one revision of the content. Its fields do not change; the next revision replaces it. Only the zones are shared with the next
+// revision, and change under their own locks.
 type served struct {
 	revision string
 	settings []byte
 	views    []*view
-	// zones are all zones, by their ids.
+	// zones are all zones by id.
 	zones map[string]*zone
-	// keys are those that messages may be signed with, by their names in wire form.
+	// keys are the TSIG keys by name in wire format.
 	keys map[string]*key
 }
 
-// view is a view with its zones, by their apexes.
+// view is a view with its zones by apex.
 type view struct {
 	zonedata.View
 	zones map[string]*servedZone
 }
 
-// servedZone is a zone, and who is let in; signing is nil where it is not signed.
+// servedZone is a zone in a view with its access rules. signing is nil if the name server does not sign it.
 type servedZone struct {
 	*zone
-	of      zonedata.Zone
-	signing *signing
+	settings zonedata.Zone
+	signing  *signing
 }
 
-// viewFor gives the view for a client; nil where there is none.
+// viewFor returns the first view that allows a client; nil if there is none.
 func (s *served) viewFor(w zonedata.Client) *view {
 	for _, v := range s.views {
 		if zonedata.Allows(v.Clients, w, true) {
@@ -46,11 +47,11 @@ func (s *served) viewFor(w zonedata.Client) *view {
 	return nil
 }
 
-// holding gives the zone of the view that a name lies in, the deepest one. above has it look above the name, where another zone says more
-// of a name that is its apex: of DS records (RFC 4035 section 3.1.4.1).
-func (v *view) holding(name string, above bool) *servedZone {
+// zoneOf returns the deepest zone of the view that contains a name. If above is set it prefers a zone above the name, which holds the DS
+// records of an apex (RFC 4035 section 3.1.4.1).
+func (v *view) zoneOf(name string, above bool) *servedZone {
 	if above && len(name) > 1 {
-		if z := v.holding(parent(name), false); z != nil {
+		if z := v.zoneOf(parent(name), false); z != nil {
 			return z
 		}
 	}
@@ -65,22 +66,22 @@ func (v *view) holding(name string, above bool) *servedZone {
 	}
 }
 
-// streamBuffer is how much of streams is read at a time, in bytes.
+// streamBuffer is the size of the read buffer in bytes.
 const streamBuffer = 128 << 10
 
-// take reads streams, one behind the other, and puts what they lead to in force: each whole, or not at all. Where the first one begins at
-// nothing, what lies between is never answered from.
-func (a *nameServer) take(in io.Reader) error {
-	a.turn.Lock()
-	defer a.turn.Unlock()
+// applyContent reads consecutive streams and applies each completely or not at all. If the first stream begins at nothing, the name
+// server never answers from the revisions in between.
+func (a *nameServer) applyContent(in io.Reader) error {
+	a.contentLock.Lock()
+	defer a.contentLock.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now, hidden := a.served.Load(), false
 	for {
-		next, anew, err := now.after(streams, &a.signatures)
+		next, anew, err := now.next(streams, &a.signatures)
 		if err != nil {
 			return err
 		}
-		if now, hidden = next, hidden || anew; !hidden { // zones that are answered from have changed
+		if now, hidden = next, hidden || anew; !hidden { // zones in use have changed
 			a.served.Store(now)
 		}
 		if _, err := streams.Peek(1); errors.Is(err, io.EOF) {
@@ -91,10 +92,10 @@ func (a *nameServer) take(in io.Reader) error {
 	return nil
 }
 
-// after gives what is served behind a stream; anew says that it begins at nothing, and shares no zone with what is served now. Zones that a
-// stream changes are changed for all who have them.
-func (s *served) after(stream *bufio.Reader, made *signatures) (next *served, anew bool, err error) {
-	t := &taking{before: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
+// next returns the content after a stream. anew reports that the stream begins at nothing and shares no zone with the current content.
+// Other streams change zones in place, for all revisions that contain them.
+func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, anew bool, err error) {
+	t := &contentReader{before: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
 	if err := zonedata.Read(stream, t); err != nil {
 		return nil, false, err
 	}
@@ -102,21 +103,21 @@ func (s *served) after(stream *bufio.Reader, made *signatures) (next *served, an
 		return nil, false, err
 	}
 	for id, c := range t.zones {
-		if c.anew() {
+		if c.isWhole() {
 			continue
 		}
-		if err := c.apply(next.zones[id]); err != nil { // it was checked before
+		if err := c.apply(next.zones[id]); err != nil { // check has passed before
 			return nil, false, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
-	next.order()
+	next.updateChains()
 	return next, t.before != s, nil
 }
 
-// taking is a stream that is being read. It changes nothing.
-type taking struct {
+// contentReader is a stream that is being read. It changes no zone in use.
+type contentReader struct {
 	before *served
-	// made are the signatures that were made before.
+	// made is the cache of signatures.
 	made     *signatures
 	to       string
 	settings []byte
@@ -125,7 +126,7 @@ type taking struct {
 	now      *change
 }
 
-func (t *taking) Begin(h zonedata.Header) error {
+func (t *contentReader) Begin(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
 		return fmt.Errorf("what is served is another revision than the one that the data begins at")
 	}
@@ -136,55 +137,55 @@ func (t *taking) Begin(h zonedata.Header) error {
 	return nil
 }
 
-func (t *taking) Settings(text []byte) error {
+func (t *contentReader) Settings(text []byte) error {
 	t.settings = text
 	return nil
 }
 
-func (t *taking) Zone(c zonedata.Change) error {
+func (t *contentReader) Zone(c zonedata.Change) error {
 	if t.zones[c.ID] != nil {
 		return fmt.Errorf("zone %s is there twice", c.ID)
 	}
 	t.now = &change{Change: c}
 	t.zones[c.ID] = t.now
-	if !t.now.anew() && t.before.zones[c.ID] == nil {
+	if !t.now.isWhole() && t.before.zones[c.ID] == nil {
 		return fmt.Errorf("zone %s is to be changed and not there", c.ID)
 	}
 	return nil
 }
 
-func (t *taking) Removed(r zonedata.Record) error {
+func (t *contentReader) Removed(r zonedata.Record) error {
 	t.now.removed = append(t.now.removed, r)
 	return nil
 }
 
-func (t *taking) Added(r zonedata.Record) error {
-	if !t.now.anew() {
+func (t *contentReader) Added(r zonedata.Record) error {
+	if !t.now.isWhole() {
 		t.now.added = append(t.now.added, r)
 		return nil
 	}
-	if t.now.whole == nil { // the SOA is the first record
+	if t.now.whole == nil { // the SOA must be the first record
 		if r.Type() != dns.TypeSOA {
 			return fmt.Errorf("zone %s does not begin with its SOA", t.now.ID)
 		}
 		t.now.whole = newZone(string(r.Owner()))
 	}
-	if err := t.now.whole.inside(r); err != nil {
+	if err := t.now.whole.checkOwner(r); err != nil {
 		return fmt.Errorf("zone %s: %w", t.now.ID, err)
 	}
 	t.now.whole.add(r)
 	return nil
 }
 
-func (t *taking) Gone(id string) error {
+func (t *contentReader) Gone(id string) error {
 	t.gone[id] = true
 	return nil
 }
 
-// End checks that the changes lead to what they say.
-func (t *taking) End() error {
+// End checks that the changes produce the announced content hashes.
+func (t *contentReader) End() error {
 	for id, c := range t.zones {
-		if c.anew() {
+		if c.isWhole() {
 			if c.whole == nil || c.whole.hash.String() != c.To {
 				return fmt.Errorf("zone %s has another content than its name says", id)
 			}
@@ -197,8 +198,8 @@ func (t *taking) End() error {
 	return nil
 }
 
-// make gives what is to be served, its zones not changed yet.
-func (t *taking) make() (*served, error) {
+// make returns the new content; its changed zones are not updated yet.
+func (t *contentReader) make() (*served, error) {
 	next := &served{revision: t.to, settings: t.settings, zones: map[string]*zone{}}
 	hashes := map[string]string{}
 	for id, z := range t.before.zones {
@@ -210,7 +211,7 @@ func (t *taking) make() (*served, error) {
 		}
 	}
 	for id, c := range t.zones {
-		if hashes[id] = c.To; c.anew() {
+		if hashes[id] = c.To; c.isWhole() {
 			next.zones[id] = c.whole
 		}
 	}
@@ -252,33 +253,32 @@ func (t *taking) make() (*served, error) {
 	return next, nil
 }
 
-// signingOf gives what signs a zone: what did so before, where nothing of it has changed.
-func (t *taking) signingOf(of zonedata.Zone, apex string) (*signing, error) {
+// signingOf returns the signer of a zone. It keeps the previous one if the signing settings are unchanged.
+func (t *contentReader) signingOf(of zonedata.Zone, apex string) (*signing, error) {
 	if of.Signing == nil {
 		return nil, nil
 	}
 	for _, v := range t.before.views {
-		if z := v.zones[apex]; z != nil && z.of.ID == of.ID && z.signing != nil && reflect.DeepEqual(z.of.Signing, of.Signing) {
+		if z := v.zones[apex]; z != nil && z.settings.ID == of.ID && z.signing != nil && reflect.DeepEqual(z.settings.Signing, of.Signing) {
 			return z.signing, nil
 		}
 	}
 	return newSigning(*of.Signing, apex, t.made)
 }
 
-// order sees to it that signed zones have their names in order, before they are answered from, and others do not. Nobody else changes zones
-// meanwhile.
-func (s *served) order() {
+// updateChains creates or removes the chains of zones before they are served. The caller ensures that no other goroutine changes zones.
+func (s *served) updateChains() {
 	for _, v := range s.views {
 		for _, z := range v.zones {
 			var next *chain
-			if z.signing == nil && len(z.of.Primaries) > 0 {
+			if z.signing == nil && len(z.settings.Primaries) > 0 {
 				if next = z.chain; next == nil {
 					next = z.presigned()
 				}
 			}
 			if z.signing != nil {
-				if next = z.chain; next == nil || next.given || next.hashed != z.signing.of.Hashed {
-					next = z.newChain(z.signing.of.Hashed)
+				if next = z.chain; next == nil || next.isPresigned || next.hashed != z.signing.settings.Hashed {
+					next = z.newChain(z.signing.settings.Hashed)
 				}
 			}
 			if next != z.chain {

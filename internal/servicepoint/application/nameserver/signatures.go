@@ -7,45 +7,46 @@ import (
 	"sync/atomic"
 )
 
-// signed names an RRset whose signatures are kept.
-type signed struct {
+// signatureKey identifies an RRset with cached signatures.
+type signatureKey struct {
 	by    *signing
 	owner string
 	kind  uint16
 }
 
-// kept are signatures: of which data they are, and until when they are good.
-type kept struct {
+// cachedSignature is a cache entry: the signatures, the signed data, and the renewal time in Unix seconds.
+type cachedSignature struct {
 	ttl   uint32
 	data  []byte
 	until int64
 	set   *set
 }
 
-// Bounds of what is kept: a shard gives up what was not asked for while as many others were.
+// Size of the cache. Each shard keeps two generations of entries. It drops an entry that was not used while maxSignatures others were.
 const (
 	signatureShards = 16
-	mostSignatures  = 8192
+	maxSignatures   = 8192
 )
 
-// signatures keeps signatures of all zones: making one costs a thousand times as much as looking it up. All of it may be used by many at
-// a time.
+// signatures caches the signatures of all zones, because creating one costs a thousand times as much as a lookup. It is safe for
+// concurrent use.
 type signatures struct {
 	seed   maphash.Seed
 	shards [signatureShards]signatureShard
-	// made is how many were made.
+	// made counts the created signatures.
 	made atomic.Int64
 }
 
-// signatureShard holds a part of them.
+// signatureShard is a part of the cache.
 type signatureShard struct {
 	mu sync.Mutex
-	// What follows is guarded by mu: those that were asked for lately, and those that were before.
-	now, before map[signed]kept
+	// The following fields are guarded by mu: the entries used recently, and the generation before them.
+	now, before map[signatureKey]cachedSignature
 }
 
-// get gives the signatures of an RRset, made where they are not there, of other data, or due at a time in Unix seconds.
-func (c *signatures) get(key signed, of *set, now int64, sign func() (*set, int64, error)) (*set, error) {
+// get returns the signatures of an RRset. It creates them if they are missing, belong to other data, or must be renewed at now, in Unix
+// seconds.
+func (c *signatures) get(key signatureKey, of *set, now int64, sign func() (*set, int64, error)) (*set, error) {
 	shard := &c.shards[maphash.String(c.seed, key.owner)%signatureShards]
 	if there, ok := shard.find(key); ok && there.ttl == of.ttl && now < there.until && bytes.Equal(there.data, of.data) {
 		return there.set, nil
@@ -55,11 +56,11 @@ func (c *signatures) get(key signed, of *set, now int64, sign func() (*set, int6
 		return nil, err
 	}
 	c.made.Add(1)
-	shard.put(key, kept{of.ttl, of.data, until, out})
+	shard.put(key, cachedSignature{of.ttl, of.data, until, out})
 	return out, nil
 }
 
-func (s *signatureShard) find(key signed) (kept, bool) {
+func (s *signatureShard) find(key signatureKey) (cachedSignature, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if there, ok := s.now[key]; ok {
@@ -72,16 +73,16 @@ func (s *signatureShard) find(key signed) (kept, bool) {
 	return there, ok
 }
 
-func (s *signatureShard) put(key signed, one kept) {
+func (s *signatureShard) put(key signatureKey, one cachedSignature) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep(key, one)
 }
 
-// keep is called with mu held.
-func (s *signatureShard) keep(key signed, one kept) {
-	if s.now == nil || len(s.now) >= mostSignatures {
-		s.now, s.before = map[signed]kept{}, s.now
+// keep stores an entry. The caller holds mu.
+func (s *signatureShard) keep(key signatureKey, one cachedSignature) {
+	if s.now == nil || len(s.now) >= maxSignatures {
+		s.now, s.before = map[signatureKey]cachedSignature{}, s.now
 	}
 	s.now[key] = one
 }

@@ -11,28 +11,28 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// early is how long before it is made a signature holds already: clocks of others may be behind.
-const early = time.Hour
+// inceptionMargin is the time between the inception of a signature and its creation. It tolerates resolvers whose clock is late.
+const inceptionMargin = time.Hour
 
-// signing signs what is answered of a zone (RFC 4035 section 2.2). It stays as it is.
+// signing signs the answers of a zone (RFC 4035 section 2.2). It is immutable.
 type signing struct {
-	of   zonedata.Signing
-	apex string
-	// keySigners sign the records that say which keys there are, zoneSigners all others.
+	settings zonedata.Signing
+	apex     string
+	// keySigners sign the DNSKEY, CDS and CDNSKEY RRsets, zoneSigners all others.
 	keySigners, zoneSigners []signingKey
 	made                    *signatures
 }
 
-// signingKey is a key with its private part.
+// signingKey is a private key with its tag and algorithm.
 type signingKey struct {
 	tag       uint16
 	algorithm uint8
 	private   crypto.Signer
 }
 
-// newSigning reads how a zone is signed.
+// newSigning reads the signing settings of a zone.
 func newSigning(of zonedata.Signing, apex string, made *signatures) (*signing, error) {
-	s := &signing{of: of, apex: apex, made: made}
+	s := &signing{settings: of, apex: apex, made: made}
 	name, _, err := dns.UnpackDomainName([]byte(apex), 0)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func newSigning(of zonedata.Signing, apex string, made *signatures) (*signing, e
 	return s, nil
 }
 
-// signers are the keys that sign records of a type (RFC 7344 section 4.1 for those of the zone above).
+// signers returns the keys that sign records of a type (RFC 7344 section 4.1 for CDS and CDNSKEY).
 func (s *signing) signers(kind uint16) []signingKey {
 	if kind == dns.TypeDNSKEY || kind == dns.TypeCDS || kind == dns.TypeCDNSKEY {
 		return s.keySigners
@@ -69,12 +69,12 @@ func (s *signing) signers(kind uint16) []signingKey {
 	return s.zoneSigners
 }
 
-// over gives the signatures of an RRset, as an RRset. They are kept until they are to be made anew.
-func (s *signing) over(owner string, of *set, now time.Time) (*set, error) {
-	return s.made.get(signed{s, owner, of.kind}, of, now.Unix(), func() (*set, int64, error) { return s.sign(owner, of, now) })
+// signaturesFor returns the signatures of an RRset. They are cached until their renewal time.
+func (s *signing) signaturesFor(owner string, of *set, now time.Time) (*set, error) {
+	return s.made.get(signatureKey{s, owner, of.kind}, of, now.Unix(), func() (*set, int64, error) { return s.sign(owner, of, now) })
 }
 
-// sign makes the signatures of an RRset; until is when they are to be made anew, in Unix seconds.
+// sign creates the signatures of an RRset. until is their renewal time in Unix seconds.
 func (s *signing) sign(owner string, of *set, now time.Time) (out *set, until int64, err error) {
 	records, err := of.records(owner)
 	if err != nil {
@@ -84,10 +84,10 @@ func (s *signing) sign(owner string, of *set, now time.Time) (out *set, until in
 	if err != nil {
 		return nil, 0, err
 	}
-	expiration := now.Add(time.Duration(s.of.Validity) * time.Second)
+	expiration := now.Add(time.Duration(s.settings.Validity) * time.Second)
 	out = &set{kind: dns.TypeRRSIG, ttl: of.ttl}
 	for _, k := range s.signers(of.kind) {
-		from, to := uint32(now.Add(-early).Unix()), uint32(expiration.Unix()) //nolint:gosec // they go round (RFC 4034 section 3.1.5)
+		from, to := uint32(now.Add(-inceptionMargin).Unix()), uint32(expiration.Unix()) //nolint:gosec // they wrap (RFC 4034 section 3.1.5)
 		rr := &dns.RRSIG{Algorithm: k.algorithm, KeyTag: k.tag, SignerName: apex, Inception: from, Expiration: to}
 		if err := rr.Sign(k.private, records); err != nil {
 			return nil, 0, fmt.Errorf("signing a record of zone %s: %w", apex, err)
@@ -98,12 +98,12 @@ func (s *signing) sign(owner string, of *set, now time.Time) (out *set, until in
 		}
 		out.append(wire.Data())
 	}
-	return out, expiration.Add(-time.Duration(s.of.Renewal) * time.Second).Unix(), nil
+	return out, expiration.Add(-time.Duration(s.settings.Renewal) * time.Second).Unix(), nil
 }
 
-// records gives the records of an RRset as the DNS library has them.
+// records returns the records of an RRset as types of the DNS library.
 func (s *set) records(owner string) (all []dns.RR, err error) {
-	s.each(0, func(data []byte) bool {
+	s.eachRecord(0, func(data []byte) bool {
 		wire := make([]byte, 0, len(owner)+10+len(data))
 		wire = append(wire, owner...)
 		wire = binary.BigEndian.AppendUint16(wire, s.kind)
@@ -119,7 +119,7 @@ func (s *set) records(owner string) (all []dns.RR, err error) {
 	return all, err
 }
 
-// append puts the data of one more record behind the others, of an RRset that nobody else has.
+// append adds the data of one record to an RRset that no other goroutine uses.
 func (s *set) append(data []byte) {
 	s.data = append(binary.BigEndian.AppendUint16(s.data, uint16(len(data))), data...) //nolint:gosec // at most 65,535
 	s.count++

@@ -20,12 +20,12 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// signedBy gives a zone with keys of an algorithm, and their records.
+// signedBy returns a zone with keys of an algorithm, and their records.
 func (g given) signedBy(t testing.TB, algorithm uint8, hashed bool) given {
 	t.Helper()
 	bits := map[uint8]int{dns.ECDSAP256SHA256: 256, dns.ED25519: 256, dns.RSASHA256: 1024}[algorithm]
 	g.signing = &zonedata.Signing{Validity: 1209600, Renewal: 259200, Hashed: hashed}
-	tags := map[uint16]bool{} // two keys of one tag are one file to BIND
+	tags := map[uint16]bool{} // BIND uses one file for two keys with the same tag
 	for _, flags := range []uint16{257, 256} {
 		key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: g.name, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 3600}, Flags: flags, Protocol: 3,
 			Algorithm: algorithm}
@@ -47,7 +47,7 @@ func (g given) signedBy(t testing.TB, algorithm uint8, hashed bool) given {
 	return g
 }
 
-// keyRecords are the DNSKEY records of the keys of a zone.
+// keyRecords returns the DNSKEY records of a zone's keys.
 func (g given) keyRecords() (all []*dns.DNSKEY) {
 	for _, k := range g.signing.Keys {
 		all = append(all, &dns.DNSKEY{Hdr: dns.RR_Header{Name: g.name, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 3600}, Flags: k.Flags,
@@ -56,10 +56,10 @@ func (g given) keyRecords() (all []*dns.DNSKEY) {
 	return all
 }
 
-// signAsBind signs the file of a zone with BIND's program and the keys of the zone.
+// signAsBind signs a zone file with BIND's program and the keys of the zone.
 func (g given) signAsBind(t *testing.T, dir, file string) {
 	t.Helper()
-	args := []string{"-x", "-o", g.name, "-f", file, "-N", "keep"} // keys are signed by those that sign keys alone
+	args := []string{"-x", "-o", g.name, "-f", file, "-N", "keep"} // only key signing keys sign the DNSKEY RRset
 	if g.signing.Hashed {
 		args = append(args, "-3", "-", "-H", "0")
 		if g.optOut {
@@ -79,19 +79,19 @@ func (g given) signAsBind(t *testing.T, dir, file string) {
 			args = args[:len(args)-1]
 		}
 	}
-	c := exec.Command("dnssec-signzone", args...) //nolint:gosec // the program of that name
+	c := exec.Command("dnssec-signzone", args...) //nolint:gosec // the installed program
 	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("dnssec-signzone: %v\n%s\nof %s", err, out, g.records)
 	}
 }
 
-// plainSignatures checks the signatures of an answer of a zone, and leaves of them what does not follow from when they were made.
+// plainSignatures checks the signatures of a zone's answer and removes the data that depends on the signing time.
 func plainSignatures(t *testing.T, g *given, m *dns.Msg) {
 	t.Helper()
 	for _, section := range []*[]dns.RR{&m.Answer, &m.Ns, &m.Extra} {
 		for i, rr := range *section {
-			if rr.Header().Rrtype == dns.TypeNSEC3 { // its owner is a hash in letters of either case
+			if rr.Header().Rrtype == dns.TypeNSEC3 { // its owner is a hash in upper or lower case
 				rr.Header().Name = strings.ToLower(rr.Header().Name)
 			}
 			signature, ok := rr.(*dns.RRSIG)
@@ -122,8 +122,8 @@ func plainSignatures(t *testing.T, g *given, m *dns.Msg) {
 	}
 }
 
-// withoutEmptyWildcard takes out of our answer what BIND leaves out of its own: where a wildcard has no records, and is there for names
-// below it alone, that it has none (RFC 4035 section 3.1.3.4 wants it).
+// withoutEmptyWildcard removes the proof that BIND omits: that an empty non-terminal wildcard has no records (RFC 4035 section 3.1.3.4
+// requires it).
 func withoutEmptyWildcard(theirs, ours *dns.Msg) {
 	if ours.Rcode != dns.RcodeSuccess || theirs.Rcode != ours.Rcode {
 		return
@@ -138,8 +138,8 @@ func withoutEmptyWildcard(theirs, ours *dns.Msg) {
 	})
 }
 
-// BIND and we answer alike of signed zones, too, with all signatures and with what shows that something is not there; and all signatures
-// are good.
+// TestSignedAsNamed checks that this name server and BIND give equal answers for signed zones, with all signatures and proofs, and that
+// all signatures are valid.
 func TestSignedAsNamed(t *testing.T) {
 	peers.Program(t, "dnssec-signzone")
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
@@ -149,7 +149,7 @@ func TestSignedAsNamed(t *testing.T) {
 	}
 }
 
-// A zone that comes with its signatures is answered as BIND answers for it, also behind a change of it.
+// TestPresignedAsNamed checks that a presigned zone is answered as by BIND, also after a change.
 func TestPresignedAsNamed(t *testing.T) {
 	peers.Program(t, "dnssec-signzone")
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
@@ -159,7 +159,7 @@ func TestPresignedAsNamed(t *testing.T) {
 	}
 }
 
-// presigned gives a zone with the signatures that BIND's program makes, as one that is copied.
+// presigned returns a zone that BIND's program has signed.
 func (g given) presigned(t *testing.T) given {
 	t.Helper()
 	dir := t.TempDir()
@@ -183,7 +183,7 @@ func (g given) presigned(t *testing.T) given {
 	return g
 }
 
-// Who copies a signed zone gets one that BIND's program finds nothing wrong with, by all algorithms.
+// TestSignedTransfer checks with BIND's program that a transferred signed zone is valid, for all algorithms.
 func TestSignedTransfer(t *testing.T) {
 	program := peers.Program(t, "dnssec-verify")
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a test
@@ -208,7 +208,7 @@ func TestSignedTransfer(t *testing.T) {
 						t.Fatal(e.Error)
 					}
 					for _, rr := range e.RR {
-						if rr.Header().Rrtype == dns.TypeSOA && seen { // the last one
+						if rr.Header().Rrtype == dns.TypeSOA && seen { // the last record
 							continue
 						}
 						seen = true
@@ -219,7 +219,7 @@ func TestSignedTransfer(t *testing.T) {
 				if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				if out, err := exec.Command(program, "-o", g.name, file).CombinedOutput(); err != nil { //nolint:gosec // the program of that name
+				if out, err := exec.Command(program, "-o", g.name, file).CombinedOutput(); err != nil { //nolint:gosec // the installed program
 					t.Errorf("dnssec-verify: %v\n%s\nof %s", err, out, text.String())
 				}
 			}
@@ -227,7 +227,7 @@ func TestSignedTransfer(t *testing.T) {
 	}
 }
 
-// The order of names stays what it would be made anew as, by any changes, be they few or many, also of zones that come with signatures.
+// TestChainsFollow checks that the chain after small and large changes equals a new chain, also for presigned zones.
 func TestChainsFollow(t *testing.T) {
 	_, err := exec.LookPath("dnssec-signzone")
 	random := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // a test
@@ -271,7 +271,7 @@ func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, sign
 		}
 		z := a.served.Load().zones["0"]
 		anew := z.presigned()
-		if !z.chain.given {
+		if !z.chain.isPresigned {
 			anew = z.newChain(hashed)
 		}
 		if !slices.Equal(anew.links, z.chain.links) {
@@ -281,8 +281,8 @@ func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, sign
 	}
 }
 
-// A zone that is signed from now on, or no more, is so with the next answer; one whose keys cannot be read is refused, and what was served
-// stays.
+// TestSigningBegins checks that signing starts and stops with the next answer. A zone with unreadable keys is rejected, and the previous
+// content remains in use.
 func TestSigningBegins(t *testing.T) {
 	plain := given{name: "harbour.example.", records: harbour}
 	a := start(t, nil, plain)
@@ -324,19 +324,19 @@ func TestSigningBegins(t *testing.T) {
 	}
 }
 
-// Signatures are made anew before they end, and of other data at once.
+// TestSignaturesEnd checks that signatures are renewed before they expire, and immediately for other data.
 func TestSignaturesEnd(t *testing.T) {
 	g := given{name: "harbour.example.", records: harbour}.signedBy(t, dns.ECDSAP256SHA256, false)
 	a := start(t, nil, g)
 	z := a.served.Load().views[0].zones["\x07harbour\x07example\x00"]
-	s := z.nodes["\x04mail\x07harbour\x07example\x00"].of(dns.TypeA)
+	s := z.nodes["\x04mail\x07harbour\x07example\x00"].set(dns.TypeA)
 	now := time.Now()
-	first, err := z.signing.over("\x04mail\x07harbour\x07example\x00", s, now)
+	first, err := z.signing.signaturesFor("\x04mail\x07harbour\x07example\x00", s, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := func(when time.Time) *set {
-		one, err := z.signing.over("\x04mail\x07harbour\x07example\x00", s, when)
+		one, err := z.signing.signaturesFor("\x04mail\x07harbour\x07example\x00", s, when)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestSignaturesEnd(t *testing.T) {
 	}
 }
 
-// TestSignedWildcardAlias has the proof of a wildcard alias behind its target's records (RFC 4035 section 3.1.3.3).
+// TestSignedWildcardAlias checks that the proof of a wildcard alias follows the records of its target (RFC 4035 section 3.1.3.3).
 func TestSignedWildcardAlias(t *testing.T) {
 	const records = `@ 500 SOA ns1 hostmaster 1 3600 600 86400 60
 @ 500 NS ns1
@@ -380,7 +380,7 @@ www 500 A 192.0.2.80
 	}
 }
 
-// Validators of others find all of it good: delv, and unbound.
+// TestValidators checks answers with the validators of delv and unbound.
 func TestValidators(t *testing.T) {
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
 		t.Run(name, func(t *testing.T) {
@@ -392,14 +392,14 @@ func TestValidators(t *testing.T) {
 	}
 }
 
-// validatedQuestion is a question, and the code of its answer.
+// validatedQuestion is a query with the expected response code.
 type validatedQuestion struct {
 	name string
 	kind uint16
 	code int
 }
 
-// validated are questions of harbour, and the codes of their answers.
+// validated are queries for harbour with the expected response codes.
 var validated = []validatedQuestion{
 	{"mail.harbour.example.", dns.TypeA, 0}, {"mail.harbour.example.", dns.TypeTXT, 0}, {"www.harbour.example.", dns.TypeAAAA, 0},
 	{"nobody.harbour.example.", dns.TypeA, dns.RcodeNameError}, {"y.wild.harbour.example.", dns.TypeA, 0},
@@ -408,10 +408,10 @@ var validated = []validatedQuestion{
 	{"harbour.example.", dns.TypeDNSKEY, 0},
 }
 
-// secure is what BIND's validator says of a secure answer.
+// secure is the text of BIND's validator for a secure answer.
 const secure = "fully validated"
 
-// delv has BIND's validator ask questions, and fails where it finds of an answer none of the texts.
+// delv sends queries with BIND's validator. It fails if the output contains none of the texts.
 func (g given) delv(t *testing.T, port uint16, questions []validatedQuestion, found ...string) {
 	t.Helper()
 	program := peers.Program(t, "delv")
@@ -422,7 +422,7 @@ func (g given) delv(t *testing.T, port uint16, questions []validatedQuestion, fo
 	}
 	for _, q := range questions {
 		out, _ := exec.Command(program, "@127.0.0.1", "-p", fmt.Sprint(port), "-a", anchor, "+root="+strings.TrimSuffix(g.name, "."), q.name,
-			dns.TypeToString[q.kind]).CombinedOutput() //nolint:gosec // the program of that name
+			dns.TypeToString[q.kind]).CombinedOutput() //nolint:gosec // the installed program
 		if !slices.ContainsFunc(found, func(text string) bool { return bytes.Contains(out, []byte(text)) }) {
 			t.Errorf("%s %s: %s", q.name, dns.TypeToString[q.kind], out)
 		}
@@ -451,7 +451,7 @@ stub-zone:
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(program, "-d", "-c", conf) //nolint:gosec // the program of that name
+	c := exec.Command(program, "-d", "-c", conf) //nolint:gosec // the installed program
 	var log bytes.Buffer
 	c.Stdout, c.Stderr = &log, &log
 	if err := c.Start(); err != nil {
@@ -484,7 +484,7 @@ stub-zone:
 	}
 }
 
-// What a name is signed by costs nothing the second time.
+// BenchmarkSigned measures answers with cached signatures.
 func BenchmarkSigned(b *testing.B) {
 	g := given{name: "harbour.example.", records: harbour}.signedBy(b, dns.ECDSAP256SHA256, false)
 	a := start(b, nil, g)
@@ -503,7 +503,7 @@ func BenchmarkSigned(b *testing.B) {
 	}
 }
 
-// No message that changes a zone, or says that one has changed, does harm; what is answered can be read.
+// FuzzUpdate checks that no UPDATE or NOTIFY message causes a failure, and that answers can be parsed.
 func FuzzUpdate(f *testing.F) {
 	key, match := keyed("copy.", dns.HmacSHA256)
 	a := start(f, nil, given{name: "harbour.example.", records: harbour, query: match, keys: []zonedata.SigningKey{key},
@@ -535,14 +535,14 @@ func FuzzUpdate(f *testing.F) {
 	})
 }
 
-// Whoever asks for records of DNSSEC as such gets those, also without wanting signatures beside answers (RFC 4035 section 3.1).
+// TestDNSSECAsked checks that queries for DNSSEC record types are answered without the DO bit (RFC 4035 section 3.1).
 func TestDNSSECAsked(t *testing.T) {
 	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
 		a := start(t, nil, given{name: "harbour.example.", records: harbour}.signedBy(t, dns.ECDSAP256SHA256, hashed))
 		for _, c := range []struct {
 			name string
 			kind uint16
-			want int // how many answers at least
+			want int // minimum number of answers
 		}{{"mail.harbour.example.", dns.TypeRRSIG, 1}, {"mail.harbour.example.", dns.TypeNSEC, 1}, {"none.harbour.example.", dns.TypeNSEC, 0},
 			{"none.harbour.example.", dns.TypeRRSIG, 0}} {
 			m := new(dns.Msg)
@@ -555,7 +555,7 @@ func TestDNSSECAsked(t *testing.T) {
 			if err := got.Unpack(a.answer(wire, nil, loopback, false)); err != nil {
 				t.Fatal(err)
 			}
-			if hashed && c.kind == dns.TypeNSEC { // which the zone has none of
+			if hashed && c.kind == dns.TypeNSEC { // the zone has no NSEC records
 				c.want = 0
 			}
 			if len(got.Answer) < c.want || c.want == 0 && len(got.Answer) > 0 {

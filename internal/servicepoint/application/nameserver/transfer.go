@@ -11,10 +11,10 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// copySize is how long a message of a transfer gets, about, in bytes; one that holds one large record may be longer.
+// copySize is the target size of a transfer message in bytes. A message with one large record can be longer.
 const copySize = 32 << 10
 
-// sending is a transfer that is being sent.
+// sending is a zone transfer in progress.
 type sending struct {
 	out    answer
 	q      *query
@@ -22,37 +22,37 @@ type sending struct {
 	send   func([]byte) error
 }
 
-// begin begins the next message.
-func (s *sending) begin() {
-	s.out.begin(s.q, make([]byte, 0, copySize), copySize)
+// startMessage starts the next message.
+func (s *sending) startMessage() {
+	s.out.start(s.q, make([]byte, 0, copySize), copySize)
 	s.out.authoritative = true
 }
 
-// flush sends what there is.
+// flush sends the current message.
 func (s *sending) flush() error {
-	m := s.out.end()
+	m := s.out.finish()
 	if s.signer != nil {
 		m = s.signer.sign(m, time.Now())
 	}
 	return s.send(m)
 }
 
-// put sends an RRset of an owner, record by record where it does not fit into one message.
+// put adds an RRset. It sends the current message if the RRset does not fit, and splits an RRset that is too large for one message.
 func (s *sending) put(owner string, of *set) error {
-	if s.out.put(owner, of, of.ttl, &s.out.answers) {
+	if s.out.writeSet(owner, of, of.ttl, &s.out.answers) {
 		return nil
 	}
 	if s.out.answers > 0 {
 		if err := s.flush(); err != nil {
 			return err
 		}
-		s.begin()
+		s.startMessage()
 	}
 	s.out.limit = 65535
 	if s.signer != nil {
-		s.out.limit -= s.signer.room()
+		s.out.limit -= s.signer.maxSize()
 	}
-	fits := s.out.put(owner, of, of.ttl, &s.out.answers)
+	fits := s.out.writeSet(owner, of, of.ttl, &s.out.answers)
 	s.out.limit = copySize
 	switch {
 	case fits:
@@ -61,7 +61,7 @@ func (s *sending) put(owner string, of *set) error {
 		return fmt.Errorf("a record of type %s does not fit into a message", dns.Type(of.kind))
 	}
 	var err error
-	of.each(0, func(data []byte) bool {
+	of.eachRecord(0, func(data []byte) bool {
 		one := &set{kind: of.kind, ttl: of.ttl}
 		one.append(data)
 		err = s.put(owner, one)
@@ -70,7 +70,7 @@ func (s *sending) put(owner string, of *set) error {
 	return err
 }
 
-// record sends one record.
+// record adds one record.
 func (s *sending) record(r zonedata.Record) error {
 	data := r.Data()
 	of := &set{kind: r.Type(), count: 1, ttl: r.TTL()}
@@ -78,8 +78,8 @@ func (s *sending) record(r zonedata.Record) error {
 	return s.put(string(r.Owner()), of)
 }
 
-// transfer gives the records of a zone to whom may have them, as messages, each given to send: all of them (RFC 5936), or what has changed
-// since the serial that the client has (RFC 1995). It reports whether the message asks for a transfer that may be.
+// transfer sends a zone to a client in messages: completely (RFC 5936), or the changes since the client's serial (RFC 1995). It returns
+// false if the message is not a permitted transfer request.
 func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
 	var q query
 	if code, ok := q.parse(m); !ok || code != 0 || q.version != 0 || q.class != dns.ClassINET ||
@@ -88,49 +88,49 @@ func (a *nameServer) transfer(m []byte, w zonedata.Client, send func([]byte) err
 	}
 	served := a.served.Load()
 	w, signer, code := a.identify(served, m, &q, w)
-	z := served.mayCopy(w, q.name)
+	z := served.transferZone(w, q.name)
 	if code != 0 || z == nil {
 		return false, nil
 	}
 	s := &sending{q: &q, signer: signer, send: send}
-	s.begin()
+	s.startMessage()
 	a.counts.codes[dns.RcodeSuccess].Add(1)
 	if q.kind == dns.TypeIXFR {
-		// Of a signed zone what has changed is not kept: signatures and what lies between names are others, too.
+		// There is no journal of generated signatures and proof records, so a signed zone is sent completely.
 		if soa, steps, known := z.changes(q.serial); known && (z.signing == nil || len(steps) == 0) {
 			return true, s.changes(z.zone, &soa, steps)
 		}
 	}
-	return true, s.whole(z)
+	return true, s.sendZone(z)
 }
 
-// transferOf is transfer where a fault of ours costs that one connection.
-func (a *nameServer) transferOf(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
+// safeTransfer calls transfer. A panic closes only this connection.
+func (a *nameServer) safeTransfer(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.log.Error("a zone could not be transferred", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
+			a.log.Error("panic during zone transfer", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
 			err = errBroken
 		}
 	}()
 	return a.transfer(m, w, send)
 }
 
-// mayCopy gives the zone of a name that somebody may have all of; nil where there is none, or others may.
-func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
+// transferZone returns the zone of a name if a client may transfer it; nil otherwise.
+func (s *served) transferZone(w zonedata.Client, name string) *servedZone {
 	v := s.viewFor(w)
 	if v == nil {
 		return nil
 	}
-	if z := v.zones[name]; z != nil && !z.of.Void && zonedata.Allows(z.of.Transfer, w, false) {
+	if z := v.zones[name]; z != nil && !z.settings.Void && zonedata.Allows(z.settings.Transfer, w, false) {
 		return z
 	}
 	return nil
 }
 
-// whole sends all of a zone.
-func (s *sending) whole(z *servedZone) error {
+// sendZone sends a complete zone.
+func (s *sending) sendZone(z *servedZone) error {
 	var soa *set
-	err := z.each(func(owner string, of *set) error {
+	err := z.eachSet(func(owner string, of *set) error {
 		if of.kind == dns.TypeSOA {
 			soa = of
 		}
@@ -145,10 +145,10 @@ func (s *sending) whole(z *servedZone) error {
 	return err
 }
 
-// each gives all RRsets of a zone as they are at one moment, the SOA first, with their signatures where it is signed.
-func (z *servedZone) each(fn func(owner string, of *set) error) error {
+// eachSet calls fn with all RRsets of a consistent snapshot of the zone, the SOA first, with their signatures if the zone is signed.
+func (z *servedZone) eachSet(fn func(owner string, of *set) error) error {
 	soa, others, signs := z.snapshot()
-	for _, o := range append([]owned{{z.apex, soa, true}}, others...) {
+	for _, o := range append([]ownedSet{{z.apex, soa, true}}, others...) {
 		for _, part := range o.parts() {
 			if err := fn(o.owner, part); err != nil {
 				return err
@@ -168,13 +168,13 @@ func (z *servedZone) each(fn func(owner string, of *set) error) error {
 	return nil
 }
 
-// parts gives an RRset as sets of one TTL: signatures that a zone came with have that of what they sign (RFC 4034 section 3).
+// parts splits signatures by TTL: signatures in a presigned zone have the TTL of the RRset that they sign (RFC 4034 section 3).
 func (s *set) parts() (all []*set) {
 	if s.kind != dns.TypeRRSIG {
 		return []*set{s}
 	}
 	byTTL := map[uint32]*set{}
-	s.each(0, func(data []byte) bool {
+	s.eachRecord(0, func(data []byte) bool {
 		ttl := s.ttl
 		if len(data) >= 8 {
 			ttl = binary.BigEndian.Uint32(data[4:])
@@ -191,7 +191,7 @@ func (s *set) parts() (all []*set) {
 	return all
 }
 
-// changes sends what has changed: nothing but the SOA where nothing has.
+// changes sends the changes between two serials; only the SOA if there are none.
 func (s *sending) changes(z *zone, soa *set, steps []step) error {
 	err := s.put(z.apex, soa)
 	for _, one := range steps {
@@ -216,11 +216,11 @@ func (s *sending) changes(z *zone, soa *set, steps []step) error {
 	return err
 }
 
-// changes gives the SOA of a zone, and what has changed behind a serial; known is false where that cannot be said.
+// changes returns the SOA of a zone and the changes after a serial. known is false if the journal does not contain them.
 func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	s := z.nodes[z.apex].of(dns.TypeSOA)
+	s := z.nodes[z.apex].set(dns.TypeSOA)
 	if s == nil {
 		return soa, nil, false
 	}
@@ -231,46 +231,46 @@ func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
 	return *s, steps, steps != nil
 }
 
-// owned is an RRset with its owner; signed says that it is the zone's own, and signed where the zone is.
-type owned struct {
+// ownedSet is an RRset with its owner. signed reports that it is signed if the zone is.
+type ownedSet struct {
 	owner string
 	set
 	signed bool
 }
 
-// snapshot gives all RRsets of a zone as they are at one moment, those of its chain included: their data is replaced, and never changed.
-// Whoever asks does not wait for it, whoever changes the zone does.
-func (z *servedZone) snapshot() (soa set, others []owned, signs bool) {
+// snapshot returns all RRsets of a zone at one moment, including the generated proof records. RRset data is immutable. Queries are not
+// blocked meanwhile; changes of the zone are.
+func (z *servedZone) snapshot() (soa set, others []ownedSet, signs bool) {
 	z.copying.RLock()
 	defer z.copying.RUnlock()
 	signs = z.signs()
 	for owner, n := range z.nodes {
 		hidden := ""
 		if z.chain != nil {
-			_, hidden = z.speaks(z.chain, owner)
+			_, hidden = z.hasProof(z.chain, owner)
 		}
-		cut := owner != z.apex && n.of(dns.TypeNS) != nil
+		cut := owner != z.apex && n.set(dns.TypeNS) != nil
 		for _, s := range n.sets {
 			if s.kind == dns.TypeSOA {
 				soa = s
 				continue
 			}
-			others = append(others, owned{owner, s, hidden == "" && (!cut || s.kind == dns.TypeDS)})
+			others = append(others, ownedSet{owner, s, hidden == "" && (!cut || s.kind == dns.TypeDS)})
 		}
 	}
 	if !signs {
 		return soa, others, false
 	}
 	for i, l := range z.chain.links {
-		if yes, _ := z.speaks(z.chain, l.owner); yes {
-			owner, s := z.denial(z.chain, i, soa.negativeTTL())
-			others = append(others, owned{owner, *s, true})
+		if yes, _ := z.hasProof(z.chain, l.owner); yes {
+			owner, s := z.proofRecord(z.chain, i, soa.negativeTTL())
+			others = append(others, ownedSet{owner, *s, true})
 		}
 	}
 	return soa, others, true
 }
 
-// step gives what a change does to a zone, for its journal; false where it is not to be told so: the SOA stays, and with it the serial.
+// step returns the journal entry of a change. ok is false if the change does not replace the SOA.
 func (c *change) step(before uint32) (s step, ok bool) {
 	if _, ok = soaOf(c.removed); !ok {
 		return s, false
@@ -280,7 +280,7 @@ func (c *change) step(before uint32) (s step, ok bool) {
 		return s, false
 	}
 	s = step{from: before, to: serialOf(soa.Data())}
-	// The records are parts of what was read, which is not to stay for them.
+	// The records are cloned, because they refer to the read buffer.
 	for _, r := range c.removed {
 		s.removed = append(s.removed, slices.Clone(r))
 	}

@@ -19,13 +19,13 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// keyed is a key of a test, and who may use it.
+// keyed returns a TSIG key and an access list that permits it.
 func keyed(name, algorithm string) (zonedata.SigningKey, []zonedata.Match) {
 	secret := []byte("a secret that nobody knows: " + name)
 	return zonedata.SigningKey{Name: name, Algorithm: algorithm, Secret: secret}, []zonedata.Match{{Key: name}}
 }
 
-// listening lets an application answer somewhere.
+// listening makes an application listen and returns the address.
 func listening(t *testing.T, a *nameServer) netip.AddrPort {
 	t.Helper()
 	at := freeport.For(t)
@@ -35,9 +35,9 @@ func listening(t *testing.T, a *nameServer) netip.AddrPort {
 	return at
 }
 
-// Questions that are signed are answered signed, whoever the key lets in; a signature that is not good says why.
+// TestSigned checks that signed queries get signed answers if the key is permitted, and that an invalid signature is explained.
 func TestSigned(t *testing.T) {
-	for _, algorithm := range []string{dns.HmacSHA1, dns.HmacSHA256, dns.HmacSHA512} { // the client has no MD5
+	for _, algorithm := range []string{dns.HmacSHA1, dns.HmacSHA256, dns.HmacSHA512} { // the client does not support MD5
 		key, match := keyed("client-key.", algorithm)
 		other, _ := keyed("other.", dns.HmacSHA256)
 		zone := given{name: "harbour.example.", records: harbour, query: match, transfer: match, keys: []zonedata.SigningKey{key, other}}
@@ -69,7 +69,7 @@ func TestSigned(t *testing.T) {
 				t.Errorf("%s with a wrong secret: %v %v", name, r, err)
 			}
 		}
-		for _, late := range []int64{-301, 360} { // the clock goes on, and 300 would be in time
+		for _, late := range []int64{-301, 360} { // time passes during the test, so 300 could be within the window
 			r, err := ask("udp", "client-key.", secret, now+late)
 			if r == nil || r.Rcode != dns.RcodeNotAuth || r.IsTsig() == nil || r.IsTsig().Error != dns.RcodeBadTime || r.IsTsig().OtherLen != 6 {
 				t.Errorf("%d seconds off: %v %v", late, r, err)
@@ -84,7 +84,7 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// transferred copies a zone, by what has changed since a serial where there is one.
+// transferred copies a zone, incrementally from a serial if there is one.
 func transferred(at string, key zonedata.SigningKey, since uint32) (records []dns.RR, err error) {
 	m := new(dns.Msg)
 	if m.SetAxfr("harbour.example."); since > 0 {
@@ -108,7 +108,7 @@ func transferred(at string, key zonedata.SigningKey, since uint32) (records []dn
 	return records, err
 }
 
-// numbered is a zone of many records as it is at a serial: the hosts from the serial on.
+// numbered returns a zone with many records at a serial: the hosts from the serial on.
 func numbered(serial, hosts int) given {
 	var text strings.Builder
 	fmt.Fprintf(&text, "@ 60 SOA ns h %d 60 1 100 60\n@ 60 NS ns\nns 60 A 192.0.2.1\n", serial)
@@ -118,7 +118,7 @@ func numbered(serial, hosts int) given {
 	return given{name: "harbour.example.", records: text.String()}
 }
 
-// move puts another content of the only zone in force.
+// move replaces the content of the only zone.
 func move(t *testing.T, a *nameServer, before, after given) {
 	t.Helper()
 	_, to := content(t, []zonedata.View{{ID: 0, Name: "default"}}, after)
@@ -127,7 +127,7 @@ func move(t *testing.T, a *nameServer, before, after given) {
 	}
 }
 
-// Who copies gets what has changed since what it has, and all of it where that is not known; in many messages, each of them signed.
+// TestChangesAreTransferred checks incremental transfers, and complete ones if the serial is unknown, in many signed messages.
 func TestChangesAreTransferred(t *testing.T) {
 	key, match := keyed("copy.", dns.HmacSHA256)
 	at := func(serial int) given {
@@ -147,7 +147,7 @@ func TestChangesAreTransferred(t *testing.T) {
 			t.Errorf("since %d: %d records, not %d: %v", since, len(records), want, err)
 		}
 	}
-	// Two steps: each with two SOAs, and the data of all hosts, which moved by one.
+	// Two steps: each contains two SOAs, and the data of all hosts, which moved by one.
 	records, err := transferred(place, key, 12)
 	if err != nil {
 		t.Fatal(err)
@@ -187,30 +187,30 @@ func TestChangesAreTransferred(t *testing.T) {
 	}
 }
 
-// A journal holds what leads to now, without a gap, and not more than it may.
+// TestJournal checks that the journal leads to the current content without gaps and within its limits.
 func TestJournal(t *testing.T) {
 	var j journal
 	record := zonedata.Record("r")
 	for serial := range uint32(3000) {
-		j.note(step{from: serial, to: serial + 1, added: []zonedata.Record{record}}, 10)
+		j.add(step{from: serial, to: serial + 1, added: []zonedata.Record{record}}, 10)
 	}
-	if j.size != leastJournal || len(j.since(2000)) != 1000 || j.since(1999) != nil || j.since(3000) != nil {
+	if j.size != minJournalSize || len(j.since(2000)) != 1000 || j.since(1999) != nil || j.since(3000) != nil {
 		t.Errorf("%d records, %d steps", j.size, len(j.steps))
 	}
-	j.note(step{from: 3005, to: 3006}, 10)
+	j.add(step{from: 3005, to: 3006}, 10)
 	if j.since(2500) != nil || len(j.since(3005)) != 1 {
 		t.Error("there is a gap")
 	}
-	if j.note(step{from: 3006, to: 3001}, 10); len(j.steps) != 0 {
+	if j.add(step{from: 3006, to: 3001}, 10); len(j.steps) != 0 {
 		t.Error("a serial that goes back is told")
 	}
-	j.note(step{from: 0xffff_ffff, to: 2, added: make([]zonedata.Record, 5000)}, 10)
+	j.add(step{from: 0xffff_ffff, to: 2, added: make([]zonedata.Record, 5000)}, 10)
 	if len(j.steps) != 0 || j.size != 0 {
 		t.Error("a change is told that is longer than all of it")
 	}
 }
 
-// BIND copies a zone from us, with a key, and follows its changes as soon as it is told of them.
+// TestNamedCopies checks that BIND copies a zone with a key and follows its changes after a NOTIFY.
 func TestNamedCopies(t *testing.T) {
 	program := peers.Program(t, "named")
 	key, match := keyed("copy.", dns.HmacSHA256)
@@ -258,7 +258,7 @@ zone "harbour.example" { type secondary; file "copy"; primaries { 127.0.0.1 port
 		move(t, a, at(serial-1), at(serial))
 		follows(uint32(serial))
 	}
-	if !strings.Contains(log(), "Transfer completed: 1 messages") { // all of it takes several
+	if !strings.Contains(log(), "Transfer completed: 1 messages") { // a complete transfer needs several messages
 		t.Errorf("it did not copy what changed:\n%s", log())
 	}
 	copied, err := transferred(theirs.String(), zonedata.SigningKey{}, 0)
@@ -281,7 +281,7 @@ zone "harbour.example" { type secondary; file "copy"; primaries { 127.0.0.1 port
 	}
 }
 
-// An RRset that does not fit into a message is sent in several.
+// TestTransferOfManyRecords checks that an RRset that is too large for one message is sent in several.
 func TestTransferOfManyRecords(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(harbour)

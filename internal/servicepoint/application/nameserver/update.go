@@ -16,83 +16,83 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// Bounds of messages that change zones: how long one may take until it is answered with SERVFAIL, how long what is answered from may take
-// to have it, and how many are under way at a time; others are not answered.
+// Limits of update messages. updateTime is the time until an update is answered with SERVFAIL. changeWait is the time to wait until the
+// content includes the change. maxUpdates is the maximum number of pending updates; further ones are ignored.
 const (
-	updateTime  = 10 * time.Second
-	settleTime  = 2 * time.Second
-	mostUpdates = 256
+	updateTime = 10 * time.Second
+	changeWait = 2 * time.Second
+	maxUpdates = 256
 )
 
-// updates are messages that change zones (RFC 2136), and wait for somebody else to decide on them.
+// updates are the dynamic update messages (RFC 2136) that wait for the manager's decision.
 type updates struct {
 	mu sync.Mutex
-	// What follows is guarded by mu. due are those that nobody has taken yet; asked are all that wait for an answer, by their ids; and same
-	// are those by what was sent and by whom: clients send again what takes long.
-	next  int64
-	due   []application.Update
-	asked map[int64]*asked
-	same  map[[32]byte]*asked
-	// some is closed when there is something due.
-	some chan struct{}
+	// The following fields are guarded by mu. pending are the updates that were not collected yet. waiting are all pending updates by id.
+	// byMessage are the pending updates by message and client, because clients repeat slow updates.
+	lastID    int64
+	pending   []application.Update
+	waiting   map[int64]*pendingUpdate
+	byMessage map[[32]byte]*pendingUpdate
+	// added is closed when an update is added.
+	added chan struct{}
 }
 
-// asked is an update that somebody decides on. done is closed then, and answer is what came of it.
-type asked struct {
+// pendingUpdate is a pending update. done is closed when answer is set.
+type pendingUpdate struct {
 	done   chan struct{}
 	answer application.UpdateAnswer
 	digest [32]byte
 }
 
-// add has an update, or a notice that a zone has changed, decided on; nil where there are too many.
-func (u *updates) add(one application.Update, notice bool) *asked {
+// add adds an update or a NOTIFY message. It returns nil if too many are pending.
+func (u *updates) add(one application.Update, notice bool) *pendingUpdate {
 	digest := sha256.Sum256(append([]byte(one.Client.String()+"\x00"+one.Key+"\x00"), one.Message...))
-	if notice { // one of a zone is as good as many
+	if notice { // one NOTIFY per zone is sufficient
 		digest = sha256.Sum256(fmt.Appendf(nil, "%d %s", one.View, one.Zone))
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if there := u.same[digest]; there != nil {
+	if there := u.byMessage[digest]; there != nil {
 		return there
 	}
-	if len(u.asked) >= mostUpdates {
+	if len(u.waiting) >= maxUpdates {
 		return nil
 	}
-	if u.asked == nil {
-		u.asked, u.same = map[int64]*asked{}, map[[32]byte]*asked{}
+	if u.waiting == nil {
+		u.waiting, u.byMessage = map[int64]*pendingUpdate{}, map[[32]byte]*pendingUpdate{}
 	}
-	u.next++
-	one.ID, one.Deadline = u.next, time.Now().Add(updateTime)
-	a := &asked{done: make(chan struct{}), digest: digest}
-	u.asked[one.ID], u.same[digest] = a, a
-	if u.due = append(u.due, one); u.some != nil {
-		close(u.some)
-		u.some = nil
+	u.lastID++
+	one.ID, one.Deadline = u.lastID, time.Now().Add(updateTime)
+	a := &pendingUpdate{done: make(chan struct{}), digest: digest}
+	u.waiting[one.ID], u.byMessage[digest] = a, a
+	if u.pending = append(u.pending, one); u.added != nil {
+		close(u.added)
+		u.added = nil
 	}
-	time.AfterFunc(updateTime, func() { u.giveUp(one.ID) })
+	time.AfterFunc(updateTime, func() { u.expire(one.ID) })
 	return a
 }
 
-// giveUp answers an update that has taken too long. Nobody decides on it any more.
-func (u *updates) giveUp(id int64) {
+// expire answers an expired update with SERVFAIL and removes it from the queue.
+func (u *updates) expire(id int64) {
 	u.mu.Lock()
-	u.due = slices.DeleteFunc(u.due, func(one application.Update) bool { return one.ID == id })
+	u.pending = slices.DeleteFunc(u.pending, func(one application.Update) bool { return one.ID == id })
 	u.mu.Unlock()
-	u.answer(application.UpdateAnswer{ID: id, Code: dns.RcodeServerFailure})
+	u.resolve(application.UpdateAnswer{ID: id, Code: dns.RcodeServerFailure})
 }
 
-// take gives the updates that are due, once there are some, or nothing when ctx ends.
-func (u *updates) take(ctx context.Context) (all []application.Update) {
+// collect waits for updates and returns them; none when ctx ends.
+func (u *updates) collect(ctx context.Context) (all []application.Update) {
 	for {
 		u.mu.Lock()
-		if all, u.due = u.due, nil; len(all) > 0 {
+		if all, u.pending = u.pending, nil; len(all) > 0 {
 			u.mu.Unlock()
 			return all
 		}
-		if u.some == nil {
-			u.some = make(chan struct{})
+		if u.added == nil {
+			u.added = make(chan struct{})
 		}
-		some := u.some
+		some := u.added
 		u.mu.Unlock()
 		select {
 		case <-some:
@@ -102,41 +102,41 @@ func (u *updates) take(ctx context.Context) (all []application.Update) {
 	}
 }
 
-// answer says what came of an update. One that has its answer already keeps it.
-func (u *updates) answer(answer application.UpdateAnswer) {
+// resolve sets the answer of an update. It ignores an update that is already answered.
+func (u *updates) resolve(answer application.UpdateAnswer) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	a := u.asked[answer.ID]
+	a := u.waiting[answer.ID]
 	if a == nil {
 		return
 	}
-	delete(u.asked, answer.ID)
-	delete(u.same, a.digest)
+	delete(u.waiting, answer.ID)
+	delete(u.byMessage, a.digest)
 	a.answer = answer
 	close(a.done)
 }
 
-// end answers all that wait.
-func (u *updates) end() {
+// close answers all pending updates with SERVFAIL.
+func (u *updates) close() {
 	u.mu.Lock()
-	ids := slices.Collect(maps.Keys(u.asked))
+	ids := slices.Collect(maps.Keys(u.waiting))
 	u.mu.Unlock()
 	for _, id := range ids {
-		u.answer(application.UpdateAnswer{ID: id, Code: dns.RcodeServerFailure})
+		u.resolve(application.UpdateAnswer{ID: id, Code: dns.RcodeServerFailure})
 	}
 }
 
-// Updates gives the messages that wait for a decision.
-func (a *nameServer) Updates(ctx context.Context) []application.Update { return a.updates.take(ctx) }
+// Updates implements application.UpdateReceiver.
+func (a *nameServer) Updates(ctx context.Context) []application.Update { return a.updates.collect(ctx) }
 
-// Decide says what came of messages.
+// Decide implements application.UpdateReceiver.
 func (a *nameServer) Decide(answers []application.UpdateAnswer) {
 	for _, one := range answers {
-		a.updates.answer(one)
+		a.updates.resolve(one)
 	}
 }
 
-// isUpdate reports whether a message is one that changes a zone, or that says that one has changed (RFC 1996).
+// isUpdate reports whether a message is an UPDATE or a NOTIFY (RFC 1996).
 func isUpdate(m []byte) bool {
 	if len(m) < headerSize || m[2]&0x80 != 0 {
 		return false
@@ -145,11 +145,12 @@ func isUpdate(m []byte) bool {
 	return opcode == dns.OpcodeUpdate || opcode == dns.OpcodeNotify
 }
 
-// update answers a message that changes a zone (RFC 2136 section 3), which may take a while; nil where it is left without an answer.
+// update answers an UPDATE or NOTIFY message (RFC 2136 section 3). It waits for the manager's decision, and returns nil if there must be
+// no answer.
 func (a *nameServer) update(m []byte, client netip.Addr) (wire []byte) {
-	defer func() { // a fault of ours costs that one message
+	defer func() { // a panic costs only this message
 		if p := recover(); p != nil {
-			a.log.Error("a message that changes a zone could not be answered", "message", fmt.Sprintf("%x", m), "panic", p,
+			a.log.Error("panic while answering an update", "message", fmt.Sprintf("%x", m), "panic", p,
 				"stack", string(debug.Stack()))
 			wire = nil
 		}
@@ -169,30 +170,30 @@ func (a *nameServer) update(m []byte, client netip.Addr) (wire []byte) {
 		}
 	}
 	if code == 0 {
-		if code, ok = a.askOnce(served, &q, m, w, sign); !ok {
+		if code, ok = a.decideOnce(served, &q, m, w, sign); !ok {
 			a.counts.left.Add(1)
 			return nil
 		}
 	}
 	var out answer
-	out.begin(&q, nil, 65535)
+	out.start(&q, nil, 65535)
 	out.authoritative = code == 0 && q.opcode == dns.OpcodeNotify
 	out.code = code
 	a.counts.codes[code&15].Add(1)
-	wire = out.end()
+	wire = out.finish()
 	if sign != nil {
 		wire = sign.sign(wire, time.Now())
 	}
 	return wire
 }
 
-// askOnce is askUpdate of a message that, where it is an update with a signature, is decided on once. Whatever ends it, those who wait for
-// the same message are answered.
-func (a *nameServer) askOnce(s *served, q *query, m []byte, w zonedata.Client, sign *signer) (code int, ok bool) {
+// decideOnce calls decideUpdate, but only once for repeated copies of a signed update. When it returns or panics, the goroutines that
+// wait for the same message are released.
+func (a *nameServer) decideOnce(s *served, q *query, m []byte, w zonedata.Client, sign *signer) (code int, ok bool) {
 	if sign == nil || q.opcode != dns.OpcodeUpdate {
-		return a.askUpdate(s, q, m, w)
+		return a.decideUpdate(s, q, m, w)
 	}
-	one, again, late := a.replays.take(sign.key, &q.signature, time.Now())
+	one, again, late := a.replays.register(sign.key, &q.signature, time.Now())
 	switch {
 	case late:
 		sign.problem = badTime
@@ -201,12 +202,12 @@ func (a *nameServer) askOnce(s *served, q *query, m []byte, w zonedata.Client, s
 		<-one.done
 		return one.code, one.ok
 	}
-	defer func() { a.replays.answered(one, code, ok) }()
-	return a.askUpdate(s, q, m, w)
+	defer func() { a.replays.complete(one, code, ok) }()
+	return a.decideUpdate(s, q, m, w)
 }
 
-// askUpdate has a message decided on; ok is false where there are too many.
-func (a *nameServer) askUpdate(s *served, q *query, m []byte, w zonedata.Client) (code int, ok bool) {
+// decideUpdate checks a message and waits for the manager's decision. ok is false if too many are pending.
+func (a *nameServer) decideUpdate(s *served, q *query, m []byte, w zonedata.Client) (code int, ok bool) {
 	v := s.viewFor(w)
 	if q.kind != dns.TypeSOA || q.class != dns.ClassINET {
 		return dns.RcodeFormatError, true
@@ -219,47 +220,47 @@ func (a *nameServer) askUpdate(s *served, q *query, m []byte, w zonedata.Client)
 		return a.refuse(q, w, dns.RcodeNotAuth, "the zone is not served here"), true
 	}
 	if q.opcode == dns.OpcodeNotify {
-		if !slices.Contains(z.of.Primaries, w.Address) {
+		if !slices.Contains(z.settings.Primaries, w.Address) {
 			return a.refuse(q, w, dns.RcodeRefused, "the client has none of the addresses of the zone's primary servers"), true
 		}
-		taken := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, true)
-		return 0, taken != nil // which nobody waits for; whoever is not answered says it again
+		taken := a.updates.add(application.Update{View: v.ID, Zone: z.settings.Name, Client: w.Address, Key: w.Key, Message: m}, true)
+		return 0, taken != nil // the client does not wait for the transfer, and repeats an unanswered NOTIFY
 	}
-	if z.of.Update == nil {
+	if z.settings.Update == nil {
 		return a.refuse(q, w, dns.RcodeRefused, "the zone is not changed by updates, by its dynamicUpdateEnabled or allow-update"), true
 	}
-	if !zonedata.Allows(z.of.Update, w, false) {
+	if !zonedata.Allows(z.settings.Update, w, false) {
 		return a.refuse(q, w, dns.RcodeRefused, "allow-update of the zone does not let the client"), true
 	}
 	before := z.serialNow()
-	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, false)
+	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.settings.Name, Client: w.Address, Key: w.Key, Message: m}, false)
 	if waiting == nil {
 		return 0, false
 	}
 	<-waiting.done
-	if waiting.answer.Changed { // whoever asks next is to see it
+	if waiting.answer.Changed { // the next query must see the change
 		a.awaitChange(z, before)
 	}
 	return waiting.answer.Code, true
 }
 
-// refuse logs why a message that changes a zone is refused, now and then, and gives the code.
+// refuse logs the reason of a refusal, at most once a second, and returns the code.
 func (a *nameServer) refuse(q *query, w zonedata.Client, code int, why string) int {
 	now := time.Now().Unix()
-	if last := a.refused.Load(); last != now && a.refused.CompareAndSwap(last, now) {
+	if last := a.lastRefusal.Load(); last != now && a.lastRefusal.CompareAndSwap(last, now) {
 		name, _, _ := dns.UnpackDomainName([]byte(q.name), 0)
-		a.log.Info("a message that changes a zone is refused", "zone", name, "client", w.Address, "key", w.Key, "code", dns.RcodeToString[code],
+		a.log.Info("update refused", "zone", name, "client", w.Address, "key", w.Key, "code", dns.RcodeToString[code],
 			"reason", why)
 	}
 	return code
 }
 
-// awaitChange waits until a zone has another serial number than before, or it has taken too long.
+// awaitChange waits until the serial of a zone differs from before, or changeWait has passed.
 func (a *nameServer) awaitChange(z *servedZone, before uint32) {
-	late := time.NewTimer(settleTime)
+	late := time.NewTimer(changeWait)
 	defer late.Stop()
 	for {
-		another := a.another.Load()
+		another := a.revisionChanged.Load()
 		if z.serialNow() != before {
 			return
 		}
@@ -271,8 +272,8 @@ func (a *nameServer) awaitChange(z *servedZone, before uint32) {
 	}
 }
 
-// renewed says to all who wait that another revision is served.
-func (a *nameServer) renewed() {
+// notifyRevision notifies waiting goroutines that another revision is served.
+func (a *nameServer) notifyRevision() {
 	next := make(chan struct{})
-	close(*a.another.Swap(&next))
+	close(*a.revisionChanged.Swap(&next))
 }

@@ -16,20 +16,20 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// Where and how messages are sent over HTTPS (RFC 8484 sections 4 and 6).
+// The path and media type of DNS over HTTPS (RFC 8484 sections 4 and 6).
 const (
 	webPath = "/dns-query"
 	webType = "application/dns-message"
 )
 
-// Bounds of requests over HTTPS.
+// Limits of HTTPS requests.
 const (
-	webHeader    = 8 << 10
-	longestWeb   = 65535
-	longestTimes = 10 * time.Second
+	webHeader  = 8 << 10
+	maxWebBody = 65535
+	webTimeout = 10 * time.Second
 )
 
-// newWeb makes what answers over HTTPS.
+// newWeb returns the server for DNS over HTTPS.
 func (l *listener) newWeb() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+webPath, func(w http.ResponseWriter, r *http.Request) {
@@ -45,15 +45,15 @@ func (l *listener) newWeb() *http.Server {
 			http.Error(w, "Content-Type: must be "+webType, http.StatusUnsupportedMediaType)
 			return
 		}
-		m, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestWeb))
+		m, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebBody))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 			return
 		}
 		l.serveWeb(w, r, m)
 	})
-	return &http.Server{Handler: mux, MaxHeaderBytes: webHeader, ReadTimeout: longestTimes, WriteTimeout: longestTimes,
-		IdleTimeout: longestTimes, ErrorLog: slog.NewLogLogger(l.a.log.Handler(), slog.LevelDebug)}
+	return &http.Server{Handler: mux, MaxHeaderBytes: webHeader, ReadTimeout: webTimeout, WriteTimeout: webTimeout,
+		IdleTimeout: webTimeout, ErrorLog: slog.NewLogLogger(l.a.log.Handler(), slog.LevelDebug)}
 }
 
 // serveWeb answers one message.
@@ -69,12 +69,12 @@ func (l *listener) serveWeb(w http.ResponseWriter, r *http.Request, m []byte) {
 		return
 	}
 	w.Header().Set("Content-Type", webType)
-	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", freshness(answer)))
-	_, _ = w.Write(answer) //nolint:gosec // it is no page; who has asked asks again
+	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", maxAge(answer)))
+	_, _ = w.Write(answer) //nolint:gosec // not a web page; the client repeats a lost request
 }
 
-// freshness is for how long an answer may be kept, in seconds: no longer than any of its records (RFC 8484 section 5.1).
-func freshness(answer []byte) (seconds uint32) {
+// maxAge returns the cache lifetime of an answer in seconds: the smallest TTL of its records (RFC 8484 section 5.1).
+func maxAge(answer []byte) (seconds uint32) {
 	m := new(dns.Msg)
 	if m.Unpack(answer) != nil {
 		return 0
@@ -94,20 +94,20 @@ func freshness(answer []byte) (seconds uint32) {
 	return seconds
 }
 
-// askWeb asks this listener.
-func (l *listener) askWeb(ctx context.Context, m *dns.Msg) error {
+// checkWeb sends a query to this listener.
+func (l *listener) checkWeb(ctx context.Context, m *dns.Msg) error {
 	wire, err := m.Pack()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+l.at.String()+webPath, bytes.NewReader(wire))
 	if err != nil {
 		return err
 	}
 	rq.Header.Set("Content-Type", webType)
-	itself := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this process
+	itself := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 	transport := &http.Transport{TLSClientConfig: itself, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
 	rs, err := transport.RoundTrip(rq)

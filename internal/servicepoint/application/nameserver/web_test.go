@@ -21,7 +21,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// credentials gives a certificate for 127.0.0.1 with its key, in PEM, and who trusts it.
+// credentials returns a certificate for 127.0.0.1 with its key, in PEM, and a configuration that trusts it.
 func credentials(t *testing.T) (certificate, key string, trust *tls.Config) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
@@ -36,7 +36,8 @@ func credentials(t *testing.T) (certificate, key string, trust *tls.Config) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), trust
 }
 
-// Over TLS and HTTPS answers are those over TCP; a zone is copied over TLS; what is no question is refused.
+// TestSecured checks that answers over TLS and HTTPS equal those over TCP, that a zone is transferred over TLS, and that invalid requests
+// are rejected.
 func TestSecured(t *testing.T) {
 	certificate, key, trust := credentials(t)
 	zone := given{name: "harbour.example.", records: harbour, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
@@ -130,7 +131,7 @@ func TestSecured(t *testing.T) {
 		}
 	}
 
-	// An address that is spoken to in another way from now on.
+	// The transport of a listener changes.
 	if err := a.Configure(configuration(`{"address":"127.0.0.1","port":%d,"tls":true}`, plain.Port())); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestSecured(t *testing.T) {
 	}
 }
 
-// Credentials are hidden, kept, and needed where something shows them.
+// TestCredentials checks that keys are hidden and preserved, and required if a listener uses them.
 func TestCredentials(t *testing.T) {
 	certificate, key, _ := credentials(t)
 	whole := json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"::1","https":true}],"tls":{"certificate":%q,"key":%q}}`, certificate, key))

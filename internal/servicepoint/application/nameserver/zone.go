@@ -11,30 +11,32 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// zone is the data of a zone. Names are in wire form and in lower case.
+// zone is the data of a zone. Names are in wire format and in lower case.
 type zone struct {
 	apex string
 
-	// copying is held by those who read all of the zone, which takes long, and by who changes it, before mu: while somebody waits for mu to
-	// change it nobody is answered.
+	// copying is locked before mu: for reading by goroutines that copy the whole zone, for writing by the one that changes it. Copying is
+	// slow, and a goroutine that waits for mu to write blocks all answers.
 	copying sync.RWMutex
 	mu      sync.RWMutex
-	// What follows is guarded by mu, and changes with copying held, too. nodes are the names that exist, those without records of their own
-	// but with names below included (RFC 4592 section 2.2.2).
+	// The following fields are guarded by mu, and change only with copying held. nodes are the existing names, including empty non-terminals
+	// (RFC 4592 section 2.2.2).
 	nodes map[string]*node
 	hash  zonedata.Hash
-	// serial is that of its SOA, records how many there are; cuts is how many names have NS records or a DNAME, without the apex's NS.
+	// serial is the serial of the SOA. records is the number of records. cuts is the number of names with NS records or a DNAME, not
+	// counting the apex's NS.
 	serial  uint32
 	records int
 	cuts    int
-	// journal is what has changed of it lately.
+	// journal contains the recent changes.
 	journal journal
-	// chain is the order of its names where it is signed, else nil; touched are the names that a change that goes on has made or removed.
+	// chain contains the ordered names of a signed zone; nil if the zone is not signed. touched are the names that the current change added
+	// or removed.
 	chain   *chain
 	touched []string
 }
 
-// lock is for who changes the zone.
+// lock locks the zone for a change.
 func (z *zone) lock() {
 	z.copying.Lock()
 	z.mu.Lock()
@@ -45,14 +47,14 @@ func (z *zone) unlock() {
 	z.copying.Unlock()
 }
 
-// node is a name.
+// node is a name in a zone.
 type node struct {
 	sets []set
-	// children is how many nodes lie right below.
+	// children is the number of direct child nodes.
 	children int
 }
 
-// set is an RRset: the data of its records, each with its length in two bytes before it.
+// set is an RRset. data contains the records' data, each with a two-byte length before it.
 type set struct {
 	kind  uint16
 	count uint16
@@ -64,8 +66,8 @@ func newZone(apex string) *zone {
 	return &zone{apex: apex, nodes: map[string]*node{apex: {}}}
 }
 
-// of gives the RRset of a type; nil where there is none.
-func (n *node) of(kind uint16) *set {
+// set returns the RRset of a type; nil if there is none.
+func (n *node) set(kind uint16) *set {
 	for i := range n.sets {
 		if n.sets[i].kind == kind {
 			return &n.sets[i]
@@ -74,8 +76,8 @@ func (n *node) of(kind uint16) *set {
 	return nil
 }
 
-// each gives the data of the records, beginning with one of them and going round.
-func (s *set) each(from int, fn func(data []byte) bool) {
+// eachRecord calls fn with the data of each record, starting at index from and wrapping around, until fn returns false.
+func (s *set) eachRecord(from int, fn func(data []byte) bool) {
 	at := 0
 	for range from {
 		at += 2 + int(binary.BigEndian.Uint16(s.data[at:]))
@@ -92,22 +94,22 @@ func (s *set) each(from int, fn func(data []byte) bool) {
 	}
 }
 
-// parent is the name above another one.
+// parent returns the parent of a name.
 func parent(name string) string { return name[1+int(name[0]):] }
 
-// errNoRecord is what a change says that removes what is not there.
+// errNoRecord reports a change that removes a record that does not exist.
 var errNoRecord = errors.New("a record that is removed is not there")
 
-// has reports whether a record is there. It is called with mu held.
-func (z *zone) has(r zonedata.Record) bool {
+// hasRecord reports whether a record exists. The caller holds mu.
+func (z *zone) hasRecord(r zonedata.Record) bool {
 	n := z.nodes[string(r.Owner())]
 	if n == nil {
 		return false
 	}
-	s := n.of(r.Type())
+	s := n.set(r.Type())
 	found := false
-	if s != nil && (s.ttl == r.TTL() || r.Type() == dns.TypeRRSIG) { // signatures of a name have the TTLs of what they sign
-		s.each(0, func(data []byte) bool {
+	if s != nil && (s.ttl == r.TTL() || r.Type() == dns.TypeRRSIG) { // signatures of a name have the TTLs of the RRsets that they sign
+		s.eachRecord(0, func(data []byte) bool {
 			found = string(data) == string(r.Data())
 			return !found
 		})
@@ -115,8 +117,8 @@ func (z *zone) has(r zonedata.Record) bool {
 	return found
 }
 
-// inside refuses a record that does not lie in the zone.
-func (z *zone) inside(r zonedata.Record) error {
+// checkOwner returns an error if a record is outside the zone.
+func (z *zone) checkOwner(r zonedata.Record) error {
 	owner := string(r.Owner())
 	for ; len(owner) > len(z.apex); owner = parent(owner) {
 	}
@@ -126,20 +128,20 @@ func (z *zone) inside(r zonedata.Record) error {
 	return nil
 }
 
-// isCut reports whether an RRset ends what the zone says itself at a name.
+// isCut reports whether an RRset delegates or redirects the names below its owner.
 func (z *zone) isCut(owner string, kind uint16) bool {
 	return kind == dns.TypeNS && owner != z.apex || kind == dns.TypeDNAME
 }
 
-// add takes a record in that is not there. It is called with mu held, or before anybody knows the zone.
+// add adds a record that does not exist yet. The caller holds mu, or the zone is not in use yet.
 func (z *zone) add(r zonedata.Record) {
 	owner := string(r.Owner())
 	n := z.nodes[owner]
 	if n == nil {
-		n = z.grow(owner)
+		n = z.addNode(owner)
 	}
 	kind, data := r.Type(), r.Data()
-	s := n.of(kind)
+	s := n.set(kind)
 	if s == nil {
 		n.sets = append(n.sets, set{kind: kind})
 		s = &n.sets[len(n.sets)-1]
@@ -147,9 +149,9 @@ func (z *zone) add(r zonedata.Record) {
 			z.cuts++
 		}
 	}
-	s.ttl = r.TTL() // all records of an RRset have the same (RFC 2181 section 5.2)
+	s.ttl = r.TTL() // all records of an RRset have the same TTL (RFC 2181 section 5.2)
 	s.count++
-	// The data is copied: readers that hold mu no more may still send what was there.
+	// The data is copied, because readers that have released mu may still send the old data.
 	size := []byte{byte(len(data) >> 8), byte(len(data))} //nolint:gosec // a record's data is at most 65,535 bytes
 	s.data = slices.Concat(s.data, size, data)
 	z.records++
@@ -159,7 +161,7 @@ func (z *zone) add(r zonedata.Record) {
 	}
 }
 
-// serialOf gives the serial number in the data of an SOA (RFC 1035 section 3.3.13).
+// serialOf returns the serial number in the data of an SOA (RFC 1035 section 3.3.13).
 func serialOf(data []byte) uint32 {
 	if len(data) < 20 {
 		return 0
@@ -167,25 +169,26 @@ func serialOf(data []byte) uint32 {
 	return binary.BigEndian.Uint32(data[len(data)-20:])
 }
 
-// touch notes that a name was made or removed.
+// touch records that a name was added or removed.
 func (z *zone) touch(owner string) {
 	if z.chain != nil {
 		z.touched = append(z.touched, owner)
 	}
 }
 
-// reorder puts the names that were touched in their places; anew says that their order is another one. It is called with mu held.
-func (z *zone) reorder(anew bool) {
+// updateChain updates the chain with the touched names. anew rebuilds the chain of a presigned zone, because its order has changed. The
+// caller holds mu.
+func (z *zone) updateChain(anew bool) {
 	switch {
-	case z.chain != nil && z.chain.given && !anew:
+	case z.chain != nil && z.chain.isPresigned && !anew:
 		z.chain.update(z.touched, func(owner string) bool {
 			n := z.nodes[owner]
-			return n != nil && n.of(z.chain.kind()) != nil
+			return n != nil && n.set(z.chain.kind()) != nil
 		})
 		if len(z.chain.links) == 0 {
 			z.chain = nil
 		}
-	case z.chain != nil && z.chain.given:
+	case z.chain != nil && z.chain.isPresigned:
 		z.chain = z.presigned()
 	case z.chain != nil && len(z.touched) > 0:
 		z.chain.update(z.touched, func(owner string) bool { return z.nodes[owner] != nil })
@@ -193,8 +196,8 @@ func (z *zone) reorder(anew bool) {
 	z.touched = nil
 }
 
-// grow makes a node, and those above it that are not there.
-func (z *zone) grow(owner string) *node {
+// addNode creates a node and its missing parents.
+func (z *zone) addNode(owner string) *node {
 	n := &node{}
 	z.nodes[owner] = n
 	z.touch(owner)
@@ -211,25 +214,25 @@ func (z *zone) grow(owner string) *node {
 	return n
 }
 
-// remove takes a record out that is there. It is called with mu held.
+// remove removes a record. It returns errNoRecord if the record does not exist. The caller holds mu.
 func (z *zone) remove(r zonedata.Record) error {
 	owner := string(r.Owner())
 	n := z.nodes[owner]
 	if n == nil {
 		return errNoRecord
 	}
-	s := n.of(r.Type())
+	s := n.set(r.Type())
 	if s == nil {
 		return errNoRecord
 	}
 	data := make([]byte, 0, len(s.data))
 	gone := false
-	s.each(0, func(one []byte) bool {
+	s.eachRecord(0, func(one []byte) bool {
 		if !gone && string(one) == string(r.Data()) {
 			gone = true
 			return true
 		}
-		data = append(append(data, byte(len(one)>>8), byte(len(one))), one...) //nolint:gosec // as above
+		data = append(append(data, byte(len(one)>>8), byte(len(one))), one...) //nolint:gosec // see add
 		return true
 	})
 	if !gone {
@@ -251,7 +254,7 @@ func (z *zone) remove(r zonedata.Record) error {
 	return nil
 }
 
-// prune takes nodes away that have neither records nor names below.
+// prune removes nodes that have neither records nor children.
 func (z *zone) prune(owner string) {
 	for owner != z.apex {
 		n := z.nodes[owner]
@@ -265,18 +268,18 @@ func (z *zone) prune(owner string) {
 	}
 }
 
-// change is what a stream says of a zone.
+// change is the change of a zone in a stream.
 type change struct {
 	zonedata.Change
 	removed, added []zonedata.Record
-	// whole is the zone that is made anew where the change begins at nothing; nil before its first record.
+	// whole is the new zone if the change begins at nothing; nil before its first record.
 	whole *zone
 }
 
-// anew reports whether the change replaces the zone whole.
-func (c *change) anew() bool { return c.From == "" }
+// isWhole reports whether the change replaces the whole zone.
+func (c *change) isWhole() bool { return c.From == "" }
 
-// check refuses a change that does not lead from what is there to what it says.
+// check returns an error if the change does not lead from the current content to the announced one.
 func (c *change) check(z *zone) error {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
@@ -285,13 +288,13 @@ func (c *change) check(z *zone) error {
 	}
 	sum := z.hash
 	for _, r := range c.removed {
-		if !z.has(r) {
+		if !z.hasRecord(r) {
 			return fmt.Errorf("zone %s: %w", c.ID, errNoRecord)
 		}
 		sum.Remove(r)
 	}
 	for _, r := range c.added {
-		if err := z.inside(r); err != nil {
+		if err := z.checkOwner(r); err != nil {
 			return fmt.Errorf("zone %s: %w", c.ID, err)
 		}
 		sum.Add(r)
@@ -302,7 +305,7 @@ func (c *change) check(z *zone) error {
 	return nil
 }
 
-// apply changes a zone, for all who ask at once.
+// apply changes the zone atomically for all readers.
 func (c *change) apply(z *zone) error {
 	z.lock()
 	defer z.unlock()
@@ -317,16 +320,16 @@ func (c *change) apply(z *zone) error {
 	}
 	anew := false
 	for _, r := range slices.Concat(c.removed, c.added) {
-		if z.chain == nil || !z.chain.given {
+		if z.chain == nil || !z.chain.isPresigned {
 			break
 		}
-		if one, all := z.chain.orders(r); one {
+		if one, all := z.chain.affectedLinks(r); one {
 			z.touch(lowerName(r.Owner()))
 			anew = anew || all
 		}
 	}
-	if z.reorder(anew); told {
-		z.journal.note(step, z.records)
+	if z.updateChain(anew); told {
+		z.journal.add(step, z.records)
 	}
 	return nil
 }

@@ -13,64 +13,64 @@ import (
 	"portolan/internal/servicepoint/application"
 )
 
-// Configuration is how the resolver is set up.
+// Configuration is the configuration of the resolver.
 type Configuration struct {
-	// Listen are where it answers: over UDP and TCP, or over TLS.
+	// Listen are the listeners: over UDP and TCP, or over TLS.
 	Listen []Listener `json:"listen"`
-	// TLS is what listeners over TLS show; nil where there are none.
+	// TLS contains the certificate of TLS listeners; nil if there are none.
 	TLS *application.Credentials `json:"tls,omitempty"`
-	// Upstreams are the servers that it asks, in order of preference; none where Recursion begins at the root.
+	// Upstreams are the upstream servers in order of preference. They may be empty if Recursion resolves from the root.
 	Upstreams []Upstream `json:"upstreams"`
-	// Recursion has names looked up by this machine; nil where the upstreams do so.
+	// Recursion makes this machine resolve names; nil means that the upstreams do.
 	Recursion *Recursion `json:"recursion,omitempty"`
-	// Policy says which of the upstreams is asked: sequential (the default; the first that is well), random or round_robin.
+	// Policy selects the upstream: sequential (the default; the first healthy one), random or round_robin.
 	Policy string `json:"policy"`
-	// Allow are the prefixes of clients that are answered; empty means all.
+	// Allow are the prefixes of permitted clients; empty permits all.
 	Allow []string `json:"allow"`
 	Cache Cache    `json:"cache"`
-	// Zones are asked elsewhere than all other names.
+	// Zones are zones with their own upstreams.
 	Zones []Zone `json:"zones,omitempty"`
-	// DNS64 is the prefix that hosts which have IPv4 addresses alone have an IPv6 address in (RFC 6147), such as 64:ff9b::/96; empty is none.
+	// DNS64 is the prefix for IPv6 addresses of IPv4-only hosts (RFC 6147), such as 64:ff9b::/96; empty disables DNS64.
 	DNS64 string `json:"dns64,omitempty"`
-	// QueryLog has queries logged; nil is none.
+	// QueryLog enables the query log; nil disables it.
 	QueryLog *QueryLog `json:"queryLog,omitempty"`
-	// Dnstap is an address and port that queries and answers are sent to, over TCP, as Dnstap has them; empty is none.
+	// Dnstap is an address and port to which queries and answers are sent in dnstap format over TCP; empty disables it.
 	Dnstap string `json:"dnstap,omitempty"`
-	// Metrics is an address and port where Prometheus finds metrics; empty means none.
+	// Metrics is the address and port of the Prometheus metrics endpoint; empty disables it.
 	Metrics string `json:"metrics"`
 }
 
-// Listener is where the resolver answers.
+// Listener is an address at which the resolver answers.
 type Listener struct {
 	Address string `json:"address"`
 	// Port is 1 to 65535; 0 means 53, or 853 with TLS.
 	Port int `json:"port"`
-	// TLS has it answer over TLS (RFC 7858) and by nothing else.
+	// TLS makes it answer only over TLS (RFC 7858).
 	TLS bool `json:"tls,omitempty"`
 }
 
-// Upstream is a server that is asked.
+// Upstream is an upstream server.
 type Upstream struct {
-	// Address is an address, or an address and a port, which may stand in Port as well. Without one it is 53, or 853 with TLS.
+	// Address is an IP address, optionally with a port, which can also be in Port. The default port is 53, or 853 with TLS.
 	Address string `json:"address"`
 	Port    int    `json:"port"`
-	// TLSServerName, where it is not empty, has it asked over TLS, with a certificate for that name.
+	// TLSServerName enables TLS and is the name that the server's certificate must contain.
 	TLSServerName string `json:"tlsServerName"`
 }
 
-// Cache bounds what is remembered.
+// Cache contains the limits of the cache.
 type Cache struct {
-	// Entries is how many answers are remembered, and as many again that say no; 0 means 10,000.
+	// Entries is the maximum number of positive answers, and separately of negative answers; 0 means 10,000.
 	Entries int `json:"entries"`
-	// MaxTTLSeconds is how long at most; 0 means 3,600.
+	// MaxTTLSeconds is the maximum lifetime of an answer; 0 means 3,600.
 	MaxTTLSeconds int `json:"maxTTLSeconds"`
-	// Prefetch asks again for what is asked often, before it ends.
+	// Prefetch refreshes frequently used answers before they expire.
 	Prefetch bool `json:"prefetch"`
-	// ServeStaleSeconds is for how long what has ended is answered while no upstream is; 0 means not at all.
+	// ServeStaleSeconds is the time for which expired answers are used while no upstream answers; 0 disables that.
 	ServeStaleSeconds int `json:"serveStaleSeconds"`
 }
 
-// Bounds and defaults of a configuration.
+// Limits and defaults of a configuration.
 const (
 	maxListeners   = 64
 	maxUpstreams   = 16
@@ -84,16 +84,16 @@ const (
 	tlsPort        = 853
 )
 
-// read reads a configuration, with its defaults.
+// read decodes and checks a configuration and fills in the defaults.
 func read(text json.RawMessage) (c Configuration, err error) {
 	if err := application.Decode(text, &c); err != nil {
 		return c, err
 	}
 	c.setDefaults()
-	return c, c.wrong()
+	return c, c.validate()
 }
 
-// portOf is the port of DNS, with TLS or without.
+// portOf returns the default port of DNS, with or without TLS.
 func portOf(withTLS bool) int {
 	if withTLS {
 		return tlsPort
@@ -127,8 +127,8 @@ func (c *Configuration) setDefaults() {
 	}
 }
 
-// wrong says what is wrong with it.
-func (c *Configuration) wrong() error {
+// validate returns the error of an invalid configuration.
+func (c *Configuration) validate() error {
 	bad := func(field, format string, args ...any) error {
 		return problem.Invalid("configuration."+field, format, args...)
 	}
@@ -156,7 +156,7 @@ func (c *Configuration) wrong() error {
 	if len(c.Upstreams) == 0 && c.Recursion == nil || len(c.Upstreams) > maxUpstreams {
 		return bad("upstreams", "needs 1 to %d servers, or recursion", maxUpstreams)
 	}
-	if err := c.Recursion.wrong(bad); err != nil {
+	if err := c.Recursion.validate(bad); err != nil {
 		return err
 	}
 	for i, u := range c.Upstreams {
@@ -178,17 +178,17 @@ func (c *Configuration) wrong() error {
 			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "%q is no name of a host", u.TLSServerName)
 		}
 	}
-	return c.wrongBeside(bad)
+	return c.validateOther(bad)
 }
 
-// isAddrPort reports whether a text is an address and a port, and nothing else: the zone of an address may be any text.
+// isAddrPort reports whether a text is an address with a port and without an IPv6 zone, which could contain arbitrary text.
 func isAddrPort(text string) bool {
 	at, err := netip.ParseAddrPort(text)
 	return err == nil && at.Addr().Zone() == "" && at.Port() != 0
 }
 
-// wrongBeside says what is wrong beside listeners and upstreams.
-func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) error) error {
+// validateOther checks the settings other than listeners and upstreams.
+func (c *Configuration) validateOther(bad func(field, format string, args ...any) error) error {
 	if !slices.Contains([]string{"sequential", "random", "round_robin"}, c.Policy) {
 		return bad("policy", "%q is none of sequential, random and round_robin", c.Policy)
 	}
@@ -200,7 +200,7 @@ func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) 
 			return bad(fmt.Sprintf("allow[%d]", i), "%q is no prefix", text)
 		}
 	}
-	if err := c.wrongZones(bad); err != nil {
+	if err := c.validateZones(bad); err != nil {
 		return err
 	}
 	if c.Metrics != "" {
@@ -220,11 +220,11 @@ func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) 
 	return nil
 }
 
-// corefile words the configuration for CoreDNS, without its listeners, which a generation serves. Everything in it was checked: nothing
-// can stand in it that means something else.
+// corefile returns the configuration as a CoreDNS Corefile, without the listeners, which a generation serves. All values were checked, so
+// none can inject other directives.
 func (c *Configuration) corefile() []byte {
 	var b strings.Builder
-	b.WriteString("dns://.:53 {\n " + endsServing + "\n " + beginsServing + "\n")
+	b.WriteString("dns://.:53 {\n " + stopServing + "\n " + startServing + "\n")
 	if slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.TLS }) {
 		b.WriteString(" tls\n")
 	}
@@ -233,14 +233,14 @@ func (c *Configuration) corefile() []byte {
 	return []byte(b.String())
 }
 
-// serverBlock words how questions are answered, and ends the block.
+// serverBlock writes the plugins of the server block and closes it.
 func (c *Configuration) serverBlock(b *strings.Builder) {
 	if len(c.Allow) > 0 {
 		fmt.Fprintf(b, " acl {\n  allow net %s\n  block\n }\n", strings.Join(c.Allow, " "))
 	}
-	c.toldBlock(b)
+	c.logBlock(b)
 	if c.Metrics != "" {
-		b.WriteString(" " + measures + "\n")
+		b.WriteString(" " + metricsPlugin + "\n")
 	}
 	b.WriteString(" policies\n")
 	fmt.Fprintf(b, " cache %d {\n  success %d %d\n  denial %d %d\n  servfail 0s\n", c.Cache.MaxTTLSeconds, c.Cache.Entries,
@@ -261,7 +261,7 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 		}
 		b.WriteString(u.Address)
 	}
-	// Over UDP also what is asked for by the cache itself, which a network may let through where it does not let TCP.
+	// Prefer UDP also for the cache's own queries, because a network may permit UDP but not TCP.
 	fmt.Fprintf(b, " {\n  policy %s\n  prefer_udp\n", c.Policy)
 	if name := c.Upstreams[0].TLSServerName; name != "" {
 		fmt.Fprintf(b, "  tls_servername %s\n", name)
@@ -271,22 +271,22 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 	b.WriteString(" }\n}\n")
 }
 
-// freshPorts has every question to an upstream leave from a port of its own (RFC 5452 section 9.2): no socket is kept for the next one.
+// freshPorts makes each query to an upstream use its own source port (RFC 5452 section 9.2), because no socket is reused.
 const freshPorts = "  expire 0s\n  max_idle_conns 1\n"
 
-// at is its address and port.
+// at returns the address and port.
 func (l Listener) at() string { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) }
 
-// listensAt reports whether a question to an address and port would come back to the resolver, on whatever machine it is.
+// listensAt reports whether a query to an address and port would return to the resolver on any machine.
 func (c *Configuration) listensAt(at string) bool {
-	return c.hears(at, func(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() })
+	return c.reaches(at, func(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() })
 }
 
-// listensHere is listensAt on this machine.
-func (c *Configuration) listensHere(at string) bool { return c.hears(at, isOwn) }
+// listensHere reports whether a query to an address and port would return to the resolver on this machine.
+func (c *Configuration) listensHere(at string) bool { return c.reaches(at, isOwn) }
 
-// hears reports whether a question to an address and port comes to a listener; own says which addresses are those of the machine.
-func (c *Configuration) hears(at string, own func(netip.Addr) bool) bool {
+// reaches reports whether a query to an address and port reaches a listener. own reports whether an address belongs to the machine.
+func (c *Configuration) reaches(at string, own func(netip.Addr) bool) bool {
 	to, err := netip.ParseAddrPort(at)
 	if err != nil {
 		return false
@@ -303,7 +303,7 @@ func (c *Configuration) hears(at string, own func(netip.Addr) bool) bool {
 	})
 }
 
-// isOwn reports whether an address is one of this machine.
+// isOwn reports whether an address belongs to this machine.
 func isOwn(a netip.Addr) bool {
 	if a.IsLoopback() || a.IsUnspecified() {
 		return true
@@ -318,8 +318,8 @@ func isOwn(a netip.Addr) bool {
 	})
 }
 
-// reached is where the resolver itself finds a listener.
-func (l Listener) reached() string {
+// localAddress returns the address at which this process reaches the listener.
+func (l Listener) localAddress() string {
 	if addr, err := netip.ParseAddr(l.Address); err == nil && addr.IsUnspecified() {
 		l.Address = "127.0.0.1"
 		if addr.Is6() {
@@ -329,7 +329,7 @@ func (l Listener) reached() string {
 	return l.at()
 }
 
-// claims are the addresses and ports that are nobody else's.
+// claims returns the addresses and ports that the resolver needs exclusively.
 func (c *Configuration) claims() (all []string) {
 	for _, l := range c.Listen {
 		all = append(all, l.at())
@@ -340,5 +340,5 @@ func (c *Configuration) claims() (all []string) {
 	return all
 }
 
-// hide takes the private key out of a configuration.
+// hide removes the private key from a configuration.
 func hide(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) }

@@ -13,31 +13,31 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// content is what a deployment says of resolving: which clients are answered, who is asked, and what is answered otherwise. It stays as it
-// is, but for the rules of its policies; another one takes its place.
+// content is the deployed content for resolving: permitted clients, forwarders and response policies. It is immutable except for the
+// rules of its policies; the next revision replaces it.
 type content struct {
 	revision string
 	settings []byte
-	// hashes are those of all zones of the server, by their ids: of zones that are no policies nothing else is kept.
+	// hashes are the content hashes of all zones by id. Zones other than policies have no further data here.
 	hashes map[string]zonedata.Hash
-	// policies are the response policy zones, by their ids.
+	// policies are the response policy zones by id.
 	policies map[string]*policyZone
 	views    []*view
 }
 
-// view is a view with its policies that are in force, in order.
+// view is a view with its active policies in order.
 type view struct {
 	zonedata.View
 	policies []activePolicy
 }
 
-// activePolicy is a response policy zone that is in force; override, where it is not nil, is what it does instead of what its records say.
+// activePolicy is an active response policy zone. override replaces the actions of its records if it is not nil.
 type activePolicy struct {
 	*policyZone
 	override *rule
 }
 
-// viewFor gives the view for a client; nil where there is none.
+// viewFor returns the first view that allows a client; nil if there is none.
 func (c *content) viewFor(client netip.Addr) *view {
 	for _, v := range c.views {
 		if zonedata.Allows(v.Clients, zonedata.Client{Address: client}, true) {
@@ -47,12 +47,12 @@ func (c *content) viewFor(client netip.Addr) *view {
 	return nil
 }
 
-// resolves reports whether a view says something of resolving.
+// resolves reports whether a view contains recursion settings or policies.
 func (c *content) resolves() bool {
 	return slices.ContainsFunc(c.views, func(v *view) bool { return v.Recursion != nil || len(v.Policies) > 0 })
 }
 
-// sizes gives how many rules the policies have that are in force, by their names.
+// sizes returns the numbers of rules of the active policies by name.
 func (c *content) sizes() map[string]int {
 	all := map[string]int{}
 	for _, v := range c.views {
@@ -63,20 +63,20 @@ func (c *content) sizes() map[string]int {
 	return all
 }
 
-// Content names what is in force; empty where nothing is.
+// Content returns the revision in use; empty if there is none.
 func (r *resolver) Content() string { return r.content.Load().revision }
 
-// streamBuffer is how much of streams is read at a time, in bytes.
+// streamBuffer is the size of the read buffer in bytes.
 const streamBuffer = 128 << 10
 
-// TakeContent puts in force what streams say, one behind the other.
+// TakeContent applies consecutive content streams.
 func (r *resolver) TakeContent(in io.Reader) error {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.applyLock.Lock()
+	defer r.applyLock.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now := r.content.Load()
-	for hidden := false; ; { // hidden: what a stream that begins at nothing has led to is in force with the last one
-		t := &taking{before: now, changes: map[string]*policyChange{}, hashes: map[string]zonedata.Hash{}, gone: map[string]bool{}}
+	for hidden := false; ; { // hidden: after a stream that begins at nothing, only the result of the last stream is applied
+		t := &contentReader{before: now, changes: map[string]*policyChange{}, hashes: map[string]zonedata.Hash{}, gone: map[string]bool{}}
 		err := zonedata.Read(streams, t)
 		var next *content
 		if err == nil {
@@ -88,7 +88,7 @@ func (r *resolver) TakeContent(in io.Reader) error {
 		_, err = streams.Peek(1)
 		last := errors.Is(err, io.EOF)
 		if hidden = hidden || t.anew; (last || !hidden) && r.instance != nil {
-			if err := r.start(r.given, next); err != nil { // and what was in force stays
+			if err := r.start(r.requested, next); err != nil { // the previous content remains in use
 				return err
 			}
 		}
@@ -100,12 +100,12 @@ func (r *resolver) TakeContent(in io.Reader) error {
 			break
 		}
 	}
-	r.log.Info("another revision is in force", "revision", now.revision, "policies", len(now.policies))
+	r.log.Info("content applied", "revision", now.revision, "policies", len(now.policies))
 	return nil
 }
 
-// taking is a stream that is being read. It changes nothing before apply.
-type taking struct {
+// contentReader is a stream that is being read. It changes nothing before apply.
+type contentReader struct {
 	before   *content
 	to       string
 	settings []byte
@@ -114,9 +114,9 @@ type taking struct {
 	changes  map[string]*policyChange
 	hashes   map[string]zonedata.Hash
 	gone     map[string]bool
-	// anew says that the stream begins at nothing.
+	// anew reports that the stream begins at nothing.
 	anew bool
-	// What follows is of the zone that is being read.
+	// The following fields belong to the zone that is being read.
 	id    string
 	hash  zonedata.Hash
 	wants string
@@ -124,13 +124,13 @@ type taking struct {
 	begun bool
 }
 
-// policyChange is what a stream says of a policy: all of it where whole is set, else what changes.
+// policyChange is the change of a policy in a stream: the whole policy if whole is set, else the changed records.
 type policyChange struct {
 	whole          *policyZone
 	removed, added []zonedata.Record
 }
 
-func (t *taking) Begin(h zonedata.Header) error {
+func (t *contentReader) Begin(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
 		return errors.New("what is in force is another revision than the one that the data begins at")
 	}
@@ -141,8 +141,8 @@ func (t *taking) Begin(h zonedata.Header) error {
 	return t.read(t.before.settings)
 }
 
-// read reads settings.
-func (t *taking) read(text []byte) error {
+// read decodes settings.
+func (t *contentReader) read(text []byte) error {
 	t.settings, t.isPolicy, t.parsed = text, map[string]bool{}, zonedata.Settings{}
 	if len(text) == 0 {
 		return nil
@@ -158,10 +158,10 @@ func (t *taking) read(text []byte) error {
 	return nil
 }
 
-func (t *taking) Settings(text []byte) error { return t.read(text) }
+func (t *contentReader) Settings(text []byte) error { return t.read(text) }
 
-// finish takes what was read of a zone, once it is whole.
-func (t *taking) finish() error {
+// finish checks the hash of the zone that was read.
+func (t *contentReader) finish() error {
 	if !t.begun {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (t *taking) finish() error {
 	return nil
 }
 
-func (t *taking) Zone(c zonedata.Change) error {
+func (t *contentReader) Zone(c zonedata.Change) error {
 	if err := t.finish(); err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (t *taking) Zone(c zonedata.Change) error {
 	return nil
 }
 
-func (t *taking) Removed(r zonedata.Record) error {
+func (t *contentReader) Removed(r zonedata.Record) error {
 	t.hash.Remove(r)
 	if t.now != nil {
 		t.now.removed = append(t.now.removed, r)
@@ -207,7 +207,7 @@ func (t *taking) Removed(r zonedata.Record) error {
 	return nil
 }
 
-func (t *taking) Added(r zonedata.Record) error {
+func (t *contentReader) Added(r zonedata.Record) error {
 	t.hash.Add(r)
 	switch {
 	case t.now == nil:
@@ -219,7 +219,7 @@ func (t *taking) Added(r zonedata.Record) error {
 	return nil
 }
 
-func (t *taking) Gone(id string) error {
+func (t *contentReader) Gone(id string) error {
 	if err := t.finish(); err != nil {
 		return err
 	}
@@ -227,10 +227,10 @@ func (t *taking) Gone(id string) error {
 	return nil
 }
 
-func (t *taking) End() error { return t.finish() }
+func (t *contentReader) End() error { return t.finish() }
 
-// make gives what is to be in force, its policies not changed yet.
-func (t *taking) make() (*content, error) {
+// make returns the new content; its changed policies are not updated yet.
+func (t *contentReader) make() (*content, error) {
 	next := &content{revision: t.to, settings: t.settings, hashes: map[string]zonedata.Hash{}, policies: map[string]*policyZone{}}
 	texts := map[string]string{}
 	for _, all := range []map[string]zonedata.Hash{t.before.hashes, t.hashes} {
@@ -275,8 +275,8 @@ func (t *taking) make() (*content, error) {
 	return next, nil
 }
 
-// apply changes the policies that the stream changes.
-func (t *taking) apply(next *content) {
+// apply updates the policies that the stream changes.
+func (t *contentReader) apply(next *content) {
 	for id, c := range t.changes {
 		if zone := next.policies[id]; zone != nil && c.whole == nil {
 			zone.change(c.removed, c.added)
@@ -284,11 +284,11 @@ func (t *taking) apply(next *content) {
 	}
 }
 
-// asking gives how the resolver asks: as its configuration says, but for what roles say of it.
-func (c *content) asking(given Configuration) Configuration {
+// configurationFor returns the configuration with the forwarders and zones of deployed roles.
+func (c *content) configurationFor(given Configuration) Configuration {
 	addresses := func(all []netip.AddrPort) (to []string) {
 		for _, at := range all {
-			if !given.listensHere(at.String()) { // it would ask itself
+			if !given.listensHere(at.String()) { // avoid a loop to the resolver itself
 				to = append(to, at.String())
 			}
 		}

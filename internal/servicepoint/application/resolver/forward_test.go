@@ -17,7 +17,7 @@ import (
 	"portolan/internal/servicepoint/application"
 )
 
-// source is an upstream server that answers every question for an address with its own, and counts how often it was asked for a name.
+// source is an upstream server that answers each query with its own address and counts the queries by name.
 type source struct {
 	t       *testing.T
 	at      string
@@ -26,14 +26,14 @@ type source struct {
 	server  *dns.Server
 
 	mu sync.Mutex
-	// What follows is guarded by mu. Questions behind the first one for a name wait for hold, where it is not nil.
+	// The following fields are guarded by mu. After the first query for a name, further ones wait for hold if it is not nil.
 	asked map[string]int
 	hold  chan struct{}
-	// ports are how often questions came from each port.
+	// ports counts the queries by source port.
 	ports map[int]int
 }
 
-// newSource starts one.
+// newSource starts a source.
 func newSource(t *testing.T, address string, ttl uint32) *source {
 	t.Helper()
 	s := &source{t: t, at: freeport.For(t).String(), address: net.ParseIP(address), ttl: ttl, asked: map[string]int{}, ports: map[int]int{}}
@@ -78,10 +78,10 @@ func (s *source) answer(w dns.ResponseWriter, q *dns.Msg) {
 	if q.Question[0].Qtype == dns.TypeA {
 		m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: s.ttl}, A: s.address}}
 	}
-	_ = w.WriteMsg(m) // who asked asks again
+	_ = w.WriteMsg(m) // the client repeats a lost query
 }
 
-// count gives how often it was asked for a name, or for all names with a beginning.
+// count returns the number of queries for names that start with beginning.
 func (s *source) count(beginning string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *source) count(beginning string) (n int) {
 	return n
 }
 
-// forwarding runs a resolver with these upstreams and whatever more its configuration has.
+// forwarding starts a resolver with upstreams and additional configuration.
 func forwarding(t *testing.T, more string, upstreams ...*source) (app application.Application, at string) {
 	t.Helper()
 	return forwardingTo(t, slog.New(slog.DiscardHandler), more, upstreams...)
@@ -124,7 +124,7 @@ func forwardingTo(t *testing.T, log *slog.Logger, more string, upstreams ...*sou
 	return app, listen.String()
 }
 
-// found gives the address of a name, and how long it may be remembered; empty where there is no answer.
+// found returns the address of a name and its TTL; empty without an answer.
 func found(at, name string) (address string, ttl uint32) {
 	q := new(dns.Msg)
 	q.SetQuestion(name, dns.TypeA)
@@ -135,25 +135,25 @@ func found(at, name string) (address string, ttl uint32) {
 	return r.Answer[0].(*dns.A).A.String(), r.Answer[0].Header().Ttl
 }
 
-// soon waits until something holds.
+// soon waits until a condition holds.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) { // polling interval
 		if time.Now().After(deadline) {
 			t.Fatalf("it never was so that %s", what)
 		}
 	}
 }
 
-// The first upstream is asked while it answers, the next one while it does not, and the first one again when it is back; the resolver is
-// well all the time, until none answers.
+// TestUpstreamsTakeEachOthersPlace checks the fail-over between upstreams: the first one is used while it answers, otherwise the next.
+// The resolver is healthy until no upstream answers.
 func TestUpstreamsTakeEachOthersPlace(t *testing.T) {
 	one, two := newSource(t, "192.0.2.1", 60), newSource(t, "192.0.2.2", 60)
 	app, at := forwarding(t, `,"policy":"sequential"`, one, two)
 	names := 0
 	from := func(address string) func() bool {
 		return func() bool {
-			names++ // none that is remembered
+			names++ // a name that is not cached
 			got, _ := found(at, fmt.Sprintf("n%d.quay.example.", names))
 			return got == address
 		}
@@ -174,7 +174,7 @@ func TestUpstreamsTakeEachOthersPlace(t *testing.T) {
 	says := func(s *source) string {
 		return app.Diagnostics().(application.ResolverDiagnostics).Upstreams[s.at]
 	}
-	looks := func() { // at once, and not in a few seconds
+	looks := func() { // without waiting for the check interval
 		select {
 		case app.(*resolver).back.wake <- struct{}{}:
 		default:
@@ -194,10 +194,10 @@ func TestUpstreamsTakeEachOthersPlace(t *testing.T) {
 	})
 	two.start()
 	soon(t, "it is well with one", func() bool { looks(); return len(app.Health()) == 0 })
-	one.start() // which ends with the test
+	one.start() // it stops at the end of the test
 }
 
-// Of names there are no more remembered than may be, and for no longer.
+// TestCacheKeepsToItsLimits checks the maximum number of cached names and their maximum TTL.
 func TestCacheKeepsToItsLimits(t *testing.T) {
 	up := newSource(t, "192.0.2.1", 3600)
 	_, at := forwarding(t, `,"cache":{"entries":1024,"maxTTLSeconds":60}`, up)
@@ -222,18 +222,18 @@ func TestCacheKeepsToItsLimits(t *testing.T) {
 	}
 }
 
-// What is asked for often is asked for again before it ends: while the upstream takes its time, clients are answered.
+// TestPrefetch checks that frequently used names are refreshed before they expire. Clients are answered while a slow upstream is queried.
 func TestPrefetch(t *testing.T) {
 	up := newSource(t, "192.0.2.1", 2)
 	_, at := forwarding(t, `,"cache":{"prefetch":true}`, up)
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
-	t.Cleanup(release) // before the upstream ends, which waits for its answers
+	t.Cleanup(release) // before the upstream stops, because it waits for its answers
 	up.mu.Lock()
 	up.hold = hold
 	up.mu.Unlock()
 	answered := false
-	for i := 0; i < 5 && !answered; i++ { // where this machine was busy at the wrong moment
+	for i := 0; i < 5 && !answered; i++ { // repeated in case the machine was too slow
 		name := fmt.Sprintf("often%d.quay.example.", i)
 		soon(t, "it is asked for again", func() bool {
 			if up.count(name) < 2 {
@@ -252,7 +252,7 @@ func TestPrefetch(t *testing.T) {
 	}
 }
 
-// What the resolver was asked, and what it remembered, is counted where the configuration says.
+// TestMetrics checks that queries and cache hits are counted at the configured endpoint.
 func TestMetrics(t *testing.T) {
 	up, shown := newSource(t, "192.0.2.1", 60), freeport.For(t).String()
 	_, at := forwarding(t, fmt.Sprintf(`,"metrics":%q`, shown), up)
@@ -275,12 +275,12 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A client that opens very many connections to the metrics keeps nobody from them.
+// TestMetricsAreBounded checks that a client with many connections to the metrics endpoint does not block others.
 func TestMetricsAreBounded(t *testing.T) {
 	up, shown := newSource(t, "192.0.2.1", 60), freeport.For(t).String()
 	forwarding(t, fmt.Sprintf(`,"metrics":%q`, shown), up)
 	var first net.Conn
-	for range 3 * mostScrapers {
+	for range 3 * maxScrapers {
 		c, err := net.Dial("tcp", shown)
 		if err != nil {
 			t.Fatal(err)
@@ -308,7 +308,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// A log of queries has those of clients, and not what the resolver asks itself.
+// TestOwnQuestionsAreNotLogged checks that the query log contains client queries, but not the health checks of the resolver.
 func TestOwnQuestionsAreNotLogged(t *testing.T) {
 	var mu sync.Mutex
 	var lines []string
@@ -320,7 +320,7 @@ func TestOwnQuestionsAreNotLogged(t *testing.T) {
 	}), nil))
 	up := newSource(t, "192.0.2.1", 60)
 	app, at := forwardingTo(t, log, `,"queryLog":{"every":1}`, up)
-	soon(t, "it is well", func() bool { return len(app.Health()) == 0 }) // it has asked itself
+	soon(t, "it is well", func() bool { return len(app.Health()) == 0 }) // the health check has run
 	found(at, "quay.example.")
 	logged := func(part string) (n int) {
 		mu.Lock()
@@ -338,12 +338,12 @@ func TestOwnQuestionsAreNotLogged(t *testing.T) {
 	}
 }
 
-// writerFunc is a function that takes what is written.
+// writerFunc is a function as an io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// Of several upstreams the one that resolves counts, whatever its address; one that fails, or does not answer, does not resolve.
+// TestBestAnswer checks that the best answer is that of a working upstream, independent of its address.
 func TestBestAnswer(t *testing.T) {
 	for answers, want := range map[string]string{"NOERROR": "NOERROR", "REFUSED NOERROR": "NOERROR", "NOERROR REFUSED": "NOERROR",
 		"silence REFUSED": "REFUSED", "REFUSED silence": "REFUSED", "SERVFAIL NXDOMAIN": "NXDOMAIN", "SERVFAIL silence": "SERVFAIL", "": ""} {
@@ -351,7 +351,7 @@ func TestBestAnswer(t *testing.T) {
 		for i, one := range strings.Fields(answers) {
 			all[fmt.Sprint(i)] = one
 		}
-		if got := best(all); got != want {
+		if got := bestAnswer(all); got != want {
 			t.Errorf("of %q the best is %q", answers, got)
 		}
 	}

@@ -17,17 +17,17 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/reuseport"
 )
 
-// CoreDNS would open the sockets itself, and take any number of connections. The resolver opens them, once for all configurations, and
-// has servers of CoreDNS serve them. CoreDNS tells plugins in their order when a configuration begins and ends: serving ends before the
-// other plugins end, and begins when they have begun.
+// CoreDNS would open sockets itself and accept any number of connections. Instead the resolver opens the sockets once for all
+// configurations, and CoreDNS servers serve them. CoreDNS notifies plugins in their order when a configuration starts or stops. Serving
+// stops before the other plugins stop, and starts after they have started.
 
-// The plugins that end and begin to serve: the first and the last one.
+// The names of the plugins that stop and start serving: the first and the last plugin of the chain.
 const (
-	endsServing   = "ends-serving"
-	beginsServing = "begins-serving"
+	stopServing  = "ends-serving"
+	startServing = "begins-serving"
 )
 
-// socket is where the resolver listens: over TCP, and over UDP but for TLS.
+// socket contains the sockets of a listener: TCP, and UDP unless it uses TLS.
 type socket struct {
 	of      Listener
 	stream  *net.TCPListener
@@ -40,7 +40,7 @@ func open(of Listener) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{of: of, stream: l.(*net.TCPListener)} //nolint:forcetypeassert // of the network tcp
+	s := &socket{of: of, stream: l.(*net.TCPListener)} //nolint:forcetypeassert // the network is tcp
 	if of.TLS {
 		return s, nil
 	}
@@ -48,7 +48,7 @@ func open(of Listener) (*socket, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	s.packets = p.(*net.UDPConn) //nolint:forcetypeassert // of the network udp
+	s.packets = p.(*net.UDPConn) //nolint:forcetypeassert // the network is udp
 	return s, nil
 }
 
@@ -60,8 +60,7 @@ func (s *socket) close() error {
 	return err
 }
 
-// openFor gives the sockets for the listeners of a configuration: those that are open, and new ones. Where one cannot be opened the new
-// ones are closed again.
+// openFor returns the sockets for listeners: existing ones and new ones. If one cannot be opened, the new ones are closed.
 func (r *resolver) openFor(listeners []Listener) (all []*socket, err error) {
 	for _, of := range listeners {
 		at := slices.IndexFunc(r.sockets, func(s *socket) bool { return s.of == of })
@@ -71,15 +70,15 @@ func (r *resolver) openFor(listeners []Listener) (all []*socket, err error) {
 		}
 		s, err := open(of)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("listening on %s: %w", of.at(), err), closeBut(all, r.sockets))
+			return nil, errors.Join(fmt.Errorf("listening on %s: %w", of.at(), err), closeExcept(all, r.sockets))
 		}
 		all = append(all, s)
 	}
 	return all, nil
 }
 
-// closeBut closes the sockets of a list that are not in another one.
-func closeBut(list, but []*socket) (err error) {
+// closeExcept closes the sockets in list that are not in but.
+func closeExcept(list, but []*socket) (err error) {
 	for _, s := range list {
 		if !slices.Contains(but, s) {
 			err = errors.Join(err, s.close())
@@ -88,27 +87,27 @@ func closeBut(list, but []*socket) (err error) {
 	return err
 }
 
-// server is one of CoreDNS, for one socket.
+// server is a CoreDNS server for one socket.
 type server interface {
 	Serve(l net.Listener) error
 	ServePacket(p net.PacketConn) error
 	Stop() error
 }
 
-// generation serves one configuration. Its servers listen on copies of the sockets, so that none is closed with them.
+// generation serves one configuration. Its servers use copies of the sockets, so that the end of a server does not close the socket.
 type generation struct {
 	config  *dnsserver.Config
 	sockets []*socket
 	servers []server
 	copies  []io.Closer
 	log     *slog.Logger
-	// most is how many connections the sockets take together where descriptors do not bound it sooner.
-	most  int
-	ended atomic.Bool
+	// maxConnections is the maximum number of connections in total, unless the limit of file descriptors is lower.
+	maxConnections int
+	ended          atomic.Bool
 }
 
-// begin serves the sockets. All servers are made before the first one serves: making one sets the plugins up, which all of them share.
-func (g *generation) begin() error {
+// start starts serving. It creates all servers before the first one serves, because creating one sets up the shared plugins.
+func (g *generation) start() error {
 	for _, s := range g.sockets {
 		one, err := g.serverOf(s.of)
 		if err != nil {
@@ -116,24 +115,24 @@ func (g *generation) begin() error {
 		}
 		g.servers = append(g.servers, one)
 	}
-	most := fairlisten.Each(len(g.sockets), g.most)
+	most := fairlisten.Each(len(g.sockets), g.maxConnections)
 	for i, s := range g.sockets {
 		if err := g.serve(g.servers[i], s, most); err != nil {
-			return errors.Join(err, g.end())
+			return errors.Join(err, g.stop())
 		}
 	}
 	return nil
 }
 
-// serve has a server serve copies of a socket, with at most so many connections.
-func (g *generation) serve(one server, s *socket, most int) error {
+// serve starts a server on copies of a socket with at most limit connections.
+func (g *generation) serve(one server, s *socket, limit int) error {
 	stream, err := copyOf(s.stream)
 	if err != nil {
 		return err
 	}
-	fair := fairlisten.New(stream, fairlisten.Limits{Max: most, PerNetwork: max(most/4, 1)})
+	fair := fairlisten.New(stream, fairlisten.Limits{Max: limit, PerNetwork: max(limit/4, 1)})
 	g.copies = append(g.copies, fair)
-	go func() { g.stopped(s.of, one.Serve(fair)) }()
+	go func() { g.logStopped(s.of, one.Serve(fair)) }()
 	if s.packets == nil {
 		return nil
 	}
@@ -142,18 +141,18 @@ func (g *generation) serve(one server, s *socket, most int) error {
 		return err
 	}
 	g.copies = append(g.copies, packets)
-	go func() { g.stopped(s.of, one.ServePacket(packets)) }()
+	go func() { g.logStopped(s.of, one.ServePacket(packets)) }()
 	return nil
 }
 
-// stopped logs a listener that has stopped by itself. The look at the resolver's own addresses makes it unhealthy.
-func (g *generation) stopped(of Listener, err error) {
+// logStopped logs a listener that has stopped by itself. The check of the listeners then makes the resolver unhealthy.
+func (g *generation) logStopped(of Listener, err error) {
 	if err != nil && !g.ended.Load() {
 		g.log.Error("listener stopped", "address", of.at(), "error", err)
 	}
 }
 
-// serverOf makes the server for a listener.
+// serverOf creates the server for a listener.
 func (g *generation) serverOf(of Listener) (server, error) {
 	group := []*dnsserver.Config{g.config}
 	if of.TLS {
@@ -162,8 +161,8 @@ func (g *generation) serverOf(of Listener) (server, error) {
 	return dnsserver.NewServer("dns://"+of.at(), group)
 }
 
-// end lets the questions that have come be answered, for some seconds, and ends: a server that has not begun yet finds its socket closed.
-func (g *generation) end() error {
+// stop stops the servers. Pending queries are answered for some seconds. A server that has not started yet finds its socket closed.
+func (g *generation) stop() error {
 	g.ended.Store(true)
 	errs := make([]error, len(g.servers))
 	var group sync.WaitGroup
@@ -176,30 +175,30 @@ func (g *generation) end() error {
 	}
 	group.Wait()
 	for _, c := range g.copies {
-		_ = c.Close() // mostly closed by its server
+		_ = c.Close() // usually closed by its server already
 	}
 	return errors.Join(errs...)
 }
 
-// copyOf gives a listener of its own on the same socket.
+// copyOf returns a new listener on the same socket.
 func copyOf(l *net.TCPListener) (net.Listener, error) {
 	file, err := l.File()
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it is a copy that nothing was written to
+	defer file.Close() //nolint:errcheck // a copy without written data
 	return net.FileListener(file)
 }
 
-// copyOfPackets gives a connection of its own on the same socket.
+// copyOfPackets returns a new connection on the same socket.
 func copyOfPackets(c *net.UDPConn) (net.PacketConn, error) {
 	file, err := c.File()
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it is a copy that nothing was written to
+	defer file.Close() //nolint:errcheck // a copy without written data
 	return net.FilePacketConn(file)
 }
 
-// mostConnections is how many connections a listener takes where descriptors do not bound it sooner.
-const mostConnections = 4096
+// maxConnections is the maximum number of connections, unless the limit of file descriptors is lower.
+const maxConnections = 4096

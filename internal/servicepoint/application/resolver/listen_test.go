@@ -14,7 +14,7 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// version asks for the resolver's version from an address of this machine, over TCP or TLS.
+// version sends a version query to the resolver from an address of this machine, over TCP or TLS.
 func version(from, at, network string) error {
 	q := new(dns.Msg)
 	q.SetQuestion(ownQuestion, dns.TypeTXT)
@@ -28,8 +28,8 @@ func version(from, at, network string) error {
 	return err
 }
 
-// A client that opens connections without end keeps nobody from an answer, over TCP and over TLS; its own newest connection is answered,
-// too.
+// TestNobodyExhaustsTheListeners checks that a client with very many connections blocks no others, over TCP and TLS. Its own newest
+// connection is answered as well.
 func TestNobodyExhaustsTheListeners(t *testing.T) {
 	app := Kind().New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	app.(*resolver).connections = 32
@@ -58,7 +58,7 @@ func TestNobodyExhaustsTheListeners(t *testing.T) {
 				t.Errorf("%s from %s beside 200 idle connections: %v", network, from, err)
 			}
 		}
-		closed := 0 // by the resolver, and not since they were silent for long
+		closed := 0 // closed by the resolver before the idle timeout
 		for _, c := range idle[:100] {
 			_ = c.SetReadDeadline(time.Now().Add(time.Second))
 			if _, err := c.Read(make([]byte, 1)); err == io.EOF || err != nil && strings.Contains(err.Error(), "reset") {
@@ -74,8 +74,8 @@ func TestNobodyExhaustsTheListeners(t *testing.T) {
 	}
 }
 
-// A configuration with an address that is taken is refused, and changes nothing; questions over UDP are answered while configurations
-// change.
+// TestListenersGoOn checks that a configuration with an address in use is rejected and changes nothing. UDP queries are answered while
+// configurations change.
 func TestListenersGoOn(t *testing.T) {
 	app := Kind().New(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	defer func() {
@@ -87,7 +87,7 @@ func TestListenersGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close() //nolint:errcheck // a test's
+	defer taken.Close() //nolint:errcheck // a socket of the test
 	certificate, key, _ := credentials(t, "one.example")
 	plain, secure := int(freeport.For(t).Port()), int(freeport.For(t).Port())
 	good := text(plain, secure, certificate, key, "9")
@@ -129,7 +129,7 @@ func TestListenersGoOn(t *testing.T) {
 	if n := <-lost; n > 0 {
 		t.Errorf("%d questions were not answered while the configuration changed", n)
 	}
-	// Without the listener over TLS its socket is closed.
+	// Without the TLS listener its socket is closed.
 	alone := fmt.Appendf(nil, `{"listen":[{"address":"127.0.0.1","port":%d}],"upstreams":[{"address":"127.0.0.1:9"}]}`, plain)
 	if err := app.Configure(alone); err != nil {
 		t.Fatal(err)

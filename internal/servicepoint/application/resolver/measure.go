@@ -14,26 +14,26 @@ import (
 	"portolan/internal/base/fairlisten"
 )
 
-// measures is the plugin that counts questions and answers, in the place of CoreDNS's own, which would listen by itself and take any number
-// of connections.
-const measures = "measures"
+// metricsPlugin is the name of the plugin that counts queries and answers. It replaces CoreDNS's own plugin, which would open a listener
+// without connection limits.
+const metricsPlugin = "measures"
 
-// Limits of the listener for metrics.
+// Limits of the metrics endpoint.
 const (
-	mostScrapers = 64
-	scrapeTime   = 10 * time.Second
+	maxScrapers = 64
+	scrapeTime  = 10 * time.Second
 )
 
-// measured shows the metrics of the process at an address.
-type measured struct {
+// metricsEndpoint is the metrics endpoint at an address.
+type metricsEndpoint struct {
 	address string
 	server  *http.Server
 }
 
-// measure shows metrics at an address, with bounds for each client; nil where the address is empty.
-func measure(address string) (*measured, error) {
+// startMetrics starts the metrics endpoint with connection limits per client network; nil if the address is empty.
+func startMetrics(address string) (*metricsEndpoint, error) {
 	if address == "" {
-		return nil, nil //nolint:nilnil // nobody asks for them
+		return nil, nil //nolint:nilnil // metrics are disabled
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
@@ -41,15 +41,15 @@ func measure(address string) (*measured, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.DefaultGatherer, promhttp.HandlerOpts{}))
-	m := &measured{address: address, server: &http.Server{Handler: mux, ReadHeaderTimeout: scrapeTime, ReadTimeout: scrapeTime,
+	m := &metricsEndpoint{address: address, server: &http.Server{Handler: mux, ReadHeaderTimeout: scrapeTime, ReadTimeout: scrapeTime,
 		WriteTimeout: 3 * scrapeTime, IdleTimeout: 3 * scrapeTime, MaxHeaderBytes: 64 << 10}}
-	fair := fairlisten.New(l, fairlisten.Limits{Max: fairlisten.Each(1, mostScrapers), PerNetwork: mostScrapers / 4})
+	fair := fairlisten.New(l, fairlisten.Limits{Max: fairlisten.Each(1, maxScrapers), PerNetwork: maxScrapers / 4})
 	go func() { _ = m.server.Serve(fair) }() // it ends with close
 	return m, nil
 }
 
-// close ends it.
-func (m *measured) close() error {
+// close stops the endpoint.
+func (m *metricsEndpoint) close() error {
 	if m == nil {
 		return nil
 	}
@@ -59,10 +59,10 @@ func (m *measured) close() error {
 	return nil
 }
 
-// measuredAt gives what shows metrics at an address: what does already, or a new one.
-func (r *resolver) measuredAt(address string) (*measured, error) {
-	if r.measured != nil && r.measured.address == address {
-		return r.measured, nil
+// metricsAt returns the metrics endpoint for an address: the running one or a new one.
+func (r *resolver) metricsAt(address string) (*metricsEndpoint, error) {
+	if r.metrics != nil && r.metrics.address == address {
+		return r.metrics, nil
 	}
-	return measure(address)
+	return startMetrics(address)
 }

@@ -2,5 +2,5 @@ package resolver
 
 import "syscall"
 
-// endsWithParent has a process end when the thread ends that has started it.
+// endsWithParent makes the kernel kill a process when the thread that started it ends.
 func endsWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -4,5 +4,5 @@ package resolver
 
 import "syscall"
 
-// endsWithParent has a process end by itself: this system does not end it with the one that has started it.
+// endsWithParent has no effect on this system: a process survives the end of its parent.
 func endsWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }

@@ -13,45 +13,46 @@ import (
 	"github.com/coredns/coredns/plugin/metrics"
 )
 
-// starting is what the plugins need of a configuration that CoreDNS starts and that its text does not have.
+// starting contains the data that plugins need of a configuration in addition to the Corefile.
 type starting struct {
 	resolver   *resolver
 	generation *generation
-	// tls is what the listeners over TLS show; nil where there are none. A private key is to stand in no file.
+	// tls is the TLS configuration of listeners; nil if there are none. It is not in the Corefile, because private keys must not be written
+	// to a file.
 	tls *tls.Config
 }
 
-// inProcess is what CoreDNS keeps for the whole process: its table of plugins, whose setup functions get a text alone. starts is the
-// configuration that they set up. One resolver runs in a process, and starts one configuration at a time.
-var inProcess struct {
+// global is global state, because CoreDNS has a global table of plugins whose setup functions receive only a text. starts is the
+// configuration that they set up. A process runs one resolver, which starts one configuration at a time.
+var global struct {
 	register sync.Once
 	starts   atomic.Pointer[starting]
 }
 
-// begin lets the plugins set up this configuration. The first call registers them.
-func (s *starting) begin() {
-	inProcess.starts.Store(s)
-	inProcess.register.Do(registerPlugins)
+// activate makes the plugins set up this configuration. The first call registers the plugins.
+func (s *starting) activate() {
+	global.starts.Store(s)
+	global.register.Do(registerPlugins)
 }
 
-// registerPlugins adds the plugins of the resolver to CoreDNS, in their places of the chain.
+// registerPlugins adds the plugins of the resolver to CoreDNS at their places in the chain.
 func registerPlugins() {
-	chain := slices.Concat([]string{endsServing}, dnsserver.Directives, []string{beginsServing})
-	chain[slices.Index(chain, "prometheus")] = measures
+	chain := slices.Concat([]string{stopServing}, dnsserver.Directives, []string{startServing})
+	chain[slices.Index(chain, "prometheus")] = metricsPlugin
 	dnsserver.Directives = slices.Insert(chain, slices.Index(chain, "cache"), policies)
-	plugin.Register(endsServing, func(c *caddy.Controller) error {
-		g := inProcess.starts.Load().generation
+	plugin.Register(stopServing, func(c *caddy.Controller) error {
+		g := global.starts.Load().generation
 		g.config = dnsserver.GetConfig(c)
-		g.config.ListenHosts = nil // CoreDNS itself listens nowhere
-		c.OnShutdown(g.end)
+		g.config.ListenHosts = nil // CoreDNS opens no sockets itself
+		c.OnShutdown(g.stop)
 		return nil
 	})
-	plugin.Register(beginsServing, func(c *caddy.Controller) error {
-		c.OnStartup(inProcess.starts.Load().generation.begin)
+	plugin.Register(startServing, func(c *caddy.Controller) error {
+		c.OnStartup(global.starts.Load().generation.start)
 		return nil
 	})
 	plugin.Register("tls", func(c *caddy.Controller) error {
-		dnsserver.GetConfig(c).TLSConfig = inProcess.starts.Load().tls.Clone()
+		dnsserver.GetConfig(c).TLSConfig = global.starts.Load().tls.Clone()
 		return nil
 	})
 	plugin.Register("log", func(c *caddy.Controller) error {
@@ -60,7 +61,7 @@ func registerPlugins() {
 		if err != nil {
 			return plugin.Error("log", err)
 		}
-		q := &queryLog{every: every, log: inProcess.starts.Load().resolver.log}
+		q := &queryLog{every: every, log: global.starts.Load().resolver.log}
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 			q.next = next
 			return q
@@ -68,14 +69,14 @@ func registerPlugins() {
 		return nil
 	})
 	plugin.Register(policies, func(c *caddy.Controller) error {
-		p := &policing{of: inProcess.starts.Load().resolver}
+		p := &policing{of: global.starts.Load().resolver}
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 			p.next = next
 			return p
 		})
 		return nil
 	})
-	plugin.Register(measures, func(c *caddy.Controller) error {
+	plugin.Register(metricsPlugin, func(c *caddy.Controller) error {
 		m := metrics.New("")
 		m.AddZone(".")
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {

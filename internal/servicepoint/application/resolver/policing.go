@@ -18,29 +18,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// policed counts the answers that policies have changed, or let through.
+// policed counts the answers that policies have changed or allowed.
 var policed = promauto.NewCounterVec(prometheus.CounterOpts{Name: "portolan_resolver_policy_answers_total",
 	Help: "Questions for which a rule of a response policy matched, by policy and by what it does."}, []string{"policy", "action"})
 
-// policies is the name of the plugin. What comes from a cache is policed, too.
+// policies is the name of the plugin. It is before the cache in the chain, so it also handles cached answers.
 const policies = "policies"
 
-// policing answers as the policies of the client's view say.
+// policing applies the response policies of the client's view.
 type policing struct {
 	next plugin.Handler
 	of   *resolver
 }
 
-// Name is the name of the plugin.
+// Name returns the name of the plugin.
 func (p *policing) Name() string { return policies }
 
-// ServeDNS answers by the next one, unless a role or a policy says otherwise.
+// ServeDNS calls the next plugin, unless a role or a policy decides otherwise.
 func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
-	w = resolved{w}
+	w = recursiveWriter{w}
 	if len(m.Question) != 1 {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
-	if m.Question[0].Qclass != dns.ClassINET { // nobody has names of another class, and policies speak of none
+	if m.Question[0].Qclass != dns.ClassINET { // only class IN is supported
 		return refuse(w, m)
 	}
 	q := &policedQuestion{p: p, ctx: ctx, w: w, m: m, r: request.Request{W: w, Req: m}}
@@ -51,7 +51,7 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 		}
 		q.client = client.Unmap()
 		v := c.viewFor(q.client)
-		if v == nil && c.resolves() || // for whom is said, and it is not for this client
+		if v == nil && c.resolves() || // the roles do not permit this client
 			v != nil && v.Recursion != nil && !zonedata.Allows(v.Recursion.Clients, zonedata.Client{Address: q.client}, true) {
 			return refuse(w, m)
 		}
@@ -60,42 +60,42 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 		}
 	}
 	name, err := zonedata.WireName(m.Question[0].Name)
-	if err != nil || len(q.policies) == 0 && !p.of.asksZones.Load() {
+	if err != nil || len(q.policies) == 0 && !p.of.hasZones.Load() {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
 	q.name = name[:len(name)-1]
 	return q.answer()
 }
 
-// resolved writes answers as a resolver does: it recurses, and has no authority.
-type resolved struct{ dns.ResponseWriter }
+// recursiveWriter sets the flags of a resolver's answers: RA is set and AA is not.
+type recursiveWriter struct{ dns.ResponseWriter }
 
-func (w resolved) WriteMsg(m *dns.Msg) error {
+func (w recursiveWriter) WriteMsg(m *dns.Msg) error {
 	m.RecursionAvailable, m.Authoritative = true, false
 	return w.ResponseWriter.WriteMsg(m)
 }
 
-// refuse answers a client that is not answered.
+// refuse answers REFUSED to a client that is not permitted.
 func refuse(w dns.ResponseWriter, m *dns.Msg) (int, error) {
-	return dns.RcodeRefused, w.WriteMsg(explained(new(dns.Msg).SetRcode(m, dns.RcodeRefused), m, dns.ExtendedErrorCodeProhibited))
+	return dns.RcodeRefused, w.WriteMsg(withExtendedError(new(dns.Msg).SetRcode(m, dns.RcodeRefused), m, dns.ExtendedErrorCodeProhibited))
 }
 
-// policedQuestion is a question that is answered by policies.
+// policedQuestion is a query that is subject to policies.
 type policedQuestion struct {
 	p        *policing
-	ctx      context.Context //nolint:containedctx // it lives as long as the question
+	ctx      context.Context //nolint:containedctx // lives as long as the query
 	w        dns.ResponseWriter
 	m        *dns.Msg
 	r        request.Request
 	client   netip.Addr
 	name     string
 	policies []activePolicy
-	// known are the answers to further questions that were asked for it; until is when the last one may be, from the first one on.
-	known map[dns.Question]*dns.Msg
-	until time.Time
+	// known are the answers to further queries for this one. deadline is the deadline of further queries, set at the first one.
+	known    map[dns.Question]*dns.Msg
+	deadline time.Time
 }
 
-// match is what a policy says of a question. before are the records of the answer that lead to the name that it is about.
+// match is a matching rule of a policy. name is the owner for its records, and before are the answer's records that lead to that name.
 type match struct {
 	policy  activePolicy
 	rule    rule
@@ -104,54 +104,55 @@ type match struct {
 	before  []dns.RR
 }
 
-// answer answers. The first policy that says something decides; one that is about answers has them looked up first.
+// answer answers the query. The first policy that matches decides. A policy with rules for answers requires that the query is resolved
+// first.
 func (q *policedQuestion) answer() (int, error) {
 	found := len(q.policies)
 	var is match
 	for i, policy := range q.policies {
-		if does, ok := policy.ofQuestion(q.client, q.name); ok {
+		if does, ok := policy.ruleForQuestion(q.client, q.name); ok {
 			found, is = i, match{policy: policy, rule: does, trigger: "question", name: q.m.Question[0].Name}
 			break
 		}
 	}
 	looks := false
 	for _, policy := range q.policies[:found] {
-		answers, _ := policy.looks()
+		answers, _ := policy.ruleKinds()
 		looks = looks || answers
 	}
 	if found < len(q.policies) && !looks {
-		return q.do(is, nil, 0)
+		return q.applyRule(is, nil, 0)
 	}
 	answer, code, err := q.ask(q.m)
 	if answer == nil {
 		return code, err
 	}
-	if err := q.complete(answer); err != nil {
+	if err := q.followAliases(answer); err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	other, ok, err := q.ofAnswer(answer, q.policies[:found], found == len(q.policies))
-	if err != nil { // a policy may say something of it, and cannot be asked
+	other, ok, err := q.matchAnswer(answer, q.policies[:found], found == len(q.policies))
+	if err != nil { // a policy could match, but its data is not available
 		return dns.RcodeServerFailure, err
 	}
 	if ok {
-		return q.do(other, answer, code)
+		return q.applyRule(other, answer, code)
 	}
 	if found < len(q.policies) {
-		return q.do(is, answer, code)
+		return q.applyRule(is, answer, code)
 	}
 	return code, q.w.WriteMsg(answer)
 }
 
-// mostAliases is how many aliases are followed that lead from one server to another.
-const mostAliases = 8
+// maxAliases is the maximum number of aliases that are followed across servers.
+const maxAliases = 8
 
-// complete adds what the last alias of an answer leads to, where whoever was asked does not know that: a zone is asked of its own servers,
-// and leads out of it.
-func (q *policedQuestion) complete(answer *dns.Msg) error {
+// followAliases resolves the last alias of an answer if the queried server did not. The servers of a zone know only that zone, but its
+// aliases can lead out of it.
+func (q *policedQuestion) followAliases(answer *dns.Msg) error {
 	kind := q.m.Question[0].Qtype
-	for range mostAliases {
+	for range maxAliases {
 		if kind == dns.TypeCNAME || kind == dns.TypeANY || answer.Rcode != dns.RcodeSuccess || len(answer.Answer) == 0 ||
-			!q.p.of.asksZones.Load() {
+			!q.p.of.hasZones.Load() {
 			return nil
 		}
 		target := ""
@@ -179,31 +180,31 @@ func (q *policedQuestion) complete(answer *dns.Msg) error {
 	return nil
 }
 
-// ask has a question answered by the next plugin; the answer is nil where there is none, and code and err say why.
+// ask resolves a query with the next plugin. answer is nil if there is none; code and err explain why.
 func (q *policedQuestion) ask(m *dns.Msg) (answer *dns.Msg, code int, err error) {
 	w := nonwriter.New(q.w)
 	code, err = plugin.NextOrFailure(q.p.Name(), q.p.next, q.ctx, w, m)
 	return w.Msg, code, err
 }
 
-// ofAnswer gives what the first of some policies says of an answer that says something. Names that the answer leads to are looked at where
-// names says so: of others the question has decided.
-func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, names bool) (is match, ok bool, err error) {
+// matchAnswer returns the first match of policies with an answer. Names that the answer's aliases lead to are checked only if names is
+// set; otherwise the query has already decided.
+func (q *policedQuestion) matchAnswer(answer *dns.Msg, policies []activePolicy, names bool) (is match, ok bool, err error) {
 	var servers []nameServer
 	asked := false
 	for _, policy := range policies {
-		if does, at, ok := policy.ofChain(answer); names && ok {
-			alias, _ := answer.Answer[at].(*dns.CNAME) // as ofChain says
+		if does, at, ok := policy.ruleForChain(answer); names && ok {
+			alias, _ := answer.Answer[at].(*dns.CNAME) // ruleForChain returns the index of a CNAME
 			return match{policy, does, "question", alias.Target, answer.Answer[:at+1]}, true, nil
 		}
 		for _, rr := range answer.Answer {
 			if a, is := addressOf(rr); is {
-				if does, ok := policy.ofAddress(a); ok {
+				if does, ok := policy.ruleForAddress(a); ok {
 					return match{policy, does, "address", q.m.Question[0].Name, nil}, true, nil
 				}
 			}
 		}
-		if _, about := policy.looks(); !about {
+		if _, about := policy.ruleKinds(); !about {
 			continue
 		}
 		if !asked {
@@ -213,7 +214,7 @@ func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, nam
 			asked = true
 		}
 		for _, server := range servers {
-			if does, ok := policy.ofServer(server.name, server.addresses); ok {
+			if does, ok := policy.ruleForServer(server.name, server.addresses); ok {
 				return match{policy, does, "name server", q.m.Question[0].Name, nil}, true, nil
 			}
 		}
@@ -221,8 +222,8 @@ func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, nam
 	return is, false, nil
 }
 
-// ofChain gives the rule of the first name that aliases of an answer lead to, and which of its records does.
-func (z activePolicy) ofChain(answer *dns.Msg) (does rule, at int, ok bool) {
+// ruleForChain returns the rule for the first name that aliases of an answer lead to, and the index of the alias.
+func (z activePolicy) ruleForChain(answer *dns.Msg) (does rule, at int, ok bool) {
 	for i, rr := range answer.Answer {
 		alias, is := rr.(*dns.CNAME)
 		if !is {
@@ -232,14 +233,14 @@ func (z activePolicy) ofChain(answer *dns.Msg) (does rule, at int, ok bool) {
 		if err != nil {
 			continue
 		}
-		if does, ok := z.ofName(name[:len(name)-1]); ok {
+		if does, ok := z.ruleForName(name[:len(name)-1]); ok {
 			return does, i, true
 		}
 	}
 	return does, 0, false
 }
 
-// addressOf gives the address that a record has.
+// addressOf returns the address in an A or AAAA record.
 func addressOf(rr dns.RR) (a netip.Addr, ok bool) {
 	switch x := rr.(type) {
 	case *dns.A:
@@ -250,22 +251,22 @@ func addressOf(rr dns.RR) (a netip.Addr, ok bool) {
 	return a.Unmap(), ok
 }
 
-// nameServer is a name server: its name in wire form without the last byte, and its addresses.
+// nameServer is a name server: its name in wire format without the last byte, and its addresses.
 type nameServer struct {
 	name      string
 	addresses []netip.Addr
 }
 
-// How many name servers of a zone are looked at, how many further questions one may lead to, until when, and how many labels above a name
-// its zone is looked for one by one, whatever is said of where that begins.
+// Limits of further queries: the number of name servers per zone, the number of queries, and their total time. maxCheckedLabels is the
+// number of labels above a name that are always checked for a zone cut one by one.
 const (
-	mostServers = 13
-	mostLookUps = 120
-	lookUpTime  = 2 * time.Second
-	fewLabels   = 8
+	maxServers       = 13
+	maxLookUps       = 120
+	lookUpTime       = 2 * time.Second
+	maxCheckedLabels = 8
 )
 
-// serversOf finds the name servers of the zones that the name lies in, and those that its aliases lead to.
+// serversOf returns the name servers of the zones that contain the query's name and the targets of its aliases.
 func (q *policedQuestion) serversOf(answer *dns.Msg, policies []activePolicy) (all []nameServer, err error) {
 	names := []string{q.m.Question[0].Name}
 	for _, rr := range answer.Answer {
@@ -273,7 +274,7 @@ func (q *policedQuestion) serversOf(answer *dns.Msg, policies []activePolicy) (a
 			names = append(names, alias.Target)
 		}
 	}
-	byAddress := slices.ContainsFunc(policies, activePolicy.looksAtServers)
+	byAddress := slices.ContainsFunc(policies, activePolicy.hasServerAddressRules)
 	for _, name := range names {
 		some, err := q.nameServers(name, byAddress)
 		if err != nil {
@@ -284,8 +285,8 @@ func (q *policedQuestion) serversOf(answer *dns.Msg, policies []activePolicy) (a
 	return all, nil
 }
 
-// nameServers finds the name servers of the zone that a name lies in, with their addresses where a policy has rules about those. It fails
-// where they cannot be found out: whoever serves a zone could keep them from being looked at else.
+// nameServers returns the name servers of the zone that contains a name, with their addresses if a policy has rules for those. It returns
+// an error if they cannot be resolved. Otherwise the operator of a zone could avoid the policies.
 func (q *policedQuestion) nameServers(name string, byAddress bool) (all []nameServer, err error) {
 	for {
 		answer, err := q.lookUp(name, dns.TypeNS)
@@ -294,7 +295,7 @@ func (q *policedQuestion) nameServers(name string, byAddress bool) (all []nameSe
 		}
 		for _, rr := range answer.Answer {
 			ns, is := rr.(*dns.NS)
-			if !is || len(all) >= mostServers {
+			if !is || len(all) >= maxServers {
 				continue
 			}
 			packed, err := zonedata.WireName(ns.Ns)
@@ -314,9 +315,10 @@ func (q *policedQuestion) nameServers(name string, byAddress bool) (all []nameSe
 			return all, nil
 		}
 		above := name[at:]
-		for _, rr := range answer.Ns { // which says at once where the zone begins; near by it is looked all the same: who says it may lie
+		// The SOA names the zone. Near the name each label is checked nevertheless, because the answer may be forged.
+		for _, rr := range answer.Ns {
 			soa, is := rr.(*dns.SOA)
-			if is && dns.IsSubDomain(soa.Hdr.Name, above) && dns.CountLabel(above)-dns.CountLabel(soa.Hdr.Name) > fewLabels {
+			if is && dns.IsSubDomain(soa.Hdr.Name, above) && dns.CountLabel(above)-dns.CountLabel(soa.Hdr.Name) > maxCheckedLabels {
 				above = soa.Hdr.Name
 			}
 		}
@@ -324,7 +326,7 @@ func (q *policedQuestion) nameServers(name string, byAddress bool) (all []nameSe
 	}
 }
 
-// addresses looks up the addresses of a name server.
+// addresses resolves the addresses of a name server.
 func (q *policedQuestion) addresses(server string) (all []netip.Addr, err error) {
 	for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		answer, err := q.lookUp(server, kind)
@@ -340,7 +342,7 @@ func (q *policedQuestion) addresses(server string) (all []netip.Addr, err error)
 	return all, nil
 }
 
-// lookUp gives what the next plugin answers to a further question.
+// lookUp resolves a further query.
 func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 	m := new(dns.Msg)
 	m.SetQuestion(name, kind)
@@ -348,12 +350,12 @@ func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 		return answer, nil
 	}
 	if q.known == nil {
-		q.known, q.until = map[dns.Question]*dns.Msg{}, time.Now().Add(lookUpTime)
+		q.known, q.deadline = map[dns.Question]*dns.Msg{}, time.Now().Add(lookUpTime)
 	}
-	if len(q.known) >= mostLookUps {
-		return nil, fmt.Errorf("the answer for %s takes more than %d further questions", q.m.Question[0].Name, mostLookUps)
+	if len(q.known) >= maxLookUps {
+		return nil, fmt.Errorf("the answer for %s takes more than %d further questions", q.m.Question[0].Name, maxLookUps)
 	}
-	if time.Now().After(q.until) {
+	if time.Now().After(q.deadline) {
 		return nil, fmt.Errorf("further questions for %s take longer than %s", q.m.Question[0].Name, lookUpTime)
 	}
 	answer, code, err := q.ask(m)
@@ -369,18 +371,18 @@ func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 	return answer, nil
 }
 
-// do does what a policy says. answer is what would be answered else; nil where nobody was asked.
-func (q *policedQuestion) do(is match, answer *dns.Msg, code int) (int, error) {
+// applyRule applies a rule. answer is the unchanged answer; nil if the query was not resolved.
+func (q *policedQuestion) applyRule(is match, answer *dns.Msg, code int) (int, error) {
 	does := is.rule
 	if does.action == tcpOnly && q.r.Proto() != "udp" {
-		does.action = passes
+		does.action = passThrough
 	}
 	policed.WithLabelValues(is.policy.name, actions[is.rule.action]).Inc()
-	q.p.of.tell(q, is)
+	q.p.of.logMatch(q, is)
 	switch does.action {
-	case drops:
-		return dns.RcodeSuccess, nil // nothing is written
-	case passes:
+	case drop:
+		return dns.RcodeSuccess, nil // no answer is sent
+	case passThrough:
 		if answer == nil {
 			return plugin.NextOrFailure(q.p.Name(), q.p.next, q.ctx, q.w, q.m)
 		}
@@ -391,11 +393,11 @@ func (q *policedQuestion) do(is match, answer *dns.Msg, code int) (int, error) {
 	reply.Answer = slices.Clone(is.before)
 	why := dns.ExtendedErrorCodeBlocked
 	switch does.action {
-	case notThere:
+	case nameError:
 		reply.Rcode = dns.RcodeNameError
 	case tcpOnly:
 		reply.Truncated, reply.Answer = true, nil
-	case local:
+	case localData:
 		why = dns.ExtendedErrorCodeForgedAnswer
 		if err := q.forge(reply, is); err != nil {
 			return dns.RcodeServerFailure, err
@@ -405,10 +407,10 @@ func (q *policedQuestion) do(is match, answer *dns.Msg, code int) (int, error) {
 		soa.Header().Ttl = does.ttl
 		reply.Extra = append(reply.Extra, soa)
 	}
-	return reply.Rcode, q.w.WriteMsg(explained(reply, q.m, why))
+	return reply.Rcode, q.w.WriteMsg(withExtendedError(reply, q.m, why))
 }
 
-// forge adds the records of a rule to a reply, and what an alias among them leads to.
+// forge adds the records of a rule to a reply, and the target of an alias among them.
 func (q *policedQuestion) forge(reply *dns.Msg, is match) error {
 	kind := q.m.Question[0].Qtype
 	for _, data := range is.rule.data {
@@ -418,12 +420,12 @@ func (q *policedQuestion) forge(reply *dns.Msg, is match) error {
 		}
 		rr.Header().Name = is.name
 		if alias, is := rr.(*dns.CNAME); is && kind != dns.TypeCNAME {
-			if rest, all := strings.CutPrefix(alias.Target, "*."); all { // the name goes before it
+			if rest, all := strings.CutPrefix(alias.Target, "*."); all { // the query's name replaces the asterisk
 				alias.Target = rr.Header().Name + rest
 			}
-			if _, err := zonedata.WireName(alias.Target); err != nil { // there is no room for the name (RFC 6672 section 2.2)
+			if _, err := zonedata.WireName(alias.Target); err != nil { // the name is too long (RFC 6672 section 2.2)
 				reply.Rcode = dns.RcodeYXDomain
-				return nil //nolint:nilerr // the answer says it
+				return nil //nolint:nilerr // the response code reports it
 			}
 			answer, err := q.lookUp(alias.Target, kind)
 			if err != nil {
@@ -439,8 +441,8 @@ func (q *policedQuestion) forge(reply *dns.Msg, is match) error {
 	return nil
 }
 
-// explained says in a reply why it is what it is (RFC 8914), to those who understand that.
-func explained(reply, m *dns.Msg, why uint16) *dns.Msg {
+// withExtendedError adds an extended DNS error to a reply (RFC 8914) if the client uses EDNS.
+func withExtendedError(reply, m *dns.Msg, why uint16) *dns.Msg {
 	if opt := m.IsEdns0(); opt != nil {
 		reply.SetEdns0(replySize, opt.Do())
 		reply.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: why}}
@@ -448,11 +450,11 @@ func explained(reply, m *dns.Msg, why uint16) *dns.Msg {
 	return reply
 }
 
-// replySize is what is said that may be sent over UDP, in bytes.
+// replySize is the advertised UDP size in bytes.
 const replySize = 1232
 
-// tell logs that a policy has changed an answer, where queries are logged.
-func (r *resolver) tell(q *policedQuestion, is match) {
+// logMatch logs a policy match if the query log is enabled.
+func (r *resolver) logMatch(q *policedQuestion, is match) {
 	if !r.logsQueries.Load() {
 		return
 	}

@@ -13,29 +13,30 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// action is what is done with a question.
+// action is the action of a policy rule.
 type action uint8
 
 const (
-	passes   action = iota // it is answered as ever
-	notThere               // there is no such name (NXDOMAIN)
-	nothing                // the name has nothing of the kind (NODATA)
-	drops                  // it is not answered
-	tcpOnly                // over UDP it is told to ask over TCP
-	local                  // it is answered with the records of the rule
+	passThrough action = iota // answer normally
+	nameError                 // answer NXDOMAIN
+	noData                    // answer NODATA
+	drop                      // do not answer
+	tcpOnly                   // answer truncated over UDP
+	localData                 // answer with the records of the rule
 )
 
-// actions are their names, as they are counted and logged.
-var actions = [...]string{passes: "passthru", notThere: "nxdomain", nothing: "nodata", drops: "drop", tcpOnly: "tcp-only", local: "data"}
+// actions are the names of the actions in metrics and logs.
+var actions = [...]string{passThrough: "passthru", nameError: "nxdomain", noData: "nodata", drop: "drop", tcpOnly: "tcp-only",
+	localData: "data"}
 
-// rule is what a policy does; data are the records of a local one.
+// rule is the action of a policy. data are the records for the action localData.
 type rule struct {
 	action action
 	ttl    uint32
 	data   []zonedata.Record
 }
 
-// What the last label of a trigger's name says that it is about; all others are the names that are asked for.
+// The last label of a trigger name selects its type; all other triggers are query names.
 const (
 	clientTrigger = "\x0drpz-client-ip"
 	answerTrigger = "\x06rpz-ip"
@@ -43,16 +44,16 @@ const (
 	nsTrigger     = "\x0brpz-nsdname"
 )
 
-// policyZone is a response policy zone: what is answered for some names, clients, addresses and name servers (RPZ, as BIND has it).
+// policyZone is a response policy zone (RPZ, as in BIND). It contains rules for query names, clients, addresses and name servers.
 type policyZone struct {
-	// apex is its name in wire form, name the same as text.
+	// apex is the name in wire format, name the same as text.
 	apex, name string
 
 	mu sync.RWMutex
-	// What follows is guarded by mu. names are the rules by names that are asked for, servers by names of name servers: in wire form without
-	// the last byte, in lower case; one that begins with * is for all below it.
+	// The following fields are guarded by mu. names are the rules by query name, servers by name of the name server. Keys are in wire format
+	// without the last byte and in lower case; a key that starts with * matches all names below it.
 	names, servers map[string]rule
-	// clients are the rules by addresses that ask, answers by those in answers, serverAt by those of name servers.
+	// clients are the rules by client address, answers by address in an answer, serverAt by address of a name server.
 	clients, answers, serverAt prefixRules
 	soa                        dns.RR
 }
@@ -65,10 +66,10 @@ func newPolicyZone(name string) (*policyZone, error) {
 	return &policyZone{apex: apex, name: name, names: map[string]rule{}, servers: map[string]rule{}}, nil
 }
 
-// prefixRules are rules by prefixes.
+// prefixRules are rules by prefix.
 type prefixRules struct {
 	rules map[netip.Prefix]rule
-	// lengths are those that there are, or were, of IPv4 and of IPv6, the longest first.
+	// lengths are the prefix lengths in use, now or before, for IPv4 and IPv6, the longest first.
 	lengths [2][]int
 }
 
@@ -79,7 +80,7 @@ func family(a netip.Addr) int {
 	return 1
 }
 
-// find gives the rule of the longest prefix that an address lies in.
+// find returns the rule of the longest prefix that contains an address.
 func (p *prefixRules) find(a netip.Addr) (rule, bool) {
 	a = a.Unmap()
 	for _, bits := range p.lengths[family(a)] {
@@ -90,49 +91,49 @@ func (p *prefixRules) find(a netip.Addr) (rule, bool) {
 	return rule{}, false
 }
 
-// note has prefixes of a length looked for.
-func (p *prefixRules) note(prefix netip.Prefix) {
+// addLength adds the length of a prefix.
+func (p *prefixRules) addLength(prefix netip.Prefix) {
 	all := &p.lengths[family(prefix.Addr())]
 	if i, there := slices.BinarySearchFunc(*all, prefix.Bits(), func(a, b int) int { return b - a }); !there {
 		*all = slices.Insert(*all, i, prefix.Bits())
 	}
 }
 
-// ruleOf gives what a record of a policy does.
+// ruleOf returns the rule of a record in a policy zone.
 func ruleOf(r zonedata.Record) rule {
-	is := rule{action: local, ttl: r.TTL()}
+	is := rule{action: localData, ttl: r.TTL()}
 	if r.Type() == dns.TypeCNAME {
 		switch target := string(r.Data()); strings.ToLower(target) {
 		case "\x00":
-			is.action = notThere
+			is.action = nameError
 		case "\x01*\x00":
-			is.action = nothing
+			is.action = noData
 		case "\x0crpz-passthru\x00":
-			is.action = passes
+			is.action = passThrough
 		case "\x08rpz-drop\x00":
-			is.action = drops
+			is.action = drop
 		case "\x0crpz-tcp-only\x00":
 			is.action = tcpOnly
 		}
 	}
-	if is.action == local {
+	if is.action == localData {
 		is.data = []zonedata.Record{r}
 	}
 	return is
 }
 
-// overrideOf gives what is done instead of what the records of a policy say.
+// overrideOf returns the rule that replaces all rules of a policy.
 func overrideOf(kind, target string) (rule, error) {
 	is := rule{ttl: overrideTTL}
 	switch kind {
 	case "ALLOWLIST":
-		is.action = passes
+		is.action = passThrough
 		return is, nil
 	case "BLOCKLIST":
-		is.action = notThere
+		is.action = nameError
 		return is, nil
 	case "BLACKHOLE":
-		is.action = nothing
+		is.action = noData
 		return is, nil
 	}
 	head := dns.RR_Header{Name: ".", Rrtype: dns.TypeCNAME, Class: dns.ClassINET, Ttl: overrideTTL}
@@ -148,20 +149,20 @@ func overrideOf(kind, target string) (rule, error) {
 	if err != nil {
 		return is, fmt.Errorf("%q is no target of a redirection: %w", target, err)
 	}
-	is.action, is.data = local, []zonedata.Record{record}
+	is.action, is.data = localData, []zonedata.Record{record}
 	return is, nil
 }
 
-// overrideTTL is the time to live of what is answered instead of what records say, in seconds.
+// overrideTTL is the TTL of answers of an override in seconds.
 const overrideTTL = 300
 
-// add takes in a record of a zone that nobody asks yet.
-func (z *policyZone) add(r zonedata.Record) { z.each(r, true) }
+// add adds a record to a zone that is not in use yet.
+func (z *policyZone) add(r zonedata.Record) { z.applyRecord(r, true) }
 
-// changedAtOnce is how many names change while questions wait: some hundred microseconds of work.
+// changedAtOnce is the number of names that change under one lock, which takes some hundred microseconds.
 const changedAtOnce = 256
 
-// change takes records out, and others in. Each name changes atomically; questions may see a partly applied change.
+// change removes and adds records. Each name changes atomically; queries may see a partly applied change.
 func (z *policyZone) change(removed, added []zonedata.Record) {
 	type records struct{ removed, added []zonedata.Record }
 	names, all := map[string]int{}, []records{}
@@ -185,34 +186,34 @@ func (z *policyZone) change(removed, added []zonedata.Record) {
 		z.mu.Lock()
 		for _, one := range some {
 			for _, r := range one.removed {
-				z.each(r, false)
+				z.applyRecord(r, false)
 			}
 			for _, r := range one.added {
-				z.each(r, true)
+				z.applyRecord(r, true)
 			}
 		}
 		z.mu.Unlock()
 	}
 }
 
-// size is how many rules there are.
+// size returns the number of rules.
 func (z *policyZone) size() int {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	return len(z.names) + len(z.servers) + len(z.clients.rules) + len(z.answers.rules) + len(z.serverAt.rules)
 }
 
-// each takes a record in, or out. z.mu is held for writing, or nobody else has the zone yet.
-func (z *policyZone) each(r zonedata.Record, in bool) {
+// applyRecord adds or removes a record. The caller holds z.mu for writing, or the zone is not in use yet.
+func (z *policyZone) applyRecord(r zonedata.Record, in bool) {
 	owner := r.Owner()
-	if len(owner) <= len(z.apex) { // its apex
+	if len(owner) <= len(z.apex) { // at the apex
 		if r.Type() == dns.TypeSOA && in {
-			z.soa, _ = r.RR() // it is shown; one that cannot be read is not
+			z.soa, _ = r.RR() // shown in answers; an invalid SOA is not
 		}
 		return
 	}
 	switch r.Type() {
-	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeDNSKEY, dns.TypeDS, dns.TypeNS: // of the zone, and no rules
+	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeDNSKEY, dns.TypeDS, dns.TypeNS: // data of the zone itself, not rules
 		return
 	}
 	trigger := string(owner[:len(owner)-len(z.apex)])
@@ -232,7 +233,7 @@ func (z *policyZone) each(r zonedata.Record, in bool) {
 			one.rules.rules = map[netip.Prefix]rule{}
 		}
 		changeRule(one.rules.rules, prefix, r, in)
-		one.rules.note(prefix)
+		one.rules.addLength(prefix)
 		return
 	}
 	if rest, is := cutLabel(trigger, nsTrigger); is && rest != "" {
@@ -242,7 +243,7 @@ func (z *policyZone) each(r zonedata.Record, in bool) {
 	changeRule(z.names, trigger, r, in)
 }
 
-// cutLabel takes the last label, with its length, off labels in wire form. What only ends in its bytes is another label.
+// cutLabel removes the last label from labels in wire format. It compares whole labels, not only their bytes.
 func cutLabel(labels, last string) (rest string, ok bool) {
 	for at := 0; at < len(labels); {
 		next := at + 1 + int(labels[at])
@@ -254,17 +255,17 @@ func cutLabel(labels, last string) (rest string, ok bool) {
 	return "", false
 }
 
-// changeRule takes a record into the rule of a trigger, or out of it.
+// changeRule adds a record to the rule of a trigger or removes it.
 func changeRule[K comparable](rules map[K]rule, trigger K, r zonedata.Record, in bool) {
 	is, there := rules[trigger]
 	one := ruleOf(r)
 	switch {
-	case in && there && is.action == local && one.action == local:
-		is.data = append(slices.Clone(is.data), one.data...) // answers may read the one before
+	case in && there && is.action == localData && one.action == localData:
+		is.data = append(slices.Clone(is.data), one.data...) // answers may still use the old slice
 		rules[trigger] = is
 	case in:
 		rules[trigger] = one
-	case there && is.action == local && one.action == local:
+	case there && is.action == localData && one.action == localData:
 		is.data = slices.DeleteFunc(slices.Clone(is.data), func(o zonedata.Record) bool { return bytes.Equal(o, r) })
 		if rules[trigger] = is; len(is.data) == 0 {
 			delete(rules, trigger)
@@ -274,8 +275,8 @@ func changeRule[K comparable](rules map[K]rule, trigger K, r zonedata.Record, in
 	}
 }
 
-// triggerPrefix reads a prefix as triggers have it: its length, then its bytes, or its groups of 16 bits, the last one first; zz stands for
-// groups that are zero.
+// triggerPrefix parses a prefix in a trigger: its length, then its bytes or 16-bit groups in reverse order. zz replaces a run of zero
+// groups.
 func triggerPrefix(labels string) (p netip.Prefix, ok bool) {
 	var parts []string
 	for at := 0; at < len(labels); at += 1 + int(labels[at]) {
@@ -303,11 +304,11 @@ func triggerPrefix(labels string) (p netip.Prefix, ok bool) {
 		return p, false
 	}
 	p = netip.PrefixFrom(a, bits)
-	return p, p == p.Masked() // of two names of one prefix one could not go without the other
+	return p, p == p.Masked() // reject a second spelling of the same prefix, because removing one would remove both
 }
 
-// named gives the rule of a name: its own, else that of the nearest name above it that stands for all below.
-func named(rules map[string]rule, name string) (rule, bool) {
+// findRule returns the rule of a name: its own, or that of the closest wildcard.
+func findRule(rules map[string]rule, name string) (rule, bool) {
 	if len(rules) == 0 {
 		return rule{}, false
 	}
@@ -323,72 +324,72 @@ func named(rules map[string]rule, name string) (rule, bool) {
 	return rule{}, false
 }
 
-// ofQuestion gives the rule of a client or of a name that is asked for, in wire form without its last byte.
-func (z activePolicy) ofQuestion(client netip.Addr, name string) (rule, bool) {
+// ruleForQuestion returns the rule for a client, or for a query name in wire format without its last byte.
+func (z activePolicy) ruleForQuestion(client netip.Addr, name string) (rule, bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	if r, ok := z.clients.find(client); ok {
-		return z.does(r), true
+		return z.effectiveRule(r), true
 	}
-	r, ok := named(z.names, name)
-	return z.does(r), ok
+	r, ok := findRule(z.names, name)
+	return z.effectiveRule(r), ok
 }
 
-// ofName gives the rule of a name that an answer leads to.
-func (z activePolicy) ofName(name string) (rule, bool) {
+// ruleForName returns the rule for a name that an answer's aliases lead to.
+func (z activePolicy) ruleForName(name string) (rule, bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	r, ok := named(z.names, name)
-	return z.does(r), ok
+	r, ok := findRule(z.names, name)
+	return z.effectiveRule(r), ok
 }
 
-// ofAddress gives the rule of an address in an answer.
-func (z activePolicy) ofAddress(a netip.Addr) (rule, bool) {
+// ruleForAddress returns the rule for an address in an answer.
+func (z activePolicy) ruleForAddress(a netip.Addr) (rule, bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	r, ok := z.answers.find(a)
-	return z.does(r), ok
+	return z.effectiveRule(r), ok
 }
 
-// ofServer gives the rule of a name server, by its name or by one of its addresses.
-func (z activePolicy) ofServer(name string, addresses []netip.Addr) (rule, bool) {
+// ruleForServer returns the rule for a name server, by its name or one of its addresses.
+func (z activePolicy) ruleForServer(name string, addresses []netip.Addr) (rule, bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
-	if r, ok := named(z.servers, name); ok {
-		return z.does(r), true
+	if r, ok := findRule(z.servers, name); ok {
+		return z.effectiveRule(r), true
 	}
 	for _, a := range addresses {
 		if r, ok := z.serverAt.find(a); ok {
-			return z.does(r), true
+			return z.effectiveRule(r), true
 		}
 	}
 	return rule{}, false
 }
 
-// does gives what is done where a rule matches.
-func (z activePolicy) does(r rule) rule {
+// effectiveRule returns the rule to apply for a matching rule.
+func (z activePolicy) effectiveRule(r rule) rule {
 	if z.override != nil {
 		return *z.override
 	}
 	return r
 }
 
-// looks reports whether the policy has rules about answers, and about name servers.
-func (z activePolicy) looks() (answers, servers bool) {
+// ruleKinds reports whether the policy has rules for answers, and for name servers.
+func (z activePolicy) ruleKinds() (answers, servers bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	servers = len(z.servers)+len(z.serverAt.rules) > 0
 	return servers || len(z.answers.rules) > 0, servers
 }
 
-// looksAtServers reports whether the policy has rules about the addresses of name servers.
-func (z activePolicy) looksAtServers() bool {
+// hasServerAddressRules reports whether the policy has rules for addresses of name servers.
+func (z activePolicy) hasServerAddressRules() bool {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	return len(z.serverAt.rules) > 0
 }
 
-// authority gives the SOA of the policy, which says by whom an answer was changed; nil where it has none.
+// authority returns the SOA of the policy, which identifies the policy in an answer; nil if there is none.
 func (z activePolicy) authority() dns.RR {
 	z.mu.RLock()
 	defer z.mu.RUnlock()

@@ -18,7 +18,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// upstream starts a server that answers with the records of a zone, with aliases followed, and gives its address and port.
+// upstream starts a server that answers with records and follows aliases. It returns the address and port.
 func upstream(t *testing.T, records ...string) string {
 	t.Helper()
 	byName := map[string][]dns.RR{}
@@ -55,7 +55,7 @@ func upstream(t *testing.T, records ...string) string {
 	return packets.LocalAddr().String()
 }
 
-// deployment is what a test has a resolver put in force.
+// deployment is the deployed content of a test.
 type deployment struct {
 	number   int64
 	settings zonedata.Settings
@@ -64,7 +64,7 @@ type deployment struct {
 	before   map[string][]zonedata.Record
 }
 
-// give has a resolver take what has changed of it.
+// give sends a resolver the changes of the deployment.
 func (d *deployment) give(t *testing.T, app *resolver) {
 	t.Helper()
 	if err := app.TakeContent(d.stream(t)); err != nil {
@@ -72,7 +72,7 @@ func (d *deployment) give(t *testing.T, app *resolver) {
 	}
 }
 
-// stream writes what has changed of it since the last time.
+// stream returns the stream with the changes since the last call.
 func (d *deployment) stream(t *testing.T) *bytes.Buffer {
 	t.Helper()
 	settings, err := json.Marshal(d.settings)
@@ -132,7 +132,7 @@ func (d *deployment) stream(t *testing.T) *bytes.Buffer {
 	return &out
 }
 
-// policyZoneOf gives the records of a policy by its name and the rest of each record.
+// policyZoneOf returns the records of a policy by its name and the rest of each record.
 func policyZoneOf(name string, rules ...string) []string {
 	all := []string{name + " 60 IN SOA localhost. hostmaster." + name + " 1 60 60 60 60", name + " 60 IN NS localhost."}
 	for _, r := range rules {
@@ -142,7 +142,7 @@ func policyZoneOf(name string, rules ...string) []string {
 	return all
 }
 
-// startResolver starts a resolver with an upstream, and gives it and where it answers.
+// startResolver starts a resolver with an upstream and returns it with its address.
 func startResolver(t *testing.T, upstream string, log *lines, more string) (app *resolver, at string) {
 	t.Helper()
 	at = freeport.For(t).String()
@@ -160,7 +160,7 @@ func startResolver(t *testing.T, upstream string, log *lines, more string) (app 
 	return app, at
 }
 
-// asked gives what is answered: the code, then the data of the answer's records; "nothing" where there is no answer.
+// asked returns an answer as text: the code, then the data of the records; "nothing" without an answer.
 func asked(t *testing.T, network, at, name string, kind uint16) string {
 	t.Helper()
 	m := new(dns.Msg)
@@ -187,8 +187,8 @@ func asked(t *testing.T, network, at, name string, kind uint16) string {
 	return strings.Join(parts, " ")
 }
 
-// Each trigger and each action does what it says, in the order of the policies; changes take effect at once, and what is void, gone or not
-// for the client does not.
+// TestPolicies checks each trigger and action, and the order of policies. Changes take effect immediately. Void and deleted policies, and
+// those of other views, have no effect.
 func TestPolicies(t *testing.T) {
 	server := upstream(t, "good.test. 60 IN A 192.0.2.1", "bad.test. 60 IN A 192.0.2.2", "www.bad.test. 60 IN A 192.0.2.3",
 		"alias.test. 60 IN CNAME www.bad.test.", "evil.test. 60 IN A 198.51.100.66", "six.test. 60 IN AAAA 2001:db8::66",
@@ -257,7 +257,7 @@ func TestPolicies(t *testing.T) {
 	check("clients that may not ask", "good.test. A REFUSED EDE18")
 }
 
-// Roles say who is asked; what does not lead to what it says changes nothing.
+// TestRolesThatForward checks that roles set the forwarders, and that an inconsistent stream changes nothing.
 func TestRolesThatForward(t *testing.T) {
 	var log lines
 	usual := upstream(t, "a.test. 60 IN A 192.0.2.1", "a.corp. 60 IN A 192.0.2.1")
@@ -308,7 +308,7 @@ func TestRolesThatForward(t *testing.T) {
 	}
 }
 
-// Whoever serves a zone cannot keep a policy from looking at its name servers, nor have it ask without end.
+// TestNameServersAreFound checks that the operator of a zone can neither prevent the check of its name servers nor cause endless queries.
 func TestNameServersAreFound(t *testing.T) {
 	var questions atomic.Int64
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -318,7 +318,7 @@ func TestNameServersAreFound(t *testing.T) {
 	s := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
 		m := new(dns.Msg).SetReply(r)
 		name := r.Question[0].Name
-		if name != "." { // by which it is looked whether the upstream answers
+		if name != "." { // the name of the upstream check
 			questions.Add(1)
 		}
 		switch {
@@ -346,7 +346,7 @@ func TestNameServersAreFound(t *testing.T) {
 		name, want string
 		most       int64
 	}{{"www.lame.test.", "SERVFAIL", 2}, {deep + "apex.test.", "NXDOMAIN EDE15", 3},
-		{strings.Repeat("a.", 124) + "test.", "SERVFAIL", mostLookUps + 1}} {
+		{strings.Repeat("a.", 124) + "test.", "SERVFAIL", maxLookUps + 1}} {
 		before := questions.Load()
 		if got := asked(t, "udp", at, c.name, dns.TypeA); got != c.want {
 			t.Errorf("%s is %s, want %s", c.name, got, c.want)
@@ -357,7 +357,7 @@ func TestNameServersAreFound(t *testing.T) {
 	}
 }
 
-// Of two names that would be one prefix only the proper one is a rule: each goes without the other.
+// TestPrefixesOfTriggers checks that only one spelling of a prefix is a rule, so that each rule can be removed separately.
 func TestPrefixesOfTriggers(t *testing.T) {
 	z, err := newPolicyZone("p.rpz.")
 	if err != nil {
@@ -373,12 +373,13 @@ func TestPrefixesOfTriggers(t *testing.T) {
 	z.add(record("24.0.2.0.192.rpz-ip.p.rpz. 60 CNAME ."))
 	z.add(record("24.1.2.0.192.rpz-ip.p.rpz. 60 CNAME ."))
 	z.change([]zonedata.Record{record("24.1.2.0.192.rpz-ip.p.rpz. 60 CNAME .")}, nil)
-	if _, ok := (activePolicy{policyZone: z}).ofAddress(netip.MustParseAddr("192.0.2.7")); !ok || z.size() != 1 {
+	if _, ok := (activePolicy{policyZone: z}).ruleForAddress(netip.MustParseAddr("192.0.2.7")); !ok || z.size() != 1 {
 		t.Errorf("the rule is there: %t, of %d", ok, z.size())
 	}
 }
 
-// What cannot be put in force is not said to be, and leaves what was.
+// TestContentThatCannotStart checks that content that cannot be applied is not reported as applied, and that the previous content remains
+// in use.
 func TestContentThatCannotStart(t *testing.T) {
 	server := upstream(t, "bad.test. 60 IN A 192.0.2.2")
 	var log lines
@@ -399,7 +400,7 @@ func TestContentThatCannotStart(t *testing.T) {
 	}
 }
 
-// rrs reads records.
+// rrs parses records.
 func rrs(t *testing.T, texts ...string) (all []dns.RR) {
 	t.Helper()
 	for _, text := range texts {
@@ -412,8 +413,8 @@ func rrs(t *testing.T, texts ...string) (all []dns.RR) {
 	return all
 }
 
-// Answers are those of a resolver, whoever they come from; policies hold for aliases that lead to their name servers, and speak of no other
-// class.
+// TestAnswersAreAResolvers checks the flags of answers, that policies apply to the targets of aliases and their name servers, and that
+// other classes are refused.
 func TestAnswersAreAResolvers(t *testing.T) {
 	server := upstream(t, "good.test. 60 IN A 192.0.2.1", "hosted.test. 60 IN A 192.0.2.4", "hosted.test. 60 IN NS ns.crooks.test.",
 		"alias.test. 60 IN CNAME hosted.test.")
@@ -444,7 +445,7 @@ func TestAnswersAreAResolvers(t *testing.T) {
 	}
 }
 
-// A record of a policy is a rule or none, whatever its name looks like.
+// TestOddTriggers checks that unusual owner names become either a rule or none.
 func TestOddTriggers(t *testing.T) {
 	z, err := newPolicyZone("p.rpz.")
 	if err != nil {
@@ -463,7 +464,7 @@ func TestOddTriggers(t *testing.T) {
 	}
 }
 
-// Whoever would ask itself is refused, also where it listens at all addresses.
+// TestAskingItself checks that a configuration with a forwarding loop is rejected, also for a listener at all addresses.
 func TestAskingItself(t *testing.T) {
 	for _, text := range []string{
 		`{"listen":[{"address":"0.0.0.0","port":5353}],"upstreams":[{"address":"127.0.0.1:5353"}]}`,
@@ -480,12 +481,13 @@ func TestAskingItself(t *testing.T) {
 	}
 	of := &content{views: []*view{{View: zonedata.View{Recursion: &zonedata.Recursion{
 		Zones: []zonedata.Forwarded{{Name: "a.test.", To: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")}}}}}}}}
-	if asked := of.asking(c); len(asked.Zones) != 0 {
+	if asked := of.configurationFor(c); len(asked.Zones) != 0 {
 		t.Errorf("it would ask itself for %v", asked.Zones)
 	}
 }
 
-// Questions are answered while many names of a policy change, and a name whose rule is replaced has one all the time.
+// TestQuestionsDuringAChange checks that queries are answered while many names of a policy change, and that a replaced rule is never
+// missing.
 func TestQuestionsDuringAChange(t *testing.T) {
 	z, err := newPolicyZone("p.rpz")
 	if err != nil {
@@ -525,7 +527,7 @@ func TestQuestionsDuringAChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, ok := policy.ofQuestion(netip.MustParseAddr("192.0.2.1"), wire[:len(wire)-1]); !ok || r.action != notThere {
+		if r, ok := policy.ruleForQuestion(netip.MustParseAddr("192.0.2.1"), wire[:len(wire)-1]); !ok || r.action != nameError {
 			t.Fatalf("%s has no rule while the policy changes", name)
 		}
 	}

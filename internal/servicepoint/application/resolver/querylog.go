@@ -15,16 +15,16 @@ import (
 	"github.com/coredns/coredns/request"
 )
 
-// QueryLog says which queries are logged.
+// QueryLog contains the settings of the query log.
 type QueryLog struct {
-	// Every is which of the queries is: 1 is each, 100 every hundredth; 1 to 1,000,000.
+	// Every is the sampling interval: 1 logs each query, 100 every hundredth; 1 to 1,000,000.
 	Every int `json:"every"`
 }
 
-// mostEvery bounds QueryLog.Every.
-const mostEvery = 1_000_000
+// maxEvery is the maximum of QueryLog.Every.
+const maxEvery = 1_000_000
 
-// queryLog logs queries with what came of them.
+// queryLog logs queries with their results.
 type queryLog struct {
 	next  plugin.Handler
 	log   *slog.Logger
@@ -32,11 +32,10 @@ type queryLog struct {
 	seen  atomic.Uint64
 }
 
-// Name is the name of the plugin.
+// Name returns the name of the plugin.
 func (q *queryLog) Name() string { return "log" }
 
-// ServeDNS answers by the next one, and logs that where it is its turn. What the resolver asks itself, to know whether it answers, is no
-// query of a client.
+// ServeDNS calls the next plugin and logs the query if it is sampled. Health checks of the resolver itself are not logged.
 func (q *queryLog) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
 	if r := (request.Request{W: w, Req: m}); r.QClass() == dns.ClassCHAOS && r.Name() == ownQuestion {
 		if client, err := netip.ParseAddr(r.IP()); err == nil && isOwn(client) {
@@ -51,7 +50,7 @@ func (q *queryLog) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 	code, err := plugin.NextOrFailure(q.Name(), q.next, ctx, recorder, m)
 	r := request.Request{W: w, Req: m}
 	answered := recorder.Rcode
-	if recorder.Msg == nil { // an error is answered behind us
+	if recorder.Msg == nil { // CoreDNS writes the error answer later
 		answered = code
 	}
 	q.log.Info("query", "client", r.IP(), "protocol", r.Proto(), "name", r.Name(), "type", r.Type(), "code", dns.RcodeToString[answered],

@@ -19,29 +19,29 @@ import (
 	"portolan/internal/base/naming"
 )
 
-// Recursion has names looked up from the root on, and answers validated (RFC 4035), by unbound, which this process starts. Where there are
-// upstreams it asks those, and validates what they say.
+// Recursion makes unbound, which this process starts, resolve names from the root and validate answers (RFC 4035). If there are
+// upstreams, unbound forwards to them and validates their answers.
 type Recursion struct {
-	// Validation says whether answers are validated; nil means where unbound is installed.
+	// Validation enables validation; nil enables it if unbound is installed.
 	Validation *bool `json:"validation,omitempty"`
-	// TrustAnchors are DS or DNSKEY records that are trusted instead of those of the root.
+	// TrustAnchors are DS or DNSKEY records that replace the root's trust anchors.
 	TrustAnchors []string `json:"trustAnchors,omitempty"`
 	// Insecure are zones whose answers are not validated.
 	Insecure []string `json:"insecure,omitempty"`
-	// RandomCase sends names in random upper and lower case, and takes answers with the same alone (draft-vixie-dnsext-dns0x20): a forged
-	// answer has to guess that, too. Some name servers answer in another case; unbound then asks several and compares.
+	// RandomCase sends names in random case and accepts only answers with the same case (draft-vixie-dnsext-dns0x20). A forged answer must
+	// then guess the case as well. Some name servers do not preserve the case; unbound then compares the answers of several servers.
 	RandomCase bool `json:"randomCase,omitempty"`
 }
 
-// maxAnchors is how many trust anchors, and how many insecure zones, there may be.
+// maxAnchors is the maximum number of trust anchors, and of insecure zones.
 const maxAnchors = 1000
 
-// rootAnchors are the keys of the root that are in use (IANA, KSK-2017 and KSK-2024).
+// rootAnchors are the current trust anchors of the root (IANA, KSK-2017 and KSK-2024).
 var rootAnchors = []string{". IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D",
 	". IN DS 38696 8 2 683D2D0ACB8C9B712A1948B27F741219298D0A450D612C483AF444A4C0FB2B16"}
 
-// wrong says what is wrong with it.
-func (n *Recursion) wrong(bad func(field, format string, args ...any) error) error {
+// validate returns the error of invalid settings, created by bad; nil if they are valid.
+func (n *Recursion) validate(bad func(field, format string, args ...any) error) error {
 	if n == nil {
 		return nil
 	}
@@ -65,10 +65,10 @@ func (n *Recursion) wrong(bad func(field, format string, args ...any) error) err
 // validates reports whether answers are validated.
 func (n *Recursion) validates() bool { return n.Validation == nil || *n.Validation }
 
-// errNoUnbound is a machine without unbound.
+// errNoUnbound reports that unbound is not installed.
 var errNoUnbound = errors.New("unbound is not installed on this machine: install it, or leave recursion out and name upstreams")
 
-// unboundProgram finds unbound.
+// unboundProgram returns the path of unbound.
 func unboundProgram() (string, error) {
 	for _, name := range []string{"unbound", "/usr/sbin/unbound", "/usr/local/sbin/unbound"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -78,31 +78,31 @@ func unboundProgram() (string, error) {
 	return "", errNoUnbound
 }
 
-// recursor is unbound, as this process runs it.
+// recursor is a running unbound process.
 type recursor struct {
-	of        Recursion
+	settings  Recursion
 	upstreams []Upstream
 	at        string
 	log       *slog.Logger
 	stop      context.CancelFunc
 	ended     sync.WaitGroup
-	// down says that it has ended, and is to be started again.
+	// down reports that unbound has ended and will be restarted.
 	down atomic.Bool
 }
 
-// Times of unbound: how long it may take until it answers, and how long it is waited before it is started again.
+// Timing of unbound: the time limit for its start, and the pause before a restart.
 const (
 	recursorStart = 10 * time.Second
 	recursorAgain = time.Second
 )
 
-// recursing gives what looks names up as a configuration says: what does so already where that is the same. It is nil where nothing does,
-// and otherwise says why names are asked of the upstreams all the same. r.turn is held.
-func (r *resolver) recursing(c Configuration) (n *recursor, otherwise string, err error) {
+// recursorFor returns the recursor for a configuration: the running one if its settings are the same, else a new one. It returns nil if
+// the upstreams resolve names; otherwise then explains why, if recursion was requested. The caller holds r.applyLock.
+func (r *resolver) recursorFor(c Configuration) (n *recursor, otherwise string, err error) {
 	if c.Recursion == nil {
 		return nil, "", nil
 	}
-	if n := r.recursor; n != nil && reflect.DeepEqual(n.of, *c.Recursion) && reflect.DeepEqual(n.upstreams, c.Upstreams) {
+	if n := r.recursor; n != nil && reflect.DeepEqual(n.settings, *c.Recursion) && reflect.DeepEqual(n.upstreams, c.Upstreams) {
 		return n, "", nil
 	}
 	program, err := unboundProgram()
@@ -116,19 +116,19 @@ func (r *resolver) recursing(c Configuration) (n *recursor, otherwise string, er
 	return n, "", err
 }
 
-// startRecursor starts unbound, and waits until it answers.
+// startRecursor starts unbound and waits until it answers.
 func startRecursor(program string, c Configuration, log *slog.Logger) (*recursor, error) {
-	at, err := freeport.Loopback() // no connection of others is given it while unbound is started again
+	at, err := freeport.Loopback() // the address stays free for a restart of unbound
 	if err != nil {
 		return nil, err
 	}
-	n := &recursor{of: *c.Recursion, upstreams: c.Upstreams, at: at.String(), log: log}
+	n := &recursor{settings: *c.Recursion, upstreams: c.Upstreams, at: at.String(), log: log}
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	failed := make(chan error, 1)
 	n.ended.Go(func() { n.run(ctx, program, failed) })
 	q := new(dns.Msg)
-	q.SetQuestion("localhost.", dns.TypeA) // which it answers by itself
+	q.SetQuestion("localhost.", dns.TypeA) // unbound answers this name itself
 	for end := time.Now().Add(recursorStart); ; {
 		client := dns.Client{Timeout: 200 * time.Millisecond}
 		if _, _, err = client.ExchangeContext(ctx, q.Copy(), n.at); err == nil {
@@ -147,15 +147,15 @@ func startRecursor(program string, c Configuration, log *slog.Logger) (*recursor
 	}
 }
 
-// run runs unbound until ctx ends: where it ends it is started again.
+// run runs unbound until ctx ends, and restarts it when it ends.
 func (n *recursor) run(ctx context.Context, program string, failed chan<- error) {
-	runtime.LockOSThread() // it ends with the thread that has started it, and so with this process however that ends
+	runtime.LockOSThread() // unbound ends with the thread that started it, and therefore with this process
 	defer runtime.UnlockOSThread()
 	for ctx.Err() == nil {
-		command := exec.CommandContext(ctx, program, "-d", "-c", "/dev/stdin") //nolint:gosec // the program of that name
+		command := exec.CommandContext(ctx, program, "-d", "-c", "/dev/stdin") //nolint:gosec // the installed unbound
 		command.Stdin = strings.NewReader(n.configuration())
 		command.SysProcAttr = endsWithParent()
-		words := &lastWords{}
+		words := &outputTail{}
 		command.Stdout, command.Stderr = words, words
 		err := command.Start()
 		if err == nil {
@@ -167,10 +167,10 @@ func (n *recursor) run(ctx context.Context, program string, failed chan<- error)
 		}
 		n.down.Store(true)
 		err = fmt.Errorf("unbound has ended (%w): %s", err, words.text())
-		n.log.Error("unbound is started again", "reason", err)
+		n.log.Error("unbound ended, restarting it", "reason", err)
 		select {
 		case failed <- err:
-		default: // nobody waits for its start
+		default: // its start has already succeeded
 		}
 		select {
 		case <-ctx.Done():
@@ -179,13 +179,13 @@ func (n *recursor) run(ctx context.Context, program string, failed chan<- error)
 	}
 }
 
-// close ends it.
+// close stops unbound.
 func (n *recursor) close() {
 	n.stop()
 	n.ended.Wait()
 }
 
-// configuration words what unbound is to do. Everything in it was checked: nothing can stand in it that means something else.
+// configuration returns the configuration of unbound. All values were checked, so none can inject other options.
 func (n *recursor) configuration() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -195,28 +195,28 @@ func (n *recursor) configuration() string {
 	line(" hide-version: yes\n hide-identity: yes")
 	line(" do-not-query-localhost: no\n unblock-lan-zones: yes\n insecure-lan-zones: yes\n qname-minimisation: yes\n prefetch: no")
 	line(" verbosity: 0\n val-log-level: 0")
-	if n.of.RandomCase {
+	if n.settings.RandomCase {
 		line(" use-caps-for-id: yes")
 	}
-	if n.of.validates() {
-		anchors := n.of.TrustAnchors
+	if n.settings.validates() {
+		anchors := n.settings.TrustAnchors
 		if len(anchors) == 0 {
 			anchors = rootAnchors
 		}
 		line(" module-config: \"validator iterator\"")
 		for _, text := range anchors {
 			rr, err := naming.ReadRecord(text)
-			if err == nil { // it was checked
+			if err == nil { // checked before
 				line(" trust-anchor: \"%s\"", strings.ReplaceAll(rr.String(), "\t", " "))
 			}
 		}
-		for _, name := range n.of.Insecure {
+		for _, name := range n.settings.Insecure {
 			line(" domain-insecure: \"%s\"", name)
 		}
 	} else {
 		line(" module-config: \"iterator\"")
 	}
-	if len(n.upstreams) > 0 { // who asks others may have such names there
+	if len(n.upstreams) > 0 { // the upstreams may serve such names
 		line(" local-zone: \"test.\" nodefault")
 	}
 	line("remote-control:\n control-enable: no")
@@ -226,7 +226,7 @@ func (n *recursor) configuration() string {
 	return b.String()
 }
 
-// forward words whom unbound asks.
+// forward writes the upstreams of unbound.
 func (n *recursor) forward(line func(string, ...any)) {
 	line("forward-zone:\n name: \".\"")
 	for _, u := range n.upstreams {
@@ -242,13 +242,13 @@ func (n *recursor) forward(line func(string, ...any)) {
 	}
 }
 
-// lastWords keeps the end of what a program says. Write is called by one at a time.
-type lastWords struct {
+// outputTail keeps the last 500 bytes of a program's output.
+type outputTail struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-func (l *lastWords) Write(p []byte) (int, error) {
+func (l *outputTail) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const most = 500
@@ -257,7 +257,7 @@ func (l *lastWords) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *lastWords) text() string {
+func (l *outputTail) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.TrimSpace(string(l.all))

@@ -14,8 +14,8 @@ import (
 	dns "portolan/internal/base/dnsmsg"
 )
 
-// signing starts a server that signs what it answers for signed.example, and lies in the signature of a name that begins with bogus. It
-// gives where it answers, and the DS record.
+// signing starts a server that signs its answers for signed.example. Signatures of names that start with bogus are invalid. It returns
+// the server's address and the DS record.
 func signing(t *testing.T) (at string, anchor string) {
 	t.Helper()
 	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "signed.example.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 60},
@@ -61,7 +61,7 @@ func signing(t *testing.T) (at string, anchor string) {
 	return packets.LocalAddr().String(), key.ToDS(dns.SHA256).String()
 }
 
-// unbound looks names up and validates; it is started again where it ends, and ends with the resolver.
+// TestRecursion checks that unbound resolves and validates names, is restarted when it ends, and ends with the resolver.
 func TestRecursion(t *testing.T) {
 	if _, err := unboundProgram(); err != nil {
 		t.Skip(err)
@@ -104,13 +104,13 @@ func TestRecursion(t *testing.T) {
 		}
 	}
 	check("again.signed.example.", "NOERROR 192.0.2.1")
-	if !strings.Contains(log.String(), "unbound is started again") {
+	if !strings.Contains(log.String(), "unbound ended, restarting it") {
 		t.Error("it is not said that unbound has ended")
 	}
 	if d := app.Diagnostics(); !strings.Contains(fmt.Sprintf("%+v", d), "validates") {
 		t.Errorf("%+v", d)
 	}
-	// Without validation what does not fit is answered, by another unbound; the one before ends.
+	// Without validation, invalid answers are returned by a new unbound process, and the previous one ends.
 	host, p, _ := net.SplitHostPort(at)
 	if err := app.Configure(fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}],"recursion":{"validation":false}}`,
 		host, p, server)); err != nil {
@@ -122,7 +122,7 @@ func TestRecursion(t *testing.T) {
 	}
 }
 
-// With randomCase a name is asked for in another mixture of letters than it was asked, and the answer has the name as it was asked.
+// TestRandomCase checks that upstream queries use random case, and that the answer has the case of the client's query.
 func TestRandomCase(t *testing.T) {
 	if _, err := unboundProgram(); err != nil {
 		t.Skip(err)
@@ -160,7 +160,7 @@ func TestRandomCase(t *testing.T) {
 	}
 }
 
-// What cannot act is refused with the field.
+// TestRecursionRefusals checks that invalid settings are rejected with the name of the field.
 func TestRecursionRefusals(t *testing.T) {
 	for field, text := range map[string]string{
 		"upstreams":                 `{"listen":[{"address":"127.0.0.1"}]}`,

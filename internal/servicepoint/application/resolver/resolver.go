@@ -1,5 +1,5 @@
-// Package resolver is the application dns-resolver-service: a DNS server that forwards what it is asked, and remembers the answers. It is
-// CoreDNS with the plugins that this takes, and no others.
+// Package resolver is the application dns-resolver-service: a DNS server that forwards queries and caches answers. It is CoreDNS with
+// only the plugins that the configuration needs.
 package resolver
 
 import (
@@ -22,7 +22,7 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	// The plugins that corefile names.
+	// The plugins in corefile.
 	_ "github.com/coredns/coredns/plugin/acl"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/chaos"
@@ -33,7 +33,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/metrics"
 )
 
-// Kind is the application.
+// Kind returns the application.
 func Kind() application.Kind {
 	return application.Kind{Name: checkin.Resolver, Program: checkin.Program{Version: "1.1.0", Hide: hide, Fill: application.FillKey,
 		Provides: func(string) []checkin.Capability {
@@ -48,12 +48,13 @@ func Kind() application.Kind {
 			return c.claims()
 		}},
 		New: func(log *slog.Logger) application.Application {
-			r := &resolver{log: log, connections: mostConnections, front: newLook(frontEvery), back: newLook(backEvery), started: time.Now()}
+			r := &resolver{log: log, connections: maxConnections, front: newPeriodicCheck(frontInterval), back: newPeriodicCheck(backInterval),
+				started: time.Now()}
 			r.content.Store(&content{})
 			ctx, stop := context.WithCancel(context.Background())
 			r.stop = stop
-			r.looks.Go(func() { r.watch(ctx, r.front, askFront) })
-			r.looks.Go(func() { r.watch(ctx, r.back, askBack) })
+			r.checks.Go(func() { r.watch(ctx, r.front, askFront) })
+			r.checks.Go(func() { r.watch(ctx, r.back, askBack) })
 			return r
 		}}
 }
@@ -61,78 +62,84 @@ func Kind() application.Kind {
 // resolver is the running application.
 type resolver struct {
 	log *slog.Logger
-	// connections is mostConnections, or fewer in tests.
+	// connections is maxConnections, or fewer in tests.
 	connections int
 	stop        context.CancelFunc
-	looks       sync.WaitGroup
+	checks      sync.WaitGroup
 	started     time.Time
-	// front is what the resolver answers itself, back what its upstreams answer.
-	front, back *look
+	// front contains the results of the listener checks, back those of the upstream checks.
+	front, back *periodicCheck
 
-	// content is what a deployment says; logsQueries says that queries are logged, asksZones that some zones are asked elsewhere.
-	content                atomic.Pointer[content]
-	logsQueries, asksZones atomic.Bool
-	// turn is held while a configuration or content is taken, and guards sockets, those that are open, and measured, which shows metrics.
-	turn     sync.Mutex
-	sockets  []*socket
-	measured *measured
+	// content is the deployed content. logsQueries reports that the query log is enabled. hasZones reports that some zones have their own
+	// upstreams.
+	content               atomic.Pointer[content]
+	logsQueries, hasZones atomic.Bool
+	// applyLock is held while a configuration or content is applied. It guards sockets, the open sockets, and metrics, the metrics
+	// endpoint.
+	applyLock sync.Mutex
+	sockets   []*socket
+	metrics   *metricsEndpoint
 
 	mu sync.Mutex
-	// What follows, and what was found by the looks, is guarded by mu, and changes while turn is held, too. configuration is the one in
-	// force, given the one that was asked for: roles may say otherwise.
-	instance             *caddy.Instance
-	configuration, given Configuration
-	// asked is the configuration with what roles say, recursor what looks names up; otherwise says why the upstreams are asked all the same.
-	asked     Configuration
-	recursor  *recursor
-	otherwise string
+	// The following fields and the check results are guarded by mu, and change only while applyLock is held as well. configuration is the
+	// one in use, requested the one before the roles override it.
+	instance                 *caddy.Instance
+	configuration, requested Configuration
+	// effective is the configuration including the roles. recursor is the running unbound. fallbackReason is the reason why the upstreams
+	// are used instead.
+	effective      Configuration
+	recursor       *recursor
+	fallbackReason string
 }
 
-// look asks something again and again.
-type look struct {
-	every time.Duration
-	// wake has a token when it is to ask now.
+// periodicCheck is a periodic check.
+type periodicCheck struct {
+	interval time.Duration
+	// wake contains a token when the check must run immediately.
 	wake chan struct{}
-	// found are the response codes, or why there was no answer, by address; nil before the first look. silent is how many did not answer.
-	found  map[string]string
-	silent int
+	// found are the response codes, or the reasons for a missing answer, by address; nil before the first check. failures is the number of
+	// addresses without an answer.
+	found    map[string]string
+	failures int
 }
 
-func newLook(every time.Duration) *look { return &look{every: every, wake: make(chan struct{}, 1)} }
+func newPeriodicCheck(every time.Duration) *periodicCheck {
+	return &periodicCheck{interval: every, wake: make(chan struct{}, 1)}
+}
 
-// Configure answers by another configuration from now on; queries meanwhile are answered.
+// Configure applies another configuration. Queries are answered meanwhile.
 func (r *resolver) Configure(text json.RawMessage) error {
 	c, err := read(text)
 	if err != nil {
 		return err
 	}
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.applyLock.Lock()
+	defer r.applyLock.Unlock()
 	return r.start(c, r.content.Load())
 }
 
-// start answers by a configuration, and by what roles of a content say of it, unless that is so already. r.turn is held: what is in force
-// changes here alone, and may be read. Only its end needs r.mu, so that whoever asks how it is does not wait for unbound.
+// start applies a configuration and the roles of a content, unless they are in use already. The caller holds r.applyLock, under which
+// alone these fields change. r.mu is locked only at the end, so that status requests do not wait for unbound.
 func (r *resolver) start(given Configuration, of *content) error {
-	c := of.asking(given)
-	if r.instance != nil && reflect.DeepEqual(c, r.asked) {
+	c := of.configurationFor(given)
+	if r.instance != nil && reflect.DeepEqual(c, r.effective) {
 		return nil
 	}
-	asked := c
-	recursor, otherwise, err := r.recursing(c)
+	effective := c
+	recursor, fallbackReason, err := r.recursorFor(c)
 	if err != nil {
 		return err
 	}
 	if recursor != nil {
 		c.Upstreams = []Upstream{{Address: recursor.at}}
 	}
-	leaves := r.recursor
-	defer func() { // which of them is not needed: the one before, or the new one where something went wrong
+	previous := r.recursor
+	defer func() { // close the recursor that is not used: the previous one, or the new one after an error
 		if r.recursor != recursor && recursor != nil {
 			recursor.close()
 		}
-		if leaves != nil && r.recursor != leaves {
-			leaves.close()
+		if previous != nil && r.recursor != previous {
+			previous.close()
 		}
 	}()
 	input := caddy.CaddyfileInput{Contents: c.corefile(), Filepath: "configuration", ServerTypeName: "dns"}
@@ -149,57 +156,58 @@ func (r *resolver) start(given Configuration, of *content) error {
 	if err != nil {
 		return err
 	}
-	shown, err := r.measuredAt(c.Metrics)
+	endpoint, err := r.metricsAt(c.Metrics)
 	if err != nil {
-		return errors.Join(err, closeBut(sockets, r.sockets))
+		return errors.Join(err, closeExcept(sockets, r.sockets))
 	}
-	before := r.measured
-	defer func() { // as for recursors
-		for _, one := range []*measured{before, shown} {
-			if one != r.measured {
-				_ = one.close() // nobody asks it any more
+	before := r.metrics
+	defer func() { // like the recursors
+		for _, one := range []*metricsEndpoint{before, endpoint} {
+			if one != r.metrics {
+				_ = one.close() // it is not used any more
 			}
 		}
 	}()
-	next.generation = &generation{sockets: sockets, log: r.log, most: r.connections}
-	next.begin()
+	next.generation = &generation{sockets: sockets, log: r.log, maxConnections: r.connections}
+	next.activate()
 	instance := r.instance
 	if instance == nil {
-		if instance, err = caddy.Start(input); err != nil { // what plugins have opened before stays open: only an end closes it
-			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), closeBut(sockets, nil))
+		// sockets of plugins stay open after an error, because only the end of the process closes them
+		if instance, err = caddy.Start(input); err != nil {
+			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), closeExcept(sockets, nil))
 		}
 	} else if instance, err = instance.Restart(input); err != nil {
-		return errors.Join(fmt.Errorf("starting to answer: %w", err), closeBut(sockets, r.sockets))
+		return errors.Join(fmt.Errorf("starting to answer: %w", err), closeExcept(sockets, r.sockets))
 	}
-	if err := closeBut(r.sockets, sockets); err != nil {
-		r.log.Warn("closing listeners that are not wanted any more", "error", err)
+	if err := closeExcept(r.sockets, sockets); err != nil {
+		r.log.Warn("close old listeners failed", "error", err)
 	}
-	r.sockets, r.measured = sockets, shown
+	r.sockets, r.metrics = sockets, endpoint
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recursor, r.otherwise, r.asked = recursor, otherwise, asked
-	r.instance, r.configuration, r.given = instance, c, given // what was found before holds until it is looked again
+	r.recursor, r.fallbackReason, r.effective = recursor, fallbackReason, effective
+	r.instance, r.configuration, r.requested = instance, c, given // the check results stay valid until the next check
 	r.logsQueries.Store(c.QueryLog != nil)
-	r.asksZones.Store(len(c.Zones) > 0)
-	for _, l := range []*look{r.front, r.back} {
+	r.hasZones.Store(len(c.Zones) > 0)
+	for _, l := range []*periodicCheck{r.front, r.back} {
 		select {
 		case l.wake <- struct{}{}:
-		default: // it is about to ask
+		default: // a check is pending already
 		}
 	}
 	return nil
 }
 
-// How often the resolver asks itself and its upstreams, and how long an answer may take.
+// Intervals of the listener and upstream checks, and the timeout of a query.
 const (
-	frontEvery = time.Second
-	backEvery  = 5 * time.Second
-	askTime    = 2 * time.Second
+	frontInterval = time.Second
+	backInterval  = 5 * time.Second
+	checkTimeout  = 2 * time.Second
 )
 
-// watch asks again and again until ctx ends.
-func (r *resolver) watch(ctx context.Context, l *look, ask func(context.Context, Configuration) (map[string]string, int)) {
-	tick := time.NewTicker(l.every)
+// watch runs a check at intervals until ctx ends.
+func (r *resolver) watch(ctx context.Context, l *periodicCheck, ask func(context.Context, Configuration) (map[string]string, int)) {
+	tick := time.NewTicker(l.interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -217,28 +225,28 @@ func (r *resolver) watch(ctx context.Context, l *look, ask func(context.Context,
 		found, silent := ask(ctx, c)
 		r.mu.Lock()
 		if running == r.instance && ctx.Err() == nil {
-			l.found, l.silent = found, silent
+			l.found, l.failures = found, silent
 		}
 		r.mu.Unlock()
 	}
 }
 
-// question is one to an address; config is nil where it goes by UDP.
+// question is a query to an address; config is nil for UDP.
 type question struct {
 	at     string
 	config *tls.Config
 }
 
-// ownQuestion is the name that the resolver asks itself for.
+// ownQuestion is the name of the resolver's health check query.
 const ownQuestion = "version.bind."
 
-// askFront asks the resolver for its version wherever it answers, which no upstream has to do with.
+// askFront sends a version query to each listener. The resolver answers it without an upstream.
 func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 	questions := make([]question, len(c.Listen))
 	for i, l := range c.Listen {
-		questions[i].at = l.reached()
+		questions[i].at = l.localAddress()
 		if l.TLS {
-			questions[i].config = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this process
+			questions[i].config = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // connects to this process
 		}
 	}
 	q := new(dns.Msg)
@@ -247,7 +255,7 @@ func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
 	return ask(ctx, q, questions)
 }
 
-// askBack asks each of the upstreams for the root's name servers.
+// askBack queries each upstream for the root's name servers.
 func askBack(ctx context.Context, c Configuration) (map[string]string, int) {
 	questions := make([]question, len(c.Upstreams))
 	for i, u := range c.Upstreams {
@@ -261,14 +269,15 @@ func askBack(ctx context.Context, c Configuration) (map[string]string, int) {
 	return ask(ctx, q, questions)
 }
 
-// ask puts a question to many at once. It gives the response codes, or why there was no answer, by address, and how many gave none.
+// ask sends a query to several servers concurrently. It returns the response codes, or the reasons for a missing answer, by address, and
+// the number of servers without an answer.
 func ask(ctx context.Context, q *dns.Msg, questions []question) (found map[string]string, silent int) {
 	found = map[string]string{}
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	for _, one := range questions {
 		group.Go(func() {
-			client := dns.Client{Timeout: askTime}
+			client := dns.Client{Timeout: checkTimeout}
 			if one.config != nil {
 				client.Net, client.TLSConfig = "tcp-tls", one.config
 			}
@@ -287,16 +296,16 @@ func ask(ctx context.Context, q *dns.Msg, questions []question) (found map[strin
 	return found, silent
 }
 
-// Health gives what was wrong when the resolver last looked.
+// Health returns the error conditions of the last checks.
 func (r *resolver) Health() (conditions []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.instance == nil || r.front.found == nil || r.back.found == nil {
 		return []string{"service is not healthy: it has not answered yet"}
 	}
-	if r.front.silent > 0 {
+	if r.front.failures > 0 {
 		conditions = append(conditions,
-			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", r.front.silent, len(r.configuration.Listen)))
+			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", r.front.failures, len(r.configuration.Listen)))
 	}
 	if until := r.configuration.TLS.Expiration(); until > 0 && time.Now().UnixMilli() > until {
 		conditions = append(conditions, "service is not healthy: the certificate of its listeners over TLS has expired")
@@ -304,35 +313,35 @@ func (r *resolver) Health() (conditions []string) {
 	if r.recursor != nil && r.recursor.down.Load() {
 		conditions = append(conditions, "service is not healthy: unbound does not run, and is started again")
 	}
-	if n := len(r.configuration.Upstreams); r.back.silent >= n {
+	if n := len(r.configuration.Upstreams); r.back.failures >= n {
 		conditions = append(conditions, fmt.Sprintf("service is not healthy: none of %d upstream servers answers", n))
 	}
 	return conditions
 }
 
-// Diagnostics are the response codes that the resolver and its upstreams gave last.
+// Diagnostics returns the last response codes of the listeners and upstreams.
 func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return application.ResolverDiagnostics{BackendResponse: best(r.back.found), FrontendResponse: worst(r.front.found),
+	return application.ResolverDiagnostics{BackendResponse: bestAnswer(r.back.found), FrontendResponse: worstAnswer(r.front.found),
 		ID: r.started.UnixMilli(), Recursion: r.recursion(), Revision: r.Content(), Policies: r.content.Load().sizes(),
 		Upstreams: r.back.found, Listeners: r.front.found,
 		CertificateExpiration: r.configuration.TLS.Expiration()}
 }
 
-// recursion says who looks names up; empty where nobody was to. r.mu is held.
+// recursion describes who resolves names; empty if recursion was not requested. The caller holds r.mu.
 func (r *resolver) recursion() string {
 	switch {
 	case r.recursor == nil:
-		return r.otherwise
-	case r.recursor.of.validates():
+		return r.fallbackReason
+	case r.recursor.settings.validates():
 		return "unbound looks names up, and validates"
 	}
 	return "unbound looks names up"
 }
 
-// best gives the response code of an upstream that resolves, NOERROR before others, if one does: one upstream is enough.
-func best(answers map[string]string) (text string) {
+// bestAnswer returns the best response code of the upstreams, because one working upstream is sufficient.
+func bestAnswer(answers map[string]string) (text string) {
 	rank := func(answer string) int {
 		switch {
 		case answer == noError:
@@ -350,8 +359,8 @@ func best(answers map[string]string) (text string) {
 	return text
 }
 
-// worst gives a response code that does not say well, if one does not: each listener has its clients.
-func worst(answers map[string]string) (text string) {
+// worstAnswer returns a response code other than NOERROR if there is one, because each listener has its own clients.
+func worstAnswer(answers map[string]string) (text string) {
 	for _, at := range slices.Backward(slices.Sorted(maps.Keys(answers))) {
 		if one := answers[at]; text == "" || one != noError {
 			text = one
@@ -360,19 +369,19 @@ func worst(answers map[string]string) (text string) {
 	return text
 }
 
-// noError is the response code that says well.
+// noError is the response code of a working server.
 var noError = dns.RcodeToString[dns.RcodeSuccess]
 
-// Close ends it.
+// Close stops the resolver.
 func (r *resolver) Close() error {
 	r.stop()
-	r.looks.Wait()
-	r.turn.Lock() // for good: nothing is taken any more
+	r.checks.Wait()
+	r.applyLock.Lock() // never unlocked, so nothing is applied any more
 	if r.instance == nil {
 		return nil
 	}
 	err := errors.Join(r.instance.ShutdownCallbacks()...)
-	err = errors.Join(err, r.instance.Stop(), closeBut(r.sockets, nil), r.measured.close())
+	err = errors.Join(err, r.instance.Stop(), closeExcept(r.sockets, nil), r.metrics.close())
 	if r.recursor != nil {
 		r.recursor.close()
 	}

@@ -22,7 +22,7 @@ import (
 	"portolan/internal/servicepoint/application"
 )
 
-// credentials makes a certificate for a name.
+// credentials creates a certificate for a name.
 func credentials(t *testing.T, name string) (certificate, key string, pool *x509.CertPool) {
 	t.Helper()
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -49,13 +49,13 @@ func credentials(t *testing.T, name string) (certificate, key string, pool *x509
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})), pool
 }
 
-// text words a configuration with a listener and one over TLS.
+// text returns a configuration with a plain listener and a TLS listener.
 func text(plain, secure int, certificate, key, more string) json.RawMessage {
 	return fmt.Appendf(nil, `{"listen":[{"address":"127.0.0.1","port":%d},{"address":"127.0.0.1","port":%d,"tls":true}],`+
 		`"tls":{"certificate":%q,"key":%q},"upstreams":[{"address":"127.0.0.1:%s"}]}`, plain, secure, certificate, key, more)
 }
 
-// A listener over TLS shows the certificate that it was given, another one when it was given another, and all of them answer what they are.
+// TestListenersOverTLS checks that a TLS listener uses the configured certificate and its replacements.
 func TestListenersOverTLS(t *testing.T) {
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -106,14 +106,14 @@ func TestListenersOverTLS(t *testing.T) {
 		len(a.Answer) != 1 {
 		t.Errorf("it says of itself %v, %v", a, err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); len(app.Health()) > 0; time.Sleep(20 * time.Millisecond) { // between two looks
+	for deadline := time.Now().Add(20 * time.Second); len(app.Health()) > 0; time.Sleep(20 * time.Millisecond) { // polling interval
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not become well: %v, %+v", app.Health(), app.Diagnostics())
 		}
 	}
 }
 
-// A private key is not shown, and stays where the certificate stays.
+// TestPrivateKeyIsKept checks that the private key is hidden, and preserved if the certificate is unchanged.
 func TestPrivateKeyIsKept(t *testing.T) {
 	certificate, key, _ := credentials(t, "one.example")
 	other, _, _ := credentials(t, "two.example")

@@ -9,22 +9,22 @@ import (
 	"portolan/internal/base/naming"
 )
 
-// Zone is a zone whose names are asked elsewhere than all others.
+// Zone is a zone with its own upstreams.
 type Zone struct {
-	// Name is the zone; names below it go with it.
+	// Name is the name of the zone. It includes all names below it.
 	Name string `json:"name"`
-	// Upstreams are the servers that are asked, in order of preference: addresses, with a port where that is not 53.
+	// Upstreams are the servers in order of preference: addresses, with a port if it is not 53.
 	Upstreams []string `json:"upstreams"`
 }
 
-// maxZones is how many zones may be asked elsewhere.
+// maxZones is the maximum number of zones with their own upstreams.
 const maxZones = 1000
 
-// lengths64 are those of prefixes of DNS64 (RFC 6052 section 2.2).
+// lengths64 are the valid prefix lengths of DNS64 (RFC 6052 section 2.2).
 var lengths64 = []int{32, 40, 48, 56, 64, 96}
 
-// wrongZones says what is wrong with the zones that are asked elsewhere, with DNS64, and with what is told of queries.
-func (c *Configuration) wrongZones(bad func(field, format string, args ...any) error) error {
+// validateZones checks the zones, DNS64, the query log and dnstap.
+func (c *Configuration) validateZones(bad func(field, format string, args ...any) error) error {
 	if len(c.Zones) > maxZones {
 		return bad("zones", "has more than %d zones", maxZones)
 	}
@@ -57,8 +57,8 @@ func (c *Configuration) wrongZones(bad func(field, format string, args ...any) e
 			return bad("dns64", "%q is no prefix of IPv6 of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96", c.DNS64)
 		}
 	}
-	if c.QueryLog != nil && (c.QueryLog.Every < 1 || c.QueryLog.Every > mostEvery) {
-		return bad("queryLog.every", "must be 1 to %d", mostEvery)
+	if c.QueryLog != nil && (c.QueryLog.Every < 1 || c.QueryLog.Every > maxEvery) {
+		return bad("queryLog.every", "must be 1 to %d", maxEvery)
 	}
 	if c.Dnstap != "" && !isAddrPort(c.Dnstap) {
 		return bad("dnstap", "%q is no address and port", c.Dnstap)
@@ -66,7 +66,7 @@ func (c *Configuration) wrongZones(bad func(field, format string, args ...any) e
 	return nil
 }
 
-// withPort gives an address with its port; false where the text is none.
+// withPort returns an address with its port. ok is false if the text is not an address.
 func withPort(text string) (string, bool) {
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
 		return netip.AddrPortFrom(addr, dnsPort).String(), true
@@ -74,7 +74,7 @@ func withPort(text string) (string, bool) {
 	return text, isAddrPort(text)
 }
 
-// zoneBlock words the zones that are asked elsewhere, and what goes before the cache.
+// zoneBlock writes the forwarding of the zones.
 func (c *Configuration) zoneBlock(b *strings.Builder) {
 	for _, z := range c.Zones {
 		fmt.Fprintf(b, " forward %s", strings.TrimSuffix(z.Name, "."))
@@ -86,8 +86,8 @@ func (c *Configuration) zoneBlock(b *strings.Builder) {
 	}
 }
 
-// toldBlock words what is told of queries, and DNS64.
-func (c *Configuration) toldBlock(b *strings.Builder) {
+// logBlock writes the query log, dnstap and DNS64.
+func (c *Configuration) logBlock(b *strings.Builder) {
 	if c.QueryLog != nil {
 		fmt.Fprintf(b, " log %d\n", c.QueryLog.Every)
 	}

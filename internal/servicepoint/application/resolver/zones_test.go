@@ -15,7 +15,7 @@ import (
 	"portolan/internal/base/freeport"
 )
 
-// answering starts a server that answers A records of each name with an address, and gives its port.
+// answering starts a server that answers each A query with an address, and returns its port.
 func answering(t *testing.T, address string) string {
 	t.Helper()
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -37,7 +37,7 @@ func answering(t *testing.T, address string) string {
 	return port
 }
 
-// lines is a log that many may write to.
+// lines is a log that is safe for concurrent use.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -55,7 +55,8 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// Names of a zone are asked where it says, all others elsewhere; hosts without an IPv6 address have one in the prefix; queries are told of.
+// TestZonesAndDNS64 checks that names are resolved by the upstreams of their zone, that DNS64 adds IPv6 addresses, and that queries are
+// logged.
 func TestZonesAndDNS64(t *testing.T) {
 	everywhere, corporate := answering(t, "192.0.2.1"), answering(t, "10.0.0.1")
 	tap, err := net.Listen("tcp", "127.0.0.1:0")
@@ -126,7 +127,7 @@ func TestZonesAndDNS64(t *testing.T) {
 	}
 }
 
-// What cannot act of these is refused, with its field.
+// TestZonesAreChecked checks that invalid settings are rejected with the name of the field.
 func TestZonesAreChecked(t *testing.T) {
 	for field, more := range map[string]string{
 		"zones[0].name":         `"zones":[{"name":"a b","upstreams":["127.0.0.9"]}]`,
@@ -145,7 +146,7 @@ func TestZonesAreChecked(t *testing.T) {
 	}
 }
 
-// What somebody else says of a question, or what an answer says beside it, is not believed.
+// TestPoisonedAnswers checks that answers from another sender and unrelated records in an answer are ignored.
 func TestPoisonedAnswers(t *testing.T) {
 	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -176,7 +177,7 @@ func TestPoisonedAnswers(t *testing.T) {
 	}
 }
 
-// An alias that leads out of a zone that is asked elsewhere is followed, to its end or round.
+// TestAliasesOutOfZones checks that aliases that lead out of a zone with its own upstreams are followed, also in loops.
 func TestAliasesOutOfZones(t *testing.T) {
 	far := upstream(t, "www.far.test. 60 IN CNAME host.near.test.", "two.far.test. 60 IN CNAME three.near.test.",
 		"gone.far.test. 60 IN CNAME no.near.test.",
@@ -192,7 +193,7 @@ func TestAliasesOutOfZones(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	if got := asked(t, "udp", at, "round.far.test.", dns.TypeA); got == "nothing" || strings.Count(got, "round.") > 2*mostAliases+2 {
+	if got := asked(t, "udp", at, "round.far.test.", dns.TypeA); got == "nothing" || strings.Count(got, "round.") > 2*maxAliases+2 {
 		t.Errorf("an alias that goes round is %s", got)
 	}
 	if got := asked(t, "udp", at, "www.far.test.", dns.TypeCNAME); got != "NOERROR host.near.test." {

@@ -20,13 +20,13 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// manager is the way to the manager's check-in door.
+// manager is the client of the manager's check-in endpoint.
 type manager struct {
 	base string // https://host:port
 	http *http.Client
 }
 
-// refusal is an answer of the manager that says no.
+// refusal is an error answer of the manager.
 type refusal struct {
 	Status  int    `json:"status"`
 	Code    string `json:"code"`
@@ -35,19 +35,19 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s (%d %s)", r.Message, r.Status, r.Code) }
 
-// final reports whether asking again cannot help.
-func final(err error) bool {
+// isPermanent reports whether a retry cannot succeed.
+func isPermanent(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.Status >= 400 && r.Status < 500 && r.Status != http.StatusTooManyRequests &&
 		r.Status != http.StatusRequestTimeout
 }
 
-// errForeign is a manager other than the one that made the registration key.
-var errForeign = errors.New("the manager at the registration endpoint is not the one that made the registration key: its authority " +
+// errWrongManager reports a manager that did not issue the registration key.
+var errWrongManager = errors.New("the manager at the registration endpoint is not the one that made the registration key: its authority " +
 	"has another fingerprint")
 
-// baseOf checks a registration endpoint and gives it without its path.
-func baseOf(endpoint string) (string, error) {
+// baseURL returns a registration endpoint without its path. It returns an error if the endpoint is not an https URL.
+func baseURL(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return "", fmt.Errorf("registration endpoint %q is not an https URL", endpoint)
@@ -55,13 +55,13 @@ func baseOf(endpoint string) (string, error) {
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), checkin.EnrolPath), nil
 }
 
-// dialer connects to managers. A connection that is silent is asked whether it still is one, and left where it is not.
+// dialer connects to managers. Keep-alive probes close a dead connection after 25 s of silence.
 var dialer = net.Dialer{Timeout: 30 * time.Second, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second,
 	Interval: 5 * time.Second, Count: 3}}
 
-// newManager gives the way to a manager, through the proxy where there is one: what is said stays end to end, and nobody in between is
-// trusted. It speaks HTTP/1.1, in which a check-in that waits takes little of a manager; one that is given up takes its connection with it,
-// and the next one resumes the session.
+// newManager returns the client of a manager, through the proxy if there is one. TLS is end to end, so the proxy does not have to be
+// trusted. The client uses HTTP/1.1, because a waiting check-in then costs the manager little memory. A canceled check-in closes its
+// connection; the next one resumes the TLS session.
 func newManager(base string, config *tls.Config, proxy func(*http.Request) (*url.URL, error)) *manager {
 	config.ClientSessionCache = tls.NewLRUClientSessionCache(2)
 	return &manager{base: base, http: &http.Client{
@@ -71,15 +71,15 @@ func newManager(base string, config *tls.Config, proxy func(*http.Request) (*url
 	}}
 }
 
-// answerTime is how long a manager may take for an answer, beside the time that it is asked to wait.
-const answerTime = 30 * time.Second
+// answerLimit is the time limit for an answer, in addition to the wait time in the request.
+const answerLimit = 30 * time.Second
 
-// pinned trusts the authority with that fingerprint and no other, for the first connection.
-func pinned(authority [32]byte) *tls.Config {
+// pinnedConfig returns the TLS configuration of the first connection: it trusts only the authority with this SHA-256 fingerprint.
+func pinnedConfig(authority [32]byte) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: checkin.ServerName,
-		// The chain is verified below, against the authority that the fingerprint names: there is no
-		// pool that could hold it before the connection.
+		// VerifyConnection verifies the chain against the authority with the fingerprint. A root pool cannot contain that authority before the
+		// connection.
 		InsecureSkipVerify: true, //nolint:gosec // see VerifyConnection
 		VerifyConnection: func(c tls.ConnectionState) error {
 			for _, certificate := range c.PeerCertificates {
@@ -88,13 +88,13 @@ func pinned(authority [32]byte) *tls.Config {
 				}
 				return verify(certificate, c)
 			}
-			return errForeign
+			return errWrongManager
 		},
 	}
 }
 
-// verify checks that a connection is one to a manager of the authority. The times in certificates do not matter: this machine's clock
-// may be wrong, and a manager makes its certificate anew whenever it starts.
+// verify checks that the peer is a manager of the authority. It ignores the validity times of certificates, because this machine's clock
+// may be wrong and a manager creates a new certificate at each start.
 func verify(authority *x509.Certificate, c tls.ConnectionState) error {
 	pool := x509.NewCertPool()
 	pool.AddCert(authority)
@@ -106,12 +106,13 @@ func verify(authority *x509.Certificate, c tls.ConnectionState) error {
 	return err
 }
 
-// maxAnswer bounds an answer, in bytes: what is to run is at most 512 KiB, and up to six times as long where it is escaped.
+// maxAnswer is the maximum size of an answer in bytes. A desired state has at most 512 KiB, and JSON escapes can make it six times as
+// long.
 const maxAnswer = 8 << 20
 
-// post sends a request to the check-in door and reads the answer, which may take so much longer than usual.
+// post sends a request to the check-in endpoint and decodes the answer. longer extends the time limit.
 func (m *manager) post(ctx context.Context, path string, longer time.Duration, request, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, longer+answerTime)
+	ctx, cancel := context.WithTimeout(ctx, longer+answerLimit)
 	defer cancel()
 	var data bytes.Buffer
 	if err := m.exchange(ctx, path, request, &data, maxAnswer); err != nil {
@@ -123,15 +124,16 @@ func (m *manager) post(ctx context.Context, path string, longer time.Duration, r
 	return nil
 }
 
-// stream sends a request to the check-in door, and writes the answer, which may be of any length.
+// stream sends a request to the check-in endpoint and writes the answer, which has no size limit.
 func (m *manager) stream(ctx context.Context, path string, request any, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, contentLimit)
 	defer cancel()
 	return m.exchange(ctx, path, request, to, math.MaxInt64)
 }
 
-// exchange sends a request and writes the body of the answer, up to a number of bytes. An answer that says no is a refusal.
-func (m *manager) exchange(ctx context.Context, path string, request any, to io.Writer, most int64) error {
+// exchange sends a request and writes at most limit bytes of the answer's body. It returns a *refusal for an error answer, and
+// errNoNewContent for 204.
+func (m *manager) exchange(ctx context.Context, path string, request any, to io.Writer, limit int64) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -147,7 +149,7 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 	}
 	defer func() { _ = rs.Body.Close() }()
 	if rs.StatusCode == http.StatusNoContent {
-		return errNothingNew
+		return errNoNewContent
 	}
 	if rs.StatusCode != http.StatusOK {
 		data, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))
@@ -161,16 +163,16 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 		r.Status = rs.StatusCode
 		return r
 	}
-	if _, err := io.Copy(to, io.LimitReader(rs.Body, most)); err != nil {
+	if _, err := io.Copy(to, io.LimitReader(rs.Body, limit)); err != nil {
 		return fmt.Errorf("reading the manager's answer: %w", err)
 	}
 	return nil
 }
 
-// unexpected is the code of a refusal that is not a manager's, such as one of a proxy.
+// unexpected is the code of an error answer that does not come from a manager, for example from a proxy.
 const unexpected = "Unexpected"
 
-// unwrapURL takes the method and the URL off an error of the HTTP client.
+// unwrapURL removes the method and the URL from an error of the HTTP client.
 func unwrapURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -179,7 +181,7 @@ func unwrapURL(err error) error {
 	return err
 }
 
-// status asks the manager's door whether it is there, and gives the HTTP status of its answer.
+// status requests the health of the check-in endpoint and returns the HTTP status of the answer.
 func (m *manager) status(ctx context.Context) (int, error) {
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, m.base+checkin.HealthPath, nil)
 	if err != nil {

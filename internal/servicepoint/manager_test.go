@@ -20,7 +20,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// signed makes a certificate of an hour from a time on, signed by another one, or by itself where that is nil.
+// signed creates a certificate that is valid for an hour from a time on, signed by another one, or self-signed if by is nil.
 func signed(t *testing.T, from time.Time, name string, by *tls.Certificate) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -47,7 +47,7 @@ func signed(t *testing.T, from time.Time, name string, by *tls.Certificate) *tls
 	return made
 }
 
-// meets connects a service point to a manager that shows a certificate.
+// meets connects a service point to a manager with a certificate.
 func meets(t *testing.T, config *tls.Config, shown *tls.Certificate) error {
 	t.Helper()
 	here, there := net.Pipe()
@@ -64,13 +64,13 @@ func meets(t *testing.T, config *tls.Config, shown *tls.Certificate) error {
 	return err
 }
 
-// A service point whose clock is off by a year, either way, finds its manager; whatever the time, it trusts no other authority, and no
-// other name.
+// TestClockOffByAYear checks that a service point connects although its clock is a year late or early. It trusts no other authority or
+// name at any time.
 func TestClockOffByAYear(t *testing.T) {
 	for what, from := range map[string]time.Time{"right": time.Now().Add(-time.Minute), "a year behind": time.Now().AddDate(1, 0, 0),
 		"a year ahead": time.Now().AddDate(-1, 0, 0)} {
 		authority := signed(t, from, "authority", nil)
-		config := pinned(sha256.Sum256(authority.Certificate[0]))
+		config := pinnedConfig(sha256.Sum256(authority.Certificate[0]))
 		if err := meets(t, config, signed(t, from, checkin.ServerName, authority)); err != nil {
 			t.Errorf("with a clock that is %s: %v", what, err)
 		}
@@ -81,14 +81,15 @@ func TestClockOffByAYear(t *testing.T) {
 		if err := meets(t, config, other); err == nil {
 			t.Errorf("with a clock that is %s it trusts another authority", what)
 		}
-		other.Certificate = append(other.Certificate, authority.Certificate...) // which it shows, and that has not signed it
+		// the chain includes an authority that did not sign the certificate
+		other.Certificate = append(other.Certificate, authority.Certificate...)
 		if err := meets(t, config, other); err == nil {
 			t.Errorf("with a clock that is %s it trusts what merely names the authority", what)
 		}
 	}
 }
 
-// A log that is full is kept beside the next one, which whoever writes it goes on with.
+// TestLogsAreRotated checks that the text of a full log is moved to a second file, and that its writer continues with an empty one.
 func TestLogsAreRotated(t *testing.T) {
 	p := &process{folder: t.TempDir(), log: slog.New(slog.DiscardHandler)}
 	path := filepath.Join(p.folder, logFile)
@@ -119,7 +120,7 @@ func TestLogsAreRotated(t *testing.T) {
 	holds(path+".1", first+"\n")
 	write("and on\n")
 	holds(path, "and on\n")
-	if got := p.lastWords(); got != "and on" {
+	if got := p.lastLogLine(); got != "and on" {
 		t.Errorf("its last words are %q", got)
 	}
 	p.rotate()
