@@ -942,7 +942,7 @@ export type ENUMZone = {
   view: Ref | null
 }
 
-/** Event is something that happened. */
+/** Event is a record of something that happened, such as a deployment, an alarm or a job of the manager. */
 export type Event = {
   id: number
   type: "Event"

@@ -12,16 +12,16 @@ func Register(r *resource.Registry) {
 
 // descriptions are the doc comments of the declared types, by Type and Type.field.
 var descriptions = map[string]string{
-	"Event":             "Event is something that happened.",
-	"Event.category":    "category is what it belongs to.",
-	"Event.dateTime":    "dateTime is when it happened.",
-	"Event.details":     "details are more of it.",
-	"Event.eventType":   "eventType says how grave it is.",
-	"Event.message":     "message says it in a sentence. It is null for callers that do not see all of the configuration of the source.",
-	"Event.payload":     "payload is what was received.",
-	"Event.source":      "source is the resource that it happened to; null once that is gone.",
-	"Event.sourceName":  "sourceName is what the resource was called.",
-	"Event.subcategory": "subcategory is the service that it belongs to.",
-	"Event.taskId":      "taskId is the task that it came of.",
-	"Event.user":        "user is whose change it came of; null for the manager itself.",
+	"Event":             "Event is a record of something that happened, such as a deployment, an alarm or a job of the manager.",
+	"Event.category":    "category is the area of the system that the event belongs to.",
+	"Event.dateTime":    "dateTime is the time of the event.",
+	"Event.details":     "details contains further data about the event.",
+	"Event.eventType":   "eventType is the severity or the outcome of the event.",
+	"Event.message":     "message describes the event in one sentence. It is null for callers that cannot see the whole configuration of the source.",
+	"Event.payload":     "payload is the message that was received.",
+	"Event.source":      "source is the resource that the event is about. It is null after that resource was deleted.",
+	"Event.sourceName":  "sourceName is the name that the resource had when the event occurred.",
+	"Event.subcategory": "subcategory is the service that the event belongs to.",
+	"Event.taskId":      "taskId is the ID of the task that caused the event.",
+	"Event.user":        "user is the user whose change caused the event. It is null if the manager caused it.",
 }
