@@ -203,7 +203,7 @@ func (p *fleetPoint) forget(at string) {
 	}
 	p.start(created.RegistrationKey)
 	p.becomes("dns-resolver-service  HEALTHY")
-	if !until(func() bool { return strings.Contains(p.process.text(), "is taken over") }) || !answers(at, "six.example.") || p.pid() != pid {
+	if !until(func() bool { return strings.Contains(p.process.text(), "running application taken over") }) || !answers(at, "six.example.") || p.pid() != pid {
 		p.t.Errorf("with a new registration key the resolver does not go on:\n%s", p.process.text())
 	}
 }
@@ -283,11 +283,11 @@ func TestResolverOfAServicePoint(t *testing.T) {
 		t.Error("without manager and agent the resolver does not answer")
 	}
 	p.start("")
-	taken := func() bool { return strings.Contains(p.process.text(), "is taken over") }
+	taken := func() bool { return strings.Contains(p.process.text(), "running application taken over") }
 	if !until(taken) {
 		t.Fatalf("the resolver was not taken over:\n%s", p.process.text())
 	}
-	_, after, _ := strings.Cut(p.process.text(), "is taken over")
+	_, after, _ := strings.Cut(p.process.text(), "running application taken over")
 	_, after, _ = strings.Cut(after, "pid=")
 	var pid int
 	if _, err := fmt.Sscan(after, &pid); err != nil {
@@ -296,7 +296,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if !until(func() bool { return strings.Contains(p.process.text(), "was started") && answers(at, "three.example.") }) {
+	if !until(func() bool { return strings.Contains(p.process.text(), "application started") && answers(at, "three.example.") }) {
 		t.Fatalf("a resolver that was killed does not come back:\n%s", p.process.text())
 	}
 
