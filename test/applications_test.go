@@ -296,7 +296,9 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if !until(func() bool { return strings.Contains(p.process.text(), "application started") && answers(at, "three.example.") }) {
+	if !until(func() bool {
+		return strings.Contains(p.process.text(), "application started") && answers(at, "three.example.")
+	}) {
 		t.Fatalf("a resolver that was killed does not come back:\n%s", p.process.text())
 	}
 

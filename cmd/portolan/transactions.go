@@ -39,7 +39,7 @@ func (c *historyCommand) Run(s *session) error {
 		return err
 	}
 	if number, err := strconv.ParseInt(c.What, 10, 64); err == nil {
-		return c.one(s, m, number)
+		return c.printTransaction(s, m, number)
 	}
 	path := "transactions"
 	if c.What != "" {
@@ -77,8 +77,8 @@ func (c *historyCommand) Run(s *session) error {
 	return err
 }
 
-// one prints the changes of a transaction.
-func (c *historyCommand) one(s *session, m *cli.Manager, number int64) error {
+// printTransaction prints the changes of a transaction.
+func (c *historyCommand) printTransaction(s *session, m *cli.Manager, number int64) error {
 	path := fmt.Sprint("transactions/", number)
 	var raw json.RawMessage
 	if err := m.Get(s.ctx, path, &raw); err != nil {

@@ -14,7 +14,7 @@ import (
 func (a *Agent) sendLogs(ctx context.Context, wanted []checkin.WantedLog) {
 	for _, w := range wanted {
 		request := checkin.LogRequest{ID: w.ID}
-		text, err := a.supervisor.tail(w.Application, min(max(1, w.Bytes), checkin.MostLog))
+		text, err := a.supervisor.tail(w.Application, min(max(1, w.Bytes), checkin.MaxLog))
 		if request.Text = text; err != nil {
 			request.Problem = shortened(err.Error())
 		}

@@ -85,7 +85,7 @@ func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
 				}
 			}
 			before := len(d.Skipped)
-			if err := d.one(one, i == 0); err != nil {
+			if err := d.addRow(one, i == 0); err != nil {
 				d.skip("%v: correct it there", err)
 			}
 			if len(d.Skipped) == before {
@@ -198,12 +198,12 @@ type netbox struct {
 	met                  map[netip.Addr]string
 }
 
-func (d *netbox) one(one netboxOne, aggregate bool) error {
+func (d *netbox) addRow(addRow netboxOne, aggregate bool) error {
 	switch {
-	case one.Prefix != "":
-		p, err := netip.ParsePrefix(one.Prefix)
+	case addRow.Prefix != "":
+		p, err := netip.ParsePrefix(addRow.Prefix)
 		if err != nil {
-			return fmt.Errorf("%q is no prefix", one.Prefix)
+			return fmt.Errorf("%q is no prefix", addRow.Prefix)
 		}
 		p = d.masked(p)
 		if aggregate {
@@ -218,17 +218,17 @@ func (d *netbox) one(one netboxOne, aggregate bool) error {
 			d.skip("it has the same key as %s: remove one of the two", first)
 			return nil
 		}
-		d.names[p], d.rows[p] = one.Description, d.at
-		if one.Status.Value == "container" {
+		d.names[p], d.rows[p] = addRow.Description, d.at
+		if addRow.Status.Value == "container" {
 			d.containers = append(d.containers, p)
-			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": one.Description})
+			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": addRow.Description})
 			return nil
 		}
 		d.prefixes = append(d.prefixes, p)
-	case one.StartAddress != "":
+	case addRow.StartAddress != "":
 		d.omit("no range of addresses (ip-ranges) is imported: import those of DHCP from the settings of its server")
-	case one.Address != "":
-		return d.address(one)
+	case addRow.Address != "":
+		return d.address(addRow)
 	default:
 		return errors.New("it has neither a prefix nor an address")
 	}

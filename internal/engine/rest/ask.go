@@ -88,7 +88,7 @@ func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
 		}
 		made := answer{made: row.ID, location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
 		if rq.Method == http.MethodDelete {
-			made.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, nil, rq.caller, nil)
+			made.body, err = a.renderer(tx, rq.media, rq.caller).renderResource(nil, row, nil, rq.caller, nil)
 		}
 		return made, err
 	})
@@ -169,7 +169,7 @@ func (a *Server) belowAsked(tx *store.Tx, rq *request, t *tried) error {
 	t.asked.ID = 0 // it does not exist yet
 	t.Row = row.Clone()
 	tx.Rename("", fmt.Sprintf("Added %s %s below what workflow request %d asks for", row.Type, row.Name, rq.ID))
-	t.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, n.Extra)
+	t.body, err = a.renderer(tx, rq.media, rq.caller).renderResource(nil, row, rq.fields, rq.caller, n.Extra)
 	return err
 }
 

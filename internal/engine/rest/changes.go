@@ -61,7 +61,7 @@ func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource
 		return problem.New(http.StatusServiceUnavailable, "TooManyFollowers", "%d clients follow the changes already", maxFollowers)
 	}
 	s := &feedSender{api: a, ctx: r.Context(), request: r, following: f, checked: time.Now()}
-	detached, err := s.begin(w)
+	detached, err := s.start(w)
 	switch {
 	case err != nil || r.Method == http.MethodHead:
 		<-a.followers
@@ -203,9 +203,9 @@ type feedSender struct {
 	sentTo  string
 }
 
-// begin sends the header and the start position. detached says that the connection was hijacked from the HTTP server: a feed then needs
+// start sends the header and the start position. detached says that the connection was hijacked from the HTTP server: a feed then needs
 // one small goroutine instead of two with buffers.
-func (s *feedSender) begin(w http.ResponseWriter) (detached bool, err error) {
+func (s *feedSender) start(w http.ResponseWriter) (detached bool, err error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("No-Gzip-Compression", "1") // an encoder for each client would use more memory than everything else

@@ -51,7 +51,7 @@ func (c *csvRows) write(b []byte, record []string) []byte {
 	return append(b, c.out.Bytes()...)
 }
 
-func (c *csvRows) begin(b []byte) []byte {
+func (c *csvRows) writeHead(b []byte) []byte {
 	names := make([]string, len(c.columns))
 	for i, column := range c.columns {
 		names[i] = column.Name

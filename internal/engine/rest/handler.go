@@ -334,14 +334,14 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 		if t.Alias && a.OfRequest != nil {
 			extra = a.OfRequest(r, caller)
 		}
-		body, err = rd.one((*buffer)[:0], row, o.fields, caller, extra) // from the start, because the transaction may run again
+		body, err = rd.renderResource((*buffer)[:0], row, o.fields, caller, extra) // from the start, because the transaction may run again
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if o.media == asHTML {
-		if body, err = (htmlRows{r.URL.Path, a.Base, a.TypeNamed}).one(nil, body); err != nil {
+		if body, err = (htmlRows{r.URL.Path, a.Base, a.TypeNamed}).writeResource(nil, body); err != nil {
 			return err
 		}
 	}

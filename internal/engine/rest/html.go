@@ -41,7 +41,7 @@ type htmlRows struct {
 	types      func(name string) *schema.Type
 }
 
-func (h htmlRows) begin(b []byte) []byte {
+func (h htmlRows) writeHead(b []byte) []byte {
 	b = append(b, pageHead(h.path, h.base)...)
 	return append(b, "<table><thead><tr><th>id</th><th>type</th><th>name</th><th>fields</th></tr></thead><tbody>\n"...)
 }
@@ -102,8 +102,8 @@ func (h htmlRows) end(b []byte, f footer) []byte {
 	return append(b, "</nav></body></html>\n"...)
 }
 
-// one writes one resource as a page.
-func (h htmlRows) one(b []byte, object []byte) ([]byte, error) {
+// writeResource writes one resource as a page.
+func (h htmlRows) writeResource(b []byte, object []byte) ([]byte, error) {
 	all, err := schema.ReadMembers(object)
 	if err != nil {
 		return nil, err

@@ -172,7 +172,7 @@ var errCut = errors.New("the database connection was lost in the middle of a lis
 
 // formatter writes the rows of a list in one media type.
 type formatter interface {
-	begin(b []byte) []byte
+	writeHead(b []byte) []byte
 	row(b []byte, object []byte, first bool) ([]byte, error)
 	end(b []byte, f footer) []byte
 }
@@ -238,7 +238,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 	case asHTML:
 		p.form = htmlRows{r.URL.Path, a.Base, a.TypeNamed}
 	}
-	l.buf = p.form.begin(l.buf)
+	l.buf = p.form.writeHead(l.buf)
 	if err := tx.List(q, p.add); err != nil {
 		return err
 	}
@@ -366,7 +366,7 @@ func (p *pager) write(row *store.Resource) (err error) {
 // jsonRows writes a list as JSON: data first, because the count is known only at the end.
 type jsonRows struct{}
 
-func (jsonRows) begin(b []byte) []byte { return append(b, `{"data":[`...) }
+func (jsonRows) writeHead(b []byte) []byte { return append(b, `{"data":[`...) }
 
 func (jsonRows) row(b []byte, object []byte, first bool) ([]byte, error) {
 	if !first {
@@ -376,7 +376,7 @@ func (jsonRows) row(b []byte, object []byte, first bool) ([]byte, error) {
 }
 
 func (j jsonRows) end(b []byte, f footer) []byte {
-	if begun := j.begin(nil); f.count == 0 && f.total == "" && f.prev == "" && f.next == "" && bytes.HasSuffix(b, begun) {
+	if begun := j.writeHead(nil); f.count == 0 && f.total == "" && f.prev == "" && f.next == "" && bytes.HasSuffix(b, begun) {
 		return append(b[:len(b)-len(begun)], `{"count":0,"data":[]}`...) // the published order, which scripts expect
 	}
 	b = append(b, `],"count":`...)

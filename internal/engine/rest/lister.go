@@ -29,7 +29,7 @@ const minRate = 32 << 10
 
 // flush passes the buffer to the spool.
 func (l *lister) flush() error {
-	l.begin()
+	l.startPage()
 	if l.sent == nil {
 		l.sent = make(chan error, 1)
 		go l.send()
@@ -84,7 +84,7 @@ func (l *lister) send() {
 	}
 }
 
-func (l *lister) begin() {
+func (l *lister) startPage() {
 	if !l.started {
 		l.started = true
 		l.status()
@@ -116,7 +116,7 @@ func (l *lister) finish() error {
 	if one && !l.started && !l.head {
 		l.w.Header().Set("Content-Length", strconv.Itoa(len(l.buf)))
 	}
-	l.begin()
+	l.startPage()
 	if one || len(l.buf) == 0 {
 		return nil
 	}

@@ -431,8 +431,8 @@ func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) st
 	return rd.api.Base + "/" + head.Collection + "/"
 }
 
-// one renders a single resource with the selected fields.
-func (rd *renderer) one(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
+// renderResource renders a single resource with the selected fields.
+func (rd *renderer) renderResource(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
 	error) {
 	shown := *r
 	if err := rd.prepareOne(&shown); err != nil {
@@ -443,7 +443,7 @@ func (rd *renderer) one(b []byte, r *store.Resource, p *schema.Projection, calle
 
 // Show returns a resource as GET returns it, as plain JSON.
 func (a *Server) Show(tx *store.Tx, r *store.Resource, caller resource.Caller) ([]byte, error) {
-	return a.renderer(tx, asJSON, caller).one(nil, r, nil, caller, nil)
+	return a.renderer(tx, asJSON, caller).renderResource(nil, r, nil, caller, nil)
 }
 
 // project renders a resource whose heads are loaded.

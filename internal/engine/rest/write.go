@@ -79,7 +79,7 @@ func (a *Server) showTransaction(r *http.Request, rq *request, ans *answer) erro
 		}
 		ans.status, ans.etag = http.StatusCreated, etag(row)
 		ans.location = a.plans[a.History.Name].one + strconv.FormatInt(row.ID, 10)
-		ans.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, nil)
+		ans.body, err = a.renderer(tx, rq.media, rq.caller).renderResource(nil, row, rq.fields, rq.caller, nil)
 		return err
 	})
 }
@@ -366,7 +366,7 @@ func (a *Server) performAsked(tx *store.Tx, rq *request) (answer, error) {
 		return answer{}, err
 	}
 	ans := answer{status: http.StatusOK, etag: etag(written)}
-	ans.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, written, rq.fields, rq.caller, c.Extra)
+	ans.body, err = a.renderer(tx, rq.media, rq.caller).renderResource(nil, written, rq.fields, rq.caller, c.Extra)
 	return ans, err
 }
 
@@ -422,7 +422,7 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	if a.Collection(row.Collection).Inner { // it is reached only through the resource above
 		ans.location = rq.URL.Path + "/" + strconv.FormatInt(row.ID, 10)
 	}
-	if ans.body, err = a.renderer(c.Tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
+	if ans.body, err = a.renderer(c.Tx, rq.media, rq.caller).renderResource(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
 		return ans, err
 	}
 	return ans, a.storeAnswer(c.Tx, rq, ans)

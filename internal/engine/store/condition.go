@@ -445,7 +445,7 @@ func (e Inherited) sql(b *builder, row string) {
 		above + " WHERE ")
 	from.sql(b, above)
 	b.WriteString(" AND ")
-	e.own(b, above)
+	e.writeOwn(b, above)
 	b.WriteString(" UNION SELECT " + above + ".id FROM " + down + " JOIN resource " + above + " ON " + above + ".parent = " +
 		down + ".id WHERE ")
 	from.sql(b, above)
@@ -458,8 +458,8 @@ func (e Inherited) sql(b *builder, row string) {
 	b.WriteString("))))")
 }
 
-// own writes the condition that Cond is true for a resource that sets the value, or that has nothing to inherit from.
-func (e Inherited) own(b *builder, row string) {
+// writeOwn writes the condition that Cond is true for a resource that sets the value, or that has nothing to inherit from.
+func (e Inherited) writeOwn(b *builder, row string) {
 	b.WriteString("((NOT ")
 	e.Unset.sql(b, row)
 	b.WriteString(" OR ")

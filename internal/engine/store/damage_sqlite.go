@@ -51,8 +51,8 @@ func (s *session) findDamage() (faults []string, err error) {
 // runShielded runs fn: an error of a query does not abort a snapshot of SQLite.
 func (s *session) runShielded(fn func() error) error { return fn() }
 
-// longestFault is the maximum length in bytes of a shown fault. SQLite lists every damaged page.
-const longestFault = 300
+// maxFaultLength is the maximum length in bytes of a shown fault. SQLite lists every damaged page.
+const maxFaultLength = 300
 
 // integrity returns the faults that a PRAGMA integrity_check reports.
 func (s *session) integrity(pragma string) (faults []string, err error) {
@@ -60,8 +60,8 @@ func (s *session) integrity(pragma string) (faults []string, err error) {
 		var text string
 		err := r.scan(&text)
 		if text != "ok" {
-			if text = strings.Join(strings.Fields(text), " "); len(text) > longestFault {
-				text = text[:longestFault] + "..."
+			if text = strings.Join(strings.Fields(text), " "); len(text) > maxFaultLength {
+				text = text[:maxFaultLength] + "..."
 			}
 			faults = append(faults, text)
 		}

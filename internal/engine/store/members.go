@@ -117,14 +117,14 @@ func (o *Object) Read(text []byte) error {
 	})
 }
 
-// at returns the index of a member, or -1 if it does not exist.
-func (o *Object) at(name string) int {
+// indexOf returns the index of a member, or -1 if it does not exist.
+func (o *Object) indexOf(name string) int {
 	return slices.IndexFunc(o.members, func(m member) bool { return string(m.name) == name })
 }
 
 // Get returns the value of a member as JSON, or nil if it does not exist.
 func (o *Object) Get(name string) []byte {
-	if at := o.at(name); at >= 0 {
+	if at := o.indexOf(name); at >= 0 {
 		return o.members[at].raw
 	}
 	return nil
@@ -132,7 +132,7 @@ func (o *Object) Get(name string) []byte {
 
 // Set replaces the value of a member, if it exists. raw is JSON.
 func (o *Object) Set(name string, raw []byte) {
-	if at := o.at(name); at >= 0 {
+	if at := o.indexOf(name); at >= 0 {
 		o.members[at].raw = raw
 	}
 }

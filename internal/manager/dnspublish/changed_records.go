@@ -26,8 +26,8 @@ const maxListedRecords = 10_000
 // type.
 type recordChanges map[string]map[uint16]string
 
-// of returns the kind of change of a name for the first of the given types that changed; empty if none changed.
-func (c recordChanges) of(name string, types []uint16) string {
+// kindOf returns the kind of change of a name for the first of the given types that changed; empty if none changed.
+func (c recordChanges) kindOf(name string, types []uint16) string {
 	for _, one := range types {
 		if kind := c[name][one]; kind != "" {
 			return kind
@@ -109,7 +109,7 @@ func (o *outcome) storeRecordChanges(tx *store.Tx, api *resource.API, deployment
 				if err != nil {
 					return err
 				}
-				kind := names.of(name, types)
+				kind := names.kindOf(name, types)
 				if kind == recordDeleted { // other records with its name and type were deleted
 					kind = recordUpdated
 				}
@@ -132,7 +132,7 @@ func (o *outcome) storeRecordChanges(tx *store.Tx, api *resource.API, deployment
 		if r.Collection != "resourceRecords" || fewer[r.Parent][r.Key] == nil || noted >= maxListedRecords {
 			return nil
 		}
-		if types, err := dns.RecordTypes(api, r); err != nil || fewer[r.Parent].of(r.Key, types) == "" {
+		if types, err := dns.RecordTypes(api, r); err != nil || fewer[r.Parent].kindOf(r.Key, types) == "" {
 			return err
 		}
 		if _, err := tx.Head(r.ID); err == nil || !store.IsNotFound(err) { // a record with this id exists again

@@ -140,8 +140,8 @@ func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, c
 
 // checkLoadable returns an error for sorted records of some names that name servers do not load, or should not.
 func checkLoadable(entries []zonedata.Entry) error {
-	if n := iterationsIn(entries); n > zonedata.MostIterations {
-		return fmt.Errorf("its names are hashed in %d further rounds (NSEC3PARAM), more than %d", n, zonedata.MostIterations)
+	if n := iterationsIn(entries); n > zonedata.MaxIterations {
+		return fmt.Errorf("its names are hashed in %d further rounds (NSEC3PARAM), more than %d", n, zonedata.MaxIterations)
 	}
 	return checkAliases(entries)
 }

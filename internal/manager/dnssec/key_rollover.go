@@ -239,16 +239,16 @@ func (k *SignedKey) propagation() time.Duration {
 	return time.Duration(k.Record.Hdr.Ttl)*time.Second + deploymentDelay
 }
 
-// longestTTL is the assumed maximum TTL of cached records and of DS records in parent zones of other operators. Longer TTLs are rare, and
+// maxTTL is the assumed maximum TTL of cached records and of DS records in parent zones of other operators. Longer TTLs are rare, and
 // resolvers usually limit them.
-const longestTTL = 24 * time.Hour
+const maxTTL = 24 * time.Hour
 
 // parentPropagation returns the time until the DS records of the parent zone have reached all resolvers.
 func parentPropagation(ours bool) time.Duration {
 	if ours {
 		return dns.DefaultTTL*time.Second + deploymentDelay
 	}
-	return longestTTL + deploymentDelay
+	return maxTTL + deploymentDelay
 }
 
 // takeoverTime returns the earliest time at which a key can sign alone. By then its records have reached all resolvers, and the time of its
@@ -289,7 +289,7 @@ func (k *SignedKey) isRemovable(next *SignedKey, seen map[uint16]Seen, now time.
 
 // removalTime returns the earliest time at which the key is no longer needed, if all servers sign with its successor since the given time.
 func (k *SignedKey) removalTime(since time.Time) time.Time {
-	return later(since.Add(longestTTL+deploymentDelay), k.KeyExpirationDateTime)
+	return later(since.Add(maxTTL+deploymentDelay), k.KeyExpirationDateTime)
 }
 
 func later(a, b time.Time) time.Time {

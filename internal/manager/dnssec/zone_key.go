@@ -177,7 +177,7 @@ func (x *ZoneKey) isReplaced(c *resource.Change) (is bool, err error) {
 				return nil
 			}
 			err := json.Unmarshal(r.Body, &k)
-			is = is || k.KeyStartDateTime.After(x.KeyStartDateTime) && now.After(k.KeyStartDateTime.Add(2*longestTTL))
+			is = is || k.KeyStartDateTime.After(x.KeyStartDateTime) && now.After(k.KeyStartDateTime.Add(2*maxTTL))
 			return err
 		})
 }

@@ -28,8 +28,8 @@ const maxLogs = 8
 // Log returns the last bytes of an application's log, as its service point has it now. The request travels in the answer to the open
 // check-in, at any manager.
 func (s *Service) Log(ctx context.Context, servicePoint, application string, bytes int) (text []byte, err error) {
-	if bytes < 1 || bytes > checkin.MostLog {
-		return nil, problem.Query("bytes", "must be 1 to %d", checkin.MostLog)
+	if bytes < 1 || bytes > checkin.MaxLog {
+		return nil, problem.Query("bytes", "must be 1 to %d", checkin.MaxLog)
 	}
 	id := uuid.NewString()
 	came := s.awaitLog(id)
@@ -164,8 +164,8 @@ func (s *Service) takeLogRequests(ctx context.Context, servicePoint string) (all
 
 // TakeLog stores the log excerpt that a service point was asked for.
 func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq checkin.LogRequest) (a checkin.LogAnswer, err error) {
-	if len(rq.Text) > checkin.MostLog {
-		return a, problem.Invalid("text", "has more than %d bytes", checkin.MostLog)
+	if len(rq.Text) > checkin.MaxLog {
+		return a, problem.Invalid("text", "has more than %d bytes", checkin.MaxLog)
 	}
 	if len(rq.Problem) > maxText || strings.ContainsRune(rq.Problem, 0) {
 		return a, problem.Invalid("problem", "has more than %d bytes, or a NUL", maxText)

@@ -304,8 +304,8 @@ type WantedLog struct {
 	Bytes int `json:"bytes"`
 }
 
-// MostLog is the maximum number of bytes of a log that are sent.
-const MostLog = 128 << 10
+// MaxLog is the maximum number of bytes of a log that are sent.
+const MaxLog = 128 << 10
 
 // LogRequest sends the end of a log that was requested.
 type LogRequest struct {

@@ -73,7 +73,7 @@ func (a *API) applicationPaths() []family.Path {
 			Method: http.MethodGet, ID: "getFleetApplicationLog", Summary: "Read the end of the log of an application (ours)",
 			Access: a.reading(), Description: "Asks the service point for it, and waits up to 20 seconds.",
 			Query: []family.Parameter{{Name: "bytes", Description: "How many of the last bytes.",
-				Schema: family.Schema{"type": "integer", "minimum": 1, "maximum": checkin.MostLog, "default": logBytes}}},
+				Schema: family.Schema{"type": "integer", "minimum": 1, "maximum": checkin.MaxLog, "default": logBytes}}},
 			Success:  family.Success{Status: http.StatusOK, Description: "The end of the log.", Schema: family.Text(), Type: "text/plain"},
 			Problems: []int{404, 409}, Handle: a.getLog,
 		}}},

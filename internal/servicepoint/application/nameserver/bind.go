@@ -344,8 +344,8 @@ func (b *bind) checkListeners() error {
 	m.Question[0].Qclass = dns.ClassCHAOS
 	for _, l := range b.configuration.Listen {
 		for _, network := range []string{"udp", "tcp"} {
-			if _, _, err := (&dns.Client{Net: network, Timeout: checkTimeout}).Exchange(m, l.at().String()); err != nil {
-				return fmt.Errorf("BIND does not answer at %s over %s: %w", l.at(), network, err)
+			if _, _, err := (&dns.Client{Net: network, Timeout: checkTimeout}).Exchange(m, l.addrPort().String()); err != nil {
+				return fmt.Errorf("BIND does not answer at %s over %s: %w", l.addrPort(), network, err)
 			}
 		}
 	}

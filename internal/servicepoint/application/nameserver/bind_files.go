@@ -258,7 +258,7 @@ var hashNames = map[string]string{"\x08hmac-md5\x07sig-alg\x03reg\x03int\x00": "
 func (c *Configuration) bindOptions(line func(string, ...any)) {
 	four, six := false, false
 	for _, l := range c.Listen {
-		at, name := l.at(), "listen-on"
+		at, name := l.addrPort(), "listen-on"
 		if at.Addr().Is6() {
 			name, six = "listen-on-v6", true
 		} else {

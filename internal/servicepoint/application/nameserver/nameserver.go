@@ -101,7 +101,7 @@ func Kind() application.Kind {
 				return nil
 			}
 			for _, l := range c.Listen {
-				claims = append(claims, l.at().String())
+				claims = append(claims, l.addrPort().String())
 			}
 			return claims
 		}},
@@ -123,8 +123,8 @@ func newNameServer(log *slog.Logger) *nameServer {
 	return a
 }
 
-// at returns the address and port.
-func (l Listener) at() netip.AddrPort {
+// addrPort returns the address and port.
+func (l Listener) addrPort() netip.AddrPort {
 	address, _ := netip.ParseAddr(l.Address)           // checked before
 	return netip.AddrPortFrom(address, uint16(l.Port)) //nolint:gosec // checked before
 }
@@ -162,7 +162,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 			return c, bad(fmt.Sprintf("listen[%d].tls", i), "needs a certificate and its key, in configuration.tls")
 		case l.Port < 0 || l.Port > 65535:
 			return c, bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
-		case slices.ContainsFunc(c.Listen[:i], func(o Listener) bool { return o.at() == c.Listen[i].at() }):
+		case slices.ContainsFunc(c.Listen[:i], func(o Listener) bool { return o.addrPort() == c.Listen[i].addrPort() }):
 			return c, bad(fmt.Sprintf("listen[%d]", i), "is there twice")
 		}
 	}
@@ -291,20 +291,20 @@ func (a *nameServer) reopen(before map[netip.AddrPort]*listener, wanted []Listen
 	}
 	var others []Listener
 	for _, l := range wanted {
-		switch there := before[l.at()]; {
+		switch there := before[l.addrPort()]; {
 		case there == nil:
-			err = errors.Join(err, open(l.at(), l.way()))
+			err = errors.Join(err, open(l.addrPort(), l.way()))
 		case there.way == l.way():
-			after[l.at()] = there
+			after[l.addrPort()] = there
 		default:
 			others = append(others, l)
 		}
 	}
 	for _, l := range others {
 		if err == nil {
-			closed = append(closed, before[l.at()])
-			before[l.at()].close()
-			err = open(l.at(), l.way())
+			closed = append(closed, before[l.addrPort()])
+			before[l.addrPort()].close()
+			err = open(l.addrPort(), l.way())
 		}
 	}
 	if err == nil {

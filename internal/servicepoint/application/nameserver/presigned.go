@@ -25,7 +25,7 @@ func (z *zone) presigned() *chain {
 			return !c.hashed
 		})
 	}
-	if c.iterations > zonedata.MostIterations { // such zones are not copied
+	if c.iterations > zonedata.MaxIterations { // such zones are not copied
 		return nil
 	}
 	for owner, n := range z.nodes {

@@ -143,12 +143,12 @@ func (c *Configuration) validate() error {
 			return bad(fmt.Sprintf("listen[%d].address", i), "%q is no address", l.Address)
 		case l.Port < 1 || l.Port > 65535:
 			return bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
-		case seen[l.at()]:
+		case seen[l.address()]:
 			return bad(fmt.Sprintf("listen[%d]", i), "is there twice")
 		case l.TLS && c.TLS == nil:
 			return bad(fmt.Sprintf("listen[%d].tls", i), "needs a certificate and its key, in configuration.tls")
 		}
-		seen[l.at()] = true
+		seen[l.address()] = true
 	}
 	if err := c.TLS.Wrong(slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.TLS }), bad); err != nil {
 		return err
@@ -274,8 +274,8 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 // freshPorts makes each query to an upstream use its own source port (RFC 5452 section 9.2), because no socket is reused.
 const freshPorts = "  expire 0s\n  max_idle_conns 1\n"
 
-// at returns the address and port.
-func (l Listener) at() string { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) }
+// address returns the address and port.
+func (l Listener) address() string { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) }
 
 // listensAt reports whether a query to an address and port would return to the resolver on any machine.
 func (c *Configuration) listensAt(at string) bool {
@@ -292,7 +292,7 @@ func (c *Configuration) reaches(at string, own func(netip.Addr) bool) bool {
 		return false
 	}
 	return slices.ContainsFunc(c.Listen, func(l Listener) bool {
-		is, err := netip.ParseAddrPort(l.at())
+		is, err := netip.ParseAddrPort(l.address())
 		if err != nil || is.Port() != to.Port() {
 			return false
 		}
@@ -326,13 +326,13 @@ func (l Listener) localAddress() string {
 			l.Address = "::1"
 		}
 	}
-	return l.at()
+	return l.address()
 }
 
 // claims returns the addresses and ports that the resolver needs exclusively.
 func (c *Configuration) claims() (all []string) {
 	for _, l := range c.Listen {
-		all = append(all, l.at())
+		all = append(all, l.address())
 	}
 	if c.Metrics != "" {
 		all = append(all, c.Metrics)

@@ -36,7 +36,7 @@ type socket struct {
 
 // open opens the sockets of an address.
 func open(of Listener) (*socket, error) {
-	l, err := reuseport.Listen("tcp", of.at())
+	l, err := reuseport.Listen("tcp", of.address())
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func open(of Listener) (*socket, error) {
 	if of.TLS {
 		return s, nil
 	}
-	p, err := reuseport.ListenPacket("udp", of.at())
+	p, err := reuseport.ListenPacket("udp", of.address())
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -70,7 +70,7 @@ func (r *resolver) openFor(listeners []Listener) (all []*socket, err error) {
 		}
 		s, err := open(of)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("listening on %s: %w", of.at(), err), closeExcept(all, r.sockets))
+			return nil, errors.Join(fmt.Errorf("listening on %s: %w", of.address(), err), closeExcept(all, r.sockets))
 		}
 		all = append(all, s)
 	}
@@ -148,7 +148,7 @@ func (g *generation) serve(one server, s *socket, limit int) error {
 // logStopped logs a listener that has stopped by itself. The check of the listeners then makes the resolver unhealthy.
 func (g *generation) logStopped(of Listener, err error) {
 	if err != nil && !g.ended.Load() {
-		g.log.Error("listener stopped", "address", of.at(), "error", err)
+		g.log.Error("listener stopped", "address", of.address(), "error", err)
 	}
 }
 
@@ -156,9 +156,9 @@ func (g *generation) logStopped(of Listener, err error) {
 func (g *generation) serverOf(of Listener) (server, error) {
 	group := []*dnsserver.Config{g.config}
 	if of.TLS {
-		return dnsserver.NewServerTLS("tls://"+of.at(), group)
+		return dnsserver.NewServerTLS("tls://"+of.address(), group)
 	}
-	return dnsserver.NewServer("dns://"+of.at(), group)
+	return dnsserver.NewServer("dns://"+of.address(), group)
 }
 
 // stop stops the servers. Pending queries are answered for some seconds. A server that has not started yet finds its socket closed.
