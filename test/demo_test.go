@@ -37,6 +37,9 @@ func TestDemo(t *testing.T) {
 	if !until(func() bool { return strings.Contains(p.text(), "takes that back)") }) {
 		t.Fatalf("the demo says\n%s", p.text())
 	}
+	if strings.Contains(p.text(), "level=") {
+		t.Errorf("the demo prints log lines:\n%s", p.text())
+	}
 	find := func(pattern string) string {
 		t.Helper()
 		found := regexp.MustCompile(pattern).FindStringSubmatch(p.text())

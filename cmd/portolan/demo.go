@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -62,6 +63,11 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
+	logFile, err := s.logTo(filepath.Join(c.Data, demoLog))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = logFile.Close() }()
 	m, err := c.start(s, notes)
 	if err != nil {
 		return err
@@ -104,13 +110,30 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	printDemo(s, m, notes, signInLink(m.URL(), link), urls, authority, resolver)
+	printDemo(s, m, notes, signInLink(m.URL(), link), urls, authority, resolver, logFile.Name())
 	select {
 	case <-s.ctx.Done():
 		return nil
 	case err := <-m.Failed():
 		return err
 	}
+}
+
+// demoLog is the name of the log file in the data directory.
+const demoLog = "demo.log"
+
+// logTo directs the log of a session to the end of a file, which only the user can read. The caller closes the file.
+func (s *session) logTo(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	s.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: s.level}))
+	slog.SetDefault(s.log)
+	return file, nil
 }
 
 func readNotes(dir string) (n demoNotes, err error) {
@@ -255,7 +278,8 @@ func nextFree(address string) (net.Listener, error) {
 	return l, err
 }
 
-func printDemo(s *session, m *server.Manager, n demoNotes, console string, points []string, authority, resolver string) {
+func printDemo(s *session, m *server.Manager, n demoNotes, console string, points []string, authority, resolver,
+	logFile string) {
 	u := m.URL()
 	host, port, _ := strings.Cut(authority, ":")
 	fmt.Fprintf(s.stdout, `Portolan is running, with sample data. Stop it with Ctrl-C.
@@ -265,11 +289,12 @@ func printDemo(s *session, m *server.Manager, n demoNotes, console string, point
   address API    %[1]s/api/v2
   its document   %[1]s/api/docs
   fleet API      %[1]s/user/api/v1/fleetInstances
-  check-in door  %[2]s
+  check-in API   %[2]s
   diagnostics    %[3]s
                  %[4]s
   name server    %[8]s port %[9]s
   resolver       %[11]s
+  log            %[13]s
 
   user           admin
   password       %[5]s
@@ -285,5 +310,5 @@ Try:
   portolan rollout start %[10]s --watch        (updates both service points, once portolan fleet releases has it, in some
                  seconds; portolan rollout take-back ID takes that back)
 `, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion(),
-		strings.Replace(resolver, ":", " port ", 1), console)
+		strings.Replace(resolver, ":", " port ", 1), console, logFile)
 }
