@@ -261,25 +261,20 @@ func (a *Agent) postBatch(ctx context.Context, b stream.Batch) (answer stream.An
 
 // collect copies the records of an application to the spools until ctx ends.
 func (p *process) collect(ctx context.Context) {
+	stored := int64(0) // the number of the last record on the disk
 	for b := (backoff{}); ctx.Err() == nil; {
 		all, err := p.awaitRecords(ctx)
-		kept := int64(0)
 		for _, one := range all {
-			var to *spool.Spool
-			if to, err = p.s.streams.spool(streamKey{p.id, one.Kind}); err == nil {
-				err = to.Append(one.Data)
+			if one.Number <= stored { // its acknowledgement did not arrive
+				continue
 			}
-			if errors.Is(err, errNoName) || errors.Is(err, stream.ErrTooLong) || errors.Is(err, spool.ErrEmpty) {
-				p.log.Error("record dropped", "kind", one.Kind, "number", one.Number, "reason", err)
-				err = nil
-			}
-			if err != nil {
+			if err = p.storeRecord(one); err != nil {
 				break
 			}
-			kept = one.Number
+			stored = one.Number
 		}
-		if kept > 0 { // also after an error, to acknowledge the records before it
-			err = errors.Join(err, p.callSocket(ctx, http.MethodPost, application.RecordsPath, application.RecordsKept{Number: kept}, nil))
+		if len(all) > 0 && all[0].Number <= stored { // also after an error, to acknowledge the records before it
+			err = errors.Join(err, p.callSocket(ctx, http.MethodPost, application.RecordsPath, application.RecordsKept{Number: stored}, nil))
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -290,6 +285,22 @@ func (p *process) collect(ctx context.Context) {
 		}
 		b = backoff{}
 	}
+}
+
+// storeRecord stores a record of the application in the spool of its kind. A record that no spool accepts is dropped.
+func (p *process) storeRecord(r application.Record) error {
+	to, err := p.s.streams.spool(streamKey{p.id, r.Kind})
+	if err == nil && r.Lost > 0 {
+		err = to.Skip(r.Lost)
+	}
+	if err == nil {
+		err = to.Append(r.Data)
+	}
+	if errors.Is(err, errNoName) || errors.Is(err, stream.ErrTooLong) || errors.Is(err, spool.ErrEmpty) {
+		p.log.Error("record dropped", "kind", r.Kind, "number", r.Number, "reason", err)
+		return nil
+	}
+	return err
 }
 
 // awaitRecords returns pending records of the application. It waits for them, and returns none if none arrive for a while.

@@ -93,11 +93,13 @@ type RecordSource interface {
 	Kept(number int64)
 }
 
-// Record is a record of a kind. Number counts all records of the application from 1, across all kinds.
+// Record is a record of a kind. Number counts all records of the application from 1, across all kinds. Lost is the number of records of the
+// kind that the application dropped before this one.
 type Record struct {
 	Number int64           `json:"number"`
 	Kind   string          `json:"kind"`
 	Data   json.RawMessage `json:"data"`
+	Lost   int64           `json:"lost,omitempty"`
 }
 
 // Kind describes an application that can be deployed.

@@ -14,10 +14,11 @@ import (
 // implement RecordSource. The zero value is ready for use. Its methods are safe for concurrent use.
 type Outbox struct {
 	mu sync.Mutex
-	// The following fields are guarded by mu: the pending records, the number of the last record, and a channel that is closed when a record
-	// is added.
+	// The following fields are guarded by mu: the pending records, the number of the last record, the numbers of dropped records that no
+	// pending record reports, by kind, and a channel that is closed when a record is added.
 	pending []Record
 	last    int64
+	dropped map[string]int64
 	more    chan struct{}
 }
 
@@ -44,15 +45,31 @@ func (o *Outbox) Add(kind string, record any) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last++
-	o.pending = append(o.pending, Record{Number: o.last, Kind: kind, Data: data})
+	o.pending = append(o.pending, Record{Number: o.last, Kind: kind, Data: data, Lost: o.dropped[kind]})
+	delete(o.dropped, kind)
 	if len(o.pending) > maxPending {
-		o.pending = slices.Clone(o.pending[1:])
+		o.drop()
 	}
 	if o.more != nil {
 		close(o.more)
 		o.more = nil
 	}
 	return nil
+}
+
+// drop drops the oldest record. The next record of its kind reports it as lost. The caller holds mu.
+func (o *Outbox) drop() {
+	oldest := o.pending[0]
+	o.pending = slices.Clone(o.pending[1:])
+	lost := oldest.Lost + 1
+	if i := slices.IndexFunc(o.pending, func(r Record) bool { return r.Kind == oldest.Kind }); i >= 0 {
+		o.pending[i].Lost += lost
+		return
+	}
+	if o.dropped == nil {
+		o.dropped = map[string]int64{}
+	}
+	o.dropped[oldest.Kind] += lost
 }
 
 // Records implements RecordSource.

@@ -289,6 +289,17 @@ func (s *Spool) Append(records ...json.RawMessage) error {
 	return nil
 }
 
+// Skip counts records that were lost before they reached the spool: it passes over their numbers, so that the manager counts them.
+func (s *Spool) Skip(n int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n <= 0 || s.broken != nil {
+		return s.broken
+	}
+	s.lost += n
+	return s.addSegment(s.segments[len(s.segments)-1].next + n)
+}
+
 // write writes text after the last complete record. After an error it removes the incomplete text. The caller holds mu.
 func (s *Spool) write(text []byte) error {
 	tail := s.segments[len(s.segments)-1]

@@ -205,3 +205,36 @@ func TestFilesOfNoughts(t *testing.T) {
 		t.Errorf("%v of %q", numbers, b.Spool)
 	}
 }
+
+// TestSkip checks that the numbers of records that were lost before the spool are passed over, also after the spool is opened again.
+func TestSkip(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Append([]byte("1")), s.Skip(3), s.Skip(0), s.Append([]byte("5"), []byte("6"))); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Lost(); n != 3 {
+		t.Errorf("%d records are lost, want 3", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct{ first, records int64 }{{1, 1}, {5, 2}} {
+		b, ok, err := s.Next()
+		if err != nil || !ok || b.First != want.first || int64(len(b.Records)) != want.records {
+			t.Fatalf("the batch is %d with %d records, %v, %v; want %d with %d", b.First, len(b.Records), ok, err, want.first, want.records)
+		}
+		if err := s.Acknowledge(b.First + int64(len(b.Records))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
