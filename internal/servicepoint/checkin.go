@@ -34,6 +34,11 @@ func (a *Agent) storeIdentity(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer)
 		if err := a.state.saveDesired(&checkin.Desired{}); err != nil {
 			return err
 		}
+		if a.previousID != "" { // before the identity is stored: unsent records belong to the previous one
+			if err := a.supervisor.streams.forgetOwn(); err != nil {
+				return err
+			}
+		}
 	}
 	if err := a.state.save(id); err != nil {
 		return err

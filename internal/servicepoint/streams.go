@@ -150,22 +150,32 @@ func (s *streams) startSending(key streamKey, one *sentSpool) {
 func (s *streams) forget(application string) error {
 	s.mu.Lock()
 	s.gone[application] = true
-	var gone []*sentSpool
+	s.mu.Unlock()
+	return s.remove(application, application)
+}
+
+// forgetOwn removes the spools of the agent itself. Their records are those of another service point after an enrolment under another id.
+func (s *streams) forgetOwn() error { return s.remove("", ownFolder) }
+
+// remove closes the spools of an application and deletes their folder.
+func (s *streams) remove(application, folder string) error {
+	s.mu.Lock()
+	var removed []*sentSpool
 	for key, one := range s.spools {
 		if key.application == application {
-			gone = append(gone, one)
+			removed = append(removed, one)
 			delete(s.spools, key)
 		}
 	}
 	s.mu.Unlock()
-	for _, one := range gone {
+	for _, one := range removed {
 		if one.stop != nil {
 			one.stop()
 			<-one.stopped
 		}
 		_ = one.Close() // it is deleted below
 	}
-	return os.RemoveAll(filepath.Join(s.dir, application))
+	return os.RemoveAll(filepath.Join(s.dir, folder))
 }
 
 // sendAll sends the records of a spool in batches until ctx ends. It drops a record that the manager rejects for its content.

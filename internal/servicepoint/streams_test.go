@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"portolan/internal/servicepoint/spool"
 	"portolan/internal/wire/stream"
 )
 
@@ -186,5 +187,33 @@ func TestProxiesGiveNothingUp(t *testing.T) {
 	})
 	if !slices.Equal(m.taken, []string{"1", "2", "3"}) {
 		t.Errorf("what has come is %v", m.taken)
+	}
+}
+
+// TestOwnEventsOfAPreviousIdentity checks that unsent events of the agent are deleted before it enrols as another service point, and that
+// later events are stored.
+func TestOwnEventsOfAPreviousIdentity(t *testing.T) {
+	s := newStreams(t.TempDir(), slog.New(slog.DiscardHandler), nil)
+	event := func(field string) *spool.Spool {
+		t.Helper()
+		s.event(stream.Event{Field: field})
+		to, err := s.spool(streamKey{kind: stream.Events})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	if n := event("before").Waiting(); n != 1 {
+		t.Fatalf("%d events wait, want 1", n)
+	}
+	if err := s.forgetOwn(); err != nil {
+		t.Fatal(err)
+	}
+	to := event("after")
+	if n := to.Waiting(); n != 1 {
+		t.Errorf("%d events wait, want the one after the enrolment", n)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
