@@ -196,7 +196,7 @@ func TestOwnEventsOfAPreviousIdentity(t *testing.T) {
 	s := newStreams(t.TempDir(), slog.New(slog.DiscardHandler), nil)
 	event := func(field string) *spool.Spool {
 		t.Helper()
-		s.event(stream.Event{Field: field})
+		s.recordEvent(stream.Event{Field: field})
 		to, err := s.spool(streamKey{kind: stream.Events})
 		if err != nil {
 			t.Fatal(err)
