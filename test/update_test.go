@@ -411,7 +411,7 @@ func TestUpdatesAsNamed(t *testing.T) {
 		t.Errorf("%d were refused", refusals)
 	}
 	for line := range strings.Lines(a.m.process.text()) {
-		if strings.Contains(line, "an update was refused") && strings.Contains(line, " code=5 ") && // REFUSED
+		if strings.Contains(line, "dynamic update refused") && strings.Contains(line, " code=5 ") && // REFUSED
 			!strings.Contains(line, "its target is an alias that leads back to it") && !strings.Contains(line, "leads to it") {
 			t.Errorf("another reason: %s", line)
 		}

@@ -85,7 +85,7 @@ func (m *Manager) tlsConfig() (*tls.Config, error) {
 		return m.wanting(config), nil
 	}
 	if !loopback(m.api.Addr()) && len(m.options.TrustProxy) == 0 {
-		m.log.Warn("no certificate was given: this one is issued by the manager's own authority", "listen", m.api.Addr().String())
+		m.log.Warn("no TLS certificate configured, using one of the manager's own authority", "listen", m.api.Addr().String())
 	}
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil }
 	return m.wanting(config), nil

@@ -52,7 +52,7 @@ func (m *Manager) heedLevels(ctx context.Context) {
 		if _, ok := known.Now(struct{}{}); !ok {
 			err := m.setLevels(ctx, known)
 			if err != nil && !failed && ctx.Err() == nil {
-				m.log.Error("reading the log levels", "error", err)
+				m.log.Error("log levels not readable", "error", err)
 			}
 			failed = err != nil
 		}

@@ -29,7 +29,7 @@ func (m *Manager) openOwnLog() {
 	path, plain := filepath.Join(o.Data, "logs", ownLogName), o.Log
 	j, err := journal.Open(path, maxOwnLog, plain)
 	if err != nil {
-		plain.Warn("what is logged is kept in no file", "file", path, "error", err)
+		plain.Warn("manager log file not opened", "file", path, "error", err)
 		return
 	}
 	m.ownLog, o.Log = j, slog.New(journal.Both(plain.Handler(), slog.NewJSONHandler(j, &slog.HandlerOptions{Level: lowest})))

@@ -21,7 +21,7 @@ func (m *Manager) roll(ctx context.Context) {
 	lease := m.Store.NewLease("rollouts", 3*sweepEvery)
 	defer func() {
 		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
-			m.log.Error("giving back a lease", "error", err)
+			m.log.Error("lease release failed", "error", err)
 		}
 	}()
 	tick := time.NewTicker(cmp.Or(m.options.RolloutEvery, rolloutEvery))
@@ -51,7 +51,7 @@ func (m *Manager) roll(ctx context.Context) {
 		err := m.rollOnce(ctx, lease, &held)
 		took = time.Since(began)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrLeaseLost) {
-			m.log.Error("advancing rollouts", "error", err)
+			m.log.Error("rollout step failed", "error", err)
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 
 // away logs that an authenticator cannot be asked.
 func (m *Manager) away(authenticator string, err error) {
-	m.log.Warn("an authenticator cannot be asked", "authenticator", authenticator, "error", err)
+	m.log.Warn("authenticator unreachable", "authenticator", authenticator, "error", err)
 }
 
 // notTaken logs that what an authenticator has sent of somebody was not taken.
 func (m *Manager) notTaken(authenticator string, err error) {
 	text := err.Error()
-	m.log.Warn("what an authenticator has sent was not taken", "authenticator", authenticator, "error", text[:min(len(text), maxErrorLogged)])
+	m.log.Warn("authenticator response rejected", "authenticator", authenticator, "error", text[:min(len(text), maxErrorLogged)])
 }
 
 // maxErrorLogged is how much of such an error stands in the log, in bytes: others have worded it.
@@ -24,7 +24,7 @@ const maxErrorLogged = 400
 
 // nobody logs that an authenticator knows somebody whom nothing here lets in.
 func (m *Manager) nobody(authenticator, name string, groups []string) {
-	m.log.Warn("an authenticator knows somebody who is no user here, and in no group that is known here", "authenticator", authenticator,
+	m.log.Warn("authenticated person has no user and no known group", "authenticator", authenticator,
 		"name", name[:min(len(name), maxLogged)], "groups", groups[:min(len(groups), maxGroupsLogged)])
 }
 
@@ -37,7 +37,7 @@ func (m *Manager) signedIn(result, name, remote string) {
 	m.metrics.signIns.WithLabelValues(result).Inc()
 	m.chain.Record(middleware.AuditLine{Event: "sign-in", Result: result, User: name, Remote: remote})
 	if result == identity.Refused {
-		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
+		m.log.Warn("sign-in refused", "name", name, "remote", remote)
 	}
 }
 

@@ -243,7 +243,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		return nil, err
 	}
 	if sealed > 0 {
-		m.log.Info("keys of secrets are sealed by the master key now", "keys", sealed)
+		m.log.Info("secret keys sealed by the master key", "keys", sealed)
 	}
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)

@@ -193,7 +193,7 @@ func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {
 	s = Status{Version: m.options.Version, Go: runtime.Version(), Host: m.Address.Manager.Hostname, Address: m.URL(), Since: m.since,
 		Certificates: m.certificates(), MasterKey: len(m.options.MasterKeys) > 0}
 	if s.FreeBytes, err = freeBytes(m.options.Data); err != nil {
-		m.log.Warn("asking how much room the disk has", "error", err)
+		m.log.Warn("free disk space not readable", "error", err)
 	}
 	if s.Database, err = m.Store.Figures(ctx); err != nil {
 		return s, err
@@ -219,7 +219,7 @@ func (m *Manager) readWholeStatus(ctx context.Context) (s Status, err error) {
 		return s, err
 	}
 	if s.Space, err = m.spaceKept.get(spaceLife, func() (SpaceStatus, error) { return m.readSpace(ctx) }); err != nil {
-		m.log.WarnContext(ctx, "looking for networks that are nearly full", "error", err) // all else is worth knowing
+		m.log.WarnContext(ctx, "nearly full networks not determined", "error", err) // all else is worth knowing
 	}
 	s.Alarms = s.alarms(m.now())
 	return s, nil

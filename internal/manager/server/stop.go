@@ -42,7 +42,7 @@ func (m *Manager) Close() error {
 	}
 	errs = append(errs, m.Store.Close())
 	if err := m.chain.Traces.Close(ctx); err != nil { // a collector that is away keeps nobody from ending
-		m.log.Warn("sending the last traces", "error", err)
+		m.log.Warn("last traces not sent", "error", err)
 	}
 	m.chain.Access.Close()
 	m.chain.Audit.Close()

@@ -20,7 +20,7 @@ func (m *Manager) sweep(ctx context.Context) {
 	lease := m.Store.NewLease("expiry", 3*sweepEvery)
 	defer func() {
 		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
-			m.log.Error("giving back a lease", "error", err)
+			m.log.Error("lease release failed", "error", err)
 		}
 	}()
 	tick := time.NewTicker(sweepEvery)
@@ -32,14 +32,14 @@ func (m *Manager) sweep(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := m.Fleet.WritePresence(ctx, false); err != nil {
-			m.log.Error("writing presence", "error", err)
+			m.log.Error("presence not stored", "error", err)
 		}
 		if err := m.expire(ctx, lease); err != nil {
-			m.log.Error("ending what has expired", "error", err)
+			m.log.Error("expiry run failed", "error", err)
 		}
 		if leaf := m.certificate.Load().Leaf; time.Until(leaf.NotAfter) < leaf.NotAfter.Sub(leaf.NotBefore)/3 {
 			if err := m.renewCertificate(); err != nil {
-				m.log.Error("renewing the manager's certificate", "error", err)
+				m.log.Error("manager certificate renewal failed", "error", err)
 			}
 		}
 	}
@@ -55,10 +55,10 @@ func (m *Manager) pruneNowAndThen(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := m.prune(ctx, lease); err != nil && ctx.Err() == nil {
-			m.log.Error("removing what is too old", "error", err)
+			m.log.Error("pruning failed", "error", err)
 		}
 		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
-			m.log.Error("giving back a lease", "error", err)
+			m.log.Error("lease release failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -115,7 +115,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		}
 		n, err := one.run(now.Add(-one.keep))
 		if n > 0 {
-			m.log.Info("removed what was too old", "what", one.what, "count", n, "keep", one.keep)
+			m.log.Info("old data pruned", "what", one.what, "count", n, "keep", one.keep)
 		}
 		if !errors.Is(err, store.ErrLeaseLost) { // another manager does it
 			errs = append(errs, err)

@@ -57,7 +57,7 @@ func (u *userIndexes) look(ctx context.Context) error {
 	defer func() {
 		stop()
 		if err := u.lease.Release(context.WithoutCancel(ctx)); err != nil { // it ends by itself
-			u.m.log.Warn("giving back a lease", "lease", "indexes", "error", err)
+			u.m.log.Warn("lease release failed", "lease", "indexes", "error", err)
 		}
 	}()
 	began := time.Now()
@@ -75,7 +75,7 @@ func (u *userIndexes) look(ctx context.Context) error {
 		return err
 	}
 	u.m.Address.UserFields.Found(made)
-	u.m.log.Info("indexes of user-defined fields are as they are to be", "indexes", len(made), "before", len(there),
+	u.m.log.Info("indexes of user-defined fields updated", "indexes", len(made), "before", len(there),
 		"took", time.Since(began).Round(time.Millisecond))
 	return u.m.Store.View(ctx, func(tx *store.Tx) error {
 		again, err := u.m.Address.UserFields.Indexes(tx, u.m.Address)

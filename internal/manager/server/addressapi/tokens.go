@@ -166,7 +166,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 	if err != nil {
 		return err
 	}
-	a.Log.Info("a token was made", "id", made.ID, "kind", kind, "name", made.Name, "role", role, "scopes", string(scopes), "user", caller.Name,
+	a.Log.Info("token created", "id", made.ID, "kind", kind, "name", made.Name, "role", role, "scopes", string(scopes), "user", caller.Name,
 		"remote",
 		identity.Remote(r.Request))
 	w.Header().Set("Location", fmt.Sprint(tokensPath, "/", made.ID))
@@ -204,7 +204,7 @@ func (a *API) revokeToken(w http.ResponseWriter, r *family.Request) error {
 			if err := a.Identity.Revoke(r.Context(), id, by); err != nil {
 				return err
 			}
-			a.Log.Info("a token was revoked", "id", id, "name", t.Name, "user", t.User, "by", caller.Name, "remote", identity.Remote(r.Request))
+			a.Log.Info("token revoked", "id", id, "name", t.Name, "user", t.User, "by", caller.Name, "remote", identity.Remote(r.Request))
 			w.WriteHeader(http.StatusNoContent)
 			return nil
 		}

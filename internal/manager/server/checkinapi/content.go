@@ -169,7 +169,7 @@ func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other boo
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.FormatInt(int64(len(head))+envelope.Size, 10))
 	if _, err = io.Copy(w, io.MultiReader(bytes.NewReader(head), rest)); err != nil { // the service point asks again
-		c.api.Log.DebugContext(r.Context(), "a service point did not take what it is to serve", "reason", err)
+		c.api.Log.DebugContext(r.Context(), "content not received by the service point", "reason", err)
 	}
 	return nil
 }

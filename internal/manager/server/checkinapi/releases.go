@@ -32,7 +32,7 @@ func (a *API) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	f, err := release.Repository{Dir: a.Releases}.Open(strings.TrimPrefix(r.URL.Path, release.Path))
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			a.Log.WarnContext(r.Context(), "a file of the releases cannot be given", "path", r.URL.Path, "reason", err)
+			a.Log.WarnContext(r.Context(), "release file not readable", "path", r.URL.Path, "reason", err)
 		}
 		return problem.NotFound("there is no such file")
 	}

@@ -26,7 +26,7 @@ func (a *API) releasePaths() []family.Path {
 func (a *API) listReleases(w http.ResponseWriter, _ *family.Request) error {
 	s, err := a.Releases()
 	if err != nil && !errors.Is(err, release.ErrNone) {
-		a.Log.Error("the releases cannot be read", "reason", err)
+		a.Log.Error("releases not readable", "reason", err)
 		return problem.Conflict("ReleasesUnreadable", "the releases of this manager cannot be read; its log says why")
 	}
 	answer := struct {

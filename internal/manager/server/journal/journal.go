@@ -119,7 +119,7 @@ func (j *Journal) Append(line []byte) {
 	n, writing := j.file.Write(line)
 	j.size += int64(n)
 	if err = errors.Join(err, writing); err != nil && !j.failed {
-		j.log.Error("a journal cannot be written", "file", j.path, "error", err)
+		j.log.Error("log file write failed", "file", j.path, "error", err)
 	}
 	j.failed = err != nil
 }

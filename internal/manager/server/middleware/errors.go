@@ -19,7 +19,7 @@ func (c *Chain) fail(w http.ResponseWriter, r *http.Request, form family.Errors,
 	switch {
 	case ok && p.Status < 500:
 	case ok:
-		c.Log.WarnContext(r.Context(), "refused", "status", p.Status, "path", r.URL.Path, "error", err)
+		c.Log.WarnContext(r.Context(), "request refused", "status", p.Status, "path", r.URL.Path, "error", err)
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		p = problem.New(http.StatusServiceUnavailable, "Cancelled", "the request was cancelled")
 	default:

@@ -265,7 +265,7 @@ func (p *Parked) Reply(handle func(w http.ResponseWriter, r *http.Request) error
 func (p *Parked) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
 	defer func() {
 		if err := recover(); err != nil && err != http.ErrAbortHandler { //nolint:errorlint,err113 // as net/http compares it
-			p.chain.Log.Error("answering who waited", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
+			p.chain.Log.Error("parked request failed", "path", p.request.URL.Path, "error", fmt.Sprint(err), "stack", string(debug.Stack()))
 		}
 	}()
 	p.chain.safely(&p.answer, p.request, p.api.Errors, handle)
