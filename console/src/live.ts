@@ -1,12 +1,12 @@
-// What changes, as it changes: one stream of the change feed for all tabs of a browser (docs/changes.md). The tab that holds the lock follows, and
-// tells the others.
+// The change feed: one stream for all tabs of a browser (docs/changes.md). The tab that holds the lock reads the stream and forwards
+// the changes to the other tabs.
 import { signal } from "@preact/signals"
 import { base, signedOut } from "./api"
 
-/** live: the stream is there; stale: it was lost, and what is shown may be old; off: this user may not follow the changes. */
+/** live: connected; stale: the connection is lost and pages may be out of date; off: this user may not follow the changes. */
 export const state = signal<"live" | "stale" | "off" | "starting">("starting")
 
-/** What is sent from tab to tab: which collections have something new (empty: any may have), or how the stream is. */
+/** A message between tabs: the collections with changes (empty: any collection), or the state of the stream. */
 type Message = { collections: string[] } | { state: typeof state.value } | { who: true }
 
 interface Listener {
@@ -17,10 +17,10 @@ interface Listener {
 }
 const listeners = new Set<Listener>()
 
-/** How long changes are gathered before pages read again, in milliseconds. */
+/** How long changes are collected before pages reload their data, in milliseconds. */
 const soon = 150
 
-/** Calls fn soon after something of these collections has changed; what it returns ends that. */
+/** Calls fn shortly after a change in one of these collections. The returned function unsubscribes. */
 export function onChanges(collections: string[], fn: () => void, gather = soon): () => void {
   const one: Listener = { collections, fn, gather }
   listeners.add(one)
@@ -40,7 +40,7 @@ function tell(collections: string[]) {
   }
 }
 
-/** Says that this tab has changed something, by its path: who may not follow the feed sees the own changes at once. */
+/** Announces a change that this tab made, by its path. Users who may not follow the feed see their own changes at once. */
 export function changedHere(path: string) {
   tell(
     path === "batch" || path === "transactions"
@@ -58,7 +58,7 @@ let stop: (() => void) | null = null
 function take(m: Message) {
   if ("collections" in m) tell(m.collections)
   else if ("state" in m) {
-    if (state.value === "stale" && m.state === "live") tell([]) // nobody told what came meanwhile
+    if (state.value === "stale" && m.state === "live") tell([]) // changes during the outage were not received
     state.value = m.state
   }
 }
@@ -68,10 +68,10 @@ function publish(m: Message) {
   take(m)
 }
 
-/** After so much silence the manager is asked whether it is there, and has as long to answer, in milliseconds: what is lost shows within ten seconds. */
+/** The silence in milliseconds after which the manager is probed, and its time to answer. A lost connection shows within ten seconds. */
 const pulse = 4000
 
-/** Follows the feed until the signal ends. */
+/** Reads the feed until the signal aborts. */
 function follow(ended: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     let source: EventSource | null = null,
@@ -90,7 +90,7 @@ function follow(ended: AbortSignal): Promise<void> {
       clearTimeout(later)
       later = setTimeout(open, Math.min(8000, 500 * 2 ** failures++))
     }
-    /** Why the feed was refused, which an EventSource does not tell. */
+    /** Finds out why the feed was refused. An EventSource does not report it. */
     const ask = async () => {
       const abort = new AbortController()
       try {
@@ -155,7 +155,7 @@ function follow(ended: AbortSignal): Promise<void> {
   })
 }
 
-/** Begins to follow; one tab of the browser does. */
+/** Starts to follow the changes. One tab of the browser reads the stream. */
 export function startLive() {
   stopLive()
   const abort = new AbortController(),
