@@ -406,9 +406,8 @@ function Curl() {
             curling.value = false
           }}
         >
-          {" "}
-          API documentation{" "}
-        </a>{" "}
+          API documentation
+        </a>
         . The console uses the same API as your programs. Set TOKEN to one of your tokens (
         <code>portolan token create</code>).
       </p>

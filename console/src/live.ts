@@ -12,8 +12,8 @@ type Message = { collections: string[] } | { state: typeof state.value } | { who
 interface Listener {
   collections: string[]
   fn: () => void
-  gather: number
-  due?: ReturnType<typeof setTimeout>
+  delay: number
+  timer?: ReturnType<typeof setTimeout>
 }
 const listeners = new Set<Listener>()
 
@@ -21,28 +21,28 @@ const listeners = new Set<Listener>()
 const soon = 150
 
 /** Calls fn shortly after a change in one of these collections. The returned function unsubscribes. */
-export function onChanges(collections: string[], fn: () => void, gather = soon): () => void {
-  const one: Listener = { collections, fn, gather }
+export function onChanges(collections: string[], fn: () => void, delay = soon): () => void {
+  const one: Listener = { collections, fn, delay }
   listeners.add(one)
   return () => {
-    clearTimeout(one.due)
+    clearTimeout(one.timer)
     listeners.delete(one)
   }
 }
 
-function tell(collections: string[]) {
+function notify(collections: string[]) {
   for (const one of listeners) {
     if (collections.length && !one.collections.some(c => collections.includes(c))) continue
-    one.due ??= setTimeout(() => {
-      one.due = undefined
+    one.timer ??= setTimeout(() => {
+      one.timer = undefined
       one.fn()
-    }, one.gather)
+    }, one.delay)
   }
 }
 
 /** Announces a change that this tab made, by its path. Users who may not follow the feed see their own changes at once. */
 export function changedHere(path: string) {
-  tell(
+  notify(
     path === "batch" || path === "transactions"
       ? []
       : path
@@ -56,9 +56,9 @@ const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastCh
 let stop: (() => void) | null = null
 
 function take(m: Message) {
-  if ("collections" in m) tell(m.collections)
+  if ("collections" in m) notify(m.collections)
   else if ("state" in m) {
-    if (state.value === "stale" && m.state === "live") tell([]) // changes during the outage were not received
+    if (state.value === "stale" && m.state === "live") notify([]) // changes during the outage were not received
     state.value = m.state
   }
 }
@@ -69,26 +69,26 @@ function publish(m: Message) {
 }
 
 /** The silence in milliseconds after which the manager is probed, and its time to answer. A lost connection shows within ten seconds. */
-const pulse = 4000
+const maxSilence = 4000
 
 /** Reads the feed until the signal aborts. */
 function follow(ended: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     let source: EventSource | null = null,
-      told: string[] = [],
-      heard = 0,
+      collected: string[] = [],
+      lastSeen = 0,
       failures = 0,
-      later: ReturnType<typeof setTimeout> | undefined
+      retry: ReturnType<typeof setTimeout> | undefined
     const alive = () => {
-      heard = Date.now()
+      lastSeen = Date.now()
       if (state.value !== "live" && source?.readyState === EventSource.OPEN) publish({ state: "live" })
     }
     const lost = () => {
       source?.close()
       source = null
       if (state.value !== "stale") publish({ state: "stale" })
-      clearTimeout(later)
-      later = setTimeout(open, Math.min(8000, 500 * 2 ** failures++))
+      clearTimeout(retry)
+      retry = setTimeout(open, Math.min(8000, 500 * 2 ** failures++))
     }
     /** Finds out why the feed was refused. An EventSource does not report it. */
     const ask = async () => {
@@ -116,12 +116,12 @@ function follow(ended: AbortSignal): Promise<void> {
       s.addEventListener("change", e => {
         alive()
         const c = JSON.parse((e as MessageEvent).data).resourceCollection
-        if (!told.includes(c)) told.push(c)
+        if (!collected.includes(c)) collected.push(c)
       })
       s.addEventListener("transaction", () => {
         alive()
-        publish({ collections: [...told, "transactions"] })
-        told = []
+        publish({ collections: [...collected, "transactions"] })
+        collected = []
       })
       s.addEventListener("error", e => {
         s.close()
@@ -135,20 +135,20 @@ function follow(ended: AbortSignal): Promise<void> {
       })
     }
     const watch = setInterval(() => {
-      if (!source || Date.now() - heard < pulse) return
-      fetch("/healthz", { signal: AbortSignal.any([AbortSignal.timeout(pulse), ended]) })
+      if (!source || Date.now() - lastSeen < maxSilence) return
+      fetch("/healthz", { signal: AbortSignal.any([AbortSignal.timeout(maxSilence), ended]) })
         .then(r => {
-          if (r.ok) heard = Date.now() - pulse / 2
+          if (r.ok) lastSeen = Date.now() - maxSilence / 2
           else throw r.status
         })
         .catch(() => {
           if (!ended.aborted) lost()
         })
-    }, pulse / 4)
+    }, maxSilence / 4)
     open()
     ended.addEventListener("abort", () => {
       clearInterval(watch)
-      clearTimeout(later)
+      clearTimeout(retry)
       source?.close()
       resolve()
     })

@@ -69,7 +69,7 @@ startRouter()
 // The other screens load on the first user input, or at once where the URL is one of them.
 if (place.value.path.length)
   readScreens().catch(() => {
-    /* the screen says so */
+    /* the screen shows the error */
   })
 else
   for (const sign of ["pointermove", "keydown", "touchstart"])
@@ -77,7 +77,7 @@ else
       sign,
       () => {
         readScreens().catch(() => {
-          /* whoever goes there is told */
+          /* the screen shows the error when it is opened */
         })
       },
       { once: true, passive: true },

@@ -83,11 +83,11 @@ export function parseLine(text: string): Line | string {
     : "a line is NAME TTL TYPE DATA; TTL may be - or left out"
 }
 
-/** The types that lines may have beside those of generic records, which the schema names. */
-const own = ["A", "AAAA", "CNAME", "MX", "SRV", "TXT"]
+/** The types that a line can have, in addition to the generic record types of the schema. */
+const lineTypes = ["A", "AAAA", "CNAME", "MX", "SRV", "TXT"]
 
 /** Types whose data does not fit a line. Users edit them on their own pages. */
-const apart = ["NAPTR", "HINFO", "URI", "HTTPS", "SVCB"]
+const ownPageTypes = ["NAPTR", "HINFO", "URI", "HTTPS", "SVCB"]
 
 /** Returns the fields of the record in a line, without its name. A returned string is the error. */
 function fieldsOf(type: string, data: string): { type: string; fields: any } | string {
@@ -120,7 +120,7 @@ function fieldsOf(type: string, data: string): { type: string; fields: any } | s
         return 'the quotes in the text do not match; write " inside a text as \\"'
       }
   }
-  if (apart.includes(type)) return `create and change ${type} records on their own pages`
+  if (ownPageTypes.includes(type)) return `create and change ${type} records on their own pages`
   return { type: "GenericRecord", fields: { recordType: type, rdata: data } }
 }
 
@@ -149,7 +149,7 @@ export function difference(zone: number, records: Resource[], text: string, orig
       faults.push(`line ${i + 1}: ${l}`)
       return
     }
-    if (types && ![...own, ...apart, ...types].includes(l.type) && !/^TYPE\d+$/.test(l.type)) {
+    if (types && ![...lineTypes, ...ownPageTypes, ...types].includes(l.type) && !/^TYPE\d+$/.test(l.type)) {
       faults.push(`line ${i + 1}: ${l.type} is not a record type`)
       return
     }

@@ -95,13 +95,13 @@ export function setQuery(changes: Record<string, string | null>) {
 export function startRouter() {
   history.scrollRestoration = "manual"
   // A reloaded page restores its scroll position. Not all browsers keep data that is stored while a page unloads.
-  let due: ReturnType<typeof setTimeout> | undefined
+  let timer: ReturnType<typeof setTimeout> | undefined
   addEventListener(
     "scroll",
     e => {
       if (e.target !== scroller()) return
-      clearTimeout(due)
-      due = setTimeout(() => history.replaceState({ entry, scroll: scroller()?.scrollTop ?? 0 }, ""), 200)
+      clearTimeout(timer)
+      timer = setTimeout(() => history.replaceState({ entry, scroll: scroller()?.scrollTop ?? 0 }, ""), 200)
     },
     { capture: true, passive: true },
   )

@@ -173,7 +173,7 @@ export async function leave() {
   try {
     to = (await get<{ to: string }>("/sign-out", { quiet: true })).to // the sign-out page of the identity provider
   } catch {
-    /* then here alone */
+    /* sign out of the console only */
   }
   try {
     await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true })

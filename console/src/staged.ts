@@ -77,7 +77,7 @@ export function stage(...changes: Omit<Staged, "key">[]) {
   setStaged(list)
 }
 
-const did: Record<string, string> = { POST: "Created", PATCH: "Changed", DELETE: "Deleted" }
+const verbs: Record<string, string> = { POST: "Created", PATCH: "Changed", DELETE: "Deleted" }
 
 /** Returns what a change applies to: its message without the verb. */
 export const subjectOf = (s: Pick<Staged, "says">) =>
@@ -95,7 +95,7 @@ export function single(change: Omit<Staged, "key">): Omit<Staged, "key">[] {
     ? all.map(c => ({
         ...c,
         ...(change.headers || c.headers ? { headers: { ...change.headers, ...c.headers } } : {}),
-        says: `${did[c.method]} ${c.body?.range ?? c.body?.address ?? c.body?.name ?? c.path}.`,
+        says: `${verbs[c.method]} ${c.body?.range ?? c.body?.address ?? c.body?.name ?? c.path}.`,
       }))
     : [change]
 }
@@ -143,7 +143,7 @@ export function tryStaged(list: Staged[] = staged.value): Promise<Tried> {
 }
 
 /** Runs fn in one tab at a time. */
-function alone<T>(fn: () => Promise<T>): Promise<T> {
+function inOneTab<T>(fn: () => Promise<T>): Promise<T> {
   return navigator.locks ? (navigator.locks.request("portolan-staged", fn) as Promise<T>) : fn()
 }
 
@@ -163,21 +163,21 @@ function fingerprint(text: string): string {
  * Applies all changes of a previewed list, or none, and returns the number of the transaction. Changes that were staged meanwhile stay. A
  * list that another tab applied or changed is not applied again, and neither is a list whose response was lost.
  */
-export function applyStaged(seen: Staged[], comment: string): Promise<number> {
-  return alone(async () => {
+export function applyStaged(previewed: Staged[], comment: string): Promise<number> {
+  return inOneTab(async () => {
     const texts = new Set(kept().map(s => JSON.stringify(s)))
-    if (!seen.every(s => texts.has(JSON.stringify(s)))) {
+    if (!previewed.every(s => texts.has(JSON.stringify(s)))) {
       staged.value = kept()
       throw new Error("The list was applied or changed in another tab. Check it again.")
     }
-    const key = `console-${owner}-${seen
+    const key = `console-${owner}-${previewed
       .map(s => s.key)
       .join("-")
-      .slice(0, 120)}-${fingerprint(JSON.stringify([seen, comment]))}`
-    const r = await call<{ transaction: number }>("POST", "batch", batchBody(seen), {
+      .slice(0, 120)}-${fingerprint(JSON.stringify([previewed, comment]))}`
+    const r = await call<{ transaction: number }>("POST", "batch", batchBody(previewed), {
       headers: { "Idempotency-Key": key, ...(comment ? { "x-bcn-change-control-comment": comment } : {}) },
     })
-    const made = new Set(seen.map(s => JSON.stringify(s)))
+    const made = new Set(previewed.map(s => JSON.stringify(s)))
     setStaged(kept().filter(s => !made.has(JSON.stringify(s))))
     changedHere("batch")
     return r.body.transaction
@@ -193,7 +193,7 @@ export function ownedBy(user: number, here = false) {
     for (const name of Object.keys(localStorage))
       if (name.startsWith(prefix) && name !== place()) localStorage.removeItem(name)
   } catch {
-    /* this browser keeps nothing */
+    /* the browser storage is not available */
   }
   if (owner) staged.value = kept()
 }

@@ -146,7 +146,7 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
                   ? "No answer."
                   : "Refused."}
           </strong>{" "}
-          <Said text={problem.message} />
+          <LinkedText text={problem.message} />
         </p>
         <p class="muted small">
           {problem.code}
@@ -165,7 +165,7 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
 }
 
 /** A sentence of the manager, with links to the transactions that it names. */
-function Said({ text }: { text: string }) {
+function LinkedText({ text }: { text: string }) {
   return (
     <>
       {text.split(/\b(transactions? \d+)/).map((part, i) =>

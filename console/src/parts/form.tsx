@@ -44,12 +44,12 @@ export function formFields(t: TypeSchema, creates: boolean, required: string[]):
     .map(x => x.f)
 }
 
-/** Returns the description of a field as a sentence. "is the record's name; null if unset" becomes "The record's name; empty if unset." */
+/** Returns the description of a field as a hint: "is the record's name; null if it has none." becomes "The record's name." */
 function hintOf(field: FieldSchema): string | undefined {
   return field.d
     ?.replace(/^(is|are) /, "")
     .replace(/\bnull\b/g, "empty")
-    .replace(/; empty where it has none/, "")
+    .replace(/; empty (if|where) it has none/, "")
     .replace(/^./, c => c.toUpperCase())
 }
 

@@ -167,8 +167,7 @@ function Cells({
             All of {r.range}
           </button>{" "}
           <button class="small" onClick={() => show(wider(whole, parseSpan(r.range)!))}>
-            {" "}
-            Parent range{" "}
+            Parent range
           </button>
           {[-1n, 1n].map(d => {
             const to = { v6: whole.v6, low: whole.low + d * size(whole), high: whole.high + d * size(whole) },
@@ -416,12 +415,10 @@ function Canvas({
         {most > 1 && (
           <>
             <button class="small" disabled={view.zoom >= most} onClick={() => zoom(2)}>
-              {" "}
-              Zoom in{" "}
+              Zoom in
             </button>
             <button class="small" disabled={view.zoom === 1} onClick={() => zoom(0.5)}>
-              {" "}
-              Zoom out{" "}
+              Zoom out
             </button>
             <span class="muted small">
               {view.zoom > 1 ? `${view.zoom} times enlarged; drag to move` : "keys + and -"}
@@ -651,14 +648,12 @@ function CellCard({
         )}
       {open && (
         <button class="small" onClick={open}>
-          {" "}
-          Open this part{" "}
+          Open this part
         </button>
       )}
       {collection === "blocks" && found.data?.data.length === 1 && (
         <button class="small" onClick={() => go(hrefOf(found.data!.data[0]) + "/map")}>
-          {" "}
-          Open its map{" "}
+          Open its map
         </button>
       )}
     </section>

@@ -88,8 +88,7 @@ function OfNetwork({ r, onPick }: { r: Resource; onPick?: (s: Span) => void }) {
         <button
           onClick={() => onPick({ v6: true, low: parseSpan(r.range)!.low + 1n, high: parseSpan(r.range)!.low + 1n })}
         >
-          {" "}
-          Assign the first address{" "}
+          Assign the first address
         </button>
       )}
     </Empty>

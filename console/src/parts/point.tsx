@@ -89,7 +89,7 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
     get<{ data: { version: string }[] }>("/user/api/v1/releases", { quiet: true }).then(
       r => setVersions(r.data.map(x => x.version)),
       () => {
-        /* none is published, or they are not for this user to see */
+        /* no release is published, or the user may not see releases */
       },
     )
   }, [])

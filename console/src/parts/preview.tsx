@@ -45,14 +45,14 @@ export function Preview({
   /** Loads the resource again after another user has changed it. */
   stale?: () => void
 }) {
-  const [agreed, setAgreed] = useState<Record<string, string>>({})
-  if (wanted && Object.keys(agreed).length) wanted = { ...wanted, headers: { ...wanted.headers, ...agreed } }
+  const [overrides, setOverrides] = useState<Record<string, string>>({})
+  if (wanted && Object.keys(overrides).length) wanted = { ...wanted, headers: { ...wanted.headers, ...overrides } }
   const key = wanted ? JSON.stringify(wanted) : null,
     settled = useSettled(key, 250)
-  const [came, setCame] = useState<{ key: string; tried?: Tried; problem?: Problem }>(),
+  const [result, setResult] = useState<{ key: string; tried?: Tried; problem?: Problem }>(),
     [failed, setFailed] = useState<{ key: string | null; problem: Problem }>()
   const [busy, setBusy] = useState(false),
-    [begun] = useState(key),
+    [initial] = useState(key),
     [turn, setTurn] = useState(0)
   useEffect(() => {
     if (!settled) return
@@ -61,14 +61,14 @@ export function Preview({
     dryRun(w.method, w.path, w.body, w.headers, abort.signal)
       .then(tried => withOwn(w, tried, abort.signal))
       .then(
-        tried => abort.signal.aborted || setCame({ key: settled, tried }),
+        tried => abort.signal.aborted || setResult({ key: settled, tried }),
         e => {
-          if (!abort.signal.aborted) setCame({ key: settled, problem: problemOf(e) })
+          if (!abort.signal.aborted) setResult({ key: settled, problem: problemOf(e) })
         },
       )
     return () => abort.abort()
   }, [settled, turn])
-  const fresh = key !== null && came?.key === key ? came : undefined
+  const fresh = key !== null && result?.key === key ? result : undefined
   const problem = failed && failed.key === key ? failed.problem : fresh?.problem
   const apply = async () => {
     if (!wanted || !fresh?.tried || busy) return
@@ -91,8 +91,8 @@ export function Preview({
       setBusy(false)
     }
   }
-  const quiet = waits && key === begun,
-    offer = Object.keys(offers).find(h => problem?.message.includes(h) && !agreed[h])
+  const quiet = waits && key === initial,
+    offer = Object.keys(offers).find(h => problem?.message.includes(h) && !overrides[h])
   return (
     <Dialog title={title} close={close} wide>
       <form
@@ -136,7 +136,7 @@ export function Preview({
                   class="small"
                   onClick={() => {
                     setFailed(undefined)
-                    setAgreed(a => ({ ...a, [offer]: "true" }))
+                    setOverrides(a => ({ ...a, [offer]: "true" }))
                   }}
                 >
                   {offers[offer]}
@@ -293,17 +293,17 @@ export function shown(v: unknown): string {
   return v === true ? "yes" : v === false ? "no" : String(v)
 }
 
-const marks: Record<string, [string, string]> = {
+const operationIcons: Record<string, [string, string]> = {
   ADD: ["plus", "new"],
   CREATE: ["plus", "new"],
   DELETE: ["trash-2", "deleted"],
 }
 
 /** Fields that are not shown for new resources. */
-const dull = ["up", "configuration", "type"]
+const hiddenFields = ["up", "configuration", "type"]
 
 /** Returns the displayed name of a changed resource. */
-function called(o: Operation): string {
+function nameOf(o: Operation): string {
   return o.name ?? "#" + o.resourceId
 }
 
@@ -319,7 +319,7 @@ function useNames(list: Operation[]): Map<number, string> {
   }
   for (const o of list)
     for (const f of o.fieldUpdates ?? [])
-      if (!dull.includes(f.name)) {
+      if (!hiddenFields.includes(f.name)) {
         note(f.value)
         note(f.previousValue)
       }
@@ -356,18 +356,18 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
   return (
     <ul class="operations" tabIndex={0} aria-label="Changes, field by field">
       {list.map((o, i) => {
-        const [icon, word] = marks[o.operationType] ?? ["pencil", "changed"]
+        const [icon, word] = operationIcons[o.operationType] ?? ["pencil", "changed"]
         const fields = (o.fieldUpdates ?? []).filter(
           f =>
             shown(f.value) !== shown(f.previousValue) &&
-            !(word === "new" && (dull.includes(f.name) || typeof f.value === "boolean")),
+            !(word === "new" && (hiddenFields.includes(f.name) || typeof f.value === "boolean")),
         )
         return (
           <li key={i}>
             <Icon name={icon} size={14} />
             <div>
               <span>
-                <strong>{kind(o.resourceType)}</strong> <span class="mono">{called(o)}</span>{" "}
+                <strong>{kind(o.resourceType)}</strong> <span class="mono">{nameOf(o)}</span>{" "}
                 <span class="muted">{word}</span>
               </span>
               {word !== "deleted" && (

@@ -175,13 +175,13 @@ export function Search() {
         </div>
         {found && all.length === 0 && (
           <p class="muted" role="status">
-            Nothing has “{found.q}”.
+            No results for “{found.q}”.
           </p>
         )}
-        {found?.more && <p class="muted small">There is more: type more of it.</p>}
+        {found?.more && <p class="muted small">More results exist. Type more to narrow the search.</p>}
         {found && !found.complete && (
           <p class="muted small">
-            <Icon name="triangle-alert" size={13} /> Not every text was looked at.
+            <Icon name="triangle-alert" size={13} /> The search did not cover all texts.
           </p>
         )}
       </div>

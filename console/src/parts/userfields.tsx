@@ -179,7 +179,7 @@ export function useColumns(
       if (same) localStorage.removeItem(prefix + table)
       else localStorage.setItem(prefix + table, text)
     } catch {
-      /* it is full: the URL has it */
+      /* the storage is full; the URL holds the columns */
     }
   }
   const columns = [...choosable.filter(c => keys.includes(c.key)), ...own.filter(c => !c.title)]

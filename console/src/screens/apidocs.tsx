@@ -135,8 +135,7 @@ export function APIDocs() {
                 setQuery({ q: null })
               }}
             >
-              {" "}
-              Clear filter{" "}
+              Clear filter
             </button>
           )}
         </form>

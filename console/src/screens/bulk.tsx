@@ -23,7 +23,7 @@ import {
 import { changedHere } from "../live"
 import { undo } from "../work"
 
-const atOnce = 10_000,
+const maxRows = 10_000,
   shownRows = 200,
   mostFaults = 100
 
@@ -237,7 +237,7 @@ export function Bulk() {
       <Head title="Bulk and CSV" />
       <p class="muted">
         Paste rows or drop a file. The first line names the fields. Either all rows are applied, or none. You can edit
-        an exported CSV and import it again here. For more than {number(atOnce)} rows, use{" "}
+        an exported CSV and import it again here. For more than {number(maxRows)} rows, use{" "}
         <code>portolan import file</code>.
       </p>
       <div class="fields">
@@ -298,9 +298,9 @@ export function Bulk() {
         onDrop={drop}
         onDragOver={e => e.preventDefault()}
       />
-      {data.length > atOnce && (
+      {data.length > maxRows && (
         <p class="fault">
-          At most {number(atOnce)} rows at once. Use <code>portolan import file</code> for more.
+          At most {number(maxRows)} rows at once. Use <code>portolan import file</code> for more.
         </p>
       )}
       {bad.length > 0 && <p class="fault">Unknown columns: {bad.join(", ")}.</p>}
@@ -310,7 +310,7 @@ export function Bulk() {
         <>
           <div class="tools">
             <Button
-              disabled={busy || !data.length || data.length > atOnce || bad.length > 0 || !target.data || !schema}
+              disabled={busy || !data.length || data.length > maxRows || bad.length > 0 || !target.data || !schema}
               onClick={() => void attempt(false)}
             >
               {busy ? "Loading preview …" : `Preview all ${number(data.length)} rows`}

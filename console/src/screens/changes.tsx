@@ -56,8 +56,7 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
             <button type="submit">Filter</button>
             {filter && (
               <button type="button" onClick={() => mine("")}>
-                {" "}
-                Clear filter{" "}
+                Clear filter
               </button>
             )}
           </form>

@@ -139,7 +139,6 @@ function Reservations({ c }: { c: number }) {
       open={r => go("/ui/addresses/" + r.id)}
       empty={
         <Empty title="No reservations yet.">
-          {" "}
           Assign an address in the state DHCP_RESERVED with the client's hardware address.
         </Empty>
       }
@@ -183,7 +182,7 @@ function Leases({ c }: { c: number }) {
 }
 
 /** The maximum number of blocks and of networks that are read. */
-const looked = 1000
+const maxRead = 1000
 
 /** Blocks and networks with utilization thresholds, and their utilization. */
 function Marks({ c }: { c: number }) {
@@ -194,7 +193,7 @@ function Marks({ c }: { c: number }) {
       (
         await Promise.all(
           ["blocks", "networks"].map(what =>
-            get<Page>(what + query({ limit: looked, filter, orderBy: "range" }), { signal }),
+            get<Page>(what + query({ limit: maxRead, filter, orderBy: "range" }), { signal }),
           ),
         )
       ).flatMap(p => p.data),
@@ -211,7 +210,6 @@ function Marks({ c }: { c: number }) {
       open={r => go(hrefOf(r))}
       empty={
         <Empty title="No utilization thresholds.">
-          {" "}
           A threshold is a field of a block or a network, in percent. An event is recorded when the utilization passes
           it.
         </Empty>

@@ -45,9 +45,9 @@ async function look(
   const options: Option[] = [],
     open: { block: Resource; gap: Span }[] = [],
     queue = [root]
-  let seen = 0,
+  let searched = 0,
     whole = true
-  for (let block = queue.shift(); block && seen < most; block = queue.shift(), seen++) {
+  for (let block = queue.shift(); block && searched < most; block = queue.shift(), searched++) {
     const s = parseSpan(block.range)!
     const children = await childrenOf("blocks/" + block.id, 1000, signal)
     if (children.more) whole = false
@@ -56,10 +56,10 @@ async function look(
         c => c.type === block!.type && size(parseSpan(c.range)!) >= 1n << BigInt((s.v6 ? 128 : 32) - length),
       ),
     )
-    const looked = children.until === undefined ? s : { ...s, high: children.until }
+    const covered = children.until === undefined ? s : { ...s, high: children.until }
     for (const gap of gaps(
-      looked,
-      children.list.map(c => parseSpan(c.range)!).filter(c => c.low <= looked.high),
+      covered,
+      children.list.map(c => parseSpan(c.range)!).filter(c => c.low <= covered.high),
     )) {
       const o = fit(block, gap, count, length)
       if (o) options.push(o)
@@ -276,7 +276,9 @@ export function Find() {
             </button>
           </p>
           {!found.data.whole && (
-            <p class="muted small">The search is limited to {number(most)} blocks, and to 1000 networks per block.</p>
+            <p class="muted small">
+              The search is incomplete: it covers at most {number(most)} blocks and 1000 networks per block.
+            </p>
           )}
         </>
       )}

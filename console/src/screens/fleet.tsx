@@ -150,10 +150,11 @@ export function Fleet() {
           ) : data.length === 0 ? (
             <Empty title="No service points yet.">
               A service point is an edge machine that probes its network and serves DNS.{" "}
-              <Button icon="plus" onClick={() => setEnrolling(true)}>
-                {" "}
-                New service point{" "}
-              </Button>
+              {session.value?.administrator && (
+                <Button icon="plus" onClick={() => setEnrolling(true)}>
+                  New service point
+                </Button>
+              )}
             </Empty>
           ) : (
             <Grid
@@ -264,8 +265,7 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
           </div>
           <div class="buttons">
             <button class="primary" type="submit">
-              {" "}
-              Create{" "}
+              Create
             </button>
             <Button onClick={close}>Cancel</Button>
           </div>
@@ -299,8 +299,7 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
           <div class="buttons">
             {up && (
               <a class="button primary" href={"/ui/fleet/" + made.fleetInstanceID} onClick={close}>
-                {" "}
-                Open service point{" "}
+                Open service point
               </a>
             )}
             <Button onClick={close}>Close</Button>
@@ -422,8 +421,7 @@ export function ServicePoint({ id }: { id: string }) {
           <h2>
             Nodes{" "}
             <button class="small" onClick={() => setAct({ what: "nodes" })}>
-              {" "}
-              Add node{" "}
+              Add node
             </button>
           </h2>
           {p.nodes.length === 0 ? (
@@ -435,8 +433,7 @@ export function ServicePoint({ id }: { id: string }) {
                   {n.name}{" "}
                   {p.nodes.length > 1 && (
                     <button class="small" onClick={() => setAct({ what: "node", node: n.id })}>
-                      {" "}
-                      Remove{" "}
+                      Remove
                     </button>
                   )}
                 </h3>
@@ -489,8 +486,7 @@ export function ServicePoint({ id }: { id: string }) {
                     Change
                   </button>{" "}
                   <button class="small" onClick={() => setAct({ what: "takeOff", a })}>
-                    {" "}
-                    Remove{" "}
+                    Remove
                   </button>
                   {a.errorConditions.map(e => (
                     <p key={e} class="bad-text">
@@ -924,8 +920,7 @@ function StartRollout({ close, done }: { close: () => void; done: () => void }) 
         </div>
         <div class="buttons">
           <button class="primary" type="submit">
-            {" "}
-            Start{" "}
+            Start
           </button>
           <Button onClick={close}>Cancel</Button>
         </div>

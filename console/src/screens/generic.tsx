@@ -287,8 +287,7 @@ export function Table({
                 setQuery({ filter: null })
               }}
             >
-              {" "}
-              Clear filter{" "}
+              Clear filter
             </button>
           )}
         </form>

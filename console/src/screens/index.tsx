@@ -26,17 +26,17 @@ export async function readScreens() {
 export function Screen() {
   if (place.value.path.length === 0) return <Overview />
   const all = more.value
-  return all ? <all.Screen /> : <Coming />
+  return all ? <all.Screen /> : <Placeholder />
 }
 
 /** The API documentation, which needs no sign-in. */
 export function Docs() {
   const all = more.value
-  return all ? <all.APIDocs /> : <Coming />
+  return all ? <all.APIDocs /> : <Placeholder />
 }
 
 /** The placeholder of a loading screen. A load error is stored and thrown while rendering, so that the error boundary handles it. */
-function Coming() {
+function Placeholder() {
   const failed = failure.value
   if (failed) {
     failure.value = undefined

@@ -716,8 +716,7 @@ function AsText({ z }: { z: Resource }) {
           </pre>
           <div class="buttons">
             <Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => void prepare()}>
-              {" "}
-              Preview{" "}
+              Preview
             </Button>
             <Button
               onClick={() => {
@@ -725,8 +724,7 @@ function AsText({ z }: { z: Resource }) {
                 setProblem(undefined)
               }}
             >
-              {" "}
-              Discard changes{" "}
+              Discard changes
             </Button>
           </div>
         </section>

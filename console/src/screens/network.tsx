@@ -407,8 +407,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
                 setQuery({ filter: null })
               }}
             >
-              {" "}
-              Clear filter{" "}
+              Clear filter
             </button>
           )}
         </form>
@@ -446,8 +445,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
             <Empty title={filter ? "No addresses match the filter." : "No addresses in use."}>
               {!filter && (
                 <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>
-                  {" "}
-                  Assign the first address{" "}
+                  Assign the first address
                 </Button>
               )}
             </Empty>

@@ -53,8 +53,7 @@ function NewPassword() {
           />
         </label>
         <label>
-          {" "}
-          Repeat password{" "}
+          Repeat password
           <input
             type="password"
             autocomplete="new-password"
@@ -64,8 +63,7 @@ function NewPassword() {
           />
         </label>
         <button class="primary" type="submit" disabled={busy || !password || again !== password}>
-          {" "}
-          Save{" "}
+          Save
         </button>
         <button type="button" onClick={() => void leave()}>
           Sign out

@@ -38,7 +38,7 @@ const next: Record<string, string> = {
 const states: Record<string, string> = {
   GENERATED: "created, not deployed yet",
   PUBLISHED: "deployed, not yet in all caches",
-  READY: "ready to sign",
+  READY: "in all caches, waiting to sign",
   ACTIVE: "signs the zone",
   RETIRED: "replaced; caches may still need it",
 }

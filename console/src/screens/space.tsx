@@ -41,26 +41,26 @@ export interface Children {
   /** The last address that the list covers, if more children follow. */
   until?: bigint
 }
-const atOnce = 1000
+const pageSize = 1000
 
 /** The root of the tree for users without access to a whole configuration: all visible address space. */
-const seen = "seen"
+const visibleRoot = "seen"
 
 /** The maximum number of pages that are read to find blocks and networks without a visible parent. */
-const mostLooked = 20
+const maxPages = 20
 
 /**
  * Returns the ids of visible blocks or networks without a visible parent. A user with access to a single network does not see the block above
  * it. Users with access to the whole configuration have no such entries.
  */
-async function apart(
+async function withoutParent(
   what: string,
   within: string | undefined,
   signal?: AbortSignal,
 ): Promise<{ ids: number[]; more: boolean }> {
   const ids: number[] = []
-  let next: string | undefined = what + query({ limit: atOnce, fields: "id,_links.up,_links.next", filter: within })
-  for (let n = 0; next && n < mostLooked; n++) {
+  let next: string | undefined = what + query({ limit: pageSize, fields: "id,_links.up,_links.next", filter: within })
+  for (let n = 0; next && n < maxPages; n++) {
     const page: Page = await get<Page>(next, { signal, quiet: true })
     for (const r of page.data) if (!r._links?.up) ids.push(r.id)
     next = page._links?.next?.href
@@ -76,18 +76,18 @@ export async function childrenOf(parent: string, limit: number, signal?: AbortSi
   const none = Promise.resolve({ data: [], count: 0 } as Page),
     inBlock = parent.startsWith("blocks/")
   const read = (path: string, filter?: string) =>
-    get<Page>(path + query({ limit, orderBy: "range", filter }), { signal, quiet: limit > atOnce })
+    get<Page>(path + query({ limit, orderBy: "range", filter }), { signal, quiet: limit > pageSize })
   const [blocks, networks] = await Promise.all([
-    parent === seen ? none : read(parent + "/blocks"),
+    parent === visibleRoot ? none : read(parent + "/blocks"),
     inBlock ? read(parent + "/networks") : none,
   ])
   const found = new Map([...blocks.data, ...networks.data].map(r => [r.id, r]))
   let more = false
   if (!inBlock && !session.peek()?.administrator) {
-    const within = parent === seen ? undefined : "configuration.id:" + parent.split("/")[1]
+    const within = parent === visibleRoot ? undefined : "configuration.id:" + parent.split("/")[1]
     await Promise.all(
       ["blocks", "networks"].map(async what => {
-        const roots = await apart(what, within, signal),
+        const roots = await withoutParent(what, within, signal),
           ids = roots.ids.filter(id => !found.has(id)).slice(0, limit)
         more ||= roots.more || ids.length === limit
         for (let i = 0; i < ids.length; i += 100)
@@ -116,7 +116,7 @@ type Row = { depth: number } & (
 )
 
 /** How long address changes are collected before the tree reloads, in milliseconds. They change only the utilization bars. */
-const calm = 3000
+const addressDelay = 3000
 
 /** A tree that loads a branch when it is opened. The URL holds the open branches. */
 function useTree(root: string, whole: Resource | null, showFree: boolean) {
@@ -130,7 +130,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
     const abort = new AbortController()
     if (byItself) unattended.add(abort.signal)
     asked.current.set(parent, abort)
-    childrenOf(parent, limits.current.get(parent) ?? atOnce, abort.signal)
+    childrenOf(parent, limits.current.get(parent) ?? pageSize, abort.signal)
       .then(
         c => known.current.set(parent, c),
         e => {
@@ -159,12 +159,12 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
         return
       }
       const here = block ? parseSpan(block.range) : null
-      const looked = here && c.until !== undefined ? { ...here, high: c.until } : here
+      const covered = here && c.until !== undefined ? { ...here, high: c.until } : here
       const free =
-        looked && showFree
+        covered && showFree
           ? gaps(
-              looked,
-              c.list.map(r => parseSpan(r.range)!).filter(s => s.low <= looked.high),
+              covered,
+              c.list.map(r => parseSpan(r.range)!).filter(s => s.low <= covered.high),
             )
           : []
       const all: { s: Span; row: () => void }[] = [
@@ -203,7 +203,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
   useEffect(() => {
     const ends = [
       onChanges(["blocks", "networks"], () => reload(true)),
-      onChanges(["addresses"], () => reload(true), calm),
+      onChanges(["addresses"], () => reload(true), addressDelay),
     ]
     return () => {
       for (const end of ends) end()
@@ -223,7 +223,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
     reload,
     read,
     more: (parent: string) => {
-      limits.current.set(parent, (limits.current.get(parent) ?? atOnce) + 4 * atOnce)
+      limits.current.set(parent, (limits.current.get(parent) ?? pageSize) + 4 * pageSize)
       read(parent)
     },
   }
@@ -238,7 +238,7 @@ export function Space() {
       <>
         <Head title="Space" />
         <p class="muted">You have access to parts of this configuration. This is the address space visible to you.</p>
-        <Tree root={seen} whole={null} />
+        <Tree root={visibleRoot} whole={null} />
       </>
     )
   return (
@@ -346,8 +346,7 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
           </>
         ) : row.is === "more" ? (
           <button class="small" onClick={() => tree.more(row.parent)}>
-            {" "}
-            More{" "}
+            More
           </button>
         ) : row.is === "wait" ? (
           <span class="muted loading">Loading …</span>

@@ -100,13 +100,11 @@ export function StagedChanges() {
                 <span class="grow" />
                 {s.method === "POST" && /(^|\/)blocks$/.test(s.path) && (
                   <button class="small" onClick={() => setFilled(s)}>
-                    {" "}
-                    Add a resource in it{" "}
+                    Add a resource in it
                   </button>
                 )}
                 <button class="small" onClick={() => setOne(s)}>
-                  {" "}
-                  Preview{" "}
+                  Preview
                 </button>
                 <button
                   class="plain"

@@ -173,8 +173,7 @@ function NewToken({ close }: { close: () => void }) {
           ))}
         <div class="buttons">
           <Button primary onClick={close}>
-            {" "}
-            Done{" "}
+            Done
           </Button>
         </div>
       </Dialog>
@@ -252,8 +251,7 @@ function NewToken({ close }: { close: () => void }) {
         </div>
         <div class="buttons">
           <button class="primary" type="submit">
-            {" "}
-            Create{" "}
+            Create
           </button>
           <Button onClick={close}>Cancel</Button>
         </div>
