@@ -1083,7 +1083,7 @@ func TestStagedTogether(t *testing.T) {
 	p := s.open()
 	s.ok(p.Go("/ui/networks/" + network))
 	s.click(p, "Assign the first")
-	s.fill(p, "How many", "3")
+	s.fill(p, "Number of addresses", "3")
 	s.fill(p, "Name", "together")
 	s.click(p, "Add to change list")
 	s.ok(p.Wait(`document.querySelector("a.staged")?.innerText.trim() === "3"`))

@@ -145,7 +145,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         </button>
         <Account />
       </header>
-      <nav class="side" aria-label="Parts of Portolan">
+      <nav class="side" aria-label="Navigation">
         {places.map(([to, word, icon]) => (
           <a key={to} href={to} aria-current={here === to ? "page" : undefined}>
             <Icon name={icon} size={17} />
@@ -161,7 +161,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <main id="main" tabIndex={-1}>
         {children}
       </main>
-      <nav class="bottom" aria-label="Main parts">
+      <nav class="bottom" aria-label="Main pages">
         {main.map(([to, word, icon]) => (
           <a key={to} href={to} aria-current={here === to ? "page" : undefined}>
             <Icon name={icon} size={20} />
@@ -185,7 +185,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
             menu.value = false
           }}
         >
-          <nav class="more" aria-label="All parts">
+          <nav class="more" aria-label="All pages">
             {places.slice(4).map(([to, word, icon]) => (
               <a
                 key={to}

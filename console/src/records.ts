@@ -80,7 +80,7 @@ export function parseLine(text: string): Line | string {
   const m = /^(\S+)\s+(?:(-|\d+)\s+)?(?:IN\s+)?(?:(\d+)\s+)?([A-Za-z][A-Za-z0-9]*)\s+(\S.*)$/i.exec(text.trim())
   return m && m[4].toUpperCase() !== "IN"
     ? { name: m[1], ttl: m[2] ?? m[3] ?? "-", type: m[4].toUpperCase(), data: m[5].trim() }
-    : "a line is NAME TTL TYPE DATA; TTL may be - or left out"
+    : "a line must be NAME TTL TYPE DATA, where TTL is optional or -"
 }
 
 /** The types that a line can have, in addition to the generic record types of the schema. */
@@ -99,7 +99,7 @@ function fieldsOf(type: string, data: string): { type: string; fields: any } | s
     case "MX":
       return words.length === 2
         ? { type: "MXRecord", fields: { priority: Number(words[0]), linkedRecord: named(words[1]) } }
-        : "MX is PRIORITY NAME"
+        : "MX data must be PRIORITY NAME"
     case "SRV":
       return words.length === 4
         ? {
@@ -111,7 +111,7 @@ function fieldsOf(type: string, data: string): { type: string; fields: any } | s
               linkedRecord: named(words[3]),
             },
           }
-        : "SRV is PRIORITY WEIGHT PORT NAME"
+        : "SRV data must be PRIORITY WEIGHT PORT NAME"
     case "TXT":
       if (!data.startsWith('"')) return { type: "TXTRecord", fields: { text: data } }
       try {

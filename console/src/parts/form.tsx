@@ -573,7 +573,7 @@ export function RefInput({
       />
       {nothing && (
         <p class="muted small" role="status">
-          Nothing is found by “{nothing}”.
+          No results for “{nothing}”.
         </p>
       )}
       {hits.length > 0 && (

@@ -117,7 +117,7 @@ export function Search() {
           aria-controls="hits"
           aria-activedescendant={all.length ? "hit-" + chosen : undefined}
           aria-label="Search for"
-          placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · a part of a name"
+          placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · name"
           spellcheck={false}
           autocomplete="off"
           value={q}

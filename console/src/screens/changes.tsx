@@ -82,21 +82,21 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
           columns={[
             {
               key: "when",
-              title: "When",
+              title: "Time",
               width: "9rem",
               narrow: "5.4rem",
               cell: r => <When at={r.creationDateTime} />,
             },
             {
               key: "who",
-              title: "Who",
+              title: "User",
               width: "minmax(6rem,10rem)",
               minor: true,
               cell: r => r.principal ?? <span class="muted">the manager</span>,
             },
             {
               key: "what",
-              title: "What",
+              title: "Change",
               width: "minmax(14rem,3fr)",
               cell: r => (
                 <>
@@ -217,11 +217,11 @@ export function Transaction({ id }: { id: string }) {
       </Head>
       <dl class="facts">
         <div>
-          <dt>Who</dt>
+          <dt>User</dt>
           <dd>{t.principal ?? "the manager"}</dd>
         </div>
         <div>
-          <dt>When</dt>
+          <dt>Time</dt>
           <dd>
             <When at={t.creationDateTime} />
           </dd>

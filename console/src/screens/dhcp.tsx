@@ -64,7 +64,7 @@ function Ranges({ c }: { c: number }) {
     <Loading what="the ranges" />
   ) : (
     <>
-      <p class="muted">{counted(rows.total, "ranges")}. A range is made on its network's page, under Ranges.</p>
+      <p class="muted">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</p>
       <Grid
         label="DHCP ranges"
         count={rows.total}

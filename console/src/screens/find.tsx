@@ -199,7 +199,7 @@ export function Find() {
         <>
           {first.data && first.data.length > 0 && (
             <p>
-              Begin with{" "}
+              Start with{" "}
               {first.data.map((b, i) => (
                 <span key={b.id}>
                   {i ? ", " : ""}

@@ -63,7 +63,7 @@ export function Everything() {
     <>
       <Head title="All objects">
         <a class="button" href="/api/docs">
-          The APIs
+          API documentation
         </a>
       </Head>
       <p class="muted">All collections of the API.</p>
@@ -492,7 +492,7 @@ export function Fields({ r, without = [] }: { r: Resource; without?: string[] })
             <dt title={f.d}>{fieldName(f.n)}</dt>
             <dd>
               <Value field={f} value={r[f.n]} r={r} />
-              {inherited.includes(f.n) && <span class="muted small"> · from above</span>}
+              {inherited.includes(f.n) && <span class="muted small"> · inherited</span>}
             </dd>
           </div>
         ))}

@@ -278,7 +278,7 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
             free
           </span>
         </span>{" "}
-        Drag over free addresses to assign them; press one in use to open it.
+        Drag over free addresses to assign them. Click a used address to open it.
       </figcaption>
     </figure>
   )
@@ -533,7 +533,7 @@ function Assign({
               {id => <input id={id} class="mono" value={first} onInput={e => setFirst(e.currentTarget.value.trim())} />}
             </Field>
             <Field
-              label="How many"
+              label="Number of addresses"
               hint={all === 1n ? "One free address." : `${amount(all)} consecutive free addresses.`}
             >
               {(id, d) => (
