@@ -29,7 +29,7 @@ const places: [to: string, word: string, icon: string, key: string][] = [
   ["/ui/all", "All objects", "settings", "a"],
 ]
 
-/** Returns the navigation entry of a path. */
+/** The navigation entry of each collection that has no entry of its own. */
 const belongs: Record<string, string> = {
   blocks: "/ui/space",
   networks: "/ui/space",

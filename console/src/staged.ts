@@ -109,7 +109,7 @@ function merged(before: any, after: any) {
   return { ...before, ...after, ...own }
 }
 
-/** Returns the keys of the changes that a path depends on. @KEY in a path stands for the id of the resource that change KEY creates. */
+/** Matches @KEY in a path, which stands for the id of the resource that the staged change KEY creates. */
 const below = /@(\d+)/
 
 /** Returns the changes that one depends on, in order. */

@@ -8,7 +8,7 @@ import { counted, Empty, Loading, number, Trouble } from "./basics"
 /** The maximum number of networks or addresses that are read. */
 const most = 1000
 
-/** The prefix length of a tile: a /120 has 256 addresses. */
+/** The number of addresses per tile of a network, as in a /120. */
 const together = 256n
 
 export function Occupied({
