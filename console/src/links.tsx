@@ -1,7 +1,7 @@
 // Addresses of the pages that show resources, and their displayed names.
 import type { Ref, Resource } from "./api"
 
-/** Returns the URL path of a resource's page. The collection follows from the type's name, or else from the link of the resource. */
+/** Returns the URL path of a resource's page, from the link of the resource, or else from its type. */
 export function hrefOf(r: Ref): string {
   const self = r._links?.self?.href
   if (self) return "/ui/" + self.replace(/^\/api\/v2\//, "")
