@@ -53,12 +53,14 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	case err != nil:
 		return nil, err
 	case len(rows) == 0:
-		return nil, notFoundInlined(field, "%s with the %s %q does not exist", c.Name, c.KeyField(), text)
+		return nil, notFoundInlined(field, "the %[2]s %[3]q does not exist in %[1]s", c.Name, c.KeyField(), text)
 	case len(rows) > 1 && by != c.KeyField():
-		return nil, problem.Field("ConflictingResourceFieldValues", field, "several %s have the name %q; give the %s of one of them", c.Name, text,
+		return nil, problem.Field("ConflictingResourceFieldValues", field,
+			"several %s have the name %q; give the %s of one of them", c.Name, text,
 			c.KeyField())
 	case len(rows) > 1:
-		return nil, problem.Field("ConflictingResourceFieldValues", field, "several %s have the %s %q; give the number of one of them", c.Name, by,
+		return nil, problem.Field("ConflictingResourceFieldValues", field,
+			"several %s have the %s %q; give the number of one of them", c.Name, by,
 			text)
 	}
 	return rows[0], nil
@@ -91,7 +93,7 @@ func (a *API) NamedBelow(tx *store.Tx, caller Caller, field string, c *Collectio
 			id = head.Parent
 		}
 	}
-	return nil, notFoundInlined(field, "%[4]s %[5]q does not exist in %[1]s of %[2]s %[3]d", c.Name, above.Type, above.ID, c.KeyField(),
+	return nil, notFoundInlined(field, "the %[4]s %[5]q does not exist in %[1]s of %[2]s %[3]d", c.Name, above.Type, above.ID, c.KeyField(),
 		text)
 }
 

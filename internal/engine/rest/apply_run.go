@@ -171,8 +171,9 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 			continue
 		}
 		if time.Now().After(d.until) {
-			return nil, nil, problem.BadRequest("RequestTooLarge", "applying the document took longer than %v; apply fewer resources at once, in the "+
-				"order of their dependencies", applyTime)
+			return nil, nil, problem.BadRequest("RequestTooLarge",
+				"applying the document took longer than %v; apply fewer resources at once, in the "+
+					"order of their dependencies", applyTime)
 		}
 		before := d.tx.Writes()
 		err := d.applyOne(i)

@@ -119,7 +119,8 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 		}
 	}
 	if errors.Is(err, store.ErrTrialEnded) {
-		return problem.BadRequest("TooManyChanges", "the change affects more than %d resources, which is too many for an approval; request approval for parts of it",
+		return problem.BadRequest("TooManyChanges",
+			"the change affects more than %d resources, which is too many for an approval; request approval for parts of it",
 			store.TrialChanges)
 	}
 	if err != nil {

@@ -58,7 +58,8 @@ func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource
 	select {
 	case a.followers <- struct{}{}:
 	default:
-		return problem.New(http.StatusServiceUnavailable, "TooManyFollowers", "the maximum of %d clients already follow the changes; try again later", maxFollowers)
+		return problem.New(http.StatusServiceUnavailable, "TooManyFollowers",
+			"the maximum of %d clients already follow the changes; try again later", maxFollowers)
 	}
 	s := &feedSender{api: a, ctx: r.Context(), request: r, following: f, checked: time.Now()}
 	detached, err := s.start(w)

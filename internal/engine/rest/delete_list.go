@@ -134,8 +134,9 @@ func (a *Server) deleteOne(c *resource.Change, row *store.Resource) error {
 	}
 	done, err := c.DeleteSome(row, max(maxDeletedAtOnce-tally.Deleted, 0))
 	if err == nil && !done {
-		return problem.BadRequest("FilterNeedsRefinement", "filter: with everything below the matches, more than %d resources would be deleted; delete fewer at "+
-			"once, or delete the largest ones singly with %s", maxDeletedAtOnce, atMostHeader)
+		return problem.BadRequest("FilterNeedsRefinement",
+			"filter: with everything below the matches, more than %d resources would be deleted; delete fewer at "+
+				"once, or delete the largest ones singly with %s", maxDeletedAtOnce, atMostHeader)
 	}
 	if p, ok := problem.As(a.Conceal(c.Tx, c.Caller, nil, err)); ok {
 		one := *p

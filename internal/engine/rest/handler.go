@@ -99,12 +99,14 @@ func (a *Server) only(w http.ResponseWriter, r *http.Request, t resource.Target,
 		return nil
 	}
 	w.Header().Set("Allow", allow(methods))
-	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "This resource does not accept %s. Allowed: %s", r.Method, allow(methods))
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed",
+		"This resource does not accept %s. Allowed: %s", r.Method, allow(methods))
 }
 
 // noMethod returns the error for a method that a target does not have.
 func noMethod(method string, methods []string) error {
-	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "This resource does not accept %s. Allowed: %s", method, allow(methods))
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed",
+		"This resource does not accept %s. Allowed: %s", method, allow(methods))
 }
 
 // oursBelow returns the resource and the handler of a path that is not published, below one resource: its map, its counts, the effective

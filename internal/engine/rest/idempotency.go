@@ -75,7 +75,8 @@ func (a *Server) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err err
 		return ans, false, err
 	}
 	if fingerprint != rq.fingerprint() {
-		return ans, false, problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request within %v; use a new key", keptFor)
+		return ans, false, problem.Conflict("IdempotencyKeyReused",
+			"Idempotency-Key: the key was used for another request within %v; use a new key", keptFor)
 	}
 	ans.status = http.StatusCreated
 	return ans, true, nil

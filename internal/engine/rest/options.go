@@ -203,7 +203,8 @@ func intParameter(query url.Values, name string, low, high, fallback int64) (int
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < low || n > high {
 		code := map[string]string{"limit": "InvalidLimitParameterValue", "offset": "InvalidOffsetParameterValue"}[name]
-		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name, "must be a whole number from %[2]d to %[3]d, not %[1]q", text, low, high)
+		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name,
+			"must be a whole number from %[2]d to %[3]d, not %[1]q", text, low, high)
 	}
 	return n, nil
 }

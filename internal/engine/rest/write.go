@@ -282,7 +282,8 @@ func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
 func Comment(r *http.Request) (string, error) {
 	comment := r.Header.Get(commentHeader)
 	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
-		return "", problem.BadRequest("InvalidHeaderValue", "%s: must have at most %d bytes, without control characters", commentHeader, maxComment)
+		return "", problem.BadRequest("InvalidHeaderValue",
+			"%s: must have at most %d bytes, without control characters", commentHeader, maxComment)
 	}
 	return comment, nil
 }

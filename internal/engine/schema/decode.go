@@ -68,7 +68,8 @@ func (t *Type) chooseValue(o Object, f *Field, raw, other json.RawMessage) (json
 	case !t.Differs(o, f, raw):
 		return other, nil
 	}
-	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name, "is another name of %s, which has a different value: give only one of them", f.Name)
+	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name,
+		"is another name of %s, which has a different value: give only one of them", f.Name)
 }
 
 // Differs reports whether a member has another value than an object's field. Values that cannot be parsed differ.

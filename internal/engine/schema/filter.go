@@ -236,7 +236,8 @@ func (p *filterParser) comparison() (*Node, error) {
 	from := p.at
 	if word := p.word(); word != "" && p.accept('(') {
 		if !slices.Contains(operators, word) {
-			return nil, setCode("UnsupportedFilterOperator", p.errorAt(from, "unknown operator %s; must be one of %s", word, strings.Join(operators, ", ")))
+			return nil, setCode("UnsupportedFilterOperator", p.errorAt(from,
+				"unknown operator %s; must be one of %s", word, strings.Join(operators, ", ")))
 		}
 		n.Op = word
 		return n, p.arguments(n)

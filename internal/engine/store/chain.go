@@ -259,7 +259,7 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	last, err := tx.chainBase()
 	if err == nil && last.Place > 0 {
 		// Transactions at or before the base must be deleted, except for the last one, which may be deleted in part.
-		err = tx.Faulty(fault, "transaction %d is kept, and the chain is said to begin behind it (link %s)",
+		err = tx.Faulty(fault, "transaction %d exists, but the chain is recorded to start after it (link %s)",
 			"SELECT l.txn, CAST(l.place AS TEXT) FROM history_link l WHERE l.place < ? OR l.place = ? AND l.txn <> ?", last.Place, last.Place,
 			last.Transaction)
 	}
@@ -270,13 +270,13 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 		return fmt.Errorf("verify the chain of the history: %w", err)
 	}
 	for _, check := range [][2]string{
-		{"transaction %d, %s, was slipped into the history: no link is of it, and none is due", "SELECT id, operation FROM txn t" +
+		{"transaction %d, %s, was slipped into the history: it has no link and is not pending", "SELECT id, operation FROM txn t" +
 			" WHERE NOT EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id) AND NOT EXISTS (SELECT 1 FROM history_due d WHERE d.txn = t.id)"},
 		// A transaction that was pruned in part has lost its first change. If that change exists, the transaction was not pruned.
-		{"transaction %d is said to be taken out of the history%s, and is whole", "SELECT t.id, '' FROM txn t JOIN marker m ON m.name = '" +
+		{"transaction %d is recorded as pruned%s, but it is complete", "SELECT t.id, '' FROM txn t JOIN marker m ON m.name = '" +
 			chainName + "' WHERE EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id AND m.value LIKE l.place || '.' || l.txn || '.%')" +
 			" AND EXISTS (SELECT 1 FROM change c WHERE c.txn = t.id AND c.seq = t.first)"},
-		{"transaction %d is to be chained, and is not there%s",
+		{"transaction %d is pending for the chain%s, but does not exist",
 			"SELECT txn, '' FROM history_due d WHERE NOT EXISTS (SELECT 1 FROM txn t WHERE t.id = d.txn)"},
 	} {
 		if err := tx.Faulty(fault, check[0], check[1]); err != nil {

@@ -29,8 +29,8 @@ func checkNotRemoved(path string) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("%s does not exist: move it and its -wal to this path, or restore a backup into a new directory (docs/troubleshoot.md). "+
-		"Delete %s to create an empty database", path, used)
+	return fmt.Errorf("%s does not exist: move it and its -wal to this path, or restore a backup into a new directory "+
+		"(docs/troubleshoot.md). Delete %s to create an empty database", path, used)
 }
 
 // markUsed creates usedFile.

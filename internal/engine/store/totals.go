@@ -172,7 +172,7 @@ func recountTotals(tx *Tx) error {
 
 // totalsFaults compares the counters with the resources.
 func (tx *Tx) totalsFaults(fault func(format string, args ...any)) error {
-	return tx.Faulty(fault, "what is kept of how many lie below %d is wrong by type: %s",
+	return tx.Faulty(fault, "the totals of the resources below %d are wrong: %s",
 		fmt.Sprintf("SELECT parent, collection || '/' || type || ', ' || CAST(sum(n) AS TEXT) || ' too many' FROM ("+
 			"SELECT parent, collection, type, n FROM total"+
 			" UNION ALL SELECT parent, collection, type, -count(*) FROM resource GROUP BY 1, 2, 3"+

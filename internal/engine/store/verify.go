@@ -60,11 +60,11 @@ func (tx *Tx) databaseFaults(fault func(string, ...any)) error {
 }
 
 func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
-	if err := tx.Faulty(fault, "a reference of resource %d, %s, leads nowhere",
+	if err := tx.Faulty(fault, "the reference %[2]s of resource %[1]d has a target that does not exist",
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.target WHERE r.id IS NULL"); err != nil {
 		return err
 	}
-	return tx.Faulty(fault, "resource %d is not there, and refers to something by %s",
+	return tx.Faulty(fault, "the reference %[2]s has the source %[1]d, which does not exist",
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
 }
 
@@ -86,12 +86,12 @@ var (
 // historyFaults checks that transactions and changes match, and that every number was assigned.
 func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 	for _, check := range []struct{ format, query, mark string }{
-		{"change %d belongs to transaction %s, which is not there",
+		{"change %d belongs to transaction %s, which does not exist",
 			tx.SQL(orphans), ""},
-		{"transaction %d, %s, does not name its first and its last change", tx.SQL(firstAndLast), "horizon"},
-		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > ?", "resource"},
-		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
-		{"change %d, %s, has a number that was never given out", "SELECT seq, operation FROM change WHERE seq > ?", "change"},
+		{"transaction %d, %s, names the wrong first or last change", tx.SQL(firstAndLast), "horizon"},
+		{"resource %d of type %s has a number that was never assigned", "SELECT id, type FROM resource WHERE id > ?", "resource"},
+		{"transaction %d, %s, has a number that was never assigned", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
+		{"change %d, %s, has a number that was never assigned", "SELECT seq, operation FROM change WHERE seq > ?", "change"},
 	} {
 		var args []any
 		switch check.mark {
@@ -126,8 +126,9 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 		undoes+") AND EXISTS (SELECT 1 FROM txn o WHERE CAST(o.id AS TEXT) = "+undoes+")"); err != nil {
 		return err
 	}
-	if err := tx.Faulty(fault, "transaction %d is recorded as undone by transaction %s, which did not undo it", "SELECT r.txn, CAST(r.undo AS TEXT)"+
-		" FROM reverting r JOIN txn t ON t.id = r.undo WHERE t.operation <> 'UNDO' OR "+undoes+" <> CAST(r.txn AS TEXT)"); err != nil {
+	if err := tx.Faulty(fault,
+		"transaction %d is recorded as undone by transaction %s, which did not undo it", "SELECT r.txn, CAST(r.undo AS TEXT)"+
+			" FROM reverting r JOIN txn t ON t.id = r.undo WHERE t.operation <> 'UNDO' OR "+undoes+" <> CAST(r.txn AS TEXT)"); err != nil {
 		return err
 	}
 	return tx.Faulty(fault, "transaction %d is recorded as undone%s, but it or its undo does not exist",

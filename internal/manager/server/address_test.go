@@ -679,7 +679,7 @@ func TestAddressWithHost(t *testing.T) {
 	second := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	host := got.Text("data.0.id")
 	m.Want(201, "POST", "/api/v2/addresses/"+second+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`)
-	m.Refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
+	m.Refused(409, "ResourceAlreadyExists", "already linked", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
 	if n := m.Want(200, "GET", "/api/v2/resourceRecords/"+host+"/addresses", "").Text("count"); n != "2" {
 		t.Errorf("the host has %s addresses", n)
 	}
