@@ -69,7 +69,7 @@ func TestCompile(t *testing.T) {
 		"has a CNAME record":     {soa, "a.example. 60 IN CNAME b.example.", "a.example. 60 IN A 192.0.2.1"},
 		"one SOA":                {soa, "example. 3600 IN SOA other.example. h.example. 1 2 3 4 5"},
 		"CNAME record and other": {soa, "example. 60 IN CNAME b.example."},
-		"a.example. is an":       {soa, "a.example. 60 IN CNAME b.example.", "a.example. 60 IN CNAME c.example."},
+		"a.example. has a CNAME": {soa, "a.example. 60 IN CNAME b.example.", "a.example. 60 IN CNAME c.example."},
 	} {
 		if _, err := Compile("example", parse(t, lines...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v give %v, want %q", lines, err, want)

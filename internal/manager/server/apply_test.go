@@ -138,7 +138,7 @@ func TestApplyTags(t *testing.T) {
 	m.Want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office))
 	// What resources of the document lie in stays.
 	r = m.Want(200, "POST", "/api/v2/apply", document(true, office))
-	if r.Text("deleted") != "0" || !strings.Contains(string(r.Body), "resources of the document lie in it") {
+	if r.Text("deleted") != "0" || !strings.Contains(string(r.Body), "it contains resources of the document") {
 		t.Errorf("with a network in a block that goes: %s", r.Body)
 	}
 	m.Want(200, "GET", "/api/v2/blocks/"+block, "")
@@ -165,7 +165,7 @@ func TestApplyTags(t *testing.T) {
 	at := m.Want(200, "GET", "/api/v2/networks?filter=range:'10.1.0.0/24'", "").Text("data.0.id")
 	m.ID("/api/v2/networks/"+at+"/addresses", `{"type":"IPv4Address","address":"10.1.0.77","state":"STATIC"}`)
 	r = m.Want(200, "POST", "/api/v2/apply", document(true, ""))
-	if r.Text("deleted") != "1" || !strings.Contains(string(r.Body), "resources that lie below it") ||
+	if r.Text("deleted") != "1" || !strings.Contains(string(r.Body), "resources below it or dependent on it") ||
 		!strings.Contains(string(r.Body), "including resources without the tag: ") || !strings.Contains(string(r.Body), "IPv4Address 10.1.0.77") {
 		t.Errorf("all is pruned: %s", r.Body)
 	}

@@ -67,7 +67,7 @@ func TestBadBodies(t *testing.T) {
 			`{"type":"IPv4Network","range":"10.1.0.0/24","lowWaterMark":1.5}`},
 		{404, "InlinedResourceNotFound", "location: resource 424242 does not exist", post, networks,
 			`{"type":"IPv4Network","range":"10.1.0.0/24","location":{"id":424242}}`},
-		{404, "InlinedResourceNotFound", "expected Location", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","location":{"id":` +
+		{404, "InlinedResourceNotFound", "must be of type Location", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","location":{"id":` +
 			block + `}}`},
 		{400, "JsonDeserializationError", "location", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","location":7}`},
 		{400, "InvalidResourceId", "positive", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","location":{"id":-1}}`},
@@ -145,7 +145,7 @@ func TestBadRequests(t *testing.T) {
 		{400, "InvalidFieldName", "colour", "GET", "/api/v2/networks?fields=colour", nil},
 		{400, "FieldsParseError", "parentheses", "GET", "/api/v2/networks?fields=not(id", nil},
 		{400, "UnsupportedEmbeddableCollection", "not a subcollection", "GET", "/api/v2/networks?fields=embed(colours)", nil},
-		{400, "InvalidQueryParameterValue", "deeper", "GET",
+		{400, "InvalidQueryParameterValue", "at most 4 deep", "GET",
 			"/api/v2/networks?fields=embed(addresses.resourceRecords.addresses.resourceRecords.addresses)", nil},
 		{406, "NotAcceptable", "application/hal+json", "GET", "/api/v2/networks", []string{"Accept: image/png"}},
 		{406, "NotAcceptable", "must be one of", "GET", at, []string{"Accept: text/csv"}},
@@ -164,7 +164,7 @@ func TestBadRequests(t *testing.T) {
 		{404, "ResourceNotFound", "does not exist", "GET", "/api/v2/networks/99999999999999999999999", nil},
 		{404, "ResourceNotFound", "does not exist", "GET", "/api/v2/networks/0", nil},
 		{404, "ResourceNotFound", "999999", "GET", "/api/v2/networks/999999/addresses", nil},
-		{404, "ResourceNotFound", "does not exist", "GET", "/elsewhere", nil},
+		{404, "ResourceNotFound", "nothing at", "GET", "/elsewhere", nil},
 		{404, "ResourceNotFound", "not sent with a session", "DELETE", "/api/v2/sessions/current", nil},
 		{414, "URITooLong", "16384", "GET", filter("name:'" + strings.Repeat("a", 20000) + "'"), nil},
 		{400, "InvalidHeaderValue", "Authorization: given 2 times", "GET", "/api/v2/networks",

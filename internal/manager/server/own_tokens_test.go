@@ -56,7 +56,7 @@ func TestOwnTokens(t *testing.T) {
 	if r := m.Want(201, "POST", at, `{"name":"for another","user":"bob"}`, ada); r.Text("user") != "ada" { // which means nothing
 		t.Errorf("a token of another: %s", r.Body)
 	}
-	m.Refused(400, "InvalidHeaderValue", "does not support a dry run", "POST", at, `{"name":"x"}`, ada, "x-portolan-dry-run: true")
+	m.Refused(400, "InvalidHeaderValue", "not tried", "POST", at, `{"name":"x"}`, ada, "x-portolan-dry-run: true")
 	m.Refused(403, "CrossOriginRequest", "", "POST", at, `{"name":"x"}`, ada, "Sec-Fetch-Site: cross-site")
 	m.Refused(404, "ResourceNotFound", "", "DELETE", at+"/"+made.Text("id"), "", bob)
 	m.Refused(405, "MethodNotAllowed", "", "PATCH", at, `{}`, ada)
