@@ -159,7 +159,7 @@ func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool,
 	case u.before == nil:
 		return nil, c.Tx.RemoveLoaded(now)
 	case u.after == nil && now != nil:
-		return nil, cannotUndo("%s %d exists already", now.Type, now.ID)
+		return nil, cannotUndo("%s %d already exists", now.Type, now.ID)
 	case u.after == nil:
 		return c.restore(u.before)
 	}

@@ -181,7 +181,7 @@ func listable(t resource.Target) bool {
 // conflictProblem returns a problem for a violated unique index that no rule has checked before.
 func conflictProblem(err error) error {
 	if _, ok := problem.As(err); !ok && store.Duplicate(err) {
-		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
+		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity already exists")
 		p.Err = err
 		return p
 	}

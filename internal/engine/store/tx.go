@@ -60,7 +60,7 @@ func (r *Resource) Head() Head {
 }
 
 // ErrNotFound means that a resource does not exist.
-var ErrNotFound = errors.New("no such resource")
+var ErrNotFound = errors.New("resource does not exist")
 
 // Tx is a snapshot or, in Update, a transaction. It is valid until the function that received it returns, and must not be kept.
 type Tx struct {
