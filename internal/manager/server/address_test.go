@@ -608,7 +608,7 @@ func TestNames(t *testing.T) {
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"id":`+network+`}}`)
 	m.Refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records,
 		`{"type":"HostRecord","name":"x","addresses":[{"address":"192.0.2.1"}]}`)
-	m.Refused(400, "EmptyFieldValue", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
+	m.Refused(400, "EmptyFieldValue", "1 or more entries", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "under_score", "POST", records,
 		`{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
