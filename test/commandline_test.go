@@ -243,7 +243,7 @@ userDefinedFields: null
 		"- {type: DNSOption, in: views/inside/zones/lab.example, name: allow-query, value: [none]}\n"))
 	if code, text := m.wrong("apply", "-f", write("views.yaml", "into: configurations/main\nresources:\n"+
 		"- {type: DNSOption, in: views/outside/zones/e164.arpa, name: allow-query, value: [any]}\n")); code != 1 ||
-		!strings.Contains(text, ` with the absoluteName "e164.arpa"`) {
+		!strings.Contains(text, `the absoluteName "e164.arpa" does not exist`) {
 		t.Errorf("a zone that is in another view: %d %s", code, text)
 	}
 	exported := m.says([]string{"into: configurations/main", "in: views/inside\n    name: e164.arpa",
@@ -268,7 +268,7 @@ userDefinedFields: null
 
 	for text, says := range map[string]string{
 		"resources: 5":                        "must be a list",
-		"resorces: []\ntype: x\nresources: 1": "no type",
+		"resorces: []\ntype: x\nresources: 1": "not a resource type",
 		"into: a\nresources: []\nwhat: 1":     "there is no such member",
 		"- 5":                                 "is no resource",
 		"just a text":                         "is no resource",

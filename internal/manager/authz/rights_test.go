@@ -82,7 +82,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/blocks/"+block, "", as); r.Get("usagePercentage") != nil || !strings.Contains(string(r.Body), `"usagePercentage":null`) {
 		t.Errorf("the usage of a block with something hidden in it: %s", r.Body)
 	}
-	m.Refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/blocks/"+block+"/map", "", as)
+	m.Refused(403, "AccessDenied", "does not have permission to view everything", "GET", "/api/v2/blocks/"+block+"/map", "", as)
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+secret, "", as)
 	group := m.ID("/api/v2/groups", `{"name":"keepers"}`)
 	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)

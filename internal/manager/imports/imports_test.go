@@ -24,7 +24,7 @@ func TestImportFindsPlaces(t *testing.T) {
 	}
 	for _, want := range []string{"line 5: IpRangeOutsideParent: range: 192.0.2.0/24 lies in no block of main",
 		"line 6: IpRangeOutsideParent: address: ", "line 7: ResourceConflictsWithOther: line 3 is about the same IPv4Network",
-		`line 8: InlinedResourceNotFound: configuration: there is no configuration "other"`} {
+		`line 8: InlinedResourceNotFound: configuration: configuration "other" does not exist`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log has no %q:\n%s", want, log)
 		}
@@ -193,8 +193,8 @@ func TestImportOfBadFiles(t *testing.T) {
 	for _, c := range []struct{ kind, file, message string }{
 		{"text/csv", "\ufeff", "the file is empty"},
 		{"text/csv", "name,name\na,b\n", "names the column name twice"},
-		{"text/csv", "name,\na,b\n", "is no name of a column"},
-		{"text/csv", "a[x]\n1\n", "a place in a list"},
+		{"text/csv", "name,\na,b\n", "is not a column"},
+		{"text/csv", "a[x]\n1\n", "a position in a list"},
 		{"application/json", `"x"`, "neither an array"},
 		{"application/json", `{"data":{"data":[]}}`, "neither an array"},
 		{"application/json", `[] and more`, "behind the list"},
@@ -211,7 +211,7 @@ func TestImportOfBadFiles(t *testing.T) {
 	for _, c := range []struct{ kind, file, log string }{ // rows that cannot be read are refused, and the others are not
 		{"text/csv", "type,name\nTagGroup,e\nTagGroup\nTagGroup,f\n", "line 3: InvalidFileDataValue: it has 1 cells, the first line 2"},
 		{"text/csv", "type,name\nTagGroup,g\nTagGroup,\"a b\nTagGroup,\"h \"\"x\"\"\"\n",
-			"line 3: InvalidFileDataValue: a quotation mark is not closed"},
+			"line 3: InvalidFileDataValue: a quoted cell has no closing quotation mark"},
 		{"text/csv", "type,name\nTagGroup,i\nTag," + strings.Repeat("x", 2<<20) + "\nTagGroup,j\n", "line 3: InvalidFileDataValue: it has more"},
 		{"application/json", `[{"type":"TagGroup","name":"k"},17,{"type":"TagGroup","name":"l"}]`, "resource 2: InvalidFileDataValue"},
 		{"application/x-ndjson", `{"type":"TagGroup","name":"m"}` + "\n[]\n" + `{"type":"TagGroup","name":"n"}`, "line 2: InvalidFileDataValue"},

@@ -225,8 +225,8 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
 	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
-	m.Refused(404, "ResourceNotFound", "splits are below blocks and configurations", "POST", "/api/v2/networks/"+network+"/splits", `{}`)
-	m.Refused(404, "ResourceNotFound", `"lab" is no number of one of blocks`, "GET", "/api/v2/blocks/lab/networks", "")
+	m.Refused(404, "ResourceNotFound", "splits exist below blocks and configurations", "POST", "/api/v2/networks/"+network+"/splits", `{}`)
+	m.Refused(404, "ResourceNotFound", `"lab" is not a number of a resource in blocks`, "GET", "/api/v2/blocks/lab/networks", "")
 	m.Refused(404, "InlinedResourceNotFound", "ExternalHostsZone", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"www.elsewhere.example"}}`)
 	token, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "reader", Role: authz.Analyst})

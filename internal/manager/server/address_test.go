@@ -608,7 +608,7 @@ func TestNames(t *testing.T) {
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"id":`+network+`}}`)
 	m.Refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records,
 		`{"type":"HostRecord","name":"x","addresses":[{"address":"192.0.2.1"}]}`)
-	m.Refused(400, "EmptyFieldValue", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
+	m.Refused(400, "EmptyFieldValue", "1 or more entries", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "under_score", "POST", records,
 		`{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
@@ -679,7 +679,7 @@ func TestAddressWithHost(t *testing.T) {
 	second := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	host := got.Text("data.0.id")
 	m.Want(201, "POST", "/api/v2/addresses/"+second+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`)
-	m.Refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
+	m.Refused(409, "ResourceAlreadyExists", "already linked", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
 	if n := m.Want(200, "GET", "/api/v2/resourceRecords/"+host+"/addresses", "").Text("count"); n != "2" {
 		t.Errorf("the host has %s addresses", n)
 	}

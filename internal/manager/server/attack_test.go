@@ -113,13 +113,13 @@ func TestAttackFilters(t *testing.T) {
 	for i := range heavy {
 		heavy[i] = fmt.Sprintf("configuration.name:contains('%d')", i)
 	}
-	m.Refused(400, "FilterNeedsRefinement", "weighs", "GET", "/api/v2/addresses?"+filter(strings.Join(heavy, " or ")), "")
+	m.Refused(400, "FilterNeedsRefinement", "the weight is", "GET", "/api/v2/addresses?"+filter(strings.Join(heavy, " or ")), "")
 	m.Want(200, "GET", "/api/v2/addresses?"+filter("name:in('"+strings.Repeat("x','", 150)+"x')"), "")
 	if os.Getenv(apitest.OnPostgres) != "" { // where a connection is not even had by then
 		return
 	}
 	m.REST.ReadTime = time.Nanosecond
-	m.Refused(400, "FilterNeedsRefinement", "not found within", "GET", "/api/v2/addresses?"+filter("name:contains('x')"), "")
+	m.Refused(400, "FilterNeedsRefinement", "took longer than", "GET", "/api/v2/addresses?"+filter("name:contains('x')"), "")
 }
 
 // (5) Bodies of nothing but members, from somebody who has no credentials.
@@ -139,7 +139,7 @@ func TestAttackBodies(t *testing.T) {
 	}
 	m.Refused(400, "InvalidRequestBody", "members", "POST", "/api/v2/configurations",
 		`{"name":"x","list":[`+strings.Repeat("0,", 300_000)+`0]}`)
-	m.Refused(400, "InvalidRequestBody", "more than 100 members", "POST", "/api/v2/sessions", `{"x":[`+strings.Repeat("0,", 200)+`0]}`,
+	m.Refused(400, "InvalidRequestBody", "at most 100 members", "POST", "/api/v2/sessions", `{"x":[`+strings.Repeat("0,", 200)+`0]}`,
 		"Authorization:", "Content-Type: application/json")
 }
 
@@ -409,9 +409,9 @@ func TestAttackReports(t *testing.T) {
 // (13) Paths of a hundred steps.
 func TestAttackPaths(t *testing.T) {
 	m := startAlone(t)
-	m.Refused(400, "FilterParseError", "more than 8", "GET", "/api/v2/zones?"+filter(strings.Repeat("view.", 100)+"name:'x'"), "")
-	m.Refused(400, "InvalidQueryParameterValue", "more than 8", "GET", "/api/v2/zones?orderBy="+strings.Repeat("view.", 100)+"name", "")
-	m.Refused(400, "InvalidQueryParameterValue", "more than 8", "GET", "/api/v2/zones?fields="+strings.Repeat("view.", 100)+"name", "")
+	m.Refused(400, "FilterParseError", "at most 8", "GET", "/api/v2/zones?"+filter(strings.Repeat("view.", 100)+"name:'x'"), "")
+	m.Refused(400, "InvalidQueryParameterValue", "at most 8", "GET", "/api/v2/zones?orderBy="+strings.Repeat("view.", 100)+"name", "")
+	m.Refused(400, "InvalidQueryParameterValue", "at most 8", "GET", "/api/v2/zones?fields="+strings.Repeat("view.", 100)+"name", "")
 }
 
 // (14) A name that a spreadsheet takes for a formula.

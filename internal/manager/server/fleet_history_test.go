@@ -62,7 +62,7 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/transactions/"+number+"/operations?total=true", ""); r.Text("totalCount") != "0" {
 		t.Errorf("its operations are %s", r.Body)
 	}
-	m.Refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
+	m.Refused(409, "UndoConflict", "did not change a resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
 	updates := "/api/v2/transactions?total=true&" + filter("operation:'UPDATE_SERVICE_POINT'")
 	if r := m.Want(200, "GET", updates, ""); r.Text("totalCount") != "3" {
 		t.Errorf("changes of service points are %s", r.Body)

@@ -165,7 +165,7 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 			}
 			r := m.Do(c.method, "/api/v2"+c.path, c.body, headers...)
 			if text := string(r.Body); r.StatusCode < 400 || strings.Contains(text, "10.77.1.213") || strings.Contains(text, mark) ||
-				strings.Contains(text, " more") || !strings.Contains(text, "does not see is in the way") {
+				strings.Contains(text, " more") || !strings.Contains(text, "has no access to") {
 				t.Errorf("%s %s: %d %s", c.method, c.path, r.StatusCode, text)
 			}
 		}

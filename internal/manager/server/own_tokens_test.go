@@ -207,7 +207,7 @@ func TestTokensStandInTheHistory(t *testing.T) {
 	made := m.Want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator"}`, admin, "x-bcn-change-control-comment: for the build")
 	id := made.Text("id")
 	number := says("ADD_TOKEN", `Made the bearer token "ci" (`+id+`) of admin, administrator for everything`, "for the build")
-	m.Refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
+	m.Refused(409, "UndoConflict", "did not change a resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
 	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", admin)
 	revoked := says("REVOKE_TOKEN", `Revoked the bearer token "ci" (`+id+`) of admin`, "")
 	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", admin) // which changes nothing

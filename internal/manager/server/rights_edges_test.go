@@ -78,7 +78,7 @@ func TestNoWayRoundGuards(t *testing.T) {
 		t.Errorf("a hidden network is given back: %s", r.Body)
 	}
 	m.Right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
-	m.Refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
+	m.Refused(403, "AccessDenied", "does not have permission to view everything", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
 
 	// Links of one's own are between what may be changed, and go with what goes.
 	definition := m.ID("/api/v2/userDefinedLinkDefinitions",
@@ -279,11 +279,11 @@ func TestHiddenIsNotTold(t *testing.T) {
 			t.Errorf("an administrator is answered %d %s", r.StatusCode, r.Body)
 		}
 	}
-	m.Refused(400, "IpRangeOverlapsSiblings", "something that ada does not see", "POST", "/api/v2/batch",
+	m.Refused(400, "IpRangeOverlapsSiblings", "a resource that ada has no access to", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"POST","path":"blocks/`+block+`/networks","body":{"type":"IPv4Network","range":"10.0.1.0/28"}}]}`, as)
 	// References tell neither what a hidden resource is, nor that it is there.
 	for _, id := range []string{hidden, zone, "9999999"} {
-		m.Refused(404, "InlinedResourceNotFound", "there is no resource "+id, "PATCH", "/api/v2/networks/"+network,
+		m.Refused(404, "InlinedResourceNotFound", "resource "+id+" does not exist", "PATCH", "/api/v2/networks/"+network,
 			`{"location":{"id":`+id+`}}`, as)
 	}
 	// What is shown as null is found as null.

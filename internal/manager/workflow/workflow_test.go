@@ -259,7 +259,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 			t.Errorf("a list below a request: %d %s", r.StatusCode, r.Body)
 		}
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "cannot be made in a batch", "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+request+
+	m.Refused(400, "InvalidResourceFieldValue", "cannot be created in a batch", "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+request+
 		`/resourceRecords","body":{"type":"TXTRecord","name":"x","text":"x"}}]}`)
 	m.Refused(403, "OperationNotPermitted", "dry run", "POST", request+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"x"}`,
 		"x-portolan-dry-run: true")
