@@ -157,7 +157,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	// Changes of other resources are checked as well: the address of a host in a hidden network.
 	m.Right(user, view, "FULL", "")
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"here","addresses":[{"address":"10.0.0.20"}]}`, as)
-	m.Refused(404, "InlinedResourceNotFound", "192.168.0.20 lies in no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(404, "InlinedResourceNotFound", "192.168.0.20 is not in a network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"address":"192.168.0.20"}]}`, as)
 	m.Refused(404, "InlinedResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"id":`+farAddress+`}]}`, as)

@@ -22,7 +22,7 @@ func TestImportFindsPlaces(t *testing.T) {
 	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 3 created, 0 updated, 0 unchanged, 4 refused" {
 		t.Fatalf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	for _, want := range []string{"line 5: IpRangeOutsideParent: range: 192.0.2.0/24 lies in no block of main",
+	for _, want := range []string{"line 5: IpRangeOutsideParent: range: 192.0.2.0/24 is not in a block of main",
 		"line 6: IpRangeOutsideParent: address: ", "line 7: ResourceConflictsWithOther: line 3 is about the same IPv4Network",
 		`line 8: InlinedResourceNotFound: configuration: there is no configuration "other"`} {
 		if !strings.Contains(log, want) {

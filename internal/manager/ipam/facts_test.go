@@ -77,7 +77,7 @@ func TestRangesFromTheEnd(t *testing.T) {
 		`{"type":"IPv4Group","name":"g","range":"-9,5"}`); r.Text("range") != "10.0.0.247-10.0.0.251" {
 		t.Errorf("the group is %s", r.Text("range"))
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "does not lie within", "POST", "/api/v2/networks/"+network+"/ranges",
+	m.Refused(400, "InvalidResourceFieldValue", "is not within", "POST", "/api/v2/networks/"+network+"/ranges",
 		`{"type":"IPv4DHCPRange","range":"-300,30"}`)
 }
 

@@ -60,7 +60,7 @@ func TestBadBodies(t *testing.T) {
 		{400, "InvalidIpRangeValue", "neither CIDR", post, networks, `{"type":"IPv4Network","range":"10.1.0.0"}`},
 		{400, "InvalidIpRangeValue", "between 0 and 32", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/33"}`},
 		{400, "InvalidIpRangeValue", "host bits", post, networks, `{"type":"IPv4Network","range":"10.1.0.1/24"}`},
-		{400, "InvalidResourceFieldValue", "no size of IPv4", post, networks, `{"type":"IPv4Network","range":"/64"}`},
+		{400, "InvalidResourceFieldValue", "not a valid IPv4 prefix length", post, networks, `{"type":"IPv4Network","range":"/64"}`},
 		{400, "ValueOutsideRange", "lowWaterMark: must be 100 or less", post, networks,
 			`{"type":"IPv4Network","range":"10.1.0.0/24","lowWaterMark":101}`},
 		{400, "JsonDeserializationError", "lowWaterMark: must be a whole number", post, networks,
