@@ -175,7 +175,7 @@ func TestReshapingRefusals(t *testing.T) {
 	m.ID("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
 	view := m.Want(200, "GET", "/api/v2/zones/"+zone, "").Text("view.id")
 	org := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"org"}`)
-	m.Refused(400, "InvalidMoveDestination", "the zone that is moved", "POST", "/api/v2/zones/"+zone+"/moves",
+	m.Refused(400, "InvalidMoveDestination", "the zone to move", "POST", "/api/v2/zones/"+zone+"/moves",
 		`{"type":"DNSMove","absoluteName":"x.sub.example.com"}`)
 	m.Want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"example.org"}`)
 	if got := m.Want(200, "GET", "/api/v2/zones/"+zone, ""); got.Text("absoluteName") != "example.org" ||

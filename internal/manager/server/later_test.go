@@ -142,7 +142,7 @@ func TestMovesByType(t *testing.T) {
 	if now := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, "").Text("absoluteName"); now != "b.after.example" {
 		t.Errorf("the record is %s", now)
 	}
-	m.Refused(409, "ZoneNotFound", "no zone for", "POST", "/api/v2/resourceRecords/"+record+"/moves",
+	m.Refused(409, "ZoneNotFound", "no zone", "POST", "/api/v2/resourceRecords/"+record+"/moves",
 		`{"type":"ResourceRecordMove","destination":{"absoluteName":"b.nowhere.test"}}`)
 	m.Verify()
 }
