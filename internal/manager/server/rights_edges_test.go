@@ -322,7 +322,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.Right(third, zone, "FULL", "")
 	dark := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"dark.test"}`)
 	m.ID("/api/v2/zones/"+dark+"/resourceRecords", `{"type":"GenericRecord","name":"x","recordType":"TXT","rdata":"x"}`)
-	m.Refused(404, "InlinedResourceNotFound", `there is no record "x.dark.test"`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(404, "InlinedResourceNotFound", `record "x.dark.test" does not exist`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"a","linkedRecord":{"absoluteName":"x.dark.test"}}`, sam)
 	// Who may delete a zone deletes it with what administrators have made below it.
 	m.EndedImport(m.Want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n",
