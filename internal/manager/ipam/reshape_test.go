@@ -233,7 +233,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Refused(403, "AccessDenied", "takes the role administrator", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Bearer "+token)
+	m.Refused(403, "AccessDenied", "require the role administrator", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Bearer "+token)
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":4}`)
 	r := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "")
 	if got := r.Text("data.0.description"); got != "Split IPv4Network 10.1.0.0/24 in 4" {
