@@ -453,7 +453,7 @@ func TestUnseenReferencesStay(t *testing.T) {
 	if got := of("resourceRecords/" + host); got != "10.0.0.10 10.0.0.11 " {
 		t.Errorf("the host has %s", got)
 	}
-	m.Refused(403, "AccessDenied", "does not see", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch, as) // of which each is changed
+	m.Refused(403, "AccessDenied", "hidden from", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch, as) // of which each is changed
 	r := m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.`+
 		m.Want(200, "GET", "/api/v2/zones/"+zone, "").Text("absoluteName")+`","addresses":["10.0.0.9"]}]}`, as, "x-portolan-dry-run: true")
 	if strings.Contains(string(r.Body), "10.0.0.10") || !strings.Contains(string(r.Body), "10.0.0.11") {
