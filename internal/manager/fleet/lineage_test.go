@@ -59,7 +59,7 @@ func TestLineage(t *testing.T) {
 			}
 		}
 		if strings.Contains(want, "refused") {
-			got += ", " + strings.Join(order, " ") + " rejected"
+			got += ", " + strings.Join(order, " ") + " refused"
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", turns, got, want)

@@ -156,7 +156,7 @@ func TestCheckInsWaitWithoutGoroutines(t *testing.T) {
 				t.Fatalf("round %d: the answer is %+v", round, w.seen)
 			}
 		}
-		apitest.Eventually(t, "no request waits", func() bool { return m.waiting() == 0 })
+		apitest.Eventually(t, "nobody waits", func() bool { return m.waiting() == 0 })
 	}
 	// All are told at once, and looked for together: each gets its own.
 	for _, w := range all {
