@@ -147,7 +147,7 @@ func (l *lineage) condition() string {
 }
 
 // errOtherMachine rejects a machine whose identity is used by another one.
-var errOtherMachine = problem.New(http.StatusConflict, checkin.OtherMachine, "another machine connects as this service point; this one "+
+var errOtherMachine = problem.New(http.StatusConflict, checkin.OtherMachine, "another machine connects as this service point. This one "+
 	"has a copy of its state directory: enrol this one as a separate service point, or create a new registration key")
 
 // lineages reads the lineages of the nodes of up to maxBatch service points.

@@ -194,7 +194,7 @@ func TestSchedulesRefused(t *testing.T) {
 	future := `"startDateTime":"2999-01-01T00:00:00Z"`
 	for more, want := range map[string][3]string{
 		`"startDateTime":"2001-01-01T00:00:00Z"`: {"InvalidResourceFieldValue", "startDateTime", "lies in the past"},
-		future + `,"interval":"PT5S"`:            {"DurationValueOutsideRange", "interval", "a minute"},
+		future + `,"interval":"PT5S"`:            {"DurationValueOutsideRange", "interval", "one minute"},
 		future + `,"interval":"daily"`:           {"InvalidDurationValue", "interval", ""},
 		future + `,"deploymentType":"Quick"`:     {"InvalidEnumValue", "deploymentType", ""},
 		future + `,"deploymentServices":["DHCPv4"]`: {"UnsupportedResourceFieldValue", "deploymentServices",

@@ -52,7 +52,7 @@ func TestWorkflow(t *testing.T) {
 	m.Refused(409, "ResourceConflictsWithOther", "", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24"}`,
 		asEve)
 	m.Refused(404, "ResourceNotFound", "", "PATCH", request, `{"state":"APPROVED"}`, asEve)
-	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`, asCarol)
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "cannot approve an own request", "PATCH", request, `{"state":"APPROVED"}`, asCarol)
 	m.Refused(400, "InvalidResourceFieldValue", "state", "PATCH", request, `{"state":"PENDING"}`, asDave)
 	if r := m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave); r.Text("state") != "APPROVED" || r.Text("modifier.name") != "dave" ||
 		r.Text("resource.name") != "lab" {
@@ -223,7 +223,7 @@ func TestFourEyes(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
 	request, _ := m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"four.example"}`)
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`)
-	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`)
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "cannot approve an own request", "PATCH", request, `{"state":"APPROVED"}`)
 	m.Refused(403, "AccessDenied", "the configuration requires it", "DELETE", "/api/v2/views/"+view, "")
 	other, asOther := m.User("other", "ADMINISTRATOR")
 	if other == "" {
