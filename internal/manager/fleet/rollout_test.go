@@ -494,7 +494,7 @@ func TestRefusedRollouts(t *testing.T) {
 		"does not exist":            func(p *Plan) { p.Version = "3" },
 		"version: is required":      func(p *Plan) { p.Version = "" },
 		"no service point matches":  func(p *Plan) { p.Filter.Version = "7" },
-		"is none of":                func(p *Plan) { p.Filter.Status = "WELL" },
+		"\"WELL\" must be one of":   func(p *Plan) { p.Filter.Status = "WELL" },
 		"at least 1 service point":  func(p *Plan) { p.Waves = []Amount{{}} },
 		"mostAway: must be":         func(p *Plan) { p.MostAway = Amount{} },
 		"giveUpSeconds: must be":    func(p *Plan) { p.GiveUpSeconds = 1 },
