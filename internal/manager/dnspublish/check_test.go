@@ -33,7 +33,7 @@ func TestChecks(t *testing.T) {
 		{"glue that is there", "sub NS ns.sub\nns.sub A 192.0.2.3", "", nil},
 		{"a name that others answer for", "sub NS ns\nwww.sub A 192.0.2.3",
 			"the A record of www.sub.example. is in sub.example., which is delegated", nil},
-		{"a record beside a delegation", "sub NS ns\nsub TXT x", "the TXT record of sub.example. lies in sub.example.", nil},
+		{"a record beside a delegation", "sub NS ns\nsub TXT x", "the TXT record of sub.example. is in sub.example.", nil},
 		{"what is signed of a delegation", "sub NS ns\nsub DS 1 8 2 " + strings.Repeat("00", 32), "", nil},
 	} {
 		for _, level := range []string{"IGNORE", "WARN", "FAIL"} {
