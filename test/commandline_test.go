@@ -139,7 +139,7 @@ func TestCommandLineRefuses(t *testing.T) {
 		{"create network rnage=10.1.0.0/24", 2, "no type of networks has all of these fields"},
 		{"create IPv4Network rnage=10.1.0.0/24", 2, "did you mean range?"},
 		{"create IPv4Network range", 2, "not as FIELD=VALUE"},
-		{"create IPv4Network range=11.0.0.0/24 --configuration main", 1, "no block"},
+		{"create IPv4Network range=11.0.0.0/24 --configuration main", 1, "not in a block"},
 		{"create IPv4Network range=10.1.0.0/24", 1, "--configuration NAME says which"}, // there are two
 		{"get blocks/10.0.0.0/8/addressCounts -o csv", 2, "as json or yaml"},
 		{"get blocks/10.0.0.0/8/addressCounts --fields counts", 2, "shown whole"},

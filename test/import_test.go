@@ -205,7 +205,7 @@ func TestImportBind(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.ends(3, "note: the address 10.1.0.55 has no record any more and stays assigned", append(included, "--prune", "-y")...)
+	m.ends(3, "note: the address 10.1.0.55 no longer has a record but stays assigned", append(included, "--prune", "-y")...)
 	// A zone that was created as the parent of another one gets the SOA of its file.
 	for i, name := range []string{"sub.kid.example", "kid.example"} {
 		file := filepath.Join(dir, name)

@@ -61,7 +61,7 @@ func TestTags(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/tags/"+tag+"/sharedResources", ""); got.Text("data.0.id") != network {
 		t.Errorf("the shared networks are %s", got.Body)
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "does not lie in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`,
+	m.Refused(400, "InvalidResourceFieldValue", "is not in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`,
 		apitest.MergePatch)
 	m.Verify()
 }

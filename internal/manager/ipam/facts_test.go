@@ -114,7 +114,7 @@ func TestNamesAsZoneFilesWriteThem(t *testing.T) {
 			t.Errorf("%s becomes %s", body, r.Body)
 		}
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "does not lie in the zone", "POST", records, `{"type":"TXTRecord","name":"www.example.net.","text":"x"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "not in the zone", "POST", records, `{"type":"TXTRecord","name":"www.example.net.","text":"x"}`)
 	m.Refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty"}`)
 	m.Refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty","text":null}`)
 	// No address leads back to a wildcard.

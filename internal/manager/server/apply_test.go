@@ -121,7 +121,7 @@ func TestApplyTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Refused(403, "AccessDenied", "may read, not change", "POST", "/api/v2/apply", document(false, office), "Authorization: Bearer "+analyst)
+	m.Refused(403, "AccessDenied", "may only read", "POST", "/api/v2/apply", document(false, office), "Authorization: Bearer "+analyst)
 	if n := m.Want(200, "GET", "/api/v2/networks/"+network+"/tags", "").Text("count"); n != "0" {
 		t.Errorf("who may only read gave it %s tags", n)
 	}

@@ -164,11 +164,11 @@ func TestAttackGuessing(t *testing.T) {
 		t.Errorf("guess %d is refused, want 5", refusedAt)
 	}
 	// A right password is no way around it, and tells nothing.
-	m.Refused(429, "TooManyRequests", "wrong sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
+	m.Refused(429, "TooManyRequests", "failed sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
 		"Authorization:", "Content-Type: application/json")
 	apitest.Eventually(t, "the event is there", func() bool {
 		return strings.Contains(string(m.Want(200, "GET", "/api/v2/events?fields=message", "").Body),
-			"5 wrong sign-ins in a row as \\\"admin\\\" from 127.0.0.1")
+			"5 consecutive failed sign-ins as \\\"admin\\\" from 127.0.0.1")
 	})
 	if text := string(m.Want(200, "GET", "/metrics", "", "Authorization:").Body); !strings.Contains(text,
 		`portolan_sign_ins_total{result="refused"} 5`) || !strings.Contains(text, `portolan_sign_ins_total{result="throttled"} 2`) {
@@ -224,7 +224,7 @@ func TestAttackHashing(t *testing.T) {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), authz.APIDoor)
-				if err != nil && strings.Contains(err.Error(), "too many sign-ins at a time") {
+				if err != nil && strings.Contains(err.Error(), "too many concurrent sign-ins") {
 					busy.Add(1)
 					time.Sleep(time.Millisecond) // as a network would
 				}
@@ -518,10 +518,10 @@ func TestPrivilegesAct(t *testing.T) {
 	}
 	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("resets", "my new password"))
 	id, again := login("again", `"securityPrivilege":"ADMINISTRATOR","passwordResetRequired":true`)
-	m.refusedAs(again, 403, "PasswordResetRequired", "nothing else", "PATCH", "/api/v2/users/"+id, `{"passwordResetRequired":false}`)
+	m.refusedAs(again, 403, "PasswordResetRequired", "must set a new password first", "PATCH", "/api/v2/users/"+id, `{"passwordResetRequired":false}`)
 	m.refusedAs(again, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/"+id+"?fields=embed(sessions)",
 		`{"password":"my new password"}`)
-	m.refusedAs(again, 400, "InvalidResourceFieldValue", "another one", "PATCH", "/api/v2/users/"+id, `{"password":"`+adminPassword+`"}`)
+	m.refusedAs(again, 400, "InvalidResourceFieldValue", "must differ", "PATCH", "/api/v2/users/"+id, `{"password":"`+adminPassword+`"}`)
 	bound, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "bound", Role: authz.Administrator, User: "again"})
 	if err != nil {
 		t.Fatal(err)

@@ -134,12 +134,12 @@ func TestScopesOfTokens(t *testing.T) {
 		{"POST", "/locations/" + location + "/annotatedResources", `{"id":` + network + `}`, "addresses"},
 		{"POST", "/webhooks", `{}`, "address"},
 	} {
-		m.Refused(403, "AccessDenied", "is good for resourceRecords, zones: this takes the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
+		m.Refused(403, "AccessDenied", "is limited to resourceRecords, zones: this requires the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
 			records)
 	}
-	m.Refused(403, "AccessDenied", "this takes the scope networks", "POST", "/api/v2/batch",
+	m.Refused(403, "AccessDenied", "this requires the scope networks", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"PATCH","path":"/api/v2/networks/`+network+`","body":{"name":"x"}}]}`, records)
-	m.Refused(403, "AccessDenied", "this takes the scope", "POST", "/api/v2/apply",
+	m.Refused(403, "AccessDenied", "this requires the scope", "POST", "/api/v2/apply",
 		`{"resources":[{"type":"Configuration","name":"another"}]}`, records)
 	m.Refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", records)
 

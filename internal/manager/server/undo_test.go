@@ -179,7 +179,7 @@ func TestDryRun(t *testing.T) {
 		tried.Text("operations.0.fieldUpdates.0.value") != "renamed" {
 		t.Errorf("the operation that was tried: %s", tried.Body)
 	}
-	m.Refused(404, "InlinedResourceNotFound", "no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(404, "InlinedResourceNotFound", "is not in a ", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"192.0.2.9"}]}`, dry)
 	m.Refused(400, "InvalidHeaderValue", "x-portolan-dry-run", "DELETE", "/api/v2/blocks/"+block, "", "x-portolan-dry-run: perhaps")
 	if m.everything(configuration) != before || m.LastTransaction() != last {
