@@ -53,7 +53,7 @@ func (c *planFlags) report(s *session, a client.Apply, done client.Applied) {
 	if len(done.Refused) > 0 && a.Prune {
 		for _, one := range done.Resources {
 			if one.Did == "ABSENT" {
-				fmt.Fprintf(s.stderr, "in no row that was imported, kept: %s %s\n", one.Type, one.Key)
+				fmt.Fprintf(s.stderr, "not in an imported row, kept: %s %s\n", one.Type, one.Key)
 			}
 		}
 		fmt.Fprintln(s.stderr, "nothing was deleted, because rows were skipped")

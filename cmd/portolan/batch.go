@@ -70,7 +70,7 @@ func (c *batchCommand) Run(s *session) error {
 		return err
 	}
 	if answer.Transaction == 0 {
-		_, err = fmt.Fprintln(s.stdout, "nothing had to be changed")
+		_, err = fmt.Fprintln(s.stdout, "no changes")
 		return err
 	}
 	_, err = fmt.Fprintf(s.stdout, "%d changes made, transaction %d\n", answer.Count, answer.Transaction)
