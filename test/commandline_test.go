@@ -148,17 +148,17 @@ func TestCommandLineRefuses(t *testing.T) {
 		{"merge blocks/10.0.0.0/8 configurations/main", 2, "only resources of one type can be merged"},
 		{"merge configurations/main configurations/other", 2, "can be merged"},
 		{"merge blocks/10.0.0.0/8 blocks/10.0.0.0/8", 1, "nothing to merge"},
-		{"create IPv4Network range=10.1.0.0/24 usage=1", 2, "nobody sets it"},
+		{"create IPv4Network range=10.1.0.0/24 usage=1", 2, "read-only"},
 		{"set blocks/10.0.0.0/8 name.x=1 name=2", 2, "name"},
-		{"set blocks name=2", 2, "is no resource, such as blocks/"},
+		{"set blocks name=2", 2, "is not a resource, such as blocks/"},
 		{"next blocks/10.0.0.0/8", 2, "--size"},
 		{"next configurations/main", 2, "neither a network nor a block"},
 		{"move blocks/10.0.0.0/8 10.0.0.1", 1, "10.0.0.1"},
 		{"move blocks/10.0.0.0/8/networks/1 10.9.0.0", 1, "is not a prefix length"}, // the path of a network is networks/...
 		{"undo 999999", 1, "999999"},
 		{"list networks --context nowhere", 2, "specify two managers"},
-		{"apply -f nowhere.yaml", 2, "nowhere.yaml: there is no such file"},
-		{"export nothing/1", 2, "there is no collection"},
+		{"apply -f nowhere.yaml", 2, "nowhere.yaml: no such file"},
+		{"export nothing/1", 2, "no collection"},
 	} {
 		if code, text := m.wrong(strings.Fields(c.args)...); code != c.code || !strings.Contains(text, c.says) {
 			t.Errorf("portolan %s ends with %d, and says %s", c.args, code, text)
@@ -270,8 +270,8 @@ userDefinedFields: null
 		"resources: 5":                        "must be a list",
 		"resorces: []\ntype: x\nresources: 1": "no type",
 		"into: a\nresources: []\nwhat: 1":     "there is no such member",
-		"- 5":                                 "is no resource",
-		"just a text":                         "is no resource",
+		"- 5":                                 "is not a resource",
+		"just a text":                         "is neither a resource",
 		"a: [":                                "wrong.yaml",
 		"":                                    "no resources",
 		"type: IPv4Network\nname: a\nname: b": "twice",
@@ -338,7 +338,7 @@ func TestContextsAndCompletion(t *testing.T) {
 		}
 	}
 	m.says([]string{"deleted context here; its token was revoked"}, "logout", "here")
-	if code, text := m.wrong("list", "networks", "--context", "here"); code != 2 || !strings.Contains(text, "there is no context") {
+	if code, text := m.wrong("list", "networks", "--context", "here"); code != 2 || !strings.Contains(text, "does not exist: list contexts") {
 		t.Errorf("a context that is gone is %d %s", code, text)
 	}
 }

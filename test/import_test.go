@@ -55,7 +55,7 @@ func TestImportsFromOthers(t *testing.T) {
 			[]string{"blocks/10.0.0.0/8 name Harbour", "networks/10.1.0.0/24 gateway 10.1.0.254", "addresses/10.1.0.10 name printer.lab.example",
 				"addresses/10.1.0.11 state RESERVED", "networks/2001:db8:1::/64 name Office six", "addresses/10.1.0.12 state STATIC",
 				"addresses/2001:db8:1::5 state STATIC"},
-			[]string{"it is a folder", "addresses of IPv6 are reserved", "column vlan", "DHCP gave the address out", "state Broken"}, 3},
+			[]string{"it is a folder", "the state reserved of IPv6 addresses", "column vlan", "DHCP gave the address out", "state Broken"}, 3},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +198,7 @@ func TestImportBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	included := append([]string{"import", "bind", part, "--view=internal"}, m.where...)
-	m.ends(3, "none.conf: there is no such file: zones that it names are not imported: add the file", included...)
+	m.ends(3, "none.conf: no such file: its zones are not imported: add the file", included...)
 	m.ends(3, "not in an imported zone, kept: zone lab.example (view internal)", included...)
 	// An address is listed if its last record is pruned.
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.54\n"),
@@ -261,13 +261,13 @@ func TestImportsRefuse(t *testing.T) {
 	for name, c := range map[string]struct{ kind, text, says string }{
 		"braces": {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 {\n", "line 2"},
 		"mask": {"dhcpd", "subnet 10.0.0.1 netmask 255.0.0.0 {}\n",
-			"line 1 (subnet 10.0.0.1 netmask 255.0.0.0): 10.0.0.1/255.0.0.0 is no subnet"},
+			"line 1 (subnet 10.0.0.1 netmask 255.0.0.0): 10.0.0.1/255.0.0.0 is not a subnet"},
 		"range": {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 { range 11.0.0.1 11.0.0.2; }",
 			"line 1 (range 11.0.0.1 11.0.0.2): 11.0.0.1 to 11.0.0.2"},
 		"quotes":  {"dhcpd", "option x \"", "does not end"},
 		"comment": {"dhcpd", "/* ", "does not end"},
-		"mac":     {"dhcpd", "host a { hardware ethernet 1:2; fixed-address 10.0.0.1; }", "no hardware address"},
-		"json":    {"kea", "/* settings\n of Kea */ {\n\"Dhcp4\": { ]", "line 3: it is no JSON"},
+		"mac":     {"dhcpd", "host a { hardware ethernet 1:2; fixed-address 10.0.0.1; }", "not a hardware address"},
+		"json":    {"kea", "/* settings\n of Kea */ {\n\"Dhcp4\": { ]", "line 3: invalid JSON"},
 		"kind":    {"kea", "{\"Dhcp4\": {\n\"subnet4\": 7}}", "line 2 (subnet4): it has a JSON number, where an array belongs"},
 		"nothing": {"kea", "{}", "neither Dhcp4 nor Dhcp6"},
 		"pool":    {"kea", `{"Dhcp4":{"subnet4":[{"subnet":"10.0.0.0/8","pools":[{"pool":"x"}]}]}}`, "no range"},

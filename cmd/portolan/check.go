@@ -98,5 +98,6 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	if n == 0 {
 		return nil, fmt.Errorf("%s has no head of the history: nothing was held to it", c.Heads)
 	}
-	return append(lines, fmt.Sprintf("compared with %d heads of %s; %d more heads are older than the oldest transaction", n-older, c.Heads, older)), nil
+	return append(lines, fmt.Sprintf("compared with %d heads of %s; %d more heads are older than the oldest transaction",
+		n-older, c.Heads, older)), nil
 }

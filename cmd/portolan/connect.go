@@ -40,7 +40,8 @@ func (f *scopeFlags) fromEnvironment() {
 func (f connectFlags) selectedContext() (one cli.Context, err error) {
 	given := f.URL != "" || f.Token != ""
 	if f.Context != "" && given {
-		return one, usageError{errors.New("--context, and --url or --token (or PORTOLAN_URL, PORTOLAN_TOKEN), specify two managers: remove one of them")}
+		return one, usageError{errors.New("--context, and --url or --token (or PORTOLAN_URL, PORTOLAN_TOKEN), " +
+			"specify two managers: remove one of them")}
 	}
 	if !given {
 		contexts, err := cli.ReadContexts()

@@ -183,7 +183,8 @@ func oneConfiguration(ctx context.Context, m *cli.Manager) error {
 	}
 	switch {
 	case m.Configuration != "" && !slices.Contains(names, m.Configuration):
-		return usageError{fmt.Errorf("--configuration: %q does not exist; existing configurations: %s", m.Configuration, strings.Join(names, ", "))}
+		return usageError{fmt.Errorf("--configuration: %q does not exist; existing configurations: %s",
+			m.Configuration, strings.Join(names, ", "))}
 	case m.Configuration == "" && len(names) != 1:
 		return usageError{fmt.Errorf("--configuration is required: one of %s", strings.Join(names, ", "))}
 	case m.Configuration == "":

@@ -225,7 +225,8 @@ var lineOfRow = regexp.MustCompile(`^line (\d+): `)
 // the resources.
 func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document, a client.Apply, rows []string) error {
 	if f.Output != "text" && f.Output != cli.JSON {
-		return usageError{fmt.Errorf("--output %s: the maximum is %d resources, but the source contains %d", f.Output, maxApply, len(a.Resources))}
+		return usageError{fmt.Errorf("--output %s: the maximum is %d resources, but the source contains %d",
+			f.Output, maxApply, len(a.Resources))}
 	}
 	at, err := m.Find(s.ctx, a.Into)
 	if err != nil {

@@ -77,7 +77,8 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if age := time.Since(sum.Created); c.MaxAge > 0 && age > c.MaxAge {
-		return fmt.Errorf("%s is %s old, more than %s: check why no newer backup exists (portolan status)", name, age.Round(time.Second), c.MaxAge)
+		return fmt.Errorf("%s is %s old, more than %s: check why no newer backup exists (portolan status)",
+			name, age.Round(time.Second), c.MaxAge)
 	}
 	_, err = fmt.Fprintf(s.stdout, "the restore took %s; the restored data was deleted\n", time.Since(start).Round(10*time.Millisecond))
 	return err

@@ -111,7 +111,8 @@ func (c *mergeCommand) Run(s *session) error {
 			return err
 		}
 		if kind != t {
-			return usageError{fmt.Errorf("%s is of the type %s, but %s is of %s: only resources of one type can be merged", path, kind.Name, c.Into, t.Name)}
+			return usageError{fmt.Errorf("%s is of the type %s, but %s is of %s: only resources of one type can be merged",
+				path, kind.Name, c.Into, t.Name)}
 		}
 		others = append(others, map[string]int64{"id": other.ID})
 	}

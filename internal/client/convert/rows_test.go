@@ -38,7 +38,7 @@ func TestPhpipamPlaces(t *testing.T) {
 	d, err := Phpipam("RED", subnets, addresses)
 	lines, notes := words(t, d, err)
 	text := strings.Join(append(lines, notes...), "\n")
-	for _, want := range []string{`"10.2.0.5"`, "its subnet is in the VRFs RED, BLUE", "what is in the VRF BLUE",
+	for _, want := range []string{`"10.2.0.5"`, "its subnet is in several VRFs (RED, BLUE)", "what is in the VRF BLUE",
 		"the name, the hardware address and the description of the gateway 10.2.0.1", "the network 10.2.0.0/24 has the gateway 10.2.0.1 already",
 		"the bits of 10.4.0.7/24 behind its mask: it is 10.4.0.0/24"} {
 		if !strings.Contains(text, want) {
@@ -72,7 +72,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				"shared-network n { subnet6 2001:db8::/64 { }\n" +
 				" pool6 { range6 2001:db8::10 2001:db8::20; range6 2001:db9::10 2001:db9::20; } }"))
 		}, []string{"!line 2 (if known): nothing in the block if is imported: put hosts and subnets outside of it",
-			"!line 4 (range6 2001:db9::10 2001:db9::20): the range lies in no subnet"}, []string{"the statement key"}},
+			"!line 4 (range6 2001:db9::10 2001:db9::20): the range is not in any subnet"}, []string{"the statement key"}},
 		"Kea": {func() (*Document, error) {
 			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::"}],"reservations":[` +
 				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},` +
@@ -86,7 +86,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				" group { host a { hardware ethernet 00:00:5e:00:53:01; fixed-address 10.2.0.7; } } }\n" +
 				"subnet 10.2.0.0 netmask 255.255.255.0 { option routers 10.2.0.1;\n option routers 10.2.0.2;\n pool { option routers 10.2.0.3;\n" +
 				" range 10.2.0.20 10.2.0.30; }\n host b { hardware ethernet 00:00:5e:00:53:01; hardware ethernet 00:00:5e:00:53:02; } }\n"))
-		}, []string{"!line 1 (subnet 10.1.0.7 netmask 255.255.255.0): 10.1.0.7/255.255.255.0 is no subnet: correct",
+		}, []string{"!line 1 (subnet 10.1.0.7 netmask 255.255.255.0): 10.1.0.7/255.255.255.0 is not a subnet: correct",
 			"!line 2 (range 10.1.0.8 10.1.0.9): its subnet is not imported: correct the subnet",
 			"!line 9 (host b): it has the hardware addresses 00:00:5e:00:53:01 and 00:00:5e:00:53:02: make two hosts"},
 			[]string{"an earlier option routers of the same block: the last one counts, in line 6",
@@ -110,7 +110,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"))
 		}, []string{"!subnet number 1: it has a JSON string, where an object belongs",
 			"!subnet number 2: subnet has a JSON number, where a string",
-			"!subnet number 3: it is no prefix", "!line 3 (shared-networks): it has a JSON object, where an array belongs: correct it",
+			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): it has a JSON object, where an array belongs: correct it",
 			"!line 4 (reservations): it has a JSON string, where an array belongs", "!line 5 (code): it has a JSON string, where a number belongs"},
 			[]string{"the option 0 of all subnets"}},
 		"NetBox, further members": {func() (*Document, error) {
@@ -148,7 +148,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				"header-arecord,fqdn*,address*,ttl,view\narecord,a.example,10.1.0.6,60,in\n"),
 				InfobloxChoice{View: "default", FromView: "in"})
 		}, []string{"!line 3 (hostrecord A.example): it has the same key as line 2 (hostrecord a.example): remove",
-			"!line 6 (hostaddress 10.1.0.3): \"zz\" is no hardware address: correct",
+			"!line 6 (hostaddress 10.1.0.3): \"zz\" is not a hardware address: correct",
 			"!line 9 (hostaddress 10.1.0.5): the address 10.1.0.5 of the host has the hardware address 00:00:5e:00:53:01 by an earlier row: remove"},
 			[]string{"names of hosts", "the domain of names of addresses", "the ttl of a further address of a name",
 				"what is in the view out: import it by itself, by --from-view, in line 7"}},
@@ -198,10 +198,10 @@ func TestRepeatedKeys(t *testing.T) {
 		"line 2: <?include ?> is not read: put the text of the file in its place": func() (*Document, error) {
 			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": <?include \"more.json\"?> }}"))
 		},
-		"line 1: the column Mask is there twice: rename or remove one of the two": func() (*Document, error) {
+		"line 1: the column Mask occurs twice: rename or remove one of them": func() (*Document, error) {
 			return Phpipam("", []byte("Subnet,mask,Mask\n10.1.0.0,24,24\n"))
 		},
-		"line 1: the column address is there twice: rename or remove one of the two": func() (*Document, error) {
+		"line 1: the column address occurs twice: rename or remove one of them": func() (*Document, error) {
 			return Infoblox([]byte("header-network,address*,address,netmask\nnetwork,10.1.0.0,10.1.0.0,24\n"), InfobloxChoice{})
 		},
 	} {
