@@ -149,7 +149,7 @@ func TestOtherEncodings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines, notes := words(t, d, nil); len(lines) != 0 || len(notes) != 1 || !strings.Contains(notes[0],
-		"line 2 (10.1.0.0): the name \"B\\xfcro\" is no UTF-8") {
+		"line 2 (10.1.0.0): the name \"B\\xfcro\" is not valid UTF-8") {
 		t.Errorf("it is %s, without %s", lines, notes)
 	}
 	if _, err := Kea([]byte("{\"Dhcp4\":{\"subnet4\":[{\"subnet\":\"10.1.0.0/24\",\"user-context\":{\"name\":\"B\xfcro\"}}]}}")); err == nil ||

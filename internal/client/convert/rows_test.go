@@ -39,7 +39,7 @@ func TestPhpipamPlaces(t *testing.T) {
 	lines, notes := words(t, d, err)
 	text := strings.Join(append(lines, notes...), "\n")
 	for _, want := range []string{`"10.2.0.5"`, "its subnet is in several VRFs (RED, BLUE)", "what is in the VRF BLUE",
-		"the name, the hardware address and the description of the gateway 10.2.0.1", "the network 10.2.0.0/24 has the gateway 10.2.0.1 already",
+		"the name, the hardware address and the description of the gateway 10.2.0.1", "the network 10.2.0.0/24 already has the gateway 10.2.0.1",
 		"the bits of 10.4.0.7/24 behind its mask: it is 10.4.0.0/24"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
@@ -102,7 +102,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			"!subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-10.1.0.30: it has the same key as subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-",
 			"!reservation number 1 of subnet 10.1.0.0/24 (id 1): ip-address has a JSON number, where a string belongs: correct",
 			"!reservation number 2 of subnet 10.1.0.0/24 (id 1) (10.1.0.7): hw-address has a JSON number, where a string belongs: correct",
-			"!subnet 10.2.0.0/24 (id 2): option-data has a JSON object, where an array belongs, and nothing of it but its reservations"},
+			"!subnet 10.2.0.0/24 (id 2): option-data has a JSON object, where an array belongs, so only its reservations"},
 			[]string{"the domain of names of addresses: an address has the first label alone, in reservation number 3",
 				"the setting client-classes of reservations, in line 5", "the setting valid-lifetime of Dhcp4, in line 1"}},
 		"Kea, wrong kinds": {func() (*Document, error) {
@@ -163,7 +163,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		"phpIPAM": {func() (*Document, error) {
 			return Phpipam("", []byte("Subnet,Mask\n10.1.0.0,24\nHouse (folder),\n2001:db8::,64\n"),
 				[]byte("IP address,mac,state,is gateway\n10.1.0.7,,DHCP,\n10.9.0.1,,,1\n2001:db8::1,,,1\n"))
-		}, []string{"!file 2 line 3 (10.9.0.1): the gateway 10.9.0.1 lies in no network: create",
+		}, []string{"!file 2 line 3 (10.9.0.1): the gateway 10.9.0.1 is not in any network: create",
 			"file 1 line 3 (House (folder)): it is a folder", "file 2 line 2 (10.1.0.7): DHCP gave"},
 			[]string{"that an address is the gateway: networks of IPv6 have none, in file 2 line 4 (2001:db8::1)"}},
 	} {
