@@ -148,7 +148,7 @@ func (c *serveCommand) Run(s *session) error {
 		return err
 	}
 	if m.NewPassword != "" {
-		fmt.Fprintf(s.stdout, "Created the user admin. Its password, shown only once: %s\n", m.NewPassword)
+		fmt.Fprintf(s.stdout, "Created the user admin. Its password, shown once: %s\n", m.NewPassword)
 	}
 	s.log = m.Log() // the manager's logger also writes to its log files
 	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", where(c.Data, c.Database))

@@ -80,7 +80,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		}, []string{"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
 			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone",
 			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
-			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: no prefix"}, nil},
+			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: delegated prefixes"}, nil},
 		"dhcpd, a subnet that is skipped": {func() (*Document, error) {
 			return Dhcpd([]byte("subnet 10.1.0.7 netmask 255.255.255.0 {\n pool { range 10.1.0.8 10.1.0.9; }\n deny x;\n" +
 				" group { host a { hardware ethernet 00:00:5e:00:53:01; fixed-address 10.2.0.7; } } }\n" +
