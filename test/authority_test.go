@@ -254,7 +254,7 @@ func TestZonesOnTheWire(t *testing.T) {
 	if n, err := a.copied(""); err != nil || n < 7 {
 		t.Errorf("it copies %d records: %v", n, err)
 	}
-	if text := m.check(); !strings.Contains(text, "nothing is wrong") && strings.Contains(text, "wrong") {
+	if text := m.check(); !strings.Contains(text, "no faults found") && strings.Contains(text, "wrong") {
 		t.Error(text)
 	}
 }
