@@ -10,50 +10,50 @@ import (
 	"sync"
 )
 
-// memoryLimit is how many bytes of memory the manager tries to stay below.
+// memoryLimit is the soft memory limit of the manager, in bytes.
 const memoryLimit = 384 << 20
 
-// memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected. While it waits, it takes about
-// 12 KiB, and with what is garbage less than 30. No fleet is to meet the limit: a collector that is held to it runs without a pause.
+// memoryOfServicePoint is added to the limit for each connected service point, in bytes. A waiting service point needs about 12 KiB, with
+// garbage less than 30 KiB. The limit must stay out of reach of any fleet: at the limit the garbage collector runs without a pause.
 const memoryOfServicePoint = 40 << 10
 
-// How much is allocated, in percent of the live heap, before the collector runs: the heap of a manager is small and its garbage much.
-// Where large work makes it large for a while there may be some mostGarbage bytes of garbage (stacks count beside), and no less than
-// leastPercent. That is so, too, where very many service points are connected: the heap is theirs then.
+// GOGC values, in percent of the live heap. A manager has a small heap and much garbage, so collectPercent is high. With a large heap,
+// garbage is limited to about maxGarbage bytes (stacks count separately), but to no less than minPercent.
+// minPercent also applies when manyPoints or more service points are connected, because their data fills the heap.
 const (
 	collectPercent = 400
-	leastPercent   = 60
-	mostGarbage    = 48 << 20
-	// manyPoints is from how many connections on there are very many; it ends with half as many.
+	minPercent   = 60
+	maxGarbage    = 48 << 20
+	// manyPoints is the number of connections that switches to minPercent. Below half of it, the manager switches back.
 	manyPoints = 1024
 )
 
-// collecting is what is set of when the collector runs, where that is this program's to set (Tune).
+// collecting is the state of the garbage collector settings, if this program controls them (Tune).
 var collecting struct {
 	mu sync.Mutex
-	// own says that it is, many that very many service points are connected, percent is what was set last. Guarded by mu.
+	// own reports whether this program controls GOGC, many whether manyPoints was reached. percent is the last value set. Guarded by mu.
 	own, many bool
 	percent   int
 }
 
-// percentFor gives how much may be allocated before the collector runs, in percent of a live heap of so many bytes.
+// percentFor returns the GOGC value for a live heap of live bytes.
 func percentFor(live uint64, many bool) int {
 	if many {
-		return leastPercent
+		return minPercent
 	}
-	return int(min(max(mostGarbage*100/max(live, 1), leastPercent), collectPercent))
+	return int(min(max(maxGarbage*100/max(live, 1), minPercent), collectPercent))
 }
 
-// followHeap sets when the collector runs next, and again behind each of its runs, by what those have left.
+// followHeap sets GOGC from the live heap, now and after each garbage collection.
 func followHeap() {
 	live := []gauges.Sample{{Name: "/gc/heap/live:bytes"}}
 	gauges.Read(live)
 	setCollector(live[0].Value.Uint64())
-	// Nothing refers to it: the next run finalizes it, or the one after that.
+	// The object is unreachable: one of the next two collections finalizes it.
 	runtime.SetFinalizer(&struct{ _ [2]*byte }{}, func(any) { followHeap() })
 }
 
-// setCollector sets when the collector runs next, where that differs enough to be worth it.
+// setCollector sets GOGC for a live heap of live bytes if the value changes by more than an eighth.
 func setCollector(live uint64) {
 	collecting.mu.Lock()
 	defer collecting.mu.Unlock()
@@ -64,17 +64,17 @@ func setCollector(live uint64) {
 	}
 }
 
-// connections counts those of service points, and lets the memory limit follow.
+// connections counts the connections of service points and adjusts the memory limit.
 type connections struct {
-	// limit is how many bytes a manager takes without any; 0 where the limit is not its own.
+	// limit is the memory limit without connections, in bytes; 0 if this program does not control it.
 	limit int64
 	mu    sync.Mutex
-	// open is how many there are, limited how many the limit was last set for, many says that they are very many. Guarded by mu.
+	// open is the number of connections, limited the number at the last limit change. many is set from manyPoints on. Guarded by mu.
 	open, limited int
 	many          bool
 }
 
-// stateChanged is a connection's.
+// stateChanged is the ConnState hook of the server.
 func (c *connections) stateChanged(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -84,12 +84,12 @@ func (c *connections) stateChanged(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// count counts more connections, or fewer.
+// count adds more, which may be negative, to the number of connections.
 func (c *connections) count(more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open += more
-	const step = 256 // each time the limit is set the program stands still for a moment
+	const step = 256 // each change of the limit stops the program briefly
 	if c.limit > 0 && (c.open-c.limited >= step || c.limited-c.open >= 2*step) {
 		c.limited = c.open
 		debug.SetMemoryLimit(c.limit + int64(c.open+step)*memoryOfServicePoint)
@@ -99,14 +99,14 @@ func (c *connections) count(more int) {
 		collecting.mu.Lock()
 		collecting.many = many
 		collecting.mu.Unlock()
-		if many { // not only behind the next run, which may be far away
+		if many { // the next collection may be far away
 			setCollector(0)
 		}
 	}
 }
 
-// Tune sets the process up for serving: when the collector runs, and the limit of memory. GOGC in the environment wins, as does
-// GOMEMLIMIT. It gives the limit of memory, in bytes, for Options.MemoryLimit; 0 where it is not this program's to set.
+// Tune sets GOGC and the memory limit of the process. The environment variables GOGC and GOMEMLIMIT take precedence.
+// It returns the memory limit in bytes for Options.MemoryLimit; 0 if GOMEMLIMIT is set.
 func Tune() (limit int64) {
 	if os.Getenv("GOGC") == "" {
 		collecting.mu.Lock()
@@ -114,7 +114,7 @@ func Tune() (limit int64) {
 		collecting.mu.Unlock()
 		followHeap()
 	}
-	if os.Getenv("GOMEMLIMIT") == "" { // what is garbage goes earlier where there is much
+	if os.Getenv("GOMEMLIMIT") == "" { // much garbage is collected earlier
 		debug.SetMemoryLimit(memoryLimit)
 		return memoryLimit
 	}
