@@ -25,17 +25,17 @@ func examineClock() Finding {
 	return f
 }
 
-// setting is one of PostgreSQL's that a manager needs to be so.
+// setting is a PostgreSQL setting with a requirement of the manager.
 type setting struct {
 	name string
-	// good reports whether a value will do; do says what to do where not, and what comes of it.
+	// good reports whether a value is acceptable; do is the remedy for other values and their consequence.
 	good func(value string) bool
 	do   string
 }
 
 func isOn(value string) bool { return value != "off" }
 
-// postgresSettings are those that are looked at (docs/scale.md).
+// postgresSettings are the checked settings (docs/scale.md).
 var postgresSettings = []setting{
 	{"fsync", isOn, "set fsync = on: without it a crash of the machine loses the database"},
 	{"full_page_writes", isOn, "set full_page_writes = on: without it a crash of the machine damages the database"},

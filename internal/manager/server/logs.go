@@ -9,7 +9,7 @@ import (
 	"portolan/internal/manager/server/journal"
 )
 
-// maxOwnLog is how long the file of what the manager logs becomes, in bytes, before it is begun anew: it and the one before are kept.
+// maxOwnLog is the size at which the manager's log file is rotated, in bytes. The current and the previous file are kept.
 const maxOwnLog = 10 << 20
 
 // The logs that the API shows.
@@ -19,8 +19,8 @@ const (
 	auditLogName  = "audit.log"
 )
 
-// openOwnLog lets what the manager logs go to a file in its data directory, too, which is its own by then. That there can be none keeps no
-// manager from serving.
+// openOwnLog also writes the manager log to a file in the data directory, which must be locked for this manager.
+// If the file cannot be opened, the manager serves without it.
 func (m *Manager) openOwnLog() {
 	o := &m.options
 	if o.Data == "" {
@@ -37,7 +37,7 @@ func (m *Manager) openOwnLog() {
 	m.chain.Log = m.log
 }
 
-// Log is where what happens to the manager as a whole goes: that it serves, that it ends.
+// Log returns the logger for events of the whole manager, such as its start and stop.
 func (m *Manager) Log() *slog.Logger { return m.options.Log }
 
 // openLogs opens the access log and the audit log.
@@ -53,15 +53,15 @@ func (m *Manager) openLogs() (err error) {
 	return nil
 }
 
-// lowest is below every level: what is written has passed another log.
+// lowest is below every level. Records have already passed the level of another handler.
 const lowest = slog.Level(-100)
 
-// logFiles are the files of each log that the API shows, the oldest first; none where it is not kept.
+// logFiles returns the files of each log that the API shows, the oldest first; none for a log that is not kept.
 func (m *Manager) logFiles() map[string][]string {
 	return map[string][]string{ownLogName: m.ownLog.Files(), accessLogName: m.chain.Access.Files(), auditLogName: m.chain.Audit.Files()}
 }
 
-// Reload opens the journals anew, and reads the certificate again.
+// Reload reopens the log files and reloads the certificate.
 func (m *Manager) Reload() error {
 	errs := []error{m.ownLog.Reopen(), m.chain.Access.Reopen(), m.chain.Audit.Reopen()}
 	if m.files != nil {

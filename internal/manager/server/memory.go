@@ -22,8 +22,8 @@ const memoryOfServicePoint = 40 << 10
 // minPercent also applies when manyPoints or more service points are connected, because their data fills the heap.
 const (
 	collectPercent = 400
-	minPercent   = 60
-	maxGarbage    = 48 << 20
+	minPercent     = 60
+	maxGarbage     = 48 << 20
 	// manyPoints is the number of connections that switches to minPercent. Below half of it, the manager switches back.
 	manyPoints = 1024
 )

@@ -9,14 +9,14 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// rolloutEvery is how often rollouts go on. Where updates end in between, as this manager hears, they go on sooner: rolloutPause behind
-// that, or later where looking at them takes long, so that it would not take more than a tenth of the time.
+// rolloutEvery is the interval between steps of rollouts. When this manager learns that an update has ended, the next step follows
+// after rolloutPause. After a slow step the pause is longer, so that steps take at most a tenth of the time.
 const (
 	rolloutEvery = time.Second
 	rolloutPause = 100 * time.Millisecond
 )
 
-// roll lets rollouts go on until ctx ends, if that is this manager's to do.
+// roll advances rollouts until ctx ends, while this manager holds the lease.
 func (m *Manager) roll(ctx context.Context) {
 	lease := m.Store.NewLease("rollouts", 3*sweepEvery)
 	defer func() {
@@ -28,10 +28,10 @@ func (m *Manager) roll(ctx context.Context) {
 	defer tick.Stop()
 	var held time.Time
 	took := time.Duration(0)
-	var soon <-chan time.Time // nil while no update has ended since it was looked
+	var soon <-chan time.Time // nil if no update has ended since the last step
 	for {
 		ended := m.Fleet.Ended()
-		if soon != nil || held.IsZero() { // they are about to go on, or somebody else sees to them
+		if soon != nil || held.IsZero() { // a step is already scheduled, or another manager holds the lease
 			ended = nil
 		}
 		select {
@@ -56,8 +56,8 @@ func (m *Manager) roll(ctx context.Context) {
 	}
 }
 
-// rollOnce takes each rollout one step further. The lease, which was taken at held, is taken for longer when a third of it has gone; while
-// there is no rollout nobody needs it.
+// rollOnce advances each rollout by one step. It extends the lease, which was taken at held, after a third of its duration.
+// Without a rollout it does not take the lease.
 func (m *Manager) rollOnce(ctx context.Context, lease *store.Lease, held *time.Time) error {
 	there, err := m.Fleet.Rolling(ctx)
 	if err != nil || !there {
@@ -70,7 +70,7 @@ func (m *Manager) rollOnce(ctx context.Context, lease *store.Lease, held *time.T
 		}
 		*held = time.Now()
 	}
-	if err := m.Fleet.WritePresence(ctx, false); err != nil { // so that who has just come is no more away
+	if err := m.Fleet.WritePresence(ctx, false); err != nil { // so that a service point that has just connected does not count as away
 		return err
 	}
 	err = m.Fleet.AdvanceRollouts(ctx, lease.Update)

@@ -125,5 +125,5 @@ func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 		" /api/docs shows both", r.URL.Path)
 }
 
-// maxLogged is how much of a name that anybody may send stands in the log, in bytes.
+// maxLogged is the maximum length of an unauthenticated name in the log, in bytes.
 const maxLogged = 64

@@ -58,20 +58,20 @@ type Options struct {
 	Database string
 	// DatabaseRead is the URL of a standby of Database that lists are read from.
 	DatabaseRead string
-	// MasterKeys seal the keys that secrets are sealed by; nil: those lie in the database as they are.
+	// MasterKeys seal the keys of secrets. If nil, these keys are stored unsealed in the database.
 	MasterKeys secrets.MasterKeys
-	// Listen is where the APIs are served, CheckinListen where service points check in.
+	// Listen is the listen address of the APIs, CheckinListen that of the check-in of service points.
 	Listen, CheckinListen string
-	// Door, where it is not nil, is where they check in instead: a measurement has more connections than a process may have open.
+	// Door, if not nil, replaces the check-in listener. Measurements use it for more connections than a process may open.
 	Door net.Listener
-	// Programs are the applications that service points can run; nil: none can be deployed.
+	// Programs are the applications that service points can run. If nil, none can be deployed.
 	Programs checkin.Programs
-	// PublicURL is the address of the check-in door as service points reach it; empty means what CheckinListen says.
+	// PublicURL is the URL at which service points reach the check-in listener; empty means CheckinListen.
 	PublicURL string
 	// TLSCert and TLSKey are files with the certificate of the API listener. Without them a listener
 	// that is not on loopback makes its own.
 	TLSCert, TLSKey string
-	// MetricsListen is where /metrics is served, instead of Listen; empty means Listen.
+	// MetricsListen is the listen address of /metrics; empty means Listen.
 	MetricsListen string
 	// KeepHistory, KeepEvents and KeepSessions say how long transactions with their changes, events, and
 	// sessions that have ended are kept; 0 means for ever. What is older cannot be undone any more.
@@ -83,7 +83,7 @@ type Options struct {
 	// Mail is the mail server that notifications go to, Traps are the receivers of SNMP traps; nil where there are none.
 	Mail  *notify.Mail
 	Traps []*notify.Traps
-	// Sweep lets the manager look at networks by itself, for reconciliation.
+	// Sweep enables automatic scans of networks for reconciliation.
 	Sweep bool
 	// HistoryHeads is a file that signed heads of the history are written to, HistorySyslog where transactions are sent; empty and nil:
 	// nowhere.
@@ -92,15 +92,15 @@ type Options struct {
 	// AccessLog and AuditLog are files that each request, and each that changes something with each sign-in, is appended to; "-" is standard
 	// output, empty none.
 	AccessLog, AuditLog string
-	// Traces is the URL of a collector of OpenTelemetry that traces are sent to (ParseTraces); nil where there is none.
+	// Traces is the URL of the OpenTelemetry collector for traces (ParseTraces); nil disables them.
 	Traces *url.URL
 	// TrustProxy are the proxies that may come over plain HTTP from other machines, and say who asks (X-Forwarded-For).
 	TrustProxy []netip.Prefix
-	// NearlyFull is from which share in use on a network is nearly full, in percent; 0 means DefaultNearlyFull.
+	// NearlyFull is the utilization from which a network counts as nearly full, in percent; 0 means DefaultNearlyFull.
 	NearlyFull int
 	// Feeds is the URL of lists of names for response policy zones (feedCategory stands for a category); empty where there are none.
 	Feeds string
-	// Probe asks whether an address answers; nil means by ICMP.
+	// Probe reports whether an address responds; nil means ICMP.
 	Probe func(ctx context.Context, a netip.Addr) (bool, error)
 	// Backups is a directory for backups; empty means backups/ in Data.
 	Backups string
@@ -367,7 +367,7 @@ func (m *Manager) serve() error {
 		}
 		points.stateChanged(c, state)
 	})
-	// Who comes back may take as long for the next request as on any connection that goes on.
+	// A returned connection has the idle timeout of any kept-alive connection.
 	m.startServer(ctx, m.parking, checkins, func(c net.Conn, state http.ConnState) {
 		points.stateChanged(c, state)
 		m.parking.StateChanged(c, state)

@@ -215,10 +215,10 @@ func (a *API) listEvents(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// logBytes is how much of a log is given where nothing is said.
+// logBytes is the default amount of a log to return, in bytes.
 const logBytes = 64 << 10
 
-// getLog gives the end of an application's log, as its service point has it now.
+// getLog returns the end of an application's current log on its service point.
 func (a *API) getLog(w http.ResponseWriter, r *family.Request) error {
 	bytes := logBytes
 	if text := r.URL.Query().Get("bytes"); text != "" {
