@@ -11,7 +11,7 @@ import (
 // fleetPoints introduces the fleet to deployments: neither knows the other.
 type fleetPoints struct{ fleet *fleet.Service }
 
-// Changed notes that a service point is to serve something else.
+// Changed records that the content of a service point has changed.
 func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) {
 	p.fleet.ContentChanged(tx, servicePoint)
 }
@@ -19,7 +19,7 @@ func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) {
 // Wake lets a service point know, once that is committed.
 func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 
-// Serving says what a service point serves.
+// Serving returns the content that a service point serves.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s dnspublish.Serving, err error) {
 	is, err := p.fleet.Serves(tx, servicePoint)
 	s = dnspublish.Serving{There: is.There, Provides: is.Provides, Content: is.Content, Trouble: is.Trouble}

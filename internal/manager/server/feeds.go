@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// feedTime is how long a feed may take.
+// feedTime is the time limit for fetching a feed.
 const feedTime = 10 * time.Minute
 
-// feeds fetches feeds: from where it was told, and from nowhere that one leads to.
+// feeds fetches feeds from the configured URL. It does not follow redirects.
 var feeds = &http.Client{Timeout: feedTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// feedCategory stands in Options.Feeds for a category.
+// feedCategory is the placeholder of a category in Options.Feeds.
 const feedCategory = "{category}"
 
 // feed fetches the list of names of a category (dnspublish.Copier.Feed).

@@ -8,7 +8,7 @@ import (
 	"portolan/internal/base/fairlisten"
 )
 
-// loopback reports whether a listener can be reached from this machine alone.
+// loopback reports whether a listener is reachable only from this machine.
 func loopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback() || a.Network() == "unix"

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what /metrics shows of the doors.
+// metrics are the metrics of the listeners at /metrics.
 type metrics struct {
 	signIns  *prometheus.CounterVec
 	batches  *prometheus.HistogramVec
@@ -32,7 +32,7 @@ type metrics struct {
 	copies, ended                        *prometheus.CounterVec
 	backups                              *prometheus.CounterVec
 	notices                              *prometheus.CounterVec
-	// checkIns counts check-ins, enrolments the attempts to enrol; changes and commits are how long those take.
+	// checkIns counts check-ins, enrolments the attempts to enrol. changes and commits measure durations.
 	checkIns, enrolments *prometheus.CounterVec
 	changes, commits     prometheus.Histogram
 }
@@ -191,7 +191,7 @@ func taken(c *prometheus.CounterVec, err error) {
 	c.WithLabelValues(word(err == nil, "taken", "refused")).Inc()
 }
 
-// statusFigures shows the status of the manager, and of what it keeps: the same at each manager where they share a database.
+// statusFigures exports the status of the manager and its data. Managers that share a database export the same figures on the data.
 type statusFigures struct {
 	read      func(context.Context) (Status, error)
 	now       func() time.Time
@@ -266,10 +266,10 @@ func (f *statusFigures) Describe(all chan<- *prometheus.Desc) {
 	}
 }
 
-// collectTime is how long the database may take: whoever scrapes does not wait for readers that are busy.
+// collectTime is the time limit for the database, so that a scrape does not wait for busy readers.
 const collectTime = 10 * time.Second
 
-// Collect gives the figures; none where the database does not answer in time.
+// Collect sends the figures; none if the database does not respond in time.
 func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 	ctx, end := context.WithTimeout(context.Background(), collectTime)
 	defer end()

@@ -19,7 +19,7 @@ func (m *Manager) releases() (release.State, error) {
 type publishedReleases struct {
 	repository release.Repository
 	mu         sync.Mutex
-	// What follows is guarded by mu. at says when what is known was published.
+	// mu guards the fields below. at is the publication time of the cached releases.
 	at    time.Time
 	known release.State
 }
