@@ -1,4 +1,4 @@
-// Package server is where a manager meets the network: its listeners, what every request goes
-// through, and its doors: the address API, the fleet API, check-in, health and metrics. A door finds
-// out who asks, hands the request to the room it is for, and words the answer. No rule lives here.
+// Package server contains the network side of a manager: its listeners, the common request handling, and
+// the endpoints: the address API, the fleet API, check-in, health and metrics. An endpoint identifies the caller,
+// passes the request to the responsible package, and formats the response. It contains no business rules.
 package server

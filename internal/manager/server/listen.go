@@ -91,7 +91,7 @@ func (m *Manager) tlsConfig() (*tls.Config, error) {
 	return m.wanting(config), nil
 }
 
-// wanting has browsers asked for certificates as long as somebody verifies them (docs/sign-in.md).
+// wanting requests client certificates from browsers while an authenticator verifies them (docs/sign-in.md).
 func (m *Manager) wanting(config *tls.Config) *tls.Config {
 	asking := config.Clone()
 	asking.ClientAuth = tls.RequestClientCert

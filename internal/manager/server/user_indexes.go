@@ -14,7 +14,7 @@ type userIndexes struct {
 	lease *store.Lease
 	// known has an entry while all indexes are up to date with the definitions.
 	known *store.Cache[struct{}, struct{}]
-	// patience is until when it is not tried again, where one could not be made.
+	// patience is the earliest time of the next attempt after a failed creation.
 	patience time.Time
 }
 

@@ -88,13 +88,13 @@ func New(registry prometheus.Registerer) *Chain {
 	return c
 }
 
-// API says how requests of one API are counted, logged and refused.
+// API describes how requests to one API are counted, logged and rejected.
 type API struct {
 	// Name is the label of the API in metrics, logs and traces.
 	Name string
 	// Errors is the form of its errors.
 	Errors family.Errors
-	// Audited says that its requests are in the audit log.
+	// Audited reports whether its requests are written to the audit log.
 	Audited bool
 	// Log takes a line for each request at level DEBUG; nil means Chain.Log.
 	Log *slog.Logger
@@ -196,7 +196,7 @@ func SetSecurityHeaders(h http.Header, secure bool) {
 	}
 }
 
-// safely runs the handler; http.ErrAbortHandler goes on up, because it cuts the connection.
+// safely runs the handler and recovers panics other than http.ErrAbortHandler, which closes the connection.
 func (c *Chain) safely(w *recorder, r *http.Request, form family.Errors, handle Handle) {
 	defer func() {
 		p := recover()
