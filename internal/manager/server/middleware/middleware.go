@@ -196,7 +196,8 @@ func SetSecurityHeaders(h http.Header, secure bool) {
 	}
 }
 
-// safely runs the handler and recovers panics other than http.ErrAbortHandler, which closes the connection.
+// safely runs the handler and answers a panic with an error response. After http.ErrAbortHandler, or if the response has begun, it
+// panics with http.ErrAbortHandler, which closes the connection.
 func (c *Chain) safely(w *recorder, r *http.Request, form family.Errors, handle Handle) {
 	defer func() {
 		p := recover()
