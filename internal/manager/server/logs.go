@@ -19,7 +19,7 @@ const (
 	auditLogName  = "audit.log"
 )
 
-// openOwnLog also writes the manager log to a file in the data directory, which must be locked for this manager.
+// openOwnLog also writes the manager log to a file in the data directory, which this manager must already own.
 // If the file cannot be opened, the manager serves without it.
 func (m *Manager) openOwnLog() {
 	o := &m.options
