@@ -259,8 +259,8 @@ func (s *screens) mapOfAll() error {
 	if err != nil {
 		return err
 	}
-	panned, err := browser.Eval[float64](s.p, `new Promise(async done => { const closer = () => [...document.querySelectorAll("button")].find(b => b.innerText === "Closer").click();
-		closer(); await new Promise(requestAnimationFrame); closer(); await new Promise(requestAnimationFrame);
+	panned, err := browser.Eval[float64](s.p, `new Promise(async done => { const zoomIn = () => [...document.querySelectorAll("button")].find(b => b.innerText === "Zoom in").click();
+		zoomIn(); await new Promise(requestAnimationFrame); zoomIn(); await new Promise(requestAnimationFrame);
 		let most = 0; const o = new PerformanceObserver(l => { for (const e of l.getEntries()) most = Math.max(most,
 			e.duration) }); o.observe({type: "longtask"});
 		const c = document.querySelector("canvas"), b = c.getBoundingClientRect(), at = (type, i) => c.dispatchEvent(new PointerEvent(type,
@@ -327,11 +327,11 @@ func (s *screens) pasted() error {
 	if err := fill("#rows", rows); err != nil {
 		return err
 	}
-	const try = `[...document.querySelectorAll("#main button")].find(b => b.innerText.startsWith("Try all"))`
+	const try = `[...document.querySelectorAll("#main button")].find(b => b.innerText.startsWith("Preview all"))`
 	if err := s.p.Wait(try); err != nil {
 		return err
 	}
-	ms, err := browser.Eval[float64](s.p, timed(try+".click()", `document.querySelector(".sheet td.faulty") || document.body.innerText.includes("nothing is made")`))
+	ms, err := browser.Eval[float64](s.p, timed(try+".click()", `document.querySelector(".sheet td.faulty") || document.body.innerText.includes("Nothing will be applied")`))
 	s.limit("a thousand pasted rows, every fault at its cell", ms, 2000, "ms")
 	return err
 }

@@ -57,11 +57,11 @@ func TestWindowsAreAccessible(t *testing.T) {
 	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
 	for i, w := range []struct{ path, press, shows string }{
 		{"/ui/networks/" + network, "Assign address", "Apply now"}, {"/ui/networks/" + network, "Change", "Apply now"},
-		{"/ui/networks/" + network, "More", "Split"}, {"/ui/zones/" + zone, "New record", "Leads back"}, {"/ui/zones/" + zone, "Delete",
+		{"/ui/networks/" + network, "More", "Split"}, {"/ui/zones/" + zone, "New record", "Reverse record"}, {"/ui/zones/" + zone, "Delete",
 			"Delete now"},
-		{"/ui/names", "New zone", "In the view"}, {"/ui/fleet", "New service point", "Make it"}, {"/ui/transactions", "Undo", "Take this back?"},
-		{"/ui/users", "New", "Apply now"}, {"/ui/tokens", "New token", "Make it"}, {"/ui/fleet?rollouts=1", "New rollout", "Begin"},
-		{"/ui/accessRights", "New", "Apply now"}, {"/", "Search", "Search"}, {"/", "admin", "Colours"},
+		{"/ui/names", "New zone", "Fully qualified"}, {"/ui/fleet", "New service point", "Create"}, {"/ui/transactions", "Undo", "Undo this change?"},
+		{"/ui/users", "New", "Apply now"}, {"/ui/tokens", "New token", "Create"}, {"/ui/fleet?rollouts=1", "New rollout", "Start"},
+		{"/ui/accessRights", "New", "Apply now"}, {"/", "Search", "Search"}, {"/", "admin", "Theme"},
 	} {
 		s.ok(p.Size([]int64{1280, 390}[i%2], 800, i%3 == 0))
 		s.ok(p.Go(w.path))

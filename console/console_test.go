@@ -228,7 +228,7 @@ func TestSigningIn(t *testing.T) {
 	s.ok(other.Text("Fullest networks"))
 	_, err = browser.Eval[any](p, "document.querySelector('.account').click()")
 	s.ok(err)
-	s.ok(p.Text("Sign out, in all tabs"))
+	s.ok(p.Text("Sign out of all tabs"))
 	_, err = browser.Eval[any](p, "[...document.querySelectorAll('dialog button')].find(b => b.innerText.includes('Sign out')).click()")
 	s.ok(err)
 	s.ok(p.Wait("document.querySelector('.signin')"))
@@ -316,7 +316,7 @@ func TestKeyboardAlone(t *testing.T) {
 	s.id("addresses", "name:'by-keyboard'")
 	s.tabTo(p, "Undo", ".toasts")
 	s.press(p, kb.Enter)
-	s.ok(p.Text("Taken back."))
+	s.ok(p.Text("Undone."))
 	if n := s.api("GET", "/api/v2/addresses?total=true&filter=name:%27by-keyboard%27", "")["totalCount"]; n != 0.0 {
 		t.Errorf("%v addresses are still called so", n)
 	}
@@ -371,12 +371,12 @@ func TestForms(t *testing.T) {
 	s.ok(p.Wait(`document.querySelectorAll("#main button[aria-label^='Undo: ']").length > 1`))
 	_, err := browser.Eval[any](p, `document.querySelectorAll("#main button[aria-label^='Undo: ']")[1].click()`)
 	s.ok(err)
-	click("Look at it over later changes")
+	click("Preview undo despite later changes")
 	s.ok(p.Text("1 changed"))
-	click("Undo over later changes")
-	s.ok(p.Text("Taken back."))
+	click("Undo despite later changes")
+	s.ok(p.Text("Undone."))
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["userDefinedFields"]; fmt.Sprint(got) != "map[rack:<nil>]" {
-		t.Errorf("over later changes it was taken back to %v", got)
+		t.Errorf("the undo despite later changes restored %v", got)
 	}
 	dhcp := s.id("ranges", "name:'guests'")
 	s.ok(p.Go("/ui/ranges/" + dhcp))
@@ -440,13 +440,13 @@ func TestColumns(t *testing.T) {
 	toggle("Location")
 	s.ok(p.Wait(`!` + heads + `.includes("Location")`))
 	s.ok(p.Go("/ui/networks/" + network)) // a later visit
-	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Then free,Belongs to"`))
+	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Free after this,Belongs to"`))
 	s.ok(p.Go("/ui/networks/" + network + "?columns=address,userDefinedFields.ticket,nonsense")) // a link from another user
 	s.ok(p.Wait(heads + ` === "Address,Ticket"`))
 	_, err := browser.Eval[any](p, `document.querySelector("details.columns summary").click()`)
 	s.ok(err)
 	s.click(p, "Default columns")
-	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Location,Then free" && !location.search`))
+	s.ok(p.Wait(heads + ` === "Address,Name,State,Hardware,Location,Free after this" && !location.search`))
 	s.ok(p.Go("/ui/addresses?columns=address,userDefinedFields.owner&filter=userDefinedFields.owner:'pilots'"))
 	s.ok(p.Text("pilots"))
 	s.ok(p.Wait(heads + ` === "Address,Belongs to"`))
@@ -458,7 +458,7 @@ func TestColumns(t *testing.T) {
 	toggle("VLAN")
 	s.ok(p.Text("4021"))
 	s.ok(p.Wait(heads + ` === "Range,Name,Use,Addresses,Location,VLAN"`))
-	s.ok(p.Wait(`[...document.querySelectorAll("#main button")].some(b => b.getAttribute("aria-label")?.startsWith("Use this"))`))
+	s.ok(p.Wait(`[...document.querySelectorAll("#main button")].some(b => b.getAttribute("aria-label")?.startsWith("Create here"))`))
 	s.ok(p.Go("/ui/zones/" + s.id("zones", "absoluteName:'harbour.example'") + "?columns=name,data,absoluteName&name=crane-1-1-1"))
 	s.ok(p.Wait(heads + ` === "Name,Data,Absolute name"`))
 	s.ok(p.Text("crane-1-1-1.harbour.example"))
@@ -479,7 +479,7 @@ func TestOneNetwork(t *testing.T) {
 	s.ok(p.Wait("document.activeElement.name === 'username'"))
 	s.press(p, "carol", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Text("10.0.0.0/24"))
-	s.ok(p.Text("You see no configuration as a whole"))
+	s.ok(p.Text("You have access to parts of this configuration"))
 	s.ok(p.Go("/")) // the overview shows it as well
 	s.ok(p.Wait(`[...document.querySelectorAll(".card")].some(c => c.innerText.startsWith("Your networks") && c.innerText.includes("10.0.0.0/24"))`))
 	for _, block := range []string{"range:'10.0.0.0/8'", "range:'2001:db8::/32'"} {
@@ -517,7 +517,7 @@ func TestChangeList(t *testing.T) {
 	}
 	network, count := s.id("networks", "range:'10.0.0.0/24'"), `document.querySelector("a.staged")?.innerText.trim()`
 	s.ok(other.Go("/ui/staged"))
-	s.ok(other.Text("Nothing is staged."))
+	s.ok(other.Text("The change list is empty."))
 	// A change added during an apply stays in the list. A list that two tabs apply at the same time is applied once.
 	held := `{ const f = window.fetch; window.fetch = (u, o) => { if (o?.method !== "POST" || !String(u).endsWith("/batch") || o.headers["x-portolan-dry-run"]) return f(u, o);
 		window.held = true; return new Promise(done => { window.go = () => done(f(u, o)) }) } }; 0`
@@ -535,9 +535,9 @@ func TestChangeList(t *testing.T) {
 	s.ok(other.Text("10.0.0.200-10.0.0.209"))
 	_, err := browser.Eval[any](p, held)
 	s.ok(err)
-	press(p, "Apply it")
+	press(p, "Apply change")
 	s.ok(p.Wait("window.held"))
-	press(other, "Apply it")
+	press(other, "Apply change")
 	for deadline := time.Now().Add(browser.Patience); ; {
 		waits, err := browser.Eval[bool](other, `navigator.locks.query().then(q => q.pending.some(l => l.name === "portolan-staged"))`)
 		s.ok(err)
@@ -558,9 +558,9 @@ func TestChangeList(t *testing.T) {
 	press(third, "Add to change list")
 	_, err = browser.Eval[any](p, "window.go(), 0")
 	s.ok(err)
-	s.ok(p.Text("All of it is made."))
+	s.ok(p.Text("All changes applied."))
 	// The second tab reports that another tab applied the list. If it has not been notified yet, it shows the result of the same request.
-	s.ok(other.Wait(`["in another tab", "All of it is made."].some(t => document.body.innerText.includes(t))`))
+	s.ok(other.Wait(`["in another tab", "All changes applied."].some(t => document.body.innerText.includes(t))`))
 	s.ok(other.Go("/ui/staged")) // clears the notification
 	s.ok(third.Wait(count + ` === "1"`))
 	const made = "/ranges?total=true&filter=range:%2710.0.0.200-10.0.0.209%27"
@@ -568,7 +568,7 @@ func TestChangeList(t *testing.T) {
 		t.Errorf("%v ranges were made", n)
 	}
 	s.ok(third.Go("/ui/staged"))
-	press(third, "Empty the list")
+	press(third, "Clear the list")
 	third.Close()
 	s.ok(p.Go("/ui/networks/" + network))
 	s.ok(p.Still())
@@ -578,7 +578,7 @@ func TestChangeList(t *testing.T) {
 	s.ok(p.Go("/ui/networks/" + network)) // reloads the page
 	s.ok(p.Wait(count + ` === "1"`))
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got == "quay" {
-		t.Error("what is staged is made")
+		t.Error("a staged change was applied")
 	}
 	// A password is not stored outside of the page.
 	ada := s.api("POST", "/api/v2/users", `{"name":"ada","email":"ada@example.net","password":"a long password","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)["id"]
@@ -592,18 +592,18 @@ func TestChangeList(t *testing.T) {
 		t.Errorf("the browser keeps %s (%v)", kept, err)
 	}
 	s.ok(other.Wait(count + ` === "1"`))
-	press(other, "Apply it")
-	s.ok(other.Text("All of it is made."))
+	press(other, "Apply change")
+	s.ok(other.Text("All changes applied."))
 	s.ok(p.Wait(count + ` === "1"`)) // the password's count
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got != "quay" {
 		t.Errorf("what was applied is %v", got)
 	}
 	press(other, "Undo")
-	s.ok(other.Text("Taken back."))
+	s.ok(other.Text("Undone."))
 	// Another user does not see the list.
 	_, err = browser.Eval[any](other, `localStorage.setItem("portolan-staged-1", "[]"), document.querySelector(".account").click()`)
 	s.ok(err)
-	press(other, "Sign out, in all tabs")
+	press(other, "Sign out of all tabs")
 	s.ok(other.Wait("document.querySelector('.signin')"))
 	if kept, err := browser.Eval[string](other, "JSON.stringify(localStorage)"); err != nil || strings.Contains(kept, "staged") {
 		t.Errorf("after signing out the browser keeps %s (%v)", kept, err)
@@ -626,7 +626,7 @@ func TestStagedBelowStaged(t *testing.T) {
 	}
 	s.ok(p.Go("/ui/staged"))
 	for i, size := range []string{"/24", "/26"} {
-		script := `[...document.querySelectorAll("button")].filter(b => b.innerText.trim() === "Put something in it")[` + fmt.Sprint(i) + `]`
+		script := `[...document.querySelectorAll("button")].filter(b => b.innerText.trim() === "Add a resource in it")[` + fmt.Sprint(i) + `]`
 		s.ok(p.Wait(script))
 		_, err := browser.Eval[any](p, script+".click()")
 		s.ok(err)
@@ -636,17 +636,17 @@ func TestStagedBelowStaged(t *testing.T) {
 		s.ok(p.Wait(count + fmt.Sprintf(` === "%d"`, 3+i)))
 	}
 	// Removing the block from the list removes the changes below it.
-	_, err := browser.Eval[any](p, `[...document.querySelectorAll(".staged-list li")].find(l => l.innerText.includes("172.24")).querySelector("button[aria-label^='Take off']").click()`)
+	_, err := browser.Eval[any](p, `[...document.querySelectorAll(".staged-list li")].find(l => l.innerText.includes("172.24")).querySelector("button[aria-label^='Remove from the list']").click()`)
 	s.ok(err)
 	s.ok(p.Wait(count + ` === "2"`))
 	press("Apply all 2")
-	s.ok(p.Text("All of it is made."))
+	s.ok(p.Text("All changes applied."))
 	network := s.api("GET", "/api/v2/networks/"+s.id("networks", "name:'inside/26'"), "")
 	if network["range"] != "172.25.0.0/26" {
 		t.Errorf("the network is %v", network["range"])
 	}
 	if n := s.api("GET", "/api/v2/blocks?total=true&filter=name:%27goes%27", "")["totalCount"]; n != 0.0 {
-		t.Error("what was taken off the list is made")
+		t.Error("a change that was removed from the list was applied")
 	}
 }
 
@@ -668,7 +668,7 @@ func TestMap(t *testing.T) {
 		s.ok(p.Wait(button))
 		do(button + ".click()")
 	}
-	press("Closer")
+	press("Zoom in")
 	s.ok(p.Wait(`new URLSearchParams(location.search).get("view")?.startsWith("2,")`))
 	s.ok(p.Wait(`document.querySelector("canvas.drags")`))
 	before, err := browser.Eval[string](p, `new URLSearchParams(location.search).get("view")`)
@@ -678,16 +678,16 @@ func TestMap(t *testing.T) {
 	do(`new Promise(requestAnimationFrame)`)
 	do(`document.querySelector("canvas").dispatchEvent(new PointerEvent("pointerup", {bubbles: true, pointerId: 1, button: 0}))`)
 	s.ok(p.Wait(`new URLSearchParams(location.search).get("view")?.startsWith("2,") && new URLSearchParams(location.search).get("view") !== "` + before + `"`))
-	press("Further")
+	press("Zoom out")
 	s.ok(p.Wait(`!new URLSearchParams(location.search).has("view")`))
 	do(`document.querySelector("canvas").focus()`)
 	s.press(p, kb.Home, kb.Enter) // opens the first cell, 10.0.0.0/20
 	s.ok(p.Wait(`document.querySelector("canvas")?.dataset.drawn === "4096" && new URLSearchParams(location.search).get("prefix") === "10.0.0.0/20"`))
 	s.press(p, kb.Home)
 	s.ok(p.Text("each cell is a /32, one address"))
-	press("Wider")
+	press("Parent range")
 	s.ok(p.Wait(`new URLSearchParams(location.search).get("prefix") === "10.0.0.0/16"`))
-	press("The one behind")
+	press("Next range")
 	s.ok(p.Wait(`new URLSearchParams(location.search).get("prefix") === "10.1.0.0/16"`))
 	do("history.back()")
 	s.ok(p.Wait(`new URLSearchParams(location.search).get("prefix") === "10.0.0.0/16"`))
@@ -846,10 +846,10 @@ func TestBulk(t *testing.T) {
 		return s.api("GET", "/api/v2/networks/"+bulk+"/addresses?total=true&limit=1&filter=state:%27STATIC%27", "")["totalCount"]
 	}
 	fill(".field input.mono", "10.200.0.0/16")
-	s.ok(p.Text("The rows go to networks/" + bulk))
+	s.ok(p.Text("Rows are imported into networks/" + bulk))
 	fill("#rows", rows(true))
-	click("Try all")
-	s.ok(p.Text("2 faults: nothing is made."))
+	click("Preview all")
+	s.ok(p.Text("2 errors. Nothing will be applied."))
 	for _, row := range []string{"8", "501"} {
 		s.ok(p.Wait(`[...document.querySelectorAll(".sheet tbody tr")].some(r => r.cells[0].innerText === "` + row +
 			`" && r.querySelector("td.faulty")?.innerText === "10.201.0.1")`))
@@ -861,36 +861,36 @@ func TestBulk(t *testing.T) {
 	fill("#rows", "type,name,address,state,location\nIPv4Address,a,10.200.0.1,ODD,\nIPv4Address,b,10.200.0.2,STATIC,QQ\n"+
 		"IPv4Address,c,10.200.0.3,STATIC,\n"+
 		"IPv4Address,d,10.200.0.3,STATIC,\nIPv4Address,e,10.201.0.1,STATIC,\nIPv4Address,f,nonsense,STATIC,\n")
-	click("Try all")
-	s.ok(p.Text("5 faults: nothing is made."))
+	click("Preview all")
+	s.ok(p.Text("5 errors. Nothing will be applied."))
 	for _, cell := range []string{"ODD", "QQ", "10.200.0.3", "10.201.0.1", "nonsense"} {
 		s.ok(p.Wait(`[...document.querySelectorAll(".sheet td.faulty")].some(c => c.innerText === "` + cell + `")`))
 	}
 	fill("#rows", rows(false))
-	click("Try all")
-	s.ok(p.Text("All of it can be made"))
+	click("Preview all")
+	s.ok(p.Text("All rows are valid"))
 	click("Apply all")
-	s.ok(p.Text("rows are made."))
+	s.ok(p.Text("rows created."))
 	if n := count(); n != 1000.0 {
 		t.Errorf("%v rows were made", n)
 	}
 	_, err := browser.Eval[any](p, "document.querySelector('.toast button').click()")
 	s.ok(err)
-	s.ok(p.Text("Taken back."))
+	s.ok(p.Text("Undone."))
 	if n := count(); n != 0.0 {
 		t.Errorf("%v rows are left", n)
 	}
 	// A location is entered by its code. An unknown code is marked at its cell.
 	fill(".field input.mono", "10.200.0.0/16")
 	fill("#rows", "name,address,state,location\nat-home,10.200.0.9,STATIC,NO\nlost,10.200.0.10,STATIC,QQ\n")
-	click("Try all")
+	click("Preview all")
 	s.ok(p.Wait(`[...document.querySelectorAll(".sheet td.faulty")].some(c => c.innerText === "QQ")`))
-	s.ok(p.Text("There is no location with the code QQ."))
+	s.ok(p.Text("No location has the code QQ."))
 	fill("#rows", "name,address,state,location\nat-home,10.200.0.9,STATIC,NO\n")
-	click("Try all")
-	s.ok(p.Text("All of it can be made"))
+	click("Preview all")
+	s.ok(p.Text("All rows are valid"))
 	click("Apply all")
-	s.ok(p.Text("1 row is made."))
+	s.ok(p.Text("1 row created."))
 	s.id("addresses", "name:'at-home'%20and%20location.code:'NO'")
 	// Exported rows can be changed and imported again. A fault is marked at its cell as well.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.m.URL()+"/api/v2/networks/"+s.id("networks", "range:'10.0.0.0/24'")+
@@ -905,13 +905,13 @@ func TestBulk(t *testing.T) {
 	s.ok(answer.Body.Close())
 	fill(".field input.mono", "10.0.0.0/24")
 	fill("#rows", strings.Replace(strings.Replace(string(exported), "crane-1-1-1", "crane-from-csv", 1), "STATIC", "NOWHERE", 1))
-	click("Try all")
+	click("Preview all")
 	s.ok(p.Wait(`[...document.querySelectorAll(".sheet td.faulty")].some(c => c.innerText === "NOWHERE")`))
 	fill("#rows", strings.Replace(string(exported), "crane-1-1-1", "crane-from-csv", 1))
-	click("Try all")
+	click("Preview all")
 	s.ok(p.Text("0 new, 1 changed"))
 	click("Apply all")
-	s.ok(p.Text("0 are made, 1 changed."))
+	s.ok(p.Text("0 created, 1 updated."))
 	s.id("addresses", "name:'crane-from-csv'")
 }
 
@@ -950,15 +950,15 @@ func TestLookingOnly(t *testing.T) {
 	s.ok(p.Wait("document.activeElement.name === 'username'"))
 	s.press(p, "auditor", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Text("crane-1-1-1"))
-	s.ok(p.Wait(`![...document.querySelectorAll("#main button")].some(b => /^(Change|More|Assign|Delete)/.test(b.innerText + b.ariaLabel))`))
+	s.ok(p.Wait(`![...document.querySelectorAll("#main button:not([role=tab])")].some(b => /^(Change|More|Assign|Delete)/.test(b.innerText + b.ariaLabel))`))
 	for _, path := range []string{"/ui/users", "/ui/fleet", "/ui/names", "/ui/servers", "/ui/accessRights",
 		"/ui/networks/" + s.id("networks", "range:'10.0.0.0/24'") + "/ranges"} {
 		s.ok(p.Go(path))
 		s.ok(p.Still())
-		s.ok(p.Wait(`![...document.querySelectorAll("#main button:not([role=tab])")].some(b => /^(New|Deploy|Add$|Take)/.test(b.innerText))`))
+		s.ok(p.Wait(`![...document.querySelectorAll("#main button:not([role=tab])")].some(b => /^(New|Deploy|Add$|Create)/.test(b.innerText))`))
 	}
 	s.ok(p.Go("/ui/transactions"))
-	s.ok(p.Text("No change that you may see."))
+	s.ok(p.Text("No changes visible to you."))
 	s.ok(p.Go("/ui/space"))
 	s.ok(p.Text("10.0.0.0/8"))
 }
@@ -982,10 +982,10 @@ func TestApprovals(t *testing.T) {
 	s.ok(p.Text("This change needs an approval"))
 	s.ok(p.Wait(`document.querySelector("dialog .operations ins")?.innerText === "renamed by junior"`))
 	s.click(p, "Request approval")
-	s.ok(p.Text("it was asked for"))
+	s.ok(p.Text("Sent for approval"))
 	s.ok(p.Wait(`document.querySelector('.side a[href="/ui/workflowRequests"] .count')?.innerText === "1"`))
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got == "renamed by junior" {
-		t.Error("the change is made without an approval")
+		t.Error("the change was applied without an approval")
 	}
 
 	q := s.open()
@@ -996,7 +996,7 @@ func TestApprovals(t *testing.T) {
 	s.ok(q.Go("/ui/workflowRequests/" + s.id("workflowRequests", "state:'PENDING'")))
 	s.ok(q.Wait(`document.querySelector("#main .operations ins")?.innerText === "renamed by junior"`))
 	s.click(q, "Approve")
-	s.ok(q.Text("It is approved, and made."))
+	s.ok(q.Text("Approved and applied."))
 	s.ok(q.Wait(`!document.querySelector('.side a[href="/ui/workflowRequests"] .count')`))
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got != "renamed by junior" {
 		t.Errorf("the network is called %v", got)
@@ -1021,11 +1021,11 @@ func TestServicePoint(t *testing.T) {
 		s.ok(err)
 		s.press(p, kb.Enter)
 		if want == "" {
-			s.ok(p.Text("No service point has that."))
+			s.ok(p.Text("No service points match."))
 		}
 		s.ok(p.Wait(rows + ` === "` + want + `" && new URLSearchParams(location.search).get("find") === "` + text + `"`))
 	}
-	s.click(p, "All of them")
+	s.click(p, "Clear filter")
 	s.ok(p.Wait(rows + ` === "breakwater pier"`))
 	s.ok(p.Go("/ui/fleet/" + point))
 	s.ok(p.Text("http-probe-service"))
@@ -1040,7 +1040,7 @@ func TestServicePoint(t *testing.T) {
 		s.ok(err)
 		s.ok(p.Wait("!document.querySelector('dialog')"))
 	}
-	dialog("Change")
+	dialog("Save")
 	s.ok(p.Text("by the lighthouse"))
 	if got := fmt.Sprint(s.api("GET", at, "")["labels"]); got != "map[site:south]" {
 		t.Errorf("its labels are %s", got)
@@ -1056,19 +1056,19 @@ func TestServicePoint(t *testing.T) {
 	press("Change")
 	s.ok(p.Wait(`document.querySelector("dialog textarea")?.value.includes("127.0.0.1")`))
 	s.fill(p, "Memory, MiB", "256")
-	dialog("Change")
+	dialog("Save")
 	if got := fmt.Sprint(s.api("GET", at+"/applications", "")["data"]); !strings.Contains(got, "memoryMiB:256") {
 		t.Errorf("the application is %s", got)
 	}
-	s.click(p, "Another node")
-	s.click(p, "Make room for it")
+	s.click(p, "Add node")
+	s.click(p, "Create key")
 	s.ok(p.Text("PORTOLAN_REGISTRATION_KEY="))
 	dialog("Close")
 	if got := s.api("GET", at, "")["nodeCount"]; got != 2.0 {
 		t.Errorf("it may have %v nodes", got)
 	}
-	press("Take off")
-	dialog("Take it off")
+	press("Remove")
+	dialog("Remove")
 	if got := fmt.Sprint(s.api("GET", at+"/applications", "")["data"]); !strings.Contains(got, "DELETE_QUEUED") {
 		t.Errorf("the applications are %s", got)
 	}
@@ -1083,14 +1083,14 @@ func TestStagedTogether(t *testing.T) {
 	p := s.open()
 	s.ok(p.Go("/ui/networks/" + network))
 	s.click(p, "Assign the first")
-	s.fill(p, "How many", "3")
+	s.fill(p, "Number of addresses", "3")
 	s.fill(p, "Name", "together")
 	s.click(p, "Add to change list")
 	s.ok(p.Wait(`document.querySelector("a.staged")?.innerText.trim() === "3"`))
 	s.ok(p.Go("/ui/staged"))
 	s.ok(p.Text("3 new"))
 	s.click(p, "Apply all 3")
-	s.ok(p.Text("All of it is made."))
+	s.ok(p.Text("All changes applied."))
 	s.id("addresses", "name:'together-3'")
 	for _, tab := range []string{"ranges", "deploymentOptions", "fields", "transactions"} {
 		s.ok(p.Go("/ui/networks/" + network + "/" + tab))
@@ -1102,5 +1102,5 @@ func TestStagedTogether(t *testing.T) {
 	s.ok(p.Wait(`document.querySelector("#zone-text")?.value.includes("crane-1-1-1")`))
 	_, err := browser.Eval[any](p, `(() => { const e = document.querySelector("#zone-text"); e.value += "bad line here x\n"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	s.ok(err)
-	s.ok(p.Text("LINE is no type of records"))
+	s.ok(p.Text("LINE is not a record type"))
 }

@@ -45,7 +45,7 @@ func TestPureParts(t *testing.T) {
 		"a host at the zone itself": {change(all + "@ - A 10.0.0.2"),
 			`{"gone":[],"come":["@ - A 10.0.0.2"],"changes":[{"method":"POST","path":"zones/9/resourceRecords","body":{"type":"HostRecord","name":"@","addresses":[{"address":"10.0.0.2"}]}}],"faults":[]}`},
 		"what no line says well": {change(all + "n - NAPTR 1 2 x"),
-			`{"gone":[],"come":["n - NAPTR 1 2 x"],"changes":[],"faults":["n - NAPTR 1 2 x: NAPTR records are made and changed on their own pages"]}`},
+			`{"gone":[],"come":["n - NAPTR 1 2 x"],"changes":[],"faults":["n - NAPTR 1 2 x: create and change NAPTR records on their own pages"]}`},
 		"quotes in cells":      {`JSON.stringify(parts.table.parseTable('a;b\n"x;""y""";2\r\n\n'))`, `[["a","b"],["x;\"y\"","2"]]`},
 		"members and lists":    {`JSON.stringify(parts.table.bodyOf(undefined, ["a.b", "l[0].id", "empty"], ["1", "2", ""]))`, `{"a":{"b":"1"},"l":[{"id":2}]}`},
 		"no prototype":         {`parts.table.bodyOf(undefined, ["__proto__.headers.X", "constructor.y"], ["1", "2"]); JSON.stringify([{}.headers ?? null, parts.table.badColumns(["__proto__.x", "l[999999]", "name"])])`, `[null,["__proto__.x","l[999999]"]]`},

@@ -357,7 +357,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(p.state, "application", "*")); err != nil || len(left) > 0 {
 		t.Errorf("a deleted application leaves %v, %v", left, err)
 	}
-	if got := m.check(); got != "nothing is wrong" {
+	if got := m.check(); got != "no faults found" {
 		t.Errorf("check: %s", got)
 	}
 }

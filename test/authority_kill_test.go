@@ -120,7 +120,7 @@ func killsOnTheWire(t *testing.T, database string, other func(), args ...string)
 	}
 	t.Logf("%d answers, %d changes", right, len(acknowledged))
 	a.nothingElse()
-	if text := m.check(); !strings.Contains(text, "nothing is wrong") {
+	if text := m.check(); !strings.Contains(text, "no faults found") {
 		t.Error(text)
 	}
 }

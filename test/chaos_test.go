@@ -162,7 +162,7 @@ func (c *chaos) verify(all []*chaosClient) {
 	c.compare("/networks/"+c.network+"/addresses?limit=100000&fields=id,address,name&filter=state:'STATIC'%20and%20name:startsWith('c')",
 		addresses, func(r listed) string { return r.Address + " " + r.Name })
 	c.compare("/zones/"+c.zone+"/resourceRecords?limit=100000&fields=id,name", records, func(r listed) string { return r.Name })
-	if got := c.managers[0].check(); got != "nothing is wrong" {
+	if got := c.managers[0].check(); got != "no faults found" {
 		c.t.Errorf("check: %s", got)
 	}
 }

@@ -60,7 +60,7 @@ func TestCommandLine(t *testing.T) {
 	m.says([]string{"gateway", "10.1.0.1"}, "get", "networks/10.1.0.0/24")
 	m.says([]string{"office -> lab", "only tried: 1 changed"}, "set", "networks/10.1.0.0/24", "name=lab", "--dry-run")
 	m.says([]string{"location", "none", "highWaterMark", "90"}, "set", "networks/10.1.0.0/24", "highWaterMark=90", "location=")
-	m.says([]string{"nothing had to be changed"}, "set", "networks/10.1.0.0/24", "highWaterMark=90")
+	m.says([]string{"no changes"}, "set", "networks/10.1.0.0/24", "highWaterMark=90")
 	m.says([]string{"10.1.0.2\n10.1.0.3"}, "next", "networks/10.1.0.0/24", "--count", "2")
 	m.says([]string{"+ IPv4Address 10.1.0.2"}, "assign", "networks/10.1.0.0/24", "name=printer", "macAddress=0000.5e00.5301")
 	m.says([]string{"10.0.0.0/26\n10.0.0.64/26"}, "next", "blocks/10.0.0.0/8", "--size", "/26", "--count", "2")
@@ -102,7 +102,7 @@ func TestCommandLine(t *testing.T) {
 		number, _, _ := strings.Cut(row, ",")
 		undo = append(undo, number)
 	}
-	m.says([]string{"transaction " + undo[1] + " is taken back", "transaction " + undo[3] + " is taken back"}, undo...)
+	m.says([]string{"undid transaction " + undo[1], "undid transaction " + undo[3]}, undo...)
 	m.says([]string{"web.lab.example"}, "get", "records/web.lab.example")
 	m.check()
 }
@@ -138,27 +138,27 @@ func TestCommandLineRefuses(t *testing.T) {
 		{"create network", 2, "of several types"},
 		{"create network rnage=10.1.0.0/24", 2, "no type of networks has all of these fields"},
 		{"create IPv4Network rnage=10.1.0.0/24", 2, "did you mean range?"},
-		{"create IPv4Network range", 2, "not as FIELD=VALUE"},
-		{"create IPv4Network range=11.0.0.0/24 --configuration main", 1, "no block"},
-		{"create IPv4Network range=10.1.0.0/24", 1, "--configuration NAME says which"}, // there are two
-		{"get blocks/10.0.0.0/8/addressCounts -o csv", 2, "as json or yaml"},
-		{"get blocks/10.0.0.0/8/addressCounts --fields counts", 2, "shown whole"},
-		{"list blocks/10.0.0.0/8/addressCounts", 2, "portolan get shows it"},
-		{"set blocks/10.0.0.0/8/addressCounts name=2", 2, "is no resource"},
-		{"merge blocks/10.0.0.0/8 configurations/main", 2, "those of one type are merged"},
-		{"merge configurations/main configurations/other", 2, "are merged"},
+		{"create IPv4Network range", 2, "not of the form FIELD=VALUE"},
+		{"create IPv4Network range=11.0.0.0/24 --configuration main", 1, "not in a block"},
+		{"create IPv4Network range=10.1.0.0/24", 1, "select one with --configuration NAME"}, // there are two
+		{"get blocks/10.0.0.0/8/addressCounts -o csv", 2, "use -o json or -o yaml"},
+		{"get blocks/10.0.0.0/8/addressCounts --fields counts", 2, "cannot be limited to fields"},
+		{"list blocks/10.0.0.0/8/addressCounts", 2, "use portolan get"},
+		{"set blocks/10.0.0.0/8/addressCounts name=2", 2, "is not a resource"},
+		{"merge blocks/10.0.0.0/8 configurations/main", 2, "only resources of one type can be merged"},
+		{"merge configurations/main configurations/other", 2, "can be merged"},
 		{"merge blocks/10.0.0.0/8 blocks/10.0.0.0/8", 1, "nothing to merge"},
-		{"create IPv4Network range=10.1.0.0/24 usage=1", 2, "nobody sets it"},
+		{"create IPv4Network range=10.1.0.0/24 usage=1", 2, "read-only"},
 		{"set blocks/10.0.0.0/8 name.x=1 name=2", 2, "name"},
-		{"set blocks name=2", 2, "is no resource, such as blocks/"},
+		{"set blocks name=2", 2, "is not a resource, such as blocks/"},
 		{"next blocks/10.0.0.0/8", 2, "--size"},
 		{"next configurations/main", 2, "neither a network nor a block"},
 		{"move blocks/10.0.0.0/8 10.0.0.1", 1, "10.0.0.1"},
 		{"move blocks/10.0.0.0/8/networks/1 10.9.0.0", 1, "is not a prefix length"}, // the path of a network is networks/...
 		{"undo 999999", 1, "999999"},
-		{"list networks --context nowhere", 2, "name two managers"},
-		{"apply -f nowhere.yaml", 2, "nowhere.yaml: there is no such file"},
-		{"export nothing/1", 2, "there is no collection"},
+		{"list networks --context nowhere", 2, "specify two managers"},
+		{"apply -f nowhere.yaml", 2, "nowhere.yaml: no such file"},
+		{"export nothing/1", 2, "no collection"},
 	} {
 		if code, text := m.wrong(strings.Fields(c.args)...); code != c.code || !strings.Contains(text, c.says) {
 			t.Errorf("portolan %s ends with %d, and says %s", c.args, code, text)
@@ -217,7 +217,7 @@ userDefinedFields: null
 	write("names.yml", names)
 	m.says([]string{"+ IPv4Block 10.0.0.0/8", "only tried: 5 created"}, "apply", "-f", dir, "-n")
 	m.says([]string{"+ HostRecord www.lab.example", "5 created"}, "apply", "-f", dir)
-	m.says([]string{"nothing had to be changed"}, "apply", "-f", dir)
+	m.says([]string{"no changes"}, "apply", "-f", dir)
 	write("names.yml", strings.Replace(names, "type: HostRecord\n", "type: HostRecord\nttl: 60\n", 1))
 	m.says([]string{"~ HostRecord www.lab.example", "ttl  none -> 60", "1 changed, 4 unchanged"}, "apply", "-f", dir)
 	write("space.yaml", strings.Replace(space, "- {type: IPv4Network, range: 10.1.0.0/24, name: office, location: NO}\n", "", 1))
@@ -243,7 +243,7 @@ userDefinedFields: null
 		"- {type: DNSOption, in: views/inside/zones/lab.example, name: allow-query, value: [none]}\n"))
 	if code, text := m.wrong("apply", "-f", write("views.yaml", "into: configurations/main\nresources:\n"+
 		"- {type: DNSOption, in: views/outside/zones/e164.arpa, name: allow-query, value: [any]}\n")); code != 1 ||
-		!strings.Contains(text, ` with the absoluteName "e164.arpa"`) {
+		!strings.Contains(text, `the absoluteName "e164.arpa" does not exist`) {
 		t.Errorf("a zone that is in another view: %d %s", code, text)
 	}
 	exported := m.says([]string{"into: configurations/main", "in: views/inside\n    name: e164.arpa",
@@ -252,7 +252,7 @@ userDefinedFields: null
 		"configurations/main")
 	file := filepath.Join(dir, "all.yaml")
 	write("all.yaml", exported)
-	m.says([]string{"nothing had to be changed"}, "apply", "-f", file)
+	m.says([]string{"no changes"}, "apply", "-f", file)
 	m.says([]string{"range: 10.1.0.0/24"}, "export", "blocks/10.0.0.0/8", "--only", "network")
 	m.check()
 
@@ -260,7 +260,7 @@ userDefinedFields: null
 	other := serve(t, "")
 	other.at()
 	other.says([]string{" created"}, "apply", "-f", file)
-	other.says([]string{"nothing had to be changed"}, "apply", "-f", file)
+	other.says([]string{"no changes"}, "apply", "-f", file)
 	if again := other.portolan("export", "configurations/main"); again != exported {
 		t.Errorf("exported there it is\n%s\nwant\n%s", again, exported)
 	}
@@ -268,10 +268,10 @@ userDefinedFields: null
 
 	for text, says := range map[string]string{
 		"resources: 5":                        "must be a list",
-		"resorces: []\ntype: x\nresources: 1": "no type",
+		"resorces: []\ntype: x\nresources: 1": "not a resource type",
 		"into: a\nresources: []\nwhat: 1":     "there is no such member",
-		"- 5":                                 "is no resource",
-		"just a text":                         "is no resource",
+		"- 5":                                 "is not a resource",
+		"just a text":                         "is neither a resource",
 		"a: [":                                "wrong.yaml",
 		"":                                    "no resources",
 		"type: IPv4Network\nname: a\nname: b": "twice",
@@ -337,8 +337,8 @@ func TestContextsAndCompletion(t *testing.T) {
 			t.Errorf("bash completes %s %v", out, err)
 		}
 	}
-	m.says([]string{"forgotten; its token is revoked"}, "logout", "here")
-	if code, text := m.wrong("list", "networks", "--context", "here"); code != 2 || !strings.Contains(text, "there is no context") {
+	m.says([]string{"deleted context here; its token was revoked"}, "logout", "here")
+	if code, text := m.wrong("list", "networks", "--context", "here"); code != 2 || !strings.Contains(text, "does not exist: list contexts") {
 		t.Errorf("a context that is gone is %d %s", code, text)
 	}
 }

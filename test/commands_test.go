@@ -60,10 +60,10 @@ func TestCommandsTakeNames(t *testing.T) {
 		says string
 	}{
 		{"delete blocks/10.0.0.0/8", 2, "several of blocks have the range"},
-		{"delete networks", 2, "is no resource"},
+		{"delete networks", 2, "is not a resource"},
 		{"rights zones/none.example", 1, `nothing in zones with the absoluteName "none.example"`},
 		{"rights --user dave networks/10.1.0.0/24", 1, `nothing in users with the name "dave"`},
-		{"sign-in --user dave " + strings.Join(m.where, " "), 2, `there is no user "dave"`},
+		{"sign-in --user dave " + strings.Join(m.where, " "), 2, `user "dave" does not exist`},
 		{"sign-in --url nowhere " + strings.Join(m.where, " "), 2, "--url must be the URL of a manager"},
 		{"rights --frob", 2, "Try: portolan rights --help"},
 	} {

@@ -53,7 +53,7 @@ func TestCopiedAndDeletedServicePoint(t *testing.T) {
 	copied.start("")
 	t.Cleanup(func() { _ = copied.process.signal(syscall.SIGTERM) })
 	if !until(func() bool {
-		return strings.Contains(p.fleet("show", "edge"), "2 machines answer as this service point")
+		return strings.Contains(p.fleet("show", "edge"), "2 machines connect as this service point")
 	}) {
 		t.Fatalf("a copy is not found: %s\n%s", p.fleet("show", "edge"), copied.process.text())
 	}

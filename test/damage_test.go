@@ -87,7 +87,7 @@ func TestRecoveryOfADamagedDatabase(t *testing.T) {
 	}
 	recovered := filepath.Join(m.dir, "recovered")
 	m.portolan("restore", "--data", recovered, backup)
-	if text := m.portolan("check", "--data", recovered); !strings.Contains(text, "nothing is wrong") {
+	if text := m.portolan("check", "--data", recovered); !strings.Contains(text, "no faults found") {
 		t.Errorf("what was restored: %s", text)
 	}
 	m.where[1] = recovered

@@ -55,7 +55,7 @@ func TestImportsFromOthers(t *testing.T) {
 			[]string{"blocks/10.0.0.0/8 name Harbour", "networks/10.1.0.0/24 gateway 10.1.0.254", "addresses/10.1.0.10 name printer.lab.example",
 				"addresses/10.1.0.11 state RESERVED", "networks/2001:db8:1::/64 name Office six", "addresses/10.1.0.12 state STATIC",
 				"addresses/2001:db8:1::5 state STATIC"},
-			[]string{"it is a folder", "addresses of IPv6 are reserved", "column vlan", "DHCP gave the address out", "state Broken"}, 3},
+			[]string{"it is a folder", "the state reserved of IPv6 addresses", "column vlan", "DHCP gave the address out", "state Broken"}, 3},
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +77,7 @@ func TestImportsFromOthers(t *testing.T) {
 				t.Errorf("tried, it made %s networks", text)
 			}
 			m.ends(c.code, " created, transaction ", command...)
-			m.ends(c.code, "nothing had to be changed", command...)
+			m.ends(c.code, "no changes", command...)
 			for _, want := range c.made {
 				path, rest, _ := strings.Cut(want, " ")
 				field, value, _ := strings.Cut(rest, " ")
@@ -88,7 +88,7 @@ func TestImportsFromOthers(t *testing.T) {
 			// The written document has the same content.
 			file := filepath.Join(t.TempDir(), "document.yaml")
 			m.ends(c.code, "", append(command, "--write", file, "--configuration", "main")...)
-			m.says([]string{"nothing had to be changed"}, "apply", "-f", file)
+			m.says([]string{"no changes"}, "apply", "-f", file)
 			m.check()
 		})
 	}
@@ -142,7 +142,7 @@ func TestImportNetbox(t *testing.T) {
 		m.ends(3, want, append(command, "-n")...)
 	}
 	m.ends(3, "9 created", command...)
-	m.ends(3, "nothing had to be changed", command...)
+	m.ends(3, "no changes", command...)
 	m.says([]string{"Harbour"}, "get", "blocks/10.1.0.0/16")
 	m.says([]string{"RESERVED"}, "get", "addresses/10.1.0.12")
 	if code, text := m.wrong("import", "netbox", "--from", netbox.URL, "--from-token", "wrong"); code != 1 || !strings.Contains(text, "403") {
@@ -198,14 +198,14 @@ func TestImportBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	included := append([]string{"import", "bind", part, "--view=internal"}, m.where...)
-	m.ends(3, "none.conf: there is no such file: zones that it names are not imported: add the file", included...)
-	m.ends(3, "in no zone that was imported, kept: zone lab.example (view internal)", included...)
+	m.ends(3, "none.conf: no such file: its zones are not imported: add the file", included...)
+	m.ends(3, "not in an imported zone, kept: zone lab.example (view internal)", included...)
 	// An address is listed if its last record is pruned.
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.54\n"),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.ends(3, "note: the address 10.1.0.55 has no record any more and stays assigned", append(included, "--prune", "-y")...)
+	m.ends(3, "note: the address 10.1.0.55 no longer has a record but stays assigned", append(included, "--prune", "-y")...)
 	// A zone that was created as the parent of another one gets the SOA of its file.
 	for i, name := range []string{"sub.kid.example", "kid.example"} {
 		file := filepath.Join(dir, name)
@@ -261,13 +261,13 @@ func TestImportsRefuse(t *testing.T) {
 	for name, c := range map[string]struct{ kind, text, says string }{
 		"braces": {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 {\n", "line 2"},
 		"mask": {"dhcpd", "subnet 10.0.0.1 netmask 255.0.0.0 {}\n",
-			"line 1 (subnet 10.0.0.1 netmask 255.0.0.0): 10.0.0.1/255.0.0.0 is no subnet"},
+			"line 1 (subnet 10.0.0.1 netmask 255.0.0.0): 10.0.0.1/255.0.0.0 is not a subnet"},
 		"range": {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 { range 11.0.0.1 11.0.0.2; }",
 			"line 1 (range 11.0.0.1 11.0.0.2): 11.0.0.1 to 11.0.0.2"},
 		"quotes":  {"dhcpd", "option x \"", "does not end"},
 		"comment": {"dhcpd", "/* ", "does not end"},
-		"mac":     {"dhcpd", "host a { hardware ethernet 1:2; fixed-address 10.0.0.1; }", "no hardware address"},
-		"json":    {"kea", "/* settings\n of Kea */ {\n\"Dhcp4\": { ]", "line 3: it is no JSON"},
+		"mac":     {"dhcpd", "host a { hardware ethernet 1:2; fixed-address 10.0.0.1; }", "not a hardware address"},
+		"json":    {"kea", "/* settings\n of Kea */ {\n\"Dhcp4\": { ]", "line 3: invalid JSON"},
 		"kind":    {"kea", "{\"Dhcp4\": {\n\"subnet4\": 7}}", "line 2 (subnet4): it has a JSON number, where an array belongs"},
 		"nothing": {"kea", "{}", "neither Dhcp4 nor Dhcp6"},
 		"pool":    {"kea", `{"Dhcp4":{"subnet4":[{"subnet":"10.0.0.0/8","pools":[{"pool":"x"}]}]}}`, "no range"},
@@ -277,7 +277,7 @@ func TestImportsRefuse(t *testing.T) {
 		"name": {"phpipam", "Subnet,Mask,Description\n10.0.0.0,24," + strings.Repeat("x", 300) + "\n10.1.0.0,24,x\n",
 			"skipped: line 2 (10.0.0.0): "},
 		"no file":  {"kea", "", "no such file"},
-		"no block": {"dhcpd", "option x y;", "nothing in it"},
+		"no block": {"dhcpd", "option x y;", "contains nothing to import"},
 	} {
 		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 		if name != "no file" {
@@ -337,16 +337,16 @@ func TestImportListsWhatWentAway(t *testing.T) {
 	says(run(0, "one", later[0], later[1], "-y"), "not in the source, kept (--prune deletes it): IPv4Network 10.2.0.0/24",
 		"not in the source, kept (--prune deletes it): IPv4Address 10.1.0.6",
 		"empty in the source, kept (--prune takes it away): IPv4Address 10.1.0.5: macAddress")
-	says(run(2, "one", later[0], later[1], "--prune"), "then give --yes")
+	says(run(2, "one", later[0], later[1], "--prune"), "then add --yes")
 	says(run(3, "one", later[0]+"10.9.0.0,x,bad\n", later[1], "--prune", "-y"), "nothing is deleted", "skipped 1: ")
 	says(run(0, "one", later[0], later[1], "--prune", "-y"), "2 deleted")
-	says(run(0, "one", later[0], later[1], "--prune", "-y"), "nothing had to be changed")
+	says(run(0, "one", later[0], later[1], "--prune", "-y"), "no changes")
 	if text := m.portolan("list", "networks", "--total"); text != "3" {
 		t.Errorf("there are %s networks", text)
 	}
-	says(run(2, "three", later[0], later[1], "-y"), "there is no configuration")
+	says(run(2, "three", later[0], later[1], "-y"), "does not exist; existing configurations")
 	code, out := m.wrong("import", "phpipam", filepath.Join(dir, "subnets"), "-y")
-	if code != 2 || !strings.Contains(out, "say into which") {
+	if code != 2 || !strings.Contains(out, "--configuration is required") {
 		t.Errorf("without a configuration it ends with %d: %s", code, out)
 	}
 	m.check()
@@ -372,7 +372,7 @@ func TestLinesArePruned(t *testing.T) {
 	run(0, "addresses", "address,name\n10.1.0.5,one\n10.1.0.6,two\n10.2.0.7,three\n", "3 addresses made")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, kept (--prune deletes it): 10.1.0.6 two")
 	run(0, "addresses", "address,name\n10.1.0.5,one\n", "not in the file, would be deleted: 10.1.0.6 two", "--prune", "-n")
-	run(2, "addresses", "address,name\n10.1.0.5,one\n", "--yes does", "--prune")
+	run(2, "addresses", "address,name\n10.1.0.5,one\n", "add --yes to confirm", "--prune")
 	run(3, "addresses", "address,name\n10.1.0.5,one\n10.1.0.300,x\n", "nothing is deleted", "--prune", "-y")
 	run(3, "addresses", "address,name\n10.1.0.5,one\n10.9.0.3,x\n", "kept (--prune deletes it): 10.1.0.6", "--prune", "-y")
 	m.says([]string{"two"}, "get", "addresses/10.1.0.6")
@@ -393,7 +393,7 @@ func TestLinesArePruned(t *testing.T) {
 	}
 	run(0, "networks", grown+"10.16.0.0/16,large\n", "1 networks made")
 	run(0, "addresses", many.String(), "1500 addresses made")
-	run(2, "networks", grown, "--yes does", "--prune")
+	run(2, "networks", grown, "add --yes to confirm", "--prune")
 	m.says([]string{"large"}, "get", "networks/10.16.0.0/16")
 	m.check()
 }
@@ -436,20 +436,20 @@ func TestImportFilePrunes(t *testing.T) {
 		m.ends(code, says, append([]string{"import", "file", file, "--into", "configurations/main"}, flags...)...)
 	}
 	const both, one = "IPv4Network,10.1.0.0/24,a\nIPv4Network,10.2.0.0/24,b\n", "IPv4Network,10.1.0.0/24,a\n"
-	run(2, both, "--prune: goes with --tag", "--prune", "-y")
+	run(2, both, "--prune requires --tag", "--prune", "-y")
 	run(0, both, "2 rows: 2 created", "--tag", "tags/plan")
 	run(0, both, "2 rows: 0 created, 0 updated, 2 unchanged", "--tag", "tags/plan")
 	run(0, one, "not in the file, kept (prune deletes it): IPv4Network 10.2.0.0/24", "--tag", "tags/plan")
 	run(0, one, "not in the file, would be deleted: IPv4Network 10.2.0.0/24", "--tag", "tags/plan", "--prune", "-n")
 	run(2, one, "run again with --yes", "--tag", "tags/plan", "--prune")
-	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "in no row that was imported, kept: IPv4Network 10.2.0.0/24", "--tag", "tags/plan")
+	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "not in an imported row, kept: IPv4Network 10.2.0.0/24", "--tag", "tags/plan")
 	run(1, one+"IPv4Network,10.3.0.0/99,c\n", "nothing was imported: 1 rows would be skipped", "--strict")
 	run(0, one, "1 rows: 0 created, 0 updated, 1 unchanged", "--strict")
 	run(3, one+"IPv4Network,10.3.0.0/99,c\n", "nothing is deleted, because rows were refused", "--tag", "tags/plan", "--prune", "-y")
 	m.says([]string{"b"}, "get", "networks/10.2.0.0/24")
-	run(0, one, "1 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")
-	run(0, one, "0 resources that are in no row deleted", "--tag", "tags/plan", "--prune", "-y")
-	run(0, one, "0 resources that are in no row deleted", "--tag", "tags/plan", "--prune") // without confirmation, because nothing is deleted
+	run(0, one, "1 resources without a row deleted", "--tag", "tags/plan", "--prune", "-y")
+	run(0, one, "0 resources without a row deleted", "--tag", "tags/plan", "--prune", "-y")
+	run(0, one, "0 resources without a row deleted", "--tag", "tags/plan", "--prune") // without confirmation, because nothing is deleted
 	m.check()
 }
 
@@ -502,18 +502,18 @@ func TestImportOfALongSource(t *testing.T) {
 	records(0)
 	run(3, refused, []string{"skipped: line 10018 (txtrecord a..example.net)", "10014 created", "skipped 1: "}, "-y")
 	records(many + 1)
-	run(0, all, []string{"note: without --tag it is not known"}, "-y", "--tag=")
+	run(0, all, []string{"note: without --tag, resources of an earlier import"}, "-y", "--tag=")
 	changed := rows(5, "")
-	lost := "note: HostRecord h.example.net %s the address 10.5.0.5 any more, which stays assigned"
-	run(0, changed, []string{fmt.Sprintf(lost, "would not have")}, "-n")
-	run(0, changed, []string{fmt.Sprintf(lost, "does not have"), "not in the file, kept (prune deletes it): TXTRecord t0.example.net",
+	lost := "note: HostRecord h.example.net %s the address 10.5.0.5, which stays assigned"
+	run(0, changed, []string{fmt.Sprintf(lost, "would no longer have")}, "-n")
+	run(0, changed, []string{fmt.Sprintf(lost, "no longer has"), "not in the file, kept (prune deletes it): TXTRecord t0.example.net",
 		"10007 unchanged",
 		"empty in the source, kept (--prune takes it away): line 8 (txtrecord t5.example.net): TXTRecord"}, "-y")
-	run(2, changed, []string{"not in the file, would be deleted: TXTRecord t0.example.net", "5 resources that are in no row would be deleted",
+	run(2, changed, []string{"not in the file, would be deleted: TXTRecord t0.example.net", "5 resources without a row would be deleted",
 		"run again with --yes"}, "--prune")
 	records(many + 1)
 	run(0, changed, []string{"changed: line 8 (txtrecord t5.example.net)", "ttl 60 -> null", "the log has no room for more",
-		"not in the file, deleted: TXTRecord t0.example.net", "5 resources that are in no row deleted"},
+		"not in the file, deleted: TXTRecord t0.example.net", "5 resources without a row deleted"},
 		"--prune", "-y")
 	records(many - 4)
 	m.check()

@@ -147,7 +147,7 @@ func TestKillDuringCreates(t *testing.T) {
 		<-kill
 		_ = m.process.signal(syscall.SIGKILL)
 		clients.Wait()
-		if got := m.check(); got != "nothing is wrong" {
+		if got := m.check(); got != "no faults found" {
 			t.Fatalf("after the kill: %s", got)
 		}
 		m.start()
@@ -169,7 +169,7 @@ func TestKillDuringCreates(t *testing.T) {
 	if err := m.process.signal(syscall.SIGTERM); err != nil {
 		t.Errorf("the manager ends with %v", err)
 	}
-	if got := m.check(); got != "nothing is wrong" {
+	if got := m.check(); got != "no faults found" {
 		t.Errorf("at the end: %s", got)
 	}
 }

@@ -78,7 +78,7 @@ func TestTwoManagersOneDatabase(t *testing.T) {
 			t.Errorf("%s, %s, was acknowledged and is %d %s %v", id, address, status, text, err)
 		}
 	}
-	if got := second.check(); got != "nothing is wrong" {
+	if got := second.check(); got != "no faults found" {
 		t.Errorf("check: %s", got)
 	}
 	first.start()

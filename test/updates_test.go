@@ -155,7 +155,7 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	}
 	p.shows(`"version": "`+testedVersion+`"`, `"updateStatus": "OK"`)
 	serves("taken back")
-	if got := m.check(); got != "nothing is wrong" {
+	if got := m.check(); got != "no faults found" {
 		t.Errorf("check: %s", got)
 	}
 }

@@ -117,7 +117,7 @@ func upgraded(t *testing.T, dir string, where ...string) {
 		t.Errorf("a new service point: %d %s %v", status, text, err)
 	}
 	m.id("/configurations", `{"name":"after the upgrade"}`)
-	if got := m.check(); got != "nothing is wrong" {
+	if got := m.check(); got != "no faults found" {
 		t.Errorf("check: %s", got)
 	}
 }

@@ -167,7 +167,7 @@ zone "example.com" { type primary; file "%[1]s/first.zone"; };
 	if a != b {
 		t.Errorf("what went through BIND comes out as\n%s\nnot\n%s", b, a)
 	}
-	if got := m.check(); got != "nothing is wrong" {
+	if got := m.check(); got != "no faults found" {
 		t.Errorf("check: %s", got)
 	}
 }
@@ -256,7 +256,7 @@ func TestZoneTypes(t *testing.T) {
 		`{"type":"NAPTRRecord","name":null,"order":100,"preference":10,"service":"E2U+sip","flags":"u","regularExpression":"!^.*$!sip:info@example.com!"}`)
 
 	top := m.id(zones, `{"type":"InternalRootZone"}`)
-	refused(zones, `{"type":"InternalRootZone"}`, "root already")
+	refused(zones, `{"type":"InternalRootZone"}`, "root zone already exists")
 	m.id("/zones/"+top+"/resourceRecords", `{"type":"GenericRecord","name":null,"recordType":"NS","rdata":"ns.example."}`)
 	zone := m.id(zones, `{"type":"Zone","name":"example"}`)
 	m.id("/zones/"+zone+"/resourceRecords", `{"type":"GenericRecord","name":null,"recordType":"NS","rdata":"ns.example."}`)
@@ -269,7 +269,7 @@ func TestZoneTypes(t *testing.T) {
 	refused("/responsePolicies/"+policy+"/policyItems", `{"name":"malware.test"}`, "already")
 	m.id(zones, `{"type":"ResponsePolicyZone","name":"rpz","responsePolicyZoneType":"LOCAL","responsePolicy":{"id":`+policy+`}}`)
 	over := m.id(zones, `{"type":"ResponsePolicyZone","name":"rpz2","responsePolicyZoneType":"LOCAL","responsePolicy":{"id":`+policy+`},"overridePolicyType":"REDIRECT","redirectTarget":"192.0.2.1"}`)
-	refused("/zones/"+over+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"y"}`, "no records")
+	refused("/zones/"+over+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"y"}`, "cannot contain records")
 	refused(zones, `{"type":"ResponsePolicyZone","name":"feed","responsePolicyZoneType":"FEED","responsePolicy":{"id":`+policy+`}}`, "LOCAL")
 	refused(zones, `{"type":"Zone","name":"rpz"}`, "already")
 
@@ -291,7 +291,7 @@ func TestZoneTypes(t *testing.T) {
 			t.Errorf("%s lacks %s:\n%s", name, want, text)
 		}
 	}
-	if got := m.check(); got != "nothing is wrong" {
+	if got := m.check(); got != "no faults found" {
 		t.Errorf("check: %s", got)
 	}
 }

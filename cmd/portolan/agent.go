@@ -18,26 +18,26 @@ import (
 )
 
 type agentCommand struct {
-	Config                kong.ConfigFlag `help:"A file of settings in YAML: the names of these flags, and their values. What the command line or the environment says goes before it." env:"PORTOLAN_AGENT_CONFIG" placeholder:"FILE"`
-	RegistrationEndpoint  string          `help:"Where to enrol, as the manager said when the service point was created." placeholder:"URL"`
-	RegistrationKey       string          `help:"The registration key, good once. Better given as PORTOLAN_REGISTRATION_KEY or as a file." placeholder:"KEY"`
+	Config                kong.ConfigFlag `help:"A YAML file of settings with the names of these flags and their values. The command line and the environment override it." env:"PORTOLAN_AGENT_CONFIG" placeholder:"FILE"`
+	RegistrationEndpoint  string          `help:"The URL to enrol at. The manager prints it when it creates the service point." placeholder:"URL"`
+	RegistrationKey       string          `help:"The registration key, valid once. Prefer PORTOLAN_REGISTRATION_KEY or a file." placeholder:"KEY"`
 	RegistrationKeyFile   string          `help:"A file with the registration key." type:"path" placeholder:"FILE"`
-	State                 string          `help:"The state directory. Once enrolled, nothing else is needed." required:"" type:"path" placeholder:"DIR"`
-	Variant               string          `help:"The kind of service point: fleet or v4. Default: what it enrolled as, and at first fleet." enum:",fleet,v4" default:""`
-	DiagnosticsName       []string        `help:"A name of this machine by which diagnostics may be asked for, beside its host name and its addresses." placeholder:"NAME"`
-	DiagnosticsListen     string          `help:"Where diagnostics are shown, open and read-only." default:":8083" placeholder:"ADDR"`
-	StatusListen          []string        `help:"Where load balancers find the status of the resolver while there is one; off: it is not shown." default:":80,:2021" placeholder:"ADDR|off,..."`
-	HTTPProxy             string          `help:"The HTTP proxy for whatever is fetched, the way to the manager included, without a password." name:"http-proxy" placeholder:"URL"`
+	State                 string          `help:"The state directory. After enrolment, the agent needs no other flag." required:"" type:"path" placeholder:"DIR"`
+	Variant               string          `help:"The kind of service point: fleet or v4. Default: the kind that it enrolled as; fleet before enrolment." enum:",fleet,v4" default:""`
+	DiagnosticsName       []string        `help:"An additional host name that the diagnostics listener accepts, besides the host name and addresses of this machine." placeholder:"NAME"`
+	DiagnosticsListen     string          `help:"The address of the diagnostics listener. It is read-only and requires no sign-in." default:":8083" placeholder:"ADDR"`
+	StatusListen          []string        `help:"The addresses of the status listener for load balancers, active while a resolver runs. off disables it." default:":80,:2021" placeholder:"ADDR|off,..."`
+	HTTPProxy             string          `help:"The HTTP proxy for all requests, including those to the manager, without a password." name:"http-proxy" placeholder:"URL"`
 	HTTPProxyPasswordFile string          `help:"A file with the proxy's password." name:"http-proxy-password-file" type:"path" placeholder:"FILE"`
-	NoProxy               string          `help:"What is asked for without the proxy: names, addresses and prefixes, with commas between." placeholder:"HOST,..."`
-	Gateway               string          `help:"The gateway to ping; 'off' for none. Default: the routing table's." placeholder:"IP|off"`
+	NoProxy               string          `help:"Names, addresses and prefixes to connect to without the proxy, separated by commas." placeholder:"HOST,..."`
+	Gateway               string          `help:"The gateway to ping; 'off' for none. Default: the default gateway of the routing table." placeholder:"IP|off"`
 	PingTarget            string          `help:"The public address to ping; 'off' for none. Default: a public resolver, every five minutes." placeholder:"IP|off"`
-	HTTPTarget            string          `help:"The public site to ask; 'off' for none. Default: a public site, every five minutes." name:"http-target" placeholder:"URL|off"`
-	ProbeInterval         time.Duration   `help:"How often the network is probed." default:"10s"`
-	Engine                string          `help:"What answers for zones: Portolan, or BIND, whose configuration and zones are written." enum:"portolan,bind" default:"portolan"`
+	HTTPTarget            string          `help:"The public site to request; 'off' for none. Default: a public site, every five minutes." name:"http-target" placeholder:"URL|off"`
+	ProbeInterval         time.Duration   `help:"The interval between network probes." default:"10s"`
+	Engine                string          `help:"The name server: portolan, or bind. With bind, Portolan writes the configuration and zone files of BIND." enum:"portolan,bind" default:"portolan"`
 	bindFlags
-	UpdateTrial time.Duration `help:"How long a new release has to become healthy before the one before goes on." default:"3m"`
-	UpdateRoot  string        `help:"The root of the releases to trust, a file root.json. Default: that of the manager's at the first update." type:"existingfile" placeholder:"FILE"`
+	UpdateTrial time.Duration `help:"The time for a new release to become healthy. After it, the agent returns to the previous release." default:"3m"`
+	UpdateRoot  string        `help:"The trusted root of the release repository, a file root.json. Default: the manager's root at the first update." type:"existingfile" placeholder:"FILE"`
 }
 
 // Help returns examples.
@@ -97,7 +97,7 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 	statusListen := c.StatusListen
 	if slices.Contains(statusListen, servicepoint.Off) {
 		if statusListen = nil; len(c.StatusListen) > 1 {
-			return usageError{errors.New("--status-listen: off stands alone")}
+			return usageError{errors.New("--status-listen: off cannot be combined with addresses")}
 		}
 	}
 	driving := map[string][]string{}
@@ -148,7 +148,7 @@ func (c *agentCommand) targets() (t servicepoint.Targets, err error) {
 		return t, errors.New("--http-proxy: not an http or https URL") // not repeated: the value may contain a password
 	}
 	if _, set := u.User.Password(); set {
-		return t, errors.New("--http-proxy: a password in an argument can be read by everyone on this machine; use --http-proxy-password-file")
+		return t, errors.New("--http-proxy: every user of this machine can read a password in an argument; use --http-proxy-password-file")
 	}
 	if c.HTTPProxyPasswordFile != "" {
 		if u.User.Username() == "" {

@@ -18,24 +18,24 @@ const socketDescriptor = 3
 
 type applicationCommand struct {
 	Name   string `arg:"" help:"The application."`
-	Engine string `help:"What answers for zones." enum:"portolan,bind" default:"portolan"`
+	Engine string `help:"The name server." enum:"portolan,bind" default:"portolan"`
 	bindFlags
 }
 
 // bindFlags specify the BIND server to configure.
 type bindFlags struct {
-	BindConfig    string `help:"The configuration of BIND that is written." default:"/etc/bind/named.conf" type:"path" placeholder:"FILE"`
-	BindZones     string `help:"The directory that files of zones are written to." default:"/var/cache/bind/portolan" type:"path" placeholder:"DIR"`
-	BindControl   string `help:"Where BIND is told to load what has changed (rndc)." default:"127.0.0.1:953" placeholder:"ADDR"`
-	BindOptions   string `help:"A file with further statements for the options of BIND." type:"existingfile" placeholder:"FILE"`
-	BindOverwrite bool   `help:"Write over a configuration of BIND that Portolan has not written."`
+	BindConfig    string `help:"The BIND configuration file to write." default:"/etc/bind/named.conf" type:"path" placeholder:"FILE"`
+	BindZones     string `help:"The directory for zone files." default:"/var/cache/bind/portolan" type:"path" placeholder:"DIR"`
+	BindControl   string `help:"The address of the BIND control channel (rndc), used to reload changes." default:"127.0.0.1:953" placeholder:"ADDR"`
+	BindOptions   string `help:"A file with additional statements for the BIND options block." type:"existingfile" placeholder:"FILE"`
+	BindOverwrite bool   `help:"Overwrite a BIND configuration that Portolan did not write."`
 }
 
 // bind returns the settings of BIND from the flags.
 func (f *bindFlags) bind() (nameserver.Bind, error) {
 	control, err := netip.ParseAddrPort(f.BindControl)
 	if err != nil || !control.Addr().IsLoopback() {
-		return nameserver.Bind{}, usageError{fmt.Errorf("--bind-control: %q is no address of this machine with a port, such as 127.0.0.1:953",
+		return nameserver.Bind{}, usageError{fmt.Errorf("--bind-control: %q is not an address of this machine with a port, such as 127.0.0.1:953",
 			f.BindControl)}
 	}
 	return nameserver.Bind{Config: f.BindConfig, Zones: f.BindZones, Control: control, Options: f.BindOptions, Overwrite: f.BindOverwrite}, nil
@@ -72,14 +72,14 @@ func (c *applicationCommand) Run(s *session) error {
 		file := os.NewFile(socketDescriptor, "socket")
 		socket, err := net.FileListener(file)
 		if err != nil {
-			return usageError{fmt.Errorf("an application is started by portolan agent, which gives it a socket: %w", err)}
+			return usageError{fmt.Errorf("only portolan agent can start an application, because it passes a socket: %w", err)}
 		}
 		if err := file.Close(); err != nil {
 			return err
 		}
 		return application.Serve(s.ctx, kind, socket, s.log)
 	}
-	return usageError{fmt.Errorf("there is no application %q", c.Name)}
+	return usageError{fmt.Errorf("application %q does not exist", c.Name)}
 }
 
 // applicationProgram returns the command that runs an application.

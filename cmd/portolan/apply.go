@@ -21,7 +21,7 @@ type planFlags struct {
 	scopeFlags
 	changeFlags
 	changeOutput
-	Yes bool `help:"Do not ask." short:"y" env:"-"`
+	Yes bool `help:"Do not ask for confirmation." short:"y" env:"-"`
 
 	// rows are the source rows of the resources, one for each; nil for a document. refused counts the resources that the manager rejected.
 	// reasons counts them by reason.
@@ -53,7 +53,7 @@ func (c *planFlags) report(s *session, a client.Apply, done client.Applied) {
 	if len(done.Refused) > 0 && a.Prune {
 		for _, one := range done.Resources {
 			if one.Did == "ABSENT" {
-				fmt.Fprintf(s.stderr, "in no row that was imported, kept: %s %s\n", one.Type, one.Key)
+				fmt.Fprintf(s.stderr, "not in an imported row, kept: %s %s\n", one.Type, one.Key)
 			}
 		}
 		fmt.Fprintln(s.stderr, "nothing was deleted, because rows were skipped")
@@ -62,15 +62,15 @@ func (c *planFlags) report(s *session, a client.Apply, done client.Applied) {
 
 type applyCommand struct {
 	planFlags
-	File  []string `help:"A file of YAML or JSON, a directory of such, or - for standard input. May be given more than once." short:"f" required:"" placeholder:"FILE" env:"-"`
-	Into  string   `help:"What the resources belong below, such as configurations/main, where the files do not say so." placeholder:"PATH" complete:"path" env:"-"`
-	Tag   string   `help:"A tag that each gets, such as tags/north." placeholder:"PATH" env:"-"`
-	Prune bool     `help:"Delete what has the tag and is not in the files." env:"-"`
+	File  []string `help:"A YAML or JSON file, a directory of such files, or - for standard input. Repeatable." short:"f" required:"" placeholder:"FILE" env:"-"`
+	Into  string   `help:"The parent of the resources, such as configurations/main, if the files do not specify it." placeholder:"PATH" complete:"path" env:"-"`
+	Tag   string   `help:"A tag to add to each resource, such as tags/north." placeholder:"PATH" env:"-"`
+	Prune bool     `help:"Delete resources that have the tag and are not in the files." env:"-"`
 }
 
 // Help returns examples.
 func (applyCommand) Help() string {
-	return `What would change is printed first and, on a terminal, asked for; then all is changed in one transaction, or nothing.
+	return `The command first prints the changes and, on a terminal, asks for confirmation. It applies all changes in one transaction, or none.
 
 Examples:
 
@@ -105,7 +105,7 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 		return c.inSteps(s, m, a)
 	}
 	if a.Prune && c.rows != nil && !c.DryRun && !c.Yes && !isInteractive() {
-		return usageError{errors.New("--prune deletes what is not in the source: see what by --dry-run, then give --yes")}
+		return usageError{errors.New("--prune deletes resources that are not in the source: preview them with --dry-run, then add --yes")}
 	}
 	if c.DryRun || c.Yes || !isInteractive() {
 		done, err := send(s, m, a, c.options())
@@ -130,9 +130,9 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 	}
 	what := cli.Summary(plan)
 	if plan.AtLeast {
-		what = "this is a part of it alone, because it is much: at least " + what
+		what = "partial preview, because there are many changes: at least " + what
 	}
-	fmt.Fprintf(s.stderr, "%s. Do that? [y/N] ", what)
+	fmt.Fprintf(s.stderr, "%s. Apply these changes? [y/N] ", what)
 	if !confirm() {
 		return errors.New("nothing was changed")
 	}
@@ -152,13 +152,13 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 	n := len(a.Resources)
 	switch {
 	case a.Prune:
-		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", maxApply, n)}
+		return usageError{fmt.Errorf("--prune: the maximum is %d resources, but the files contain %d", maxApply, n)}
 	case c.DryRun:
-		return usageError{fmt.Errorf("--dry-run: goes with %d resources at most, and there are %d: of more each thousand is a transaction, "+
-			"which needs those before", maxApply, n)}
+		return usageError{fmt.Errorf("--dry-run: the maximum is %d resources, but the files contain %d: "+
+			"more are applied in one transaction per thousand, each of which depends on the previous ones", maxApply, n)}
 	}
 	if isInteractive() && !c.Yes {
-		fmt.Fprintf(s.stderr, "%d resources, a transaction for each %d, without a plan. Do that? [y/N] ", n, applyStep)
+		fmt.Fprintf(s.stderr, "Apply %d resources in transactions of %d, without a preview? [y/N] ", n, applyStep)
 		if !confirm() {
 			return errors.New("nothing was changed")
 		}
@@ -174,8 +174,8 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 		done, err := m.Apply(s.ctx, step, c.options())
 		if err != nil {
 			bar.end()
-			return fmt.Errorf("the first %d resources, in the order in which they need each other, are as the files say (portolan history); "+
-				"the same command goes on: %w", i, err)
+			return fmt.Errorf("applied the first %d resources, in order of their dependencies (see portolan history); "+
+				"run the same command again to continue: %w", i, err)
 		}
 		bar.show("applied", int64(i+len(step.Resources)), int64(n))
 		all.Created, all.Changed, all.Unchanged = all.Created+done.Created, all.Changed+done.Changed, all.Unchanged+done.Unchanged
@@ -204,9 +204,9 @@ func isInteractive() bool { return term.IsTerminal(int(os.Stdin.Fd())) } //nolin
 type exportResources struct {
 	scopeFlags
 	Output string   `help:"The format: ${enum}." short:"o" enum:"yaml,json" default:"yaml"`
-	Only   []string `help:"Only resources of these collections, such as blocks,networks." placeholder:"NAME" complete:"collection" env:"-"`
-	Whole  bool     `help:"Write fields without a value, too: applied later, the document takes away what was set since." env:"-"`
-	Path   string   `arg:"" help:"The resource that is exported with all below it, such as configurations/main, blocks/10.0.0.0/8 or zones/example.net." complete:"path"`
+	Only   []string `help:"Export only resources of these collections, such as blocks,networks." placeholder:"NAME" complete:"collection" env:"-"`
+	Whole  bool     `help:"Also write fields without a value. If you apply the document later, it clears values that were set after the export." env:"-"`
+	Path   string   `arg:"" help:"The resource to export with everything below it, such as configurations/main, blocks/10.0.0.0/8 or zones/example.net." complete:"path"`
 }
 
 // Help returns examples.

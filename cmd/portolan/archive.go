@@ -16,14 +16,14 @@ import (
 
 type backupCommand struct {
 	dataFlag
-	File string `arg:"" help:"The file to write; it must not be there yet." type:"path"`
+	File string `arg:"" help:"The file to write. It must not exist." type:"path"`
 }
 
 // Run writes a backup. The file gets its name when it is complete and on disk.
 func (c *backupCommand) Run(s *session) error {
 	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *identity.Service) error {
 		if _, err := os.Stat(c.File); err == nil {
-			return fmt.Errorf("%s is there already", c.File)
+			return fmt.Errorf("%s already exists", c.File)
 		}
 		f, err := os.CreateTemp(filepath.Dir(c.File), filepath.Base(c.File)+".*"+archive.Unfinished)
 		if err != nil {
@@ -81,14 +81,14 @@ type target struct {
 // options returns the options of a store to restore into.
 func (t target) options() (store.Options, error) {
 	if (t.Data == "") == (t.Database == "") {
-		return store.Options{}, usageError{errors.New("one of --data and --database is needed")}
+		return store.Options{}, usageError{errors.New("--data or --database is required")}
 	}
 	return store.Options{Layout: server.Layout(), Dir: t.Data, Database: t.Database, Exclusive: t.Data != ""}, nil
 }
 
 type migrateCommand struct {
-	From string `help:"A data directory, or the URL of a PostgreSQL. No manager may change it meanwhile: stop them." required:"" placeholder:"DIR|URL"`
-	To   string `help:"A new data directory, or the URL of an empty PostgreSQL." required:"" placeholder:"DIR|URL"`
+	From string `help:"A data directory, or the URL of a PostgreSQL database. Stop all managers that use it first." required:"" placeholder:"DIR|URL"`
+	To   string `help:"A new data directory, or the URL of an empty PostgreSQL database." required:"" placeholder:"DIR|URL"`
 }
 
 // Run copies everything from one database to another. An interrupted copy continues where it stopped.

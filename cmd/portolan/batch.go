@@ -16,10 +16,10 @@ import (
 
 type batchCommand struct {
 	managerFlags
-	DryRun  bool   `help:"Only try it: nothing is changed."`
-	Comment string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
-	Key     string `help:"Make it once only, however often it is sent within 24 hours: an Idempotency-Key." placeholder:"TEXT"`
-	File    string `arg:"" help:"A JSON file with the changes, as POST /api/v2/batch takes them, or the list alone; - reads standard input." type:"existingfile"`
+	DryRun  bool   `help:"Preview the changes without applying them."`
+	Comment string `help:"A comment to store in the history." placeholder:"TEXT"`
+	Key     string `help:"An Idempotency-Key: requests with the same key within 24 hours are executed once." placeholder:"TEXT"`
+	File    string `arg:"" help:"A JSON file with the body of POST /api/v2/batch, or only its list of changes; - reads standard input." type:"existingfile"`
 }
 
 // Run executes all changes of the file in one transaction, or none.
@@ -70,7 +70,7 @@ func (c *batchCommand) Run(s *session) error {
 		return err
 	}
 	if answer.Transaction == 0 {
-		_, err = fmt.Fprintln(s.stdout, "nothing had to be changed")
+		_, err = fmt.Fprintln(s.stdout, "no changes")
 		return err
 	}
 	_, err = fmt.Fprintf(s.stdout, "%d changes made, transaction %d\n", answer.Count, answer.Transaction)

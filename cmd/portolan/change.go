@@ -20,7 +20,7 @@ import (
 
 // changeOutput are the flags for the output of a change.
 type changeOutput struct {
-	Output string `help:"How it is printed: as a difference (text), json, yaml, or the paths of what was made (name)." short:"o" enum:"text,json,yaml,name" default:"text"`
+	Output string `help:"The output format: differences (text), json, yaml, or the paths of created resources (name)." short:"o" enum:"text,json,yaml,name" default:"text"`
 }
 
 // print prints the result of an apply.
@@ -54,7 +54,7 @@ func printSummary(s *session, a client.Applied) (err error) {
 	case a.DryRun:
 		_, err = fmt.Fprintf(s.stdout, "only tried: %s\n", cli.Summary(a))
 	case a.Transaction == nil:
-		_, err = fmt.Fprintln(s.stdout, "nothing had to be changed")
+		_, err = fmt.Fprintln(s.stdout, "no changes")
 	default:
 		_, err = fmt.Fprintf(s.stdout, "%s, transaction %d\n", cli.Summary(a), *a.Transaction)
 	}
@@ -82,7 +82,7 @@ func send(s *session, m *cli.Manager, a client.Apply, o client.ChangeOptions) (c
 		if refused.Code == "MissingRequiredField" && slices.ContainsFunc(refused.Fields, func(f string) bool {
 			return f == "configuration" || strings.HasSuffix(f, ".configuration")
 		}) {
-			refused.Message += ": --configuration NAME says which"
+			refused.Message += ": select one with --configuration NAME"
 		}
 	}
 	return done, err
@@ -109,10 +109,10 @@ type createCommand struct {
 	scopeFlags
 	changeFlags
 	changeOutput
-	In      string   `help:"What it belongs below, such as servers/ns1; where its place follows from its values, nothing is to be said." placeholder:"PATH" complete:"path" env:"-"`
-	Content string   `help:"A file whose bytes the resource has beside its fields, at most 100 MiB: a backup, a file of a TFTP group. Say by a path where it is made." placeholder:"FILE" type:"existingfile" env:"-"`
-	Type    string   `arg:"" help:"What is made: a type, such as HostRecord, a word for it, such as network, or where, such as networks/10.1.0.0/24/addresses." complete:"type"`
-	Fields  []string `arg:"" optional:"" help:"Its fields: FIELD=VALUE. A reference is the name of what it refers to." complete:"field"`
+	In      string   `help:"The parent, such as servers/ns1. Not required if the fields determine it." placeholder:"PATH" complete:"path" env:"-"`
+	Content string   `help:"A file to upload as the content of the resource, up to 100 MiB: a backup or a file of a TFTP group. Specify the collection by its path." placeholder:"FILE" type:"existingfile" env:"-"`
+	Type    string   `arg:"" help:"The type, such as HostRecord, a short name, such as network, or a collection, such as networks/10.1.0.0/24/addresses." complete:"type"`
+	Fields  []string `arg:"" optional:"" help:"Fields: FIELD=VALUE. The value of a reference is the name of the resource that it refers to." complete:"field"`
 }
 
 // Help returns examples.
@@ -141,7 +141,7 @@ func (c *createCommand) Run(s *session) error {
 			return c.send(s, m, at)
 		}
 		if at.Sub == nil || at.Sub.Relation != resource.Children || c.In != "" {
-			return usageError{fmt.Errorf("%s: nothing is made there; name a type, or a subcollection that takes new ones", c.Type)}
+			return usageError{fmt.Errorf("%s: cannot create resources there; specify a type or a subcollection", c.Type)}
 		}
 		c.In, c.Type = at.String(), at.Types(m.API)[0].Collection
 	}
@@ -174,13 +174,13 @@ func (c *createCommand) Run(s *session) error {
 // send creates a resource with the content of a file.
 func (c *createCommand) send(s *session, m *cli.Manager, at cli.Path) error {
 	if c.DryRun {
-		return usageError{errors.New("--dry-run: what has bytes beside its fields is not tried")}
+		return usageError{errors.New("--dry-run: not supported for resources with content")}
 	}
 	types := slices.DeleteFunc(at.Types(m.API), func(t *schema.Type) bool {
 		return !slices.Contains(m.API.CollectionOf(t).Content.Types, t.Name)
 	})
 	if len(types) == 0 {
-		return usageError{fmt.Errorf("--content: what is made at %s has no bytes beside its fields", c.Type)}
+		return usageError{fmt.Errorf("--content: resources of %s have no content", c.Type)}
 	}
 	t := types[0]
 	members, err := cli.Members(t, c.Fields)
@@ -209,7 +209,7 @@ type setCommand struct {
 	changeFlags
 	changeOutput
 	Path   string   `arg:"" help:"The resource, such as networks/10.1.0.0/24." complete:"path"`
-	Fields []string `arg:"" help:"The fields: FIELD=VALUE; FIELD= takes a value away." complete:"field"`
+	Fields []string `arg:"" help:"The fields: FIELD=VALUE; FIELD= clears a value." complete:"field"`
 }
 
 // Help returns examples.
@@ -254,7 +254,7 @@ func typeAt(s *session, m *cli.Manager, text string) (at cli.Path, t *schema.Typ
 		return at, nil, err
 	}
 	if t = m.API.TypeNamed(one.Type); t == nil {
-		err = fmt.Errorf("%s is a %s, which this program does not know: it is older than the manager", text, one.Type)
+		err = fmt.Errorf("%s has the unknown type %s: this program is older than the manager", text, one.Type)
 	}
 	return at, t, err
 }
@@ -262,11 +262,11 @@ func typeAt(s *session, m *cli.Manager, text string) (at cli.Path, t *schema.Typ
 // freeFlags are the flags of commands that use the next free space.
 type freeFlags struct {
 	scopeFlags
-	Size  string   `help:"In a block: how large a network, such as /26." placeholder:"/LENGTH" env:"-"`
-	Block bool     `help:"In a block: a block, not a network." env:"-"`
-	Count int      `help:"How many." default:"1"`
-	Path  string   `arg:"" help:"The network whose addresses, or the block whose space, such as networks/10.1.0.0/24." complete:"path"`
-	Field []string `arg:"" optional:"" name:"fields" help:"Fields of what is made: FIELD=VALUE." complete:"field"`
+	Size  string   `help:"In a block: the prefix length, such as /26." placeholder:"/LENGTH" env:"-"`
+	Block bool     `help:"In a block: assign a block, not a network." env:"-"`
+	Count int      `help:"The number of resources." default:"1"`
+	Path  string   `arg:"" help:"The network to take addresses from, or the block to take space from, such as networks/10.1.0.0/24." complete:"path"`
+	Field []string `arg:"" optional:"" name:"fields" help:"Fields of the new resources: FIELD=VALUE." complete:"field"`
 }
 
 // wanted returns the resources to create in the free space.
@@ -284,17 +284,17 @@ func (f freeFlags) wanted(s *session, m *cli.Manager) (a client.Apply, err error
 	switch {
 	case at.Collection.Name == "networks":
 		if f.Size != "" || f.Block {
-			return a, usageError{errors.New("--size and --block: are for blocks; a network has addresses")}
+			return a, usageError{errors.New("--size and --block: valid only for blocks, but the path is a network")}
 		}
 		name, sub = family+"Address", "addresses"
 		if !slices.ContainsFunc(fields, func(x string) bool { return strings.HasPrefix(x, "state=") }) {
 			fields = append(fields, "state=STATIC")
 		}
 	case at.Collection.Name == "blocks" && f.Size == "":
-		return a, usageError{errors.New("--size: say how large, such as --size /26")}
+		return a, usageError{errors.New("--size is required, such as --size /26")}
 	case at.Collection.Name == "blocks":
 		if length, err := strconv.Atoi(strings.TrimPrefix(f.Size, "/")); err != nil || length < 1 || length > 128 {
-			return a, usageError{fmt.Errorf("--size: %q is no length of a prefix, such as /26", f.Size)}
+			return a, usageError{fmt.Errorf("--size: %q is not a prefix length, such as /26", f.Size)}
 		}
 		fields = append(fields, "range=/"+strings.TrimPrefix(f.Size, "/"))
 		if name, sub = family+"Network", "networks"; f.Block {

@@ -16,13 +16,13 @@ import (
 
 type changesCommand struct {
 	dataFlag
-	After      string   `help:"Begin behind this position, as a line before gave it; without it, at the beginning." placeholder:"POSITION"`
-	Follow     bool     `help:"Go on with what is committed from now on, until interrupted." short:"f"`
-	URL        string   `help:"Follow over the API of the manager at this URL; without it, and without --data and --database, of the one that is logged in to." name:"url" placeholder:"URL"`
-	Token      string   `help:"A bearer token, over the API. Better given as PORTOLAN_TOKEN." placeholder:"TOKEN"`
-	CA         string   `help:"A file with the authority to trust, in PEM, over the API." name:"ca" type:"existingfile" placeholder:"FILE"`
+	After      string   `help:"Start after this position, from an earlier line. Default: from the beginning." placeholder:"POSITION"`
+	Follow     bool     `help:"Follow new transactions until interrupted." short:"f"`
+	URL        string   `help:"Follow over the API of the manager at this URL. Default, without --data and --database: the manager of the context." name:"url" placeholder:"URL"`
+	Token      string   `help:"A bearer token, over the API. Prefer PORTOLAN_TOKEN." placeholder:"TOKEN"`
+	CA         string   `help:"A PEM file with the certificate authority to trust, over the API." name:"ca" type:"existingfile" placeholder:"FILE"`
 	Collection []string `help:"Over the API: only changes of resources of these collections." placeholder:"NAME"`
-	Parent     int64    `help:"Over the API: only changes of what lies right below this resource." placeholder:"ID"`
+	Parent     int64    `help:"Over the API: only changes of direct children of this resource." placeholder:"ID"`
 }
 
 // changeLine is a transaction as a line of JSON. writeChanges appends the array of its changes.
@@ -70,7 +70,7 @@ func (c *changesCommand) Run(s *session) error {
 		return c.followAPI(s)
 	}
 	if len(c.Collection) > 0 || c.Parent != 0 {
-		return usageError{errors.New("--collection and --parent go over the API alone: with --url, or with the manager that one is logged in to")}
+		return usageError{errors.New("--collection and --parent work only over the API: use --url, or sign in with portolan login")}
 	}
 	after, err := store.ParsePosition(c.After)
 	if err != nil {
@@ -119,9 +119,9 @@ type feedLine struct {
 func (c *changesCommand) followAPI(s *session) error {
 	switch {
 	case c.Data != "" || c.Database != "":
-		return usageError{errors.New("--url (PORTOLAN_URL) goes without --data and --database")}
+		return usageError{errors.New("--url (PORTOLAN_URL) cannot be combined with --data or --database")}
 	case !c.Follow:
-		return usageError{errors.New("over the API changes are followed: give --follow, or --data or --database for what there is so far")}
+		return usageError{errors.New("over the API, --follow is required; for past changes, use --data or --database")}
 	}
 	cl, err := connectFlags{URL: c.URL, Token: c.Token, CA: c.CA}.client()
 	if err != nil {

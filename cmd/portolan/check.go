@@ -15,14 +15,14 @@ import (
 
 type checkCommand struct {
 	dataFlag
-	Heads string `help:"A file with signed heads of the history that was kept elsewhere (serve --history-heads): the history must still be what they say." type:"existingfile" placeholder:"FILE"`
-	Key   string `help:"With --heads: the public key, in hexadecimal, that must have signed them." placeholder:"HEX"`
+	Heads string `help:"A file of signed history heads stored elsewhere (serve --history-heads). The check compares the history with them." type:"existingfile" placeholder:"FILE"`
+	Key   string `help:"With --heads: the public key that verifies them, in hexadecimal." placeholder:"HEX"`
 }
 
 // Run verifies the data and returns an error if there are faults.
 func (c *checkCommand) Run(s *session) error {
 	if c.Key != "" && c.Heads == "" {
-		return usageError{errors.New("--key goes with --heads")}
+		return usageError{errors.New("--key requires --heads")}
 	}
 	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *identity.Service) error {
 		api := server.NewAPI(st)
@@ -33,7 +33,7 @@ func (c *checkCommand) Run(s *session) error {
 			}
 			lines, err := c.history(tx, api.Sealer, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
 			if store.IsDamage(err) {
-				faults = append(faults, fmt.Sprintf("the history is not checked, since the database is damaged there: %v", err))
+				faults = append(faults, fmt.Sprintf("the history was not checked, because the database is damaged: %v", err))
 			} else if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ func (c *checkCommand) Run(s *session) error {
 			if len(faults) > 0 {
 				return fmt.Errorf("%d faults", len(faults))
 			}
-			_, err = fmt.Fprintln(s.stdout, "nothing is wrong")
+			_, err = fmt.Fprintln(s.stdout, "no faults found")
 			return err
 		})
 	})
@@ -79,9 +79,9 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	}
 	switch {
 	case err != nil && len(keys) == 0:
-		lines = append(lines, "secrets were not opened, and signatures held to the keys beside them alone: --master-key was not given")
+		lines = append(lines, "secrets were not decrypted, and signatures were checked only against the stored keys: --master-key was not given")
 	case err != nil:
-		fault("secrets cannot be opened: %v", err)
+		fault("secrets cannot be decrypted: %v", err)
 	}
 	if c.Heads == "" {
 		return lines, nil
@@ -98,5 +98,6 @@ func (c *checkCommand) history(tx *store.Tx, sealer resource.Sealer, fault func(
 	if n == 0 {
 		return nil, fmt.Errorf("%s has no head of the history: nothing was held to it", c.Heads)
 	}
-	return append(lines, fmt.Sprintf("held to %d heads of %s; %d more are older than the history is kept", n-older, c.Heads, older)), nil
+	return append(lines, fmt.Sprintf("compared with %d heads of %s; %d more heads are older than the oldest transaction",
+		n-older, c.Heads, older)), nil
 }

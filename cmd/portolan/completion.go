@@ -21,7 +21,7 @@ func (completionCommand) Help() string {
   source <(portolan completion zsh)                  in ~/.zshrc
   portolan completion fish | source                  in ~/.config/fish/config.fish
 
-Names of networks, zones and so on are completed from the manager of the current context (portolan login).`
+Completion of names, such as networks and zones, asks the manager of the current context (portolan login).`
 }
 
 // Run prints the completion script of a shell.

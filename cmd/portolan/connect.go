@@ -20,10 +20,10 @@ const defaultURL = "http://127.0.0.1:8080"
 
 // connectFlags select a manager and the credentials for it: from flags or from a context.
 type connectFlags struct {
-	Context string `help:"The context to use: a manager that portolan login noted. Default: the current one, unless --url or --token is given." placeholder:"NAME" complete:"context"`
+	Context string `help:"The context to use, as stored by portolan login. Default: the current context, unless --url or --token is given." placeholder:"NAME" complete:"context"`
 	URL     string `help:"The manager's URL. Default: http://127.0.0.1:8080." name:"url" placeholder:"URL"`
-	Token   string `help:"A bearer token. Better noted by portolan login, or given as PORTOLAN_TOKEN." placeholder:"TOKEN"`
-	CA      string `help:"A file with the authority to trust, in PEM, beside the system's; portolan authority prints a manager's own." name:"ca" placeholder:"FILE"`
+	Token   string `help:"A bearer token. Prefer portolan login or PORTOLAN_TOKEN." placeholder:"TOKEN"`
+	CA      string `help:"A PEM file with a certificate authority to trust, in addition to the system's. portolan authority prints that of a manager." name:"ca" placeholder:"FILE"`
 }
 
 // fromEnvironment sets the flags that were not given from the environment, as the parser does.
@@ -40,7 +40,8 @@ func (f *scopeFlags) fromEnvironment() {
 func (f connectFlags) selectedContext() (one cli.Context, err error) {
 	given := f.URL != "" || f.Token != ""
 	if f.Context != "" && given {
-		return one, usageError{errors.New("--context, and --url or --token (or PORTOLAN_URL, PORTOLAN_TOKEN), name two managers: leave one out")}
+		return one, usageError{errors.New("--context, and --url or --token (or PORTOLAN_URL, PORTOLAN_TOKEN), " +
+			"specify two managers: remove one of them")}
 	}
 	if !given {
 		contexts, err := cli.ReadContexts()
@@ -104,7 +105,7 @@ func clientFor(one cli.Context) (*client.Client, error) {
 // jsonFlag selects JSON output: by --json, or by --output json.
 type jsonFlag struct {
 	JSON   bool   `help:"Print JSON." name:"json"`
-	Output string `help:"How it is printed: ${enum}." short:"o" enum:"text,json" default:"text" env:"-"`
+	Output string `help:"The output format: ${enum}." short:"o" enum:"text,json" default:"text" env:"-"`
 }
 
 // AfterApply makes both flags equivalent.
@@ -127,8 +128,8 @@ type managerFlags struct {
 // scopeFlags select the default configuration and view of a command.
 type scopeFlags struct {
 	connectFlags
-	Configuration string `help:"The name of the configuration that is meant. Default: that of the context, or any." placeholder:"NAME" complete:"scope"`
-	View          string `help:"The name of the view that is meant. Default: that of the context, or any." placeholder:"NAME" complete:"scope"`
+	Configuration string `help:"The name of the configuration. Default: that of the context, or any." placeholder:"NAME" complete:"scope"`
+	View          string `help:"The name of the view. Default: that of the context, or any." placeholder:"NAME" complete:"scope"`
 }
 
 // manager returns the manager with the declarations of the API.
@@ -153,9 +154,9 @@ func (f scopeFlags) manager() (*cli.Manager, error) {
 
 // changeFlags are the options of a change.
 type changeFlags struct {
-	DryRun  bool              `help:"Only try it, and show what would change." short:"n"`
-	Comment string            `help:"A remark that the history keeps with it." placeholder:"TEXT"`
-	Header  map[string]string `help:"A header that the manager looks at, such as x-bcn-no-gateway=true." placeholder:"NAME=VALUE"`
+	DryRun  bool              `help:"Preview the changes without applying them." short:"n"`
+	Comment string            `help:"A comment to store in the history." placeholder:"TEXT"`
+	Header  map[string]string `help:"A request header for the manager, such as x-bcn-no-gateway=true." placeholder:"NAME=VALUE"`
 }
 
 func (f changeFlags) options() client.ChangeOptions {

@@ -11,11 +11,11 @@ import (
 type deleteCommand struct {
 	scopeFlags
 	jsonFlag
-	DryRun   bool   `short:"n" help:"Only say how much it is: nothing is deleted. What refers to much of it, such as records of its addresses, is not counted."`
-	AtMost   int    `help:"How many resources go at once, up to 10000; others get their turn in between." default:"500" placeholder:"N"`
-	Yes      bool   `help:"Do not ask." short:"y" env:"-"`
-	Comment  string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
-	Resource string `arg:"" complete:"path" help:"The resource, such as blocks/100123 or blocks/10.8.0.0/16, which goes with all that lies below it."`
+	DryRun   bool   `short:"n" help:"Print the number of resources without deleting them. The count omits resources that refer to them, such as DNS records of addresses."`
+	AtMost   int    `help:"The number of resources per step, up to 10000. Other changes can run between the steps." default:"500" placeholder:"N"`
+	Yes      bool   `help:"Do not ask for confirmation." short:"y" env:"-"`
+	Comment  string `help:"A comment to store in the history." placeholder:"TEXT"`
+	Resource string `arg:"" complete:"path" help:"The resource to delete with everything below it, such as blocks/100123 or blocks/10.8.0.0/16."`
 }
 
 // Help returns examples.
@@ -56,7 +56,7 @@ func (c *deleteCommand) Run(s *session) error {
 		return err
 	}
 	if isInteractive() && !c.Yes {
-		fmt.Fprintf(s.stderr, "%s and all below it: about %s. Delete that? [y/N] ", c.Resource, resources(t.Deleted))
+		fmt.Fprintf(s.stderr, "Delete %s and everything below it, about %s? [y/N] ", c.Resource, resources(t.Deleted))
 		if !confirm() {
 			return errors.New("nothing was deleted")
 		}
@@ -72,7 +72,7 @@ func (c *deleteCommand) Run(s *session) error {
 		}})
 	bar.end()
 	if err != nil && deleted > 0 {
-		return fmt.Errorf("%d resources are deleted, and the same command goes on: %w", deleted, err)
+		return fmt.Errorf("deleted %d resources; run the same command again to continue: %w", deleted, err)
 	}
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (c *deleteCommand) Run(s *session) error {
 	}
 	in := ""
 	if steps > 1 {
-		in = fmt.Sprintf(", in %d transactions: portolan undo takes each of them back, the last one first", steps)
+		in = fmt.Sprintf(", in %d transactions: undo them with portolan undo, the last one first", steps)
 	}
 	_, err = fmt.Fprintf(s.stdout, "%s deleted%s\n", resources(deleted), in)
 	return err

@@ -24,14 +24,14 @@ import (
 )
 
 type demoCommand struct {
-	Listen        string `help:"Where the APIs are served." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	CheckinListen string `help:"Where the service points check in; another free port when it is taken." default:"127.0.0.1:8443" placeholder:"ADDR"`
+	Listen        string `help:"The address of the API listener." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	CheckinListen string `help:"The address for check-ins of service points. If the port is in use, the demo selects another one." default:"127.0.0.1:8443" placeholder:"ADDR"`
 	// Diagnostics has the order of demoPoints.
-	Diagnostics []string `help:"Where the service points show diagnostics; the next free port of 127.0.0.1 when one cannot be had." default:"127.0.0.2:8083,127.0.0.3:8083" placeholder:"ADDR,ADDR"`
-	NameServer  string   `help:"Where the name server answers; another free port when it is taken." default:"127.0.0.2:5353" placeholder:"ADDR"`
-	Resolver    string   `help:"Where the resolver answers; another free port when it is taken." default:"127.0.0.2:5354" placeholder:"ADDR"`
-	Status      string   `help:"Where load balancers find the status of the resolver." default:"127.0.0.2:2021" placeholder:"ADDR"`
-	Data        string   `help:"Keep the data here; without it they go with the demo." type:"path" placeholder:"DIR"`
+	Diagnostics []string `help:"The addresses of the diagnostics listeners. If one is not available, the demo uses the next free port of 127.0.0.1." default:"127.0.0.2:8083,127.0.0.3:8083" placeholder:"ADDR,ADDR"`
+	NameServer  string   `help:"The address of the name server. If the port is in use, the demo selects another one." default:"127.0.0.2:5353" placeholder:"ADDR"`
+	Resolver    string   `help:"The address of the resolver. If the port is in use, the demo selects another one." default:"127.0.0.2:5354" placeholder:"ADDR"`
+	Status      string   `help:"The address of the resolver's status listener for load balancers." default:"127.0.0.2:2021" placeholder:"ADDR"`
+	Data        string   `help:"The directory to keep the data in. Without it, the demo deletes its data when it ends." type:"path" placeholder:"DIR"`
 }
 
 // demoNotes are the credentials that a demo with --data stores for its next start.
@@ -140,7 +140,7 @@ func readNotes(dir string) (n demoNotes, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(dir, "portolan.db")); err == nil {
-			return n, usageError{fmt.Errorf("%s holds the data of a manager that is no demo: give --data another directory", dir)}
+			return n, usageError{fmt.Errorf("%s contains the data of a manager that is not a demo: set --data to another directory", dir)}
 		}
 		return demoNotes{Password: secrets.New()[:16]}, nil
 	}

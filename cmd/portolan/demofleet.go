@@ -170,7 +170,7 @@ func freeForDNS(address string) (string, error) {
 			return at, nil
 		}
 	}
-	return "", fmt.Errorf("no address is free for DNS, neither %s nor on 127.0.0.1", address)
+	return "", fmt.Errorf("no free address for DNS: tried %s and 127.0.0.1", address)
 }
 
 // agentArgs returns the command line of a demo service point for a release that it is updated to.

@@ -49,7 +49,7 @@ func (c *fleetApplications) Run(s *session) error {
 	}
 	one, err := cl.Instance(s.ctx, i.ID)
 	if err == nil && one.Pending {
-		_, err = fmt.Fprintf(s.stdout, "What it is to run has changed, and %s does not have that yet.\n", one.Name)
+		_, err = fmt.Fprintf(s.stdout, "The desired state has changed, but %s has not received it yet.\n", one.Name)
 	}
 	return err
 }
@@ -57,12 +57,12 @@ func (c *fleetApplications) Run(s *session) error {
 type fleetDeploy struct {
 	managerFlags
 	Name          string   `arg:"" complete:"point" help:"The name or the id of the service point."`
-	Application   string   `arg:"" help:"The application, such as dns-resolver-service; or the id of one that runs."`
+	Application   string   `arg:"" help:"The application, such as dns-resolver-service, or the id of a running application."`
 	Configuration string   `help:"A file with its configuration, a JSON object; - for standard input." type:"path" placeholder:"FILE" env:"-"`
-	Version       string   `help:"The version. Default: the manager's own, or the one that runs." env:"-"`
-	Anycast       []string `help:"All anycast addresses that it is to have; 'none' for none." placeholder:"IP,..." env:"-"`
-	Memory        *int     `help:"How much memory it may take, 64 MiB or more; 0 for the default of 512. Another limit starts it anew." placeholder:"MIB" env:"-"`
-	CPU           *int     `help:"How much of one processor it may take, 5 percent or more: 250 are two and a half; 0 for all. Another limit starts it anew." name:"cpu" placeholder:"PERCENT" env:"-"`
+	Version       string   `help:"The version. Default: the running version, or that of the manager." env:"-"`
+	Anycast       []string `help:"All anycast addresses of the application; 'none' for none." placeholder:"IP,..." env:"-"`
+	Memory        *int     `help:"The memory limit in MiB, 64 or more; 0 for the default of 512. A new limit restarts the application." placeholder:"MIB" env:"-"`
+	CPU           *int     `help:"The CPU limit in percent of one processor, 5 or more; 250 means 2.5 processors, 0 means all. A new limit restarts the application." name:"cpu" placeholder:"PERCENT" env:"-"`
 }
 
 // change returns the change that the flags request, without the configuration. before are the current limits of the application.
@@ -108,7 +108,7 @@ func (c *fleetDeploy) Run(s *session) error {
 	if at := slices.IndexFunc(all, func(a client.Application) bool { return a.ID == id }); at >= 0 {
 		a := c.change(all[at].Limits)
 		if a.Configuration = configuration; configuration == nil && a.Version == "" && a.AnycastAddresses == nil && a.Limits == nil {
-			return usageError{fmt.Errorf("%s runs %s already: --configuration gives it another configuration, --version another version", c.Name,
+			return usageError{fmt.Errorf("%s already runs %s: change it with --configuration or --version", c.Name,
 				id)}
 		}
 		err = cl.ChangeApplication(s.ctx, i.ID, id, a)
@@ -144,7 +144,7 @@ func readObject(file string) (text json.RawMessage, err error) {
 type fleetAnycast struct {
 	managerFlags
 	Name     string `arg:"" complete:"point" help:"The name or the id of the service point."`
-	Settings string `arg:"" optional:"" help:"A file with the settings, a JSON object of autonomousSystemNumber, neighbors and so on; - for standard input; off to end it. Without it the settings are shown."`
+	Settings string `arg:"" optional:"" help:"A file with the settings, a JSON object of autonomousSystemNumber, neighbors and so on; - for standard input; off to disable it. Without this flag the command prints the settings."`
 }
 
 // Run shows or changes the anycast routing of a service point.
@@ -179,7 +179,7 @@ func (c *fleetAnycast) Run(s *session) error {
 type fleetConfiguration struct {
 	managerFlags
 	Name        string `arg:"" complete:"point" help:"The name or the id of the service point."`
-	Application string `arg:"" optional:"" help:"The name or the id of the application. Not needed where there is one alone."`
+	Application string `arg:"" optional:"" help:"The name or id of the application. Not required if there is only one."`
 }
 
 // Run prints the configuration of an application, without its secrets, in the format of fleet deploy.
@@ -199,7 +199,7 @@ func (c *fleetConfiguration) Run(s *session) error {
 			return e.Encode(a.Configuration)
 		}
 	}
-	return fmt.Errorf("%s has no application %s any more", i.Name, id)
+	return fmt.Errorf("%s no longer has application %s", i.Name, id)
 }
 
 type fleetUndeploy struct {
@@ -220,8 +220,8 @@ func (c *fleetUndeploy) Run(s *session) error {
 type fleetLogs struct {
 	managerFlags
 	Name        string `arg:"" complete:"point" help:"The name or the id of the service point."`
-	Application string `arg:"" optional:"" help:"The name or the id of the application. Not needed where there is one alone."`
-	Bytes       int    `help:"How many of the last bytes, up to 131072." default:"65536" env:"-"`
+	Application string `arg:"" optional:"" help:"The name or id of the application. Not required if there is only one."`
+	Bytes       int    `help:"The number of bytes to print from the end, up to 131072." default:"65536" env:"-"`
 }
 
 // Run prints the end of a log.
@@ -259,7 +259,7 @@ func applicationOf(i client.Instance, name string) (string, error) {
 	case len(ids) == 0:
 		return "", fmt.Errorf("%s has no application %s", i.Name, name)
 	case len(ids) > 1:
-		return "", usageError{fmt.Errorf("%s has %d of them, name one: %s", i.Name, len(ids), strings.Join(names, ", "))}
+		return "", usageError{fmt.Errorf("%s has %d of them, specify one: %s", i.Name, len(ids), strings.Join(names, ", "))}
 	}
 	return ids[0], nil
 }

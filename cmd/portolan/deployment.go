@@ -14,21 +14,21 @@ import (
 )
 
 type deployCommand struct {
-	Server deployServer `cmd:"" example:"portolan deploy server ns1" help:"Deploy what a server is to answer for: all of it, or what has changed of it."`
-	Zone   deployZone   `cmd:"" example:"portolan deploy zone example.net --view internal" help:"Deploy what you have changed of a zone, and of the others that its server writes."`
+	Server deployServer `cmd:"" example:"portolan deploy server ns1" help:"Deploy the DNS data of a server: all of it, or only the changes."`
+	Zone   deployZone   `cmd:"" example:"portolan deploy zone example.net --view internal" help:"Deploy your changes to a zone and to the other zones of its server."`
 }
 
 // deployFlags are the flags of all deployments.
 type deployFlags struct {
 	managerFlags
-	Configuration string `help:"The configuration. Not needed where one alone has something of that name." placeholder:"NAME" env:"-"`
-	Detach        bool   `help:"Do not wait until it has ended." env:"-"`
+	Configuration string `help:"The configuration. Not required if the name is unique." placeholder:"NAME" env:"-"`
+	Detach        bool   `help:"Do not wait for the deployment to finish." env:"-"`
 }
 
 type deployServer struct {
 	deployFlags
-	Changes  bool   `help:"Only what has changed of the records of zones that the server has. Roles and options act with the next one of all." env:"-"`
-	Validate bool   `help:"Check the data as the server says, and deploy nothing." env:"-"`
+	Changes  bool   `help:"Deploy only record changes in zones that the server already has. Changes of roles and options require a full deployment." env:"-"`
+	Validate bool   `help:"Validate the data on the server without deploying it." env:"-"`
 	Name     string `arg:"" help:"The name or the id of the server."`
 }
 
@@ -37,7 +37,7 @@ func (c *deployServer) Run(s *session) error {
 	kind := "FullDeployment"
 	switch {
 	case c.Changes && c.Validate:
-		return usageError{errors.New("--changes, --validate: name one of them")}
+		return usageError{errors.New("--changes and --validate cannot be combined")}
 	case c.Changes:
 		kind = "DifferentialDeployment"
 	case c.Validate:
@@ -56,8 +56,8 @@ func (c *deployServer) Run(s *session) error {
 
 type deployZone struct {
 	deployFlags
-	View string `help:"The view. Not needed where one alone has such a zone." placeholder:"NAME" env:"-"`
-	Name string `arg:"" help:"The whole name of the zone, or its id."`
+	View string `help:"The view. Not required if the zone is in only one view." placeholder:"NAME" env:"-"`
+	Name string `arg:"" help:"The absolute name of the zone, or its id."`
 }
 
 // Run deploys a zone.
@@ -96,7 +96,7 @@ func (f deployFlags) find(s *session, collection, field, text, condition string)
 	if f.Configuration != "" {
 		condition += " and configuration.name:" + cli.Quoted(f.Configuration)
 	}
-	id, err = onlyOne(s.ctx, cl, collection, field, text, condition, "name the configuration or the view, or give the id")
+	id, err = onlyOne(s.ctx, cl, collection, field, text, condition, "specify the configuration or the view, or use the id")
 	return cl, id, err
 }
 
@@ -126,7 +126,7 @@ func onlyOne(ctx context.Context, cl *client.Client, collection, field, value, c
 	case err != nil:
 		return 0, err
 	case len(ids) == 0:
-		return 0, fmt.Errorf("there is nothing in %s with the %s %q", collection, field, value)
+		return 0, fmt.Errorf("%s contains no resource with the %s %q", collection, field, value)
 	case len(ids) == 1:
 		return ids[0], nil
 	}

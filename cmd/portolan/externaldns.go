@@ -17,16 +17,16 @@ import (
 
 type externalDNSCommand struct {
 	managerFlags
-	Configuration string   `help:"The configuration whose names are kept." required:"" placeholder:"NAME"`
-	View          string   `help:"The view; needed where there are several." placeholder:"NAME"`
-	Domain        []string `help:"The zones that are kept, with those below; all of the view where none is given." placeholder:"NAME"`
+	Configuration string   `help:"The configuration to manage names in." required:"" placeholder:"NAME"`
+	View          string   `help:"The view. Required if the configuration has several." placeholder:"NAME"`
+	Domain        []string `help:"The zones to manage, including their subzones. Default: all zones of the view." placeholder:"NAME"`
 	Listen        string   `help:"Where external-dns asks." default:"127.0.0.1:8888" placeholder:"ADDRESS"`
 }
 
 // Run serves external-dns until it is interrupted.
 func (c *externalDNSCommand) Run(s *session) error {
 	if host, _, err := net.SplitHostPort(c.Listen); err != nil || !net.ParseIP(host).IsLoopback() {
-		return usageError{fmt.Errorf("--listen: %q is no address of this machine's loopback with a port: whoever reaches it changes names",
+		return usageError{fmt.Errorf("--listen: %q is not a loopback address with a port: any client that can connect can change names",
 			c.Listen)}
 	}
 	cl, err := c.client()
@@ -86,11 +86,11 @@ func (c *externalDNSCommand) viewID(ctx context.Context, cl *client.Client) (con
 	case err != nil:
 		return 0, 0, err
 	case found == 0 && c.View == "":
-		return 0, 0, fmt.Errorf("there is no configuration %q with a view", c.Configuration)
+		return 0, 0, fmt.Errorf("no configuration %q with a view exists", c.Configuration)
 	case found == 0:
-		return 0, 0, fmt.Errorf("there is no view %q in the configuration %q", c.View, c.Configuration)
+		return 0, 0, fmt.Errorf("view %q does not exist in configuration %q", c.View, c.Configuration)
 	case found > 1:
-		return 0, 0, usageError{fmt.Errorf("the configuration %s has several views: say which by --view", c.Configuration)}
+		return 0, 0, usageError{fmt.Errorf("configuration %s has several views: select one with --view", c.Configuration)}
 	}
 	return configuration, id, nil
 }

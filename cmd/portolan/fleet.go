@@ -19,32 +19,32 @@ import (
 
 type fleetCommand struct {
 	List   fleetList   `cmd:"" example:"portolan fleet list --filter status=HEALTHY" help:"List the fleet."`
-	Show   fleetShow   `cmd:"" example:"portolan fleet show quay" help:"Show one service point, by its name or id, as JSON."`
-	Create fleetCreate `cmd:"" example:"portolan fleet create quay" help:"Create a service point and print what it needs to enrol."`
-	Rekey  fleetRekey  `cmd:"" example:"portolan fleet rekey quay" help:"Give a service point a new registration key, as where its machine was lost; its certificate is refused from then on."`
-	Delete fleetDelete `cmd:"" example:"portolan fleet delete quay" help:"Delete a service point; its certificate is refused from then on, and its machines end what they run."`
+	Show   fleetShow   `cmd:"" example:"portolan fleet show quay" help:"Show a service point as JSON."`
+	Create fleetCreate `cmd:"" example:"portolan fleet create quay" help:"Create a service point and print its registration key."`
+	Rekey  fleetRekey  `cmd:"" example:"portolan fleet rekey quay" help:"Create a new registration key for a service point, for example after its machine was lost. Its old certificate becomes invalid."`
+	Delete fleetDelete `cmd:"" example:"portolan fleet delete quay" help:"Delete a service point. Its certificate becomes invalid, and its machines stop their applications."`
 
 	Node struct {
-		Add    fleetNodeAdd    `cmd:"" example:"portolan fleet node add quay" help:"Let a service point have one node more, and print what it needs to enrol."`
-		Remove fleetNodeRemove `cmd:"" example:"portolan fleet node remove quay 2" help:"Take a node away from a service point; its certificate is refused from then on."`
+		Add    fleetNodeAdd    `cmd:"" example:"portolan fleet node add quay" help:"Add a node to a service point and print its registration key."`
+		Remove fleetNodeRemove `cmd:"" example:"portolan fleet node remove quay 2" help:"Remove a node from a service point. The certificate of the node becomes invalid."`
 	} `cmd:"" help:"Add and remove nodes: the machines of a service point."`
 	Label    fleetLabel    `cmd:"" example:"portolan fleet label quay site=harbour" help:"Label a service point."`
 	Releases fleetReleases `cmd:"" example:"portolan fleet releases" help:"List the releases that service points can be updated to."`
-	Update   fleetUpdate   `cmd:"" example:"portolan fleet update quay 1.2.0" help:"Let a service point run a release."`
+	Update   fleetUpdate   `cmd:"" example:"portolan fleet update quay 1.2.0" help:"Update a service point to a release."`
 
 	Applications  fleetApplications  `cmd:"" example:"portolan fleet applications quay" help:"List the applications of a service point."`
-	Deploy        fleetDeploy        `cmd:"" example:"portolan fleet deploy quay http-probe-service --configuration probe.json" help:"Let a service point run an application of a kind, or give one that it runs, by its id, another configuration."`
-	Configuration fleetConfiguration `cmd:"" example:"portolan fleet configuration quay http-probe-service" help:"Print the configuration of an application, to be edited and given to fleet deploy."`
-	Anycast       fleetAnycast       `cmd:"" example:"portolan fleet anycast quay" help:"Show or change how a service point tells routers, by BGP, of the anycast addresses of its applications."`
-	Undeploy      fleetUndeploy      `cmd:"" example:"portolan fleet undeploy quay http-probe-service" help:"Let a service point end and forget an application."`
-	Logs          fleetLogs          `cmd:"" example:"portolan fleet logs quay dns-authoritative-service" help:"Print the end of the log of an application, as its service point has it now."`
-	Events        fleetEvents        `cmd:"" example:"portolan fleet events quay" help:"List how a service point and its applications moved."`
+	Deploy        fleetDeploy        `cmd:"" example:"portolan fleet deploy quay http-probe-service --configuration probe.json" help:"Deploy an application to a service point, or change the configuration of a running application."`
+	Configuration fleetConfiguration `cmd:"" example:"portolan fleet configuration quay http-probe-service" help:"Print the configuration of an application. Edit it and apply it with fleet deploy."`
+	Anycast       fleetAnycast       `cmd:"" example:"portolan fleet anycast quay" help:"Show or change how a service point announces anycast addresses by BGP."`
+	Undeploy      fleetUndeploy      `cmd:"" example:"portolan fleet undeploy quay http-probe-service" help:"Remove an application from a service point."`
+	Logs          fleetLogs          `cmd:"" example:"portolan fleet logs quay dns-authoritative-service" help:"Print the end of the current log of an application."`
+	Events        fleetEvents        `cmd:"" example:"portolan fleet events quay" help:"List the events of a service point and its applications."`
 }
 
 type fleetList struct {
 	managerFlags
-	Filter []string `help:"Fields of the service points that are listed, such as status=HEALTHY or nameContains=quay; label=site=oslo names a label." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
-	Limit  int      `help:"How many are listed at most; 0 for all." placeholder:"N" env:"-"`
+	Filter []string `help:"List only service points with these fields, such as status=HEALTHY or nameContains=quay; label=site=oslo selects a label." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
+	Limit  int      `help:"The maximum number to list; 0 for all." placeholder:"N" env:"-"`
 }
 
 // fieldOf parses a field of a filter, FIELD=VALUE. For a label, the value is NAME:VALUE, as the API requires, and NAME=VALUE is also
@@ -52,7 +52,7 @@ type fleetList struct {
 func fieldOf(text string) (field, value string, err error) {
 	field, value, ok := strings.Cut(text, "=")
 	if !ok {
-		return "", "", usageError{fmt.Errorf("--filter: %q is not as FIELD=VALUE", text)}
+		return "", "", usageError{fmt.Errorf("--filter: %q is not of the form FIELD=VALUE", text)}
 	}
 	if at := strings.IndexAny(value, ":="); field == "label" && at >= 0 {
 		value = value[:at] + ":" + value[at+1:]
@@ -161,7 +161,7 @@ func (f managerFlags) instance(s *session, name string) (cl *client.Client, i cl
 	i, err = cl.Instance(s.ctx, name)
 	var e *client.Error
 	if errors.As(err, &e) && e.Status == http.StatusNotFound {
-		err = fmt.Errorf("there is no fleet service point with the name or id %q", name)
+		err = fmt.Errorf("no fleet service point has the name or id %q", name)
 	}
 	return cl, i, err
 }
@@ -169,8 +169,8 @@ func (f managerFlags) instance(s *session, name string) (cl *client.Client, i cl
 type fleetCreate struct {
 	managerFlags
 	Name        string `arg:"" help:"The name, unique in the fleet."`
-	Description string `help:"What it is."`
-	Nodes       int    `help:"How many machines it may have, each of which enrols with the same key." default:"1"`
+	Description string `help:"A description."`
+	Nodes       int    `help:"The maximum number of machines. All of them enrol with the same key." default:"1"`
 }
 
 // Run creates a service point.
@@ -187,7 +187,7 @@ func (c *fleetCreate) Run(s *session) error {
 		return err
 	}
 	if c.Nodes > 1 {
-		return c.print(s, created, fmt.Sprintf("was created. The key is good for %d machines", c.Nodes))
+		return c.print(s, created, fmt.Sprintf("was created. The key is valid for %d machines", c.Nodes))
 	}
 	return c.print(s, created, "was created")
 }
@@ -198,7 +198,7 @@ func (f managerFlags) print(s *session, created client.Created, what string) err
 		return json.NewEncoder(s.stdout).Encode(created)
 	}
 	_, err := fmt.Fprintf(s.stdout,
-		"%s %s. On its machine, within seven days:\n\n  PORTOLAN_REGISTRATION_KEY=%s \\\n  portolan agent --registration-endpoint "+
+		"%s %s. Run this on its machine within seven days:\n\n  PORTOLAN_REGISTRATION_KEY=%s \\\n  portolan agent --registration-endpoint "+
 			"%s --state DIR\n",
 		created.FleetInstanceID, what, created.RegistrationKey, created.RegistrationEndpoint)
 	return err
@@ -219,13 +219,13 @@ func (c *fleetNodeAdd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return c.print(s, created, "may have one node more")
+	return c.print(s, created, "has one more node")
 }
 
 type fleetNodeRemove struct {
 	managerFlags
 	Name string `arg:"" complete:"point" help:"The name or the id of the service point."`
-	Node string `arg:"" help:"The node, such as node-2; fleet show has their ids."`
+	Node string `arg:"" help:"The node, such as node-2; fleet show prints the ids."`
 }
 
 // Run removes a node.

@@ -29,7 +29,7 @@ func (c *fleetReleases) Run(s *session) error {
 	if expires == "" {
 		_, err = fmt.Fprintln(s.stdout, "The manager has no releases; see portolan release.")
 	} else {
-		_, err = fmt.Fprintf(s.stdout, "Good until %s.\n", expires)
+		_, err = fmt.Fprintf(s.stdout, "Valid until %s.\n", expires)
 	}
 	return err
 }
@@ -37,7 +37,7 @@ func (c *fleetReleases) Run(s *session) error {
 type fleetUpdate struct {
 	managerFlags
 	Name    string `arg:"" complete:"point" help:"The name or the id of the service point."`
-	Version string `arg:"" optional:"" help:"The release that it is to run. Without one an update is called off."`
+	Version string `arg:"" optional:"" help:"The release to run. Without it, the command cancels a pending update."`
 }
 
 // Run updates a service point to a release.
@@ -59,7 +59,7 @@ func (c *fleetUpdate) Run(s *session) error {
 type fleetLabel struct {
 	managerFlags
 	Name   string   `arg:"" complete:"point" help:"The name or the id of the service point."`
-	Labels []string `arg:"" help:"Labels, as site=oslo; site= takes one away."`
+	Labels []string `arg:"" help:"Labels, such as site=oslo; site= removes a label."`
 }
 
 // Run changes the labels of a service point.
@@ -68,7 +68,7 @@ func (c *fleetLabel) Run(s *session) error {
 	for _, text := range c.Labels {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
-			return usageError{fmt.Errorf("%q is not as NAME=VALUE", text)}
+			return usageError{fmt.Errorf("%q is not of the form NAME=VALUE", text)}
 		}
 		if labels[name] = nil; value != "" {
 			labels[name] = &value

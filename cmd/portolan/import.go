@@ -18,28 +18,28 @@ import (
 )
 
 type importCommand struct {
-	File      importFile      `cmd:"" example:"portolan import file plan.csv --into configurations/main --dry-run" help:"Make and change what the rows of a CSV or JSON file say, of any type, at a manager that runs."`
-	Addresses importAddresses `cmd:"" example:"portolan import addresses --data /var/lib/portolan addresses.csv" help:"Make the addresses of a CSV file with the columns address, name and state, in the networks they lie in."`
-	Networks  importNetworks  `cmd:"" example:"portolan import networks --data /var/lib/portolan networks.csv" help:"Make the networks of a CSV file with the columns network, netmask, name and gateway, in the blocks they lie in."`
-	Zone      importZone      `cmd:"" example:"portolan import zone --data /var/lib/portolan --origin example.net --from-server 192.0.2.53" help:"Make a zone and its records from a zone file, from what dig prints of a transfer, or from a name server."`
+	File      importFile      `cmd:"" example:"portolan import file plan.csv --into configurations/main --dry-run" help:"Create and update resources of any type from the rows of a CSV or JSON file, at a running manager."`
+	Addresses importAddresses `cmd:"" example:"portolan import addresses --data /var/lib/portolan addresses.csv" help:"Create addresses in existing networks from a CSV file with the columns address, name and state."`
+	Networks  importNetworks  `cmd:"" example:"portolan import networks --data /var/lib/portolan networks.csv" help:"Create networks in existing blocks from a CSV file with the columns network, netmask, name and gateway."`
+	Zone      importZone      `cmd:"" example:"portolan import zone --data /var/lib/portolan --origin example.net --from-server 192.0.2.53" help:"Create a zone and its records from a zone file, the output of a dig zone transfer, or a name server."`
 
-	Netbox   importNetbox   `cmd:"" help:"Read prefixes, addresses and names from NetBox, by its API."`
-	Phpipam  importPhpipam  `cmd:"" help:"Read subnets and addresses that phpIPAM exports as CSV."`
-	Infoblox importInfoblox `cmd:"" help:"Read networks, ranges, fixed addresses and names that Infoblox exports as CSV."`
-	Dhcpd    importDhcpd    `cmd:"" help:"Read subnets, ranges and hosts from the settings of ISC dhcpd."`
-	Kea      importKea      `cmd:"" help:"Read subnets, pools and reservations from the settings of Kea."`
-	Bind     importBind     `cmd:"" help:"Read the zones that BIND is primary for, by their views, from its settings and zone files."`
+	Netbox   importNetbox   `cmd:"" help:"Import prefixes, addresses and names from the API of NetBox."`
+	Phpipam  importPhpipam  `cmd:"" help:"Import subnets and addresses from a CSV export of phpIPAM."`
+	Infoblox importInfoblox `cmd:"" help:"Import networks, ranges, fixed addresses and names from a CSV export of Infoblox."`
+	Dhcpd    importDhcpd    `cmd:"" help:"Import subnets, ranges and hosts from the configuration of ISC dhcpd."`
+	Kea      importKea      `cmd:"" help:"Import subnets, pools and reservations from the configuration of Kea."`
+	Bind     importBind     `cmd:"" help:"Import the primary zones of BIND, by view, from its configuration and zone files."`
 }
 
 // zonePlace are the flags that select the view of a zone.
 type zonePlace struct {
-	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
-	View          string `help:"The name of the view, where there is more than one." placeholder:"NAME"`
+	Configuration string `help:"The name of the configuration. Required if there is more than one." placeholder:"NAME"`
+	View          string `help:"The name of the view. Required if there is more than one." placeholder:"NAME"`
 }
 
 // importFlags are the flags of imports into a data directory.
 type importFlags struct {
-	AtOnce bool `help:"Import all of a long file or nothing of it, and keep every other change waiting meanwhile."`
+	AtOnce bool `help:"Import all of a long file or nothing. All other changes wait until the import ends."`
 }
 
 // inSteps is the number of lines above which a file is imported in steps, unless --at-once is given.
@@ -51,8 +51,8 @@ func (f importFlags) importOptions(s *session, lines int) (options ipam.Import, 
 	bar := s.bar("rows")
 	options.Progress = func(done int64) { bar.show("imported", done, int64(lines)) }
 	if options.InSteps = lines > inSteps && !f.AtOnce; options.InSteps {
-		fmt.Fprintf(s.stderr, "importing %d lines in steps, each of which is there when it is done; if it is cut off, import the file again, "+
-			"and it goes on\n", lines)
+		fmt.Fprintf(s.stderr, "importing %d lines in steps, each committed separately; if the import is interrupted, "+
+			"run it again to continue\n", lines)
 	}
 	return options, bar.end
 }
@@ -61,11 +61,11 @@ func (f importFlags) importOptions(s *session, lines int) (options ipam.Import, 
 type lineFlags struct {
 	dataFlag
 	importFlags
-	Strict        bool   `help:"Import nothing where a row would be skipped."`
-	Prune         bool   `help:"Delete what lies in the same blocks, or networks, and the file does not have. It is listed before."`
-	DryRun        bool   `help:"Only try it: nothing is kept." short:"n"`
-	Yes           bool   `help:"Do not ask." short:"y" env:"-"`
-	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
+	Strict        bool   `help:"Import nothing if a row would be skipped."`
+	Prune         bool   `help:"Delete resources in the same blocks or networks that are not in the file. They are listed first."`
+	DryRun        bool   `help:"Preview the import without changing anything." short:"n"`
+	Yes           bool   `help:"Do not ask for confirmation." short:"y" env:"-"`
+	Configuration string `help:"The name of the configuration. Required if there is more than one." placeholder:"NAME"`
 	File          string `arg:"" help:"The file." type:"existingfile"`
 }
 
@@ -116,7 +116,7 @@ func (f *lineFlags) importLines(s *session, what string, lines int, skipped []st
 				}
 			case options.Prune && (done.Deleted > 0 || done.Partial) && !f.Yes: // an incomplete trial may not have reached the deletions
 				f.print(s, what, done, skipped, true)
-				return usageError{fmt.Errorf("%s: nothing was changed: --prune would delete what is listed; --yes does", f.File)}
+				return usageError{fmt.Errorf("%s: nothing was changed: --prune deletes the resources listed above; add --yes to confirm", f.File)}
 			}
 			if options.Prune && done.Partial && !f.Strict { // the trial was incomplete: import first, and delete only if no row is skipped
 				options.Prune = false
@@ -207,14 +207,14 @@ func (c *importNetworks) Run(s *session) error {
 }
 
 type exportCommand struct {
-	Resources exportResources `cmd:"" default:"withargs" help:"Write resources with all below them as a document that portolan apply takes back."`
+	Resources exportResources `cmd:"" default:"withargs" help:"Export resources with everything below them as a document for portolan apply."`
 	Zone      exportZone      `cmd:"" example:"portolan export zone --data /var/lib/portolan example.net" help:"Write a zone as a file (RFC 1035)."`
 }
 
 type exportZone struct {
 	dataFlag
 	zonePlace
-	Zone string `arg:"" help:"The zone's name; for the reverse zone of a block or network also its range."`
+	Zone string `arg:"" help:"The name of the zone, or for a reverse zone the range of its block or network."`
 }
 
 // Run writes the zone to standard output.

@@ -19,9 +19,9 @@ import (
 
 type importBind struct {
 	zoneFlags
-	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
-	View          string `help:"The view for zones that are in none; views of BIND go into views of their names." default:"default" placeholder:"NAME"`
-	Reverse       bool   `help:"Import reverse zones, too: without it they are left out, as they follow from networks and hosts."`
+	Configuration string `help:"The name of the configuration. Required if there is more than one." placeholder:"NAME"`
+	View          string `help:"The view for zones without a view. Other zones go into the view with the name of their BIND view." default:"default" placeholder:"NAME"`
+	Reverse       bool   `help:"Also import reverse zones. By default they are omitted, because Portolan derives them from networks and hosts."`
 	File          string `arg:"" help:"The file named.conf."`
 }
 
@@ -54,7 +54,7 @@ func (c *importBind) Run(s *session) error {
 		return reverse
 	})
 	if len(zones) == 0 {
-		return fmt.Errorf("%s: there is no zone in it that could be imported, or only reverse zones (--reverse)", c.File)
+		return fmt.Errorf("%s: contains no zone to import, or only reverse zones (--reverse)", c.File)
 	}
 	return c.open(func(st *store.Store, _ *identity.Service) error {
 		if c.Strict && !c.DryRun { // all of them or none
@@ -83,16 +83,16 @@ func (c *importBind) Run(s *session) error {
 		}
 		prefix := "not in named.conf, kept"
 		if wrong+skipped > 0 {
-			prefix = "in no zone that was imported, kept"
+			prefix = "not in an imported zone, kept"
 		}
 		if err := c.listOthers(s, st, prefix, known); err != nil {
-			fmt.Fprintln(s.stderr, "note: the zones that named.conf does not name cannot be listed:", err)
+			fmt.Fprintln(s.stderr, "note: cannot list the zones that are not in named.conf:", err)
 		}
 		switch {
 		case wrong > 0 && c.DryRun:
 			return fmt.Errorf("%d of %d zones would not be imported", wrong, len(zones))
 		case wrong > 0:
-			return fmt.Errorf("%d of %d zones were not imported; the same command goes on with those", wrong, len(zones))
+			return fmt.Errorf("%d of %d zones were not imported; run the same command again to import them", wrong, len(zones))
 		case skipped > 0:
 			return skippedError{skipped}
 		}
@@ -172,7 +172,7 @@ func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) (ski
 	defer func() { _ = f.Close() }()
 	read, err := readZoneFile(f, z.File, z.Name, z.Directory, filepath.Dir(z.File))
 	if err == nil && naming.Key(read.zone) != naming.Key(z.Name) {
-		err = fmt.Errorf("%s has the SOA of %s, and named.conf says that it is of %s", z.File, read.zone, z.Name)
+		err = fmt.Errorf("%s has the SOA of %s, but named.conf assigns it to %s", z.File, read.zone, z.Name)
 	}
 	if err != nil {
 		return 0, unreadableError{err}

@@ -16,18 +16,18 @@ import (
 type importFile struct {
 	scopeFlags
 	jsonFlag
-	Into    string            `help:"What the rows belong below: a collection such as networks/100123/addresses, or a resource in which each finds its place, such as configurations/main." placeholder:"PATH" complete:"path"`
+	Into    string            `help:"The parent of the rows: a collection, such as networks/100123/addresses, or a resource above all of them, such as configurations/main." placeholder:"PATH" complete:"path"`
 	AtOnce  bool              `help:"Import all rows or none, up to 10,000." xor:"mode"`
-	Strict  bool              `help:"Import nothing where a trial would skip a row." xor:"mode"`
-	Yes     bool              `help:"Do not ask." short:"y" env:"-"`
-	DryRun  bool              `help:"Only try it: nothing is changed." short:"n" xor:"mode"`
-	Action  string            `help:"What is done with a row: ${enum}." enum:"CREATE_OR_UPDATE,CREATE,UPDATE" default:"CREATE_OR_UPDATE"`
-	Comment string            `help:"A remark that the history keeps with it." placeholder:"TEXT"`
-	Tag     string            `help:"Tag every imported resource, such as by tags/import. Tagged resources without a row are listed." placeholder:"PATH" env:"-"`
+	Strict  bool              `help:"Import nothing if a dry run would skip a row." xor:"mode"`
+	Yes     bool              `help:"Do not ask for confirmation." short:"y" env:"-"`
+	DryRun  bool              `help:"Preview the import without changing anything." short:"n" xor:"mode"`
+	Action  string            `help:"The action for each row: ${enum}." enum:"CREATE_OR_UPDATE,CREATE,UPDATE" default:"CREATE_OR_UPDATE"`
+	Comment string            `help:"A comment to store in the history." placeholder:"TEXT"`
+	Tag     string            `help:"A tag to add to each imported resource, such as tags/import. Tagged resources without a row are listed." placeholder:"PATH" env:"-"`
 	Prune   bool              `help:"Delete tagged resources without a row, below --into or, without it, everywhere. They are listed first." env:"-"`
-	Header  map[string]string `help:"A header that holds for every row, such as x-bcn-create-reverse-record=true." placeholder:"NAME=VALUE"`
-	Kind    string            `help:"What the file is: csv, json or ndjson. Default: as it is called." enum:"csv,json,ndjson," default:""`
-	File    string            `arg:"" help:"The file; - reads standard input, of a kind that --kind says."`
+	Header  map[string]string `help:"A request header for every row, such as x-bcn-create-reverse-record=true." placeholder:"NAME=VALUE"`
+	Kind    string            `help:"The format of the file: csv, json or ndjson. Default: by its extension." enum:"csv,json,ndjson," default:""`
+	File    string            `arg:"" help:"The file; - reads standard input and requires --kind."`
 
 	// stdin is the content of standard input.
 	stdin []byte
@@ -46,10 +46,10 @@ func (c *importFile) Run(s *session) error {
 		ImportOptions: client.ImportOptions{ContentType: importKinds[kind], Action: c.Action, Comment: c.Comment, Headers: c.Header,
 			Tag: c.Tag, Prune: c.Prune}}
 	if j.ContentType == "" {
-		return usageError{fmt.Errorf("%s: say by --kind what it is: csv, json or ndjson", c.File)}
+		return usageError{fmt.Errorf("%s: unknown format: set --kind to csv, json or ndjson", c.File)}
 	}
 	if c.Prune && c.Tag == "" {
-		return usageError{errors.New("--prune: goes with --tag: what has the tag and is in no row is deleted")}
+		return usageError{errors.New("--prune requires --tag: it deletes resources that have the tag and are not in a row")}
 	}
 	switch {
 	case c.AtOnce:

@@ -26,10 +26,10 @@ import (
 // fromFlags are the flags of imports from other programs.
 type fromFlags struct {
 	planFlags
-	Strict bool   `help:"Import nothing where a row would be skipped."`
-	Tag    string `help:"A tag that each resource gets, such as tags/import." placeholder:"PATH" env:"-"`
-	Prune  bool   `help:"Delete resources that have the tag and are not in the source any more. They are listed before." env:"-"`
-	Write  string `help:"Write what was read to this file, as portolan apply takes it, and change nothing; - is standard output." placeholder:"FILE" env:"-"`
+	Strict bool   `help:"Import nothing if a row would be skipped."`
+	Tag    string `help:"A tag to add to each resource, such as tags/import." placeholder:"PATH" env:"-"`
+	Prune  bool   `help:"Delete resources that have the tag and are no longer in the source. They are listed first." env:"-"`
+	Write  string `help:"Write the converted resources to this file, for portolan apply, without changing anything; - is standard output." placeholder:"FILE" env:"-"`
 
 	// source names the source.
 	source string
@@ -39,7 +39,7 @@ type fromFlags struct {
 // no HostRecord can have become GenericRecords. It returns a skippedError if rows were skipped.
 func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool) error {
 	if f.Prune && f.Tag == "" {
-		return usageError{errors.New("--prune: goes with --tag: what has the tag and is not in the source is deleted")}
+		return usageError{errors.New("--prune requires --tag: it deletes resources that have the tag and are not in the source")}
 	}
 	var m *cli.Manager
 	var known, networks convert.Known
@@ -87,7 +87,7 @@ func (f *fromFlags) importDocument(s *session, d *convert.Document, generic bool
 		return err
 	}
 	if len(a.Resources) == 0 {
-		return errors.New("there is nothing in it that could be imported")
+		return errors.New("contains nothing to import")
 	}
 	if f.Prune && !a.Prune {
 		fmt.Fprintln(s.stderr, rowsNotPruned)
@@ -183,9 +183,10 @@ func oneConfiguration(ctx context.Context, m *cli.Manager) error {
 	}
 	switch {
 	case m.Configuration != "" && !slices.Contains(names, m.Configuration):
-		return usageError{fmt.Errorf("--configuration: there is no configuration %q; there are %s", m.Configuration, strings.Join(names, ", "))}
+		return usageError{fmt.Errorf("--configuration: %q does not exist; existing configurations: %s",
+			m.Configuration, strings.Join(names, ", "))}
 	case m.Configuration == "" && len(names) != 1:
-		return usageError{fmt.Errorf("--configuration: say into which: there are %s", strings.Join(names, ", "))}
+		return usageError{fmt.Errorf("--configuration is required: one of %s", strings.Join(names, ", "))}
 	case m.Configuration == "":
 		m.Configuration = names[0]
 	}
@@ -250,7 +251,7 @@ func readFile(path string) (raw []byte, err error) {
 		return nil, usageError{fmt.Errorf("%s: it is UTF-16: save it as UTF-8", path)}
 	}
 	if err == nil && len(raw) > maxFrom {
-		err = usageError{fmt.Errorf("%s: is longer than %d MiB, which is as much as is read at once", path, maxFrom>>20)}
+		err = usageError{fmt.Errorf("%s: is larger than the maximum of %d MiB", path, maxFrom>>20)}
 	}
 	return raw, err
 }
@@ -308,23 +309,23 @@ func (c *importKea) Run(s *session) error { return c.from(s, c.File, convert.Kea
 
 type importInfoblox struct {
 	fromFlags
-	WithoutNames    bool   `help:"Leave DNS records out. Without this flag and --view they are skipped."`
-	FromView        string `help:"The view there whose names are read, where the file has several." placeholder:"NAME"`
-	FromNetworkView string `help:"The network view there that is read, where the file has several." placeholder:"NAME"`
+	WithoutNames    bool   `help:"Omit DNS records. Without this flag and --view they are skipped."`
+	FromView        string `help:"The Infoblox view to read names from. Required if the file has several." placeholder:"NAME"`
+	FromNetworkView string `help:"The Infoblox network view to read. Required if the file has several." placeholder:"NAME"`
 	File            string `arg:"" help:"The file; - reads standard input."`
 }
 
 // Help returns examples.
 func (importInfoblox) Help() string {
-	return "Names go into the view that --view names; without it they are skipped.\n\nExamples:\n\n" +
+	return "Names are imported into the view of --view. Without it they are skipped.\n\nExamples:\n\n" +
 		"  portolan import infoblox export.csv --configuration main --view internal --dry-run"
 }
 
 // Run imports an export of Infoblox.
 func (c *importInfoblox) Run(s *session) error {
 	if c.WithoutNames && (c.View != "" || c.Prune) {
-		return usageError{errors.New("--without-names: goes neither with --view, which imports names, nor with --prune, which would delete " +
-			"names that were imported before")}
+		return usageError{errors.New("--without-names cannot be combined with --view, which imports names, or with --prune, which would delete " +
+			"previously imported names")}
 	}
 	return c.from(s, c.File, func(raw []byte) (*convert.Document, error) {
 		return convert.Infoblox(raw, convert.InfobloxChoice{View: c.View, WithoutNames: c.WithoutNames, FromView: c.FromView,
@@ -334,7 +335,7 @@ func (c *importInfoblox) Run(s *session) error {
 
 type importPhpipam struct {
 	fromFlags
-	VRF   string   `help:"The VRF that is read, where the files have several; global is what is in none." name:"vrf" placeholder:"NAME"`
+	VRF   string   `help:"The VRF to read. Required if the files have several. global selects rows without a VRF." name:"vrf" placeholder:"NAME"`
 	Files []string `arg:"" help:"The files: exports of subnets, of addresses, or of both."`
 }
 
@@ -364,20 +365,20 @@ func (c *importPhpipam) Run(s *session) error {
 type importNetbox struct {
 	fromFlags
 	From      string `help:"The URL of NetBox." required:"" placeholder:"URL"`
-	FromToken string `help:"A token of NetBox that may read. Better given as PORTOLAN_FROM_TOKEN." required:"" placeholder:"TOKEN"`
-	VRF       string `help:"The VRF that is read, where there are several; global is what is in none." name:"vrf" placeholder:"NAME"`
+	FromToken string `help:"A NetBox token with read access. Prefer PORTOLAN_FROM_TOKEN." required:"" placeholder:"TOKEN"`
+	VRF       string `help:"The VRF to read. Required if there are several. global selects objects without a VRF." name:"vrf" placeholder:"NAME"`
 }
 
 // Help returns examples.
 func (importNetbox) Help() string {
-	return "Names of addresses (dns_name) become hosts in the view that --view names; without it they are left out.\n\nExamples:\n\n" +
+	return "Names of addresses (dns_name) become host records in the view of --view. Without it they are omitted.\n\nExamples:\n\n" +
 		"  portolan import netbox --from https://netbox.example.net --configuration main --view internal --dry-run"
 }
 
 // Run imports data from NetBox's API.
 func (c *importNetbox) Run(s *session) error {
 	if c.Prune && c.View == "" {
-		return usageError{errors.New("--prune: needs --view, as the names that were imported before would be deleted without it")}
+		return usageError{errors.New("--prune requires --view, because without it previously imported names would be deleted")}
 	}
 	at, err := url.Parse(strings.TrimRight(c.From, "/"))
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -389,7 +390,7 @@ func (c *importNetbox) Run(s *session) error {
 		next, asked := at.String()+path+"?limit=500", map[string]bool{}
 		for next != "" {
 			if asked[next] {
-				return fmt.Errorf("asking NetBox: the list goes on at %q, where it was already", next)
+				return fmt.Errorf("read NetBox list: the next page %q was already read", next)
 			}
 			asked[next] = true
 			page, err := c.page(s.ctx, at.Scheme+"://"+at.Host, next)
@@ -418,7 +419,7 @@ type netboxPage struct {
 func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage, err error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme+"://"+u.Host != host {
-		return p, fmt.Errorf("the list goes on at %q, which is not at %s", at, host)
+		return p, fmt.Errorf("the next page of the list, %q, is not on %s", at, host)
 	}
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
 	if err != nil {

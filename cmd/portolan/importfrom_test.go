@@ -24,9 +24,9 @@ func TestUnnamed(t *testing.T) {
 		json.RawMessage(`{"absoluteName":"b.example","addresses":["10.0.0.4"]}`), json.RawMessage(`{"absoluteName":"d.example","addresses":["10.0.0.3"]}`),
 		json.RawMessage(`{"absoluteName":"c.example","addresses":["2001:db8::1"]}`), json.RawMessage(`{"range":"10.0.0.0/24"}`)}
 	want := []string{
-		"HostRecord a.example does not have the address 10.0.0.1 any more, which stays assigned: delete it if it is free " +
+		"HostRecord a.example no longer has the address 10.0.0.1, which stays assigned: delete it if it is free " +
 			"(portolan delete addresses/10.0.0.1)",
-		"HostRecord c.example does not have the address 2001:db8::2 any more, which stays assigned: delete it if it is free " +
+		"HostRecord c.example no longer has the address 2001:db8::2, which stays assigned: delete it if it is free " +
 			"(portolan delete addresses/2001:db8::2)"}
 	if got := unnamed(done, source); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)

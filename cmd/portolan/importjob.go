@@ -135,7 +135,7 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	}
 	count := s.rowCounter("worked off")
 	if one, err = m.WaitForImport(s.ctx, one.ID, func(one *client.Import) { count(one.Rows) }); err != nil {
-		return one, fmt.Errorf("import %d goes on at the manager: %w", one.ID, err)
+		return one, fmt.Errorf("import %d continues on the manager: %w", one.ID, err)
 	}
 	log, err := m.ImportLog(s.ctx, one.ID)
 	if err != nil {
@@ -168,7 +168,7 @@ func (j *importJob) run(s *session, m *cli.Manager) (one *client.Import, err err
 	switch {
 	case err != nil:
 	case one.State == "FAILED" || one.State == "CANCELLED":
-		err = fmt.Errorf("the import ended as %s", one.State)
+		err = fmt.Errorf("the import ended with state %s", one.State)
 	case one.Refused > 0:
 		err = skippedError{int(one.Refused)}
 	}
@@ -185,9 +185,9 @@ func (j *importJob) summary(one *client.Import) string {
 		one.Unchanged, one.Refused)
 	switch {
 	case j.Prune && tried:
-		text += fmt.Sprintf(", %d resources that are in no row would be deleted", one.Deleted)
+		text += fmt.Sprintf(", %d resources without a row would be deleted", one.Deleted)
 	case j.Prune:
-		text += fmt.Sprintf(", %d resources that are in no row deleted", one.Deleted)
+		text += fmt.Sprintf(", %d resources without a row deleted", one.Deleted)
 	}
 	return text
 }
@@ -200,7 +200,7 @@ func remedy(code string) string {
 	case "ZoneNotFound", "InlinedResourceNotFound", "ResourceNotFound", "IpRangeOutsideParent":
 		return "create it first, or correct the row"
 	case "ResourceAlreadyExists":
-		return "let rows change what is there (--action), or remove the row"
+		return "allow updates of existing resources (--action), or remove the row"
 	case "ResourceConflictsWithOther":
 		return "remove one of the two"
 	case "AccessDenied":
@@ -225,7 +225,8 @@ var lineOfRow = regexp.MustCompile(`^line (\d+): `)
 // the resources.
 func (f *fromFlags) inBackground(s *session, m *cli.Manager, d *convert.Document, a client.Apply, rows []string) error {
 	if f.Output != "text" && f.Output != cli.JSON {
-		return usageError{fmt.Errorf("--output %s: goes with %d resources at most, and there are %d", f.Output, maxApply, len(a.Resources))}
+		return usageError{fmt.Errorf("--output %s: the maximum is %d resources, but the source contains %d",
+			f.Output, maxApply, len(a.Resources))}
 	}
 	at, err := m.Find(s.ctx, a.Into)
 	if err != nil {

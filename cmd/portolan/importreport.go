@@ -28,7 +28,7 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 	}
 	for _, one := range plan.Resources {
 		if one.Did == "ABSENT" {
-			fmt.Fprintf(s.stderr, "in no row that was imported, kept: %s %s\n", one.Type, one.Key)
+			fmt.Fprintf(s.stderr, "not in an imported row, kept: %s %s\n", one.Type, one.Key)
 		}
 		if one.Did == "DELETED" {
 			text := one.Type + " " + one.Key
@@ -51,7 +51,7 @@ func (f *fromFlags) differences(s *session, m *cli.Manager, d *convert.Document,
 }
 
 // withoutTag is the note of an import without --tag that finds existing resources.
-const withoutTag = "note: without --tag it is not known what an earlier import made that the source does not have any more"
+const withoutTag = "note: without --tag, resources of an earlier import that are no longer in the source cannot be found"
 
 // unnamed returns a line for each address that a host has lost, or would lose in a dry run, and that no host of the source has.
 func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {
@@ -64,9 +64,9 @@ func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {
 			}
 		}
 	}
-	lost := "does not have"
+	lost := "no longer has"
 	if done.DryRun {
-		lost = "would not have"
+		lost = "would no longer have"
 	}
 	for _, one := range done.Resources {
 		for _, change := range one.Changes {
@@ -75,7 +75,7 @@ func unnamed(done client.Applied, source []json.RawMessage) (lines []string) {
 			}
 			for _, a := range addressesIn(change.Before) {
 				if !named[a] {
-					lines = append(lines, fmt.Sprintf("HostRecord %s %s the address %v any more, which stays assigned: "+
+					lines = append(lines, fmt.Sprintf("HostRecord %s %s the address %v, which stays assigned: "+
 						"delete it if it is free (portolan delete addresses/%v)", one.Key, lost, a, a))
 				}
 			}

@@ -31,10 +31,10 @@ func (e skippedError) Error() string {
 type zoneFlags struct {
 	dataFlag
 	importFlags
-	Strict bool `help:"Import nothing where a record would be skipped."`
-	Prune  bool `help:"Delete records of a zone that is there and that the file does not have. They are listed before."`
-	DryRun bool `help:"Only try it: nothing is kept." short:"n"`
-	Yes    bool `help:"Do not ask." short:"y" env:"-"`
+	Strict bool `help:"Import nothing if a record would be skipped."`
+	Prune  bool `help:"Delete records of an existing zone that are not in the file. They are listed first."`
+	DryRun bool `help:"Preview the import without changing anything." short:"n"`
+	Yes    bool `help:"Do not ask for confirmation." short:"y" env:"-"`
 }
 
 // importOptions returns the options for importing a zone. end ends the progress bar.
@@ -84,7 +84,7 @@ func readZoneFile(in io.Reader, path, origin string, directories ...string) (*zo
 		if len(z.Faults) > 0 {
 			return nil, errors.New(z.Faults[0])
 		}
-		return nil, errors.New("there is no record in it")
+		return nil, errors.New("contains no records")
 	}
 	signed := map[string]int{}
 	t.records = slices.DeleteFunc(slices.Clone(z.Records), func(one rr.RR) bool {
@@ -123,10 +123,10 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 		fmt.Fprintf(s.stderr, "skipped: %s: correct the entry\n", fault)
 	}
 	if f.Strict && len(z.faults) > 0 {
-		return 0, fmt.Errorf("%s: nothing was imported: %d entries are no records", z.from, len(z.faults))
+		return 0, fmt.Errorf("%s: nothing was imported: %d entries are not valid records", z.from, len(z.faults))
 	}
 	if f.Prune && !z.hasSOA {
-		return 0, fmt.Errorf("%s: nothing was imported: --prune takes the file of a whole zone, and it has no SOA", z.from)
+		return 0, fmt.Errorf("%s: nothing was imported: --prune requires a complete zone file, but this one has no SOA", z.from)
 	}
 	api := server.NewAPI(st)
 	options, end := f.importOptions(s, z)
@@ -154,7 +154,7 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 		case ask, options.Prune && len(done.Differences) > 0 && !f.Yes:
 			f.print(s, z, done, options.Prune, true, complete)
 			if !ask {
-				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune would delete these records; --yes does", z.from)}
+				return 0, usageError{fmt.Errorf("%s: nothing was changed: --prune deletes the records listed above; add --yes to confirm", z.from)}
 			}
 			fmt.Fprintf(s.stderr, "Do that? [y/N] ")
 			if !confirm() {
@@ -184,7 +184,7 @@ func (f *zoneFlags) importRecords(s *session, st *store.Store, configuration str
 }
 
 // notPruned is the note that --prune has no effect.
-const notPruned = "note: nothing is deleted, because records are skipped, which the zone may have"
+const notPruned = "note: nothing is deleted, because the zone may contain the skipped records"
 
 // print prints the result of a zone import: a line for each record that was skipped or differs, then a summary. pruned reports that records
 // missing in the file are deleted.
@@ -233,10 +233,10 @@ func (f *zoneFlags) print(s *session, z *zoneText, done transfer.ImportedZone, p
 type importZone struct {
 	zoneFlags
 	zonePlace
-	Origin     string `help:"The zone: the name that relative names in the file belong to, where it does not say so itself." placeholder:"NAME"`
+	Origin     string `help:"The zone, and the origin of relative names if the file has no $ORIGIN." placeholder:"NAME"`
 	FromServer string `help:"Copy the zone --origin from this name server (AXFR), instead of a file." placeholder:"ADDR" env:"-"`
-	KeyFile    string `help:"A file with the key that the copy is signed with, as tsig-keygen prints it." type:"existingfile" placeholder:"FILE" env:"-"`
-	File       string `arg:"" optional:"" help:"The file. Files that it includes are read from its directory, then from the current one." type:"existingfile"`
+	KeyFile    string `help:"A file with the TSIG key for the zone transfer, in the format of tsig-keygen." type:"existingfile" placeholder:"FILE" env:"-"`
+	File       string `arg:"" optional:"" help:"The zone file. Included files are read from its directory, then from the current directory." type:"existingfile"`
 }
 
 // fetch opens the zone data: the file, or a zone transfer stored in a temporary file, which is deleted on close.
@@ -285,7 +285,7 @@ func (c *importZone) Run(s *session) error {
 		return fmt.Errorf("%s: nothing was imported: %w", from, err)
 	}
 	if meant := naming.Key(c.Origin); c.Origin != "" && naming.Key(z.zone) != meant {
-		return fmt.Errorf("%s: nothing was imported: it has the SOA of %s, and --origin says %s", from, z.zone, c.Origin)
+		return fmt.Errorf("%s: nothing was imported: it has the SOA of %s, but --origin is %s", from, z.zone, c.Origin)
 	}
 	z.view = c.View
 	return c.open(func(st *store.Store, _ *identity.Service) error {

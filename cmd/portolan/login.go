@@ -23,14 +23,14 @@ import (
 
 type loginCommand struct {
 	URL           string        `arg:"" optional:"" help:"The manager's URL." default:"http://127.0.0.1:8080"`
-	Name          string        `help:"What the context is called. Default: the manager's host." placeholder:"NAME"`
-	User          string        `help:"Who signs in; the password is asked for, or taken from PORTOLAN_PASSWORD or standard input." default:"admin" placeholder:"NAME"`
-	Token         string        `help:"Note this bearer token, and make none." placeholder:"TOKEN" env:"-"`
-	Role          string        `help:"What the new token may do: ${enum}; never more than the user." enum:"administrator,analyst" default:"administrator"`
-	Expires       time.Duration `help:"How long the new token lives." default:"720h"`
-	CA            string        `help:"A file with the authority to trust, in PEM, beside the system's; portolan authority prints a manager's own." name:"ca" type:"existingfile" placeholder:"FILE"`
-	Configuration string        `help:"The name of the configuration that is meant where a command says none." placeholder:"NAME"`
-	View          string        `help:"The name of the view that is meant where a command says none." placeholder:"NAME"`
+	Name          string        `help:"The name of the context. Default: the manager's host." placeholder:"NAME"`
+	User          string        `help:"The user name. The password is read from PORTOLAN_PASSWORD, standard input or the terminal." default:"admin" placeholder:"NAME"`
+	Token         string        `help:"Store this bearer token instead of creating one." placeholder:"TOKEN" env:"-"`
+	Role          string        `help:"The role of the new token: ${enum}. It never exceeds the rights of the user." enum:"administrator,analyst" default:"administrator"`
+	Expires       time.Duration `help:"The lifetime of the new token." default:"720h"`
+	CA            string        `help:"A PEM file with a certificate authority to trust, in addition to the system's. portolan authority prints that of a manager." name:"ca" type:"existingfile" placeholder:"FILE"`
+	Configuration string        `help:"The default configuration for commands." placeholder:"NAME"`
+	View          string        `help:"The default view for commands." placeholder:"NAME"`
 }
 
 // Help returns examples.
@@ -61,7 +61,7 @@ func (c *loginCommand) Run(s *session) error {
 		return err
 	}
 	if ip := net.ParseIP(at.Hostname()); at.Scheme == "http" && at.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		fmt.Fprintln(s.stderr, "warning: over plain HTTP the password and the token can be read on the way: use https")
+		fmt.Fprintln(s.stderr, "warning: plain HTTP exposes the password and the token on the network: use https")
 	}
 	cl, err := clientFor(one)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *loginCommand) Run(s *session) error {
 		}
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "signed in at %s; the context %s is noted in %s\n", one.URL, name, contexts.Path())
+	_, err = fmt.Fprintf(s.stdout, "signed in at %s; stored context %s in %s\n", one.URL, name, contexts.Path())
 	return err
 }
 
@@ -108,7 +108,7 @@ func (c *loginCommand) makeToken(s *session, cl *client.Client) (token, id strin
 	err = cl.Do(s.ctx, http.MethodPost, "/api/v2/tokens", map[string]any{"name": "portolan login on " + host, "kind": "bearer", "role": c.Role,
 		"expires": time.Now().Add(c.Expires).UTC().Format(time.RFC3339)}, &made)
 	if err == nil && made.Token == "" {
-		err = errors.New("the manager gave no token")
+		err = errors.New("the manager returned no token")
 	}
 	return made.Token, made.ID, err
 }
@@ -128,7 +128,7 @@ func askPassword(s *session, user string) (string, error) {
 	if password := strings.TrimRight(line, "\r\n"); password != "" {
 		return password, nil
 	}
-	return "", usageError{fmt.Errorf("no password: give it as PORTOLAN_PASSWORD, on standard input, or on a terminal (%w)", err)}
+	return "", usageError{fmt.Errorf("no password: set PORTOLAN_PASSWORD, use standard input, or run on a terminal (%w)", err)}
 }
 
 type logoutCommand struct {
@@ -147,17 +147,17 @@ func (c *logoutCommand) Run(s *session) error {
 		return err
 	}
 	if name == "" {
-		return usageError{errors.New("there is no current context")}
+		return usageError{errors.New("no current context")}
 	}
-	what := "its token, which login did not make, lives on"
+	what := "its token stays valid, because login did not create it"
 	if one.TokenID != "" {
-		what = "its token is revoked"
+		what = "its token was revoked"
 		cl, err := clientFor(one)
 		if err == nil {
 			err = cl.Do(s.ctx, http.MethodDelete, "/api/v2/tokens/"+one.TokenID, nil, nil)
 		}
 		if err != nil {
-			what = fmt.Sprintf("its token %s could not be revoked, and lives until its end: %v", one.TokenID, err)
+			what = fmt.Sprintf("its token %s could not be revoked and stays valid until it expires: %v", one.TokenID, err)
 		}
 	}
 	delete(contexts.Contexts, name)
@@ -167,13 +167,13 @@ func (c *logoutCommand) Run(s *session) error {
 	if err := contexts.Save(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "the context %s is forgotten; %s\n", name, what)
+	_, err = fmt.Fprintf(s.stdout, "deleted context %s; %s\n", name, what)
 	return err
 }
 
 type contextCommand struct {
-	List contextList `cmd:"" example:"portolan context" default:"1" help:"List the contexts: the managers that portolan login noted."`
-	Use  contextUse  `cmd:"" example:"portolan context use lab --configuration main --view internal" help:"Let a context hold from now on, and say what is meant where a command says nothing."`
+	List contextList `cmd:"" example:"portolan context" default:"1" help:"List the contexts: the managers stored by portolan login."`
+	Use  contextUse  `cmd:"" example:"portolan context use lab --configuration main --view internal" help:"Select the current context, and set its default configuration and view."`
 }
 
 type contextList struct{}
@@ -193,7 +193,7 @@ func (c *contextList) Run(s *session) error {
 		rows = append(rows, []string{mark, name, one.URL, one.Configuration, one.View})
 	}
 	if len(rows) == 1 {
-		_, err = fmt.Fprintln(s.stderr, "there is no context yet: portolan login URL makes one")
+		_, err = fmt.Fprintln(s.stderr, "no contexts yet: create one with portolan login URL")
 		return err
 	}
 	return cli.WriteTable(s.stdout, rows)
@@ -201,8 +201,8 @@ func (c *contextList) Run(s *session) error {
 
 type contextUse struct {
 	Name          string  `arg:"" help:"The context." complete:"context"`
-	Configuration *string `help:"The name of the configuration that is meant where a command says none; empty: of any." placeholder:"NAME" env:"-"`
-	View          *string `help:"The name of the view that is meant where a command says none; empty: of any." placeholder:"NAME" env:"-"`
+	Configuration *string `help:"The default configuration for commands; empty for any." placeholder:"NAME" env:"-"`
+	View          *string `help:"The default view for commands; empty for any." placeholder:"NAME" env:"-"`
 }
 
 // Run makes a context the current one.
@@ -227,7 +227,7 @@ func (c *contextUse) Run(s *session) error {
 	if err := contexts.Save(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "the context %s holds: %s, configuration %s, view %s\n", c.Name, one.URL,
+	_, err = fmt.Fprintf(s.stdout, "current context %s: %s, configuration %s, view %s\n", c.Name, one.URL,
 		cmp.Or(one.Configuration, "any"), cmp.Or(one.View, "any"))
 	return err
 }

@@ -29,64 +29,64 @@ var version = ""
 
 // commands is the command line. Every flag can be given as an environment variable PORTOLAN_… too.
 type commands struct {
-	LogFormat string `help:"How log lines are written to standard error: ${enum}." enum:"text,json" default:"text"`
-	LogLevel  string `help:"The least that is logged: debug, info, warn or error. Without it a manager logs what its settings say, and others log info." enum:"debug,info,warn,error," default:""`
+	LogFormat string `help:"The format of log lines on standard error: ${enum}." enum:"text,json" default:"text"`
+	LogLevel  string `help:"The minimum log level: debug, info, warn or error. Default: the level of the manager's settings; info for other commands." enum:"debug,info,warn,error," default:""`
 
-	Demo        demoCommand        `cmd:"" example:"portolan demo --data ./demo" group:"Begin" help:"Start everything with sample data on loopback, and say how to use it."`
-	Serve       serveCommand       `cmd:"" group:"Run a manager" help:"Run a manager: the address API, the fleet API and the check-in door."`
+	Demo        demoCommand        `cmd:"" example:"portolan demo --data ./demo" group:"Begin" help:"Start a manager and service points with sample data on loopback."`
+	Serve       serveCommand       `cmd:"" group:"Run a manager" help:"Run a manager: the address API, the fleet API and the check-in listener."`
 	Agent       agentCommand       `cmd:"" group:"Fleet" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
-	List        listCommand        `cmd:"" group:"Resources" help:"List resources: networks, zones, users, whatever there is."`
-	Get         getCommand         `cmd:"" group:"Resources" help:"Show resources, by their names."`
-	Create      createCommand      `cmd:"" group:"Resources" help:"Make a resource."`
+	List        listCommand        `cmd:"" group:"Resources" help:"List resources of any type, such as networks, zones or users."`
+	Get         getCommand         `cmd:"" group:"Resources" help:"Show resources."`
+	Create      createCommand      `cmd:"" group:"Resources" help:"Create a resource."`
 	Set         setCommand         `cmd:"" group:"Resources" help:"Change fields of a resource."`
-	Delete      deleteCommand      `cmd:"" group:"Resources" help:"Delete a resource with all that lies below it, in steps that others get between."`
-	Assign      assignCommand      `cmd:"" group:"Resources" help:"Assign what is free next: addresses of a network, networks of a block."`
-	Next        nextCommand        `cmd:"" group:"Resources" help:"Show what is free next, and change nothing."`
+	Delete      deleteCommand      `cmd:"" group:"Resources" help:"Delete a resource and everything below it, in steps."`
+	Assign      assignCommand      `cmd:"" group:"Resources" help:"Assign the next free addresses of a network or the next free networks of a block."`
+	Next        nextCommand        `cmd:"" group:"Resources" help:"Show the next free addresses or networks without assigning them."`
 	Split       splitCommand       `cmd:"" group:"Resources" help:"Split a block or a network."`
 	Merge       mergeCommand       `cmd:"" group:"Resources" help:"Merge blocks, networks or ranges into one."`
-	Move        moveCommand        `cmd:"" group:"Resources" help:"Move a resource with all in it."`
+	Move        moveCommand        `cmd:"" group:"Resources" help:"Move a resource and its contents."`
 	Search      searchCommand      `cmd:"" example:"portolan search 10.3.4.20" group:"Resources" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
-	History     historyCommand     `cmd:"" group:"Resources" help:"Show what was changed, by whom, and value by value."`
-	Undo        undoCommand        `cmd:"" group:"Resources" help:"Take a transaction back."`
-	Apply       applyCommand       `cmd:"" group:"Documents and files" help:"Let resources be as files say: what would change is shown first."`
-	Export      exportCommand      `cmd:"" group:"Documents and files" help:"Write resources as files that apply takes back, and zones as zone files."`
-	Import      importCommand      `cmd:"" group:"Documents and files" help:"Read what engineers keep in files."`
-	Batch       batchCommand       `cmd:"" example:"portolan batch changes.json --dry-run" group:"Documents and files" help:"Make many changes of a file at once, all or none."`
-	Login       loginCommand       `cmd:"" group:"Begin" help:"Sign in at a manager, and note it as the context that commands use."`
-	Logout      logoutCommand      `cmd:"" example:"portolan logout lab" group:"Begin" help:"Forget a context."`
-	Context     contextCommand     `cmd:"" group:"Begin" help:"List the contexts, and choose one."`
-	Token       tokenCommand       `cmd:"" group:"Run a manager" help:"Make, list and revoke bearer tokens."`
-	Status      statusCommand      `cmd:"" group:"Run a manager" help:"Show how a manager is, and what somebody should do something about."`
-	Doctor      doctorCommand      `cmd:"" group:"Run a manager" help:"Look at what a manager needs on this machine, and at one that runs, and say what to do."`
-	Ready       readyCommand       `cmd:"" group:"Run a manager" help:"Ask whether a manager is ready, as for the health of a container."`
-	Password    passwordCommand    `cmd:"" group:"Run a manager" help:"Give a user a new password, as when nobody knows the old one any more."`
-	SignIn      signInCommand      `cmd:"" example:"portolan sign-in --data /var/lib/portolan --url https://portolan.example.net" group:"Run a manager" name:"sign-in" help:"Print a link that signs somebody in at the console, once, within a quarter of an hour."`
-	Key         keyCommand         `cmd:"" group:"Run a manager" help:"Make key sets for the token exchange."`
-	Fleet       fleetCommand       `cmd:"" group:"Fleet" help:"Fleet service points, and the applications that they run."`
+	History     historyCommand     `cmd:"" group:"Resources" help:"Show the changes of each transaction, with user and values."`
+	Undo        undoCommand        `cmd:"" group:"Resources" help:"Undo a transaction."`
+	Apply       applyCommand       `cmd:"" group:"Documents and files" help:"Create, update and delete resources to match files, after a preview."`
+	Export      exportCommand      `cmd:"" group:"Documents and files" help:"Export resources as documents for apply, and zones as zone files."`
+	Import      importCommand      `cmd:"" group:"Documents and files" help:"Import data from files and from other systems."`
+	Batch       batchCommand       `cmd:"" example:"portolan batch changes.json --dry-run" group:"Documents and files" help:"Execute all changes of a file in one transaction."`
+	Login       loginCommand       `cmd:"" group:"Begin" help:"Sign in at a manager and store it as the current context."`
+	Logout      logoutCommand      `cmd:"" example:"portolan logout lab" group:"Begin" help:"Delete a context and revoke the token that portolan login created."`
+	Context     contextCommand     `cmd:"" group:"Begin" help:"List the contexts and select the current one."`
+	Token       tokenCommand       `cmd:"" group:"Run a manager" help:"Create, list and revoke bearer tokens."`
+	Status      statusCommand      `cmd:"" group:"Run a manager" help:"Show the state of a manager and its alarms."`
+	Doctor      doctorCommand      `cmd:"" group:"Run a manager" help:"Diagnose a manager and its environment on this machine, and suggest fixes."`
+	Ready       readyCommand       `cmd:"" group:"Run a manager" help:"Check whether a manager is ready, for container health checks."`
+	Password    passwordCommand    `cmd:"" group:"Run a manager" help:"Set a new password for a user, for example after the old one was lost."`
+	SignIn      signInCommand      `cmd:"" example:"portolan sign-in --data /var/lib/portolan --url https://portolan.example.net" group:"Run a manager" name:"sign-in" help:"Print a link that signs a user in to the console. It is valid once, for 15 minutes."`
+	Key         keyCommand         `cmd:"" group:"Run a manager" help:"Create key sets for the token exchange."`
+	Fleet       fleetCommand       `cmd:"" group:"Fleet" help:"Manage service points and their applications."`
 	Rollout     rolloutCommand     `cmd:"" group:"Fleet" help:"Update many service points, in waves."`
-	Simulate    simulateCommand    `cmd:"" example:"portolan simulate --service-points 1000 --for 5m" group:"Fleet" help:"Let many service points that do not exist enrol and check in, to see what a manager bears."`
-	Release     releaseCommand     `cmd:"" group:"Fleet" help:"Make, sign and publish the releases that service points are updated to."`
+	Simulate    simulateCommand    `cmd:"" example:"portolan simulate --service-points 1000 --for 5m" group:"Fleet" help:"Simulate many service points that enrol and check in, to test the load on a manager."`
+	Release     releaseCommand     `cmd:"" group:"Fleet" help:"Create, sign and publish releases for service points."`
 	Check       checkCommand       `cmd:"" example:"portolan check --data /var/lib/portolan" group:"Run a manager" help:"Verify every invariant of a manager's data."`
 	Authority   authorityCommand   `cmd:"" group:"Run a manager" help:"Print the certificate of the manager's own authority."`
-	Secrets     secretsCommand     `cmd:"" group:"Run a manager" help:"The master key that secrets are sealed by."`
-	Rights      rightsCommand      `cmd:"" example:"portolan rights networks/10.1.0.0/24 --user alice" group:"Resources" help:"Show what somebody may do with a resource, and which access rights decide."`
-	Changes     changesCommand     `cmd:"" example:"portolan changes --data /var/lib/portolan --follow" group:"Run a manager" help:"Print every change, as lines of JSON; with --follow as they are committed."`
-	Deploy      deployCommand      `cmd:"" group:"Names on the wire" help:"Put names on the wire: deploy servers and zones."`
-	ExternalDNS externalDNSCommand `cmd:"" example:"portolan external-dns --configuration main --domain lab.example" group:"Names on the wire" name:"external-dns" help:"Let external-dns of Kubernetes keep its records here: its webhook provider."`
-	Webhook     webhookCommand     `cmd:"" group:"Run a manager" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
-	Backup      backupCommand      `cmd:"" example:"portolan backup --data /var/lib/portolan portolan.backup" group:"Run a manager" help:"Write everything into one file, of one moment; the manager may be serving."`
-	Restore     restoreCommand     `cmd:"" example:"portolan restore --data /var/lib/portolan-new portolan.backup" group:"Run a manager" help:"Write a backup into an empty data directory or database."`
-	Rehearse    rehearseCommand    `cmd:"" example:"portolan rehearse --max-age 26h /var/lib/portolan/backups" group:"Run a manager" help:"Try a backup: restore it into a temporary directory, check it as portolan check does, and take that away again."`
-	Migrate     migrateCommand     `cmd:"" example:"portolan migrate --from /var/lib/portolan --to postgres://portolan@db.example.net/portolan" group:"Run a manager" help:"Carry everything from one database to another, either way."`
-	Completion  completionCommand  `cmd:"" group:"Begin" help:"Print what a shell is told so that it completes commands, fields and names."`
+	Secrets     secretsCommand     `cmd:"" group:"Run a manager" help:"Manage the master key that encrypts secrets."`
+	Rights      rightsCommand      `cmd:"" example:"portolan rights networks/10.1.0.0/24 --user alice" group:"Resources" help:"Show a user's access level to a resource, and the access rights that determine it."`
+	Changes     changesCommand     `cmd:"" example:"portolan changes --data /var/lib/portolan --follow" group:"Run a manager" help:"Print the change feed as lines of JSON; --follow continues with new changes."`
+	Deploy      deployCommand      `cmd:"" group:"Names on the wire" help:"Deploy DNS servers and zones."`
+	ExternalDNS externalDNSCommand `cmd:"" example:"portolan external-dns --configuration main --domain lab.example" group:"Names on the wire" name:"external-dns" help:"Run a webhook provider for Kubernetes external-dns."`
+	Webhook     webhookCommand     `cmd:"" group:"Run a manager" help:"Manage webhooks that send changes to other programs, and receive their messages for a test."`
+	Backup      backupCommand      `cmd:"" example:"portolan backup --data /var/lib/portolan portolan.backup" group:"Run a manager" help:"Write a consistent backup of all data to one file. The manager may be running."`
+	Restore     restoreCommand     `cmd:"" example:"portolan restore --data /var/lib/portolan-new portolan.backup" group:"Run a manager" help:"Restore a backup into an empty data directory or database."`
+	Rehearse    rehearseCommand    `cmd:"" example:"portolan rehearse --max-age 26h /var/lib/portolan/backups" group:"Run a manager" help:"Test a backup: restore it into a temporary directory, run portolan check on it, and delete the directory."`
+	Migrate     migrateCommand     `cmd:"" example:"portolan migrate --from /var/lib/portolan --to postgres://portolan@db.example.net/portolan" group:"Run a manager" help:"Copy all data from one database to another, in either direction."`
+	Completion  completionCommand  `cmd:"" group:"Begin" help:"Print the shell script that completes commands, fields and names."`
 	Version     versionCommand     `cmd:"" example:"portolan version" group:"Begin" help:"Print the version."`
 
 	Man         manCommand         `cmd:"" hidden:"" help:"Write man pages and completions below a directory."`
-	Complete    completeCommand    `cmd:"" hidden:"" help:"Print what the last word may become."`
-	Application applicationCommand `cmd:"" hidden:"" help:"Run an application of a service point, which starts it."`
+	Complete    completeCommand    `cmd:"" hidden:"" help:"Print the completions of the last word."`
+	Application applicationCommand `cmd:"" hidden:"" help:"Run an application of a service point. Only the agent starts it."`
 }
 
-// missingFile is how the parser says that a file is not there.
+// missingFile matches the parser's message about a file that does not exist.
 var missingFile = regexp.MustCompile(`(?:<file>: |)stat (.+): no such file or directory`)
 
 // withExample prints the help of a command, and an example of it where the help itself has none.

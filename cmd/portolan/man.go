@@ -30,7 +30,7 @@ type readyCommand struct {
 
 // Help returns examples.
 func (readyCommand) Help() string {
-	return `It is what a container asks for its health. On loopback the certificate is not looked at.
+	return `Use it as the health check of a container. On loopback the certificate is not verified.
 
 Examples:
 
@@ -59,7 +59,7 @@ func (c *readyCommand) Run(s *session) error {
 	}
 	_ = rs.Body.Close()
 	if rs.StatusCode != http.StatusOK {
-		return fmt.Errorf("the manager at %s is not ready: it answers %d", c.URL, rs.StatusCode)
+		return fmt.Errorf("the manager at %s is not ready: status %d", c.URL, rs.StatusCode)
 	}
 	_, err = fmt.Fprintln(s.stdout, "ready")
 	return err

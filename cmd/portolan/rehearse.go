@@ -16,15 +16,15 @@ import (
 
 type rehearseCommand struct {
 	masterFlag
-	Backup string        `arg:"" help:"The backup; of a directory the newest that is in it." type:"path"`
-	Dir    string        `help:"Where there is room for what it holds, for as long as this takes; without it the system's directory for temporary files." type:"existingdir" placeholder:"DIR"`
-	MaxAge time.Duration `help:"Fail where the backup is older than this, such as 26h. 0: however old." name:"max-age" placeholder:"DURATION"`
+	Backup string        `arg:"" help:"The backup, or a directory: its newest backup is used." type:"path"`
+	Dir    string        `help:"A directory with enough space for the restored data. Default: the system's directory for temporary files." type:"existingdir" placeholder:"DIR"`
+	MaxAge time.Duration `help:"Fail if the backup is older than this, such as 26h. 0 accepts any age." name:"max-age" placeholder:"DURATION"`
 }
 
 // Run restores a backup into a temporary directory, checks the data, and deletes the directory.
 func (c *rehearseCommand) Run(s *session) (err error) {
 	if c.MaxAge < 0 {
-		return usageError{fmt.Errorf("--max-age: %s is less than nothing", c.MaxAge)}
+		return usageError{fmt.Errorf("--max-age: %s is negative", c.MaxAge)}
 	}
 	if _, err := c.keys(); err != nil { // before the restore, which may take long
 		return usageError{err}
@@ -51,7 +51,7 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	defer func() { _ = f.Close() }()
 	dir, err := os.MkdirTemp(c.Dir, "portolan-rehearsal-")
 	if errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("%s: there is no room for it (%w): --dir names a directory that has some", name, err)
+		return fmt.Errorf("%s: not enough disk space (%w): set --dir to a directory with more space", name, err)
 	}
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 	start, data := time.Now(), filepath.Join(dir, "data")
 	sum, err := archive.Restore(s.ctx, store.Options{Layout: server.Layout(), Dir: data, Exclusive: true}, f, s.rowCounter("read"))
 	if store.NoRoom(err) {
-		return fmt.Errorf("%s: there is no room in %s: --dir names a directory that has some", name, filepath.Dir(dir))
+		return fmt.Errorf("%s: not enough disk space in %s: set --dir to a directory with more space", name, filepath.Dir(dir))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -77,8 +77,9 @@ func (c *rehearseCommand) Run(s *session) (err error) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if age := time.Since(sum.Created); c.MaxAge > 0 && age > c.MaxAge {
-		return fmt.Errorf("%s is %s old, more than %s: look why nothing newer was made (portolan status)", name, age.Round(time.Second), c.MaxAge)
+		return fmt.Errorf("%s is %s old, more than %s: check why no newer backup exists (portolan status)",
+			name, age.Round(time.Second), c.MaxAge)
 	}
-	_, err = fmt.Fprintf(s.stdout, "the restore took %s; it is taken away again\n", time.Since(start).Round(10*time.Millisecond))
+	_, err = fmt.Fprintf(s.stdout, "the restore took %s; the restored data was deleted\n", time.Since(start).Round(10*time.Millisecond))
 	return err
 }

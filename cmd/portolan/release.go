@@ -17,17 +17,17 @@ import (
 )
 
 type releaseCommand struct {
-	Init     releaseInit     `cmd:"" example:"portolan release init --repository /srv/releases --keys /media/keys" help:"Make an empty repository of releases, and the keys of its roles."`
-	Sign     releaseSign     `cmd:"" example:"portolan release sign ./portolan --repository /srv/releases --keys /media/keys" help:"Put a program into the repository as a release, signed with the key of the targets."`
-	Withdraw releaseWithdraw `cmd:"" example:"portolan release withdraw 1.2.0 --repository /srv/releases --keys /media/keys" help:"Take a version out of the repository, signed with the key of the targets."`
-	Publish  releasePublish  `cmd:"" example:"portolan release publish --repository /srv/releases --keys /media/keys" help:"Show what was signed, with the keys of the snapshot and the timestamp; to be repeated before it expires."`
-	Renew    releaseRenew    `cmd:"" example:"portolan release renew --repository /srv/releases --keys /media/keys" help:"Sign a new root, with the root's key: it lives anew, and names new keys in place of those that were lost."`
-	List     releaseList     `cmd:"" example:"portolan release list --repository /srv/releases" help:"List what is published in a repository; portolan fleet releases lists what a manager has."`
+	Init     releaseInit     `cmd:"" example:"portolan release init --repository /srv/releases --keys /media/keys" help:"Create an empty release repository and the keys of its roles."`
+	Sign     releaseSign     `cmd:"" example:"portolan release sign ./portolan --repository /srv/releases --keys /media/keys" help:"Add a program to the repository as a release, signed with the targets key."`
+	Withdraw releaseWithdraw `cmd:"" example:"portolan release withdraw 1.2.0 --repository /srv/releases --keys /media/keys" help:"Remove a version from the repository, signed with the targets key."`
+	Publish  releasePublish  `cmd:"" example:"portolan release publish --repository /srv/releases --keys /media/keys" help:"Publish the signed releases with the snapshot and timestamp keys. Repeat it before the metadata expires."`
+	Renew    releaseRenew    `cmd:"" example:"portolan release renew --repository /srv/releases --keys /media/keys" help:"Sign a new root with the root key. It has a new expiry, and can replace lost keys of other roles."`
+	List     releaseList     `cmd:"" example:"portolan release list --repository /srv/releases" help:"List the published releases of a repository. For those of a manager, use portolan fleet releases."`
 }
 
 // repositoryFlags are the paths of a release repository and its keys.
 type repositoryFlags struct {
-	Repository string `help:"The directory of the repository; a manager serves that of releases in its data directory, or of --releases." required:"" type:"path" placeholder:"DIR"`
+	Repository string `help:"The directory of the repository. A manager serves the directory releases in its data directory, or that of --releases." required:"" type:"path" placeholder:"DIR"`
 	Keys       string `help:"The directory of the keys: root.pem, targets.pem, snapshot.pem and timestamp.pem." required:"" type:"path" placeholder:"DIR"`
 }
 
@@ -42,16 +42,16 @@ func (c *releaseInit) Run(s *session) error {
 	if err := c.repository().Init(c.Keys, time.Now()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.stdout, "The repository %s was made, and its keys in %s. Keep %s offline: it is needed for portolan "+
-		"release renew alone.\n",
+	_, err := fmt.Fprintf(s.stdout, "Created the repository %s and its keys in %s. Keep %s offline: only portolan "+
+		"release renew needs it.\n",
 		c.Repository, c.Keys, filepath.Join(c.Keys, "root.pem"))
 	return err
 }
 
 type releaseSign struct {
 	repositoryFlags
-	Version  string `help:"The version. Default: what the program says, where it runs on this machine." env:"-"`
-	Platform string `help:"What the program is built for, such as linux/arm64. Default: this machine's." env:"-"`
+	Version  string `help:"The version. Default: the version that the program reports, if it runs on this machine." env:"-"`
+	Platform string `help:"The platform of the program, such as linux/arm64. Default: that of this machine." env:"-"`
 	Program  string `arg:"" help:"The program." type:"existingfile"`
 }
 
@@ -68,11 +68,11 @@ func (c *releaseSign) Run(s *session) error {
 		case c.Version == "":
 			c.Version = says
 		case c.Version != says:
-			return usageError{fmt.Errorf("%s says that it is version %s, not %s", c.Program, says, c.Version)}
+			return usageError{fmt.Errorf("%s reports version %s, not %s", c.Program, says, c.Version)}
 		}
 	}
 	if c.Version == "" {
-		return usageError{errors.New("--version is needed: a program for another platform cannot be asked for it")}
+		return usageError{errors.New("--version is required, because a program for another platform cannot run here")}
 	}
 	f, err := os.Open(c.Program)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *releaseSign) Run(s *session) error {
 	if err := c.repository().Add(c.Keys, c.Version, c.Platform, f, time.Now()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "Version %s for %s was signed; portolan release publish shows it.\n", c.Version, c.Platform)
+	_, err = fmt.Fprintf(s.stdout, "Signed version %s for %s. Publish it with portolan release publish.\n", c.Version, c.Platform)
 	return err
 }
 
@@ -113,7 +113,7 @@ func versionOf(ctx context.Context, program string) (string, error) {
 	}
 	version, ok := strings.CutPrefix(string(bytes.TrimSpace(out)), "portolan ")
 	if !ok {
-		return "", fmt.Errorf("%s is no portolan: it says %.100q", program, out)
+		return "", fmt.Errorf("%s is not a portolan program: it printed %.100q", program, out)
 	}
 	return version, nil
 }
@@ -128,13 +128,13 @@ func (c *releaseWithdraw) Run(s *session) error {
 	if err := c.repository().Withdraw(c.Keys, c.Version, time.Now()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.stdout, "Version %s was withdrawn; portolan release publish shows that.\n", c.Version)
+	_, err := fmt.Fprintf(s.stdout, "Withdrew version %s. Publish the change with portolan release publish.\n", c.Version)
 	return err
 }
 
 type releasePublish struct {
 	repositoryFlags
-	Life time.Duration `help:"How long it is good: service points refuse it then, until it is published anew." default:"720h"`
+	Life time.Duration `help:"The validity period. After it, service points reject the repository until it is published again." default:"720h"`
 }
 
 // Run publishes the repository.
@@ -150,7 +150,7 @@ func (c *releasePublish) Run(s *session) error {
 
 type releaseRenew struct {
 	repositoryFlags
-	Replace []string `help:"Roles whose keys are made anew: targets, snapshot, timestamp. Move the files of the keys before away first." placeholder:"ROLE,..."`
+	Replace []string `help:"Roles whose keys are replaced: targets, snapshot, timestamp. First move the old key files away." placeholder:"ROLE,..."`
 }
 
 // Run renews the root.
@@ -158,7 +158,7 @@ func (c *releaseRenew) Run(s *session) error {
 	if err := c.repository().Renew(c.Keys, c.Replace, time.Now()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(s.stdout, "A new root was signed; portolan release publish is needed behind that.")
+	_, err := fmt.Fprintln(s.stdout, "Signed a new root. Publish it with portolan release publish.")
 	return err
 }
 
@@ -175,6 +175,6 @@ func (c *releaseList) Run(s *session) error {
 	for _, r := range state.Releases {
 		fmt.Fprintf(s.stdout, "%s  %s\n", r.Version, strings.Join(r.Platforms, " "))
 	}
-	_, err = fmt.Fprintf(s.stdout, "Good until %s.\n", state.Expires.UTC().Format(time.RFC3339))
+	_, err = fmt.Fprintf(s.stdout, "Valid until %s.\n", state.Expires.UTC().Format(time.RFC3339))
 	return err
 }

@@ -14,8 +14,8 @@ type splitCommand struct {
 	scopeFlags
 	changeFlags
 	jsonFlag
-	At    string `help:"A block: the first address of the part that becomes a block of its own. Default: its middle." placeholder:"ADDRESS" env:"-"`
-	Parts int    `help:"A network: how many it becomes, a power of two." default:"2"`
+	At    string `help:"For a block: the first address of the new block. Default: the middle of the block." placeholder:"ADDRESS" env:"-"`
+	Parts int    `help:"For a network: the number of parts, a power of two." default:"2"`
 	Path  string `arg:"" help:"The block or the network, such as networks/10.1.0.0/24." complete:"path"`
 }
 
@@ -35,7 +35,7 @@ func (c *splitCommand) Run(s *session) error {
 	}
 	split := m.API.TypeNamed(t.Name + "Split")
 	if split == nil {
-		return usageError{fmt.Errorf("%s is of the type %s: IPv4 blocks and networks are split", c.Path, t.Name)}
+		return usageError{fmt.Errorf("%s is of the type %s: only IPv4 blocks and networks can be split", c.Path, t.Name)}
 	}
 	body := map[string]any{"type": split.Name}
 	if at.Collection.Name == "networks" {
@@ -63,7 +63,7 @@ func up(s *session, m *cli.Manager, at cli.Path) (string, error) {
 	}
 	above := one.Links["up"].Href
 	if above == "" {
-		return "", fmt.Errorf("you do not see what %s lies in: it is split and merged there", at)
+		return "", fmt.Errorf("you do not have access to the parent of %s, which is required to split or merge it", at)
 	}
 	return strings.TrimPrefix(above, "/api/v2/"), nil
 }
@@ -80,13 +80,13 @@ type mergeCommand struct {
 	scopeFlags
 	changeFlags
 	jsonFlag
-	Into   string   `arg:"" help:"The block, network or range that is left, such as networks/10.1.0.0/24." complete:"path"`
-	Others []string `arg:"" help:"Those that go up in it, which adjoin it." complete:"path"`
+	Into   string   `arg:"" help:"The block, network or range that remains, such as networks/10.1.0.0/24." complete:"path"`
+	Others []string `arg:"" help:"The adjacent ones to merge into it." complete:"path"`
 }
 
 // Help returns examples.
 func (mergeCommand) Help() string {
-	return `A network that is left keeps its gateway; those of the others become addresses.
+	return `The remaining network keeps its gateway. The gateways of the others become addresses.
 
 Examples:
 
@@ -102,7 +102,7 @@ func (c *mergeCommand) Run(s *session) error {
 	}
 	merge := m.API.TypeNamed(t.Name + "Merge")
 	if merge == nil {
-		return usageError{fmt.Errorf("%s is of the type %s: IPv4 blocks, networks and DHCP ranges are merged", c.Into, t.Name)}
+		return usageError{fmt.Errorf("%s is of the type %s: only IPv4 blocks, networks and DHCP ranges can be merged", c.Into, t.Name)}
 	}
 	var others []map[string]int64
 	for _, path := range c.Others {
@@ -111,7 +111,8 @@ func (c *mergeCommand) Run(s *session) error {
 			return err
 		}
 		if kind != t {
-			return usageError{fmt.Errorf("%s is of the type %s, and %s of %s: those of one type are merged", path, kind.Name, c.Into, t.Name)}
+			return usageError{fmt.Errorf("%s is of the type %s, but %s is of %s: only resources of one type can be merged",
+				path, kind.Name, c.Into, t.Name)}
 		}
 		others = append(others, map[string]int64{"id": other.ID})
 	}
@@ -127,8 +128,8 @@ type moveCommand struct {
 	scopeFlags
 	changeFlags
 	jsonFlag
-	Path string `arg:"" help:"What is moved, such as networks/10.1.0.0/24, addresses/10.1.0.10 or zones/example.net." complete:"path"`
-	To   string `arg:"" help:"Where to: the range, the address or the name that it has then; of a block or network the first address is enough."`
+	Path string `arg:"" help:"The resource to move, such as networks/10.1.0.0/24, addresses/10.1.0.10 or zones/example.net." complete:"path"`
+	To   string `arg:"" help:"The new range, address or name. For a block or network, the first address is enough."`
 }
 
 // Help returns examples.
@@ -148,7 +149,7 @@ func (c *moveCommand) Run(s *session) error {
 	}
 	moves := at.Collection.Sub("moves")
 	if moves == nil {
-		return usageError{fmt.Errorf("%s is of the type %s, which is not moved", c.Path, t.Name)}
+		return usageError{fmt.Errorf("%s is of the type %s, which cannot be moved", c.Path, t.Name)}
 	}
 	key := at.Collection.KeyField()
 	to := c.To
@@ -172,7 +173,7 @@ func (c *moveCommand) Run(s *session) error {
 		break
 	}
 	if body == nil {
-		return usageError{fmt.Errorf("%s is of the type %s, which is not moved this way", c.Path, t.Name)}
+		return usageError{fmt.Errorf("%s is of the type %s, which cannot be moved this way", c.Path, t.Name)}
 	}
 	return act(s, m, at.String()+"/moves", body, c.changeFlags, c.jsonFlag)
 }

@@ -15,18 +15,18 @@ import (
 
 // outputFlag selects the output format.
 type outputFlag struct {
-	Output string `help:"How it is printed: ${enum}." short:"o" enum:"table,json,yaml,csv,name" default:"table"`
+	Output string `help:"The output format: ${enum}." short:"o" enum:"table,json,yaml,csv,name" default:"table"`
 }
 
 type listCommand struct {
 	scopeFlags
 	outputFlag
-	Filter  []string `help:"What they must have: a filter of the API, FIELD=VALUE, or a part of the name. May be given more than once: all hold." placeholder:"FILTER" env:"-" sep:"none"`
+	Filter  []string `help:"A filter: an API filter, FIELD=VALUE, or a part of the name. Repeatable; resources must match all filters." placeholder:"FILTER" env:"-" sep:"none"`
 	OrderBy string   `help:"The order, such as name, or desc(id)." placeholder:"FIELDS" env:"-"`
-	Fields  string   `help:"The fields that are printed, such as id,name,location.code." placeholder:"FIELDS" env:"-"`
-	Limit   int64    `help:"The most that are printed; 0: all." default:"1000"`
-	Total   bool     `help:"Print how many there are, and nothing else." env:"-"`
-	Path    string   `arg:"" optional:"" help:"What is listed, such as networks, or networks/10.1.0.0/24/addresses; without it, what there is to list." complete:"path"`
+	Fields  string   `help:"The fields to print, such as id,name,location.code." placeholder:"FIELDS" env:"-"`
+	Limit   int64    `help:"The maximum number to print; 0 for all." default:"1000"`
+	Total   bool     `help:"Print only the number of resources." env:"-"`
+	Path    string   `arg:"" optional:"" help:"The collection, such as networks, or networks/10.1.0.0/24/addresses. Without it, the command lists the collections." complete:"path"`
 }
 
 // Help returns examples.
@@ -54,7 +54,7 @@ func (c *listCommand) Run(s *session) error {
 		return err
 	}
 	if !at.List() || at.Report != "" {
-		return usageError{fmt.Errorf("%s is one resource: portolan get shows it", c.Path)}
+		return usageError{fmt.Errorf("%s is a single resource: use portolan get", c.Path)}
 	}
 	return c.list(s, m, at)
 }
@@ -132,10 +132,10 @@ func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 	}
 	switch {
 	case more && c.Limit == defaultLimit: // the default limit
-		_, err = fmt.Fprintf(s.stderr, "there are more than these %d: --limit 0 prints all\n", shown)
+		_, err = fmt.Fprintf(s.stderr, "more than %d resources match: --limit 0 prints all\n", shown)
 	case shown == 0:
 		if err = m.CheckScopes(s.ctx); err == nil && c.Output == cli.Table {
-			_, err = fmt.Fprintln(s.stderr, "there is nothing like that"+m.ScopeWords(at.Collection))
+			_, err = fmt.Fprintln(s.stderr, "no resources found"+m.ScopeWords(at.Collection))
 		}
 	default:
 		err = nil
@@ -162,8 +162,8 @@ func writeContent(s *session, m *cli.Manager, path string) error {
 type getCommand struct {
 	scopeFlags
 	outputFlag
-	Fields  string   `help:"The fields that are printed, such as id,name,usage." placeholder:"FIELDS" env:"-"`
-	Content bool     `help:"Write the bytes that a resource has beside its fields, and nothing else: a file, a backup, a log." env:"-"`
+	Fields  string   `help:"The fields to print, such as id,name,usage." placeholder:"FIELDS" env:"-"`
+	Content bool     `help:"Write only the content of the resource: a file, a backup or a log." env:"-"`
 	Path    []string `arg:"" help:"The resources, such as networks/10.1.0.0/24, zones/example.net, or networks/100717." complete:"path"`
 }
 
@@ -190,7 +190,7 @@ func (c *getCommand) Run(s *session) error {
 			return err
 		}
 		if c.Content && (at.List() || at.Report != "" || c.Fields != "") {
-			return usageError{fmt.Errorf("%s: --content writes the bytes of one resource as they are: name it, without --fields", text)}
+			return usageError{fmt.Errorf("%s: --content requires one resource and cannot be combined with --fields", text)}
 		}
 		if c.Content {
 			if err := writeContent(s, m, at.String()); err != nil {
@@ -208,9 +208,9 @@ func (c *getCommand) Run(s *session) error {
 		path, format := at.String(), c.Output
 		switch fields := c.Fields; {
 		case at.Report != "" && fields != "":
-			return usageError{fmt.Errorf("%s is shown whole: leave out --fields", text)}
+			return usageError{fmt.Errorf("%s cannot be limited to fields: remove --fields", text)}
 		case at.Report != "" && (format == cli.CSV || format == cli.Name):
-			return usageError{fmt.Errorf("%s is no resource: it is shown as json or yaml", text)}
+			return usageError{fmt.Errorf("%s is not a resource: use -o json or -o yaml", text)}
 		case at.Report != "":
 			if format == cli.Table { // a report contains lists and objects
 				format = cli.YAML

@@ -10,7 +10,7 @@ import (
 type rightsCommand struct {
 	scopeFlags
 	jsonFlag
-	User     string `help:"The user who is asked about, by name or number; without it, who asks."`
+	User     string `help:"The user, by name or number. Default: the current user."`
 	Resource string `arg:"" complete:"path" help:"The resource, such as networks/100717, networks/10.1.0.0/24 or zones/example.net."`
 }
 
@@ -43,21 +43,21 @@ func (c *rightsCommand) Run(s *session) error {
 	}
 	switch e.WorkflowLevel {
 	case "RECOMMEND":
-		fmt.Fprintln(s.stdout, "what has to be approved is asked for there (workflow level RECOMMEND)")
+		fmt.Fprintln(s.stdout, "changes there require approval (workflow level RECOMMEND)")
 	case "APPROVE":
-		fmt.Fprintln(s.stdout, "what others ask for there is approved or denied (workflow level APPROVE)")
+		fmt.Fprintln(s.stdout, "the user can approve or deny change requests there (workflow level APPROVE)")
 	}
 	fmt.Fprintf(s.stdout, "deployments: %v, quick: %v, selective: %v\n", e.DeploymentsAllowed, e.QuickDeploymentsAllowed,
 		e.SelectiveDeploymentsAllowed)
 	switch {
 	case e.Administrator:
-		_, err = fmt.Fprintln(s.stdout, "an administrator: no access right limits that")
+		_, err = fmt.Fprintln(s.stdout, "the user is an administrator: access rights do not apply")
 	case e.DecidedBy == nil:
-		_, err = fmt.Fprintln(s.stdout, "no access right decides")
+		_, err = fmt.Fprintln(s.stdout, "no access right applies")
 	case e.DecidedBy.Resource == nil:
-		_, err = fmt.Fprintf(s.stdout, "decided by default, by access rights %v\n", e.DecidedBy.AccessRights)
+		_, err = fmt.Fprintf(s.stdout, "determined by the default access rights %v\n", e.DecidedBy.AccessRights)
 	default:
-		_, err = fmt.Fprintf(s.stdout, "decided at resource %d, by access rights %v\n", *e.DecidedBy.Resource, e.DecidedBy.AccessRights)
+		_, err = fmt.Fprintf(s.stdout, "determined at resource %d, by access rights %v\n", *e.DecidedBy.Resource, e.DecidedBy.AccessRights)
 	}
 	return err
 }

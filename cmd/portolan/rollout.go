@@ -16,26 +16,26 @@ import (
 type rolloutCommand struct {
 	Start    rolloutStart    `cmd:"" example:"portolan rollout start 1.2.0 --watch" help:"Update many service points, in waves."`
 	List     rolloutList     `cmd:"" example:"portolan rollout list" help:"List the rollouts, the latest first."`
-	Show     rolloutShow     `cmd:"" example:"portolan rollout show ID" help:"Show who takes part in a rollout, and how far each is."`
+	Show     rolloutShow     `cmd:"" example:"portolan rollout show ID" help:"Show the service points of a rollout and their progress."`
 	Watch    rolloutWatch    `cmd:"" example:"portolan rollout watch ID" help:"Watch a rollout until it ends or stops."`
-	Pause    rolloutPause    `cmd:"" example:"portolan rollout pause ID" help:"Give nobody else their order."`
-	Resume   rolloutResume   `cmd:"" example:"portolan rollout resume ID" help:"Go on with a rollout that was paused, or has halted."`
-	TakeBack rolloutTakeBack `cmd:"" example:"portolan rollout take-back ID" help:"Let everybody go back to the version from before."`
-	Delete   rolloutDelete   `cmd:"" example:"portolan rollout delete ID" help:"Forget a rollout that has ended."`
+	Pause    rolloutPause    `cmd:"" example:"portolan rollout pause ID" help:"Pause a rollout: no further service points are updated."`
+	Resume   rolloutResume   `cmd:"" example:"portolan rollout resume ID" help:"Resume a paused or halted rollout."`
+	TakeBack rolloutTakeBack `cmd:"" example:"portolan rollout take-back ID" help:"Roll all service points back to their previous version."`
+	Delete   rolloutDelete   `cmd:"" example:"portolan rollout delete ID" help:"Delete a finished rollout."`
 }
 
 type rolloutStart struct {
 	managerFlags
 	Version     string        `arg:"" help:"The version."`
-	Filter      []string      `help:"Fields of the service points that take part, such as status=HEALTHY; label=site=oslo names a label. Default: all." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
-	Wave        []string      `help:"How many have the version when each wave is over, as 1 or 5%; the rest is the last one. Default: 1,5%,25%." placeholder:"N|N%,..." env:"-"`
-	MostAway    string        `help:"How many may be away at once. Default: 10%." placeholder:"N|N%" env:"-"`
-	MostFailed  string        `help:"How many may fail before it halts. Default: none." placeholder:"N|N%" env:"-"`
-	Window      []string      `help:"When service points may be updated, such as 22:00-04:00 or SAT+SUN@06:00-20:00." placeholder:"[DAY+DAY@]FROM-TO" env:"-"`
-	TimeZone    string        `help:"Where the clock of the windows hangs, such as Europe/Oslo. Default: UTC." env:"-"`
-	GiveUp      time.Duration `help:"How long a service point may take before it counts as failed." default:"15m" env:"-"`
+	Filter      []string      `help:"Update only service points with these fields, such as status=HEALTHY; label=site=oslo selects a label. Default: all." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
+	Wave        []string      `help:"The cumulative target of each wave, as a number or percentage; the last wave updates the rest. Default: 1,5%,25%." placeholder:"N|N%,..." env:"-"`
+	MostAway    string        `help:"The maximum number unavailable at the same time. Default: 10%." placeholder:"N|N%" env:"-"`
+	MostFailed  string        `help:"The number of tolerated failures. More failures halt the rollout. Default: none." placeholder:"N|N%" env:"-"`
+	Window      []string      `help:"A maintenance window, such as 22:00-04:00 or SAT+SUN@06:00-20:00." placeholder:"[DAY+DAY@]FROM-TO" env:"-"`
+	TimeZone    string        `help:"The time zone of the windows, such as Europe/Oslo. Default: UTC." env:"-"`
+	GiveUp      time.Duration `help:"The time after which an unfinished update counts as failed." default:"15m" env:"-"`
 	Description string        `help:"Why." env:"-"`
-	Watch       bool          `help:"Watch it until it ends or stops." env:"-"`
+	Watch       bool          `help:"Watch the rollout until it ends or stops." env:"-"`
 }
 
 // Run starts a rollout.
@@ -54,7 +54,7 @@ func (c *rolloutStart) Run(s *session) error {
 		}
 		var ok bool
 		if w.From, w.To, ok = strings.Cut(times, "-"); !ok {
-			return usageError{fmt.Errorf("--window: %q is not as SAT+SUN@06:00-20:00", text)}
+			return usageError{fmt.Errorf("--window: %q is not of the form SAT+SUN@06:00-20:00", text)}
 		}
 		p.Windows = append(p.Windows, w)
 	}
@@ -128,7 +128,7 @@ func (c *rolloutList) Run(s *session) error {
 type rolloutShow struct {
 	managerFlags
 	ID    string `arg:"" help:"The id of the rollout."`
-	State string `help:"Only those in this state, such as FAILED." env:"-"`
+	State string `help:"Show only service points in this state, such as FAILED." env:"-"`
 }
 
 // Run shows a rollout and its service points.
@@ -244,7 +244,7 @@ func showRollout(s *session, b *bar, r client.Rollout) (ended bool, err error) {
 	case r.Status == "PAUSED":
 		return true, errors.New("the rollout is paused")
 	case r.Counts["FAILED"] > 0:
-		return true, fmt.Errorf("%d failed; portolan rollout show %s --state FAILED says why", r.Counts["FAILED"], r.ID)
+		return true, fmt.Errorf("%d failed; for the reasons, run portolan rollout show %s --state FAILED", r.Counts["FAILED"], r.ID)
 	}
 	return true, nil
 }

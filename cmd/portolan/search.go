@@ -12,7 +12,7 @@ import (
 
 type searchCommand struct {
 	managerFlags
-	Limit int    `help:"The most hits, up to 100." default:"20"`
+	Limit int    `help:"The maximum number of results, up to 100." default:"20"`
 	Text  string `arg:"" help:"An id, an address, a prefix, a hardware address, a name or a part of one."`
 }
 
@@ -49,11 +49,11 @@ func (c *searchCommand) Run(s *session) error {
 	}
 	switch {
 	case found.Count == 0 && found.Complete:
-		_, err = fmt.Fprintln(s.stderr, "nothing was found")
+		_, err = fmt.Fprintln(s.stderr, "no results")
 	case !found.Complete:
-		_, err = fmt.Fprintln(s.stderr, "not every text was looked at in time: ask for more of the text")
+		_, err = fmt.Fprintln(s.stderr, "the search reached its time limit: use a longer search text")
 	case found.More:
-		_, err = fmt.Fprintf(s.stderr, "there may be more than these %d\n", found.Count)
+		_, err = fmt.Fprintf(s.stderr, "showing the first %d results; there may be more\n", found.Count)
 	}
 	return err
 }

@@ -20,7 +20,7 @@ type kmsFlag struct {
 // masterFlag selects the file of the master keys.
 type masterFlag struct {
 	kmsFlag
-	MasterKey string `help:"A file with the master key that secrets are sealed by, as secrets new-key makes it; further lines are former ones. Without it PORTOLAN_MASTER_KEY may hold the key itself." name:"master-key" env:"PORTOLAN_MASTER_KEY_FILE" type:"path" placeholder:"FILE"`
+	MasterKey string `help:"A file with the master key that encrypts secrets, from secrets new-key; further lines are former keys. Alternative: the key itself in PORTOLAN_MASTER_KEY." name:"master-key" env:"PORTOLAN_MASTER_KEY_FILE" type:"path" placeholder:"FILE"`
 }
 
 // masterKeys is the environment variable that may contain the master keys.
@@ -43,8 +43,8 @@ func (f masterFlag) keys() (secrets.MasterKeys, error) {
 }
 
 type secretsCommand struct {
-	NewKey secretsNewKey `cmd:"" example:"portolan secrets new-key > master.key" help:"Make a master key and print it: keep it apart from the data and its backups, which are of no use without it."`
-	Rotate secretsRotate `cmd:"" example:"portolan secrets rotate --data /var/lib/portolan --master-key master.key" help:"Seal secrets by another key from now on, and keys by the first master key; the manager may be running."`
+	NewKey secretsNewKey `cmd:"" example:"portolan secrets new-key > master.key" help:"Create a master key and print it. Store it apart from the data and backups; without it they cannot be decrypted."`
+	Rotate secretsRotate `cmd:"" example:"portolan secrets rotate --data /var/lib/portolan --master-key master.key" help:"Create a new key for secrets, and encrypt all keys with the first master key. The manager may be running."`
 }
 
 type secretsNewKey struct {
@@ -76,7 +76,7 @@ func (c *secretsRotate) Run(s *session) error {
 			return err
 		}
 		if len(keys) == 0 {
-			return usageError{errors.New("--master-key is needed: without a master key the keys lie in the database as they are")}
+			return usageError{errors.New("--master-key is required: without it the keys are stored unencrypted in the database")}
 		}
 		sealed, err := secrets.Of(st).UseMasterKeys(s.ctx, keys)
 		if err != nil {
@@ -86,7 +86,7 @@ func (c *secretsRotate) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.stdout, "secrets are sealed by key %d from now on; %d older keys were sealed by the first master key\n", id,
+		_, err = fmt.Fprintf(s.stdout, "new secrets are encrypted with key %d; encrypted %d older keys with the first master key\n", id,
 			sealed)
 		return err
 	})

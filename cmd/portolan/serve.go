@@ -19,39 +19,39 @@ import (
 )
 
 type serveCommand struct {
-	Config        kong.ConfigFlag `help:"A file of settings in YAML: the names of these flags, and their values. What the command line or the environment says goes before it." env:"PORTOLAN_CONFIG" placeholder:"FILE"`
-	Check         bool            `help:"Check the settings, the certificates and the database, and begin nothing." env:"-"`
-	Data          string          `help:"The data directory; it is made at the first start." type:"path" placeholder:"DIR"`
+	Config        kong.ConfigFlag `help:"A YAML file of settings with the names of these flags and their values. The command line and the environment override it." env:"PORTOLAN_CONFIG" placeholder:"FILE"`
+	Check         bool            `help:"Check the settings, the certificates and the database without starting the manager." env:"-"`
+	Data          string          `help:"The data directory. The first start creates it." type:"path" placeholder:"DIR"`
 	Database      string          `help:"The URL of a PostgreSQL to keep the data in. Any number of managers may share it; a data directory beside it then holds nothing that they would need." placeholder:"postgres://..."`
 	DatabaseRead  string          `help:"The URL of a standby of that PostgreSQL; lists are read there while it is not behind." placeholder:"postgres://..."`
-	Listen        string          `help:"Where the APIs are served. Plain HTTP on loopback, TLS elsewhere; systemd:NAME takes a socket of systemd." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	CheckinListen string          `help:"Where service points enrol and check in, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
+	Listen        string          `help:"The address of the API listener: plain HTTP on loopback, TLS elsewhere. systemd:NAME uses a socket of systemd." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	CheckinListen string          `help:"The address for enrolment and check-ins of service points, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
 	PublicURL     string          `help:"The check-in door's URL as service points reach it, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
-	TLSCert       string          `help:"The certificate of the API listener, in PEM; made by the manager's own authority when missing." name:"tls-cert" type:"path" placeholder:"FILE"`
+	TLSCert       string          `help:"The certificate of the API listener, in PEM. Default: one that the manager's own authority issues." name:"tls-cert" type:"path" placeholder:"FILE"`
 	TLSKey        string          `help:"The key of that certificate, in PEM." name:"tls-key" type:"path" placeholder:"FILE"`
-	MetricsListen string          `help:"Where /metrics is served, instead of on the API listener; without TLS on loopback alone." placeholder:"ADDR"`
-	KeepHistory   time.Duration   `help:"How long transactions are kept, with what they changed; they cannot be undone later. 0s for ever." default:"0s"`
-	KeepEvents    time.Duration   `help:"How long events, and deployments that have ended, are kept; 0s for ever." default:"8760h"`
-	KeepSessions  time.Duration   `help:"How long sessions that have ended are kept; 0s for ever." default:"720h"`
-	MaxLimit      int64           `help:"The largest page of the address API." default:"100000" placeholder:"N"`
-	Releases      string          `help:"A directory with the releases that service points are updated to, as portolan release makes it. Default: releases in the data directory." type:"path" placeholder:"DIR"`
-	BackupDir     string          `help:"A directory for the backups that schedules make. Default: backups in the data directory." type:"path" placeholder:"DIR"`
-	SMTP          string          `help:"The mail server that notification groups are told by: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Give it as PORTOLAN_SMTP where it has a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
+	MetricsListen string          `help:"The address for /metrics, instead of the API listener. Plain HTTP is allowed only on loopback." placeholder:"ADDR"`
+	KeepHistory   time.Duration   `help:"The retention of transactions and their changes. Deleted transactions cannot be undone. 0s keeps them forever." default:"0s"`
+	KeepEvents    time.Duration   `help:"The retention of events and finished deployments; 0s keeps them forever." default:"8760h"`
+	KeepSessions  time.Duration   `help:"The retention of ended sessions; 0s keeps them forever." default:"720h"`
+	MaxLimit      int64           `help:"The maximum page size of the address API." default:"100000" placeholder:"N"`
+	Releases      string          `help:"The directory of the release repository, as created by portolan release. Default: releases in the data directory." type:"path" placeholder:"DIR"`
+	BackupDir     string          `help:"The directory for scheduled backups. Default: backups in the data directory." type:"path" placeholder:"DIR"`
+	SMTP          string          `help:"The mail server for notifications to groups: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Give it as PORTOLAN_SMTP where it has a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
 	SNMPTrap      []string        `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
-	BackupEvery   time.Duration   `help:"Let the manager make a backup this often, by a schedule of its own; 0s: as schedules of the API say." default:"0s"`
-	BackupKeep    int             `help:"How many of the backups of --backup-every are kept, 2 to 20." default:"7" placeholder:"N"`
-	AccessLog     string          `help:"A file that each request is appended to, in the combined format of web servers; - is standard output. SIGHUP opens it anew." placeholder:"FILE"`
-	AuditLog      string          `help:"A file that each sign-in, and each request that changes something, is appended to as a line of JSON; - is standard output. SIGHUP opens it anew." placeholder:"FILE"`
+	BackupEvery   time.Duration   `help:"The interval of automatic backups; 0s for only the schedules of the API." default:"0s"`
+	BackupKeep    int             `help:"The number of backups of --backup-every to keep, 2 to 20." default:"7" placeholder:"N"`
+	AccessLog     string          `help:"A log file of all requests, in the combined format of web servers; - is standard output. SIGHUP reopens it." placeholder:"FILE"`
+	AuditLog      string          `help:"A log file of all sign-ins and changing requests, as lines of JSON; - is standard output. SIGHUP reopens it." placeholder:"FILE"`
 	OTLP          string          `help:"A collector of OpenTelemetry that traces of requests and changes are sent to, by OTLP over HTTP." name:"otlp" placeholder:"http://HOST:4318"`
-	TrustProxy    []string        `help:"A proxy on another machine that ends TLS, as an address or a prefix; may be given more than once. It may come over plain HTTP, nobody else may, and X-Forwarded-For says who asks." placeholder:"PREFIX"`
-	NearlyFull    int             `help:"From which share in use on a network is nearly full, in percent, in metrics and portolan status." default:"90" placeholder:"PERCENT"`
-	Sweep         bool            `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
+	TrustProxy    []string        `help:"The address or prefix of a TLS-terminating proxy on another machine. Repeatable. Only it may use plain HTTP, and its X-Forwarded-For gives the client address." placeholder:"PREFIX"`
+	NearlyFull    int             `help:"The utilization in percent above which metrics and portolan status report a network as nearly full." default:"90" placeholder:"PERCENT"`
+	Sweep         bool            `help:"Allow reconciliation policies to probe the addresses of their networks from this machine."`
 	Feeds         string          `help:"Where response policy zones of the type FEED have their names from: lists over HTTP, one for each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
-	Outbound      []string        `help:"A prefix, or an address, that the manager may connect to for what is stored in it, webhooks and authenticators; may be given more than once. Without any: anywhere but link-local addresses." placeholder:"PREFIX"`
-	HistoryHeads  string          `help:"A file that signed heads of the history are appended to: kept where the database's owner cannot change it, it tells whether the history was changed (portolan check --heads)." type:"path" placeholder:"FILE"`
+	Outbound      []string        `help:"A prefix or address that the manager may connect to for webhooks and authenticators. Repeatable. Default: all except link-local addresses." placeholder:"PREFIX"`
+	HistoryHeads  string          `help:"A file for signed heads of the history. Store it where the database owner cannot change it; portolan check --heads then detects changes of the history." type:"path" placeholder:"FILE"`
 	HistorySyslog string          `help:"Where each transaction is sent, with signed heads, as messages of RFC 5424." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
 	masterFlag
-	AdminPassword string `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
+	AdminPassword string `help:"The password of the user admin, at the first start only. Prefer PORTOLAN_ADMIN_PASSWORD. Default: a generated password, which is printed." hidden:""`
 }
 
 // Help returns examples.
@@ -67,11 +67,11 @@ func (serveCommand) Help() string {
 func (c *serveCommand) options(s *session) (o server.Options, err error) {
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return o, usageError{fmt.Errorf("--tls-cert and --tls-key go together")}
+		return o, usageError{fmt.Errorf("--tls-cert and --tls-key must be set together")}
 	case c.Data == "" && c.Database == "":
-		return o, usageError{fmt.Errorf("--data or --database is needed")}
+		return o, usageError{fmt.Errorf("--data or --database is required")}
 	case c.DatabaseRead != "" && c.Database == "":
-		return o, usageError{fmt.Errorf("--database-read goes with --database")}
+		return o, usageError{fmt.Errorf("--database-read requires --database")}
 	case c.MaxLimit < 1:
 		return o, usageError{fmt.Errorf("--max-limit must be 1 or more")}
 	case c.NearlyFull < 1 || c.NearlyFull > 100:
@@ -79,18 +79,18 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 	case c.BackupKeep < 2 || c.BackupKeep > 20:
 		return o, usageError{fmt.Errorf("--backup-keep must be from 2 to 20")}
 	case c.BackupEvery != 0 && c.BackupEvery < time.Minute:
-		return o, usageError{fmt.Errorf("--backup-every must be 0s, or a minute at the least")}
+		return o, usageError{fmt.Errorf("--backup-every must be 0s or at least one minute")}
 	case c.BackupEvery != 0 && c.Data == "" && c.BackupDir == "":
-		return o, usageError{fmt.Errorf("--backup-every needs a directory for them: --backup-dir, or --data")}
+		return o, usageError{fmt.Errorf("--backup-every requires --backup-dir or --data")}
 	}
 	for name, keep := range map[string]time.Duration{"--keep-history": c.KeepHistory, "--keep-events": c.KeepEvents,
 		"--keep-sessions": c.KeepSessions} {
 		if keep < 0 || keep > 0 && keep < time.Hour {
-			return o, usageError{fmt.Errorf("%s must be 0s, for ever, or an hour at the least", name)}
+			return o, usageError{fmt.Errorf("%s must be 0s (forever) or at least one hour", name)}
 		}
 	}
 	if u, err := url.Parse(c.Feeds); c.Feeds != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return o, usageError{fmt.Errorf("--response-feeds must be an http or https URL, in which {category} stands for a category")}
+		return o, usageError{fmt.Errorf("--response-feeds must be an http or https URL that contains {category}")}
 	}
 	receivers, err := c.receivers()
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *serveCommand) Run(s *session) error {
 		return err
 	}
 	if m.NewPassword != "" {
-		fmt.Fprintf(s.stdout, "The user admin was made, with this password, shown once: %s\n", m.NewPassword)
+		fmt.Fprintf(s.stdout, "Created the user admin. Its password, shown once: %s\n", m.NewPassword)
 	}
 	s.log = m.Log() // the manager's logger also writes to its log files
 	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", where(c.Data, c.Database))
@@ -205,9 +205,9 @@ func (c *serveCommand) check(s *session, o server.Options) error {
 		}
 	}
 	if n := server.Faults(findings); n > 0 {
-		return fmt.Errorf("%d of these have to be seen to before it is started", n)
+		return fmt.Errorf("%d of these must be fixed before portolan serve can start", n)
 	}
-	_, err := fmt.Fprintln(s.stdout, "all is well: portolan serve with these settings would begin")
+	_, err := fmt.Fprintln(s.stdout, "no problems found: portolan serve can start with these settings")
 	return err
 }
 

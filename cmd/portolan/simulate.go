@@ -12,11 +12,11 @@ import (
 
 type simulateCommand struct {
 	managerFlags
-	ServicePoints int           `help:"How many there are." default:"100" env:"-"`
-	Name          string        `help:"What their names begin with." default:"simulated" env:"-"`
-	Hands         int           `help:"How many enrol at the same time." default:"16" env:"-"`
-	For           time.Duration `help:"How long; 0s until it is told to stop." default:"0s" env:"-"`
-	Keep          bool          `help:"Leave the service points in the fleet at the end." env:"-"`
+	ServicePoints int           `help:"The number of service points." default:"100" env:"-"`
+	Name          string        `help:"The prefix of their names." default:"simulated" env:"-"`
+	Hands         int           `help:"The number of concurrent enrolments." default:"16" env:"-"`
+	For           time.Duration `help:"The duration; 0s until interrupted." default:"0s" env:"-"`
+	Keep          bool          `help:"Keep the service points in the fleet afterwards." env:"-"`
 }
 
 // Run simulates service points that check in.

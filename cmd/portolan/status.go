@@ -123,7 +123,7 @@ func statusRows(now *server.Status) (rows [][2]string) {
 		}
 		add("certificates", fmt.Sprintf("%s until %s%s", one.Name, one.NotAfter.Format(time.DateOnly), renewed))
 	}
-	sealed := "by keys stored next to the data: portolan doctor says what to do"
+	sealed := "by keys stored next to the data: run portolan doctor"
 	if now.MasterKey {
 		sealed = "by a master key"
 	}
@@ -152,8 +152,8 @@ func writeStatus(w io.Writer, now *server.Status) error {
 type doctorCommand struct {
 	serveCommand
 	jsonFlag
-	URL   string `help:"The manager's URL, to ask it what it sees. Default: that of the context." name:"url" placeholder:"URL"`
-	Token string `help:"A bearer token for it." placeholder:"TOKEN"`
+	URL   string `help:"The URL of the manager to check. Default: that of the context." name:"url" placeholder:"URL"`
+	Token string `help:"A bearer token for the manager." placeholder:"TOKEN"`
 	CA    string `help:"A file with the authority to trust." name:"ca" placeholder:"FILE"`
 }
 
@@ -187,12 +187,12 @@ func (c *doctorCommand) Run(s *session) error {
 	}
 	if other := c.URL == "" && (c.Data != "" || c.Database != "") && at.Port() != listens; other {
 		all = append(all, server.Finding{What: "manager",
-			Is: "not asked: the settings say port " + listens + ", and the context is of " + one.URL,
-			Do: "name it by --url and --token"})
+			Is: "not checked: the settings have port " + listens + ", but the context is for " + one.URL,
+			Do: "specify it with --url and --token"})
 	} else if one.Token == "" {
-		all = append(all, server.Finding{What: "manager", Is: "not asked: there is no token", Do: "portolan login " + one.URL})
+		all = append(all, server.Finding{What: "manager", Is: "not checked: no token", Do: "portolan login " + one.URL})
 	} else if _, now, err := asks.status(s); err != nil {
-		all = append(all, server.Finding{What: "manager", Is: err.Error(), Do: "look whether it runs (systemctl status portolan), and at its log",
+		all = append(all, server.Finding{What: "manager", Is: err.Error(), Do: "check that it runs (systemctl status portolan), and read its log",
 			Fault: true})
 	} else {
 		all = append(all, server.Finding{What: "manager", Is: now.Version + " answers at " + one.URL})
@@ -216,7 +216,7 @@ func (c *doctorCommand) Run(s *session) error {
 		}
 	}
 	if n := server.Faults(all); n > 0 {
-		return fmt.Errorf("%d of these have to be seen to", n)
+		return fmt.Errorf("%d of these need attention", n)
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ type passwordCommand struct {
 func (passwordCommand) Help() string {
 	return `Whoever may write the data directory may do this, and nobody else. The new password is asked for on a terminal, or
 read from standard input; where that is empty one is made, and printed once. The user's sessions end, and its bearer tokens
-and key sets are revoked: who has them may be the one whom the password is changed against.
+and key sets are revoked: who has them may be the one whom the password was changed against.
 
 Examples:
 
@@ -255,11 +255,11 @@ func (c *passwordCommand) Run(s *session) error {
 		if err := server.SetPassword(s.ctx, server.NewAPI(st), c.User, password); err != nil {
 			return err
 		}
-		text := "the password is changed"
+		text := "the password was changed"
 		if made {
 			text = "the new password of " + c.User + ", shown once: " + password
 		}
-		text += "\nthe user's sessions are ended, and its tokens and key sets revoked"
+		text += "\nthe user's sessions were ended, and its tokens and key sets were revoked"
 		_, err := fmt.Fprintln(s.stdout, text)
 		return err
 	})
@@ -271,7 +271,7 @@ type authorityCommand struct {
 
 // Help returns examples.
 func (authorityCommand) Help() string {
-	return `Commands that reach the manager over TLS take it by --ca; browsers and programs may trust it, too.
+	return `Pass it to commands with --ca, or add it to the trusted authorities of browsers and programs.
 
 Examples:
 

@@ -34,11 +34,11 @@ func (d dataFlag) open(fn func(*store.Store, *identity.Service) error) error {
 // openAs opens the data with other options, such as read-only.
 func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Service) error) error {
 	if (d.Data == "") == (d.Database == "") {
-		return usageError{errors.New("one of --data and --database is needed")}
+		return usageError{errors.New("--data or --database is required")}
 	}
 	if d.Database == "" {
 		if _, err := os.Stat(filepath.Join(d.Data, "portolan.db")); err != nil {
-			return fmt.Errorf("%s holds no data of a manager", d.Data)
+			return fmt.Errorf("%s contains no data of a manager", d.Data)
 		}
 	}
 	o.Layout, o.Dir, o.Database, o.Readers, o.ListReaders = server.Layout(), d.Data, d.Database, 1, 1
@@ -62,18 +62,18 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Servic
 }
 
 type tokenCommand struct {
-	Create tokenCreate `cmd:"" example:"portolan token create --data /var/lib/portolan --name ci --role analyst" help:"Make a bearer token and print it, and nothing else, once."`
+	Create tokenCreate `cmd:"" example:"portolan token create --data /var/lib/portolan --name ci --role analyst" help:"Create a bearer token and print it. It is shown only once."`
 	List   tokenList   `cmd:"" example:"portolan token list --data /var/lib/portolan" help:"List bearer tokens and key sets, without their secrets."`
 	Revoke tokenRevoke `cmd:"" example:"portolan token revoke --data /var/lib/portolan ID" help:"Revoke a bearer token or a key set by its id."`
 }
 
 type tokenCreate struct {
 	dataFlag
-	Name string `help:"What the token is for." required:""`
-	Role string `help:"What it may do: ${enum}." enum:"administrator,analyst" default:"administrator"`
-	User string `help:"The user that it acts as; it never may do more than that user. Without one it stands for itself, under its name." placeholder:"NAME"`
+	Name string `help:"The name of the token, which describes its purpose." required:""`
+	Role string `help:"The role: ${enum}." enum:"administrator,analyst" default:"administrator"`
+	User string `help:"The user that the token acts as; it never exceeds that user's rights. Without a user, it acts under its own name." placeholder:"NAME"`
 	scopeFlag
-	Expires time.Duration `help:"How long it lives; 0s for ever." default:"2160h"`
+	Expires time.Duration `help:"The lifetime; 0s for a token that never expires." default:"2160h"`
 }
 
 // Run creates the token.
@@ -99,7 +99,7 @@ var onMachine = store.Author{Name: "the manager's machine"}
 
 // scopeFlag is the scope of a token or key set.
 type scopeFlag struct {
-	Scope *string `help:"What it is good for, beside its role: address, fleet, or collections whose resources it may change, such as resourceRecords; several with commas. Without it: everything." placeholder:"NAME,..."`
+	Scope *string `help:"A further limit of the role: address, fleet, or the collections that it may change, such as resourceRecords, separated by commas. Default: no limit." placeholder:"NAME,..."`
 }
 
 func (f scopeFlag) scopes() (authz.Scopes, error) {
@@ -154,7 +154,7 @@ func (c *tokenList) Run(s *session) error {
 
 type tokenRevoke struct {
 	dataFlag
-	ID string `arg:"" help:"The id, as token list shows it."`
+	ID string `arg:"" help:"The id, from token list."`
 }
 
 // Run revokes the token.
@@ -163,16 +163,16 @@ func (c *tokenRevoke) Run(s *session) error {
 }
 
 type keyCommand struct {
-	Create keyCreate `cmd:"" example:"portolan key create --data /var/lib/portolan --name fleet" help:"Make a key set and print its clientId and clientSecret as JSON, once."`
+	Create keyCreate `cmd:"" example:"portolan key create --data /var/lib/portolan --name fleet" help:"Create a key set and print its clientId and clientSecret as JSON. The secret is shown only once."`
 }
 
 type keyCreate struct {
 	dataFlag
-	Name string `help:"What the key set is for." required:""`
-	Role string `help:"What its tokens may do: ${enum}." enum:"administrator,analyst" default:"analyst"`
-	User string `help:"The user that its tokens act as; they never may do more than that user." placeholder:"NAME"`
+	Name string `help:"The name of the key set, which describes its purpose." required:""`
+	Role string `help:"The role of its tokens: ${enum}." enum:"administrator,analyst" default:"analyst"`
+	User string `help:"The user that its tokens act as; they never exceed that user's rights." placeholder:"NAME"`
 	scopeFlag
-	Expires time.Duration `help:"How long it lives; 0s for ever." default:"2160h"`
+	Expires time.Duration `help:"The lifetime; 0s for a token that never expires." default:"2160h"`
 }
 
 // Run creates the key set.

@@ -16,10 +16,10 @@ import (
 type historyCommand struct {
 	scopeFlags
 	outputFlag
-	User  string        `help:"Only what this user did." placeholder:"NAME" env:"-"`
-	Since time.Duration `help:"Only what was done within this time, such as 24h." placeholder:"DURATION" env:"-"`
-	Limit int64         `help:"The most that are printed, the latest." default:"20"`
-	What  string        `arg:"" optional:"" help:"A resource, whose changes are printed, such as networks/10.1.0.0/24, or the number of a transaction, whose changes are printed with their values." complete:"path"`
+	User  string        `help:"Show only transactions of this user." placeholder:"NAME" env:"-"`
+	Since time.Duration `help:"Show only transactions of this period, such as 24h." placeholder:"DURATION" env:"-"`
+	Limit int64         `help:"The maximum number to print, latest first." default:"20"`
+	What  string        `arg:"" optional:"" help:"A resource, such as networks/10.1.0.0/24, to print its changes, or a transaction number, to print its changes with values." complete:"path"`
 }
 
 // Help returns examples.
@@ -118,8 +118,8 @@ type undoCommand struct {
 	scopeFlags
 	changeFlags
 	jsonFlag
-	Force       bool    `help:"Take back also what was changed again since, as far as that can be."`
-	Transaction []int64 `arg:"" help:"The numbers of the transactions, as portolan history prints them, in the order in which they are taken back: the last one first."`
+	Force       bool    `help:"Undo also resources that were changed again afterwards, as far as possible."`
+	Transaction []int64 `arg:"" help:"The transaction numbers from portolan history, in the order to undo them: the last one first."`
 }
 
 // Help returns examples.
@@ -145,7 +145,7 @@ func (c *undoCommand) Run(s *session) error {
 		o.Headers["x-bcn-force-undo"] = "true"
 	}
 	if c.DryRun && len(c.Transaction) > 1 {
-		return usageError{errors.New("--dry-run: tries one at a time, as the next one is taken back after it")}
+		return usageError{errors.New("--dry-run accepts one transaction, because each undo depends on the previous one")}
 	}
 	for _, number := range c.Transaction {
 		if err := c.undo(s, m, number, o); err != nil {
@@ -179,6 +179,6 @@ func (c *undoCommand) undo(s *session, m *cli.Manager, number int64, o client.Ch
 	if err := json.Unmarshal(raw, &made); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "transaction %d is taken back, by transaction %d\n", number, made.ID)
+	_, err = fmt.Fprintf(s.stdout, "undid transaction %d with transaction %d\n", number, made.ID)
 	return err
 }

@@ -18,10 +18,10 @@ import (
 )
 
 type webhookCommand struct {
-	List   webhookList   `cmd:"" example:"portolan webhook list" help:"List the webhooks, with how they are."`
+	List   webhookList   `cmd:"" example:"portolan webhook list" help:"List the webhooks and their state."`
 	Create webhookCreate `cmd:"" example:"portolan webhook create cmdb https://cmdb.example.net/hook" help:"Send what changes to a URL, and print the secret that it is signed with."`
-	Delete webhookDelete `cmd:"" example:"portolan webhook delete 100123" help:"Send nothing more."`
-	Listen webhookListen `cmd:"" example:"PORTOLAN_SECRET=whsec_... portolan webhook listen --listen 127.0.0.1:9000" help:"Take what a webhook is sent, check its signature and print it: to try one out."`
+	Delete webhookDelete `cmd:"" example:"portolan webhook delete 100123" help:"Delete a webhook."`
+	Listen webhookListen `cmd:"" example:"PORTOLAN_SECRET=whsec_... portolan webhook listen --listen 127.0.0.1:9000" help:"Receive messages of a webhook, verify their signature and print them, for a test."`
 }
 
 type webhookList struct{ managerFlags }
@@ -59,9 +59,9 @@ func (c *webhookList) Run(s *session) error {
 type webhookCreate struct {
 	managerFlags
 	Name       string   `arg:"" help:"The name, unique among the webhooks."`
-	Target     string   `arg:"" help:"The URL that is sent to: https or http."`
+	Target     string   `arg:"" help:"The URL to send to: https or http."`
 	Collection []string `help:"Only changes of resources of these collections." placeholder:"NAME"`
-	Parent     int64    `help:"Only changes of what lies right below this resource." placeholder:"ID"`
+	Parent     int64    `help:"Only changes of direct children of this resource." placeholder:"ID"`
 }
 
 // Run creates a webhook with a new secret.
@@ -81,7 +81,7 @@ func (c *webhookCreate) Run(s *session) error {
 	if made.Secret = w.Secret; c.JSON {
 		return json.NewEncoder(s.stdout).Encode(made) //nolint:gosec // the secret is shown once
 	}
-	_, err = fmt.Fprintf(s.stdout, "webhook %d was created. What it is sent is signed with this secret, which is not shown again:\n\n  %s\n",
+	_, err = fmt.Fprintf(s.stdout, "webhook %d was created. This secret signs its messages and is shown only once:\n\n  %s\n",
 		made.ID, made.Secret)
 	return err
 }
@@ -101,8 +101,8 @@ func (c *webhookDelete) Run(s *session) error {
 }
 
 type webhookListen struct {
-	Listen string `help:"Where to listen." default:"127.0.0.1:9080" placeholder:"ADDRESS"`
-	Secret string `help:"The webhook's secret. Better given as PORTOLAN_SECRET." required:"" placeholder:"SECRET"`
+	Listen string `help:"The address to listen on." default:"127.0.0.1:9080" placeholder:"ADDRESS"`
+	Secret string `help:"The webhook's secret. Prefer PORTOLAN_SECRET." required:"" placeholder:"SECRET"`
 }
 
 // maxMessage is the maximum size of a message, in bytes.

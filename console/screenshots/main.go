@@ -66,7 +66,7 @@ var screens = []screen{
 		`i.dispatchEvent(new Event("input", {bubbles: true})) }, 50)`, `document.querySelector(".hit")`},
 	{"staged", "/ui/staged", "", ""}, {"bulk", "/ui/bulk", `(() => { const t = document.querySelector("#rows"); t.value = "type,name,range\nIPv4Block,lab,` +
 		`192.168.0.0/16\nIPv4Block,again,10.0.0.0/8\nIPv4Block,odd,10.x\n"; t.dispatchEvent(new Event("input", {bubbles: true})); ` +
-		`setTimeout(() => [...document.querySelectorAll("button")].find(b => b.innerText.startsWith("Try all")).click(), 200) })()`,
+		`setTimeout(() => [...document.querySelectorAll("button")].find(b => b.innerText.startsWith("Preview all")).click(), 200) })()`,
 		`document.querySelector(".sheet td.faulty")`},
 	{"events", "/ui/events", "", ""}, {"users", "/ui/users", "", ""}, {"user-new", "/ui/users", press("New"), `document.querySelector("dialog .fields")`},
 	{"tokens", "/ui/tokens", "", ""}, {"locations", "/ui/locations", "", ""}, {"everything", "/ui/all", "", ""}, {"api",

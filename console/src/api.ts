@@ -1,7 +1,7 @@
-// Asking the manager, by the API alone.
+// The API client: every request of the console to the manager.
 import { signal } from "@preact/signals"
 
-/** A reference, as resources show others. */
+/** A reference to another resource. */
 export interface Ref {
   id: number
   type: string
@@ -14,7 +14,7 @@ export interface Ref {
 
 export type Links = Record<string, { href: string }>
 
-/** A resource, with whatever fields its type has. */
+/** A resource with the fields of its type. */
 export interface Resource extends Ref {
   [field: string]: any
 }
@@ -27,7 +27,7 @@ export interface Page<T = Resource> {
   _links?: Links
 }
 
-/** What the manager says when it refuses. */
+/** The error body of a refused request. */
 export interface Problem {
   status: number
   reason?: string
@@ -42,7 +42,7 @@ export class Refusal extends Error {
   }
 }
 
-/** An answer: its body, its entity tag, what of the request it ignored, and the transaction by which a change can be taken back. */
+/** A response: body, entity tag, the ignored parts of the request, and the number of the transaction that an undo needs. */
 export interface Answer<T> {
   body: T
   status: number
@@ -51,7 +51,7 @@ export interface Answer<T> {
   transaction: number | null
 }
 
-/** A request, as "Show as curl" words it. */
+/** A request as "Show as curl" lists it. */
 export interface Call {
   page?: string
   method: string
@@ -65,7 +65,7 @@ export interface Call {
 export const calls = signal<Call[]>([])
 const mostCalls = 30
 
-/** signedOut is told when the manager does not know who asks. */
+/** signedOut is called when the manager answers that the session is not valid. */
 export let signedOut: () => void = () => {}
 export function onSignedOut(fn: () => void) {
   signedOut = fn
@@ -74,19 +74,19 @@ export function onSignedOut(fn: () => void) {
 /** The base of the address API. */
 export const base = "/api/v2/"
 
-/** Paths below the address API are named without its base; others begin with a slash. */
+/** Returns the URL of a path. Paths of the address API omit its base; all other paths begin with a slash. */
 export function url(path: string) {
   return path.startsWith("/") ? path : base + path
 }
 
-/** Requests that pages make by themselves, because something has changed, by their signals: they do not make the session last. */
+/** The signals of requests that pages send on their own after a change. These requests do not extend the session. */
 export const unattended = new WeakSet<AbortSignal>()
 
-/** Members of a body that nobody looking on should read. */
+/** Matches the names of secret members of a body. */
 export const isSecret = (name: string) =>
   /password|secret|privatekey|servicekey|passphrase|signincode|communit(y|ies)|keystore|pkcs12|^token$/i.test(name)
 
-/** A body with its secrets left out. */
+/** Returns a body without its secrets. */
 function without(body: string): string {
   try {
     return JSON.stringify(JSON.parse(body), (name, value) =>
@@ -104,7 +104,7 @@ export interface Options {
   signal?: AbortSignal
 }
 
-/** Sends a request; a refusal is thrown as a Refusal. A body that is neither a text nor a form is sent as JSON. */
+/** Sends a request and throws a Refusal when the manager refuses it. A body is sent as JSON unless it is a string or a form. */
 export async function call<T = any>(method: string, path: string, body?: unknown, o: Options = {}): Promise<Answer<T>> {
   const headers: Record<string, string> = { Accept: "application/hal+json, application/json", ...o.headers }
   let sent: string | undefined
@@ -139,7 +139,7 @@ export async function call<T = any>(method: string, path: string, body?: unknown
     throw new Refusal({
       status: 0,
       code: "NoAnswer",
-      message: "The manager does not answer. Is it running, and does the network lead there?",
+      message: "The manager does not answer. Check that it is running and that the network reaches it.",
     })
   }
   const text = await r.text()
@@ -172,7 +172,7 @@ export async function get<T = Resource>(path: string, o?: Options): Promise<T> {
   return (await call<T>("GET", path, undefined, o)).body
 }
 
-/** Words a query string; what is undefined or empty is left out. */
+/** Returns a query string without undefined and empty values. */
 export function query(parameters: Record<string, string | number | boolean | undefined | null>): string {
   const q = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters))
@@ -181,18 +181,18 @@ export function query(parameters: Record<string, string | number | boolean | und
   return text ? "?" + text : ""
 }
 
-/** A text as a literal of the filter grammar. */
+/** Returns a string as a literal of the filter grammar. */
 export function literal(text: string) {
   return "'" + text.replace(/[\\']/g, "\\$&") + "'"
 }
 
-/** The path of a resource below the base, from its link or what it is called. */
+/** Returns the path of a resource below the base, from its link or its collection and id. */
 export function pathOf(r: Ref): string {
   const href = r._links?.self?.href
   return href?.startsWith(base) ? href.slice(base.length) : ""
 }
 
-/** What came of a dry run. */
+/** The result of a dry run. */
 export interface Tried {
   dryRun: true
   created: number
@@ -216,7 +216,7 @@ export interface Operation {
   fieldUpdates?: { name: string; value: unknown; previousValue: unknown }[]
 }
 
-/** Tries a change and keeps nothing. */
+/** Runs a change as a dry run. The manager keeps nothing. */
 export async function dryRun(
   method: string,
   path: string,

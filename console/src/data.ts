@@ -1,10 +1,10 @@
-// Data of the pages: read when a page needs it, kept while it is shown, read again when it has changed.
+// Data of the pages. A page reads it on demand, keeps it while it is shown, and reads it again after a change.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
 import { get, query, Refusal, unattended, type Page, type Problem, type Resource } from "./api"
 import { onChanges } from "./live"
 import { place } from "./router"
 
-/** Called with the configuration that the resource of a page lies in. */
+/** Called with the configuration of the resource that a page shows. */
 let follow = (_configuration: number) => {}
 export function onPage(fn: (configuration: number) => void) {
   follow = fn
@@ -17,14 +17,14 @@ export interface Loaded<T> {
   reload: () => void
 }
 
-/** The problem of what was thrown. */
+/** Returns a thrown value as a problem. */
 export function problemOf(e: unknown): Problem {
   return e instanceof Refusal ? e.problem : { status: 0, code: "Fault", message: String((e as Error)?.message ?? e) }
 }
 
 /**
- * Reads what a key stands for, and again when something of these collections changes. What was read before is shown until then. A key of null
- * reads nothing.
+ * Reads the data of a key, and reads it again when one of these collections changes. The previous data stays until the new data arrives.
+ * A key of null reads nothing.
  */
 export function useData<T>(
   key: string | null,
@@ -78,11 +78,11 @@ export function useResource<T = Resource>(path: string | null, collections?: str
   return loaded
 }
 
-/** A list of which a part is in sight: rows are read by pages when they are looked at. */
+/** A list that reads its rows by pages, as they scroll into view. */
 export interface Rows<T> {
-  /** How many there are; undefined until that is known. */
+  /** The number of rows; undefined until it is known. */
   total?: number
-  /** The row at a place; undefined until it was read. */
+  /** Returns the row at an index; undefined until it is loaded. */
   at: (i: number) => T | undefined
   problem?: Problem
   reload: () => void
@@ -90,7 +90,7 @@ export interface Rows<T> {
 
 const pageSize = 200
 
-/** Rows of a collection or subcollection, in the order asked for. Each page that comes into sight is read once. */
+/** Reads the rows of a collection or subcollection in the requested order. Each page is read once, when it scrolls into view. */
 export function useRows<T = Resource>(
   path: string | null,
   parameters: Record<string, string | undefined>,

@@ -1,4 +1,4 @@
-// Service points, as the fleet API shows them.
+// Service points as the fleet API returns them.
 export interface Application {
   id: string
   name: string

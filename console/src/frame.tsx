@@ -1,4 +1,4 @@
-// What stands around every screen: where one can go, search, what is staged, and whether what is shown is live.
+// The frame around every screen: navigation, search, the change list, and the state of the change feed.
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
@@ -12,7 +12,7 @@ import { go, mayLeave, place } from "./router"
 import { chooseConfiguration, configuration, configurations, leave, session } from "./session"
 import { stagedCount } from "./staged"
 
-/** Where one can go: path, word, icon, the key behind g. */
+/** The navigation: path, label, icon, and the key after g. */
 const places: [to: string, word: string, icon: string, key: string][] = [
   ["/", "Overview", "layout-dashboard", "o"],
   ["/ui/space", "Space", "list-tree", "s"],
@@ -26,10 +26,10 @@ const places: [to: string, word: string, icon: string, key: string][] = [
   ["/ui/staged", "Change list", "list-checks", "c"],
   ["/ui/bulk", "Bulk and CSV", "file-spreadsheet", "b"],
   ["/ui/events", "Events", "bell", "e"],
-  ["/ui/all", "Everything else", "settings", "a"],
+  ["/ui/all", "All objects", "settings", "a"],
 ]
 
-/** Which of the places a path belongs to. */
+/** The navigation entry of each collection that has no entry of its own. */
 const belongs: Record<string, string> = {
   blocks: "/ui/space",
   networks: "/ui/space",
@@ -50,7 +50,7 @@ const helping = signal(false),
   curling = signal(false),
   menu = signal(false)
 
-/** How many requests wait for an approval that the user sees: their own, and those that they may approve. */
+/** The number of pending approval requests that the user sees: their own, and those that they may approve. */
 function usePending(): number {
   const path = "workflowRequests" + query({ filter: "state:'PENDING'", limit: 1, total: true, fields: "id" })
   return (
@@ -78,7 +78,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           document.getElementById("main")?.focus()
         }}
       >
-        To the page
+        Skip to content
       </a>
       <header class="top">
         <a class="brand" href="/" aria-label="Portolan, overview">
@@ -135,8 +135,8 @@ export function Frame({ children }: { children: ComponentChildren }) {
         </button>
         <button
           class="plain wide-only"
-          title="Keys"
-          aria-label="Keys"
+          title="Keyboard shortcuts"
+          aria-label="Keyboard shortcuts"
           onClick={() => {
             helping.value = true
           }}
@@ -145,7 +145,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         </button>
         <Account />
       </header>
-      <nav class="side" aria-label="Parts of Portolan">
+      <nav class="side" aria-label="Navigation">
         {places.map(([to, word, icon]) => (
           <a key={to} href={to} aria-current={here === to ? "page" : undefined}>
             <Icon name={icon} size={17} />
@@ -161,7 +161,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <main id="main" tabIndex={-1}>
         {children}
       </main>
-      <nav class="bottom" aria-label="Main parts">
+      <nav class="bottom" aria-label="Main pages">
         {main.map(([to, word, icon]) => (
           <a key={to} href={to} aria-current={here === to ? "page" : undefined}>
             <Icon name={icon} size={20} />
@@ -185,7 +185,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
             menu.value = false
           }}
         >
-          <nav class="more" aria-label="All parts">
+          <nav class="more" aria-label="All pages">
             {places.slice(4).map(([to, word, icon]) => (
               <a
                 key={to}
@@ -217,13 +217,13 @@ export function Frame({ children }: { children: ComponentChildren }) {
   )
 }
 
-/** Whether what is shown is live. */
+/** The state of the change feed, as an icon with a label. */
 function Live() {
   const [icon, word, says] = {
-    live: ["circle-dot", "live", "Changes are shown as they are made."],
+    live: ["circle-dot", "live", "The page shows changes as they happen."],
     starting: ["loader", "connecting", "Connecting to the change feed."],
-    stale: ["triangle-alert", "stale", "The connection was lost: what is shown may be old."],
-    off: ["circle-slash", "not live", "You may not follow all changes: pages are read when they are opened."],
+    stale: ["triangle-alert", "stale", "Connection lost. The page may be out of date."],
+    off: ["circle-slash", "not live", "You cannot follow all changes. Each page is loaded when you open it."],
   }[state.value]
   return (
     <span class={"live " + state.value} title={says} role="status">
@@ -233,7 +233,7 @@ function Live() {
   )
 }
 
-/** The theme: as the system has it, light, or dark. */
+/** The theme: that of the system, light, or dark. */
 const theme = signal(localStorage.getItem("portolan-theme") ?? "system")
 function useTheme() {
   useEffect(() => {
@@ -253,13 +253,15 @@ function Account() {
       {open && (
         <Dialog title={session.value?.user.name ?? ""} close={() => setOpen(false)}>
           <p class="muted">
-            {session.value?.administrator ? "Administrator." : "You see and change what your access rights allow."}
-            {session.value?.readOnly ? " This session only reads." : ""}
+            {session.value?.administrator
+              ? "Administrator."
+              : "Your access rights limit the data that you can view and change."}
+            {session.value?.readOnly ? " This session is read-only." : ""}
           </p>
           <fieldset class="choice">
-            <legend>Colours</legend>
+            <legend>Theme</legend>
             {[
-              ["system", "As the system", "settings"],
+              ["system", "System", "settings"],
               ["light", "Light", "sun"],
               ["dark", "Dark", "moon"],
             ].map(([value, word, icon]) => (
@@ -288,14 +290,11 @@ function Account() {
             <Button
               icon="log-out"
               onClick={() => {
-                if (
-                  mayLeave() &&
-                  (!stagedCount.value || confirm("What is on the change list is not made, and goes. Sign out?"))
-                )
+                if (mayLeave() && (!stagedCount.value || confirm("Signing out discards your change list. Sign out?")))
                   void leave()
               }}
             >
-              Sign out, in all tabs
+              Sign out of all tabs
             </Button>
           </div>
         </Dialog>
@@ -331,7 +330,7 @@ function useKeys() {
         setTimeout(() => {
           searching.value = true
         })
-      } // when the key is done with: it is no part of the search
+      } // after this key event, so that the key is not typed into the search
       else if (e.key === "?") helping.value = true
     }
     addEventListener("keydown", fn)
@@ -342,19 +341,19 @@ function useKeys() {
 function Keys() {
   const keys: [string, string][] = [
     ["/ or Ctrl K", "search"],
-    ["?", "this list"],
+    ["?", "show the keyboard shortcuts"],
     ...places.map(([, word, , key]): [string, string] => ["g " + key, word.toLowerCase()]),
     ["↑ ↓ Page Up Page Down Home End", "move in a table"],
     ["→ ←", "open and close a branch of the tree"],
-    ["Enter", "open what is chosen"],
-    ["e", "edit what is chosen"],
-    ["n", "new, in what is chosen"],
-    ["Del", "stage the deletion of what is chosen"],
+    ["Enter", "open the selection"],
+    ["e", "edit the selection"],
+    ["n", "create inside the selection"],
+    ["Del", "delete the selection"],
     ["Esc", "close a window"],
   ]
   return (
     <Dialog
-      title="Keys"
+      title="Keyboard shortcuts"
       close={() => {
         helping.value = false
       }}
@@ -374,7 +373,7 @@ function Keys() {
   )
 }
 
-/** A request as curl words it; the token is the user's own to put in. */
+/** Returns a request as a curl command. The user replaces $TOKEN with a token. */
 export function asCurl(c: Call): string {
   const quoted = (t: string) => "'" + t.replaceAll("'", `'\\''`) + "'"
   const lines = ['curl -sg -H "Authorization: Bearer $TOKEN"']
@@ -389,27 +388,27 @@ function Curl() {
   const copy = (text: string) =>
     navigator.clipboard?.writeText(text).then(
       () => toast("Copied."),
-      () => toast("The browser does not let pages copy here: mark the text.", { bad: true }),
+      () => toast("The browser blocks copying here. Select the text and copy it.", { bad: true }),
     )
   return (
     <Dialog
-      title="What this page asked, as curl"
+      title="Requests of this page as curl"
       close={() => {
         curling.value = false
       }}
       wide
     >
       <p class="muted">
-        The last requests of the console, the newest first;{" "}
+        The latest requests of this page, newest first.{" "}
         <a
           href="/api/docs"
           onClick={() => {
             curling.value = false
           }}
         >
-          all of the APIs
+          API documentation
         </a>
-        . The console has nothing but the API that you have: put a token of yours into TOKEN (
+        . The console uses the same API as your programs. Set TOKEN to one of your tokens (
         <code>portolan token create</code>).
       </p>
       <ol class="curl">

@@ -1,4 +1,4 @@
-// What the generator makes (generate/bundle.go).
+// Declarations for the files that generate/bundle.go writes.
 declare module "*.css"
 declare module "portolan:icons" {
   const icons: Record<string, [string, Record<string, string>][]>

@@ -1,4 +1,4 @@
-// Icons, from lucide. They are decoration: what they say stands beside them as a word, or in a label.
+// Icons, from lucide. Icons are decoration: a word or a label next to each carries its meaning.
 import { h } from "preact"
 import shapes from "portolan:icons"
 

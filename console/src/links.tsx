@@ -1,7 +1,7 @@
-// Where resources are shown, and how they are called.
+// Addresses of the pages that show resources, and their displayed names.
 import type { Ref, Resource } from "./api"
 
-/** The collections of types whose name does not say it; all others by the link of the resource. */
+/** Returns the URL path of a resource's page, from the link of the resource, or else from its type. */
 export function hrefOf(r: Ref): string {
   const self = r._links?.self?.href
   if (self) return "/ui/" + self.replace(/^\/api\/v2\//, "")
@@ -28,19 +28,19 @@ function collectionOf(type: string) {
   return collections.find(([t]) => t.test(type))?.[1]
 }
 
-/** What people call a resource. */
+/** Returns the displayed name of a resource. */
 export function title(r: Ref | Resource): string {
   const x = r as any
   return x.range ?? x.address ?? x.absoluteName ?? x.name ?? kind(x.type) + " " + x.id
 }
 
-/** Its other name, where it has one. */
+/** Returns the second name of a resource, or an empty string. */
 export function subtitle(r: Ref | Resource): string {
   const t = title(r)
   return r.name && r.name !== t && !t.startsWith(r.name + ".") ? r.name : ""
 }
 
-/** IPv4Network as "IPv4 network". */
+/** Returns a type as words: IPv4Network as "IPv4 network". */
 export function kind(type: string): string {
   return type
     .replace(
@@ -57,7 +57,7 @@ export function kind(type: string): string {
     .replace(/^[a-z]/, c => c.toUpperCase())
 }
 
-/** A collection's name as words: "deploymentRoles" as "Deployment roles". */
+/** Returns a collection's name as words: "deploymentRoles" as "Deployment roles". */
 export function collectionName(name: string): string {
   const known: Record<string, string> = {
     dns64s: "DNS64",

@@ -1,48 +1,48 @@
-// What changes, as it changes: one stream of the change feed for all tabs of a browser (docs/changes.md). The tab that holds the lock follows, and
-// tells the others.
+// The change feed: one stream for all tabs of a browser (docs/changes.md). The tab that holds the lock reads the stream and forwards
+// the changes to the other tabs.
 import { signal } from "@preact/signals"
 import { base, signedOut } from "./api"
 
-/** live: the stream is there; stale: it was lost, and what is shown may be old; off: this user may not follow the changes. */
+/** live: connected; stale: the connection is lost and pages may be out of date; off: this user may not follow the changes. */
 export const state = signal<"live" | "stale" | "off" | "starting">("starting")
 
-/** What is sent from tab to tab: which collections have something new (empty: any may have), or how the stream is. */
+/** A message between tabs: the collections with changes (empty: any collection), or the state of the stream. */
 type Message = { collections: string[] } | { state: typeof state.value } | { who: true }
 
 interface Listener {
   collections: string[]
   fn: () => void
-  gather: number
-  due?: ReturnType<typeof setTimeout>
+  delay: number
+  timer?: ReturnType<typeof setTimeout>
 }
 const listeners = new Set<Listener>()
 
-/** How long changes are gathered before pages read again, in milliseconds. */
+/** How long changes are collected before pages reload their data, in milliseconds. */
 const soon = 150
 
-/** Calls fn soon after something of these collections has changed; what it returns ends that. */
-export function onChanges(collections: string[], fn: () => void, gather = soon): () => void {
-  const one: Listener = { collections, fn, gather }
+/** Calls fn shortly after a change in one of these collections. The returned function unsubscribes. */
+export function onChanges(collections: string[], fn: () => void, delay = soon): () => void {
+  const one: Listener = { collections, fn, delay }
   listeners.add(one)
   return () => {
-    clearTimeout(one.due)
+    clearTimeout(one.timer)
     listeners.delete(one)
   }
 }
 
-function tell(collections: string[]) {
+function notify(collections: string[]) {
   for (const one of listeners) {
     if (collections.length && !one.collections.some(c => collections.includes(c))) continue
-    one.due ??= setTimeout(() => {
-      one.due = undefined
+    one.timer ??= setTimeout(() => {
+      one.timer = undefined
       one.fn()
-    }, one.gather)
+    }, one.delay)
   }
 }
 
-/** Says that this tab has changed something, by its path: who may not follow the feed sees the own changes at once. */
+/** Announces a change that this tab made, by its path. Users who may not follow the feed see their own changes at once. */
 export function changedHere(path: string) {
-  tell(
+  notify(
     path === "batch" || path === "transactions"
       ? []
       : path
@@ -56,9 +56,9 @@ const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastCh
 let stop: (() => void) | null = null
 
 function take(m: Message) {
-  if ("collections" in m) tell(m.collections)
+  if ("collections" in m) notify(m.collections)
   else if ("state" in m) {
-    if (state.value === "stale" && m.state === "live") tell([]) // nobody told what came meanwhile
+    if (state.value === "stale" && m.state === "live") notify([]) // changes during the outage were not received
     state.value = m.state
   }
 }
@@ -68,29 +68,29 @@ function publish(m: Message) {
   take(m)
 }
 
-/** After so much silence the manager is asked whether it is there, and has as long to answer, in milliseconds: what is lost shows within ten seconds. */
-const pulse = 4000
+/** The silence in milliseconds after which the manager is probed, and its time to answer. A lost connection shows within ten seconds. */
+const maxSilence = 4000
 
-/** Follows the feed until the signal ends. */
+/** Reads the feed until the signal aborts. */
 function follow(ended: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     let source: EventSource | null = null,
-      told: string[] = [],
-      heard = 0,
+      collected: string[] = [],
+      lastSeen = 0,
       failures = 0,
-      later: ReturnType<typeof setTimeout> | undefined
+      retry: ReturnType<typeof setTimeout> | undefined
     const alive = () => {
-      heard = Date.now()
+      lastSeen = Date.now()
       if (state.value !== "live" && source?.readyState === EventSource.OPEN) publish({ state: "live" })
     }
     const lost = () => {
       source?.close()
       source = null
       if (state.value !== "stale") publish({ state: "stale" })
-      clearTimeout(later)
-      later = setTimeout(open, Math.min(8000, 500 * 2 ** failures++))
+      clearTimeout(retry)
+      retry = setTimeout(open, Math.min(8000, 500 * 2 ** failures++))
     }
-    /** Why the feed was refused, which an EventSource does not tell. */
+    /** Finds out why the feed was refused. An EventSource does not report it. */
     const ask = async () => {
       const abort = new AbortController()
       try {
@@ -116,12 +116,12 @@ function follow(ended: AbortSignal): Promise<void> {
       s.addEventListener("change", e => {
         alive()
         const c = JSON.parse((e as MessageEvent).data).resourceCollection
-        if (!told.includes(c)) told.push(c)
+        if (!collected.includes(c)) collected.push(c)
       })
       s.addEventListener("transaction", () => {
         alive()
-        publish({ collections: [...told, "transactions"] })
-        told = []
+        publish({ collections: [...collected, "transactions"] })
+        collected = []
       })
       s.addEventListener("error", e => {
         s.close()
@@ -135,27 +135,27 @@ function follow(ended: AbortSignal): Promise<void> {
       })
     }
     const watch = setInterval(() => {
-      if (!source || Date.now() - heard < pulse) return
-      fetch("/healthz", { signal: AbortSignal.any([AbortSignal.timeout(pulse), ended]) })
+      if (!source || Date.now() - lastSeen < maxSilence) return
+      fetch("/healthz", { signal: AbortSignal.any([AbortSignal.timeout(maxSilence), ended]) })
         .then(r => {
-          if (r.ok) heard = Date.now() - pulse / 2
+          if (r.ok) lastSeen = Date.now() - maxSilence / 2
           else throw r.status
         })
         .catch(() => {
           if (!ended.aborted) lost()
         })
-    }, pulse / 4)
+    }, maxSilence / 4)
     open()
     ended.addEventListener("abort", () => {
       clearInterval(watch)
-      clearTimeout(later)
+      clearTimeout(retry)
       source?.close()
       resolve()
     })
   })
 }
 
-/** Begins to follow; one tab of the browser does. */
+/** Starts to follow the changes. One tab of the browser reads the stream. */
 export function startLive() {
   stopLive()
   const abort = new AbortController(),

@@ -1,4 +1,4 @@
-// The console begins here: who is signed in, and which screen is shown where.
+// The entry point of the console: the session, and the screen for each URL.
 import "./styles.css"
 import { Component, render, type ComponentChildren } from "preact"
 import type { Problem } from "./api"
@@ -12,7 +12,7 @@ import { begin, session } from "./session"
 import { watchStaged } from "./staged"
 import { useState, useEffect } from "preact/hooks"
 
-/** A fault of one screen leaves the others, and the way to them, usable. */
+/** An error boundary: after an error in one screen, the navigation and all other screens stay usable. */
 class Fence extends Component<{ children: ComponentChildren }, { problem?: Problem }> {
   static getDerivedStateFromError(e: unknown) {
     return { problem: problemOf(e) }
@@ -66,10 +66,10 @@ function App() {
 }
 
 startRouter()
-// The other screens come with the first sign of somebody, or at once where the page is one of them.
+// The other screens load on the first user input, or at once where the URL is one of them.
 if (place.value.path.length)
   readScreens().catch(() => {
-    /* the screen says so */
+    /* the screen shows the error */
   })
 else
   for (const sign of ["pointermove", "keydown", "touchstart"])
@@ -77,7 +77,7 @@ else
       sign,
       () => {
         readScreens().catch(() => {
-          /* whoever goes there is told */
+          /* the screen shows the error when it is opened */
         })
       },
       { once: true, passive: true },

@@ -1,11 +1,11 @@
-// Records as lines of text, and back: NAME TTL TYPE DATA, as zone files have them, names relative to the zone.
+// Conversion between records and lines of text: NAME TTL TYPE DATA, as in zone files, with names relative to the zone.
 import type { Resource } from "./api"
 import type { Wanted } from "./parts/preview"
 
-/** A name as data has it: in full, with a dot at its end. */
+/** Returns a name as record data: fully qualified, with a trailing dot. */
 const target = (x: any) => (x ? (x.absoluteName ?? x.name ?? "") + "." : ".")
 
-/** The data of a record, one entry for each record on the wire. */
+/** Returns the data of a record, one entry for each record on the wire. */
 export function dataOf(r: Resource): { type: string; data: string }[] {
   switch (r.type) {
     case "HostRecord":
@@ -60,12 +60,12 @@ export interface Line {
   data: string
 }
 
-/** A line as text. What stands in quotes stays as it is. */
+/** Returns a line as text. Quoted text stays unchanged. */
 export function lineText(l: Line) {
   return `${l.name} ${l.ttl} ${l.type} ${l.data}`
 }
 
-/** The lines of a zone's records. */
+/** Returns the lines of a zone's records. */
 export function linesOf(records: Resource[]): { line: Line; r: Resource }[] {
   return records.flatMap(r =>
     dataOf(r).map(d => ({
@@ -75,21 +75,21 @@ export function linesOf(records: Resource[]): { line: Line; r: Resource }[] {
   )
 }
 
-/** Reads a line; a text says what is wrong with it. */
+/** Parses a line. A returned string is the error. */
 export function parseLine(text: string): Line | string {
   const m = /^(\S+)\s+(?:(-|\d+)\s+)?(?:IN\s+)?(?:(\d+)\s+)?([A-Za-z][A-Za-z0-9]*)\s+(\S.*)$/i.exec(text.trim())
   return m && m[4].toUpperCase() !== "IN"
     ? { name: m[1], ttl: m[2] ?? m[3] ?? "-", type: m[4].toUpperCase(), data: m[5].trim() }
-    : "a line is NAME TTL TYPE DATA; TTL may be - or left out"
+    : "a line must be NAME TTL TYPE DATA, where TTL is optional or -"
 }
 
-/** The types that lines may have beside those of generic records, which the schema names. */
-const own = ["A", "AAAA", "CNAME", "MX", "SRV", "TXT"]
+/** The types that a line can have, in addition to the generic record types of the schema. */
+const lineTypes = ["A", "AAAA", "CNAME", "MX", "SRV", "TXT"]
 
-/** Types whose data is more than a line says well: they are changed on their own pages. */
-const apart = ["NAPTR", "HINFO", "URI", "HTTPS", "SVCB"]
+/** Types whose data does not fit a line. Users edit them on their own pages. */
+const ownPageTypes = ["NAPTR", "HINFO", "URI", "HTTPS", "SVCB"]
 
-/** The fields of a record that a line is, without its name; a text says what is wrong. */
+/** Returns the fields of the record in a line, without its name. A returned string is the error. */
 function fieldsOf(type: string, data: string): { type: string; fields: any } | string {
   const named = (t: string) => ({ absoluteName: t.replace(/\.$/, "") }),
     words = data.split(/\s+/)
@@ -99,7 +99,7 @@ function fieldsOf(type: string, data: string): { type: string; fields: any } | s
     case "MX":
       return words.length === 2
         ? { type: "MXRecord", fields: { priority: Number(words[0]), linkedRecord: named(words[1]) } }
-        : "MX is PRIORITY NAME"
+        : "MX data must be PRIORITY NAME"
     case "SRV":
       return words.length === 4
         ? {
@@ -111,16 +111,16 @@ function fieldsOf(type: string, data: string): { type: string; fields: any } | s
               linkedRecord: named(words[3]),
             },
           }
-        : "SRV is PRIORITY WEIGHT PORT NAME"
+        : "SRV data must be PRIORITY WEIGHT PORT NAME"
     case "TXT":
       if (!data.startsWith('"')) return { type: "TXTRecord", fields: { text: data } }
       try {
         return { type: "TXTRecord", fields: { text: JSON.parse(data) } }
       } catch {
-        return 'the text\'s quotes do not fit: " inside is \\"'
+        return 'the quotes in the text do not match; write " inside a text as \\"'
       }
   }
-  if (apart.includes(type)) return `${type} records are made and changed on their own pages`
+  if (ownPageTypes.includes(type)) return `create and change ${type} records on their own pages`
   return { type: "GenericRecord", fields: { recordType: type, rdata: data } }
 }
 
@@ -133,7 +133,10 @@ export interface Difference {
 
 const ttlOf = (l: Line) => (l.ttl === "-" ? null : Number(l.ttl))
 
-/** What has to be changed so that these records become what a text says. Records that are not among them stay as they are. Names in data that have no dot at their end lie in the zone origin; types are those of generic records. */
+/**
+ * Returns the changes that turn these records into a text. Other records of the zone stay unchanged. Names in data without a trailing dot are
+ * relative to origin. types are the generic record types.
+ */
 export function difference(zone: number, records: Resource[], text: string, origin = "", types?: string[]): Difference {
   const was = linesOf(records),
     texts = new Set(was.map(w => lineText(w.line))),
@@ -146,8 +149,8 @@ export function difference(zone: number, records: Resource[], text: string, orig
       faults.push(`line ${i + 1}: ${l}`)
       return
     }
-    if (types && ![...own, ...apart, ...types].includes(l.type) && !/^TYPE\d+$/.test(l.type)) {
-      faults.push(`line ${i + 1}: ${l.type} is no type of records`)
+    if (types && ![...lineTypes, ...ownPageTypes, ...types].includes(l.type) && !/^TYPE\d+$/.test(l.type)) {
+      faults.push(`line ${i + 1}: ${l.type} is not a record type`)
       return
     }
     if (origin && ["CNAME", "MX", "SRV"].includes(l.type))
@@ -158,14 +161,14 @@ export function difference(zone: number, records: Resource[], text: string, orig
     come = [...wanted].filter(([t]) => !texts.has(t)).map(([, l]) => l)
   const changes: Difference["changes"] = []
   const isHost = (l: Line) => l.type === "A" || l.type === "AAAA"
-  // Hosts have all addresses of their name: one record for them all.
+  // A host record holds all addresses of its name.
   for (const name of new Set([
     ...gone.filter(g => g.r.type === "HostRecord").map(g => g.line.name),
     ...come.filter(isHost).map(l => l.name),
   ])) {
     const now = [...wanted.values()].filter(l => isHost(l) && l.name === name),
       before = records.find(r => r.type === "HostRecord" && (r.name || "@") === name)
-    if (new Set(now.map(l => l.ttl)).size > 1) faults.push(`${name}: the addresses of a host have one TTL`)
+    if (new Set(now.map(l => l.ttl)).size > 1) faults.push(`${name}: all addresses of a host must have the same TTL`)
     if (!now.length) changes.push({ method: "DELETE", path: "resourceRecords/" + before!.id })
     else if (before)
       changes.push({
@@ -185,7 +188,7 @@ export function difference(zone: number, records: Resource[], text: string, orig
         },
       })
   }
-  // A line of the same name and type in place of another one is that record, changed: its comment and its history stay.
+  // A line that replaces one of the same name and type changes that record, which keeps its comment and its history.
   const left = gone.filter(g => g.r.type !== "HostRecord")
   for (const l of come) {
     if (isHost(l)) continue

@@ -1,4 +1,5 @@
-// What the user may do with what a page shows: what is no use to press is not shown. The manager decides all the same (docs/rights.md).
+// The user's rights on the resource that a page shows. A page hides buttons that the user may not use; the manager enforces the rights
+// on every request (docs/rights.md).
 import { get } from "./api"
 import { useData } from "./data"
 import { session } from "./session"
@@ -9,12 +10,12 @@ export interface May {
   remove: boolean
 }
 
-/** What an administrator may. */
+/** The rights of an administrator. */
 export const anything: May = { change: true, add: true, remove: true }
 
 const levels = ["HIDE", "VIEW", "CHANGE", "ADD", "FULL"]
 
-/** What may be done with a resource, by its path, and below it; everything as long as that is not known. */
+/** Returns the rights on the resource of a path and below it. All actions are allowed until the rights are loaded. */
 export function useMay(path: string | null): May {
   const s = session.value
   const { data } = useData<{ accessLevel: string; levelBelow: string }>(

@@ -1,4 +1,4 @@
-// Where the user is: each state of the console has a URL.
+// The router: each state of the console has a URL.
 import { computed, signal } from "@preact/signals"
 
 export interface Place {
@@ -6,7 +6,7 @@ export interface Place {
   query: URLSearchParams
 }
 
-/** A part of a path; as it is where it cannot be read. */
+/** Decodes a part of a path; returns it unchanged if it is not valid. */
 function decoded(text: string) {
   try {
     return decodeURIComponent(text)
@@ -17,7 +17,7 @@ function decoded(text: string) {
 
 const now = signal(location.pathname + location.search)
 
-/** The place that is shown: the overview has the path [], the documentation of the APIs ["docs"], everything else lies below /ui. */
+/** The current place. The overview has the path [], the API documentation ["docs"], and all others are below /ui. */
 export const place = computed<Place>(() => {
   const u = new URL(now.value, location.origin)
   return {
@@ -31,31 +31,31 @@ export const place = computed<Place>(() => {
   }
 })
 
-/** Asked before a page is left; false stays. */
+/** Called before the user leaves a page; false cancels the navigation. */
 let guard: (() => boolean) | null = null
 export function guardLeaving(fn: (() => boolean) | null) {
   guard = fn
 }
 
-/** Asks whether what was typed may go. */
+/** Reports whether unsaved input may be discarded. */
 export function mayLeave(): boolean {
   if (guard && !guard()) return false
   guard = null
   return true
 }
 
-/** Where the page was scrolled to, by the entry of the browser's history. */
+/** Scroll positions by the entry of the browser's history. */
 const scrolled = new Map<number, number>()
 let entry: number = history.state?.entry ?? 0
 let entries = entry
 const scroller = () => document.getElementById("main")
 
-/** Where the page that is shown was scrolled to when it was left; 0 where it was not seen before. */
+/** Returns the last scroll position of the current page; 0 on the first visit. */
 export function restored(): number {
   return scrolled.get(entry) ?? (history.state?.entry === entry ? history.state?.scroll : 0) ?? 0
 }
 
-/** Says once whether this page was gone to from another one of the console. */
+/** Reports once whether the user came to this page from another page of the console. */
 export function arrived(): boolean {
   const was = went
   went = false
@@ -63,7 +63,7 @@ export function arrived(): boolean {
 }
 let went = false
 
-/** Goes somewhere; replace stays at the same entry of the browser's history, for what is only another state of the page. */
+/** Navigates to a URL. replace keeps the entry of the browser's history, for another state of the same page. */
 export function go(to: string, replace = false) {
   const before = now.value
   const next = new URL(to, location.origin),
@@ -83,25 +83,25 @@ export function go(to: string, replace = false) {
   }
 }
 
-/** Changes a part of the query, at the same entry. */
+/** Changes parts of the query and keeps the history entry. */
 export function setQuery(changes: Record<string, string | null>) {
   const u = new URL(now.value, location.origin)
   for (const [name, value] of Object.entries(changes))
     value === null || value === "" ? u.searchParams.delete(name) : u.searchParams.set(name, value)
-  go(u.pathname + u.search, !("tab" in changes)) // another tab is another place, which Back leaves
+  go(u.pathname + u.search, !("tab" in changes)) // a tab gets its own history entry, so that Back returns to the previous tab
 }
 
-/** Follows the browser's buttons, and links of the console. */
+/** Handles the browser's buttons and the links of the console. */
 export function startRouter() {
   history.scrollRestoration = "manual"
-  // A page that is loaded again comes back to its place: what is noted as the page goes is not kept by all browsers.
-  let due: ReturnType<typeof setTimeout> | undefined
+  // A reloaded page restores its scroll position. Not all browsers keep data that is stored while a page unloads.
+  let timer: ReturnType<typeof setTimeout> | undefined
   addEventListener(
     "scroll",
     e => {
       if (e.target !== scroller()) return
-      clearTimeout(due)
-      due = setTimeout(() => history.replaceState({ entry, scroll: scroller()?.scrollTop ?? 0 }, ""), 200)
+      clearTimeout(timer)
+      timer = setTimeout(() => history.replaceState({ entry, scroll: scroller()?.scrollTop ?? 0 }, ""), 200)
     },
     { capture: true, passive: true },
   )

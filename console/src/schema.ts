@@ -1,7 +1,10 @@
-// The schema of the API, in short (generate/schema.go): what the generic pages and forms are made from. It is read when it is first needed.
+// The compact API schema (generate/schema.go) that the generic pages and forms are built from. It is loaded on first use.
 import { useEffect, useState } from "preact/hooks"
 
-/** e are the values that a field may have, or, with x, some of them. i is what a list has, m are the members of an object; t is what people call it, where that is not its name in words. */
+/**
+ * e lists the values of a field; with x, other values are allowed as well. i is the item of a list and m the members of an object. t is the
+ * displayed name, where it differs from the field name as words.
+ */
 export interface FieldSchema {
   t?: string
   i?: FieldSchema
@@ -19,7 +22,7 @@ export interface TypeSchema {
   d: string
   f: FieldSchema[]
 }
-/** m and o are the methods of a list and of one: G, P, U, A, D. n are the types that a POST makes, with their required fields. */
+/** m and o are the methods of a list and of an item: G, P, U, A, D. n are the types that a POST creates, with their required fields. */
 export interface CollectionSchema {
   m?: string
   o?: string
@@ -38,7 +41,7 @@ let coming: Promise<Schema> | undefined
 export function readSchema(): Promise<Schema> {
   coming ??= fetch("/ui/assets/schema.json")
     .then(r => {
-      if (!r.ok) throw new Error("the console's schema cannot be read")
+      if (!r.ok) throw new Error("the console cannot load the API schema")
       return r.json()
     })
     .then(s => (known = s as Schema))
@@ -57,7 +60,7 @@ export function useSchema(): Schema | undefined {
       readSchema().then(setSchema, () => {
         timer = setTimeout(ask, 2000)
       })
-    } // as long as the manager is away
+    } // until the manager answers
     ask()
     return () => clearTimeout(timer)
   }, [])

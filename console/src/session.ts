@@ -1,4 +1,4 @@
-// Who is signed in. The token is in a cookie that no script sees.
+// The session of the signed-in user. The token is in a cookie that scripts cannot read.
 import { batch, effect, signal } from "@preact/signals"
 import { call, calls, get, onSignedOut, query, Refusal, type Page, type Ref, type Resource } from "./api"
 import { onChanges, startLive, stopLive } from "./live"
@@ -14,13 +14,13 @@ export interface Session {
   readOnly: boolean
 }
 
-/** undefined: not known yet; null: nobody. */
+/** undefined: not known yet; null: not signed in. */
 export const session = signal<Session | null | undefined>(undefined)
 
-/** Why a sign-in by a link or at a provider came to nothing: the code of the problem, or "link". */
+/** Why a sign-in by link or at a provider failed: the code of the problem, or "link". */
 export const refused = signal<string | null>(null)
 
-/** The configurations that the user sees, and the one that the space and the names are shown of. */
+/** The configurations that the user sees, and the selected one. */
 export const configurations = signal<Resource[]>([])
 export const configuration = signal<number | null>(null)
 
@@ -31,11 +31,11 @@ function choose(id: number) {
   localStorage.setItem(remembered, String(id))
 }
 
-/** The pages that are of one configuration: where there are several they say in their URL which, so that Back, and who gets the URL, see the same. */
+/** The pages of a single configuration. If several exist, the URL names it, so that Back and shared URLs show the same data. */
 const ofOne = [undefined, "space", "find", "names", "servers", "dhcp", "bulk"]
 const isOfOne = () => place.value.path.length < 2 && ofOne.includes(place.value.path[0])
 
-/** Goes on with another configuration: on the page that is shown, without what it was asked of the one before, or where its space is. */
+/** Selects another configuration. Stays on the current page without its query, or opens the address space. */
 export function chooseConfiguration(id: number) {
   const u = new URL(isOfOne() ? location.pathname : "/ui/space", location.origin)
   u.searchParams.set("configuration", String(id))
@@ -62,7 +62,9 @@ export async function readConfigurations() {
   const there = (id: number | null) => all.some(c => c.id === id),
     said = isOfOne() ? Number(place.value.query.get("configuration")) : 0
   if (said && !there(said))
-    toast(`There is no configuration ${said} that you see: another one is shown.`, { bad: true })
+    toast(`Configuration ${said} does not exist or is not visible to you. Another configuration is shown.`, {
+      bad: true,
+    })
   const before =
     [said, configuration.peek(), Number(localStorage.getItem(remembered))].find(there) ?? all[0]?.id ?? null
   batch(() => {
@@ -71,7 +73,7 @@ export async function readConfigurations() {
   })
 }
 
-/** Finds out who is signed in, by the cookie or by the code of a link. */
+/** Loads the session from the cookie or from the code of a link. */
 export async function begin() {
   onSignedOut(end)
   onChanges(["configurations"], () => {
@@ -111,10 +113,10 @@ export async function enter(credentials: { username: string; password: string } 
   }
 }
 
-/** Whoever must set a new password before anything else: their number. */
+/** The id of a user who must set a new password first. */
 export const mustReset = signal<number | null>(null)
 
-/** Who looks at the page next sees nothing of who was here. What is staged waits for its user. */
+/** Clears the data of the user, so that the next user does not see it. The change list stays for its user. */
 function end() {
   session.value = null
   calls.value = []
@@ -122,7 +124,7 @@ function end() {
   stopLive()
 }
 
-/** Sets a new password where one must be set, and goes on with it. */
+/** Sets a required new password, then signs in with it. */
 export async function resetPassword(password: string) {
   const user = mustReset.value
   const name = (await call("PATCH", "users/" + user, { password }, { quiet: true })).body.name
@@ -130,7 +132,7 @@ export async function resetPassword(password: string) {
   await enter({ username: name, password })
 }
 
-/** Notes that a new password must be set, where that is what a refusal says. */
+/** Records that a new password is required, if a refusal reports it. */
 function resets(e: unknown): boolean {
   if (!(e instanceof Refusal) || e.problem.code !== "PasswordResetRequired") return false
   mustReset.value = Number(/users\/(\d+)/.exec(e.problem.message)?.[1]) || null
@@ -155,7 +157,7 @@ async function entered(s: Resource) {
   tabs?.postMessage(s.user.id)
 }
 
-/** Tells the other tabs of this browser who has signed in: they have the same cookie, and would act as somebody that they do not name. */
+/** Announces the signed-in user to the other tabs. They share the cookie, and would otherwise act as a different user than they show. */
 const tabs = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("portolan-user")
 tabs?.addEventListener("message", e => {
   if (session.value && session.value.user.id !== e.data) {
@@ -165,19 +167,19 @@ tabs?.addEventListener("message", e => {
   }
 })
 
-/** Signs out: the session ends wherever it is used, in all tabs. */
+/** Signs out. The session ends in all tabs. */
 export async function leave() {
   let to = ""
   try {
-    to = (await get<{ to: string }>("/sign-out", { quiet: true })).to // at the identity provider, too
+    to = (await get<{ to: string }>("/sign-out", { quiet: true })).to // the sign-out page of the identity provider
   } catch {
-    /* then here alone */
+    /* sign out of the console only */
   }
   try {
     await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true })
   } catch (e) {
     if (!(e instanceof Refusal) || (e.problem.status !== 401 && e.problem.status !== 403)) {
-      // the cookie is there still
+      // the cookie still exists
       toast("You are still signed in: " + problemOf(e).message, { bad: true })
       return
     }

@@ -1,4 +1,4 @@
-// Arithmetic on address space: addresses as whole numbers, prefixes, ranges, and what is free between them.
+// Arithmetic on address space: addresses as integers, prefixes, ranges, and the gaps between them.
 
 export interface Span {
   v6: boolean
@@ -6,7 +6,7 @@ export interface Span {
   high: bigint
 }
 
-/** Reads an address; null where it is none. */
+/** Parses an address; null if it is not valid. */
 export function parseAddress(text: string): { v6: boolean; n: bigint } | null {
   if (/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) {
     const parts = text.split(".").map(Number)
@@ -32,7 +32,7 @@ export function parseAddress(text: string): { v6: boolean; n: bigint } | null {
   return { v6: true, n: groups.reduce((n, g) => (n << 16n) | BigInt("0x" + g), 0n) }
 }
 
-/** Words an address; IPv6 as RFC 5952 has it. */
+/** Formats an address; IPv6 as in RFC 5952. */
 export function address(n: bigint, v6: boolean): string {
   if (!v6) return [24n, 16n, 8n, 0n].map(s => ((n >> s) & 255n).toString()).join(".")
   const groups = Array.from({ length: 8 }, (_, i) => Number((n >> BigInt(112 - 16 * i)) & 0xffffn))
@@ -53,7 +53,7 @@ export function address(n: bigint, v6: boolean): string {
 
 const bits = (v6: boolean) => (v6 ? 128 : 32)
 
-/** Reads CIDR, start-end, or an address alone. */
+/** Parses CIDR, start-end, or a single address. */
 export function parseSpan(text: string | null | undefined): Span | null {
   if (!text) return null
   const [a, length] = text.split("/")
@@ -74,7 +74,7 @@ export function size(s: Span) {
   return s.high - s.low + 1n
 }
 
-/** How many of a network's addresses are in use, and how many hosts may have, from its usage. */
+/** Returns the number of used addresses and of usable host addresses of a network, from its usage. */
 export function usedOf(r: { usage?: any; [other: string]: any }): { used: number; all: number } {
   let used = 0,
     all = 0
@@ -86,20 +86,20 @@ export function usedOf(r: { usage?: any; [other: string]: any }): { used: number
   return { used, all }
 }
 
-/** The length of the prefix that a span is; null where it is none. */
+/** Returns the prefix length of a span; null if the span is not a prefix. */
 export function prefixLength(s: Span): number | null {
   const n = size(s)
   if ((n & (n - 1n)) !== 0n || s.low % n !== 0n) return null
   return bits(s.v6) - (n.toString(2).length - 1)
 }
 
-/** Words a span, as CIDR where it is one. */
+/** Formats a span, as CIDR if it is a prefix. */
 export function span(s: Span): string {
   const length = prefixLength(s)
   return length === null ? address(s.low, s.v6) + "-" + address(s.high, s.v6) : address(s.low, s.v6) + "/" + length
 }
 
-/** How many addresses, as people read it: large numbers as powers of two. */
+/** Formats a number of addresses; large numbers as powers of two. */
 export function amount(n: bigint): string {
   if (n < 1n << 32n) return Number(n).toLocaleString("en").replaceAll(",", "\u202f")
   const low = n.toString(2).length - 1,
@@ -107,7 +107,7 @@ export function amount(n: bigint): string {
   return 1n << BigInt(power) === n ? "2^" + power : "about 2^" + power
 }
 
-/** What of a span is in none of the others, which are sorted and do not overlap. */
+/** Returns the parts of a span outside of the others, which must be sorted and must not overlap. */
 export function gaps(whole: Span, inside: Span[]): Span[] {
   const free: Span[] = []
   let at = whole.low
@@ -119,7 +119,7 @@ export function gaps(whole: Span, inside: Span[]): Span[] {
   return free
 }
 
-/** The prefixes that make up a span, the largest that fit, in order. */
+/** Splits a span into the largest prefixes that fit, in order. */
 export function prefixes(s: Span): Span[] {
   const list: Span[] = []
   let at = s.low
@@ -133,14 +133,17 @@ export function prefixes(s: Span): Span[] {
   return list
 }
 
-/** The first prefix of a length in a span; null where none fits. */
+/** Returns the first prefix of a length in a span; null if none fits. */
 export function firstPrefix(s: Span, length: number): Span | null {
   const n = 1n << BigInt(bits(s.v6) - length),
     low = ((s.low + n - 1n) / n) * n
   return low + n - 1n <= s.high ? { v6: s.v6, low, high: low + n - 1n } : null
 }
 
-/** So many prefixes of a length wherever there is room in gaps, in the smallest pieces first, so that large ones stay whole, each with the number of its gap; null where they do not fit. */
+/**
+ * Places count prefixes of a length in the gaps, smallest pieces first, so that large pieces stay whole. Each result has the index of its
+ * gap. Returns null if they do not fit.
+ */
 export function scattered(open: Span[], count: number, length: number): { s: Span; gap: number }[] | null {
   const pieces = open
     .flatMap((g, gap) => prefixes(g).map(piece => ({ gap, piece })))

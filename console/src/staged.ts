@@ -1,5 +1,5 @@
-// The change list: edits that are staged here, tried by the manager, and applied as one transaction (docs/batch.md). The browser keeps it, one for each
-// user, in all tabs alike, until it is applied, emptied, or its user signs out. A change with a secret in it is kept by its own page alone.
+// The change list: staged changes that the manager previews and applies as one transaction (docs/batch.md). The browser keeps one list per
+// user, shared by all tabs, until the user applies it, clears it, or signs out. A change with a secret stays in its own page only.
 import { computed, signal } from "@preact/signals"
 import { call, dryRun, isSecret, type Tried } from "./api"
 import { changedHere } from "./live"
@@ -16,14 +16,14 @@ export interface Staged {
 export const staged = signal<Staged[]>([])
 export const stagedCount = computed(() => staged.value.length)
 
-/** Whose list it is, by number; 0 while nobody is signed in. */
+/** The id of the list's user; 0 while no user is signed in. */
 let owner = 0
-/** Says that the browser had no room for it: it lives as long as this page. */
+/** Whether the browser storage is full. The list then lives only as long as this page. */
 export const full = signal(false)
 const prefix = "portolan-staged-",
   place = () => prefix + owner
 
-/** Whether a secret stands anywhere in a body. */
+/** Reports whether a body contains a secret. */
 export function hasSecret(value: unknown): boolean {
   return (
     typeof value === "object" &&
@@ -34,7 +34,7 @@ export function hasSecret(value: unknown): boolean {
   )
 }
 
-/** What is kept for a user, with what this page alone has, in the order of their keys. */
+/** Returns the stored list of a user, merged with the changes that only this page has, in the order of their keys. */
 function kept(): Staged[] {
   if (full.value) return staged.value
   let list: unknown
@@ -53,7 +53,7 @@ function kept(): Staged[] {
   return [...whole, ...staged.value.filter(s => hasSecret(s.body))].sort((a, b) => a.key - b.key)
 }
 
-/** Puts another list in its place, here and in the other tabs. */
+/** Replaces the list, here and in the other tabs. */
 export function setStaged(list: Staged[]) {
   staged.value = list
   const others = list.filter(s => !hasSecret(s.body))
@@ -66,7 +66,7 @@ export function setStaged(list: Staged[]) {
   }
 }
 
-/** Puts changes on the list. */
+/** Adds changes to the list. */
 export function stage(...changes: Omit<Staged, "key">[]) {
   const list = kept()
   for (const change of changes) {
@@ -77,9 +77,13 @@ export function stage(...changes: Omit<Staged, "key">[]) {
   setStaged(list)
 }
 
-const did: Record<string, string> = { POST: "made", PATCH: "changed", DELETE: "deleted" }
+const verbs: Record<string, string> = { POST: "Created", PATCH: "Changed", DELETE: "Deleted" }
 
-/** The single changes of one that has several: of a batch, or of a list that is made. */
+/** Returns what a change applies to: its message without the verb. */
+export const subjectOf = (s: Pick<Staged, "says">) =>
+  s.says.replace(/^(Created|Changed|Deleted) /, "").replace(/\.$/, "")
+
+/** Returns the single changes of a batch or of a list to create. */
 export function single(change: Omit<Staged, "key">): Omit<Staged, "key">[] {
   const all: Omit<Staged, "key" | "says">[] =
     change.path === "batch"
@@ -91,12 +95,12 @@ export function single(change: Omit<Staged, "key">): Omit<Staged, "key">[] {
     ? all.map(c => ({
         ...c,
         ...(change.headers || c.headers ? { headers: { ...change.headers, ...c.headers } } : {}),
-        says: `${c.body?.range ?? c.body?.address ?? c.body?.name ?? c.path} is ${did[c.method]}.`,
+        says: `${verbs[c.method]} ${c.body?.range ?? c.body?.address ?? c.body?.name ?? c.path}.`,
       }))
     : [change]
 }
 
-/** A change behind another one of the same resource: user-defined fields are changed one by one, everything else as a whole. */
+/** Merges two changes of the same resource. User-defined fields merge one by one; all other fields are replaced. */
 function merged(before: any, after: any) {
   const own =
     before.userDefinedFields && after.userDefinedFields
@@ -105,22 +109,22 @@ function merged(before: any, after: any) {
   return { ...before, ...after, ...own }
 }
 
-/** A change may lie below what another one of the list makes: in its path @ and the key of that stand for the number that it will have. */
+/** Matches @KEY in a path, which stands for the id of the resource that the staged change KEY creates. */
 const below = /@(\d+)/
 
-/** The changes of a list that one needs, the first one first. */
+/** Returns the changes that one depends on, in order. */
 export function needs(s: Staged, list: Staged[] = staged.value): Staged[] {
   const other = list.find(x => String(x.key) === below.exec(s.path)?.[1])
   return other ? [...needs(other, list), other] : []
 }
 
-/** Takes a change off the list, with those that need it. */
+/** Removes a change from the list, with the changes that depend on it. */
 export function unstage(key: number) {
   const list = kept()
   setStaged(list.filter(s => s.key !== key && !needs(s, list).some(n => n.key === key)))
 }
 
-/** How the changes stand in a batch. */
+/** Returns the changes as the body of a batch. */
 export function batchBody(list: Staged[] = staged.value) {
   const place = (path: string) => path.replace(below, (_, key) => "$" + list.findIndex(s => String(s.key) === key))
   return {
@@ -133,17 +137,17 @@ export function batchBody(list: Staged[] = staged.value) {
   }
 }
 
-/** Tries all of them, or one. */
+/** Previews changes with a dry run. */
 export function tryStaged(list: Staged[] = staged.value): Promise<Tried> {
   return dryRun("POST", "batch", batchBody(list))
 }
 
-/** One tab at a time. */
-function alone<T>(fn: () => Promise<T>): Promise<T> {
+/** Runs fn in one tab at a time. */
+function inOneTab<T>(fn: () => Promise<T>): Promise<T> {
   return navigator.locks ? (navigator.locks.request("portolan-staged", fn) as Promise<T>) : fn()
 }
 
-/** A short name of a text, the same for the same text (cyrb53): what a lost answer was given to is told by it when it is sent again. */
+/** Returns a short hash of a text (cyrb53). As an idempotency key, it identifies a batch that is sent again after a lost response. */
 function fingerprint(text: string): string {
   let a = 0xdeadbeef,
     b = 0x41c6ce57
@@ -156,45 +160,45 @@ function fingerprint(text: string): string {
 }
 
 /**
- * Makes all of a list that was looked at, or none; gives the number of the transaction. What was staged meanwhile stays; a list that another tab has
- * applied or changed is not made again, nor what the answer of was lost.
+ * Applies all changes of a previewed list, or none, and returns the number of the transaction. Changes that were staged meanwhile stay. A
+ * list that another tab applied or changed is not applied again, and neither is a list whose response was lost.
  */
-export function applyStaged(seen: Staged[], comment: string): Promise<number> {
-  return alone(async () => {
+export function applyStaged(previewed: Staged[], comment: string): Promise<number> {
+  return inOneTab(async () => {
     const texts = new Set(kept().map(s => JSON.stringify(s)))
-    if (!seen.every(s => texts.has(JSON.stringify(s)))) {
+    if (!previewed.every(s => texts.has(JSON.stringify(s)))) {
       staged.value = kept()
-      throw new Error("The list was applied, or changed, in another tab: look at it again.")
+      throw new Error("The list was applied or changed in another tab. Check it again.")
     }
-    const key = `console-${owner}-${seen
+    const key = `console-${owner}-${previewed
       .map(s => s.key)
       .join("-")
-      .slice(0, 120)}-${fingerprint(JSON.stringify([seen, comment]))}`
-    const r = await call<{ transaction: number }>("POST", "batch", batchBody(seen), {
+      .slice(0, 120)}-${fingerprint(JSON.stringify([previewed, comment]))}`
+    const r = await call<{ transaction: number }>("POST", "batch", batchBody(previewed), {
       headers: { "Idempotency-Key": key, ...(comment ? { "x-bcn-change-control-comment": comment } : {}) },
     })
-    const made = new Set(seen.map(s => JSON.stringify(s)))
+    const made = new Set(previewed.map(s => JSON.stringify(s)))
     setStaged(kept().filter(s => !made.has(JSON.stringify(s))))
     changedHere("batch")
     return r.body.transaction
   })
 }
 
-/** Says who has signed in: the lists of others are gone. 0 says that the user has signed out, whose list goes, too, but where that is said of this page alone. */
+/** Sets the signed-in user and deletes the lists of other users. 0 means signed out; the user's own list is then deleted unless here is set. */
 export function ownedBy(user: number, here = false) {
   if (owner !== user) staged.value = []
   owner = user
-  if (here) return // what is kept is another tab's to look after
+  if (here) return // the other tab handles the stored list
   try {
     for (const name of Object.keys(localStorage))
       if (name.startsWith(prefix) && name !== place()) localStorage.removeItem(name)
   } catch {
-    /* this browser keeps nothing */
+    /* the browser storage is not available */
   }
   if (owner) staged.value = kept()
 }
 
-/** Follows what other tabs do to the list, and has the browser ask before a page goes that alone has something of it. */
+/** Follows changes of the list in other tabs. The browser asks before the user closes a page that alone holds a part of the list. */
 export function watchStaged() {
   addEventListener("storage", e => {
     if (owner && (e.key === place() || e.key === null)) staged.value = kept()

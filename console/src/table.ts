@@ -1,9 +1,9 @@
-// Rows of a spreadsheet: how they are read, and what the API is sent for each.
+// Spreadsheet rows: parsing, and the API request for each row.
 import { literal, query, get, type Page, type Problem } from "./api"
 import type { Schema } from "./schema"
 import { parseSpan } from "./space"
 
-/** Reads CSV, or what a spreadsheet copies: commas, semicolons or tabs, quotes where needed. Empty rows are left out. */
+/** Parses CSV or cells copied from a spreadsheet: commas, semicolons or tabs, quotes where needed. Empty rows are skipped. */
 export function parseTable(text: string): string[][] {
   const head = text.split("\n", 1)[0],
     separator = ["\t", ";", ","].find(s => head.includes(s)) ?? ","
@@ -36,12 +36,12 @@ export function parseTable(text: string): string[][] {
   return rows
 }
 
-/** How many entries a list in a row may have. */
+/** The maximum number of entries of a list in a row. */
 const mostEntries = 100
 
 /**
- * The body that a row stands for: columns with dots are members of members, numbers in brackets entries of lists. An empty cell says nothing, null takes a
- * value away; whether a text is a number or a yes follows from the field.
+ * Returns the request body of a row. Dots in a column name nested members, and numbers in brackets name entries of lists. An empty cell sets
+ * nothing, and null clears a value. The field decides whether a cell is a number, a boolean or text.
  */
 export function bodyOf(
   schema: Schema | undefined,
@@ -76,7 +76,7 @@ export function bodyOf(
   return body
 }
 
-/** Puts locations in the place of their codes, and says where there is none of a code. */
+/** Replaces location codes by locations, and returns a fault for each unknown code. */
 export async function located(bodies: Record<string, any>[]): Promise<Fault[]> {
   const codes = [...new Set(bodies.map(b => b.location).filter(l => typeof l === "string"))],
     known = new Map<string, number>()
@@ -99,11 +99,11 @@ export async function located(bodies: Record<string, any>[]): Promise<Fault[]> {
     if (typeof b.location !== "string") return []
     const id = known.get(b.location)
     if (id) b.location = { id }
-    return id ? [] : [{ row, field: "location", says: `There is no location with the code ${b.location}.` }]
+    return id ? [] : [{ row, field: "location", says: `No location has the code ${b.location}.` }]
   })
 }
 
-/** Columns that no field can have. */
+/** Returns the columns that cannot be fields. */
 export function badColumns(names: string[], known?: string[]): string[] {
   return names.filter(
     n =>
@@ -115,7 +115,7 @@ export function badColumns(names: string[], known?: string[]): string[] {
   )
 }
 
-/** Where rows go: a collection as it is, or a resource below which each type has its collection. A range stands for its network or block. */
+/** Returns the import target: a collection, or a resource with a collection per type. A range selects its network or block. */
 export async function targetOf(text: string, configuration: number | null, signal: AbortSignal): Promise<string> {
   const path = text
     .trim()
@@ -138,7 +138,7 @@ export async function targetOf(text: string, configuration: number | null, signa
   throw new Error("No network or block has the range " + path + ".")
 }
 
-/** The collection that a type is made in below a target, which may be one itself; empty where there is none. */
+/** Returns the collection for a type below a target, which may be a collection itself; empty if there is none. */
 export function collectionFor(schema: Schema | undefined, target: string, type: string | undefined): string {
   const [collection, , below] = target.split("/")
   if (!schema || below || !target.includes("/")) return target
@@ -147,7 +147,7 @@ export function collectionFor(schema: Schema | undefined, target: string, type: 
   return sub ? `${target}/${sub}` : ""
 }
 
-/** The types that can be made below a target. */
+/** Returns the types that can be created below a target. */
 export function makeable(schema: Schema, target: string): string[] {
   const [collection, , below] = target.split("/"),
     c = Object.hasOwn(schema.collections, collection) ? schema.collections[collection] : undefined
@@ -156,7 +156,7 @@ export function makeable(schema: Schema, target: string): string[] {
   return target.includes("/") ? Object.values(c.b ?? {}).flatMap(s => Object.keys(s.n ?? {})) : Object.keys(c.n ?? {})
 }
 
-/** The type of a row that does not say it: that of the addresses and ranges in it. */
+/** Returns the type of a row without a type column, from its addresses and ranges. */
 export function typeFor(target: string, names: string[], cells: string[]): string | undefined {
   const cell = (name: string) => cells[names.indexOf(name)] ?? ""
   if (cell("address")) return cell("address").includes(":") ? "IPv6Address" : "IPv4Address"
@@ -172,19 +172,19 @@ export function typeFor(target: string, names: string[], cells: string[]): strin
   return undefined
 }
 
-/** Rows as CSV (RFC 4180). */
+/** Returns rows as CSV (RFC 4180). */
 export function csvOf(names: string[], rows: string[][]): string {
   const cell = (t: string) => (/[",\n\r]/.test(t) ? `"${t.replaceAll('"', '""')}"` : t)
   return [names, ...rows].map(r => names.map((_, i) => cell(r[i] ?? "")).join(",") + "\n").join("")
 }
 
-/** Faults in the log of an import: "line 3: InvalidEnumValue: state: ..."; its first line names the columns. */
+/** Parses the faults in the log of an import: "line 3: InvalidEnumValue: state: ..."; its first line names the columns. */
 export function faultsOfLog(log: string): Fault[] {
   return log
     .split("\n")
     .map((l): Fault | null => {
       const m = /^line (\d+): (?:[A-Z]\w+: )?(?:([a-z][\w.[\]]*): )?(.*)$/.exec(l)
-      if (/^line \d+: changed: /.test(l)) return null // no fault
+      if (/^line \d+: changed: /.test(l)) return null // not a fault
       const left = m && /^left as it is, because it cannot be changed: (\w+)/.exec(m[3])
       return m ? { row: Number(m[1]) - 2, field: m[2] ?? left?.[1], says: m[3] } : null
     })
@@ -197,7 +197,7 @@ export interface Fault {
   says: string
 }
 
-/** Faults of a batch by their rows and fields: "changes[3]: range: ..." */
+/** Parses the faults of a batch by row and field: "changes[3]: range: ..." */
 export function faultsOf(p: Problem): Fault[] {
   const list = p.message
     .split(/; (?=changes\[\d+\])/)

@@ -1,10 +1,10 @@
-// Making changes: each at once, with a message that can take it back.
+// Applying changes: each is sent at once, with a message that offers Undo.
 import { call, type Answer, type Options } from "./api"
 import { problemOf } from "./data"
 import { changedHere } from "./live"
 import { toast } from "./parts/basics"
 
-/** Takes a transaction back; force goes over later changes of the same resources. */
+/** Undoes a transaction; force overrides later changes of the same resources. */
 export async function undo(transaction: number, force = false): Promise<boolean> {
   try {
     const r = await call(
@@ -14,7 +14,7 @@ export async function undo(transaction: number, force = false): Promise<boolean>
       force ? { headers: { "x-bcn-force-undo": "true" } } : {},
     )
     changedHere("transactions")
-    toast("Taken back.", r.transaction ? { action: { label: "Redo", run: () => void undo(r.transaction!) } } : {})
+    toast("Undone.", r.transaction ? { action: { label: "Redo", run: () => void undo(r.transaction!) } } : {})
     return true
   } catch (e) {
     toast(problemOf(e).message, { bad: true })
@@ -22,7 +22,7 @@ export async function undo(transaction: number, force = false): Promise<boolean>
   }
 }
 
-/** Makes a change and says so, with Undo. What is to be approved first is said, too. */
+/** Applies a change and shows a message with Undo, or reports that the change was sent for approval. */
 export async function change<T = any>(
   says: string | ((made: any) => string),
   method: string,
@@ -33,7 +33,7 @@ export async function change<T = any>(
   const r = await call<T>(method, path, body, o)
   changedHere(path)
   if (r.status === 202) changedHere("workflowRequests")
-  if (r.status === 202) toast("This takes an approval: it was asked for, and is among the workflow requests.")
+  if (r.status === 202) toast("Sent for approval. Its state is on the Approvals page.")
   else
     toast(
       typeof says === "string" ? says : says(r.body),

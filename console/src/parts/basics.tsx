@@ -6,7 +6,7 @@ import { arrived } from "../router"
 import type { Problem } from "../api"
 import { Icon } from "../icons"
 
-/** What states mean: an icon and a tone beside the word, so that nobody needs to tell colours apart. */
+/** The icon and tone of each state. The word is always shown, so colour never carries the meaning alone. */
 const tones: Record<string, [icon: string, tone: string]> = {
   HEALTHY: ["circle-check", "good"],
   CONNECTED: ["circle-check", "good"],
@@ -61,7 +61,7 @@ export function words(constant: string) {
     : constant
 }
 
-/** How full something is, as a bar and a number. */
+/** Utilization as a bar and a percentage. */
 export function Use({ part, of, label }: { part: number; of: number; label?: string }) {
   const percent = of > 0 ? Math.min(100, (100 * part) / of) : 0
   const text =
@@ -82,12 +82,12 @@ export function Use({ part, of, label }: { part: number; of: number; label?: str
   )
 }
 
-/** A whole number with its thousands apart. */
+/** Formats an integer with separated thousands. */
 export function number(n: number | bigint) {
   return n.toLocaleString("en").replaceAll(",", "\u202f")
 }
 
-/** So many of what is called by its plural. */
+/** Formats a count with its noun, given in the plural. */
 export function counted(n: number, many: string) {
   return (
     number(n) +
@@ -101,13 +101,13 @@ export function counted(n: number, many: string) {
   )
 }
 
-/** Goes on every half minute: what is told of time is told anew. */
+/** Advances every half minute, so that relative times are updated. */
 const minute = signal(0)
 setInterval(() => {
   if (!document.hidden) minute.value++
 }, 30_000)
 
-/** A time, as people say it, with the exact one on pointing. */
+/** A relative time; the tooltip shows the exact time. */
 export function When({ at }: { at: string | number | null | undefined }) {
   minute.value
   if (!at) return <span class="muted">never</span>
@@ -130,7 +130,7 @@ export function When({ at }: { at: string | number | null | undefined }) {
   )
 }
 
-/** What a refusal says, with what it names. */
+/** An error message with its code and fields. */
 export function Trouble({ problem, retry }: { problem: Problem; retry?: () => void }) {
   return (
     <div class="box bad" role="alert">
@@ -139,14 +139,14 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
         <p>
           <strong>
             {problem.status === 403
-              ? "You may not see or do this."
+              ? "You do not have permission."
               : problem.status === 404
-                ? "It is not there."
+                ? "Not found."
                 : problem.status === 0
                   ? "No answer."
                   : "Refused."}
           </strong>{" "}
-          <Said text={problem.message} />
+          <LinkedText text={problem.message} />
         </p>
         <p class="muted small">
           {problem.code}
@@ -164,8 +164,8 @@ export function Trouble({ problem, retry }: { problem: Problem; retry?: () => vo
   )
 }
 
-/** A sentence of the manager; transactions that it names can be looked at. */
-function Said({ text }: { text: string }) {
+/** A sentence of the manager, with links to the transactions that it names. */
+function LinkedText({ text }: { text: string }) {
   return (
     <>
       {text.split(/\b(transactions? \d+)/).map((part, i) =>
@@ -181,7 +181,7 @@ function Said({ text }: { text: string }) {
   )
 }
 
-/** What stands where there is nothing. */
+/** The placeholder of an empty list. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -197,12 +197,12 @@ export function Empty({ title, children }: { title: string; children?: Component
 export function Loading({ what }: { what?: string }) {
   return (
     <p class="muted loading" aria-live="polite">
-      {"Reading" + (what ? " " + what : "") + " …"}
+      {"Loading" + (what ? " " + what : "") + " …"}
     </p>
   )
 }
 
-/** The head of a page: a title with what it is, and what can be done. */
+/** The head of a page: title, kind and actions. */
 export function Head({
   title,
   kind,
@@ -215,7 +215,7 @@ export function Head({
   crumbs?: ComponentChildren
 }) {
   const ref = useRef<HTMLHeadingElement>(null)
-  // Who has gone to another page goes on from its heading, not from the top of the document.
+  // After a navigation the focus moves to the heading instead of the top of the document.
   useEffect(() => {
     if (arrived() && (!document.activeElement || document.activeElement === document.body))
       ref.current?.focus({ preventScroll: true })
@@ -226,7 +226,7 @@ export function Head({
   return (
     <header class="head">
       {crumbs && (
-        <nav class="crumbs" aria-label="Where this lies">
+        <nav class="crumbs" aria-label="Breadcrumbs">
           {crumbs}
         </nav>
       )}
@@ -242,7 +242,7 @@ export function Head({
   )
 }
 
-/** A window over the page, which keeps the keyboard until it is closed. */
+/** A modal dialog that keeps the keyboard focus until it is closed. */
 export function Dialog({
   title,
   children,
@@ -309,7 +309,7 @@ export function Button({
   )
 }
 
-/** A message at the edge of the page; with undo it stays long enough to be pressed. */
+/** A message at the edge of the page. With an action it stays longer, so that the user can press it. */
 export interface Toast {
   id: number
   text: string
@@ -354,7 +354,7 @@ export function Toasts() {
   )
 }
 
-/** Fields under their labels; what is wrong stands below its field. */
+/** A labelled field with its hint or its error below. */
 export function Field({
   label,
   hint,
@@ -380,7 +380,7 @@ export function Field({
   )
 }
 
-/** Tabs, of which the chosen one stands in the URL or in the page's state. */
+/** Tabs. The caller keeps the selected tab in the URL or in the page's state. */
 export function Tabs({
   tabs,
   chosen,
@@ -392,7 +392,7 @@ export function Tabs({
 }) {
   const list = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
-    // on a narrow window the chosen tab may lie beyond the edge
+    // in a narrow window the selected tab may be outside of the visible part
     const all = list.current?.getBoundingClientRect(),
       tab = list.current?.querySelector("[aria-selected=true]")?.getBoundingClientRect()
     if (all && tab) list.current!.scrollLeft += Math.min(0, tab.left - all.left) + Math.max(0, tab.right - all.right)
@@ -421,7 +421,7 @@ export function Tabs({
   )
 }
 
-/** Text that follows an input, a moment behind. */
+/** Returns the value of an input after it has stayed the same for a while. */
 export function useSettled<T>(value: T, ms: number): T {
   const [settled, setSettled] = useState(value)
   useEffect(() => {

@@ -10,7 +10,10 @@ import { bodyOf, FieldInput, formFields, type Values } from "./form"
 import { Preview } from "./preview"
 import { useDefinitions } from "./userfields"
 
-/** Makes a resource in a collection; values are there to begin with, fallback is what is sent of what is left empty, only are the fields that are shown, all without it. */
+/**
+ * Creates a resource in a collection. values are the initial values, and fallback the values of fields that stay empty. only lists the fields
+ * to show; without it, all fields are shown.
+ */
 export function Create({
   path,
   makes,
@@ -51,7 +54,7 @@ export function Create({
   if (!t)
     return (
       <Dialog title="New" close={close}>
-        <p>This cannot be made here.</p>
+        <p>You cannot create this here.</p>
       </Dialog>
     )
   const fields = formFields(t, true, required),
@@ -81,7 +84,7 @@ export function Create({
               method: "POST",
               path,
               body: bodyOf(filled, type),
-              says: `${kind(type)} ${values.range ?? values.address ?? values.name ?? ""} is made.`.replace("  ", " "),
+              says: `Created ${kind(type)} ${values.range ?? values.address ?? values.name ?? ""}.`.replace(" .", "."),
             }
       }
     >
@@ -128,8 +131,8 @@ export function Create({
 }
 
 /**
- * Changes a resource: what is sent is what was changed, and only to what it was when the window was opened: what somebody else has changed meanwhile is not
- * overwritten.
+ * Changes a resource. Only changed fields are sent, conditional on the version that was loaded when the window opened, so that changes of
+ * other users are not overwritten.
  */
 export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; close: () => void; done?: () => void }) {
   const schema = useSchema(),
@@ -169,7 +172,7 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
   if (!t)
     return (
       <Dialog title="Change" close={close}>
-        <p>This cannot be changed here.</p>
+        <p>You cannot change this here.</p>
       </Dialog>
     )
   const fields = formFields(t, false, []),
@@ -193,7 +196,7 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
               method: "PATCH",
               path,
               body: bodyOf(changed),
-              says: `${title(r)} is changed.`,
+              says: `Changed ${title(r)}.`,
               ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}),
             }
           : null
@@ -226,7 +229,7 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
   )
 }
 
-/** The members that are another value than before, null for what is gone: others stay as they are meanwhile. */
+/** Returns the changed members, with null for removed ones. Unchanged members are omitted and keep their current values. */
 function members(before: Values, after: Values): Values {
   return Object.fromEntries(
     [...new Set([...Object.keys(before), ...Object.keys(after)])]
@@ -235,7 +238,7 @@ function members(before: Values, after: Values): Values {
   )
 }
 
-/** Deletes a resource, after it was shown what goes along. */
+/** Deletes a resource after a preview of everything that is deleted with it. */
 export function Delete({ r, close, done }: { r: Resource; close: () => void; done?: () => void }) {
   return (
     <Preview
@@ -243,12 +246,11 @@ export function Delete({ r, close, done }: { r: Resource; close: () => void; don
       danger
       close={close}
       done={done}
-      wanted={{ method: "DELETE", path: pathOf(r), says: `${title(r)} is deleted.` }}
+      wanted={{ method: "DELETE", path: pathOf(r), says: `Deleted ${title(r)}.` }}
     >
       {() => (
         <p>
-          {kind(r.type)} <strong>{title(r)}</strong> goes, with what lies below it and what leads to it, as is listed
-          here. It can be taken back.
+          This deletes {kind(r.type)} <strong>{title(r)}</strong> and everything listed below. You can undo it.
         </p>
       )}
     </Preview>

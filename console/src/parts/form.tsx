@@ -1,4 +1,4 @@
-// Fields of any type, made from the schema.
+// Form fields of any type, built from the schema.
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { get, isSecret, literal, query, type Page, type Problem, type Ref, type Resource } from "../api"
@@ -10,7 +10,7 @@ import { AnotherField, formField, useDefinitions } from "./userfields"
 
 export type Values = Record<string, any>
 
-/** A field's name as words. */
+/** Returns a field's name as words. */
 export function fieldName(name: string) {
   return name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
@@ -19,7 +19,7 @@ export function fieldName(name: string) {
     .replace(/^./, c => c.toUpperCase())
 }
 
-/** What of a problem is about a field. */
+/** Returns the part of a problem that concerns a field. */
 export function faultOf(problem: Problem | undefined, field: string): string | undefined {
   if (
     !problem?.fields?.some(
@@ -31,7 +31,7 @@ export function faultOf(problem: Problem | undefined, field: string): string | u
   return (own ?? problem.message).replace(new RegExp("^.*?" + field.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + ": "), "")
 }
 
-/** The fields that a form shows: those that can be set, what names the resource first, then what is required. */
+/** Returns the writable fields in form order: names first, then required fields, then all others. */
 export function formFields(t: TypeSchema, creates: boolean, required: string[]): FieldSchema[] {
   const list = t.f.filter(
     f => !f.r && f.n !== "type" && f.n !== "id" && (creates || !f.w || f.k !== "list" || f.n === "addresses"),
@@ -44,12 +44,12 @@ export function formFields(t: TypeSchema, creates: boolean, required: string[]):
     .map(x => x.f)
 }
 
-/** What a field means, as its description has it: "is the record's name; null where it has none" as "The record's name; empty where it has none." */
+/** Returns the description of a field as a hint: "is the record's name; null if it has none." becomes "The record's name." */
 function hintOf(field: FieldSchema): string | undefined {
   return field.d
     ?.replace(/^(is|are) /, "")
     .replace(/\bnull\b/g, "empty")
-    .replace(/; empty where it has none/, "")
+    .replace(/; empty (if|where) it has none/, "")
     .replace(/^./, c => c.toUpperCase())
 }
 
@@ -69,7 +69,7 @@ export function FieldInput({
   of?: string
 }) {
   const label = (field.t ?? fieldName(field.n)) + (required ? " *" : "")
-  const inner = field.k === "object" && (field.m?.length || field.n === "userDefinedFields") // what is wrong stands at its own members
+  const inner = field.k === "object" && (field.m?.length || field.n === "userDefinedFields") // each member shows its own error
   return (
     <Field label={label} hint={hintOf(field)} wrong={inner ? undefined : faultOf(problem, field.n)}>
       {(id, described) => {
@@ -177,7 +177,7 @@ export function FieldInput({
   )
 }
 
-/** The addresses of a host, one behind the other. */
+/** The addresses of a host, separated by spaces or commas. */
 function AddressesInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
   const [text, setText] = useState(((value ?? []) as any[]).map(a => a.address ?? "").join(", "))
   return (
@@ -201,7 +201,7 @@ function AddressesInput({ attributes, value, set }: { attributes: any; value: an
   )
 }
 
-/** A list: texts and numbers a line each, anything else one behind the other, with a button for another one. */
+/** A list: strings and numbers one per line, all other items as separate inputs with a button to add one. */
 function ListInput({
   attributes,
   field,
@@ -259,13 +259,13 @@ function ListInput({
         </div>
       ))}
       <button type="button" class="small" onClick={() => set([...list, item.k === "ref" ? null : {}])}>
-        {list.length ? "Another one" : "Add one"}
+        {list.length ? "Add another" : "Add one"}
       </button>
     </div>
   )
 }
 
-/** Texts or numbers, a line each. */
+/** Strings or numbers, one per line. */
 function LinesInput({
   attributes,
   item,
@@ -288,7 +288,9 @@ function LinesInput({
       class={item.e ? "" : "mono"}
       value={text}
       placeholder={
-        item.e ? item.e.slice(0, 3).join(", ") + (item.e.length > 3 ? " …; one a line" : "; one a line") : "one a line"
+        item.e
+          ? item.e.slice(0, 3).join(", ") + (item.e.length > 3 ? " …; one per line" : "; one per line")
+          : "one per line"
       }
       onInput={e => {
         setText(e.currentTarget.value)
@@ -348,7 +350,7 @@ function Members({
   )
 }
 
-/** The values of user-defined fields of a type: those that are defined for it, those that the resource has, and further ones. */
+/** The values of the user-defined fields: those of the type, those that the resource already has, and new ones. */
 function UserDefined({
   attributes,
   field,
@@ -384,7 +386,7 @@ function UserDefined({
   )
 }
 
-/** Anything, as JSON: what the schema says nothing more of. */
+/** A JSON input for fields that the schema does not describe further. */
 function JSONInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
   const [text, setText] = useState(value === undefined || value === null ? "" : JSON.stringify(value, null, 1)),
     [wrong, setWrong] = useState(false)
@@ -414,15 +416,15 @@ function JSONInput({ attributes, value, set }: { attributes: any; value: any; se
           }
         }}
       />
-      {wrong && <p class="fault">This is not JSON yet.</p>}
+      {wrong && <p class="fault">This is not valid JSON.</p>}
     </>
   )
 }
 
-/** References that a text names as well, by this member of theirs: the resource need not be there yet, or has no number that people know. */
+/** References that can also be given as text, by the named member. The resource may not exist yet, or users do not know its id. */
 const namedBy: Record<string, string> = { macAddress: "address", linkedRecord: "absoluteName" }
 
-/** The types that a reference is of, as far as its name says: a location is a Location, a defaultView a View. Empty: any. */
+/** Returns the possible types of a reference from its name: location is a Location, defaultView a View. Empty: any type. */
 function typesOf(schema: Schema | undefined, field: string | undefined): string[] {
   if (!schema || !field) return []
   const f = field.toLowerCase(),
@@ -431,7 +433,7 @@ function typesOf(schema: Schema | undefined, field: string | undefined): string[
   return same.length ? same : names.filter(t => f.endsWith(t.toLowerCase()) || t.toLowerCase().endsWith(f))
 }
 
-/** What a text finds among resources of some types, by their names; of any, what the search finds. */
+/** Finds resources of the given types by name; without types, uses the search. */
 async function found(
   schema: Schema | undefined,
   types: string[],
@@ -468,7 +470,7 @@ async function found(
     .slice(0, 8)
 }
 
-/** A resource, found by search; or, where named says by what member, the text itself. */
+/** An input for a resource, found by search. With named, the text itself is accepted as that member. */
 export function RefInput({
   attributes,
   value,
@@ -539,7 +541,7 @@ export function RefInput({
         aria-controls={list}
         autocomplete="off"
         spellcheck={false}
-        placeholder="Search for it"
+        placeholder="Search"
         value={shown}
         onInput={e => {
           const t = e.currentTarget.value
@@ -571,11 +573,11 @@ export function RefInput({
       />
       {nothing && (
         <p class="muted small" role="status">
-          Nothing is found by “{nothing}”.
+          No results for “{nothing}”.
         </p>
       )}
       {hits.length > 0 && (
-        <div id={list} role="listbox" class="hits" aria-label="What was found">
+        <div id={list} role="listbox" class="hits" aria-label="Search results">
           {hits.map((r, i) => (
             <div
               key={r.id}
@@ -596,7 +598,7 @@ export function RefInput({
   )
 }
 
-/** A value for the API: references by their ids, also those within lists and objects; what of a list was left empty is not in it. */
+/** Returns a value for the API: references by id, also within lists and objects, and lists without empty entries. */
 function sent(value: any): any {
   if (Array.isArray(value)) return value.filter(x => x !== null).map(sent)
   if (!value || typeof value !== "object") return value
@@ -605,7 +607,7 @@ function sent(value: any): any {
     : Object.fromEntries(Object.entries(value).map(([n, v]) => [n, sent(v)]))
 }
 
-/** A body for the API: what was set. */
+/** Returns the request body with the values that were set. */
 export function bodyOf(values: Values, type?: string): Values {
   const body: Values = type ? { type } : {}
   for (const [name, value] of Object.entries(values)) if (value !== undefined) body[name] = sent(value)

@@ -1,4 +1,4 @@
-// A table of rows of one height, of which only those in sight are drawn.
+// A table with rows of equal height that draws only the visible rows.
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { restored } from "../router"
@@ -9,11 +9,11 @@ export interface Column<T> {
   /** A width for grid-template-columns, such as "8rem" or "minmax(6rem,1fr)". */
   width?: string
   number?: boolean
-  /** Left out where the page is narrow. */
+  /** Hidden on narrow pages. */
   minor?: boolean
-  /** Its width where the page is narrow. */
+  /** The width on narrow pages. */
   narrow?: string
-  /** What sorts by it: a press on its title asks for that. */
+  /** The orderBy expression that a click on the title requests. */
   sort?: string
   cell: (row: T, i: number) => ComponentChildren
 }
@@ -23,27 +23,27 @@ interface Props<T> {
   columns: Column<T>[]
   count: number
   at: (i: number) => T | undefined
-  /** Enter, or a double press. */
+  /** Called on Enter or a double click. */
   open?: (row: T, i: number) => void
   order?: string
   reorder?: (order: string) => void
   empty?: ComponentChildren
-  /** What tells a row from another one. */
+  /** Returns the identity of a row. */
   id?: (row: T) => string | number
-  /** Other keys, on the chosen row. */
+  /** Called for other keys on the selected row. */
   onKey?: (e: KeyboardEvent, row: T | undefined, i: number) => void
   tree?: boolean
   attributes?: (row: T) => Record<string, any>
 }
 
-/** The height of a row, in pixels; styles.css has it, too. */
+/** The height of a row in pixels. Keep it equal to the one in styles.css. */
 export const rowHeight = 32
 const beyond = 12
 
-/** The height up to which browsers draw, in pixels (Firefox ends at 17 million). */
+/** The maximum height that browsers draw, in pixels (Firefox: 17 million). */
 const highest = 15_000_000
 
-/** A grid: arrows, Page Up and Down, Home and End move the chosen row, Enter opens it. */
+/** A grid. Arrows, Page Up, Page Down, Home and End move the selection; Enter opens the selected row. */
 export function Grid<T>(p: Props<T>) {
   const ref = useRef<HTMLDivElement>(null)
   const [view, setView] = useState({ top: 0, height: 600 })
@@ -77,10 +77,10 @@ export function Grid<T>(p: Props<T>) {
     const main = document.getElementById("main")!
     if (!back.current || !p.count) return
     main.scrollTop = back.current
-    if (main.scrollTop >= back.current - 1) back.current = 0 // else there are not enough rows yet
+    if (main.scrollTop >= back.current - 1) back.current = 0 // otherwise there are not enough rows yet
   }, [p.count])
   useEffect(() => {
-    // who scrolls by hand is left alone
+    // manual scrolling ends the restoring
     const leave = () => {
         back.current = 0
       },
@@ -90,7 +90,7 @@ export function Grid<T>(p: Props<T>) {
       for (const e of ["wheel", "pointerdown", "keydown"]) main.removeEventListener(e, leave)
     }
   }, [])
-  // What is chosen is a row, not a place: it stays chosen where others come or go above it.
+  // The selection follows the row, not the index: it stays when rows are added or removed above.
   const id = useRef<string | number | undefined>(undefined)
   const pick = (i: number) => {
     const row = p.at(i)
@@ -119,7 +119,7 @@ export function Grid<T>(p: Props<T>) {
       }
     id.current = p.id(row)
   })
-  // Browsers draw nothing beyond a height: above it the table scrolls faster than the page.
+  // Browsers limit the height of a page. For longer tables, the rows scroll faster than the page.
   const height = p.count * rowHeight,
     tall = Math.min(height, highest),
     faster = tall > view.height ? Math.max(1, (height - view.height) / (tall - view.height)) : 1
@@ -160,7 +160,7 @@ export function Grid<T>(p: Props<T>) {
       return
     }
     const row = p.at(chosen)
-    if (row !== undefined && p.id && id.current !== undefined && p.id(row) !== id.current) return // it has just gone
+    if (row !== undefined && p.id && id.current !== undefined && p.id(row) !== id.current) return // the row was just removed
     if (e.key === "Enter" && row !== undefined && p.open && e.target === ref.current) {
       e.preventDefault()
       p.open(row, chosen)
@@ -240,7 +240,7 @@ export function Grid<T>(p: Props<T>) {
         </div>
         {p.count === 0 ? (
           <div role="row" class="grid-empty">
-            <div role="gridcell">{p.empty ?? "Nothing is here."}</div>
+            <div role="gridcell">{p.empty ?? "No rows."}</div>
           </div>
         ) : (
           <div role="rowgroup" class="grid-body" style={{ height: tall + "px" }}>
@@ -256,7 +256,7 @@ function Arrow({ up }: { up?: boolean }) {
   return <span aria-hidden="true">{up ? " ↑" : " ↓"}</span>
 }
 
-/** Whether the page is narrow. */
+/** Reports whether the page is narrow. */
 export function useNarrow() {
   const media = "(max-width: 760px)"
   const [narrow, setNarrow] = useState(() => matchMedia(media).matches)

@@ -1,9 +1,9 @@
-// Interfaces: those of a new server, and those that a role is played at; and which service point of the fleet a server is.
+// Inputs for the interfaces of a new server, for those of a role, and for the service point of a server.
 import { configuration } from "../session"
 import { get, type Page } from "../api"
 import { useData } from "../data"
 
-/** What an interface may be in a role, by the kind of role (docs/dns.md). */
+/** The interface types of a role, by the kind of role (docs/dns.md). */
 const kinds: Record<string, string[]> = {
   DNSDeploymentRole: ["SERVICE", "ZONE_TRANSFER", "TARGET"],
   DHCPDeploymentRole: ["PRIMARY", "SECONDARY"],
@@ -16,7 +16,7 @@ interface Entry {
   deploymentRoleInterfaceType?: string
 }
 
-/** The interfaces of a new server by name and address, or those of a role, which are chosen among those of the servers. */
+/** The interfaces of a new server, by name and address, or of a role, selected from those of the servers. */
 export function InterfacesInput({
   attributes,
   of,
@@ -108,10 +108,10 @@ export function InterfacesInput({
         </div>
       ))}
       <button type="button" class="small" onClick={() => set([...list, {}])}>
-        {list.length ? "Another one" : "Add one"}
+        {list.length ? "Add another" : "Add one"}
       </button>
       {role && servers.data && choices.length === 0 && (
-        <p class="muted small">No server has an interface yet: make one under Servers.</p>
+        <p class="muted small">No server interfaces yet. Create one under Servers.</p>
       )}
     </div>
   )

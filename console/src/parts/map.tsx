@@ -1,4 +1,4 @@
-// The map of a prefix: how full each of its cells is (docs/map.md), on a canvas, and as a table; and what of IPv6 is occupied.
+// The map of a prefix: the utilization of each cell (docs/map.md), on a canvas and as a table, and the occupied parts of IPv6 space.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, query, type Page, type Resource } from "../api"
 import { useData } from "../data"
@@ -21,7 +21,7 @@ import {
 } from "./mapcells"
 import { Occupied } from "./occupied"
 
-/** What of a map is in sight: so many times larger, from a cell on, counted from the left and from above. */
+/** The visible part of a map: the zoom factor, and the column and row of its first cell. */
 interface View {
   zoom: number
   x: number
@@ -30,7 +30,7 @@ interface View {
 
 const zooms = [1, 2, 4, 8, 16]
 
-/** The cells of a block or a network. What is chosen, the part, the order and the zoom stand in the URL. */
+/** The cells of a block or a network. The URL holds the selection, the part, the order and the zoom. */
 export function SpaceMap({
   collection,
   r,
@@ -48,12 +48,12 @@ export function SpaceMap({
       {v6 && (
         <div class="tools">
           <label class="inline">
-            Shown{" "}
+            Show{" "}
             <select
               value={as}
               onChange={e => setQuery({ as: e.currentTarget.value, prefix: null, cell: null, view: null })}
             >
-              <option value="occupied">what is occupied</option>
+              <option value="occupied">occupied parts</option>
               <option value="cells">equal cells</option>
               <option value="table">cells as a table</option>
             </select>
@@ -134,7 +134,7 @@ function Cells({
             value={by}
             onChange={e => setQuery({ by: e.currentTarget.value === "use" ? null : e.currentTarget.value })}
           >
-            <option value="use">how full</option>
+            <option value="use">utilization</option>
             {(collection === "networks" || size(whole) <= 65536n) && <option value="state">state</option>}
             <option value="location">location</option>
             <option value="tag">tag</option>
@@ -167,7 +167,7 @@ function Cells({
             All of {r.range}
           </button>{" "}
           <button class="small" onClick={() => show(wider(whole, parseSpan(r.range)!))}>
-            Wider
+            Parent range
           </button>
           {[-1n, 1n].map(d => {
             const to = { v6: whole.v6, low: whole.low + d * size(whole), high: whole.high + d * size(whole) },
@@ -179,7 +179,7 @@ function Cells({
                 disabled={to.low > all.high || to.high < all.low}
                 onClick={() => show(to)}
               >
-                {d < 0n ? "The one before" : "The one behind"}
+                {d < 0n ? "Previous range" : "Next range"}
               </button>
             )
           })}{" "}
@@ -191,7 +191,7 @@ function Cells({
       ) : colouring.problem ? (
         <Trouble problem={colouring.problem} retry={colouring.reload} />
       ) : !colouring.data ? (
-        <Loading what="what lies there" />
+        <Loading what="the contents" />
       ) : (
         <Groups c={colouring.data} />
       )}
@@ -228,7 +228,7 @@ function Cells({
   )
 }
 
-/** The prefix around another that has sixteen of it, or all; null where that is all. */
+/** Returns the prefix that is 16 times as large, limited to the whole range; null if the prefix is already the whole range. */
 function wider(s: Span, all: Span): Span | null {
   const n = size(s) * 16n,
     low = (s.low / n) * n
@@ -265,7 +265,7 @@ function Canvas({
   const stored = place.value.query.get("view")?.split(",").map(Number) ?? [],
     [dragged, setDragged] = useState<View | null>(null)
   const most = zooms.filter(z => p.side / z >= 8 && p.height / z >= 8).pop() ?? 1
-  /** A view that lies within the map. */
+  /** Returns the view moved inside the map. */
   const bounded = (v: View): View => {
     const zoom = Math.max(1, Math.min(most, v.zoom || 1)),
       at = (n: number, all: number) => Math.max(0, Math.min(all - all / zoom, n || 0))
@@ -278,7 +278,7 @@ function Canvas({
     const b = bounded(v)
     setQuery({ view: b.zoom === 1 ? null : [b.zoom, Math.round(b.x), Math.round(b.y)].join(",") })
   }
-  /** Looks closer, or from further away; the cell at a place, by default the middle, stays where it is. */
+  /** Zooms in or out. The cell at the given position, by default the middle, stays in place. */
   const zoom = (by: number, fx = 0.5, fy = 0.5) => {
     const z = Math.max(1, Math.min(most, view.zoom * by))
     look({ zoom: z, x: view.x + fx * (wide - p.side / z), y: view.y + fy * (high - p.height / z) })
@@ -290,7 +290,7 @@ function Canvas({
   }, [])
   const scale = Math.max(1, Math.min(Math.floor((width || 800) / p.side), Math.floor(720 / p.height), 32))
   const theme = useColours()
-  /** All cells, one pixel each. */
+  /** The image of all cells, one pixel each. */
   const small = useMemo(() => {
     if (!box.current) return null
     const colour = colours(box.current),
@@ -333,7 +333,7 @@ function Canvas({
         c.fillRect(0, Math.round((y - view.y) * cell), canvas.width, 1)
     }
   }, [small, scale, view.x, view.y, view.zoom])
-  /** Where on the canvas a mouse is, 0 to 1. */
+  /** Returns the position of the pointer on the canvas, 0 to 1. */
   const at = (e: MouseEvent) => {
     const b = ref.current!.getBoundingClientRect()
     return { x: (e.clientX - b.left) / b.width, y: (e.clientY - b.top) / b.height }
@@ -415,12 +415,14 @@ function Canvas({
         {most > 1 && (
           <>
             <button class="small" disabled={view.zoom >= most} onClick={() => zoom(2)}>
-              Closer
+              Zoom in
             </button>
             <button class="small" disabled={view.zoom === 1} onClick={() => zoom(0.5)}>
-              Further
+              Zoom out
             </button>
-            <span class="muted small">{view.zoom > 1 ? `${view.zoom} times larger; drag it` : "keys + and -"}</span>
+            <span class="muted small">
+              {view.zoom > 1 ? `${view.zoom} times enlarged; drag to move` : "keys + and -"}
+            </span>
           </>
         )}
       </div>
@@ -432,7 +434,7 @@ function Canvas({
           role="application"
           aria-label={
             label +
-            ". Arrows move from cell to cell, plus and minus look closer and from further away; what is chosen is told below."
+            ". Arrow keys move from cell to cell, plus and minus zoom. The text below describes the selected cell."
           }
           onPointerDown={down}
           onPointerMove={over}
@@ -466,7 +468,7 @@ function Canvas({
             <span class="mono">{span(spanOf(shown))}</span> · {says(list[shown], data.kinds, data.levels)}
           </>
         ) : (
-          <span class="muted">Point at a cell, or move with the arrows.</span>
+          <span class="muted">Point at a cell, or use the arrow keys.</span>
         )}
       </p>
     </div>
@@ -474,7 +476,7 @@ function Canvas({
 }
 
 function says(c: Cell, kinds: string[], levels: number) {
-  if (c.kind < 0) return "beyond the range"
+  if (c.kind < 0) return "outside the range"
   const full =
     c.level === 0
       ? "nothing in use"
@@ -485,7 +487,7 @@ function says(c: Cell, kinds: string[], levels: number) {
     (
       {
         free: "free",
-        block: "in a block, in no network",
+        block: "in a block, not in a network",
         network: "in a network",
         networks: "several networks",
         range: "in a DHCP range",
@@ -494,11 +496,11 @@ function says(c: Cell, kinds: string[], levels: number) {
   return c.kind === 0 ? (c.level === 0 ? what : c.level === levels - 1 ? "in use" : full) : `${what}, ${full}`
 }
 
-/** What the colours of groups mean. */
+/** The legend of the groups. */
 function Groups({ c }: { c: Colouring }) {
   const sorted = c.groups.map((g, i) => ({ ...g, i })).sort((a, b) => b.n - a.n)
   return (
-    <p class="legend" aria-label="What the colours mean">
+    <p class="legend" aria-label="Legend">
       {sorted.slice(0, 24).map(g => (
         <span key={g.i}>
           <i
@@ -509,7 +511,7 @@ function Groups({ c }: { c: Colouring }) {
           {g.name} <span class="muted num">{number(g.n)}</span>
         </span>
       ))}
-      {sorted.length === 0 && <span class="muted">Nothing lies there.</span>}
+      {sorted.length === 0 && <span class="muted">This part is empty.</span>}
       {sorted.length > 24 && <span class="muted">and {sorted.length - 24} more</span>}
       {!c.whole && <span class="muted">of the first {number(mostColoured)}</span>}
     </p>
@@ -532,19 +534,19 @@ function Legend({ collection }: { collection: string }) {
           ["full", "in use"],
         ]
   return (
-    <p class="legend" aria-label="What the colours mean">
+    <p class="legend" aria-label="Legend">
       {items.map(([c, word]) => (
         <span key={c}>
           <i class={"swatch " + c} aria-hidden="true" />
           {word}
         </span>
       ))}
-      <span class="muted">the fuller, the stronger</span>
+      <span class="muted">darker: higher utilization</span>
     </p>
   )
 }
 
-/** The map in words: runs of cells that are alike. */
+/** The map as a table: runs of equal cells. */
 function MapTable({ data, list, spanOf }: { data: MapAnswer; list: Cell[]; spanOf: (i: number) => Span }) {
   const runs: { s: Span; c: Cell; n: number }[] = []
   list.forEach((c, i) => {
@@ -563,7 +565,7 @@ function MapTable({ data, list, spanOf }: { data: MapAnswer; list: Cell[]; spanO
             <th>From</th>
             <th>To</th>
             <th class="right">Addresses</th>
-            <th>What is there</th>
+            <th>Contents</th>
           </tr>
         </thead>
         <tbody>
@@ -586,7 +588,7 @@ function MapTable({ data, list, spanOf }: { data: MapAnswer; list: Cell[]; spanO
   )
 }
 
-/** What lies in a cell. */
+/** The contents of a cell. */
 function CellCard({
   collection,
   r,
@@ -625,7 +627,7 @@ function CellCard({
       ) : !found.data ? (
         <Loading />
       ) : found.data.data.length === 0 ? (
-        <Empty title={collection === "blocks" ? "No network is there." : "No address is in use there."} />
+        <Empty title={collection === "blocks" ? "No networks in this cell." : "No addresses in use in this cell."} />
       ) : (
         <ul class="plain-list">
           {found.data.data.map(x => (
@@ -642,16 +644,16 @@ function CellCard({
       {onPick &&
         cell.level === 0 &&
         !(size(s) === 1n && !s.v6 && [parseSpan(r.range)!.low, parseSpan(r.range)!.high].includes(s.low)) && (
-          <button onClick={() => onPick(s)}>Use this</button>
+          <button onClick={() => onPick(s)}>Create here</button>
         )}
       {open && (
         <button class="small" onClick={open}>
-          Zoom in
+          Open this part
         </button>
       )}
       {collection === "blocks" && found.data?.data.length === 1 && (
         <button class="small" onClick={() => go(hrefOf(found.data!.data[0]) + "/map")}>
-          Its map
+          Open its map
         </button>
       )}
     </section>

@@ -1,10 +1,10 @@
-// What a map is made of: cells, where each is drawn, and how what lies there is coloured.
+// The data of a map: cells, the position of each, and its colour.
 import { useEffect, useState } from "preact/hooks"
 import { get, query, type Page, type Resource } from "../api"
 import { parseSpan, size } from "../space"
 import { words } from "./basics"
 
-/** What the manager answers (docs/map.md). */
+/** The response of the manager (docs/map.md). */
 export interface MapAnswer {
   range: string
   prefix: string
@@ -17,7 +17,7 @@ export interface MapAnswer {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/** One cell: what lies there (-1 beyond the range), and how full it is, 0 to 15. */
+/** One cell: the kind of its contents (-1 outside of the range), and its utilization from 0 to 15. */
 export interface Cell {
   kind: number
   level: number
@@ -30,20 +30,20 @@ export function cellsOf(m: MapAnswer): Cell[] {
   })
 }
 
-/** What cells are coloured by, beside how full they are: the state of addresses, or the location of what is there. */
+/** The criterion of the colours: utilization, address state, location or tag. */
 export type By = "use" | "state" | "location" | "tag"
 
-/** How many resources are looked at for the colours. */
+/** The maximum number of resources that are read for the colours. */
 export const mostColoured = 10_000
 
-/** The groups of a colouring, and the group of each cell; -1 where none is. */
+/** The groups of a colouring, and the group of each cell; -1 for none. */
 export interface Colouring {
   groups: { name: string; n: number }[]
   of: Int16Array
   whole: boolean
 }
 
-/** Colours that people who see few colours tell apart, too (Okabe and Ito), the other ones again behind them. */
+/** Colours that are safe for colour-blind users (Okabe and Ito), repeated when there are more groups. */
 export const palette = [
   [0, 114, 178],
   [230, 159, 0],
@@ -55,7 +55,7 @@ export const palette = [
   [120, 120, 120],
 ]
 
-/** Reads what lies in the cells, and groups it. */
+/** Reads the resources in the cells and groups them. */
 export async function coloured(
   collection: "blocks" | "networks",
   r: Resource,
@@ -113,7 +113,7 @@ export async function coloured(
   return { groups, of, whole: page.count < mostColoured }
 }
 
-/** Where a cell is drawn: row by row, or along a Hilbert curve, which keeps neighbours together. */
+/** Returns the positions of cells: row by row, or along a Hilbert curve, which keeps neighbours together. */
 export function places(
   cells: number,
   hilbert: boolean,
@@ -152,7 +152,7 @@ export function places(
   return { side, height, at, of }
 }
 
-/** Another value each time that the colours of the page become others. */
+/** Returns a new value whenever the colours of the page change. */
 export function useColours(): string {
   const dark = matchMedia("(prefers-color-scheme: dark)"),
     read = () => (document.documentElement.dataset.theme ?? "") + dark.matches
@@ -170,7 +170,7 @@ export function useColours(): string {
   return colours
 }
 
-/** The colours of a theme, from the style sheet, as red, green and blue. */
+/** Returns the colours of the theme from the style sheet, as red, green and blue. */
 export function colours(at: Element) {
   const probe = document.createElement("i"),
     c = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!

@@ -1,14 +1,14 @@
-// What of IPv6 space is occupied, in order: networks of a block with the gaps between them, or the parts of a network that have addresses.
+// The occupied IPv6 space in order: the networks of a block with the gaps between them, or the parts of a network with addresses.
 import { get, query, type Page, type Resource } from "../api"
 import { useData } from "../data"
 import { hrefOf, kind } from "../links"
 import { address, amount, gaps, parseSpan, size, span, type Span } from "../space"
 import { counted, Empty, Loading, number, Trouble } from "./basics"
 
-/** How many networks, or addresses, are looked at. */
+/** The maximum number of networks or addresses that are read. */
 const most = 1000
 
-/** The part of an address that tiles of a network have in common: a /120 has as many addresses as a byte. */
+/** The number of addresses per tile of a network, as in a /120. */
 const together = 256n
 
 export function Occupied({
@@ -34,7 +34,7 @@ function OfBlock({ r }: { r: Resource }) {
     ["blocks", "networks"],
   )
   if (problem) return <Trouble problem={problem} retry={reload} />
-  if (!data) return <Loading what="what is occupied" />
+  if (!data) return <Loading what="the occupied space" />
   const inside = data.map(x => ({ x, s: parseSpan(x.range)! })).sort((a, b) => (a.s.low < b.s.low ? -1 : 1))
   const all: { s: Span; x?: Resource }[] = [
     ...inside,
@@ -44,12 +44,12 @@ function OfBlock({ r }: { r: Resource }) {
     ).map(s => ({ s })),
   ].sort((a, b) => (a.s.low < b.s.low ? -1 : 1))
   return inside.length === 0 ? (
-    <Empty title={`Nothing lies in ${r.range} yet.`} />
+    <Empty title={`${r.range} is empty.`} />
   ) : (
     <>
       <p class="muted small">
-        {number(inside.length)} {inside.length === 1 ? "block or network" : "blocks and networks"}, and what is free
-        between them; not to scale.{data.length >= most && ` The first ${number(most)} of each.`}
+        {number(inside.length)} {inside.length === 1 ? "block or network" : "blocks and networks"} and the free space
+        between them, not to scale.{data.length >= most && ` Only the first ${number(most)} of each are shown.`}
       </p>
       <ul class="tiles">
         {all.map(({ s, x }) =>
@@ -76,19 +76,19 @@ function OfNetwork({ r, onPick }: { r: Resource; onPick?: (s: Span) => void }) {
   const path = `networks/${r.id}/addresses` + query({ limit: most, orderBy: "address", total: true })
   const { data, problem, reload } = useData<Page>(path, signal => get(path, { signal }), ["addresses"])
   if (problem) return <Trouble problem={problem} retry={reload} />
-  if (!data) return <Loading what="what is occupied" />
+  if (!data) return <Loading what="the occupied space" />
   const parts = new Map<bigint, Resource[]>()
   for (const x of data.data) {
     const at = parseSpan(x.address)!.low / together
     parts.set(at, [...(parts.get(at) ?? []), x])
   }
   return parts.size === 0 ? (
-    <Empty title="No address is in use.">
+    <Empty title="No addresses in use.">
       {onPick && (
         <button
           onClick={() => onPick({ v6: true, low: parseSpan(r.range)!.low + 1n, high: parseSpan(r.range)!.low + 1n })}
         >
-          Assign the first one
+          Assign the first address
         </button>
       )}
     </Empty>
@@ -96,7 +96,8 @@ function OfNetwork({ r, onPick }: { r: Resource; onPick?: (s: Span) => void }) {
     <>
       <p class="muted small">
         {counted(data.totalCount ?? data.count, "addresses")} in {counted(parts.size, "parts")} of {String(together)};
-        what lies between them is free.{(data.totalCount ?? 0) > data.count && ` The first ${number(data.count)}.`}
+        the space between them is free.
+        {(data.totalCount ?? 0) > data.count && ` Only the first ${number(data.count)} are shown.`}
       </p>
       <ul class="tiles">
         {[...parts].map(([at, list]) => (

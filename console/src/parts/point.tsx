@@ -1,4 +1,4 @@
-// Windows for what is done with a service point of the fleet: its settings, its applications, its nodes and its keys.
+// Dialogs for a service point of the fleet: its settings, applications, nodes and keys.
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { call, get, type Problem } from "../api"
@@ -6,7 +6,7 @@ import { problemOf } from "../data"
 import type { Application, Point } from "../fleet"
 import { Button, Dialog, Field, Loading, toast, Trouble } from "./basics"
 
-/** A window that asks, and sends when its button is pressed; a refusal stays in it. */
+/** A dialog that sends its request when the user presses its button. It shows the error of a refused request. */
 function Ask({
   title,
   word,
@@ -50,16 +50,16 @@ function Ask({
   )
 }
 
-/** JSON that somebody has typed. */
+/** Parses typed JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Error("The configuration is not JSON.")
+    throw new Error("The configuration is not valid JSON.")
   }
 }
 
-/** Labels as they are typed, one a line: site=North Pier. */
+/** Parses typed labels, one per line: site=North Pier. */
 function labelsOf(text: string): Record<string, string> {
   return Object.fromEntries(
     text
@@ -73,7 +73,7 @@ function labelsOf(text: string): Record<string, string> {
   )
 }
 
-/** Changes the settings of a service point: what is sent is what is another than before. */
+/** Changes the settings of a service point. Only changed settings are sent. */
 export function ChangePoint({ p, path, close, done }: { p: Point; path: string; close: () => void; done: () => void }) {
   const [name, setName] = useState(p.name),
     [description, setDescription] = useState(p.description ?? ""),
@@ -89,7 +89,7 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
     get<{ data: { version: string }[] }>("/user/api/v1/releases", { quiet: true }).then(
       r => setVersions(r.data.map(x => x.version)),
       () => {
-        /* none is published, or they are not for this user to see */
+        /* no release is published, or the user may not see releases */
       },
     )
   }, [])
@@ -110,13 +110,13 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
     }
     if (Object.keys(body).length) {
       await call("PATCH", path, body)
-      toast(name + " is changed.")
+      toast(`Changed ${name}.`)
     }
     close()
     done()
   }
   return (
-    <Ask title={"Change " + p.name} word="Change" send={send} close={close}>
+    <Ask title={"Change " + p.name} word="Save" send={send} close={close}>
       {() => (
         <div class="fields">
           <Field label="Name *">
@@ -129,7 +129,7 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
           </Field>
           <Field
             label="Labels"
-            hint="One a line, such as site=oslo. Rollouts, and rights on the fleet, name service points by them."
+            hint="One per line, such as site=oslo. Rollouts and fleet rights select service points by label."
           >
             {(id, d) => (
               <textarea
@@ -142,7 +142,7 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
               />
             )}
           </Field>
-          <Field label="Nodes" hint="How many machines it may have.">
+          <Field label="Nodes" hint="The maximum number of machines.">
             {(id, d) => (
               <input
                 id={id}
@@ -156,11 +156,11 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
             )}
           </Field>
           {(versions.length > 0 || p.targetVersion) && (
-            <Field label="Update to" hint={p.targetVersion ? `It is on its way to ${p.targetVersion}.` : undefined}>
+            <Field label="Update to" hint={p.targetVersion ? `Updating to ${p.targetVersion}.` : undefined}>
               {(id, d) => (
                 <select id={id} aria-describedby={d} value={version} onChange={e => setVersion(e.currentTarget.value)}>
-                  <option value="">leave it as it is</option>
-                  {p.targetVersion && <option value="none">call the update off</option>}
+                  <option value="">no change</option>
+                  {p.targetVersion && <option value="none">cancel the update</option>}
                   {versions
                     .filter(v => v !== p.version)
                     .map(v => (
@@ -176,14 +176,14 @@ export function ChangePoint({ p, path, close, done }: { p: Point; path: string; 
   )
 }
 
-/** An application as it is read to be changed. */
+/** The editable state of an application. */
 interface Whole extends Application {
   configuration: unknown
   limits?: { memoryMiB?: number; cpuPercent?: number }
   anycastIPAddress: { ipAddress: string }[]
 }
 
-/** Changes an application: its configuration, its limits, and the anycast addresses that it has. */
+/** Changes an application: its configuration, limits and anycast addresses. */
 export function ChangeApplication({
   a,
   path,
@@ -235,18 +235,18 @@ export function ChangeApplication({
     }
     if (Object.keys(body).length) {
       await call("PATCH", at, body)
-      toast(a.name + " is told.")
+      toast(`Changed ${a.name}.`)
     }
     close()
     done()
   }
   return (
-    <Ask title={"Change " + a.name} word="Change" send={send} close={close}>
+    <Ask title={"Change " + a.name} word="Save" send={send} close={close}>
       {problem => (
         <>
           <Field
             label="Configuration"
-            hint="As JSON; docs/operate.md says what each may have."
+            hint="JSON. docs/operate.md describes the settings of each application."
             wrong={problem?.fields?.some(f => f.startsWith("configuration")) ? problem.message : undefined}
           >
             {(id, d) => (
@@ -273,7 +273,7 @@ export function ChangeApplication({
                 />
               )}
             </Field>
-            <Field label="Processor, %" hint="Of one; empty: no bound.">
+            <Field label="Processor, %" hint="Percent of one core. Empty: no limit.">
               {(id, d) => (
                 <input
                   id={id}
@@ -285,7 +285,7 @@ export function ChangeApplication({
                 />
               )}
             </Field>
-            <Field label="Anycast addresses" hint="Told to routers while it is healthy.">
+            <Field label="Anycast addresses" hint="Announced to routers while the application is healthy.">
               {(id, d) => (
                 <input
                   id={id}
@@ -303,7 +303,7 @@ export function ChangeApplication({
   )
 }
 
-/** Takes an application off a service point. */
+/** Removes an application from a service point. */
 export function TakeOff({
   a,
   path,
@@ -317,23 +317,23 @@ export function TakeOff({
 }) {
   return (
     <Ask
-      title={"Take off " + a.name}
-      word="Take it off"
+      title={"Remove " + a.name}
+      word="Remove"
       danger
       close={close}
       send={async () => {
         await call("DELETE", `${path}/applications/${a.id}`)
-        toast(a.name + " is being taken off.")
+        toast(`Removing ${a.name}.`)
         close()
         done()
       }}
     >
-      {() => <p>It ends, and its settings go with it. This cannot be taken back.</p>}
+      {() => <p>This stops the application and deletes its settings. You cannot undo it.</p>}
     </Ask>
   )
 }
 
-/** Takes a node away from a service point. */
+/** Removes a node from a service point. */
 export function RemoveNode({
   node,
   path,
@@ -347,48 +347,48 @@ export function RemoveNode({
 }) {
   return (
     <Ask
-      title={"Take away " + node}
-      word="Take it away"
+      title={"Remove " + node}
+      word="Remove"
       danger
       close={close}
       send={async () => {
         await call("DELETE", `${path}/nodes/${encodeURIComponent(node)}`)
-        toast(node + " is taken away.")
+        toast(`Removed ${node}.`)
         close()
         done()
       }}
     >
-      {() => <p>Its certificate is refused from now on, and the registration key is not good any more.</p>}
+      {() => <p>This revokes the certificate of the node and its registration key.</p>}
     </Ask>
   )
 }
 
-/** What is shown once of a service point that waits for a machine. */
+/** The registration data of a service point, which is shown once. */
 export interface Key {
   fleetInstanceID: string
   registrationKey: string
   registrationEndpoint: string
 }
 
-/** The command that lets a machine be the service point of a key. */
+/** The command that enrols a machine with a registration key. */
 export function AgentCommand({ made }: { made: Key }) {
   const command = `PORTOLAN_REGISTRATION_KEY=${made.registrationKey} portolan agent --registration-endpoint ${made.registrationEndpoint} --state /var/lib/portolan-agent`
   return (
     <div>
-      On the machine at the edge: <pre class="command">{command}</pre>
+      Run this on the edge machine: <pre class="command">{command}</pre>
       <Button icon="copy" onClick={() => navigator.clipboard?.writeText(command).then(() => toast("Copied."))}>
         Copy
       </Button>
       <p class="muted small">
-        It pings its gateway and 9.9.9.9, looks up example.com, and shows its diagnostics at port 8083 of all its
-        addresses. <code>--gateway off --ping-target off --http-target off --diagnostics-listen 127.0.0.1:8083</code>{" "}
-        keep it from that.
+        The agent pings its gateway and 9.9.9.9, resolves example.com, and serves diagnostics on port 8083 of all its
+        addresses. To turn this off, add{" "}
+        <code>--gateway off --ping-target off --http-target off --diagnostics-listen 127.0.0.1:8083</code>.
       </p>
     </div>
   )
 }
 
-/** A new registration key: for another machine in the place of the one that there was (registrationKey), or beside it (nodes). */
+/** Creates a registration key: for a machine that replaces the current one (registrationKey), or for an additional node (nodes). */
 export function NewKey({
   p,
   path,
@@ -404,11 +404,11 @@ export function NewKey({
 }) {
   const [made, setMade] = useState<Key>(),
     another = what === "nodes",
-    title = another ? "Another node of " + p.name : "A new key for " + p.name
+    title = another ? "Add a node to " + p.name : "New key for " + p.name
   if (made)
     return (
       <Dialog title={title} close={close} wide>
-        <p>The key is shown here once, and is good for one enrolment within seven days.</p>
+        <p>The key is shown only once. It is valid for one enrolment within seven days.</p>
         <AgentCommand made={made} />
         <div class="buttons">
           <Button onClick={close}>Close</Button>
@@ -418,7 +418,7 @@ export function NewKey({
   return (
     <Ask
       title={title}
-      word={another ? "Make room for it" : "Make a new key"}
+      word="Create key"
       danger={!another}
       close={close}
       send={async () => {
@@ -429,8 +429,8 @@ export function NewKey({
       {() => (
         <p>
           {another
-            ? "Another machine enrols as a node of it, and runs the same applications."
-            : "Whatever is enrolled now is refused from then on: the machine has to enrol anew, or another one takes its place."}
+            ? "Another machine enrols as a node of this service point and runs the same applications."
+            : "The machine that is enrolled now is refused afterwards. Enrol it again, or enrol its replacement."}
         </p>
       )}
     </Ask>

@@ -1,4 +1,4 @@
-// A change that is seen before it is made: a form, what the manager says would come of it, and then now, or on the change list.
+// The preview dialog: a form, the dry run of its change, and buttons that apply the change or add it to the change list.
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { dryRun, get, query, type Operation, type Problem, type Resource, type Tried } from "../api"
@@ -7,7 +7,7 @@ import { Icon } from "../icons"
 import { kind, title } from "../links"
 import { single, stage, type Staged } from "../staged"
 import { change } from "../work"
-import { Button, Dialog, number, Trouble, toast, useSettled } from "./basics"
+import { Button, counted, Dialog, number, Trouble, toast, useSettled } from "./basics"
 
 export interface Wanted {
   method: Staged["method"]
@@ -18,8 +18,8 @@ export interface Wanted {
 }
 
 /**
- * A window with a form. wanted is the change that it stands for now; null as long as something is missing. After each pause in typing it is tried, and
- * what would come of it is shown; nothing is kept until a button is pressed, and none can be before that.
+ * A dialog with a form. wanted is the change that the form describes, or null while a value is missing. After each pause in typing, the
+ * dialog runs the change as a dry run and shows the result. The buttons are disabled until then.
  */
 export function Preview({
   title,
@@ -38,21 +38,21 @@ export function Preview({
   close: () => void
   done?: (body: any) => void
   danger?: boolean
-  /** Nothing is said of what is wrong before something was typed. */
+  /** Shows no errors before the user has typed something. */
   waits?: boolean
-  /** Called when the change was put on the change list. */
+  /** Called after the change was added to the change list. */
   staged?: () => void
-  /** Reads again what somebody else has changed since the window was opened. */
+  /** Loads the resource again after another user has changed it. */
   stale?: () => void
 }) {
-  const [agreed, setAgreed] = useState<Record<string, string>>({})
-  if (wanted && Object.keys(agreed).length) wanted = { ...wanted, headers: { ...wanted.headers, ...agreed } }
+  const [overrides, setOverrides] = useState<Record<string, string>>({})
+  if (wanted && Object.keys(overrides).length) wanted = { ...wanted, headers: { ...wanted.headers, ...overrides } }
   const key = wanted ? JSON.stringify(wanted) : null,
     settled = useSettled(key, 250)
-  const [came, setCame] = useState<{ key: string; tried?: Tried; problem?: Problem }>(),
+  const [result, setResult] = useState<{ key: string; tried?: Tried; problem?: Problem }>(),
     [failed, setFailed] = useState<{ key: string | null; problem: Problem }>()
   const [busy, setBusy] = useState(false),
-    [begun] = useState(key),
+    [initial] = useState(key),
     [turn, setTurn] = useState(0)
   useEffect(() => {
     if (!settled) return
@@ -61,14 +61,14 @@ export function Preview({
     dryRun(w.method, w.path, w.body, w.headers, abort.signal)
       .then(tried => withOwn(w, tried, abort.signal))
       .then(
-        tried => abort.signal.aborted || setCame({ key: settled, tried }),
+        tried => abort.signal.aborted || setResult({ key: settled, tried }),
         e => {
-          if (!abort.signal.aborted) setCame({ key: settled, problem: problemOf(e) })
+          if (!abort.signal.aborted) setResult({ key: settled, problem: problemOf(e) })
         },
       )
     return () => abort.abort()
   }, [settled, turn])
-  const fresh = key !== null && came?.key === key ? came : undefined
+  const fresh = key !== null && result?.key === key ? result : undefined
   const problem = failed && failed.key === key ? failed.problem : fresh?.problem
   const apply = async () => {
     if (!wanted || !fresh?.tried || busy) return
@@ -77,7 +77,7 @@ export function Preview({
       const r = await change(
         made =>
           made && !Array.isArray(made) && wanted.method === "POST" && made.type && (made.range || made.address)
-            ? `${kind(made.type)} ${made.range ?? made.address}${made.name ? " " + made.name : ""} is made.`
+            ? `Created ${kind(made.type)} ${made.range ?? made.address}${made.name ? ` (${made.name})` : ""}.`
             : wanted.says,
         wanted.method,
         wanted.path,
@@ -91,8 +91,8 @@ export function Preview({
       setBusy(false)
     }
   }
-  const quiet = waits && key === begun,
-    offer = Object.keys(offers).find(h => problem?.message.includes(h) && !agreed[h])
+  const quiet = waits && key === initial,
+    offer = Object.keys(offers).find(h => problem?.message.includes(h) && !overrides[h])
   return (
     <Dialog title={title} close={close} wide>
       <form
@@ -108,7 +108,8 @@ export function Preview({
               <Icon name="circle-alert" />
               <div>
                 <p>
-                  <strong>Somebody else has changed it</strong> since this window was opened. Yours is not made.
+                  <strong>Another user has changed it</strong> since you opened this window. Your change was not
+                  applied.
                 </p>
                 {stale && (
                   <p>
@@ -120,7 +121,7 @@ export function Preview({
                         stale()
                       }}
                     >
-                      Show what it is now, and keep what I typed
+                      Load the current values and keep my input
                     </button>
                   </p>
                 )}
@@ -135,7 +136,7 @@ export function Preview({
                   class="small"
                   onClick={() => {
                     setFailed(undefined)
-                    setAgreed(a => ({ ...a, [offer]: "true" }))
+                    setOverrides(a => ({ ...a, [offer]: "true" }))
                   }}
                 >
                   {offers[offer]}
@@ -158,18 +159,18 @@ export function Preview({
             <Effect tried={fresh.tried} />
           ) : (
             <p class="muted small">
-              {wanted ? "Trying …" : "What would come of it is shown here before anything is made."}
+              {wanted ? "Loading preview …" : "Preview: changes appear here before you apply them."}
             </p>
           )}
         </div>
         <div class="buttons">
           <span class="outcome small" aria-hidden="true">
             {problem && !quiet ? (
-              <span class="bad-text">Refused: see above.</span>
+              <span class="bad-text">Cannot apply: see above.</span>
             ) : fresh?.tried ? (
               outcome(fresh.tried)
             ) : wanted ? (
-              "Trying …"
+              "Loading preview …"
             ) : (
               ""
             )}
@@ -184,7 +185,7 @@ export function Preview({
               stage(...single(wanted!))
               close()
               staged?.()
-              toast("It is on the change list, and not made yet.")
+              toast("Added to the change list. It is not applied yet.")
             }}
           >
             Add to change list
@@ -196,7 +197,7 @@ export function Preview({
   )
 }
 
-/** What a trial changes of the one resource that it is about, for users without the history privilege: as they would see it. */
+/** Adds the field changes of the resource to a dry run, for users without the history privilege. */
 async function withOwn(w: Wanted, tried: Tried, signal: AbortSignal): Promise<Tried> {
   const after = tried.resource
   if (tried.operations?.length || !after?.type || w.path === "batch") return tried
@@ -220,13 +221,13 @@ async function withOwn(w: Wanted, tried: Tried, signal: AbortSignal): Promise<Tr
   }
 }
 
-/** What a refusal offers by a header, as a button says it. */
+/** Button labels for headers that override a refusal. */
 const offers: Record<string, string> = {
-  "x-bcn-link-to-external-host": "Lead to it as a name of somebody else",
-  "x-bcn-no-gateway": "Make it without a gateway",
+  "x-bcn-link-to-external-host": "Link to it as an external host",
+  "x-bcn-no-gateway": "Create it without a gateway",
 }
 
-/** How much is new, changed and deleted. */
+/** Returns the numbers of new, changed and deleted resources. */
 function partsOf(tried: Tried) {
   return [
     [tried.created, "new"],
@@ -235,42 +236,44 @@ function partsOf(tried: Tried) {
   ].filter(([n]) => n) as [number, string][]
 }
 
-/** The same in a word: it stays in sight, however long the form is. */
+/** Returns a short summary, which stays visible next to the buttons. */
 function outcome(tried: Tried) {
   return (
     partsOf(tried)
       .map(([n, what]) => number(n) + " " + what)
-      .join(", ") || "nothing changes"
+      .join(", ") || "no changes"
   )
 }
 
-/** What a dry run says. */
+/** The result of a dry run. */
 export function Effect({ tried }: { tried: Tried }) {
-  const about = tried.atLeast ? "at least " : tried.estimate ? "about " : ""
+  const about = tried.atLeast ? "At least " : tried.estimate ? "About " : ""
   const parts = partsOf(tried)
   return (
     <div>
       <p>
         {parts.length ? (
           <>
-            This makes {about}
+            {about}
             {parts.map(([n, what], i) => (
               <span key={what}>
                 {i ? ", " : ""}
                 <strong class={what === "deleted" ? "bad-text" : ""}>
-                  {number(n)} {what}
+                  {i ? number(n) : counted(n, "resources")}
+                  {i ? " " : " will be "}
+                  {what === "new" ? "created" : what}
                 </strong>
               </span>
             ))}
             .
           </>
         ) : (
-          "This changes nothing."
+          "No changes."
         )}
       </p>
       {tried.approval && (
         <p class="box">
-          <Icon name="users" /> This change needs an approval. Nothing changes before.
+          <Icon name="users" /> This change needs an approval before it is applied.
         </p>
       )}
       <Operations list={tried.operations ?? []} total={tried.created + tried.changed + tried.deleted} />
@@ -278,7 +281,7 @@ export function Effect({ tried }: { tried: Tried }) {
   )
 }
 
-/** A value as a change shows it. */
+/** Formats a value for the list of changes. */
 export function shown(v: unknown): string {
   if (v === null || v === undefined || v === "") return "—"
   if (typeof v === "object") {
@@ -290,24 +293,24 @@ export function shown(v: unknown): string {
   return v === true ? "yes" : v === false ? "no" : String(v)
 }
 
-const marks: Record<string, [string, string]> = {
+const operationIcons: Record<string, [string, string]> = {
   ADD: ["plus", "new"],
   CREATE: ["plus", "new"],
   DELETE: ["trash-2", "deleted"],
 }
 
-/** Fields of something new that say nothing to who has just made it. */
-const dull = ["up", "configuration", "type"]
+/** Fields that are not shown for new resources. */
+const hiddenFields = ["up", "configuration", "type"]
 
-/** What a changed resource is called. */
-function called(o: Operation): string {
+/** Returns the displayed name of a changed resource. */
+function nameOf(o: Operation): string {
   return o.name ?? "#" + o.resourceId
 }
 
-/** How many resources are looked up, so that a change says what they are called. */
+/** The maximum number of resources whose names are looked up. */
 const mostNamed = 12
 
-/** What the resources that changes lead to are called, by their numbers, as far as their names were found. */
+/** Returns the names of the resources that the changes refer to, by id. Resources without a known name are omitted. */
 function useNames(list: Operation[]): Map<number, string> {
   const ids = new Set<number>()
   const note = (v: any) => {
@@ -316,7 +319,7 @@ function useNames(list: Operation[]): Map<number, string> {
   }
   for (const o of list)
     for (const f of o.fieldUpdates ?? [])
-      if (!dull.includes(f.name)) {
+      if (!hiddenFields.includes(f.name)) {
         note(f.value)
         note(f.previousValue)
       }
@@ -353,18 +356,18 @@ export function Operations({ list, total }: { list: Operation[]; total?: number 
   return (
     <ul class="operations" tabIndex={0} aria-label="Changes, field by field">
       {list.map((o, i) => {
-        const [icon, word] = marks[o.operationType] ?? ["pencil", "changed"]
+        const [icon, word] = operationIcons[o.operationType] ?? ["pencil", "changed"]
         const fields = (o.fieldUpdates ?? []).filter(
           f =>
             shown(f.value) !== shown(f.previousValue) &&
-            !(word === "new" && (dull.includes(f.name) || typeof f.value === "boolean")),
+            !(word === "new" && (hiddenFields.includes(f.name) || typeof f.value === "boolean")),
         )
         return (
           <li key={i}>
             <Icon name={icon} size={14} />
             <div>
               <span>
-                <strong>{kind(o.resourceType)}</strong> <span class="mono">{called(o)}</span>{" "}
+                <strong>{kind(o.resourceType)}</strong> <span class="mono">{nameOf(o)}</span>{" "}
                 <span class="muted">{word}</span>
               </span>
               {word !== "deleted" && (

@@ -8,7 +8,7 @@ import { hrefOf, kind, subtitle, title } from "../links"
 import { go, place, setQuery } from "../router"
 import { Dialog, Trouble } from "./basics"
 
-/** Whether somebody searches; what for stands in the URL of the page below, so that a reload and a pasted URL find it again. */
+/** Whether the search is open. The URL holds its text, so that a reload or a pasted URL repeats the search. */
 export const searching = signal(place.value.query.has("search"))
 
 interface Point {
@@ -33,16 +33,16 @@ export function Search() {
     [found, setFound] = useState<Found>(),
     [problem, setProblem] = useState<Problem>(),
     [chosen, setChosen] = useState(0)
-  const wanted = useRef("") // what Enter was pressed for before it was found
+  const wanted = useRef("") // the text at which Enter was pressed before its results arrived
   useEffect(() => {
     const text = q.trim(),
       abort = new AbortController()
-    const noted = setTimeout(() => setQuery({ search: text }), 200) // browsers bound how often a URL may change
+    const noted = setTimeout(() => setQuery({ search: text }), 200) // browsers limit how often a URL may change
     if (!text) {
       setFound(undefined)
       return () => clearTimeout(noted)
     }
-    // Enter that was pressed before goes to what comes first, as soon as that is known.
+    // Enter pressed before the results arrived opens the first result as soon as it is known.
     let hits: Hit[] | undefined, named: Point[] | undefined
     const settle = () => {
       if (wanted.current === text && hits && (hits.length || named)) open(hits[0] ?? named?.[0])
@@ -102,7 +102,7 @@ export function Search() {
       document.getElementById("hit-" + to)?.scrollIntoView({ block: "nearest" })
     } else if (e.key === "Enter") {
       e.preventDefault()
-      const typed = (e.currentTarget as HTMLInputElement).value.trim() // which may not have been drawn yet
+      const typed = (e.currentTarget as HTMLInputElement).value.trim() // the latest text, which may not be rendered yet
       if (found?.q === typed && all.length) open(all[chosen])
       else wanted.current = typed
     }
@@ -117,13 +117,13 @@ export function Search() {
           aria-controls="hits"
           aria-activedescendant={all.length ? "hit-" + chosen : undefined}
           aria-label="Search for"
-          placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · a part of a name"
+          placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · name"
           spellcheck={false}
           autocomplete="off"
           value={q}
           onBeforeInput={e => {
             if ((e as InputEvent).data === "/" && !e.currentTarget.value)
-              e.preventDefault() /* the key that has opened it */
+              e.preventDefault() /* the key that opened the search */
           }}
           onInput={e => {
             wanted.current = ""
@@ -132,7 +132,7 @@ export function Search() {
           onKeyDown={keys}
         />
         {problem && <Trouble problem={problem} />}
-        <div id="hits" data-for={found?.q} role="listbox" aria-label="What was found">
+        <div id="hits" data-for={found?.q} role="listbox" aria-label="Search results">
           {found?.data.map((h, i) => (
             <a
               key={h.resource.id}
@@ -175,13 +175,13 @@ export function Search() {
         </div>
         {found && all.length === 0 && (
           <p class="muted" role="status">
-            Nothing has “{found.q}”.
+            No results for “{found.q}”.
           </p>
         )}
-        {found?.more && <p class="muted small">There is more: type more of it.</p>}
+        {found?.more && <p class="muted small">More results exist. Type more to narrow the search.</p>}
         {found && !found.complete && (
           <p class="muted small">
-            <Icon name="triangle-alert" size={13} /> Not every text was looked at.
+            <Icon name="triangle-alert" size={13} /> The search did not cover all texts.
           </p>
         )}
       </div>

@@ -1,4 +1,4 @@
-// User-defined fields: which a type has, how their values are shown and set, and the columns that a table shows beside its own.
+// User-defined fields: the definitions of a type, the display and input of values, and the columns of tables.
 import { useMemo, useState } from "preact/hooks"
 import { get, type Page, type Resource } from "../api"
 import { useData } from "../data"
@@ -6,7 +6,7 @@ import { place, setQuery } from "../router"
 import type { FieldSchema, Schema } from "../schema"
 import type { Column } from "./grid"
 
-/** A field that somebody has defined. */
+/** The definition of a user-defined field. */
 export interface Definition {
   name: string
   displayName: string
@@ -17,7 +17,7 @@ export interface Definition {
 
 const path = "userDefinedFieldDefinitions?limit=1000"
 
-/** The fields that some of these types have, by their names. */
+/** Returns the definitions for any of these types, by name. */
 export function useDefinitions(types: string[]): Definition[] {
   const { data } = useData<Page>(types.length ? path : null, signal => get(path, { signal, quiet: true }), [
     "userDefinedFieldDefinitions",
@@ -28,7 +28,7 @@ export function useDefinitions(types: string[]): Definition[] {
   )
 }
 
-/** A field as a form has it. */
+/** Returns a definition as a form field. */
 export function formField(d: Definition): FieldSchema {
   return {
     n: d.name,
@@ -45,7 +45,7 @@ export function formField(d: Definition): FieldSchema {
   }
 }
 
-/** A value of such a field. */
+/** The value of a user-defined field. */
 export function UserValue({ value, dataType }: { value: any; dataType?: string }) {
   if (value === null || value === undefined || value === "") return <span class="muted">—</span>
   const text = String(value)
@@ -60,7 +60,7 @@ export function UserValue({ value, dataType }: { value: any; dataType?: string }
   return <span class={dataType === "INTEGER" || dataType === "LONG" ? "num" : ""}>{text}</span>
 }
 
-/** The values that a resource has, as facts: those of defined fields by what people call them. */
+/** The values of a resource as facts, with the display names of defined fields. */
 export function UserFacts({ r }: { r: Resource }) {
   const defined = useDefinitions([r.type]),
     values = Object.entries((r.userDefinedFields ?? {}) as Record<string, any>).filter(
@@ -83,7 +83,7 @@ export function UserFacts({ r }: { r: Resource }) {
   )
 }
 
-/** A field that nobody has defined: its name first. */
+/** An input that adds an undefined field, by its name. */
 export function AnotherField({ add }: { add: (name: string) => void }) {
   const [name, setName] = useState(""),
     fits = /^[^\s.$]+$/.test(name)
@@ -99,7 +99,7 @@ export function AnotherField({ add }: { add: (name: string) => void }) {
         type="text"
         class="mono"
         aria-label="Name of another field"
-        placeholder="name of another field"
+        placeholder="field name"
         spellcheck={false}
         value={name}
         onInput={e => setName(e.currentTarget.value.trim())}
@@ -117,13 +117,13 @@ export function AnotherField({ add }: { add: (name: string) => void }) {
   )
 }
 
-/** What of a page's URL names the columns that its table shows; what was chosen last is remembered for each table. */
+/** The query parameter with the columns of a table. The last selection is also stored per table. */
 const parameter = "columns",
   prefix = "portolan-columns-"
 
 /**
- * The columns of a table: its own, and of the fields of its types and those that are defined for them what somebody has chosen. chooser is the list to choose
- * from; cell shows a value of the schema's.
+ * Returns the columns of a table: its own, and those that the user selected from the schema fields and user-defined fields. chooser is the
+ * selection list; cell renders a value of a schema field.
  */
 export function useColumns(
   table: string,
@@ -179,7 +179,7 @@ export function useColumns(
       if (same) localStorage.removeItem(prefix + table)
       else localStorage.setItem(prefix + table, text)
     } catch {
-      /* it is full: the URL has it */
+      /* the storage is full; the URL holds the columns */
     }
   }
   const columns = [...choosable.filter(c => keys.includes(c.key)), ...own.filter(c => !c.title)]
@@ -187,7 +187,7 @@ export function useColumns(
     <details class="columns">
       <summary>Columns</summary>
       <fieldset>
-        <legend class="muted small">What the table shows; a narrow page leaves out most of it.</legend>
+        <legend class="muted small">Columns of this table. Narrow pages hide most of them.</legend>
         {choosable.map((c, i) => (
           <label key={c.key} class="inline">
             <input

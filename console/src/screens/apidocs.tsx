@@ -1,4 +1,4 @@
-// The API's documentation: how to sign in, and every operation of both APIs, with an example that can be run. It is there without signing in, too.
+// The API documentation: how to sign in, and every operation of both APIs with a runnable example. It is available without signing in.
 import { useMemo, useState } from "preact/hooks"
 import { call, get, Refusal, type Call } from "../api"
 import { useData } from "../data"
@@ -72,7 +72,7 @@ export function APIDocs() {
   }, [d, q])
   return (
     <>
-      <Head title="The APIs" kind={d ? `${d.info.title} ${d.info.version}` : ""}>
+      <Head title="API documentation" kind={d ? `${d.info.title} ${d.info.version}` : ""}>
         <a class="button" href="/api/openapi.json" download>
           OpenAPI document
         </a>
@@ -100,7 +100,7 @@ export function APIDocs() {
           <li>
             {session.value ? (
               <>
-                You are signed in as <strong>{session.value.user.name}</strong>: examples run in your session.
+                You are signed in as <strong>{session.value.user.name}</strong>. Examples run in your session.
               </>
             ) : (
               <>
@@ -121,7 +121,7 @@ export function APIDocs() {
         >
           <input
             type="text"
-            aria-label="Operations with these words"
+            aria-label="Filter operations"
             placeholder="networks addresses post"
             value={typed}
             onInput={e => setTyped(e.currentTarget.value)}
@@ -135,7 +135,7 @@ export function APIDocs() {
                 setQuery({ q: null })
               }}
             >
-              All
+              Clear filter
             </button>
           )}
         </form>
@@ -191,7 +191,7 @@ function Details({ e, d }: { e: Entry; d: Document }) {
   const path =
     e.path.replace(/\{(\w+)\}/g, (_, n) => (values[n] ? encodeURIComponent(values[n]) : `{${n}}`)) +
     (queryText ? (queryText.startsWith("?") ? "" : "?") + queryText : "")
-  const streams = JSON.stringify(e.o.responses["200"] ?? {}).includes("text/event-stream") // which never ends
+  const streams = JSON.stringify(e.o.responses["200"] ?? {}).includes("text/event-stream") // a stream does not end
   const reads = e.method === "get" && !streams,
     tries = e.method !== "get" && e.path.startsWith("/api/v2/")
   const request: Call = {
@@ -278,12 +278,12 @@ function Details({ e, d }: { e: Entry; d: Document }) {
       <div class="buttons">
         {session.value && (reads || tries) && (
           <Button primary={reads} disabled={path.includes("{")} onClick={() => void run()}>
-            {reads ? "Run" : "Try, and keep nothing"}
+            {reads ? "Run" : "Dry run"}
           </Button>
         )}
       </div>
       {answer !== undefined && (
-        <pre class="log" tabIndex={0} aria-label="The answer">
+        <pre class="log" tabIndex={0} aria-label="Response">
           {answer}
         </pre>
       )}

@@ -1,4 +1,4 @@
-// Bulk: rows from a file or a paste, their columns, each fault at its cell, and all of them in one change.
+// Bulk import: rows from a file or the clipboard, the mapping of columns, errors at their cells, and one change for all rows.
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { call, dryRun, get, literal, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData } from "../data"
@@ -23,11 +23,11 @@ import {
 import { changedHere } from "../live"
 import { undo } from "../work"
 
-const atOnce = 10_000,
+const maxRows = 10_000,
   shownRows = 200,
   mostFaults = 100
 
-/** How long faults are looked for behind the first ones, in milliseconds. */
+/** The time for finding further faults after the first ones, in milliseconds. */
 const patience = 10_000
 
 interface One {
@@ -45,8 +45,8 @@ interface Trial {
 }
 
 /**
- * Tries to make all rows. A manager ends its trial where what a refused row has written would be in the way of the others: those without a fault are tried
- * again, until no other fault comes, so that all of them are said at once.
+ * Previews the creation of all rows. The manager stops a dry run when a refused row could affect the rows after it. The rows without a fault
+ * are tried again until no new fault appears, so that the user sees all faults at once.
  */
 async function trial(list: One[]): Promise<Trial> {
   const faults = await located(list.map(one => one.body)),
@@ -55,11 +55,11 @@ async function trial(list: One[]): Promise<Trial> {
     if (/^configurations\/\d+$/.test(one.path))
       faults.push({
         row,
-        says: "Name in Below what it goes into, such as a network or a zone, or choose the other way of Rows.",
+        says: 'Choose where to import, or set the mode to "create or update".',
       })
   })
   let problem: Problem | undefined = faults.length
-    ? { status: 400, code: "Nowhere", message: "Some rows go nowhere." }
+    ? { status: 400, code: "Nowhere", message: "Some rows have no import target." }
     : undefined
   for (;;) {
     const open = list.map((_, row) => row).filter(row => !faults.some(f => f.row === row))
@@ -90,7 +90,7 @@ export function Bulk() {
     head = rows[0] ?? [],
     data = rows.slice(1),
     heads = head.join("\t")
-  useEffect(() => setMapping({}), [heads]) // other columns, other names
+  useEffect(() => setMapping({}), [heads]) // new columns need a new mapping
   const names = head.map((h, i) => mapping[i] ?? h.trim())
   const target = useData<string>(`target ${into} ${c}`, signal => targetOf(into, c, signal))
   const types = useMemo(
@@ -102,7 +102,7 @@ export function Bulk() {
       ),
     [data, names.join(), target.data],
   )
-  // As long as no column says of what type the rows are, those that can be made there are meant.
+  // Without a type column, the rows can have any type that the target can contain.
   const likely = useMemo(
     () => (types.size || !target.data || !schema ? [...types] : makeable(schema, target.data)),
     [types, schema, target.data],
@@ -123,7 +123,7 @@ export function Bulk() {
     setColumn("")
     setFilling("")
   }
-  // A table of a collection has the columns of all its types; what none of them has is no column.
+  // An exported collection has the columns of all its types. A name that none of the types has is not a valid column.
   const readable = useMemo(() => {
     if (!types.size || !schema) return undefined
     const relatives = Object.values(schema.collections)
@@ -135,14 +135,14 @@ export function Bulk() {
   const bad = badColumns(names, readable)
   useEffect(() => {
     if (!text) return
-    guardLeaving(() => confirm("The rows are not applied. Leave them?"))
+    guardLeaving(() => confirm("The rows are not applied. Leave the page and discard them?"))
     return () => guardLeaving(null)
   }, [!text])
   const [wanted, setWanted] = useState<boolean | null>(null),
-    changes = wanted ?? names.includes("id") // a table that came from here says which resources it is about
+    changes = wanted ?? names.includes("id") // an exported table identifies its resources by id
   const key = JSON.stringify([text, names, target.data, changes]),
     current = tried?.key === key ? tried : undefined
-  /** What an import of the rows comes to: it makes what is not there, and changes what is. */
+  /** Imports the rows: creates new resources and updates existing ones. keep false is a dry run. */
   const imported = async (keep: boolean) => {
     const comment = "console " + crypto.randomUUID(),
       form = new FormData()
@@ -171,7 +171,7 @@ export function Bulk() {
     void call("DELETE", "imports/" + r.id, undefined, { quiet: true }).catch(() => {})
     const problem =
       r.refused || r.state === "FAILED"
-        ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows are refused.") }
+        ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows were refused.") }
         : undefined
     if (problem || !keep) {
       setTried({ key, faults: faultsOfLog(log), problem, created: r.created, updated: r.updated })
@@ -182,7 +182,7 @@ export function Bulk() {
     })
     changedHere("batch")
     toast(
-      `${number(r.created)} are made, ${number(r.updated)} changed.`,
+      `${number(r.created)} created, ${number(r.updated)} updated.`,
       t.data[0] ? { action: { label: "Undo", run: () => void undo(t.data[0].id) } } : {},
     )
     setText("")
@@ -211,10 +211,10 @@ export function Bulk() {
     try {
       if (keep) {
         const nowhere = await located(list.map(one => one.body))
-        if (nowhere.length) throw new Error("Some locations are not there any more: try the rows again.")
+        if (nowhere.length) throw new Error("Some locations no longer exist. Preview the rows again.")
         const r = await call<{ transaction: number }>("POST", "batch", { changes: list })
         changedHere("batch")
-        toast(`${counted(data.length, "rows")} ${data.length === 1 ? "is" : "are"} made.`, {
+        toast(`${counted(data.length, "rows")} created.`, {
           action: { label: "Undo", run: () => void undo(r.body.transaction) },
         })
         setText("")
@@ -236,15 +236,15 @@ export function Bulk() {
     <>
       <Head title="Bulk and CSV" />
       <p class="muted">
-        Paste rows, or drop a file: the first line names the fields. All of it is made, or nothing. What a table's CSV
-        button saved comes back here, changed. For more than {number(atOnce)} rows take{" "}
+        Paste rows or drop a file. The first line names the fields. Either all rows are applied, or none. You can edit
+        an exported CSV and import it again here. For more than {number(maxRows)} rows, use{" "}
         <code>portolan import file</code>.
       </p>
       <div class="fields">
         <Field
-          label="Below"
+          label="Import into"
           wrong={target.problem?.message}
-          hint={`A network or block by its range, or a path. The rows go to ${target.data || "—"}.`}
+          hint={`The range of a network or block, or a path. Rows are imported into ${target.data || "—"}.`}
         >
           {(id, d) => (
             <input
@@ -257,7 +257,7 @@ export function Bulk() {
             />
           )}
         </Field>
-        <Field label="Rows" hint={changes ? "Administrators import." : undefined}>
+        <Field label="Mode" hint={changes ? "Only administrators can update." : undefined}>
           {(id, d) => (
             <select
               id={id}
@@ -265,12 +265,12 @@ export function Bulk() {
               value={String(changes)}
               onChange={e => setWanted(e.currentTarget.value === "true")}
             >
-              <option value="false">make new ones</option>
-              <option value="true">make what is not there, change what is</option>
+              <option value="false">Create</option>
+              <option value="true">Create or update</option>
             </select>
           )}
         </Field>
-        <Field label="A file">
+        <Field label="File">
           {id => (
             <input
               id={id}
@@ -298,22 +298,22 @@ export function Bulk() {
         onDrop={drop}
         onDragOver={e => e.preventDefault()}
       />
-      {data.length > atOnce && (
+      {data.length > maxRows && (
         <p class="fault">
-          At most {number(atOnce)} rows at once: take <code>portolan import file</code> for more.
+          At most {number(maxRows)} rows at once. Use <code>portolan import file</code> for more.
         </p>
       )}
-      {bad.length > 0 && <p class="fault">No field of these rows is called {bad.join(", ")}.</p>}
+      {bad.length > 0 && <p class="fault">Unknown columns: {bad.join(", ")}.</p>}
       {rows.length === 0 ? (
         <Empty title="No rows yet." />
       ) : (
         <>
           <div class="tools">
             <Button
-              disabled={busy || !data.length || data.length > atOnce || bad.length > 0 || !target.data || !schema}
+              disabled={busy || !data.length || data.length > maxRows || bad.length > 0 || !target.data || !schema}
               onClick={() => void attempt(false)}
             >
-              {busy ? "Trying …" : `Try all ${number(data.length)} rows`}
+              {busy ? "Loading preview …" : `Preview all ${number(data.length)} rows`}
             </Button>
             <Button primary disabled={busy || !current || !!current.problem} onClick={() => void attempt(true)}>
               Apply all
@@ -323,27 +323,30 @@ export function Bulk() {
                 (current.problem ? (
                   <span class="bad-text">
                     {current.faults.length
-                      ? `${current.more ? "The first " : ""}${current.faults.length} faults: nothing is made.`
-                      : "Refused: nothing is made."}
+                      ? `${current.more ? "The first " : ""}${current.faults.length} errors. Nothing will be applied.`
+                      : "Refused. Nothing will be applied."}
                   </span>
                 ) : (
                   <span>
-                    All of it can be made
+                    All rows are valid
                     {changes && !current.created && !current.updated ? (
-                      ", and much of it is there"
+                      ". Many of the resources already exist"
                     ) : (
                       <>
                         : {number(current.created ?? 0)} new
                         {current.updated ? `, ${number(current.updated)} changed` : ""}
                       </>
                     )}
-                    {current.faults.length > 0 && <span class="bad-text">, but not what is said beside the rows</span>}.
+                    {current.faults.length > 0 && (
+                      <span class="bad-text">, except for the errors next to the rows</span>
+                    )}
+                    .
                   </span>
                 ))}
             </span>
           </div>
           {current?.problem && !current.faults.length && <Trouble problem={current.problem} />}
-          <div class="sheet" tabIndex={0} role="region" aria-label="The rows">
+          <div class="sheet" tabIndex={0} role="region" aria-label="Rows">
             <table>
               <thead>
                 <tr>
@@ -366,7 +369,7 @@ export function Bulk() {
                       />
                     </th>
                   ))}
-                  <th>Fault</th>
+                  <th>Error</th>
                 </tr>
               </thead>
               <tbody>
@@ -391,7 +394,7 @@ export function Bulk() {
           {data.length > shownRows && (
             <p class="muted">
               The first {shownRows} of {number(data.length)} rows are shown
-              {beyond.length ? ", and those behind them with a fault" : ""}.
+              {beyond.length ? ", and all later rows with errors" : ""}.
             </p>
           )}
           <form
@@ -402,7 +405,7 @@ export function Bulk() {
             }}
           >
             <label class="inline">
-              Another column{" "}
+              Add a column{" "}
               <input
                 class="mono"
                 list="known-fields"
@@ -435,7 +438,7 @@ export function Bulk() {
   )
 }
 
-/** A row, with its faults at their cells. */
+/** A row with its faults at their cells. */
 function Row({ n, cells, names, faults }: { n: number; cells: string[]; names: string[]; faults: Fault[] }) {
   return (
     <tr class={faults.length ? "faulty" : ""}>

@@ -1,4 +1,4 @@
-// What was changed: who, what, when, field by field, and back again.
+// The change history: the user, the time and the changed fields of each transaction, and Undo.
 import { useState } from "preact/hooks"
 import { dryRun, get, query, type Operation, type Page, type Problem, type Resource, type Tried } from "../api"
 import { problemOf, useData, useResource, useRows } from "../data"
@@ -19,10 +19,10 @@ export function Changes() {
   )
 }
 
-/** The latest first: by time, as each manager of a PostgreSQL has numbers of its own; filtered, as there is an index for. */
+/** Newest first. Managers on one PostgreSQL number transactions independently, so these are sorted by time. Other paths use the index on id. */
 const latest = (what: string) => (what.endsWith("transactions") ? "desc(creationDateTime)" : "desc(id)")
 
-/** The transactions of everything, or of one resource. */
+/** The transactions of all resources, or of one resource. */
 export function History({ path, filtered }: { path: string; filtered?: boolean }) {
   const filter = place.value.query.get("filter") ?? "",
     [typed, setTyped] = useState(filter),
@@ -49,14 +49,14 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
               aria-label="Filter"
               class="mono"
               spellcheck={false}
-              placeholder="what was done, or principal:'ada' and operation:startsWith('DELETE')"
+              placeholder="description, or principal:'ada' and operation:startsWith('DELETE')"
               value={typed}
               onInput={e => setTyped(e.currentTarget.value)}
             />
             <button type="submit">Filter</button>
             {filter && (
               <button type="button" onClick={() => mine("")}>
-                All
+                Clear filter
               </button>
             )}
           </form>
@@ -75,28 +75,28 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
           id={r => r.id}
           open={r => go("/ui/transactions/" + r.id)}
           empty={
-            <Empty title={session.value?.administrator ? "Nothing was changed." : "No change that you may see."}>
-              {!session.value?.administrator && "Who sees the changes of others has the right to the history."}
+            <Empty title={session.value?.administrator ? "No changes yet." : "No changes visible to you."}>
+              {!session.value?.administrator && "You need the history privilege to see other users' changes."}
             </Empty>
           }
           columns={[
             {
               key: "when",
-              title: "When",
+              title: "Time",
               width: "9rem",
               narrow: "5.4rem",
               cell: r => <When at={r.creationDateTime} />,
             },
             {
               key: "who",
-              title: "Who",
+              title: "User",
               width: "minmax(6rem,10rem)",
               minor: true,
               cell: r => r.principal ?? <span class="muted">the manager</span>,
             },
             {
               key: "what",
-              title: "What",
+              title: "Change",
               width: "minmax(14rem,3fr)",
               cell: r => (
                 <>
@@ -113,7 +113,7 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
               narrow: "4rem",
               cell: r =>
                 r.revertingTransaction ? (
-                  <span class="muted small">taken back</span>
+                  <span class="muted small">undone</span>
                 ) : (
                   undoable(r) && (
                     <button class="small" aria-label={"Undo: " + r.description} onClick={() => setUndoing(r)}>
@@ -130,12 +130,12 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
   )
 }
 
-/** Whether a transaction can be taken back. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
+/** Reports whether a transaction can be undone. A request for an approval is withdrawn or denied instead (docs/workflow.md). */
 function undoable(t: Resource): boolean {
   return !!t.changedResources && !String(t.operation ?? "").startsWith("REQUEST_")
 }
 
-/** Taking a transaction back: what would come of it, or what is in its way. */
+/** The undo dialog of a transaction: its preview, or the reason why it is not possible. */
 export function Undo({ t, close, done }: { t: Resource; close: () => void; done: () => void }) {
   const body = { transactionType: "UNDO", transactionId: t.id },
     [over, setOver] = useState(false),
@@ -144,7 +144,7 @@ export function Undo({ t, close, done }: { t: Resource; close: () => void; done:
   const [problem, setProblem] = useState<Problem>()
   const apply = async () => {
     try {
-      await change("Taken back.", "POST", "transactions", body, { headers })
+      await change("Undone.", "POST", "transactions", body, { headers })
       close()
       done()
     } catch (e) {
@@ -153,7 +153,7 @@ export function Undo({ t, close, done }: { t: Resource; close: () => void; done:
   }
   const p = problem ?? tried.problem
   return (
-    <Dialog title="Take this back?" close={close} wide>
+    <Dialog title="Undo this change?" close={close} wide>
       <p>
         <strong>{t.description}</strong>{" "}
         <span class="muted">
@@ -161,17 +161,11 @@ export function Undo({ t, close, done }: { t: Resource; close: () => void; done:
         </span>
       </p>
       <div class="preview" aria-live="polite">
-        {p ? (
-          <Trouble problem={p} />
-        ) : tried.data ? (
-          <Effect tried={tried.data} />
-        ) : (
-          <Loading what="what would come of it" />
-        )}
+        {p ? <Trouble problem={p} /> : tried.data ? <Effect tried={tried.data} /> : <Loading what="the preview" />}
       </div>
       <div class="buttons">
         <Button primary={!over} danger={over} icon="undo-2" disabled={!!p || !tried.data} onClick={() => void apply()}>
-          {over ? "Undo over later changes" : "Undo"}
+          {over ? "Undo despite later changes" : "Undo"}
         </Button>
         {!over && p?.code === "UndoConflict" && (
           <Button
@@ -180,7 +174,7 @@ export function Undo({ t, close, done }: { t: Resource; close: () => void; done:
               setOver(true)
             }}
           >
-            Look at it over later changes
+            Preview undo despite later changes
           </Button>
         )}
         <Button onClick={close}>Cancel</Button>
@@ -212,7 +206,7 @@ export function Transaction({ id }: { id: string }) {
         crumbs={<a href="/ui/transactions">Changes</a>}
       >
         {t.revertingTransaction ? (
-          <span class="muted">taken back</span>
+          <span class="muted">undone</span>
         ) : (
           undoable(t) && (
             <Button icon="undo-2" onClick={() => setUndoing(true)}>
@@ -223,11 +217,11 @@ export function Transaction({ id }: { id: string }) {
       </Head>
       <dl class="facts">
         <div>
-          <dt>Who</dt>
+          <dt>User</dt>
           <dd>{t.principal ?? "the manager"}</dd>
         </div>
         <div>
-          <dt>When</dt>
+          <dt>Time</dt>
           <dd>
             <When at={t.creationDateTime} />
           </dd>
@@ -258,7 +252,7 @@ export function Transaction({ id }: { id: string }) {
         )}
         {t.undoes && (
           <div>
-            <dt>Takes back</dt>
+            <dt>Undoes</dt>
             <dd>
               <a href={"/ui/transactions/" + t.undoes}>transaction {t.undoes}</a>
             </dd>
@@ -266,14 +260,14 @@ export function Transaction({ id }: { id: string }) {
         )}
         {t.revertingTransaction && (
           <div>
-            <dt>Taken back by</dt>
+            <dt>Undone by</dt>
             <dd>
               <a href={"/ui/transactions/" + t.revertingTransaction.id}>transaction {t.revertingTransaction.id}</a>
             </dd>
           </div>
         )}
       </dl>
-      <h2>Field by field</h2>
+      <h2>Changed fields</h2>
       {operations.problem ? (
         <Trouble problem={operations.problem} />
       ) : !operations.data ? (
@@ -288,8 +282,8 @@ export function Transaction({ id }: { id: string }) {
       ) : (
         <p class="muted">
           {t.changedResources
-            ? "Nothing of it may be shown to you, or is kept any more."
-            : "It changed no resource, and cannot be taken back: do it anew, the other way round."}
+            ? "You do not have access to these changes, or they are no longer stored."
+            : "This transaction changed no resource and cannot be undone. Reverse it by hand."}
         </p>
       )}
       {undoing && <Undo t={t} close={() => setUndoing(false)} done={reload} />}
@@ -297,19 +291,21 @@ export function Transaction({ id }: { id: string }) {
   )
 }
 
-/** The last changes of a resource, in short. */
+/** A short list of the latest changes of a resource. */
 export function LastChanges({ path }: { path: string }) {
   const url = path + query({ orderBy: latest(path), limit: 8 })
   const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]),
     [undoing, setUndoing] = useState<Resource | null>(null)
   if (!data)
     return problem ? (
-      <p class="muted">{problem.status === 403 ? "The history is not for you to see." : problem.message}</p>
+      <p class="muted">
+        {problem.status === 403 ? "You do not have permission to view the history." : problem.message}
+      </p>
     ) : (
       <Loading />
     )
   if (!data.data.length)
-    return <p class="muted">{session.value?.administrator ? "Nothing was changed." : "No change that you may see."}</p>
+    return <p class="muted">{session.value?.administrator ? "No changes yet." : "No changes visible to you."}</p>
   return (
     <>
       <ul class="plain-list history">

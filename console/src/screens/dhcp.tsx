@@ -1,4 +1,4 @@
-// DHCP: ranges and how full they may get, reservations, leases, and what clients are told.
+// DHCP: ranges with utilization and thresholds, reservations, leases, and client options.
 import { useData, useRows } from "../data"
 import { get, query, type Page, type Resource } from "../api"
 import { hrefOf, To } from "../links"
@@ -20,7 +20,7 @@ export function DHCP() {
     return (
       <>
         <Head title="DHCP" />
-        <Empty title="There is no configuration that you see." />
+        <Empty title="No configurations visible to you." />
       </>
     )
   return (
@@ -31,7 +31,7 @@ export function DHCP() {
           ["", "Ranges"],
           ["reservations", "Reservations"],
           ["leases", "Leases"],
-          ["marks", "Water marks"],
+          ["marks", "Utilization thresholds"],
           ["clientClasses", "Client classes"],
           ["macPools", "MAC pools"],
           ["deploymentOptions", "Options"],
@@ -64,14 +64,14 @@ function Ranges({ c }: { c: number }) {
     <Loading what="the ranges" />
   ) : (
     <>
-      <p class="muted">{counted(rows.total, "ranges")}. A range is made on its network's page, under Ranges.</p>
+      <p class="muted">{counted(rows.total, "ranges")}. Create a range on the Ranges tab of its network.</p>
       <Grid
         label="DHCP ranges"
         count={rows.total}
         at={rows.at}
         id={r => r.id}
         open={r => go("/ui/ranges/" + r.id)}
-        empty={<Empty title="No range yet.">Open a network, and its Ranges.</Empty>}
+        empty={<Empty title="No ranges yet.">Open a network and select its Ranges tab.</Empty>}
         columns={[
           { key: "range", title: "Range", width: "minmax(14rem,2fr)", cell: r => <To r={r} mono /> },
           { key: "name", title: "Name", cell: r => r.name },
@@ -88,7 +88,7 @@ function Ranges({ c }: { c: number }) {
           { key: "use", title: "Use", width: "9rem", cell: r => <UseOf r={r} /> },
           {
             key: "excluded",
-            title: "Without",
+            title: "Excluded",
             minor: true,
             cell: r => (
               <span class="mono cut">{(r.exclusionRanges ?? []).map((x: any) => x.range ?? x).join(", ")}</span>
@@ -96,14 +96,21 @@ function Ranges({ c }: { c: number }) {
           },
           {
             key: "split",
-            title: "Around static addresses",
+            title: "Skips static addresses",
             minor: true,
             cell: r => (r.splitAroundStaticAddresses ? "yes" : "no"),
           },
-          { key: "low", title: "Low mark", width: "6rem", number: true, minor: true, cell: r => r.lowWaterMark ?? "—" },
+          {
+            key: "low",
+            title: "Low threshold",
+            width: "6rem",
+            number: true,
+            minor: true,
+            cell: r => r.lowWaterMark ?? "—",
+          },
           {
             key: "high",
-            title: "High mark",
+            title: "High threshold",
             width: "6rem",
             number: true,
             minor: true,
@@ -131,8 +138,8 @@ function Reservations({ c }: { c: number }) {
       id={r => r.id}
       open={r => go("/ui/addresses/" + r.id)}
       empty={
-        <Empty title="No address is reserved for a client.">
-          Assign one in the state DHCP_RESERVED, with the client's hardware address.
+        <Empty title="No reservations yet.">
+          Assign an address in the state DHCP_RESERVED with the client's hardware address.
         </Empty>
       }
       columns={[
@@ -163,21 +170,21 @@ function Leases({ c }: { c: number }) {
       at={rows.at}
       id={r => r.id}
       open={r => go("/ui/leases/" + r.id)}
-      empty={<Empty title="No lease is known.">No application of a service point serves DHCP yet.</Empty>}
+      empty={<Empty title="No leases yet.">No service point application serves DHCP yet.</Empty>}
       columns={[
         { key: "address", title: "Address", width: "12rem", cell: r => <To r={r.address} mono /> },
         { key: "state", title: "State", width: "9rem", cell: r => <State of={r.state} /> },
-        { key: "began", title: "Given", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> },
+        { key: "began", title: "Granted", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> },
         { key: "ends", title: "Ends", width: "9rem", cell: r => <When at={r.leaseExpirationDateTime} /> },
       ]}
     />
   )
 }
 
-/** How many of each are looked at for their marks. */
-const looked = 1000
+/** The maximum number of blocks and of networks that are read. */
+const maxRead = 1000
 
-/** Blocks and networks with water marks, and how they stand. */
+/** Blocks and networks with utilization thresholds, and their utilization. */
 function Marks({ c }: { c: number }) {
   const filter = `configuration.id:${c} and (highWaterMark:ne(null) or lowWaterMark:ne(null))`
   const { data, problem, reload } = useData<Resource[]>(
@@ -186,7 +193,7 @@ function Marks({ c }: { c: number }) {
       (
         await Promise.all(
           ["blocks", "networks"].map(what =>
-            get<Page>(what + query({ limit: looked, filter, orderBy: "range" }), { signal }),
+            get<Page>(what + query({ limit: maxRead, filter, orderBy: "range" }), { signal }),
           ),
         )
       ).flatMap(p => p.data),
@@ -196,14 +203,15 @@ function Marks({ c }: { c: number }) {
   if (!data) return <Loading what="the blocks and networks" />
   return (
     <Grid
-      label="Blocks and networks with water marks"
+      label="Blocks and networks with utilization thresholds"
       count={data.length}
       at={i => data[i]}
       id={r => r.id}
       open={r => go(hrefOf(r))}
       empty={
-        <Empty title="Nothing has a water mark.">
-          A mark is a field of a block or a network, in percent: an event is made where its use goes beyond.
+        <Empty title="No utilization thresholds.">
+          A threshold is a field of a block or a network, in percent. An event is recorded when the utilization passes
+          it.
         </Empty>
       }
       columns={[
@@ -218,7 +226,7 @@ function Marks({ c }: { c: number }) {
         { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: r => <UseOf r={r} /> },
         {
           key: "low",
-          title: "Low mark",
+          title: "Low threshold",
           width: "7rem",
           narrow: "2.6rem",
           number: true,
@@ -226,7 +234,7 @@ function Marks({ c }: { c: number }) {
         },
         {
           key: "high",
-          title: "High mark",
+          title: "High threshold",
           width: "7rem",
           narrow: "2.6rem",
           number: true,

@@ -1,4 +1,4 @@
-// Finding space: so many networks of a size in a block, ranked by how little they break up.
+// Find space: free space for a number of networks of one size in a block, ranked by the least fragmentation.
 import { useEffect, useRef, useState } from "preact/hooks"
 import { get, type Resource } from "../api"
 import { useData, useResource } from "../data"
@@ -24,7 +24,7 @@ import {
 } from "../space"
 import { childrenOf } from "./space"
 
-/** Where the wanted networks would lie: in one gap, or in several ones; free is how much is free there now, leaves what is left of it. */
+/** A placement of the wanted networks in one or several gaps. free is the size of these gaps, and leaves the space that remains free. */
 interface Option {
   take: { block: Resource; s: Span }[]
   free: bigint
@@ -32,10 +32,10 @@ interface Option {
   leaves: Span[]
 }
 
-/** How many blocks are looked into. */
+/** The maximum number of blocks that are searched. */
 const most = 300
 
-/** Looks for gaps in a block and the blocks below it. */
+/** Finds gaps in a block and the blocks below it. */
 async function look(
   root: Resource,
   count: number,
@@ -45,9 +45,9 @@ async function look(
   const options: Option[] = [],
     open: { block: Resource; gap: Span }[] = [],
     queue = [root]
-  let seen = 0,
+  let searched = 0,
     whole = true
-  for (let block = queue.shift(); block && seen < most; block = queue.shift(), seen++) {
+  for (let block = queue.shift(); block && searched < most; block = queue.shift(), searched++) {
     const s = parseSpan(block.range)!
     const children = await childrenOf("blocks/" + block.id, 1000, signal)
     if (children.more) whole = false
@@ -56,10 +56,10 @@ async function look(
         c => c.type === block!.type && size(parseSpan(c.range)!) >= 1n << BigInt((s.v6 ? 128 : 32) - length),
       ),
     )
-    const looked = children.until === undefined ? s : { ...s, high: children.until }
+    const covered = children.until === undefined ? s : { ...s, high: children.until }
     for (const gap of gaps(
-      looked,
-      children.list.map(c => parseSpan(c.range)!).filter(c => c.low <= looked.high),
+      covered,
+      children.list.map(c => parseSpan(c.range)!).filter(c => c.low <= covered.high),
     )) {
       const o = fit(block, gap, count, length)
       if (o) options.push(o)
@@ -67,7 +67,7 @@ async function look(
     }
   }
   if (queue.length) whole = false
-  // The best breaks up least: the fewest addresses left in the pieces that it takes from.
+  // The best option fragments least: it leaves the fewest addresses in the gaps that it uses.
   const left = (o: Option) => o.leaves.reduce((n, s) => n + size(s), 0n)
   options.sort((a, b) => (left(a) < left(b) ? -1 : left(a) > left(b) ? 1 : compare(a.gap, b.gap)))
   const best = options.slice(0, 12),
@@ -75,7 +75,7 @@ async function look(
   return { options: scattered ? [...best.slice(0, 11), scattered] : best, whole }
 }
 
-/** Where in a gap so many prefixes of a length lie together: in its smallest pieces that are large enough. */
+/** Places count adjacent prefixes of a length in the smallest sufficient piece of a gap. */
 function fit(block: Resource, gap: Span, count: number, length: number): Option | null {
   const each = 1n << BigInt((gap.v6 ? 128 : 32) - length)
   let at = ((gap.low + each - 1n) / each) * each
@@ -92,7 +92,7 @@ function fit(block: Resource, gap: Span, count: number, length: number): Option 
   return { take: take.map(s => ({ block, s })), gap, free: size(gap), leaves: gaps(gap, take).flatMap(prefixes) }
 }
 
-/** So many prefixes of a length in several gaps; null where they lie in one, or do not fit. */
+/** Places count prefixes of a length in several gaps; null if one gap holds all, or if they do not fit. */
 function scatter(open: { block: Resource; gap: Span }[], count: number, length: number): Option | null {
   const take = scattered(
       open.map(o => o.gap),
@@ -114,7 +114,7 @@ function scatter(open: { block: Resource; gap: Span }[], count: number, length: 
   }
 }
 
-/** What an option takes, by block. */
+/** Groups the networks of an option by block. */
 function byBlock(o: Option): [Resource, Span[]][] {
   const all = new Map<number, [Resource, Span[]]>()
   for (const { block, s } of o.take) {
@@ -152,7 +152,7 @@ export function Find() {
     <>
       <Head title="Find space" />
       <div class="fields find-form">
-        <Field label="In the block">
+        <Field label="Block">
           {id => (
             <RefInput
               attributes={{ id }}
@@ -164,7 +164,7 @@ export function Find() {
             />
           )}
         </Field>
-        <Field label="How many">
+        <Field label="Number of networks">
           {id => (
             <input
               id={id}
@@ -176,7 +176,7 @@ export function Find() {
             />
           )}
         </Field>
-        <Field label="Of the size">
+        <Field label="Prefix length">
           {id => (
             <select id={id} value={length} onChange={e => setQuery({ length: e.currentTarget.value })}>
               {Array.from({ length: s?.v6 ? 128 : 32 }, (_, i) => i + 1)
@@ -192,14 +192,14 @@ export function Find() {
       </div>
       {root.data?.configuration && box !== null && root.data.configuration.id !== box && (
         <p class="box bad" role="status">
-          {root.data.range} is of {root.data.configuration.name}, and not of the configuration above.
+          {root.data.range} belongs to {root.data.configuration.name}, not to the selected configuration.
         </p>
       )}
       {!inside ? (
         <>
           {first.data && first.data.length > 0 && (
             <p>
-              Begin with{" "}
+              Start with{" "}
               {first.data.map((b, i) => (
                 <span key={b.id}>
                   {i ? ", " : ""}
@@ -211,19 +211,19 @@ export function Find() {
               .
             </p>
           )}
-          <Empty title="Which block shall it come from?" />
+          <Empty title="Select a block." />
         </>
       ) : root.problem ? (
         <Trouble problem={root.problem} />
       ) : found.problem ? (
         <Trouble problem={found.problem} retry={found.reload} />
       ) : !found.data ? (
-        <Loading what="what is free" />
+        <Loading what="the free space" />
       ) : found.data.options.length === 0 ? (
         <Empty
           title={`${count === 1 ? "No /" + length + " is" : "No " + count + " /" + length + " are"} free in ${root.data?.range}.`}
         >
-          Try a smaller size, fewer of them, or another block.
+          Try a longer prefix, fewer networks, or another block.
         </Empty>
       ) : (
         <>
@@ -248,7 +248,7 @@ export function Find() {
                         of {amount(o.free)} free from {address(o.gap.low, o.gap.v6)}
                       </>
                     ) : (
-                      <>in several places, so that larger ones stay whole</>
+                      <>in several gaps, so that larger gaps stay whole</>
                     )}
                     ;{" "}
                     {o.leaves.length ? (
@@ -257,14 +257,14 @@ export function Find() {
                         {o.leaves.length > 6 ? ` and ${o.leaves.length - 6} more` : ""}
                       </>
                     ) : (
-                      "fills it"
+                      "fills the gap"
                     )}
                   </p>
                 </div>
                 <span class="grow" />
                 {may.add && (
                   <Button primary={i === 0} icon="check" onClick={() => setReserving(o)}>
-                    Take {o.take.length === 1 ? "it" : "these"}
+                    Create
                   </Button>
                 )}
               </li>
@@ -272,12 +272,12 @@ export function Find() {
           </ol>
           <p>
             <button class="small" onClick={found.reload}>
-              Look again
+              Refresh
             </button>
           </p>
           {!found.data.whole && (
             <p class="muted small">
-              Not all was looked at: at most {number(most)} blocks, and those with up to 1000 networks.
+              The search is incomplete: it covers at most {number(most)} blocks and 1000 networks per block.
             </p>
           )}
         </>
@@ -287,12 +287,12 @@ export function Find() {
   )
 }
 
-/** Whether each begins where the one before ends. */
+/** Reports whether each span begins where the previous one ends. */
 function inRow(list: Span[]) {
   return list.every((s, i) => i === 0 || s.low === list[i - 1].high + 1n)
 }
 
-/** All of them in one change. */
+/** Creates all networks of an option in one change. */
 function Reserve({ o, close }: { o: Option; close: () => void }) {
   const [name, setName] = useState(""),
     v = o.gap.v6 ? "IPv6" : "IPv4"
@@ -312,18 +312,18 @@ function Reserve({ o, close }: { o: Option; close: () => void }) {
   }))
   return (
     <Preview
-      title={`Take ${o.take.length === 1 ? span(o.take[0].s) : o.take.length + " networks"}`}
+      title={`Create ${o.take.length === 1 ? span(o.take[0].s) : o.take.length + " networks"}`}
       close={close}
       done={() => go("/ui/blocks/" + o.take[0].block.id)}
       wanted={{
         method: "POST",
         path: "batch",
         body: { changes },
-        says: `${o.take.length === 1 ? span(o.take[0].s) + " is" : o.take.length + " networks are"} made.`,
+        says: `Created ${o.take.length === 1 ? span(o.take[0].s) : o.take.length + " networks"}.`,
       }}
     >
       {() => (
-        <Field label="Name" hint={o.take.length > 1 ? "A # stands for the number of each." : undefined}>
+        <Field label="Name" hint={o.take.length > 1 ? "# is replaced by a running number." : undefined}>
           {(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />}
         </Field>
       )}

@@ -1,4 +1,4 @@
-// The fleet: service points as they are now, what runs on them, and how a new one joins.
+// The fleet: service points, their applications, enrolment and rollouts.
 import { useEffect, useRef, useState } from "preact/hooks"
 import { call, get, query, unattended, type Problem } from "../api"
 import { problemOf } from "../data"
@@ -26,7 +26,7 @@ import { go, place, setQuery } from "../router"
 
 const base = "/user/api/v1/fleetInstances"
 
-/** Asks again and again while the page is in sight; states of the fleet are not in the change feed. */
+/** Polls while the page is visible. The change feed does not report states of the fleet. */
 function usePolled<T>(
   key: string,
   read: (signal: AbortSignal) => Promise<T>,
@@ -76,13 +76,13 @@ export function useFleet(every = 1500, filter: Record<string, string> = {}) {
   return usePolled<Point[]>(path, async signal => (await get<{ data: Point[] }>(path, { signal })).data, every)
 }
 
-/** What of the fleet is asked for: a label, such as site=oslo, or else a part of the name. */
+/** Returns the filter for a typed text: a label, such as site=oslo, or a part of the name. */
 function fleetFilter(find: string): Record<string, string> {
   const [name, ...value] = find.split("=")
   return value.length ? { label: name + ":" + value.join("=") } : { nameContains: find }
 }
 
-/** What of a service point wants a look: silent ones first. */
+/** Returns the state to show. A lost connection takes precedence over a healthy status. */
 function stateOf(p: Point) {
   return p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status
 }
@@ -134,25 +134,27 @@ export function Fleet() {
               <input
                 type="text"
                 aria-label="Filter by name or label"
-                placeholder="a part of the name, or a label, such as site=oslo"
+                placeholder="name or label, such as site=oslo"
                 value={typed}
                 onInput={e => setTyped(e.currentTarget.value)}
               />
               <button type="submit">Filter</button>
             </form>
-            {find && <Button onClick={() => setQuery({ find: null })}>All of them</Button>}
+            {find && <Button onClick={() => setQuery({ find: null })}>Clear filter</Button>}
           </div>
           {problem && <Trouble problem={problem} retry={reload} />}
           {!data ? (
             !problem && <Loading />
           ) : data.length === 0 && find ? (
-            <Empty title="No service point has that." />
+            <Empty title="No service points match." />
           ) : data.length === 0 ? (
-            <Empty title="No service point yet.">
-              A service point is a machine at the edge that probes its network and answers names.{" "}
-              <Button icon="plus" onClick={() => setEnrolling(true)}>
-                Make the first one
-              </Button>
+            <Empty title="No service points yet.">
+              A service point is an edge machine that probes its network and serves DNS.{" "}
+              {session.value?.administrator && (
+                <Button icon="plus" onClick={() => setEnrolling(true)}>
+                  New service point
+                </Button>
+              )}
             </Empty>
           ) : (
             <Grid
@@ -204,7 +206,7 @@ export function Fleet() {
                 },
                 {
                   key: "errors",
-                  title: "What is wrong",
+                  title: "Errors",
                   minor: true,
                   cell: p => (
                     <span class="cut bad-text">
@@ -226,7 +228,7 @@ export function Fleet() {
   )
 }
 
-/** A new service point: a name, a key that is shown once, and the moment it checks in. */
+/** Creates a service point: asks for a name, shows the key once, and waits for the first check-in. */
 function Enrol({ close, done }: { close: () => void; done: () => void }) {
   const [name, setName] = useState(""),
     [description, setDescription] = useState(""),
@@ -263,7 +265,7 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
           </div>
           <div class="buttons">
             <button class="primary" type="submit">
-              Make it
+              Create
             </button>
             <Button onClick={close}>Cancel</Button>
           </div>
@@ -274,7 +276,7 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
             <li class="done">
               <Icon name="circle-check" />{" "}
               <span>
-                <strong>{name}</strong> is made. Its registration key is shown here once, and is good for one enrolment
+                Created <strong>{name}</strong>. Its registration key is shown only once. It is valid for one enrolment
                 within seven days.
               </span>
             </li>
@@ -285,7 +287,7 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
               <Icon name={up ? "circle-check" : "loader"} />{" "}
               {up ? (
                 <span>
-                  It has checked in: <State of={at.data!.status} />
+                  Connected: <State of={at.data!.status} />
                 </span>
               ) : (
                 <span>
@@ -297,7 +299,7 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
           <div class="buttons">
             {up && (
               <a class="button primary" href={"/ui/fleet/" + made.fleetInstanceID} onClick={close}>
-                Show it
+                Open service point
               </a>
             )}
             <Button onClick={close}>Close</Button>
@@ -382,8 +384,8 @@ export function ServicePoint({ id }: { id: string }) {
             </div>
             {p.pending && (
               <div>
-                <dt>Orders</dt>
-                <dd>not there yet</dd>
+                <dt>Desired state</dt>
+                <dd>not delivered yet</dd>
               </div>
             )}
             {p.platform && (
@@ -419,11 +421,11 @@ export function ServicePoint({ id }: { id: string }) {
           <h2>
             Nodes{" "}
             <button class="small" onClick={() => setAct({ what: "nodes" })}>
-              Another node
+              Add node
             </button>
           </h2>
           {p.nodes.length === 0 ? (
-            <p class="muted">None has enrolled yet.</p>
+            <p class="muted">No nodes enrolled yet.</p>
           ) : (
             p.nodes.map(n => (
               <div key={n.id}>
@@ -431,7 +433,7 @@ export function ServicePoint({ id }: { id: string }) {
                   {n.name}{" "}
                   {p.nodes.length > 1 && (
                     <button class="small" onClick={() => setAct({ what: "node", node: n.id })}>
-                      Take away
+                      Remove
                     </button>
                   )}
                 </h3>
@@ -448,7 +450,7 @@ export function ServicePoint({ id }: { id: string }) {
                   ))}
                   {[
                     ["Gateway", [n.ipv4GatewayAddress, n.ipv6GatewayAddress]],
-                    ["Asks names of", n.dnsServers ?? []],
+                    ["DNS servers", n.dnsServers ?? []],
                   ].map(
                     ([word, list]) =>
                       (list as string[]).some(Boolean) && (
@@ -461,7 +463,7 @@ export function ServicePoint({ id }: { id: string }) {
                 </dl>
                 {n.diagnosticsUrl && (
                   <p class="muted small">
-                    What its probes say, it shows itself: <code>curl {n.diagnosticsUrl}</code>
+                    View probe results: <code>curl {n.diagnosticsUrl}</code>
                   </p>
                 )}
               </div>
@@ -471,7 +473,7 @@ export function ServicePoint({ id }: { id: string }) {
         <section class="card">
           <h2>Applications</h2>
           {p.applications.length === 0 ? (
-            <p class="muted">Nothing runs there.</p>
+            <p class="muted">No applications yet.</p>
           ) : (
             <ul class="plain-list">
               {p.applications.map(a => (
@@ -484,7 +486,7 @@ export function ServicePoint({ id }: { id: string }) {
                     Change
                   </button>{" "}
                   <button class="small" onClick={() => setAct({ what: "takeOff", a })}>
-                    Take off
+                    Remove
                   </button>
                   {a.errorConditions.map(e => (
                     <p key={e} class="bad-text">
@@ -497,13 +499,13 @@ export function ServicePoint({ id }: { id: string }) {
           )}
         </section>
         <section class="card">
-          <h2>Time line</h2>
+          <h2>Timeline</h2>
           {events.problem ? (
             <p class="muted">{events.problem.message}</p>
           ) : !events.data ? (
             <Loading />
           ) : events.data.data.length === 0 ? (
-            <p class="muted">Nothing has happened yet.</p>
+            <p class="muted">No events yet.</p>
           ) : (
             <ul class="plain-list history">
               {events.data.data
@@ -551,14 +553,14 @@ function Log({ path, name, close }: { path: string; name: string; close: () => v
         <Loading />
       ) : (
         <pre class="log" tabIndex={0}>
-          {data || "Nothing was written."}
+          {data || "The log is empty."}
         </pre>
       )}
     </Dialog>
   )
 }
 
-/** The applications of a service point, and a configuration to begin with. */
+/** The applications of a service point, each with an initial configuration. */
 const configurationsOf: Record<string, string> = {
   "dns-resolver-service": '{\n "listen": [{"address": "127.0.0.1"}],\n "upstreams": [{"address": "198.51.100.1"}]\n}',
   "dns-authoritative-service": '{\n "listen": [{"address": "127.0.0.1"}]\n}',
@@ -576,12 +578,12 @@ function DeployApplication({ path, close, done }: { path: string; close: () => v
     try {
       configuration = JSON.parse(text)
     } catch {
-      setProblem({ status: 400, code: "JsonParseError", message: "The configuration is not JSON." })
+      setProblem({ status: 400, code: "JsonParseError", message: "The configuration is not valid JSON." })
       return
     }
     try {
       await call("POST", path + "/applications", { name, configuration })
-      toast(name + " is on its way.")
+      toast(`Deployment of ${name} started.`)
       close()
       done()
     } catch (e) {
@@ -608,7 +610,7 @@ function DeployApplication({ path, close, done }: { path: string; close: () => v
             </select>
           )}
         </Field>
-        <Field label="Configuration" hint="As JSON; docs/operate.md says what each may have.">
+        <Field label="Configuration" hint="JSON. docs/operate.md describes the settings of each application.">
           {(id, d) => (
             <textarea
               id={id}
@@ -636,7 +638,7 @@ function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => 
   const apply = async () => {
     try {
       await call("DELETE", path)
-      toast(p.name + " is being deleted.")
+      toast(`Deleting ${p.name}.`)
       close()
       go("/ui/fleet")
     } catch (e) {
@@ -646,7 +648,7 @@ function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => 
   return (
     <Dialog title={"Delete " + p.name} close={close}>
       {problem && <Trouble problem={problem} />}
-      <p>Its applications end, its certificate is revoked, and it has to enrol anew. This cannot be taken back.</p>
+      <p>This stops its applications and revokes its certificate. The machine must enrol again. You cannot undo it.</p>
       <div class="buttons">
         <Button danger onClick={() => void apply()}>
           Delete now
@@ -657,11 +659,11 @@ function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => 
   )
 }
 
-/** What can be done with a rollout, and in which states. */
+/** The actions on a rollout, and the states that allow each. */
 const actions: [action: string, word: string, from: string[]][] = [
   ["pause", "Pause", ["RUNNING"]],
   ["resume", "Resume", ["PAUSED", "HALTED", "DONE"]],
-  ["takeBack", "Take back", ["RUNNING", "PAUSED", "HALTED", "DONE"]],
+  ["takeBack", "Roll back", ["RUNNING", "PAUSED", "HALTED", "DONE"]],
 ]
 
 interface Rollout {
@@ -687,14 +689,14 @@ function Rollouts() {
   const act = async (id: string, action: string) => {
     try {
       await call("POST", `/user/api/v1/rollouts/${id}/${action}`)
-      toast("The rollout was told.")
+      toast("Rollout updated.")
       reload()
     } catch (e) {
       toast(problemOf(e).message, { bad: true })
     }
   }
   const forget = async (r: Rollout) => {
-    if (!confirm(`Delete the rollout of ${r.version}? What it has done stays.`)) return
+    if (!confirm(`Delete the rollout of ${r.version}? Completed updates stay.`)) return
     try {
       await call("DELETE", "/user/api/v1/rollouts/" + r.id)
       reload()
@@ -717,7 +719,7 @@ function Rollouts() {
       ) : !data ? (
         <Loading />
       ) : data.data.length === 0 ? (
-        <Empty title="No rollout yet.">One updates service points in waves, and halts where too many fail.</Empty>
+        <Empty title="No rollouts yet.">A rollout updates service points in waves and stops if too many fail.</Empty>
       ) : (
         <ul class="plain-list">
           {data.data.map(r => (
@@ -738,7 +740,7 @@ function Rollouts() {
               </p>
               <div class="buttons">
                 <Button onClick={() => setShown(shown === r.id ? null : r.id)}>
-                  {shown === r.id ? "Hide who takes part" : "Who takes part"}
+                  {shown === r.id ? "Hide service points" : "Show service points"}
                 </Button>
                 {actions
                   .filter(([, , from]) => from.includes(r.status))
@@ -763,7 +765,7 @@ function Rollouts() {
   )
 }
 
-/** Who takes part in a rollout, and how far each has come. */
+/** The service points of a rollout and their progress. */
 function Members({ id }: { id: string }) {
   const path = `/user/api/v1/rollouts/${id}/members`
   const { data, problem } = usePolled<{ data: Record<string, any>[] }>(path, signal => get(path, { signal }), 2000)
@@ -772,7 +774,7 @@ function Members({ id }: { id: string }) {
   ) : !data ? (
     <Loading />
   ) : data.data.length === 0 ? (
-    <p class="muted">Nobody.</p>
+    <p class="muted">No service points.</p>
   ) : (
     <ul class="plain-list">
       {data.data.slice(0, 200).map(m => (
@@ -781,7 +783,7 @@ function Members({ id }: { id: string }) {
           {m.name ? (
             <a href={"/ui/fleet/" + encodeURIComponent(m.servicePoint)}>{m.name}</a>
           ) : (
-            <span class="muted">one that was deleted</span>
+            <span class="muted">deleted service point</span>
           )}{" "}
           <span class="muted">
             wave {m.wave}
@@ -794,7 +796,7 @@ function Members({ id }: { id: string }) {
   )
 }
 
-/** A new rollout: to which version, of whom, in what waves, and what halts it. */
+/** Creates a rollout: version, service points, waves and stop condition. */
 function StartRollout({ close, done }: { close: () => void; done: () => void }) {
   const releases = usePolled<{ data: { version: string }[] }>(
     "releases",
@@ -837,7 +839,7 @@ function StartRollout({ close, done }: { close: () => void; done: () => void }) 
       setProblem({
         status: 400,
         code: "InvalidField",
-        message: "The window is a time, such as 22:00-04:00.",
+        message: "The maintenance window must be a time range, such as 22:00-04:00.",
         fields: ["windows"],
       })
       return
@@ -865,7 +867,7 @@ function StartRollout({ close, done }: { close: () => void; done: () => void }) 
             }
           : {}),
       })
-      toast("The rollout has begun.")
+      toast("Rollout started.")
       close()
       done()
     } catch (e) {
@@ -879,7 +881,7 @@ function StartRollout({ close, done }: { close: () => void; done: () => void }) 
         <div class="fields">
           <Field
             label="Version *"
-            hint={versions.length ? undefined : "No release is published here: portolan release publish."}
+            hint={versions.length ? undefined : "No releases published. Publish one with: portolan release publish."}
           >
             {(id, d) =>
               versions.length ? (
@@ -905,20 +907,20 @@ function StartRollout({ close, done }: { close: () => void; done: () => void }) 
             }
           </Field>
           {text("description", "Description")}
-          {text("labels", "Of those with the labels", "Such as site=north; empty for all.")}
-          {text("name", "Of the one with the name")}
+          {text("labels", "Labels", "Such as site=north. Empty: all service points.")}
+          {text("name", "Service point name")}
           {text(
             "waves",
             "Waves",
-            "How many are to have it when each is over, as numbers or parts of all; the rest is the last one.",
+            "Cumulative target per wave, as numbers or percentages. A last wave updates the rest.",
           )}
-          {text("mostAway", "Away at once, at most")}
-          {text("mostFailed", "Failures that halt it, more than")}
-          {text("window", "Only between", "Such as 22:00-04:00, in your time zone; empty for any time.")}
+          {text("mostAway", "Maximum unavailable")}
+          {text("mostFailed", "Stop after more than N failures")}
+          {text("window", "Maintenance window", "Such as 22:00-04:00, in your time zone. Empty: any time.")}
         </div>
         <div class="buttons">
           <button class="primary" type="submit">
-            Begin
+            Start
           </button>
           <Button onClick={close}>Cancel</Button>
         </div>

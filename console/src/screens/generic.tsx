@@ -1,4 +1,4 @@
-// Pages for every collection and every resource of the API, made from its schema.
+// Generic pages for every collection and resource of the API, built from the schema.
 import { useState } from "preact/hooks"
 import { call, get, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
@@ -32,7 +32,7 @@ import { filterOf } from "../filter"
 import { History } from "./changes"
 import { Signing } from "./signing"
 
-/** Collections by what they are about, for the page of everything; what is in none of them comes last. */
+/** Groups of collections for the All objects page. Collections outside of these groups come last. */
 const groups: [string, RegExp][] = [
   [
     "Address space",
@@ -43,8 +43,8 @@ const groups: [string, RegExp][] = [
     "Servers and roles",
     /^(servers|serverGroups|interfaces|deployment|schedules|clientClasses|subclasses|vendorProfiles|zoneGroups|zoneDeclarations|accessControlLists|realms|servicePrincipals|keyDistribution|tftp|trust|patch)/,
   ],
-  ["People", /^(users|groups|sessions|accessRights|authenticators|workflowRequests)$/],
-  ["Records of what happened", /^(transactions|events|imports|splits|merges|moves|templateApplications)$/],
+  ["Users and access", /^(users|groups|sessions|accessRights|authenticators|workflowRequests)$/],
+  ["History", /^(transactions|events|imports|splits|merges|moves|templateApplications)$/],
 ]
 
 export function Everything() {
@@ -58,21 +58,21 @@ export function Everything() {
     heading,
     names.filter(n => of.test(n) && !placed.has(n) && placed.add(n)),
   ])
-  sections.push(["The manager itself", names.filter(n => !placed.has(n))])
+  sections.push(["Manager", names.filter(n => !placed.has(n))])
   return (
     <>
-      <Head title="Everything else">
+      <Head title="All objects">
         <a class="button" href="/api/docs">
-          The APIs
+          API documentation
         </a>
       </Head>
-      <p class="muted">Every collection of the API. What has a page of its own is here, too.</p>
+      <p class="muted">All collections of the API.</p>
       <div class="cards">
         {sections.map(([heading, list]) => (
           <section key={heading} class="card">
             <h2>{heading}</h2>
             <ul class="plain-list">
-              {heading === "People" && (
+              {heading === "Users and access" && (
                 <li>
                   <a href="/ui/tokens">Tokens</a>
                 </li>
@@ -90,10 +90,10 @@ export function Everything() {
   )
 }
 
-/** What administrators alone make. */
+/** Matches collections in which only administrators create resources. */
 const people = groups[3][1]
 
-/** The collections below whose resources those of a collection are made. */
+/** Returns the collections whose resources contain those of a collection, where they are created. */
 function parentsOf(schema: Schema, name: string): string[] {
   return Object.keys(schema.collections)
     .filter(
@@ -104,7 +104,7 @@ function parentsOf(schema: Schema, name: string): string[] {
     .sort()
 }
 
-/** A value of a field, as a table and a page show it. */
+/** The value of a field in a table or on a page. */
 export function Value({ field, value, r }: { field: FieldSchema; value: any; r: Resource }) {
   if (value === null || value === undefined) return <span class="muted">—</span>
   switch (field.k) {
@@ -140,7 +140,7 @@ export function Value({ field, value, r }: { field: FieldSchema; value: any; r: 
   return <span>{String(value)}</span>
 }
 
-/** The columns of a table of these types: what names a resource, then what tells most. */
+/** Returns the columns for these types: the name first, then the most informative fields. */
 function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
   const fields = new Map<string, FieldSchema>()
   for (const t of types) for (const f of schema.types[t]?.f ?? []) if (!fields.has(f.n)) fields.set(f.n, f)
@@ -204,7 +204,7 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
   return list
 }
 
-/** A table of a collection, with its filter and order in the URL. */
+/** The table of a collection. The URL holds its filter and order. */
 export function Table({
   path,
   collection,
@@ -242,7 +242,7 @@ export function Table({
     fieldName,
   )
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
-  // What is there already is joined to the resource above, and taken off it: tags, members of groups, zones.
+  // Existing resources are linked to the parent resource and unlinked from it: tags, members of groups, zones.
   const joins = path.includes("/") && c.m?.includes("P") && !can,
     below = path.includes("/"),
     may = useMay(below ? path.split("/").slice(0, 2).join("/") : null)
@@ -274,7 +274,7 @@ export function Table({
             aria-label="Filter"
             class="mono"
             spellcheck={false}
-            placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)"
+            placeholder="name, or name:startsWith('crane') and id:gt(100)"
             value={typed}
             onInput={e => setTyped(e.currentTarget.value)}
           />
@@ -287,7 +287,7 @@ export function Table({
                 setQuery({ filter: null })
               }}
             >
-              All
+              Clear filter
             </button>
           )}
         </form>
@@ -338,7 +338,7 @@ export function Table({
                       <button
                         class="plain"
                         tabIndex={-1}
-                        aria-label={"Take off: " + title(r)}
+                        aria-label={"Remove: " + title(r)}
                         onClick={() => setTaking(r)}
                       >
                         <Icon name="x" size={14} />
@@ -363,12 +363,12 @@ export function Table({
           }}
           order={order}
           reorder={o => setQuery({ orderBy: o })}
-          empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />}
+          empty={<Empty title={filter ? "No rows match the filter." : "No entries yet."} />}
         />
       )}
       {above.length > 0 && (
         <p class="muted small">
-          A new one is made below what it belongs to, on its page:{" "}
+          Create it from one of these:{" "}
           {above.map((a, i) => (
             <span key={a}>
               {i ? ", " : ""}
@@ -383,15 +383,16 @@ export function Table({
       {creating && joins && <Join path={path} types={c.t ?? []} close={() => setCreating(false)} done={rows.reload} />}
       {taking && (
         <Preview
-          title={"Take off " + title(taking)}
+          title={"Remove " + title(taking)}
           danger
           close={() => setTaking(null)}
           done={rows.reload}
-          wanted={{ method: "DELETE", path: `${path}/${taking.id}`, says: `${title(taking)} is taken off.` }}
+          wanted={{ method: "DELETE", path: `${path}/${taking.id}`, says: `Removed ${title(taking)}.` }}
         >
           {() => (
             <p>
-              {kind(taking.type)} <strong>{title(taking)}</strong> stays; it is taken off here alone.
+              This removes {kind(taking.type)} <strong>{title(taking)}</strong> from this list only. The resource itself
+              stays.
             </p>
           )}
         </Preview>
@@ -411,7 +412,7 @@ export function Table({
   )
 }
 
-/** Joins what is there already to the resource above. */
+/** Links an existing resource to the parent resource. */
 function Join({ path, types, close, done }: { path: string; types: string[]; close: () => void; done: () => void }) {
   const [ref, setRef] = useState<Resource | null>(null)
   return (
@@ -419,10 +420,10 @@ function Join({ path, types, close, done }: { path: string; types: string[]; clo
       title={"Add to " + collectionName(path.split("/").pop()!).toLowerCase()}
       close={close}
       done={done}
-      wanted={ref?.id ? { method: "POST", path, body: { id: ref.id }, says: `${title(ref)} is added.` } : null}
+      wanted={ref?.id ? { method: "POST", path, body: { id: ref.id }, says: `Added ${title(ref)}.` } : null}
     >
       {() => (
-        <Field label="Which" hint="What is there already; it stays where it is.">
+        <Field label="Resource" hint="Select an existing resource. It also stays where it is.">
           {(id, d) => <RefInput attributes={{ id, "aria-describedby": d }} value={ref} types={types} set={setRef} />}
         </Field>
       )}
@@ -436,9 +437,12 @@ async function csv(path: string, parameters: Record<string, string>) {
     headers: { Accept: "text/csv" },
   })
   if (r.body.split("\n").length > 100_000)
-    toast("The file has the first 100,000 rows: narrow it by a filter, or take it by the API, page by page.", {
-      bad: true,
-    })
+    toast(
+      "The file contains only the first 100,000 rows. Narrow the list with a filter, or read all pages with the API.",
+      {
+        bad: true,
+      },
+    )
   const a = document.createElement("a")
   a.href = URL.createObjectURL(new Blob([r.body], { type: "text/csv" }))
   a.download = path.replaceAll("/", "-") + ".csv"
@@ -462,15 +466,15 @@ export function CollectionPage({ name }: { name: string }) {
 export function Nowhere() {
   return (
     <>
-      <Head title="Nothing is here" />
-      <Empty title="The console has no such page.">
-        <a href="/">To the overview</a>
+      <Head title="Page not found" />
+      <Empty title="This page does not exist.">
+        <a href="/">Go to the overview</a>
       </Empty>
     </>
   )
 }
 
-/** The fields of a resource, with what they mean. */
+/** The fields of a resource with their descriptions. */
 export function Fields({ r, without = [] }: { r: Resource; without?: string[] }) {
   const schema = useSchema()
   if (!schema) return <Loading what="the schema" />
@@ -488,7 +492,7 @@ export function Fields({ r, without = [] }: { r: Resource; without?: string[] })
             <dt title={f.d}>{fieldName(f.n)}</dt>
             <dd>
               <Value field={f} value={r[f.n]} r={r} />
-              {inherited.includes(f.n) && <span class="muted small"> · from above</span>}
+              {inherited.includes(f.n) && <span class="muted small"> · inherited</span>}
             </dd>
           </div>
         ))}
@@ -504,7 +508,7 @@ export function Fields({ r, without = [] }: { r: Resource; without?: string[] })
   )
 }
 
-/** What a resource lies in, from its links and references. */
+/** Returns the parents of a resource, from its links and references. */
 export function useCrumbs(r: Resource | undefined) {
   const up = r?._links?.up?.href
   return useData<Resource[]>(r && up ? "crumbs " + r.id + up : null, async signal => {
@@ -533,7 +537,7 @@ export function Crumbs({ r }: { r: Resource }) {
   )
 }
 
-/** What lies below a resource, or is told of it. */
+/** A subcollection of a resource, or its history. */
 export function Below({ r, collection, what, may }: { r: Resource; collection: string; what: string; may: May }) {
   const c = useSchema()?.collections[collection],
     path = `${collection}/${r.id}`
@@ -547,7 +551,7 @@ export function Below({ r, collection, what, may }: { r: Resource; collection: s
   )
 }
 
-/** The page of any resource: its fields, and what lies below it. */
+/** The page of any resource: its fields and subcollections. */
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
   const schema = useSchema()
   const { data: r, problem, reload } = useResource(`${collection}/${id}`)
@@ -633,7 +637,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   )
 }
 
-/** What can be done with a resource of some types beside changing it. */
+/** Actions for specific resource types, in addition to editing. */
 function Actions({ r, reload }: { r: Resource; reload: () => void }) {
   if (r.type !== "WorkflowRequest") return null
   const did = String(r.requestType).startsWith("DELETE")
@@ -660,7 +664,7 @@ function Actions({ r, reload }: { r: Resource; reload: () => void }) {
   )
 }
 
-/** Approving or denying what somebody has asked for. */
+/** Approves or denies a request of another user. */
 function Decide({ r, reload }: { r: Resource; reload: () => void }) {
   const [comment, setComment] = useState("")
   const decide = (state: string, says: string) =>
@@ -673,16 +677,16 @@ function Decide({ r, reload }: { r: Resource; reload: () => void }) {
     ).then(reload)
   return (
     <section class="card">
-      <h2>Decide</h2>
+      <h2>Decision</h2>
       <label>
         Comment
         <input value={comment} onInput={e => setComment(e.currentTarget.value)} />
       </label>
       <div class="buttons">
-        <Button primary icon="check" onClick={() => void decide("APPROVED", "It is approved, and made.")}>
+        <Button primary icon="check" onClick={() => void decide("APPROVED", "Approved and applied.")}>
           Approve
         </Button>
-        <Button icon="x" onClick={() => void decide("DENIED", "It is denied.")}>
+        <Button icon="x" onClick={() => void decide("DENIED", "Denied.")}>
           Deny
         </Button>
       </div>
@@ -690,7 +694,7 @@ function Decide({ r, reload }: { r: Resource; reload: () => void }) {
   )
 }
 
-/** The last of something, for the overview. */
+/** Reads the latest entries for the overview. */
 export function useLast(path: string, parameters: Record<string, string | number>, collections: string[]) {
   return useData<Page>(path + query(parameters), s => get<Page>(path + query(parameters), { signal: s }), collections)
 }

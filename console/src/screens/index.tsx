@@ -1,11 +1,11 @@
-// The screens: the overview is a part of what is loaded first, the others come when the first of them is shown.
+// The screens. The overview is in the initial bundle; all others load when the first of them is shown.
 import { signal } from "@preact/signals"
 import { place } from "../router"
 import { Overview } from "./overview"
 
 const more = signal<typeof import("./more") | undefined>(undefined)
 
-/** Reads the other screens. Where a manager answers, and has no such file, it is of another version than this page, which is read anew, once. */
+/** Loads the other screens. If the manager no longer has the file, it runs another version, and the page is reloaded once. */
 export async function readScreens() {
   if (more.value) return
   try {
@@ -22,21 +22,21 @@ export async function readScreens() {
   }
 }
 
-/** The screen of the place that is shown. */
+/** The screen of the current place. */
 export function Screen() {
   if (place.value.path.length === 0) return <Overview />
   const all = more.value
-  return all ? <all.Screen /> : <Coming />
+  return all ? <all.Screen /> : <Placeholder />
 }
 
-/** The documentation of the APIs, which is shown to everybody. */
+/** The API documentation, which needs no sign-in. */
 export function Docs() {
   const all = more.value
-  return all ? <all.APIDocs /> : <Coming />
+  return all ? <all.APIDocs /> : <Placeholder />
 }
 
-/** Stands where a screen will be. A throw here would be nobody's: the failure is thrown when it is drawn. */
-function Coming() {
+/** The placeholder of a loading screen. A load error is stored and thrown while rendering, so that the error boundary handles it. */
+function Placeholder() {
   const failed = failure.value
   if (failed) {
     failure.value = undefined

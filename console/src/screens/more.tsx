@@ -1,4 +1,4 @@
-// Which screen is shown where, but for the overview. All of them are one file, which is read when one is first shown (index.tsx).
+// The screen for each path except the overview. All of them are in one file, which is loaded on first use (index.tsx).
 import { place } from "../router"
 import { APIDocs } from "./apidocs"
 import { Bulk } from "./bulk"

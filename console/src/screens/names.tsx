@@ -1,4 +1,4 @@
-// Views and zones, and the records of a zone: as a table, and as text.
+// Views, zones, and the records of a zone, as a table and as text.
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { call, get, literal, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData, useResource, useRows } from "../data"
@@ -47,7 +47,7 @@ export function Names() {
   )
   const list = views.data?.data ?? [],
     wanted = q.get("view") ?? "",
-    view = !views.data || list.some(v => String(v.id) === wanted) ? wanted : "" // that of another configuration counts for nothing
+    view = !views.data || list.some(v => String(v.id) === wanted) ? wanted : "" // ignore a view of another configuration
   const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains(${literal(name)})`]
     .filter(Boolean)
     .join(" and ")
@@ -58,7 +58,7 @@ export function Names() {
   if (c === null)
     return (
       <>
-        <p class="muted">You see no configuration as a whole: these are the zones that you see.</p>
+        <p class="muted">You have access to parts of this configuration. These are the zones visible to you.</p>
         <CollectionPage name="zones" />
       </>
     )
@@ -89,7 +89,7 @@ export function Names() {
             ))}
           </select>
         </label>
-        {view && <a href={"/ui/views/" + view}>about this view</a>}
+        {view && <a href={"/ui/views/" + view}>view details</a>}
         <form
           class="filter"
           role="search"
@@ -100,8 +100,8 @@ export function Names() {
         >
           <input
             type="text"
-            aria-label="Zones whose name has"
-            placeholder="a part of the zone's name"
+            aria-label="Filter zones by name"
+            placeholder="zone name"
             value={typed}
             onInput={e => setTyped(e.currentTarget.value)}
           />
@@ -121,8 +121,8 @@ export function Names() {
           id={z => z.id}
           open={z => go("/ui/zones/" + z.id)}
           empty={
-            <Empty title={name ? "No zone has that." : "There is no zone that you see."}>
-              {!list.length && "A zone lies in a view, which says who is answered how."}
+            <Empty title={name ? "No zones match." : "No zones visible to you."}>
+              {!list.length && "A zone belongs to a view. A view is the DNS data for one group of clients."}
             </Empty>
           }
           columns={[
@@ -202,14 +202,14 @@ function NewZone({
               method: "POST",
               path: `views/${at}/zones`,
               body: { type: "Zone", absoluteName: name.replace(/\.$/, "") },
-              says: `Zone ${name} is made.`,
+              says: `Created zone ${name}.`,
             }
           : null
       }
     >
       {() => (
         <div class="fields">
-          <Field label="Name *" hint="In full, such as example.com or 1.0.10.in-addr.arpa.">
+          <Field label="Name *" hint="Fully qualified, such as example.com or 1.0.10.in-addr.arpa.">
             {(id, d) => (
               <input
                 id={id}
@@ -220,7 +220,7 @@ function NewZone({
               />
             )}
           </Field>
-          <Field label="In the view">
+          <Field label="View">
             {id => (
               <select id={id} value={at} onChange={e => setAt(e.currentTarget.value)}>
                 {views.map(v => (
@@ -237,7 +237,7 @@ function NewZone({
   )
 }
 
-/** How many records are shown as text. */
+/** The maximum number of records that are shown as text. */
 const mostAsText = 5000
 
 export function ZonePage({ id }: { id: string }) {
@@ -256,10 +256,9 @@ export function ZonePage({ id }: { id: string }) {
       <Loading />
     )
   const deploy = () =>
-    change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(
+    change("Deployment queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(
       () => setQuery({ tab: "deployed" }),
-      e =>
-        toast(problemOf(e).message, { bad: true, action: { label: "To the servers", run: () => go("/ui/servers") } }),
+      e => toast(problemOf(e).message, { bad: true, action: { label: "Show servers", run: () => go("/ui/servers") } }),
     )
   return (
     <>
@@ -334,7 +333,7 @@ const shownFields: Record<string, string[]> = {
   GenericRecord: ["name", "recordType", "rdata", "ttl"],
 }
 
-/** A new record: hosts by their address, the others by their fields. */
+/** Creates a record: hosts by address, other types by their fields. */
 function NewRecord({ z, close }: { z: Resource; close: () => void }) {
   const schema = useSchema(),
     makes = schema?.collections.zones?.b?.resourceRecords
@@ -395,7 +394,7 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
                 addresses: list.map(address => ({ address })),
                 reverseRecord: back,
               },
-              says: `${name || "@"}.${z.absoluteName} is made.`,
+              says: `Created ${name || "@"}.${z.absoluteName}.`,
             }
           : null
       }
@@ -404,7 +403,7 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
         <>
           {types}
           <div class="fields">
-            <Field label="Name" hint={`Before .${z.absoluteName}; empty, or @, for the zone itself.`}>
+            <Field label="Name" hint={`Relative to ${z.absoluteName}. Empty or @: the zone itself.`}>
               {(id, d) => (
                 <input
                   id={id}
@@ -415,7 +414,7 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
                 />
               )}
             </Field>
-            <Field label="Addresses *" hint="One or more, IPv4 or IPv6. Those that are free are assigned.">
+            <Field label="Addresses *" hint="One or more IPv4 or IPv6 addresses. Free addresses are assigned.">
               {(id, d) => (
                 <input
                   id={id}
@@ -426,10 +425,10 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
                 />
               )}
             </Field>
-            <Field label="Leads back">
+            <Field label="Reverse record">
               {id => (
                 <select id={id} value={String(back)} onChange={e => setBack(e.currentTarget.value === "true")}>
-                  <option value="true">yes, by a PTR record</option>
+                  <option value="true">yes (PTR record)</option>
                   <option value="false">no</option>
                 </select>
               )}
@@ -565,8 +564,8 @@ function Records({ z, may }: { z: Resource; may: May }) {
         >
           <input
             type="text"
-            aria-label="Records whose name has"
-            placeholder="a part of the name"
+            aria-label="Filter records by name"
+            placeholder="name"
             value={typed}
             onInput={e => setTyped(e.currentTarget.value)}
           />
@@ -597,7 +596,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
               setDeleting(r)
             }
           }}
-          empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />}
+          empty={<Empty title={filter ? "No records match." : "No records yet."} />}
           columns={columns}
         />
       )}
@@ -609,7 +608,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
   )
 }
 
-/** The zone as lines, to read, to edit, and to see the difference before anything is made. */
+/** The zone as text, with an editor and a preview of the difference. */
 function AsText({ z }: { z: Resource }) {
   const path =
     `zones/${z.id}/resourceRecords` + query({ limit: mostAsText, orderBy: "name", total: true, fields: embed })
@@ -623,13 +622,13 @@ function AsText({ z }: { z: Resource }) {
         : "",
     [found.data],
   )
-  // What the text was made from stays as it was while it is edited: what others add meanwhile is not theirs to lose.
+  // The base records stay fixed during an edit, so that the edit does not delete records that other users add meanwhile.
   const [edited, setEdited] = useState<{ text: string; base: Resource[] } | null>(null),
     [applying, setApplying] = useState<Difference["changes"] | null>(null),
     [problem, setProblem] = useState<Problem>()
   useEffect(() => {
     if (!edited) return
-    guardLeaving(() => confirm("The text was changed, and is not applied. Leave it?"))
+    guardLeaving(() => confirm("Your changes to the text are not applied. Leave the page and discard them?"))
     return () => guardLeaving(null)
   }, [!edited])
   const generic = useSchema()?.types.GenericRecord?.f.find(f => f.n === "recordType")?.e
@@ -640,7 +639,7 @@ function AsText({ z }: { z: Resource }) {
   const d = edited && difference(z.id, edited.base, edited.text, z.absoluteName ?? "", generic),
     moved = edited && edited.base !== found.data.data
   const whole = (found.data.totalCount ?? 0) <= mostAsText
-  /** Looks whether the records that are changed are still what the text was made from; they are changed only if they stay so. */
+  /** Checks that the changed records still equal the base of the text. The changes are conditional on these versions. */
   const prepare = async () => {
     setProblem(undefined)
     try {
@@ -658,7 +657,7 @@ function AsText({ z }: { z: Resource }) {
               : ""
           if (text(now.body) !== text(was))
             throw new Error(
-              `Somebody else has changed ${now.body.absoluteName ?? now.body.name} meanwhile: it is now ${text(now.body).replaceAll("\n", ", ")}. Go back to what is, and change that.`,
+              `Another user has changed ${now.body.absoluteName ?? now.body.name} to ${text(now.body).replaceAll("\n", ", ")}. Discard your changes and edit the current text.`,
             )
           return now.etag ? { ...c, headers: { "If-Match": now.etag } } : c
         }),
@@ -672,12 +671,13 @@ function AsText({ z }: { z: Resource }) {
     <>
       {!whole && (
         <p class="muted">
-          The first {number(mostAsText)} of {number(found.data.totalCount!)} records, to read.
+          The first {number(mostAsText)} of {number(found.data.totalCount!)} records, read-only.
         </p>
       )}
       <p class="muted small">
-        NAME TTL TYPE DATA, names before .{z.absoluteName}, @ for the zone itself, - for the zone's TTL, which may be
-        left out; in data a name without a dot at its end lies in the zone. SOA and NS come from options and roles.
+        NAME TTL TYPE DATA. Names are relative to {z.absoluteName}; @ is the zone itself. The TTL is optional; - is the
+        TTL of the zone. In data, a name without a trailing dot is relative to the zone. SOA and NS records follow from
+        options and roles.
       </p>
       <label class="hidden" for="zone-text">
         Records as text
@@ -693,13 +693,13 @@ function AsText({ z }: { z: Resource }) {
       />
       {moved && (
         <p class="muted">
-          <Icon name="triangle-alert" size={14} /> The zone was changed meanwhile: what others have added stays, and is
-          not in this text.
+          <Icon name="triangle-alert" size={14} /> Another user changed the zone. Records that others added stay, and
+          are not in this text.
         </p>
       )}
       {d && (
         <section class="card">
-          <h2>The difference</h2>
+          <h2>Difference</h2>
           {d.faults.map(f => (
             <p key={f} class="fault">
               {f}
@@ -712,11 +712,11 @@ function AsText({ z }: { z: Resource }) {
             {d.come.map(l => (
               <ins key={l}>{"+ " + l + "\n"}</ins>
             ))}
-            {!d.gone.length && !d.come.length && "No line is another one."}
+            {!d.gone.length && !d.come.length && "No lines changed."}
           </pre>
           <div class="buttons">
             <Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => void prepare()}>
-              Try and apply
+              Preview
             </Button>
             <Button
               onClick={() => {
@@ -724,7 +724,7 @@ function AsText({ z }: { z: Resource }) {
                 setProblem(undefined)
               }}
             >
-              Back to what is
+              Discard changes
             </Button>
           </div>
         </section>
@@ -736,12 +736,12 @@ function AsText({ z }: { z: Resource }) {
           close={() => setApplying(null)}
           done={() => type(null)}
           staged={() => type(null)}
-          wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `${z.absoluteName} is changed.` }}
+          wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `Changed ${z.absoluteName}.` }}
         >
           {() => (
             <p>
-              {counted(d.gone.length, "lines")} {d.gone.length === 1 ? "goes" : "go"}, {number(d.come.length)}{" "}
-              {d.come.length === 1 ? "comes" : "come"}: {counted(d.changes.length, "changes")}, all of them or none.
+              {counted(d.gone.length, "lines")} removed, {number(d.come.length)} added:{" "}
+              {counted(d.changes.length, "changes")}. Either all are applied, or none.
             </p>
           )}
         </Preview>
@@ -763,7 +763,7 @@ function Below({ z }: { z: Resource }) {
       at={rows.at}
       id={x => x.id}
       open={x => go("/ui/zones/" + x.id)}
-      empty={<Empty title="No zone is below it." />}
+      empty={<Empty title="No zones below this zone." />}
       columns={[
         {
           key: "name",
@@ -785,7 +785,7 @@ interface Finding {
   says: string
 }
 
-/** What of a zone wants a look: hosts that do not lead back, names that lead nowhere. */
+/** Checks of a zone: hosts without reverse records, and records without a target. */
 function Checks({ z }: { z: Resource }) {
   const key = "checks " + z.id
   const { data, problem, reload } = useData<{ list: Finding[]; looked: number; total: number }>(
@@ -806,16 +806,15 @@ function Checks({ z }: { z: Resource }) {
         if (there)
           list.push({
             r,
-            says: `lies in the zone ${there}.${z.absoluteName}, below this one: it is not answered from here`,
+            says: `is inside the subzone ${there}.${z.absoluteName}, so this zone does not serve it`,
           })
-        if (r.type === "HostRecord" && !r.reverseRecord)
-          list.push({ r, says: "does not lead back: no PTR record is made of it" })
+        if (r.type === "HostRecord" && !r.reverseRecord) list.push({ r, says: "has no reverse record (PTR)" })
         if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && !r.linkedRecord)
-          list.push({ r, says: "leads nowhere" })
+          list.push({ r, says: "has no target" })
         if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && r.linkedRecord?.type === "ExternalHostRecord")
-          list.push({ r, says: "leads to a name outside, which is not watched" })
+          list.push({ r, says: "points to an external name, which is not checked" })
         if (r.type === "MXRecord" && r.linkedRecord?.type === "AliasRecord")
-          list.push({ r, says: "is mail for an alias, which RFC 2181 section 10.3 forbids" })
+          list.push({ r, says: "has an alias as its mail server, which RFC 2181 section 10.3 forbids" })
       }
       return { list, looked: page.data.length, total: page.totalCount ?? page.data.length }
     },
@@ -831,7 +830,7 @@ function Checks({ z }: { z: Resource }) {
         </p>
       )}
       {data.list.length === 0 ? (
-        <Empty title="Nothing to complain of." />
+        <Empty title="No problems found." />
       ) : (
         <ul class="plain-list">
           {data.list.map(({ r, says }, i) => (
@@ -851,7 +850,7 @@ interface ServingAnswer {
   servers: { id: number; type: string; name: string; current: boolean; connected: boolean }[]
 }
 
-/** The serial number that is deployed, and which servers answer it. */
+/** The deployed serial number, and the servers that serve it. */
 function Serving({ id }: { id: string }) {
   const path = `zones/${id}/serving`
   const { data, problem, reload } = useData<ServingAnswer>(path, signal => get(path, { signal }), [
@@ -866,11 +865,11 @@ function Serving({ id }: { id: string }) {
     return () => clearInterval(timer)
   }, [path])
   if (problem) return <Trouble problem={problem} retry={reload} />
-  if (!data) return <Loading what="who serves it" />
+  if (!data) return <Loading what="the servers" />
   if (data.serial === null)
     return (
-      <Empty title="Nothing is deployed of this zone yet.">
-        It is once a server has a DNS role for it, and somebody deploys, or the view is live.
+      <Empty title="This zone has never been deployed.">
+        Give a server a DNS role for the zone, then deploy it or make the view live.
       </Empty>
     )
   return (
@@ -878,19 +877,19 @@ function Serving({ id }: { id: string }) {
       <h2>
         Serial <span class="num">{data.serial}</span>
       </h2>
-      <p class="muted">{number(data.records)} records, SOA and NS among them.</p>
+      <p class="muted">{number(data.records)} records, including SOA and NS.</p>
       {data.servers.length === 0 ? (
-        <p class="muted">No server answers for it.</p>
+        <p class="muted">No servers serve this zone.</p>
       ) : (
         <ul class="plain-list">
           {data.servers.map(s => (
             <li key={s.id}>
               <State of={!s.connected ? "NOT_CONNECTED" : s.current ? "CURRENT" : "BEHIND"} /> <To r={s as never} />{" "}
               {!s.connected
-                ? "is silent; it goes on with what it has"
+                ? "is not connected and serves its last state"
                 : s.current
-                  ? "answers this serial"
-                  : "has not said yet that it answers this serial"}
+                  ? "serves this serial"
+                  : "has not confirmed this serial yet"}
             </li>
           ))}
         </ul>
@@ -899,7 +898,7 @@ function Serving({ id }: { id: string }) {
   )
 }
 
-/** The deployments of a zone or a server, the last first. */
+/** The deployments of a zone or a server, newest first. */
 export function Deployed({ path }: { path: string }) {
   const rows = useRows(path, { orderBy: "desc(id)" }, ["deployments"])
   return rows.problem ? (
@@ -913,7 +912,7 @@ export function Deployed({ path }: { path: string }) {
       at={rows.at}
       id={d => d.id}
       open={d => go("/ui/deployments/" + d.id)}
-      empty={<Empty title="Nothing was deployed by itself.">A live view deploys each change at once.</Empty>}
+      empty={<Empty title="No separate deployments yet.">A live view deploys each change immediately.</Empty>}
       columns={[
         { key: "when", title: "When", width: "9rem", cell: d => <When at={d.creationDateTime} /> },
         {

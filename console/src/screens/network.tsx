@@ -1,4 +1,4 @@
-// A network with its addresses and what is free between them, and an address with all that hangs on it.
+// The page of a network with its addresses and the free space between them, and the page of an address.
 import { useMemo, useRef, useState } from "preact/hooks"
 import { get, literal, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
@@ -23,7 +23,7 @@ import { filterOf } from "../filter"
 import { Below, Crumbs, Fields, Value } from "./generic"
 import { Doing, Menu } from "./space"
 
-/** What of a network is shown on its page: the tab, and what it is called. */
+/** The tabs of a network page: key and label. */
 const parts: [below: string, label: string][] = [
   ["map", "Map"],
   ["ranges", "Ranges"],
@@ -116,13 +116,16 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
             ))}
       </p>
       {size(s) <= 65536n && (below === "" || below === "ranges") && (
-        <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />
+        <Strip
+          r={r}
+          pick={may.add ? assign : () => toast("You do not have permission to assign addresses here.", { bad: true })}
+        />
       )}
       <Tabs
         tabs={[
           ["", "Addresses"],
           ...parts.filter(([k]) => k !== "signing" || ("reverseZoneSigned" in r && r.reverseZoneSigned)),
-          ["tags", "Further"],
+          ["tags", "More"],
         ]}
         chosen={below}
         choose={k => go(k ? base + "/" + k : base)}
@@ -158,7 +161,7 @@ export function NetworkPage({ id, below = "" }: { id: string; below?: string }) 
   )
 }
 
-/** The addresses of a network in a row, as they are used; a drag over free ones assigns them. */
+/** A strip with the state of each address of a network. A drag over free addresses assigns them. */
 function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => void }) {
   const s = parseSpan(r.range)!,
     n = Number(size(s)),
@@ -189,7 +192,7 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
     low: s.low + BigInt(a) * each,
     high: s.low + BigInt(b + 1) * each - 1n,
   })
-  /** What was dragged over: the first run of free addresses in it, or the address that was pressed. */
+  /** Handles a drag: assigns the first run of free addresses in it, or opens the address that was clicked. */
   const dragged = () => {
     const single = each === 1n,
       isFree = (i: number) => list[i].level === 0 && !(single && edge && (i === 0 || i === list.length - 1))
@@ -202,7 +205,7 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
         ).then(p => {
           if (p.data[0]) go("/ui/addresses/" + p.data[0].id)
         })
-      else toast("Nothing of that is free.")
+      else toast("The selection has no free addresses.")
       return
     }
     let b = a
@@ -215,7 +218,7 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
         ref={ref}
         viewBox={`0 0 ${wide * 10} ${high * 10}`}
         role="img"
-        aria-label={`Which addresses of ${r.range} are in use`}
+        aria-label={`Used addresses of ${r.range}`}
         preserveAspectRatio="none"
         height={high * 12}
         style={{ touchAction: "pan-y" }}
@@ -275,13 +278,13 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
             free
           </span>
         </span>{" "}
-        Drag over free addresses to assign them; press one in use to open it.
+        Drag over free addresses to assign them. Click a used address to open it.
       </figcaption>
     </figure>
   )
 }
 
-/** The addresses in use, with what is free behind each of them folded into one cell. */
+/** The addresses in use. One cell per row sums up the free addresses after it. */
 function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assign: (s: Span) => void }) {
   const filter = place.value.query.get("filter") ?? "",
     [typed, setTyped] = useState(filter),
@@ -332,7 +335,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
       { key: "location", title: "Location", minor: true, cell: x => x.location?.name },
       {
         key: "free",
-        title: "Then free",
+        title: "Free after this",
         width: "8.5rem",
         narrow: "4.4rem",
         cell: (x, i) => {
@@ -345,7 +348,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
                 class="small run"
                 tabIndex={-1}
                 title={span(f)}
-                aria-label={`Assign of ${span(f)}`}
+                aria-label={`Assign from ${span(f)}`}
                 onClick={() => assign(f)}
               >
                 {amount(size(f))} free
@@ -391,7 +394,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
             aria-label="Filter"
             class="mono"
             spellcheck={false}
-            placeholder="a part of the name or address, or state:'RESERVED'"
+            placeholder="name or address, or state:'RESERVED'"
             value={typed}
             onInput={e => setTyped(e.currentTarget.value)}
           />
@@ -404,7 +407,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
                 setQuery({ filter: null })
               }}
             >
-              All
+              Clear filter
             </button>
           )}
         </form>
@@ -439,10 +442,10 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
             }
           }}
           empty={
-            <Empty title={filter ? "Nothing matches the filter." : "No address is in use."}>
+            <Empty title={filter ? "No addresses match the filter." : "No addresses in use."}>
               {!filter && (
                 <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>
-                  Assign the first
+                  Assign the first address
                 </Button>
               )}
             </Empty>
@@ -463,7 +466,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
   )
 }
 
-/** Assigning one address of a run, or several in a row. */
+/** Assigns one or several consecutive addresses of a free run. */
 function Assign({
   r,
   s,
@@ -513,23 +516,26 @@ function Assign({
           method: "POST",
           path: `networks/${r.id}/addresses`,
           body: count === 1 ? one(0) : Array.from({ length: count }, (_, i) => one(i)),
-          says: count === 1 ? `${first} is assigned.` : `${count} addresses from ${first} are assigned.`,
+          says: count === 1 ? `Assigned ${first}.` : `Assigned ${count} addresses from ${first}.`,
         }
   return (
-    <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done}>
+    <Preview title={`Assign from ${span(s)}`} wanted={wanted} close={close} done={done}>
       {() => (
         <>
           {inside && (
             <p class="box">
-              <Icon name="triangle-alert" /> That lies in the DHCP range <span class="mono">{inside.range}</span>
-              {inside.name ? " " + inside.name : ""}: clients are given its addresses, too.
+              <Icon name="triangle-alert" /> This address is in the DHCP range <span class="mono">{inside.range}</span>
+              {inside.name ? " " + inside.name : ""}, which is also used for clients.
             </p>
           )}
           <div class="fields">
             <Field label="First address">
               {id => <input id={id} class="mono" value={first} onInput={e => setFirst(e.currentTarget.value.trim())} />}
             </Field>
-            <Field label="How many" hint={all === 1n ? "One is free there." : `${amount(all)} are free in a row.`}>
+            <Field
+              label="Number of addresses"
+              hint={all === 1n ? "One free address." : `${amount(all)} consecutive free addresses.`}
+            >
               {(id, d) => (
                 <input
                   id={id}
@@ -542,7 +548,7 @@ function Assign({
                 />
               )}
             </Field>
-            <Field label="Name" hint={count > 1 ? "A # stands for the number of each." : undefined}>
+            <Field label="Name" hint={count > 1 ? "# is replaced by a running number." : undefined}>
               {(id, d) => (
                 <input id={id} aria-describedby={d} value={name} onInput={e => setName(e.currentTarget.value)} />
               )}
@@ -557,7 +563,7 @@ function Assign({
               )}
             </Field>
             {state === "DHCP_RESERVED" && (
-              <Field label="MAC address *" hint="Whom the address is kept for.">
+              <Field label="MAC address *" hint="The client that the address is reserved for.">
                 {(id, d) => (
                   <input
                     id={id}
@@ -577,7 +583,7 @@ function Assign({
   )
 }
 
-/** An address: its names, its hardware, where it lies, and what became of it. */
+/** The page of an address: its names, hardware, network and latest changes. */
 export function AddressPage({ id }: { id: string }) {
   const { data: r, problem, reload } = useResource<IPv4Address | IPv6Address>("addresses/" + id)
   const names = useData<Page>(
@@ -670,13 +676,13 @@ export function AddressPage({ id }: { id: string }) {
           ) : !names.data ? (
             <Loading />
           ) : names.data.data.length === 0 ? (
-            <p class="muted">No name{session.value?.administrator ? "" : " that you see"} leads here.</p>
+            <p class="muted">No DNS names{session.value?.administrator ? "" : " visible to you"} for this address.</p>
           ) : (
             <ul class="plain-list">
               {names.data.data.map(x => (
                 <li key={x.id}>
                   <To r={x} mono /> <span class="kind">{kind(x.type)}</span>
-                  {x.reverseRecord && <span class="muted small"> and back</span>}
+                  {x.reverseRecord && <span class="muted small"> with reverse record</span>}
                 </li>
               ))}
             </ul>

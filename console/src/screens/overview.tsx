@@ -1,4 +1,4 @@
-// What needs a look: full networks, alarms, the fleet, and what was changed last.
+// The overview: full networks, alarms, the fleet, and the latest changes.
 import { get, type Resource } from "../api"
 import { useData } from "../data"
 import { To } from "../links"
@@ -16,9 +16,9 @@ export function Overview() {
     <>
       <Head title={name ?? "Portolan"} kind={name ? "Configuration" : undefined} />
       {c === null && session.value?.administrator ? (
-        <Empty title="There is no configuration.">
-          A configuration holds everything: address space, views and names, servers.{" "}
-          <a href="/ui/configurations">Make the first one.</a>
+        <Empty title="No configurations yet.">
+          A configuration contains address space, views, zones and servers.{" "}
+          <a href="/ui/configurations">Create the first configuration.</a>
         </Empty>
       ) : (
         <div class="cards wide-cards">
@@ -34,7 +34,7 @@ export function Overview() {
           <Points />
           <section class="card">
             <h2>
-              <a href="/ui/transactions">Last changes</a>
+              <a href="/ui/transactions">Latest changes</a>
             </h2>
             <LastChanges path="transactions" />
           </section>
@@ -71,7 +71,7 @@ function Fullest({ c }: { c: number }) {
         <Loading />
       ) : data.data.length === 0 ? (
         <p class="muted">
-          No IPv4 address is in use yet. <a href="/ui/space">Make a network</a>.
+          No IPv4 addresses in use yet. <a href="/ui/space">Create a network</a>.
         </p>
       ) : (
         <table class="small-table">
@@ -94,10 +94,10 @@ function Fullest({ c }: { c: number }) {
   )
 }
 
-/** How many networks are read to find the fullest of those that are seen. */
+/** The maximum number of networks that are read to find the fullest. */
 const mostLooked = 200
 
-/** The fullest of the networks that are seen, where no configuration is seen as a whole. */
+/** The fullest visible networks, for users without access to a whole configuration. */
 function Networks() {
   const { data, problem, reload } = useLast("networks", { limit: mostLooked, orderBy: "range" }, [
     "networks",
@@ -118,7 +118,7 @@ function Networks() {
       ) : !data ? (
         <Loading />
       ) : !list.length ? (
-        <p class="muted">You see no network.</p>
+        <p class="muted">No networks visible to you.</p>
       ) : (
         <table class="small-table">
           <tbody>
@@ -154,7 +154,7 @@ function Zones() {
       ) : !data ? (
         <Loading />
       ) : !data.data.length ? (
-        <p class="muted">You see no zone.</p>
+        <p class="muted">No zones visible to you.</p>
       ) : (
         <table class="small-table">
           <tbody>
@@ -179,7 +179,7 @@ interface Alarm {
   do: string
 }
 
-/** What the manager says is wrong, with what to do; to who may not see that, the events that say so. */
+/** The alarms of the manager with their remedies. Users without access to the status see events instead. */
 function Alarms() {
   const { data, problem, reload } = useData<{ alarms: Alarm[] | null }>(
     "status",
@@ -197,7 +197,7 @@ function Alarms() {
       ) : !data ? (
         <Loading />
       ) : !data.alarms?.length ? (
-        <p class="muted">Nothing is wrong that the manager knows of.</p>
+        <p class="muted">No alarms.</p>
       ) : (
         <ul class="plain-list">
           {data.alarms.slice(0, 8).map(a => (
@@ -227,7 +227,7 @@ function Warnings() {
       ) : !data ? (
         <Loading />
       ) : data.data.length === 0 ? (
-        <p class="muted">No warning that you may see.</p>
+        <p class="muted">No alarms visible to you.</p>
       ) : (
         <ul class="plain-list">
           {data.data.map(e => (
@@ -262,7 +262,7 @@ function Points() {
         <Loading />
       ) : data.length === 0 ? (
         <p class="muted">
-          No service point yet. <a href="/ui/fleet">Enrol the first one</a>.
+          No service points yet. <a href="/ui/fleet">Enrol the first one</a>.
         </p>
       ) : (
         <ul class="plain-list counts">

@@ -1,4 +1,4 @@
-// Servers, what is deployed to them, and how far that is.
+// Servers, their deployments and the progress of each.
 import { useState } from "preact/hooks"
 import { problemOf, useRows } from "../data"
 import type { Problem, Resource } from "../api"
@@ -26,7 +26,7 @@ export function Servers() {
     return (
       <>
         <Head title="Servers" />
-        <Empty title="There is no configuration that you see." />
+        <Empty title="No configurations visible to you." />
       </>
     )
   return (
@@ -52,7 +52,7 @@ export function Servers() {
       {tab === "deployments" ? (
         <>
           {configurations.value.length > 1 && (
-            <p class="muted">Of all configurations that you see: those of one server are on its page.</p>
+            <p class="muted">Across all configurations visible to you. The page of a server lists its own.</p>
           )}
           <Deployed path="deployments" />
         </>
@@ -74,8 +74,8 @@ export function Servers() {
           id={s => s.id}
           open={s => go("/ui/servers/" + s.id)}
           empty={
-            <Empty title="There is no server yet.">
-              A server is what answers: a service point of the fleet, or a BIND that an agent drives.
+            <Empty title="No servers yet.">
+              A server is a service point of the fleet, or a BIND that an agent manages.
             </Empty>
           }
           columns={[
@@ -128,7 +128,7 @@ function Deploy({ s, close }: { s: Resource; close: () => void }) {
   const submit = async (e: Event) => {
     e.preventDefault()
     try {
-      const r = await change("The deployment is queued.", "POST", `servers/${s.id}/deployments`, {
+      const r = await change("Deployment queued.", "POST", `servers/${s.id}/deployments`, {
         type,
         service: "DNS",
       })
@@ -142,12 +142,12 @@ function Deploy({ s, close }: { s: Resource; close: () => void }) {
     <Dialog title={"Deploy to " + s.name} close={close}>
       <form onSubmit={submit}>
         {problem && <Trouble problem={problem} />}
-        <Field label="What">
+        <Field label="Deployment">
           {id => (
             <select id={id} value={type} onChange={e => setType(e.currentTarget.value)}>
-              <option value="DifferentialDeployment">what has changed</option>
-              <option value="FullDeployment">everything</option>
-              <option value="ValidationDeployment">nothing: check it only</option>
+              <option value="DifferentialDeployment">changes only</option>
+              <option value="FullDeployment">full deployment</option>
+              <option value="ValidationDeployment">check only</option>
             </select>
           )}
         </Field>

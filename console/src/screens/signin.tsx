@@ -1,4 +1,4 @@
-// Signing in: by name and password, or at a provider (docs/sign-in.md).
+// Sign-in by name and password, or at a provider (docs/sign-in.md).
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { get, type Problem } from "../api"
 import { problemOf, useData } from "../data"
@@ -6,15 +6,15 @@ import { Icon } from "../icons"
 import { enter, leave, mustReset, refused, resetPassword } from "../session"
 
 const why: Record<string, string> = {
-  link: "The link was used already, or is too old. Sign in here, or have another one made.",
+  link: "The link was already used or has expired. Sign in here, or request a new link.",
   InvalidAuthorizationCredentials:
-    "You were not let in: you are in no group that is known here, the sign-in was refused there, or it took too long.",
+    "Sign-in failed. You are not in a known group, the provider refused the sign-in, or it took too long.",
   CertificateRequired:
-    "Your browser has shown no certificate. Close it and choose one when it asks, or ask who runs the manager: where TLS ends at a proxy none comes through.",
-  AuthenticatorUnavailable: "Who signs you in does not answer. Nobody of it can sign in until it is back.",
+    "Your browser sent no certificate. Restart it and choose one when it asks. A proxy that terminates TLS can also drop the certificate; ask your administrator.",
+  AuthenticatorUnavailable: "The identity provider does not answer. You cannot sign in with it until it answers again.",
 }
 
-/** A new password, before anything else. */
+/** The form for a required new password. */
 function NewPassword() {
   const [password, setPassword] = useState(""),
     [again, setAgain] = useState(""),
@@ -34,13 +34,13 @@ function NewPassword() {
     <main id="main" class="alone">
       <form class="signin" onSubmit={submit}>
         <h1>Set a new password</h1>
-        <p class="muted">It takes one before you can go on.</p>
+        <p class="muted">You must set a new password before you continue.</p>
         {problem && (
           <p class="fault" role="alert">
             <Icon name="circle-alert" /> {problem.message}
           </p>
         )}
-        {again !== "" && again !== password && <p class="fault">They are not the same yet.</p>}
+        {again !== "" && again !== password && <p class="fault">The passwords do not match.</p>}
         <label>
           New password
           <input
@@ -53,7 +53,7 @@ function NewPassword() {
           />
         </label>
         <label>
-          Once more
+          Repeat password
           <input
             type="password"
             autocomplete="new-password"
@@ -63,7 +63,7 @@ function NewPassword() {
           />
         </label>
         <button class="primary" type="submit" disabled={busy || !password || again !== password}>
-          Set it
+          Save
         </button>
         <button type="button" onClick={() => void leave()}>
           Sign out
@@ -86,7 +86,7 @@ function Credentials() {
     get("/sign-in/providers", { signal: s, quiet: true }),
   )
   const first = useRef<HTMLInputElement>(null)
-  useLayoutEffect(() => first.current!.focus(), []) // at once: who types at once loses nothing
+  useLayoutEffect(() => first.current!.focus(), []) // before the first paint, so that no typed character is lost
   const submit = async (e: Event) => {
     e.preventDefault()
     setBusy(true)
@@ -99,16 +99,18 @@ function Credentials() {
   }
   const says = problem
     ? problem.status === 401
-      ? "The name or the password is wrong, or the account is locked or not meant for the console."
+      ? "The name or the password is wrong, or the account is locked or has no access to the console."
       : problem.message
     : refused.value &&
-      (Object.hasOwn(why, refused.value) ? why[refused.value] : "You were not let in. The log of the manager says why.")
+      (Object.hasOwn(why, refused.value)
+        ? why[refused.value]
+        : "Sign-in failed. The log of the manager contains the reason.")
   return (
     <main id="main" class="alone">
       <form class="signin" onSubmit={submit}>
         <img src="/ui/assets/icon.svg" width="44" height="44" alt="" />
         <h1>Portolan</h1>
-        <p class="muted">Addresses, names, and the boxes that answer for them.</p>
+        <p class="muted">IP address and DNS management.</p>
         {says && (
           <p class="fault" role="alert">
             <Icon name="circle-alert" /> {says}
@@ -141,7 +143,7 @@ function Credentials() {
         </button>
         {providers.data?.data.map(p => (
           <a key={p.id} class="button" href={"/sign-in/" + p.id}>
-            Sign in by {p.name}
+            Sign in with {p.name}
           </a>
         ))}
       </form>

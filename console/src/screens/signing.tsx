@@ -1,4 +1,4 @@
-// How a zone, or the reverse zones of a block or a network, are signed: their keys, which of them sign, and what comes next for each.
+// DNSSEC signing of a zone, or of the reverse zones of a block or a network: the keys, their states and next steps.
 import { useEffect, useState } from "preact/hooks"
 import { get } from "../api"
 import { useData } from "../data"
@@ -29,21 +29,21 @@ interface Answer {
 }
 
 const next: Record<string, string> = {
-  FOLLOWED: "another key is made to follow it",
-  ENDS: "its time ends, and none follows by itself: it goes on",
-  TAKES_OVER: "it takes over",
-  REPLACED: "the key that follows takes over",
-  REMOVED: "it is removed",
+  FOLLOWED: "a successor key is created",
+  ENDS: "its lifetime ends; it stays in use, because no successor is created automatically",
+  TAKES_OVER: "starts signing",
+  REPLACED: "the successor key starts signing",
+  REMOVED: "is removed",
 }
 const states: Record<string, string> = {
-  GENERATED: "made, and not deployed yet",
-  PUBLISHED: "deployed, and not known everywhere yet",
-  READY: "known everywhere, and waits for its turn",
+  GENERATED: "created, not deployed yet",
+  PUBLISHED: "deployed, not yet in all caches",
+  READY: "in all caches, waiting to sign",
   ACTIVE: "signs the zone",
-  RETIRED: "another key has taken over, and somebody may still need it",
+  RETIRED: "replaced; caches may still need it",
 }
 
-/** The keys of what a path of the API names: a zone, a block or a network. */
+/** The signing keys of a zone, a block or a network, by its API path. */
 export function Signing({ of, may }: { of: string; may: May }) {
   const path = of + "/signing"
   const { data, problem, reload } = useData<Answer>(path, signal => get(path, { signal }), [
@@ -63,19 +63,19 @@ export function Signing({ of, may }: { of: string; may: May }) {
   if (!data) return <Loading what="the keys" />
   if (!data.signed || !data.zones.length)
     return (
-      <Empty title={of.startsWith("zones/") ? "The zone is not signed." : "No reverse zone of it is signed."}>
+      <Empty title={of.startsWith("zones/") ? "The zone is not signed." : "No reverse zone is signed."}>
         {of.startsWith("zones/")
-          ? "It is once it has a signing policy: choose one with Change."
-          : "It is once it has a policy for its reverse zone."}
+          ? "Choose a signing policy with Change to sign the zone."
+          : "Choose a signing policy for the reverse zone to sign it."}
       </Empty>
     )
   return (
     <>
       <p class="summary muted">
-        Signed by the policy {data.policy ?? "that you do not see"}. Keys{" "}
+        Signed by the policy {data.policy ?? "(not visible to you)"}. Keys{" "}
         {data.automatic
-          ? "follow each other by themselves"
-          : "are not followed by others: keyAutoRegenerationEnabled of the configuration is false"}
+          ? "are replaced automatically"
+          : "are not replaced automatically: keyAutoRegenerationEnabled of the configuration is false"}
         .
       </p>
       {data.zones.map(zone => (
@@ -88,8 +88,8 @@ export function Signing({ of, may }: { of: string; may: May }) {
           )}
           <p class="summary muted">
             {zone.parentHere
-              ? "The zone above is deployed from here, and its DS records come and go by themselves."
-              : "The zone above is elsewhere: its DS records are put there by people, or by whoever reads its CDS records."}
+              ? "The parent zone is managed here. Its DS records are updated automatically."
+              : "The parent zone is managed elsewhere. Its operator adds the DS records by hand or from the CDS records of this zone."}
           </p>
           <div class="cards">
             {zone.keys.map(k => (
@@ -106,7 +106,7 @@ export function Signing({ of, may }: { of: string; may: May }) {
                     <dt>State</dt>
                     <dd>
                       {states[k.state] ?? k.state}
-                      {k.signs && k.state !== "ACTIVE" && "; its signatures are served"}
+                      {k.signs && k.state !== "ACTIVE" && "; its signatures are in use"}
                     </dd>
                   </div>
                   <div>
@@ -120,7 +120,7 @@ export function Signing({ of, may }: { of: string; may: May }) {
                     </dd>
                   </div>
                   <div>
-                    <dt>Its time ends</dt>
+                    <dt>Lifetime ends</dt>
                     <dd>
                       <When at={k.expirationDateTime} />
                     </dd>
@@ -147,7 +147,7 @@ export function Signing({ of, may }: { of: string; may: May }) {
                   {k.dsWithdrawn && (
                     <div>
                       <dt>DS record</dt>
-                      <dd>withdrawn: kept out of the zone above</dd>
+                      <dd>withdrawn: not in the parent zone</dd>
                     </div>
                   )}
                 </dl>
@@ -160,7 +160,7 @@ export function Signing({ of, may }: { of: string; may: May }) {
                           setAsked({
                             key: k,
                             body: { state: "REGENERATE" },
-                            says: "Another key is made now, and takes over when everybody can know it.",
+                            says: "Created a successor key. It starts signing when all caches can know it.",
                           })
                         }
                       >
@@ -178,11 +178,11 @@ export function Signing({ of, may }: { of: string; may: May }) {
                             setAsked({
                               key: k,
                               body: { dsConfirmed: true },
-                              says: "The DS record of this key is in the zone above.",
+                              says: "Confirmed that the DS record of this key is in the parent zone.",
                             })
                           }
                         >
-                          The DS record is there
+                          Confirm DS record
                         </Button>
                       )}
                   </div>

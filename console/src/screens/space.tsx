@@ -1,4 +1,4 @@
-// Address space as a tree: blocks, networks, and what is free between them.
+// Address space as a tree: blocks, networks, and the free space between them.
 import type { ComponentChildren } from "preact"
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, query, unattended, type Page, type Problem, type Resource } from "../api"
@@ -34,33 +34,33 @@ import {
 } from "../space"
 import { Crumbs, Value } from "./generic"
 
-/** What a block, or a configuration, has right below it. */
+/** The direct children of a block or a configuration. */
 export interface Children {
   list: Resource[]
   more: boolean
-  /** The last address up to which everything is in the list, where there is more behind it. */
+  /** The last address that the list covers, if more children follow. */
   until?: bigint
 }
-const atOnce = 1000
+const pageSize = 1000
 
-/** The root of a tree for who sees no configuration as a whole: what of all address space is seen. */
-const seen = "seen"
+/** The root of the tree for users without access to a whole configuration: all visible address space. */
+const visibleRoot = "seen"
 
-/** How many pages of what is seen are looked through for what lies in nothing that is seen. */
-const mostLooked = 20
+/** The maximum number of pages that are read to find blocks and networks without a visible parent. */
+const maxPages = 20
 
 /**
- * The numbers of blocks or networks that lie in nothing that is seen: who sees a network alone is told of nothing above it. Those that see their configuration
- * as a whole have none.
+ * Returns the ids of visible blocks or networks without a visible parent. A user with access to a single network does not see the block above
+ * it. Users with access to the whole configuration have no such entries.
  */
-async function apart(
+async function withoutParent(
   what: string,
   within: string | undefined,
   signal?: AbortSignal,
 ): Promise<{ ids: number[]; more: boolean }> {
   const ids: number[] = []
-  let next: string | undefined = what + query({ limit: atOnce, fields: "id,_links.up,_links.next", filter: within })
-  for (let n = 0; next && n < mostLooked; n++) {
+  let next: string | undefined = what + query({ limit: pageSize, fields: "id,_links.up,_links.next", filter: within })
+  for (let n = 0; next && n < maxPages; n++) {
     const page: Page = await get<Page>(next, { signal, quiet: true })
     for (const r of page.data) if (!r._links?.up) ids.push(r.id)
     next = page._links?.next?.href
@@ -68,23 +68,26 @@ async function apart(
   return { ids, more: !!next }
 }
 
-/** Reads what lies right below, in the order of the addresses: in a configuration, and where none is seen, what lies in nothing that is seen, too. */
+/**
+ * Reads the direct children in address order. For a configuration and for the visible root, the result includes blocks and networks without a
+ * visible parent.
+ */
 export async function childrenOf(parent: string, limit: number, signal?: AbortSignal): Promise<Children> {
   const none = Promise.resolve({ data: [], count: 0 } as Page),
     inBlock = parent.startsWith("blocks/")
   const read = (path: string, filter?: string) =>
-    get<Page>(path + query({ limit, orderBy: "range", filter }), { signal, quiet: limit > atOnce })
+    get<Page>(path + query({ limit, orderBy: "range", filter }), { signal, quiet: limit > pageSize })
   const [blocks, networks] = await Promise.all([
-    parent === seen ? none : read(parent + "/blocks"),
+    parent === visibleRoot ? none : read(parent + "/blocks"),
     inBlock ? read(parent + "/networks") : none,
   ])
   const found = new Map([...blocks.data, ...networks.data].map(r => [r.id, r]))
   let more = false
   if (!inBlock && !session.peek()?.administrator) {
-    const within = parent === seen ? undefined : "configuration.id:" + parent.split("/")[1]
+    const within = parent === visibleRoot ? undefined : "configuration.id:" + parent.split("/")[1]
     await Promise.all(
       ["blocks", "networks"].map(async what => {
-        const roots = await apart(what, within, signal),
+        const roots = await withoutParent(what, within, signal),
           ids = roots.ids.filter(id => !found.has(id)).slice(0, limit)
         more ||= roots.more || ids.length === limit
         for (let i = 0; i < ids.length; i += 100)
@@ -112,10 +115,10 @@ type Row = { depth: number } & (
   | { is: "trouble"; problem: Problem; parent: string }
 )
 
-/** How long changes of addresses are gathered before the tree shows their use, in milliseconds: they change bars alone. */
-const calm = 3000
+/** How long address changes are collected before the tree reloads, in milliseconds. They change only the utilization bars. */
+const addressDelay = 3000
 
-/** A tree that is read where it is opened. Which branches are open stands in the URL. */
+/** A tree that loads a branch when it is opened. The URL holds the open branches. */
 function useTree(root: string, whole: Resource | null, showFree: boolean) {
   const known = useRef(new Map<string, Children | Problem>()),
     asked = useRef(new Map<string, AbortController>()),
@@ -127,7 +130,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
     const abort = new AbortController()
     if (byItself) unattended.add(abort.signal)
     asked.current.set(parent, abort)
-    childrenOf(parent, limits.current.get(parent) ?? atOnce, abort.signal)
+    childrenOf(parent, limits.current.get(parent) ?? pageSize, abort.signal)
       .then(
         c => known.current.set(parent, c),
         e => {
@@ -156,12 +159,12 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
         return
       }
       const here = block ? parseSpan(block.range) : null
-      const looked = here && c.until !== undefined ? { ...here, high: c.until } : here
+      const covered = here && c.until !== undefined ? { ...here, high: c.until } : here
       const free =
-        looked && showFree
+        covered && showFree
           ? gaps(
-              looked,
-              c.list.map(r => parseSpan(r.range)!).filter(s => s.low <= looked.high),
+              covered,
+              c.list.map(r => parseSpan(r.range)!).filter(s => s.low <= covered.high),
             )
           : []
       const all: { s: Span; row: () => void }[] = [
@@ -187,7 +190,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
     add(root, whole, 0)
     return { rows: list, shown }
   }, [root, whole, open, turn, showFree])
-  // What is open is read; what was closed is forgotten, and read anew when it is opened again.
+  // Open branches are loaded. Closed branches are discarded and loaded again when they are reopened.
   const inSight = useRef(shown)
   inSight.current = shown
   useEffect(() => {
@@ -200,7 +203,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
   useEffect(() => {
     const ends = [
       onChanges(["blocks", "networks"], () => reload(true)),
-      onChanges(["addresses"], () => reload(true), calm),
+      onChanges(["addresses"], () => reload(true), addressDelay),
     ]
     return () => {
       for (const end of ends) end()
@@ -220,7 +223,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
     reload,
     read,
     more: (parent: string) => {
-      limits.current.set(parent, (limits.current.get(parent) ?? atOnce) + 4 * atOnce)
+      limits.current.set(parent, (limits.current.get(parent) ?? pageSize) + 4 * pageSize)
       read(parent)
     },
   }
@@ -234,8 +237,8 @@ export function Space() {
     return (
       <>
         <Head title="Space" />
-        <p class="muted">You see no configuration as a whole: this is what you see of its address space.</p>
-        <Tree root={seen} whole={null} />
+        <p class="muted">You have access to parts of this configuration. This is the address space visible to you.</p>
+        <Tree root={visibleRoot} whole={null} />
       </>
     )
   return (
@@ -312,7 +315,7 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
     (f, r) => <Value field={f} value={r[f.n]} r={r} />,
     fieldName,
   )
-  // What a row shows that is not of its resource alone, by its column; of what is free nothing else is said.
+  // Custom cells by column. Rows for free space have no other cells.
   const own: Record<string, (row: Row) => ComponentChildren> = {
     range: row => (
       <span class="tree-cell" style={indent(row.depth)}>
@@ -343,10 +346,10 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
           </>
         ) : row.is === "more" ? (
           <button class="small" onClick={() => tree.more(row.parent)}>
-            More of it …
+            More
           </button>
         ) : row.is === "wait" ? (
-          <span class="muted loading">Reading …</span>
+          <span class="muted loading">Loading …</span>
         ) : (
           <span class="bad-text">
             {row.problem.message}{" "}
@@ -362,17 +365,17 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
         <button
           class="small"
           tabIndex={-1}
-          aria-label={"Use this: " + span(row.s)}
+          aria-label={"Create here: " + span(row.s)}
           onClick={() => setDoing({ act: "gap", row })}
         >
           <Icon name="plus" size={14} />
-          <span class="wide-only">Use this</span>
+          <span class="wide-only">Create here</span>
         </button>
       ) : row.is === "resource" ? (
         <button
           class="plain"
           tabIndex={-1}
-          aria-label={"What to do with " + row.r.range}
+          aria-label={"Actions for " + row.r.range}
           onClick={() => setDoing({ act: "menu", row })}
         >
           <Icon name="ellipsis-vertical" />
@@ -418,9 +421,11 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
         })}
         empty={
           may.add ? (
-            <Empty title="No address space yet.">Make a block: the space that is yours, such as 10.0.0.0/8.</Empty>
+            <Empty title="No address space yet.">
+              Create a block for the space that you manage, such as 10.0.0.0/8.
+            </Empty>
           ) : (
-            <Empty title="There is no address space that you see." />
+            <Empty title="No address space visible to you." />
           )
         }
         columns={columns.map(c => ({
@@ -443,13 +448,13 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
   )
 }
 
-/** How full a block or a network is. */
+/** The utilization of a block or a network. */
 export function UseOf({ r }: { r: Resource }) {
   const u = useOf(r)
   return u ? <Use part={u.used} of={u.all} label={u.says} /> : <span class="muted">—</span>
 }
 
-/** How many addresses of a block or a network are in use; null where that is not told. */
+/** Returns the number of used addresses of a block or a network; null if it is unknown. */
 function useOf(r: Resource): { used: number; all: number; says?: string } | null {
   if (!r.usagePercentage) return r.usage ? usedOf(r) : null
   const used = r.usagePercentage.addressAllocation.addresses,
@@ -461,7 +466,7 @@ function useOf(r: Resource): { used: number; all: number; says?: string } | null
   }
 }
 
-/** The same in numbers. */
+/** The utilization in numbers. */
 function UsedOf({ r }: { r: Resource }) {
   const u = useOf(r)
   return (
@@ -472,7 +477,7 @@ function UsedOf({ r }: { r: Resource }) {
   )
 }
 
-/** The windows for what can be done with a block or a network. */
+/** The dialogs for the actions on a block or a network. */
 export function Doing({
   act,
   r,
@@ -533,8 +538,8 @@ export function Doing({
 export function Menu({ r, close, pick }: { r: Resource; close: () => void; pick: (act: Act["act"]) => void }) {
   const block = r.type.endsWith("Block"),
     may = useMay(hrefOf(r).replace(/^\/ui\//, ""))
-  // A split and a merge are made in what it lies in, which has to be seen for that.
-  const v6 = r.range!.includes(":") // whose blocks and networks do not split and merge: the published types are IPv4's
+  // A split or a merge changes the parent, which must be visible to the user.
+  const v6 = r.range!.includes(":") // the published API splits and merges IPv4 only
   const allowed = (a: string) =>
     v6 && (a === "split" || a === "merge")
       ? false
@@ -581,7 +586,7 @@ export function Menu({ r, close, pick }: { r: Resource; close: () => void; pick:
   )
 }
 
-/** What of a gap is used, and as what. */
+/** Creates a network or a block in a gap. */
 function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: () => void; done: () => void }) {
   const v = s.v6 ? "IPv6" : "IPv4",
     largest = prefixes(s).reduce((a, b) => (size(b) > size(a) ? b : a)),
@@ -602,22 +607,25 @@ function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: ()
         method: "POST",
         path: `blocks/${block.id}/${as === "Network" ? "networks" : "blocks"}`,
         body: { type: v + as, range: span(at), ...(name ? { name } : {}) },
-        says: `${kind(v + as)} ${span(at)} is made.`,
+        says: `Created ${kind(v + as)} ${span(at)}.`,
       }
     : null
   return (
-    <Preview title={"Use " + span(s)} wanted={wanted} close={close} done={done}>
+    <Preview title={"Create in " + span(s)} wanted={wanted} close={close} done={done}>
       {() => (
         <div class="fields">
-          <Field label="As">
+          <Field label="Type">
             {id => (
               <select id={id} value={as} onChange={e => setAs(e.currentTarget.value as any)}>
-                <option value="Network">a network</option>
-                <option value="Block">a block</option>
+                <option value="Network">network</option>
+                <option value="Block">block</option>
               </select>
             )}
           </Field>
-          <Field label="Prefix" hint={at ? `${span(at)}: ${amount(size(at))} addresses` : "No such prefix fits there."}>
+          <Field
+            label="Prefix"
+            hint={at ? `${span(at)}: ${amount(size(at))} addresses` : "This prefix does not fit here."}
+          >
             {(id, d) => (
               <select
                 id={id}
@@ -636,7 +644,7 @@ function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: ()
           <Field label="Name">
             {id => <input id={id} value={name} onInput={e => setName(e.currentTarget.value)} />}
           </Field>
-          <Field label="From" hint={`Empty: the first that fits, of ${span(s)}.`}>
+          <Field label="First address" hint={`Empty: the first free prefix in ${span(s)}.`}>
             {(id, d) => (
               <input
                 id={id}
@@ -665,27 +673,27 @@ function Split({ r, parent, close, done }: { r: Resource; parent: string; close:
         method: "POST",
         path: `blocks/${r.id}/splits`,
         body: { type: r.type + "Split", block: { id: r.id } },
-        says: `${r.range} is split.`,
+        says: `Split ${r.range}.`,
       }
     : above
       ? {
           method: "POST",
           path: above + "/splits",
           body: { type: r.type + "Split", network: { id: r.id }, networkCount: parts },
-          says: `${r.range} is split into ${parts}.`,
+          says: `Split ${r.range} into ${parts}.`,
         }
       : null
   return (
     <Preview title={"Split " + r.range} wanted={wanted} close={close} done={done}>
       {() =>
         block ? (
-          <p>The block is split in two halves. What lies in it goes to the half that it lies in.</p>
+          <p>This splits the block into two halves. Each block and network moves to the half that contains it.</p>
         ) : (
           <Field
             label="Into"
             hint={
               length !== null
-                ? `Networks of /${length + Math.log2(parts)}, each with the name and the settings; the gateway stays where it is.`
+                ? `Networks of /${length + Math.log2(parts)}. Each keeps the name and the settings; the gateway does not change.`
                 : undefined
             }
           >
@@ -726,7 +734,7 @@ function Merge({ r, parent, close, done }: { r: Resource; parent: string; close:
     const filter = `range:within('${address(low, s.v6)}-${address(high, s.v6)}')`
     get<Page>(`${parent}/${what}` + query({ filter, orderBy: "range", limit: 200 }), { quiet: true }).then(
       p => {
-        // What adjoins, one behind the other, on either side.
+        // Adjacent siblings on both sides.
         const list = p.data.map(x => ({ x, s: parseSpan(x.range)! })).filter(x => x.x.id !== r.id),
           found: Resource[] = []
         for (let end = s.high, n = 0; n < 8; n++) {
@@ -751,7 +759,7 @@ function Merge({ r, parent, close, done }: { r: Resource; parent: string; close:
         method: "POST",
         path: `${parent.startsWith("blocks/") ? parent : "blocks/" + r.id}/merges`,
         body: { type: r.type + "Merge", [what]: picked.map(id => ({ id })), destination: { id: r.id } },
-        says: `${r.range} is merged.`,
+        says: `Merged into ${r.range}.`,
       }
     : null
   return (
@@ -760,10 +768,10 @@ function Merge({ r, parent, close, done }: { r: Resource; parent: string; close:
         near === null ? (
           <Loading />
         ) : near.length === 0 ? (
-          <p>Nothing of its kind adjoins it.</p>
+          <p>No adjacent blocks or networks.</p>
         ) : (
           <fieldset class="choice">
-            <legend>What goes up in it</legend>
+            <legend>Merge these</legend>
             {near.map(x => (
               <label key={x.id}>
                 <input
@@ -789,15 +797,15 @@ function Move({ r, close, done }: { r: Resource; close: () => void; done: () => 
         method: "POST",
         path: `${r.type.endsWith("Block") ? "blocks" : "networks"}/${r.id}/moves`,
         body: { type: "IPMove", address: to.split("/")[0] },
-        says: `${r.range} is moved to ${to}.`,
+        says: `Moved ${r.range} to ${to}.`,
       }
     : null
   return (
     <Preview title={"Move " + r.range} wanted={wanted} close={close} done={done}>
       {problem => (
         <Field
-          label="To, its first address"
-          hint="All that lies in it goes along."
+          label="New first address"
+          hint="Everything inside moves with it."
           wrong={problem?.fields?.includes("address") ? problem.message : undefined}
         >
           {(id, d) => (
@@ -816,7 +824,7 @@ function Move({ r, close, done }: { r: Resource; close: () => void; done: () => 
   )
 }
 
-/** A block: what lies in it, as a tree or as a map. */
+/** The page of a block, as a tree or as a map. */
 export function BlockPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource("blocks/" + id, ["blocks", "networks", "addresses"])
   const [act, setAct] = useState<Act["act"] | null>(null),

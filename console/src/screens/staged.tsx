@@ -1,4 +1,4 @@
-// The change list: what is staged, what would come of each and of all, and all of it as one transaction.
+// The change list page: the staged changes, the preview of each and of all, and Apply as one transaction.
 import { useEffect, useState } from "preact/hooks"
 import { isSecret, type Problem, type Tried } from "../api"
 import { problemOf, useData } from "../data"
@@ -13,6 +13,7 @@ import {
   setStaged,
   stage,
   staged,
+  subjectOf,
   tryStaged,
   unstage,
   type Staged,
@@ -35,15 +36,15 @@ export function StagedChanges() {
         sum = (t: Tried | undefined) => t && [t.created, t.changed, t.deleted].join()
       if (sum(now) !== sum(all.data)) {
         all.reload()
-        throw new Error("It would come to something else by now: look at it again.")
+        throw new Error("The preview is out of date. Check the new preview and apply again.")
       }
       const n = await applyStaged(list, comment)
       setProblem(undefined)
       setComment("")
-      toast("All of it is made.", { action: { label: "Undo", run: () => void undo(n) } })
+      toast("All changes applied.", { action: { label: "Undo", run: () => void undo(n) } })
     } catch (e) {
       setProblem(problemOf(e))
-      if (staged.value !== list) toast(problemOf(e).message, { bad: true }) // what was looked at is shown no more
+      if (staged.value !== list) toast(problemOf(e).message, { bad: true }) // the previewed list is no longer shown
     }
     setBusy(false)
   }
@@ -52,20 +53,20 @@ export function StagedChanges() {
   const faulty = (i: number) => p?.message.includes(`changes[${i}]`)
   return (
     <>
-      <Head title="Change list" kind="staged here, not made yet">
+      <Head title="Change list" kind="not applied yet">
         <Button disabled={!list.length} icon="trash-2" onClick={() => setStaged([])}>
-          Empty the list
+          Clear the list
         </Button>
       </Head>
       {full.value && (
         <p class="box bad" role="alert">
-          This browser has no room to keep the list: it lives as long as this page.
+          The browser storage is full. The list is lost when you close this page.
         </p>
       )}
       {list.length === 0 ? (
-        <Empty title="Nothing is staged.">
-          “Add to change list”, in any window that changes something, puts it here. All of it is tried together and made
-          as one transaction.
+        <Empty title="The change list is empty.">
+          Press “Add to change list” in any edit window. All changes are previewed together and applied as one
+          transaction.
         </Empty>
       ) : (
         <>
@@ -74,7 +75,7 @@ export function StagedChanges() {
               <li key={s.key} class={faulty(i) ? "faulty" : ""}>
                 <Icon name={s.method === "DELETE" ? "trash-2" : s.method === "POST" ? "plus" : "pencil"} />
                 <div>
-                  <strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong>{" "}
+                  <strong>{subjectOf(s)}</strong>{" "}
                   <code class="muted">
                     {s.method} {s.path}
                   </code>
@@ -91,28 +92,32 @@ export function StagedChanges() {
                   )}
                   {hasSecret(s.body) && (
                     <p class="muted">
-                      It has a secret in it, which no browser keeps: it is lost when this page is closed or loaded
-                      again.
+                      This change contains a secret, which the browser does not store. It is lost when you close or
+                      reload this page.
                     </p>
                   )}
                 </div>
                 <span class="grow" />
                 {s.method === "POST" && /(^|\/)blocks$/.test(s.path) && (
                   <button class="small" onClick={() => setFilled(s)}>
-                    Put something in it
+                    Add a resource in it
                   </button>
                 )}
                 <button class="small" onClick={() => setOne(s)}>
-                  Try alone
+                  Preview
                 </button>
-                <button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}>
+                <button
+                  class="plain"
+                  aria-label={"Remove from the list: " + subjectOf(s)}
+                  onClick={() => unstage(s.key)}
+                >
                   <Icon name="x" />
                 </button>
               </li>
             ))}
           </ol>
           <section class="card">
-            <h2>What would come of all of it</h2>
+            <h2>Preview of all changes</h2>
             <div aria-live="polite">
               {p ? (
                 <>
@@ -125,7 +130,7 @@ export function StagedChanges() {
                   />
                   {p.code === "PreconditionFailed" && (
                     <p>
-                      Somebody else has changed what is staged here.{" "}
+                      Another user has changed a resource on this list.{" "}
                       <button
                         class="small"
                         onClick={() =>
@@ -136,7 +141,7 @@ export function StagedChanges() {
                           )
                         }
                       >
-                        Make mine over theirs
+                        Overwrite their changes
                       </button>
                     </p>
                   )}
@@ -148,12 +153,12 @@ export function StagedChanges() {
               )}
             </div>
             <label>
-              Comment, for the history
+              Comment for the history
               <input value={comment} maxLength={2000} onInput={e => setComment(e.currentTarget.value)} />
             </label>
             <div class="buttons">
               <Button primary icon="check" disabled={busy || !!p || !all.data} onClick={() => void apply()}>
-                Apply {list.length === 1 ? "it" : "all " + list.length}
+                Apply {list.length === 1 ? "change" : "all " + list.length}
               </Button>
             </div>
           </section>
@@ -165,7 +170,7 @@ export function StagedChanges() {
   )
 }
 
-/** A value without its secrets. */
+/** Returns a value without its secrets. */
 function masked(name: string, value: any): any {
   if (isSecret(name) && value !== null && typeof value !== "boolean") return "…"
   if (Array.isArray(value)) return value.map(v => masked("", v))
@@ -174,7 +179,7 @@ function masked(name: string, value: any): any {
     : value
 }
 
-/** Something in a block that is not made yet. What would come of it is shown by the list. */
+/** Stages a resource inside of a staged block. The list shows the preview. */
 function Inside({ block, close }: { block: Staged; close: () => void }) {
   const v = String(block.body?.type).slice(0, 4),
     [what, setWhat] = useState("Network"),
@@ -186,7 +191,7 @@ function Inside({ block, close }: { block: Staged; close: () => void }) {
       method: "POST",
       path: `blocks/@${block.key}/${what.toLowerCase()}s`,
       body: { type: v + what, range, ...(name ? { name } : {}) },
-      says: `${v} ${what.toLowerCase()} ${range}${name ? " " + name : ""} is made.`,
+      says: `Created ${v} ${what.toLowerCase()} ${range}${name ? ` (${name})` : ""}.`,
     })
     close()
   }
@@ -194,7 +199,7 @@ function Inside({ block, close }: { block: Staged; close: () => void }) {
     <Dialog title={"In " + (block.body?.range ?? "the block")} close={close}>
       <form onSubmit={put}>
         <div class="fields">
-          <Field label="What">
+          <Field label="Type">
             {id => (
               <select id={id} value={what} onChange={e => setWhat(e.currentTarget.value)}>
                 <option value="Network">network</option>
@@ -202,7 +207,7 @@ function Inside({ block, close }: { block: Staged; close: () => void }) {
               </select>
             )}
           </Field>
-          <Field label="Range" hint="A size alone is the first free place.">
+          <Field label="Range" hint="CIDR (10.0.0.0/24), or a size such as /24 for the first free space.">
             {(id, d) => (
               <input
                 id={id}
@@ -232,7 +237,7 @@ function Inside({ block, close }: { block: Staged; close: () => void }) {
 function Alone({ s, close }: { s: Staged; close: () => void }) {
   const tried = useData<Tried>("alone " + s.key, () => tryStaged([...needs(s), s]))
   return (
-    <Dialog title={s.says} close={close} wide>
+    <Dialog title={"Preview: " + subjectOf(s)} close={close} wide>
       {tried.problem ? <Trouble problem={tried.problem} /> : tried.data ? <Effect tried={tried.data} /> : <Loading />}
     </Dialog>
   )

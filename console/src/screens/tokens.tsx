@@ -1,4 +1,4 @@
-// Bearer tokens and key sets: whose they are, when they were used last; a new one is shown once.
+// Bearer tokens and key sets: owner, last use, creation and revocation. The secret of a new token is shown once.
 import { useState } from "preact/hooks"
 import { call, get, type Problem } from "../api"
 import { problemOf, useData } from "../data"
@@ -33,14 +33,14 @@ export function Tokens() {
   const list = (data?.data ?? []).filter(t => !t.revoked)
   return (
     <>
-      <Head title="Tokens" kind={session.value?.administrator ? "of everybody" : "yours"}>
+      <Head title="Tokens" kind={session.value?.administrator ? "of all users" : "yours"}>
         <Button icon="plus" primary onClick={() => setMaking(true)}>
           New token
         </Button>
       </Head>
       <p class="muted">
-        What programs sign in by. A token never does more than its user; <code>-H "Authorization: Bearer $TOKEN"</code>{" "}
-        goes with each request.
+        Programs sign in with tokens. A token has at most the rights of its user. Send{" "}
+        <code>-H "Authorization: Bearer $TOKEN"</code> with each request.
       </p>
       {!data ? (
         problem ? (
@@ -54,7 +54,7 @@ export function Tokens() {
           count={list.length}
           at={i => list[i]}
           id={t => t.id}
-          empty={<Empty title="No token yet." />}
+          empty={<Empty title="No tokens yet." />}
           columns={[
             { key: "name", title: "Name", width: "minmax(9rem,2fr)", cell: t => <span class="cut">{t.name}</span> },
             {
@@ -66,14 +66,14 @@ export function Tokens() {
             },
             {
               key: "user",
-              title: "Of",
+              title: "User",
               width: "minmax(6rem,10rem)",
-              cell: t => t.user ?? <span class="muted">itself</span>,
+              cell: t => t.user ?? <span class="muted">none</span>,
             },
             { key: "role", title: "Role", width: "8rem", minor: true, cell: t => t.role },
             {
               key: "scopes",
-              title: "For",
+              title: "Scopes",
               width: "minmax(6rem,1fr)",
               minor: true,
               cell: t => <span class="cut">{t.scopes?.join(", ") ?? "everything"}</span>,
@@ -81,10 +81,10 @@ export function Tokens() {
             { key: "used", title: "Last used", width: "8rem", narrow: "5.4rem", cell: t => <When at={t.lastUsed} /> },
             {
               key: "expires",
-              title: "Good until",
+              title: "Expires",
               width: "9rem",
               minor: true,
-              cell: t => (t.expires ? t.expires.slice(0, 10) : "for ever"),
+              cell: t => (t.expires ? t.expires.slice(0, 10) : "never"),
             },
             {
               key: "acts",
@@ -146,13 +146,13 @@ function NewToken({ close }: { close: () => void }) {
   const copy = (text: string) =>
     navigator.clipboard?.writeText(text).then(
       () => toast("Copied."),
-      () => toast("The browser does not let pages copy here: mark the text.", { bad: true }),
+      () => toast("The browser blocks copying here. Select the text and copy it.", { bad: true }),
     )
   if (made)
     return (
-      <Dialog title={made.name + " is made"} close={close}>
+      <Dialog title={"Created " + made.name} close={close}>
         <p>
-          <strong>This is shown once.</strong> Put it where the program finds it, and nobody else.
+          <strong>This is shown only once.</strong> Store it where only the program can read it.
         </p>
         {[
           ["Token", made.token],
@@ -173,7 +173,7 @@ function NewToken({ close }: { close: () => void }) {
           ))}
         <div class="buttons">
           <Button primary onClick={close}>
-            I have it
+            Done
           </Button>
         </div>
       </Dialog>
@@ -183,7 +183,7 @@ function NewToken({ close }: { close: () => void }) {
       <form onSubmit={submit}>
         {problem && <Trouble problem={problem} />}
         <div class="fields">
-          <Field label="What it is for *" wrong={faultOf(problem, "name")}>
+          <Field label="Name *" wrong={faultOf(problem, "name")}>
             {id => (
               <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />
             )}
@@ -191,7 +191,9 @@ function NewToken({ close }: { close: () => void }) {
           <Field
             label="Kind"
             hint={
-              kind === "keyset" ? "Exchanged for tokens of five minutes, by the fleet API." : "Sent with each request."
+              kind === "keyset"
+                ? "The fleet API exchanges it for tokens that are valid for five minutes."
+                : "Sent with each request."
             }
           >
             {(id, d) => (
@@ -205,8 +207,8 @@ function NewToken({ close }: { close: () => void }) {
             label="Role"
             hint={
               scopes && role === "analyst"
-                ? "An analyst changes nothing, whatever it is for: choose administrator."
-                : "An analyst reads; an administrator does what its user may."
+                ? "An analyst can only read. Choose administrator to allow changes."
+                : "An analyst can only read. An administrator has the rights of its user."
             }
           >
             {(id, d) => (
@@ -217,9 +219,9 @@ function NewToken({ close }: { close: () => void }) {
             )}
           </Field>
           <Field
-            label="For what"
+            label="Scopes"
             wrong={faultOf(problem, "scopes")}
-            hint="Empty: everything. Else collections that it may change, such as resourceRecords; address or fleet for an API as a whole."
+            hint="Empty: all. Otherwise the collections that the token may change, such as resourceRecords, or address or fleet for a whole API."
           >
             {(id, d) => (
               <input
@@ -235,7 +237,7 @@ function NewToken({ close }: { close: () => void }) {
               />
             )}
           </Field>
-          <Field label="Good for">
+          <Field label="Valid for">
             {id => (
               <select id={id} value={life} onChange={e => setLife(Number(e.currentTarget.value))}>
                 {days.map(n => (
@@ -249,7 +251,7 @@ function NewToken({ close }: { close: () => void }) {
         </div>
         <div class="buttons">
           <button class="primary" type="submit">
-            Make it
+            Create
           </button>
           <Button onClick={close}>Cancel</Button>
         </div>
@@ -263,7 +265,7 @@ function Revoke({ t, close, done }: { t: Token; close: () => void; done: () => v
   const apply = async () => {
     try {
       await call("DELETE", "tokens/" + encodeURIComponent(t.id))
-      toast(t.name + " is revoked.")
+      toast(`Revoked ${t.name}.`)
       close()
       done()
     } catch (e) {
@@ -274,8 +276,8 @@ function Revoke({ t, close, done }: { t: Token; close: () => void; done: () => v
     <Dialog title={"Revoke " + t.name} close={close}>
       {problem && <Trouble problem={problem} />}
       <p>
-        <Icon name="triangle-alert" size={14} /> Programs that sign in by it are refused at once. This cannot be taken
-        back.
+        <Icon name="triangle-alert" size={14} /> Programs that use this token are refused immediately. You cannot undo
+        this.
       </p>
       <div class="buttons">
         <Button danger onClick={() => void apply()}>

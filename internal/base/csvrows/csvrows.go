@@ -66,7 +66,7 @@ const (
 )
 
 // ErrQuotes reports a row whose quotation marks do not conform to RFC 4180.
-var ErrQuotes = errors.New("a quotation mark is not closed, or stands behind a text in quotation marks")
+var ErrQuotes = errors.New("a quoted cell has no closing quotation mark, or text after it")
 
 // Next returns the next non-empty row and its first line number. The error is io.EOF at the end, and ErrQuotes for an invalid row; the next
 // call continues with the next line. A quotation mark within an unquoted cell is part of the cell.

@@ -15,11 +15,11 @@ import (
 func Take(dir, what string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the directory: %w", err)
+		return nil, fmt.Errorf("lock the directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("the directory %s is in use by another %s", dir, what)
+		return nil, fmt.Errorf("the directory %s is already in use by another %s", dir, what)
 	}
 	return f, nil
 }

@@ -37,7 +37,7 @@ func Loopback() (netip.AddrPort, error) {
 			return at, packets.Close()
 		}
 	}
-	return netip.AddrPort{}, errors.New("no port of 127.0.0.1 is free")
+	return netip.AddrPort{}, errors.New("no free port on 127.0.0.1")
 }
 
 // tester is the part of testing.TB that For uses.

@@ -37,7 +37,7 @@ func Compile(zone string, records []dns.RR) (*Zone, error) {
 		}
 		key, ok := strings.CutPrefix(canonicalKey(h.Name), top)
 		if !ok || key != "" && top != "" && key[0] != 0 {
-			return nil, fmt.Errorf("%s does not lie in the zone %s", h.Name, apex)
+			return nil, fmt.Errorf("%s is not in the zone %s", h.Name, apex)
 		}
 		entries[i] = entry{key: key, rr: rr, order: order(rr), place: i}
 		if key != "" {
@@ -112,7 +112,7 @@ func order(rr dns.RR) uint16 {
 
 func (z *Zone) check() error {
 	if len(z.Sets) == 0 || z.Sets[0].Type != dns.TypeSOA || z.Sets[0].Name != z.Name || len(z.Sets[0].Data) != 1 {
-		return fmt.Errorf("the zone %s does not have exactly one SOA at its apex", z.Name)
+		return fmt.Errorf("the zone %s must have exactly one SOA record at its apex", z.Name)
 	}
 	for i := range z.Sets {
 		s := &z.Sets[i]
@@ -121,7 +121,7 @@ func (z *Zone) check() error {
 		}
 		beside := i > 0 && z.Sets[i-1].Name == s.Name || i+1 < len(z.Sets) && z.Sets[i+1].Name == s.Name
 		if beside || len(s.Data) > 1 {
-			return fmt.Errorf("%s is an alias and has other data", s.Name)
+			return fmt.Errorf("%s has a CNAME record and other records", s.Name)
 		}
 	}
 	return nil

@@ -63,13 +63,13 @@ func TestCompile(t *testing.T) {
 		t.Errorf("the zone is %v", z.Sets)
 	}
 	for want, lines := range map[string][]string{
-		"does not lie in":  {soa, "example.com. 60 IN A 192.0.2.1"},
-		"xexample":         {soa, "xexample. 60 IN A 192.0.2.1"},
-		"SOA":              {"example. 60 IN NS a.example."},
-		"is an alias":      {soa, "a.example. 60 IN CNAME b.example.", "a.example. 60 IN A 192.0.2.1"},
-		"one SOA":          {soa, "example. 3600 IN SOA other.example. h.example. 1 2 3 4 5"},
-		"alias and has":    {soa, "example. 60 IN CNAME b.example."},
-		"a.example. is an": {soa, "a.example. 60 IN CNAME b.example.", "a.example. 60 IN CNAME c.example."},
+		"is not in the zone":     {soa, "example.com. 60 IN A 192.0.2.1"},
+		"xexample":               {soa, "xexample. 60 IN A 192.0.2.1"},
+		"SOA":                    {"example. 60 IN NS a.example."},
+		"has a CNAME record":     {soa, "a.example. 60 IN CNAME b.example.", "a.example. 60 IN A 192.0.2.1"},
+		"one SOA":                {soa, "example. 3600 IN SOA other.example. h.example. 1 2 3 4 5"},
+		"CNAME record and other": {soa, "example. 60 IN CNAME b.example."},
+		"a.example. has a CNAME": {soa, "a.example. 60 IN CNAME b.example.", "a.example. 60 IN CNAME c.example."},
 	} {
 		if _, err := Compile("example", parse(t, lines...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v give %v, want %q", lines, err, want)

@@ -18,7 +18,7 @@ func CheckData(recordType, data string) error {
 	}
 	// Some errors, such as invalid base64, are only detected when the record is packed.
 	if _, err := dns.PackRR(rr, make([]byte, dns.MaxMsgSize), 0, nil, false); err != nil {
-		return fmt.Errorf("%q is no data of a record %s: %s", data, recordType, strings.TrimPrefix(err.Error(), "dns: "))
+		return fmt.Errorf("%q is not valid data for a %s record: %s", data, recordType, strings.TrimPrefix(err.Error(), "dns: "))
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func rawOctets(token string) ([]byte, error) {
 		}
 		value, err := strconv.ParseUint(token[i:min(i+3, len(token))], 10, 8)
 		if err != nil || i+3 > len(token) {
-			return nil, fmt.Errorf("%q has a backslash before what is no octet", token)
+			return nil, fmt.Errorf("%q has an invalid escape; use a backslash and three digits up to 255", token)
 		}
 		octets = append(octets, byte(value))
 		i += 2
@@ -79,7 +79,7 @@ func numbersOf(fields []string, bits ...int) (octets []byte, err error) {
 		n, err := strconv.ParseUint(fields[i], 10, size)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%q is no number of %d bits", fields[i], size)
+			return nil, fmt.Errorf("%q is not a number of %d bits", fields[i], size)
 		case size == 8:
 			octets = append(octets, byte(n))
 		default:
@@ -118,7 +118,7 @@ func encodeCAA(fields []string, _ string) ([]byte, bool, error) {
 	if err = errors.Join(err, e); err != nil || len(tag) == 0 || len(tag) > 255 || strings.ContainsFunc(string(tag), func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) {
-		return nil, false, errors.Join(err, fmt.Errorf("%q is no tag", fields[1]))
+		return nil, false, errors.Join(err, fmt.Errorf("%q is not a tag", fields[1]))
 	}
 	return append(append(append(octets, byte(len(tag))), tag...), value...), !packsUnchanged(value), nil
 }
@@ -153,7 +153,7 @@ func encodeNXT(fields []string, origin string) ([]byte, bool, error) {
 			kind = uint16(n)
 		}
 		if kind == 0 || kind >= 128 {
-			return nil, true, fmt.Errorf("%q is no type below 128", one)
+			return nil, true, fmt.Errorf("%q is not a type below 128", one)
 		}
 		bits[kind/8] |= 0x80 >> (kind % 8)
 		last = max(last, int(kind/8))
@@ -164,7 +164,7 @@ func encodeNXT(fields []string, origin string) ([]byte, bool, error) {
 // encodeISDN encodes an address and an optional subaddress (RFC 1183 section 3.2).
 func encodeISDN(fields []string, origin string) ([]byte, bool, error) {
 	if len(fields) == 0 || len(fields) > 2 {
-		return nil, true, errors.New("expected an address, and a subaddress or none")
+		return nil, true, errors.New("expected an address and an optional subaddress")
 	}
 	octets, err := dataTexts(fields, origin)
 	return octets, true, err
@@ -178,7 +178,7 @@ func encodeRelay(fields []string, origin string) ([]byte, bool, error) {
 	}
 	octets, err := numbersOf([]string{fields[0], fields[2]}, 8, 8)
 	if err != nil || octets[1] > 127 {
-		return nil, true, errors.Join(err, fmt.Errorf("%q is no type of a relay", fields[2]))
+		return nil, true, errors.Join(err, fmt.Errorf("%q is not a relay type", fields[2]))
 	}
 	kind := octets[1]
 	octets[1] |= 0x80
@@ -188,12 +188,12 @@ func encodeRelay(fields []string, origin string) ([]byte, bool, error) {
 	case dns.AMTRELAYIPv4, dns.AMTRELAYIPv6:
 		a, err := netip.ParseAddr(fields[3])
 		if err != nil || a.Is4() != (kind == dns.AMTRELAYIPv4) {
-			return nil, true, fmt.Errorf("%q is no address of the family", fields[3])
+			return nil, true, fmt.Errorf("%q is not an address of the relay type's family", fields[3])
 		}
 		return append(octets, a.AsSlice()...), true, nil
 	case dns.AMTRELAYHost:
 		target, err := packTarget(fields[3], origin)
 		return append(octets, target...), true, err
 	}
-	return nil, true, fmt.Errorf("%q is no type of a relay", fields[2])
+	return nil, true, fmt.Errorf("%q is not a relay type", fields[2])
 }

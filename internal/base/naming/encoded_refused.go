@@ -83,7 +83,7 @@ func encodeHashed(fields []string, _ string) ([]byte, bool, error) {
 	var salt []byte
 	if fields[3] != "-" {
 		if salt, err = hex.DecodeString(fields[3]); err != nil || len(salt) > 255 {
-			return nil, false, fmt.Errorf("%q is no salt", fields[3])
+			return nil, false, fmt.Errorf("%q is not a salt", fields[3])
 		}
 	}
 	octets = append(append(octets, byte(len(salt))), salt...)
@@ -95,7 +95,7 @@ func encodeHashed(fields []string, _ string) ([]byte, bool, error) {
 			kind = uint16(n)
 		}
 		if kind == 0 {
-			return nil, false, fmt.Errorf("%q is no type", one)
+			return nil, false, fmt.Errorf("%q is not a type", one)
 		}
 		types = append(types, kind)
 	}
@@ -183,7 +183,7 @@ func encodeService(fields []string, origin string) ([]byte, bool, error) {
 	out := slices.Clone(begin)
 	for i, p := range own {
 		if i > 0 && own[i-1].key == p.key {
-			return nil, false, fmt.Errorf("the key %d stands twice", p.key)
+			return nil, false, fmt.Errorf("the key %d is given twice", p.key)
 		}
 		out = binary.BigEndian.AppendUint16(out, p.key)
 		out = binary.BigEndian.AppendUint16(out, uint16(len(p.value))) //nolint:gosec // a line is shorter

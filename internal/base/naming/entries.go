@@ -24,7 +24,7 @@ type unclosed struct {
 func (e unclosed) Error() string { return e.what }
 
 // strayParenthesis is the fault of an entry with too many closing parentheses.
-const strayParenthesis = "a parenthesis is closed that is not open"
+const strayParenthesis = "a closing parenthesis has no opening parenthesis"
 
 // entryScanner splits a zone file into entries: lines, joined by parentheses, without comments.
 type entryScanner struct {
@@ -51,11 +51,11 @@ func (s *entryScanner) next() (e entryText, err error) {
 		if errors.Is(err, io.EOF) {
 			switch end(); {
 			case quoted:
-				return e, unclosed{"a quotation mark is not closed", true}
+				return e, unclosed{"no closing quotation mark", true}
 			case stray:
 				return e, unclosed{strayParenthesis, true}
 			case depth > 0:
-				return e, unclosed{"a parenthesis is not closed: nothing behind it was read", true}
+				return e, unclosed{"no closing parenthesis: the rest of the file was not read", true}
 			case len(e.tokens) > 0:
 				return e, nil
 			}
@@ -73,7 +73,7 @@ func (s *entryScanner) next() (e entryText, err error) {
 		}
 		switch {
 		case c == '\n' && quoted:
-			return e, unclosed{"a quotation mark is not closed in its line", false}
+			return e, unclosed{"no closing quotation mark in the line", false}
 		case c == '\n' && stray: // even if parentheses are open
 			return e, unclosed{strayParenthesis, false}
 		case c == '\n' && depth > 0:

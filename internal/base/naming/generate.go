@@ -11,7 +11,7 @@ import (
 // generate expands a $GENERATE directive: a range, and a record that contains $ in place of the number.
 func (r *zoneFileReader) generate(arguments []string) error {
 	if len(arguments) < 4 {
-		r.fault("$GENERATE needs a range, an owner, a type and data")
+		r.fault("$GENERATE requires a range, an owner, a type and data")
 		return nil
 	}
 	if data := arguments[len(arguments)-1]; len(data) > 1 && data[0] == '"' { // quotes around the data keep its fields together
@@ -23,7 +23,7 @@ func (r *zoneFileReader) generate(arguments []string) error {
 		return nil
 	}
 	if r.generated += (last-first)/step + 1; r.generated > MaxGenerated {
-		return fmt.Errorf("%s: the $GENERATE directives of the file make more than %d records", r.position(), MaxGenerated)
+		return fmt.Errorf("%s: the $GENERATE directives of the file create more than %d records", r.position(), MaxGenerated)
 	}
 	run, ttls := r.run, r.runTTLs // the run of records continues after the directive
 	defer func() { r.run, r.runTTLs = run, ttls }()
@@ -78,7 +78,7 @@ func numberedText(text string, number int) (string, error) {
 		case strings.HasPrefix(text[i:], "${"):
 			length := strings.IndexByte(text[i:], '}')
 			if length < 0 {
-				return "", fmt.Errorf("%q has a brace that is not closed", text)
+				return "", fmt.Errorf("%q has no closing brace", text)
 			}
 			formatted, err := numbered(text[i+2:i+length], number)
 			if err != nil {
@@ -135,5 +135,5 @@ func numbered(format string, number int) (string, error) {
 		}
 		return b.String(), nil
 	}
-	return "", fmt.Errorf("{%s} has a base that is none of d, o, x, X, n, N", format)
+	return "", fmt.Errorf("the base of {%s} must be one of d, o, x, X, n, N", format)
 }

@@ -76,7 +76,7 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 	} else if ok {
 		raw, err := h.data(dataFields(data), origin)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)
+			return nil, fmt.Errorf("%q is not valid data for a %s record: %w", data, recordType, err)
 		}
 		return &dns.RFC3597{Hdr: dns.RR_Header{Name: name, Rrtype: h.number, Class: dns.ClassINET, Ttl: ttl, Rdlength: uint16(len(raw))},
 			Rdata: hex.EncodeToString(raw)}, nil //nolint:gosec // a line is shorter
@@ -84,7 +84,7 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 	if encode := encoderOf(recordType); encode != nil && !generic {
 		octets, keeps, err := encode(dataFields(data), origin)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)
+			return nil, fmt.Errorf("%q is not valid data for a %s record: %w", data, recordType, err)
 		}
 		if octets != nil && keeps {
 			return &dns.RFC3597{Hdr: dns.RR_Header{Name: name, Rrtype: typeNumber(recordType), Class: dns.ClassINET, Ttl: ttl,
@@ -106,15 +106,15 @@ func newRecord(name, origin string, ttl uint32, recordType, data string) (dns.RR
 		if at := strings.Index(reason, " at line"); at > 0 {
 			reason = reason[:at]
 		}
-		return nil, fmt.Errorf("%q is no data of a record %s: %s", data, recordType, reason)
+		return nil, fmt.Errorf("%q is not valid data for a %s record: %s", data, recordType, reason)
 	}
 	if dns.Type(rr.Header().Rrtype).String() != recordType && fmt.Sprintf("TYPE%d", rr.Header().Rrtype) != recordType {
-		return nil, fmt.Errorf("%q is no data of a record %s", data, recordType)
+		return nil, fmt.Errorf("%q is not valid data for a %s record", data, recordType)
 	}
 	rr.Header().Name = name
 	rr, err = normal(rr)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)
+		return nil, fmt.Errorf("%q is not valid data for a %s record: %w", data, recordType, err)
 	}
 	if generic && !keepsOctets(rr, data) {
 		return asOctets(name, ttl, rr.Header().Rrtype, data)
@@ -154,17 +154,17 @@ func readRecord(text, origin string) (dns.RR, error) {
 	p := dns.NewZoneParser(strings.NewReader(text+"\n\n"), origin, "") // after IPSECKEY, the library reads the end of the line twice
 	p.SetDefaultTTL(DefaultTTL)
 	if strings.HasPrefix(strings.TrimSpace(text), "$") {
-		return nil, errors.New("dns: it is no record")
+		return nil, errors.New("dns: it is not a record")
 	}
 	rr, ok := p.Next()
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, errors.New("dns: it is no record")
+		return nil, errors.New("dns: it is not a record")
 	}
 	if _, more := p.Next(); more || p.Err() != nil {
-		return nil, errors.New("dns: it is more than one record")
+		return nil, errors.New("dns: it has more than one record")
 	}
 	return rr, nil
 }
@@ -186,7 +186,7 @@ func dataA6(fields []string, origin string) ([]byte, error) {
 	}
 	length, err := strconv.ParseUint(fields[0], 10, 8)
 	if err != nil || length > 128 {
-		return nil, fmt.Errorf("the prefix length is none from 0 to 128")
+		return nil, fmt.Errorf("the prefix length must be between 0 and 128")
 	}
 	b, rest := []byte{byte(length)}, fields[1:]
 	if length < 128 {
@@ -195,7 +195,7 @@ func dataA6(fields []string, origin string) ([]byte, error) {
 		}
 		a, err := netip.ParseAddr(rest[0])
 		if err != nil || !a.Is6() || a.Zone() != "" {
-			return nil, fmt.Errorf("%q is no IPv6 address", rest[0])
+			return nil, fmt.Errorf("%q is not an IPv6 address", rest[0])
 		}
 		sixteen := a.As16()
 		suffix := sixteen[length/8:]
@@ -203,7 +203,7 @@ func dataA6(fields []string, origin string) ([]byte, error) {
 		b, rest = append(b, suffix...), rest[1:]
 	}
 	if (length > 0) != (len(rest) == 1) || len(rest) > 1 {
-		return nil, fmt.Errorf("a prefix name stands behind a prefix length above 0, and nowhere else")
+		return nil, fmt.Errorf("a prefix name must follow a prefix length above 0, and is not allowed after 0")
 	}
 	if length > 0 {
 		packed, err := packTarget(rest[0], origin)
@@ -232,7 +232,7 @@ func dataSINK(fields []string, _ string) ([]byte, error) {
 	for _, text := range fields[:3] {
 		n, err := strconv.ParseUint(text, 10, 8)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number from 0 to 255", text)
+			return nil, fmt.Errorf("%q is not a number from 0 to 255", text)
 		}
 		b = append(b, byte(n))
 	}
@@ -252,7 +252,7 @@ func dataDSYNC(fields []string, origin string) ([]byte, error) {
 	}
 	kind := typeNumber(strings.ToUpper(fields[0]))
 	if kind == 0 {
-		return nil, fmt.Errorf("%q is no type of records", fields[0])
+		return nil, fmt.Errorf("%q is not a record type", fields[0])
 	}
 	scheme := fields[1]
 	if strings.EqualFold(scheme, "NOTIFY") {
@@ -260,11 +260,11 @@ func dataDSYNC(fields []string, origin string) ([]byte, error) {
 	}
 	number, err := strconv.ParseUint(scheme, 10, 8)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no scheme: NOTIFY, or a number from 0 to 255", fields[1])
+		return nil, fmt.Errorf("%q is not a scheme: use NOTIFY or a number from 0 to 255", fields[1])
 	}
 	port, err := strconv.ParseUint(fields[2], 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no port", fields[2])
+		return nil, fmt.Errorf("%q is not a port", fields[2])
 	}
 	target, err := packTarget(fields[3], origin)
 	if err != nil {
@@ -317,7 +317,7 @@ func dataDOA(fields []string, _ string) ([]byte, error) {
 	for i, bits := range []int{32, 32, 8} {
 		n, err := strconv.ParseUint(fields[i], 10, bits)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number of %d bits", fields[i], bits)
+			return nil, fmt.Errorf("%q is not a number of %d bits", fields[i], bits)
 		}
 		if bits == 8 {
 			b = append(b, byte(n))
@@ -351,12 +351,12 @@ func dataWKS(fields []string, _ string) ([]byte, error) {
 	}
 	a, err := netip.ParseAddr(fields[0])
 	if err != nil || !a.Is4() {
-		return nil, fmt.Errorf("%q is no IPv4 address", fields[0])
+		return nil, fmt.Errorf("%q is not an IPv4 address", fields[0])
 	}
 	protocol, ok := ipProtocols[strings.ToLower(fields[1])]
 	if !ok {
 		if protocol, err = strconv.ParseUint(fields[1], 10, 8); err != nil {
-			return nil, fmt.Errorf("%q is no protocol", fields[1])
+			return nil, fmt.Errorf("%q is not a protocol", fields[1])
 		}
 	}
 	var bits []byte
@@ -365,7 +365,7 @@ func dataWKS(fields []string, _ string) ([]byte, error) {
 		port := uint16(n) //nolint:gosec // of 16 bits
 		if err != nil {
 			if port, ok = portOf(strings.ToLower(fields[1]), strings.ToLower(text)); !ok {
-				return nil, fmt.Errorf("%q is no service: give its port", text)
+				return nil, fmt.Errorf("%q is not a service; give its port", text)
 			}
 		}
 		for len(bits) <= int(port/8) {

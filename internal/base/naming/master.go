@@ -61,7 +61,7 @@ func ReadZone(in io.Reader, origin string, include func(name string) (io.ReadClo
 		if len(z.Faults) > 0 {
 			return nil, errors.New(z.Faults[0])
 		}
-		return nil, errors.New("the file names no zone: there is no SOA in it")
+		return nil, errors.New("the file contains no SOA record, so its zone is unknown")
 	}
 	return z, nil
 }
@@ -162,7 +162,7 @@ func (r *zoneFileReader) entry(e entryText) error {
 			r.owner = r.origin
 		} else if !absolute(r.owner) {
 			if r.origin == "" {
-				r.fault("%q is relative, and no origin is known", r.owner)
+				r.fault("%q is relative and the origin is unknown; add $ORIGIN", r.owner)
 				r.owner = ""
 				return nil
 			}
@@ -207,7 +207,7 @@ func unquotedName(token string) string {
 
 func (r *zoneFileReader) directive(what string, arguments []string) error {
 	if len(arguments) == 0 {
-		r.fault("%s needs an argument", what)
+		r.fault("%s requires an argument", what)
 		return nil
 	}
 	switch what {
@@ -247,7 +247,7 @@ func (r *zoneFileReader) complete(name string) string {
 func (r *zoneFileReader) includeFile(arguments []string) error {
 	name := strings.Trim(arguments[0], `"`)
 	if r.include == nil {
-		return fmt.Errorf("%s: $INCLUDE %s: files are included only where the zone is read from a file", r.position(), name)
+		return fmt.Errorf("%s: $INCLUDE %s: included files are supported only if the zone is read from a file", r.position(), name)
 	}
 	f, err := r.include(name)
 	if err != nil {
@@ -273,7 +273,7 @@ func (r *zoneFileReader) ttl(text string) (ttl uint32, ok bool) {
 		return 0, false
 	}
 	if seconds > maxTTL {
-		r.note("the time to live %s is above %d, and counts as 0 (RFC 2181 section 8)", text, maxTTL)
+		r.note("the time to live %s is above %d and is read as 0 (RFC 2181 section 8)", text, maxTTL)
 		return 0, true
 	}
 	return uint32(seconds), true
@@ -319,7 +319,7 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 			class, tokens = true, tokens[1:]
 			continue
 		} else if _, is := dns.StringToClass[upper]; !class && is && upper != "ANY" && upper != "NONE" {
-			r.fault("%s is of the class %s: zones are of the class IN", owner, upper)
+			r.fault("%s has the class %s; records must have the class IN", owner, upper)
 			return
 		}
 		ttl, ok := r.ttl(tokens[0])
@@ -351,13 +351,13 @@ func (r *zoneFileReader) record(owner string, tokens []string) {
 		h.Ttl = min(soa.Minttl, maxTTL)
 		r.defaultTTL = &h.Ttl
 	default:
-		r.fault("%s %s has no time to live: there is neither a $TTL nor a record with one before it", owner, kind)
+		r.fault("%s %s has no time to live; add a $TTL directive", owner, kind)
 		return
 	}
 	if isSOA {
 		zone := dns.CanonicalName(h.Name)
 		if r.file.Zone != "" && r.file.Zone != zone {
-			r.fault("there is a second SOA, of %s", h.Name)
+			r.fault("the zone has a second SOA record, at %s", h.Name)
 			return
 		}
 		r.file.Zone = zone
@@ -385,7 +385,7 @@ func (r *zoneFileReader) hasOther(rr dns.RR, set string) bool {
 	if !there || first.data == data {
 		return false
 	}
-	r.fault("%s %s: the name has another one in %s: remove one of the two", h.Name, dns.Type(h.Rrtype), first.at)
+	r.fault("%s %s: the name has another record of this type in %s; remove one of them", h.Name, dns.Type(h.Rrtype), first.at)
 	return true
 }
 
@@ -409,10 +409,10 @@ func (r *zoneFileReader) add(rr dns.RR) {
 	before, known := r.ttls[set]
 	switch {
 	case together && first != h.Ttl:
-		r.note("%s %s: the time to live %d becomes %d, that of the record before (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl,
+		r.note("%s %s: the time to live %d becomes %d, as in the previous record (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl,
 			first)
 	case !together && known && before != h.Ttl:
-		r.note("%s %s: the time to live of the records before becomes %d (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl)
+		r.note("%s %s: the time to live of the previous records becomes %d (RFC 2181 section 5.2)", h.Name, dns.Type(h.Rrtype), h.Ttl)
 	}
 	if !together {
 		first = h.Ttl

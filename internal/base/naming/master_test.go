@@ -135,11 +135,11 @@ func TestZoneFilesAreReadAsByBIND(t *testing.T) {
 // read.
 func TestFaultyLines(t *testing.T) {
 	for line, want := range map[string]string{
-		"a A 192.0.2.1 )":    "line 3: a parenthesis is closed that is not open",
-		"a A 192.0.2.1 ) (":  "line 3: a parenthesis is closed that is not open",
-		") a A ) 192.0.2.1":  "line 3: a parenthesis is closed that is not open",
-		"a TXT \"open":       "line 3: a quotation mark is not closed in its line",
-		"a TXT ( \"b\" ) ) ": "line 3: a parenthesis is closed that is not open",
+		"a A 192.0.2.1 )":    "line 3: a closing parenthesis has no opening parenthesis",
+		"a A 192.0.2.1 ) (":  "line 3: a closing parenthesis has no opening parenthesis",
+		") a A ) 192.0.2.1":  "line 3: a closing parenthesis has no opening parenthesis",
+		"a TXT \"open":       "line 3: no closing quotation mark in the line",
+		"a TXT ( \"b\" ) ) ": "line 3: a closing parenthesis has no opening parenthesis",
 	} {
 		z, err := ReadZone(strings.NewReader("$TTL 60\n@ SOA ns admin 1 2 3 4 5\n"+line+"\nb A 192.0.2.2\n"), "example.", nil)
 		if err != nil || !slices.Equal(z.Faults, []string{want}) || len(z.Records) != 2 {
@@ -147,7 +147,7 @@ func TestFaultyLines(t *testing.T) {
 		}
 	}
 	z, err := ReadZone(strings.NewReader("$TTL 60\n@ SOA ns admin 1 2 3 4 5\na A ( 192.0.2.1\nb A 192.0.2.2\n"), "example.", nil)
-	if err != nil || len(z.Faults) != 1 || !strings.Contains(z.Faults[0], "a parenthesis is not closed") {
+	if err != nil || len(z.Faults) != 1 || !strings.Contains(z.Faults[0], "no closing parenthesis") {
 		t.Errorf("an open parenthesis: %v %+v", err, z)
 	}
 }

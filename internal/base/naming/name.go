@@ -83,7 +83,7 @@ func Check(name string, rule Rule) error {
 	}
 	for _, r := range name {
 		if r == unicode.ReplacementChar || unicode.IsControl(r) || unicode.IsSpace(r) {
-			return fmt.Errorf("%q holds a control character or a space", name)
+			return fmt.Errorf("%q must not contain a control character or a space", name)
 		}
 	}
 	size := -1 // dots separate labels
@@ -98,7 +98,7 @@ func Check(name string, rule Rule) error {
 		size += 1 + len(octets)
 	}
 	if size > MaxName {
-		return fmt.Errorf("the name has %d octets, more than %d", size, MaxName)
+		return fmt.Errorf("the name has %d octets; the maximum is %d", size, MaxName)
 	}
 	return nil
 }
@@ -106,16 +106,16 @@ func Check(name string, rule Rule) error {
 func checkLabel(label, octets string, rule Rule, first bool) error {
 	switch {
 	case octets == "":
-		return fmt.Errorf("the name has an empty label")
+		return fmt.Errorf("the name must not have an empty label")
 	case len(octets) > MaxLabel:
-		return fmt.Errorf("label %q has %d octets, more than %d", label, len(octets), MaxLabel)
+		return fmt.Errorf("label %q has %d octets; the maximum is %d", label, len(octets), MaxLabel)
 	case octets == "*" && (first || rule == AnyName): // in other positions it is an ordinary label (RFC 4592 section 2.1.1)
 		return nil
 	}
 	if rule == AnyName {
 		for i := range len(label) {
 			if c := label[i]; c < 0x80 && c != '\\' && !plain(c) && !escaped(label, i) {
-				return fmt.Errorf("label %q holds %q, which is not allowed here: write it as \\%03d where it is meant", label, c, c)
+				return fmt.Errorf("label %q must not contain %q; to use the character, write \\%03d", label, c, c)
 			}
 		}
 		return nil
@@ -123,9 +123,9 @@ func checkLabel(label, octets string, rule Rule, first bool) error {
 	for i := range len(octets) {
 		switch c := octets[i]; {
 		case c == '-' && (i == 0 || i == len(octets)-1):
-			return fmt.Errorf("label %q starts or ends with a hyphen", label)
+			return fmt.Errorf("label %q must not start or end with a hyphen", label)
 		case c == '_' || c == '/' || c == '*' || !plain(c):
-			return fmt.Errorf("label %q holds %q, which is not allowed here", label, c)
+			return fmt.Errorf("label %q must not contain %q", label, c)
 		}
 	}
 	return nil
@@ -165,13 +165,13 @@ func octetsOf(label string) (string, error) {
 			digits := label[min(i, len(label)):min(i+3, len(label))]
 			switch {
 			case digits == "":
-				return "", fmt.Errorf("label %q ends with a backslash", label)
+				return "", fmt.Errorf("label %q must not end with a backslash", label)
 			case digits[0] < '0' || digits[0] > '9':
 				c = digits[0]
 			default:
 				value, err := strconv.ParseUint(digits, 10, 8)
 				if err != nil || len(digits) < 3 {
-					return "", fmt.Errorf("label %q holds the escape \\%s, which is not of three digits up to 255", label, digits)
+					return "", fmt.Errorf("label %q has the invalid escape \\%s; use three digits up to 255", label, digits)
 				}
 				c = byte(value)
 				i += 2

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrForbidden reports that the system does not allow this user to send ICMP.
-var ErrForbidden = errors.New("the system lets this user send no ICMP")
+var ErrForbidden = errors.New("the operating system does not permit this user to send ICMP")
 
 // interval is the time between two echo requests.
 const interval = 500 * time.Millisecond

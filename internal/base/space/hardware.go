@@ -20,14 +20,14 @@ func ParseHardware(text string) (net.HardwareAddr, error) {
 				groups[n] = "0" + group
 			}
 			if len(groups[n]) != len(groups[0]) || len(groups[n])%2 != 0 {
-				return nil, fmt.Errorf("%q is no hardware address", text)
+				return nil, fmt.Errorf("%q is not a hardware address, such as 00:00:5E:00:53:01", text)
 			}
 		}
 		digits = strings.Join(groups, "")
 	}
 	mac, err := hex.DecodeString(digits)
 	if err != nil || len(mac) != 6 && len(mac) != 8 {
-		return nil, fmt.Errorf("%q is no hardware address", text)
+		return nil, fmt.Errorf("%q is not a hardware address, such as 00:00:5E:00:53:01", text)
 	}
 	return mac, nil
 }
@@ -43,13 +43,13 @@ func KeptDUID(text string) (string, error) {
 		if len(group) == 1 {
 			digits.WriteByte('0')
 		} else if len(group)%2 != 0 {
-			return "", fmt.Errorf("%q is no DUID: a group has %d digits, which are no whole bytes", text, len(group))
+			return "", fmt.Errorf("%q is not a DUID: a group has %d digits, which is an odd number", text, len(group))
 		}
 		digits.WriteString(group)
 	}
 	data, err := hex.DecodeString(digits.String())
 	if err != nil || len(data) < minDUID || len(data) > maxDUID {
-		return "", fmt.Errorf("%q is no DUID: %d to %d bytes in hexadecimal (RFC 8415 section 11)", text, minDUID, maxDUID)
+		return "", fmt.Errorf("%q is not a DUID, which is %d to %d bytes in hexadecimal (RFC 8415 section 11)", text, minDUID, maxDUID)
 	}
 	return strings.ToUpper(digits.String()), nil
 }

@@ -82,7 +82,7 @@ func Parse(text string) (Range, error) {
 			return Range{}, err
 		}
 		if from.Is4() != to.Is4() {
-			return Range{}, fmt.Errorf("%q mixes IPv4 and IPv6", text)
+			return Range{}, fmt.Errorf("%q must not mix IPv4 and IPv6", text)
 		}
 		if to.Less(from) {
 			return Range{}, fmt.Errorf("%q ends before it starts", text)
@@ -91,7 +91,7 @@ func Parse(text string) (Range, error) {
 	}
 	base, length, ok := strings.Cut(text, "/")
 	if !ok {
-		return Range{}, fmt.Errorf("%q is neither CIDR (10.0.0.0/24) nor start-end (10.0.0.0-10.0.0.9)", text)
+		return Range{}, fmt.Errorf("%q must be CIDR (10.0.0.0/24) or start-end (10.0.0.0-10.0.0.9)", text)
 	}
 	addr, err := parseAddr(base)
 	if err != nil {
@@ -128,7 +128,7 @@ func parseAddr(text string) (netip.Addr, error) {
 		return a, fmt.Errorf("%q is not an IP address", strings.TrimSpace(text))
 	}
 	if a.Zone() != "" {
-		return a, fmt.Errorf("%q has an IPv6 zone, which has no meaning here", text)
+		return a, fmt.Errorf("%q must not have an IPv6 zone", text)
 	}
 	return a.Unmap(), nil
 }
@@ -158,7 +158,7 @@ func parseLength(text string, addr netip.Addr) (int, error) {
 	}
 	bits, err := strconv.Atoi(text)
 	if err != nil || bits > addr.BitLen() {
-		return 0, fmt.Errorf("prefix length %q is not between 0 and %d", text, addr.BitLen())
+		return 0, fmt.Errorf("the prefix length must be between 0 and %[2]d, not %[1]q", text, addr.BitLen())
 	}
 	return bits, nil
 }

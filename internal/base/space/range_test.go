@@ -28,15 +28,15 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for in, why := range map[string]string{
 		"10.0.0.1/24":             "host bits set; the network is 10.0.0.0/24",
-		"10.0.0.0":                "neither CIDR",
+		"10.0.0.0":                "must be CIDR",
 		"10.0.0.0/33":             "between 0 and 32",
 		"10.0.0.0/+1":             "not a prefix length",
 		"10.0.0.0/255.0.255.0":    "contiguous",
 		"10.0.0.9-10.0.0.1":       "ends before it starts",
-		"10.0.0.1-2001:db8::1":    "mixes",
+		"10.0.0.1-2001:db8::1":    "must not mix",
 		"ten/8":                   "not an IP address",
 		"fe80::1%eth0/128":        "zone",
-		"":                        "neither CIDR",
+		"":                        "must be CIDR",
 		"10.0.0.0/":               "not a prefix length",
 		"2001:db8::/255.255.0.0":  "prefix length",
 		"10.0.0.0/0000000000000":  "not a prefix length",

@@ -26,10 +26,10 @@ func ParseRelative(text string) (r Relative, err error) {
 	}
 	size, r.Percent = strings.CutSuffix(strings.TrimSpace(size), "%")
 	if r.Offset, err = strconv.ParseInt(strings.TrimSpace(offset), 10, 64); err != nil || r.Offset == 0 || r.Offset == math.MinInt64 {
-		return Relative{}, fmt.Errorf("the offset %q is not a number from 1 on, or below 0 to count from the end", strings.TrimSpace(offset))
+		return Relative{}, fmt.Errorf("the offset %q must be a number above 0, or below 0 to count from the end", strings.TrimSpace(offset))
 	}
 	if r.Size, err = strconv.ParseUint(strings.TrimSpace(size), 10, 63); err != nil || r.Size < 1 || r.Percent && r.Size > 100 {
-		return Relative{}, fmt.Errorf("the size %q is not a number from 1 on, or a percentage up to 100", strings.TrimSpace(size))
+		return Relative{}, fmt.Errorf("the size %q must be a number above 0, or a percentage up to 100", strings.TrimSpace(size))
 	}
 	return r, nil
 }
@@ -50,12 +50,12 @@ func (r Relative) In(network Range) (Range, error) {
 	}
 	low, ok := address(from.Add(from, big.NewInt(r.Offset)), network.Low.Is4())
 	if !ok || !hosts.Has(low) {
-		return Range{}, fmt.Errorf("the offset %d does not lie within the hosts of %s", r.Offset, network)
+		return Range{}, fmt.Errorf("the offset %d is outside the hosts of %s", r.Offset, network)
 	}
 	last := new(big.Int).Add(number(low), size)
 	high, ok := address(last.Sub(last, big.NewInt(1)), network.Low.Is4())
 	if !ok || !hosts.Has(high) {
-		return Range{}, fmt.Errorf("%s addresses from %s on do not lie within the hosts of %s", size, low, network)
+		return Range{}, fmt.Errorf("%s addresses from %s on do not fit into the hosts of %s", size, low, network)
 	}
 	return Range{low, high}, nil
 }

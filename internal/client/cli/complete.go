@@ -323,7 +323,7 @@ func CompletionScript(shell string) (string, error) {
 	case "fish":
 		return fishScript, nil
 	}
-	return "", fmt.Errorf("there is no completion for %q; there is for bash, zsh and fish", shell)
+	return "", fmt.Errorf("no completion for %q: supported shells are bash, zsh and fish", shell)
 }
 
 // bash splits words at = and :, so the script removes the part before the last of them from each completion.

@@ -58,7 +58,7 @@ func ReadContexts() (c Contexts, err error) {
 		return c, fmt.Errorf("reading the contexts: %w", err)
 	}
 	if err := yaml.Unmarshal(text, &c); err != nil {
-		return c, fmt.Errorf("%s is no file of contexts: %w", c.path, err)
+		return c, fmt.Errorf("%s is not a contexts file: %w", c.path, err)
 	}
 	if c.Contexts == nil {
 		c.Contexts = map[string]Context{}
@@ -71,7 +71,7 @@ func (c Contexts) Get(name string) (Context, error) {
 	at := cmp.Or(name, c.Current)
 	one, there := c.Contexts[at]
 	if at != "" && !there {
-		return one, Wrongf("there is no context %q; portolan context list shows all, portolan login makes one", at)
+		return one, Wrongf("context %q does not exist: list contexts with portolan context list, create one with portolan login", at)
 	}
 	return one, nil
 }
@@ -81,7 +81,7 @@ var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 // Set stores a context under a name and makes it the current context.
 func (c *Contexts) Set(name string, one Context) error {
 	if !contextName.MatchString(name) {
-		return Wrongf("%q is no name of a context: letters, digits, dots, dashes and underscores, up to 63", name)
+		return Wrongf("%q is not a valid context name: use up to 63 letters, digits, dots, dashes and underscores", name)
 	}
 	c.Contexts[name], c.Current = one, name
 	return nil
@@ -90,7 +90,7 @@ func (c *Contexts) Set(name string, one Context) error {
 // Save writes the contexts file atomically. Only its owner may read it.
 func (c Contexts) Save() error {
 	if c.path == "" {
-		return errors.New("there is no directory for the contexts: set HOME, or PORTOLAN_CONTEXTS to a file")
+		return errors.New("no directory for contexts: set HOME, or set PORTOLAN_CONTEXTS to a file")
 	}
 	text, err := yaml.Marshal(c)
 	if err != nil {

@@ -62,7 +62,7 @@ func documentFiles(paths []string) (files []string, err error) {
 			files = append(files, path)
 			continue
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, Wrongf("%s: there is no such file", path)
+			return nil, Wrongf("%s: no such file", path)
 		case err != nil:
 			return nil, err
 		case !info.IsDir():
@@ -109,12 +109,12 @@ func addDocument(a *documents, n *yaml.Node) error {
 	case n.Kind == yaml.SequenceNode:
 		return addResources(a, n)
 	case n.Kind != yaml.MappingNode:
-		return fmt.Errorf("line %d: is no resource, and no list of resources", n.Line)
+		return fmt.Errorf("line %d: is neither a resource nor a list of resources", n.Line)
 	}
 	members := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if members[n.Content[i].Value] != nil {
-			return fmt.Errorf("line %d: %s is there twice", n.Content[i].Line, n.Content[i].Value)
+			return fmt.Errorf("line %d: %s occurs twice", n.Content[i].Line, n.Content[i].Value)
 		}
 		members[n.Content[i].Value] = n.Content[i+1]
 	}
@@ -199,7 +199,7 @@ func addResources(a *documents, list *yaml.Node) error {
 	}
 	for _, n := range list.Content {
 		if n.Kind != yaml.MappingNode {
-			return fmt.Errorf("line %d: is no resource", n.Line)
+			return fmt.Errorf("line %d: is not a resource", n.Line)
 		}
 		raw, err := toJSON(n)
 		if err != nil {
@@ -254,7 +254,7 @@ func valueOf(n *yaml.Node, depth int, left *int) (any, error) {
 				return nil, fmt.Errorf("line %d: << is not read: say the members themselves, or use defaults", n.Content[i].Line)
 			}
 			if _, twice := members[name]; twice {
-				return nil, fmt.Errorf("line %d: %s is there twice", n.Content[i].Line, name)
+				return nil, fmt.Errorf("line %d: %s occurs twice", n.Content[i].Line, name)
 			}
 			value, err := valueOf(n.Content[i+1], depth+1, left)
 			if err != nil {

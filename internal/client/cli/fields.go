@@ -20,7 +20,7 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 		for _, text := range settings {
 			name, value, ok := strings.Cut(text, "=")
 			if !ok {
-				return nil, Wrongf("%q is not as FIELD=VALUE", text)
+				return nil, Wrongf("%q is not of the form FIELD=VALUE", text)
 			}
 			column, err := schema.ParseColumn(name)
 			if err != nil {
@@ -31,7 +31,7 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 			case f == nil:
 				return nil, noField(t, column.Member())
 			case f.ReadOnly && column.Member() != "type":
-				return nil, Wrongf("%s: nobody sets it", name)
+				return nil, Wrongf("%s: read-only", name)
 			case column.Whole() != whole:
 			case whole && isReference(f) && !strings.HasPrefix(value, "{") && !strings.HasPrefix(value, "["):
 				if members[name], err = references(f, value); err != nil {
@@ -59,7 +59,7 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 	}
 	for name, raw := range rest {
 		if members[name] != nil {
-			return nil, Wrongf("%s: is said as a whole and in part", name)
+			return nil, Wrongf("%s: set both as a whole and in part", name)
 		}
 		members[name] = raw
 	}
@@ -110,7 +110,7 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 				}
 			}
 			if text != "type="+word {
-				return nil, Wrongf("there is no type %q", value)
+				return nil, Wrongf("type %q does not exist", value)
 			}
 		}
 	}

@@ -104,7 +104,7 @@ func page(node *kong.Node, version string) string {
 			}
 		}
 	}
-	b.WriteString(".SH EXIT STATUS\n0 where it is done, 1 where it failed, 2 where it was used wrongly.\n")
+	b.WriteString(".SH EXIT STATUS\n0: success. 1: failure. 2: usage error.\n")
 	if node.Parent != nil {
 		b.WriteString(".SH SEE ALSO\n.BR portolan (1)\n")
 	}

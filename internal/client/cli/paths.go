@@ -98,9 +98,9 @@ func CollectionNamed(a *resource.API, word string) (*resource.Collection, error)
 	}
 	near := Nearest(word, CollectionNames(a))
 	if near != "" {
-		return nil, Wrongf("there is no collection %q; did you mean %s? portolan list shows all", word, near)
+		return nil, Wrongf("no collection %q; did you mean %s? portolan list shows all", word, near)
 	}
-	return nil, Wrongf("there is no collection %q, such as networks, zones or users; portolan list shows all", word)
+	return nil, Wrongf("no collection %q; examples are networks, zones and users; portolan list shows all", word)
 }
 
 // plural returns the plural of a word, and resourceRecords for record.
@@ -135,7 +135,7 @@ func CollectionNames(a *resource.API) (names []string) {
 func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	word, rest, _ := strings.Cut(strings.Trim(text, "/"), "/")
 	if word == "" {
-		return p, Wrongf("%q is no path, such as networks, networks/10.1.0.0/24 or zones/example.net/resourceRecords", text)
+		return p, Wrongf("%q is not a path, such as networks, networks/10.1.0.0/24 or zones/example.net/resourceRecords", text)
 	}
 	if p.Collection, err = CollectionNamed(m.API, word); err != nil || rest == "" {
 		return p, err
@@ -175,7 +175,7 @@ func (m *Manager) inner(c *resource.Collection, rest string) (*resource.Sub, int
 // FindOne calls Find and returns an error unless the text names a resource.
 func (m *Manager) FindOne(ctx context.Context, text string) (p Path, err error) {
 	if p, err = m.Find(ctx, text); err == nil && (p.List() || p.Report != "") {
-		err = Wrongf("%q is no resource, such as %s/%s or %s/100123", text, p.Collection.Name, exampleKey(p.Collection), p.Collection.Name)
+		err = Wrongf("%q is not a resource, such as %s/%s or %s/100123", text, p.Collection.Name, exampleKey(p.Collection), p.Collection.Name)
 	}
 	return p, err
 }
@@ -216,11 +216,11 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	case len(ids) == 0 && wrong == nil: // no resource has the number as its name
 		return number, nil
 	case len(ids) == 0:
-		return 0, fmt.Errorf("there is nothing in %s with the %s %q%s", c.Path(), field, key, m.ScopeWords(c))
+		return 0, fmt.Errorf("%s contains no resource with the %s %q%s", c.Path(), field, key, m.ScopeWords(c))
 	case len(ids) == 1:
 		return ids[0], nil
 	}
-	hint := "give its number"
+	hint := "use its number"
 	var of, flags []string
 	if m.Configuration == "" && hasField(c, "configuration") {
 		of, flags = append(of, "configuration"), append(flags, "--configuration NAME")
@@ -229,7 +229,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		of, flags = append(of, "view"), append(flags, "--view NAME")
 	}
 	if len(of) > 0 {
-		hint = fmt.Sprintf("say of which %s (%s), or give its number", strings.Join(of, " and "), strings.Join(flags, " "))
+		hint = fmt.Sprintf("specify its %s (%s), or use its number", strings.Join(of, " and "), strings.Join(flags, " "))
 	}
 	return 0, Wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Path(), field, key, hint, c.Path(),
 		field+":"+Quoted(key))
@@ -277,7 +277,7 @@ func (m *Manager) CheckScopes(ctx context.Context) error {
 			return err
 		}
 		if len(ids) == 0 {
-			return fmt.Errorf("there is nothing in %s with the name %q; portolan list %s shows all", one.collection, one.name, one.collection)
+			return fmt.Errorf("%s contains no resource with the name %q; portolan list %s shows all", one.collection, one.name, one.collection)
 		}
 	}
 	return nil

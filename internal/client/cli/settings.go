@@ -32,18 +32,18 @@ func readSettings(r io.Reader) (s settings, err error) {
 	if err := yaml.NewDecoder(r).Decode(&node); errors.Is(err, io.EOF) {
 		return s, nil
 	} else if err != nil {
-		return s, fmt.Errorf("the file of settings: %w", err)
+		return s, fmt.Errorf("settings file: %w", err)
 	}
 	top := node.Content[0]
 	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
 		return s, nil
 	}
 	if top.Kind != yaml.MappingNode {
-		return s, errors.New("the file of settings is no mapping of names to values")
+		return s, errors.New("the settings file is not a mapping of names to values")
 	}
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		if s.values[top.Content[i].Value] != nil {
-			return s, fmt.Errorf("the file of settings, line %d: %s is there twice", top.Content[i].Line, top.Content[i].Value)
+			return s, fmt.Errorf("settings file, line %d: %s occurs twice", top.Content[i].Line, top.Content[i].Value)
 		}
 		s.values[top.Content[i].Value] = top.Content[i+1]
 	}
@@ -80,9 +80,9 @@ func (s settings) validate(app, active *kong.Node) error {
 			continue
 		}
 		if near := Nearest(name, names); near != "" {
-			return Wrongf("the file of settings, line %d: there is no setting %q; did you mean %s?", value.Line, name, near)
+			return Wrongf("settings file, line %d: no setting %q; did you mean %s?", value.Line, name, near)
 		}
-		return Wrongf("the file of settings, line %d: there is no setting %q: they are called as the flags are", value.Line, name)
+		return Wrongf("settings file, line %d: no setting %q: settings have the names of the flags", value.Line, name)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 		}
 		return list, nil
 	}
-	return nil, Wrongf("the file of settings, line %d: %s is a value, or a list of values", node.Line, flag.Name)
+	return nil, Wrongf("settings file, line %d: %s must be a value or a list of values", node.Line, flag.Name)
 }
 
 // ConfiguredLevel returns the log level in a settings file, or nil if the file does not set it.

@@ -211,7 +211,7 @@ const reserved = "RESERVED"
 // address adds an address. An IPv6 address has no state RESERVED and becomes STATIC.
 func (d *Document) address(a netip.Addr, r Resource) {
 	if r["type"] = family(a) + "Address"; a.Is6() && r["state"] == reserved {
-		d.leave("that addresses of IPv6 are reserved, which is no state of theirs: they are STATIC")
+		d.leave("the state reserved of IPv6 addresses, which do not have it: they are STATIC")
 		r["state"] = "STATIC"
 	}
 	d.add(r)

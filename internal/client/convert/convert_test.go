@@ -82,7 +82,7 @@ func TestGatewaysStay(t *testing.T) {
 	d, err := Phpipam("", []byte("IP address,Is gateway\n10.1.0.254,Yes\n10.9.0.1,Yes\n"))
 	lines, notes := words(t, d, err, "10.1.0.0/24")
 	if !slices.Equal(lines, []string{`{"gateway":"10.1.0.254","range":"10.1.0.0/24","type":"IPv4Network"}`}) ||
-		!slices.Equal(notes, []string{"line 3 (10.9.0.1): the gateway 10.9.0.1 lies in no network: create the network first"}) {
+		!slices.Equal(notes, []string{"line 3 (10.9.0.1): the gateway 10.9.0.1 is not in any network: create the network first"}) {
 		t.Errorf("%s, without %s", lines, notes)
 	}
 }
@@ -122,7 +122,7 @@ func TestWhatCannotBe(t *testing.T) {
 		"(10.1.0.1): the address is the gateway",
 		"(10.1.0.255): the address is the first or the last",
 		"(10.1.0.0): the address is the first or the last",
-		"DUIDs of clients of IPv4", "(999.1.1.1): \"999.1.1.1\" is no address: correct the reservation",
+		"DUIDs of clients of IPv4", "(999.1.1.1): \"999.1.1.1\" is not an IP address: correct the reservation",
 		"it reserves prefixes alone (2001:db8:1::/48)"} {
 		if !slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, want) }) {
 			t.Errorf("it is not said that left out is %q: %q", want, notes)
@@ -149,7 +149,7 @@ func TestOtherEncodings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines, notes := words(t, d, nil); len(lines) != 0 || len(notes) != 1 || !strings.Contains(notes[0],
-		"line 2 (10.1.0.0): the name \"B\\xfcro\" is no UTF-8") {
+		"line 2 (10.1.0.0): the name \"B\\xfcro\" is not valid UTF-8") {
 		t.Errorf("it is %s, without %s", lines, notes)
 	}
 	if _, err := Kea([]byte("{\"Dhcp4\":{\"subnet4\":[{\"subnet\":\"10.1.0.0/24\",\"user-context\":{\"name\":\"B\xfcro\"}}]}}")); err == nil ||

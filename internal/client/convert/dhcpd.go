@@ -28,7 +28,7 @@ func Dhcpd(raw []byte) (*Document, error) {
 		a, err := netip.ParseAddr(text)
 		p, found := holding(d.subnets, a)
 		if err != nil || !found {
-			d.skipStatement(s, errors.New("the range lies in no subnet"))
+			d.skipStatement(s, errors.New("the range is not in any subnet"))
 			continue
 		}
 		d.at = fmt.Sprintf("line %d (%s)", s.line, strings.Join(s.words, " "))
@@ -150,7 +150,7 @@ func (d *dhcpd) subnet(s statement, shared string) error {
 	bits, _ := net.IPMask(mask).Size()
 	p := netip.PrefixFrom(a, bits)
 	if bits == 0 || p.Masked() != p {
-		return fmt.Errorf("line %d: %s/%s is no subnet", s.line, s.word(1), s.word(3))
+		return fmt.Errorf("line %d: %s/%s is not a subnet", s.line, s.word(1), s.word(3))
 	}
 	return d.within(s, p, shared)
 }
@@ -158,7 +158,7 @@ func (d *dhcpd) subnet(s statement, shared string) error {
 func (d *dhcpd) subnet6(s statement, shared string) error {
 	p, err := netip.ParsePrefix(s.word(1))
 	if err != nil || p.Masked() != p {
-		return fmt.Errorf("line %d: subnet6 %s: is no prefix", s.line, s.word(1))
+		return fmt.Errorf("line %d: subnet6 %s: not a prefix", s.line, s.word(1))
 	}
 	return d.within(s, p, shared)
 }
@@ -239,7 +239,7 @@ func (d *dhcpd) span(s statement, p netip.Prefix) error {
 	if len(words) == 1 && strings.Contains(words[0], "/") {
 		part, err := netip.ParsePrefix(words[0])
 		if err != nil {
-			return fmt.Errorf("line %d: the range %s is no prefix", s.line, words[0])
+			return fmt.Errorf("line %d: the range %s is not a prefix", s.line, words[0])
 		}
 		words = []string{part.Masked().Addr().String(), last(part).String()}
 	}
@@ -247,7 +247,7 @@ func (d *dhcpd) span(s statement, p netip.Prefix) error {
 		words = append(words, words[0])
 	}
 	if len(words) < 2 {
-		return fmt.Errorf("line %d: a range lies between two addresses", s.line)
+		return fmt.Errorf("line %d: a range requires two addresses", s.line)
 	}
 	return d.dhcpRange(s.line, words[0], words[1], p)
 }
@@ -257,7 +257,7 @@ func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
 	from, err := netip.ParseAddr(low)
 	to, e := netip.ParseAddr(high)
 	if err != nil || e != nil || to.Less(from) || !p.Contains(from) || !p.Contains(to) {
-		return fmt.Errorf("line %d: %s to %s is no range of %v", line, low, high, p)
+		return fmt.Errorf("line %d: %s to %s is not a range of %v", line, low, high, p)
 	}
 	if edge(p, from) && from != to {
 		d.leave("%v of a pool, which no host of %v has", from, p)
@@ -311,10 +311,10 @@ func (d *Document) reservation(address, mac, duid, name string) error {
 		return fmt.Errorf("%s is a name, which the server looks up, and no address", address)
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no address", address)
+		return fmt.Errorf("%q is not an IP address", address)
 	}
 	if mac != "" && !hardware(mac) {
-		return fmt.Errorf("%q is no hardware address", mac)
+		return fmt.Errorf("%q is not a hardware address", mac)
 	}
 	if mac == "" && a.Is6() && duid != "" {
 		if duid, err = keptDUID(duid); err != nil {

@@ -49,7 +49,7 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 			for i, c := range row[1:] {
 				c = strings.ToLower(strings.TrimRight(strings.TrimSpace(c), "*"))
 				if columns[c] != 0 && c != "" {
-					return nil, fmt.Errorf("line %d: the column %s is there twice: rename or remove one of the two", line, c)
+					return nil, fmt.Errorf("line %d: the column %s occurs twice: rename or remove one of them", line, c)
 				}
 				columns[c] = i + 1
 			}
@@ -61,7 +61,7 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 		}
 		if x.columns[kind] == nil {
 			x.at = fmt.Sprintf("line %d (%s)", line, kind)
-			x.skip("there is no line header-%s before it: add the line", kind)
+			x.skip("no line header-%s before it: add the line", kind)
 			continue
 		}
 		if x.read[kind] == nil {
@@ -90,7 +90,7 @@ func Infoblox(raw []byte, choice InfobloxChoice) (*Document, error) {
 		if len(x.Skipped) > 0 {
 			return nil, errors.New(x.Skipped[0].String())
 		}
-		return nil, errors.New("has no line that begins with header-: it is no export of Infoblox")
+		return nil, errors.New("has no line that begins with header-: it is not an Infoblox export")
 	}
 	for _, column := range []string{"view", "network_view"} {
 		all := slices.Sorted(maps.Keys(x.views[column]))
@@ -151,26 +151,26 @@ func (d *Document) prefixOf(network, mask string) (netip.Prefix, error) {
 	if strings.Contains(network, "/") {
 		p, err := netip.ParsePrefix(network)
 		if err != nil {
-			return p, fmt.Errorf("%q is no prefix", network)
+			return p, fmt.Errorf("%q is not a prefix", network)
 		}
 		return d.masked(p), nil
 	}
 	a, err := netip.ParseAddr(network)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is no address", network)
+		return netip.Prefix{}, fmt.Errorf("%q is not an IP address", network)
 	}
 	bits, err := strconv.Atoi(mask)
 	if m := net.ParseIP(mask).To4(); m != nil {
 		var size int
 		if bits, size = net.IPMask(m).Size(); size == 0 {
-			return netip.Prefix{}, fmt.Errorf("%q is no mask", mask)
+			return netip.Prefix{}, fmt.Errorf("%q is not a netmask", mask)
 		}
 	} else if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is no mask", mask)
+		return netip.Prefix{}, fmt.Errorf("%q is not a netmask", mask)
 	}
 	p := netip.PrefixFrom(a, bits)
 	if !p.IsValid() {
-		return p, fmt.Errorf("%s/%s is no network", network, mask)
+		return p, fmt.Errorf("%s/%s is not a network", network, mask)
 	}
 	return d.masked(p), nil
 }
@@ -233,7 +233,7 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 		from, err := netip.ParseAddr(low)
 		to, e := netip.ParseAddr(high)
 		if err != nil || e != nil || to.Less(from) {
-			return fmt.Errorf("%s to %s is no range", low, high)
+			return fmt.Errorf("%s to %s is not a range", low, high)
 		}
 		x.add(Resource{"type": family(from) + "DHCPRange", "range": low + "-" + high, "name": of("name")})
 	case "fixedaddress", "ipv6fixedaddress":
@@ -251,7 +251,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	}
 	address := kind == "hostaddress" || kind == "ipv6hostaddress"
 	if mac := of("mac_address"); address && mac != "" && !hardware(mac) {
-		return fmt.Errorf("%q is no hardware address", mac)
+		return fmt.Errorf("%q is not a hardware address", mac)
 	}
 	if x.view == "" && address && of("mac_address") != "" {
 		return x.reservation(of("address"), of("mac_address"), "", x.label(of("parent")))
@@ -269,7 +269,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	if text := of("ttl"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
-			return fmt.Errorf("the ttl %q is no number of seconds", text)
+			return fmt.Errorf("the ttl %q is not a number of seconds", text)
 		}
 		ttl = seconds
 	}
@@ -365,7 +365,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		target := first("mx", "mail_exchanger")
 		switch {
 		case err != nil:
-			return fmt.Errorf("the preference %q is no number up to 65535", first("preference", "priority"))
+			return fmt.Errorf("the preference %q is not a number up to 65535", first("preference", "priority"))
 		case target == ".": // the domain accepts no mail (RFC 7505)
 			record(Resource{"type": "GenericRecord", "recordType": "MX", "rdata": fmt.Sprintf("%d .", priority)})
 		default:
@@ -376,7 +376,7 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		for i, column := range []string{"priority", "weight", "port"} {
 			var err error
 			if numbers[i], err = strconv.ParseUint(of(column), 10, 16); err != nil {
-				return fmt.Errorf("the %s %q is no number up to 65535", column, of(column))
+				return fmt.Errorf("the %s %q is not a number up to 65535", column, of(column))
 			}
 		}
 		if target := of("target"); target == "." { // the service is not available (RFC 2782)
@@ -399,7 +399,7 @@ func characterStrings(text string) (parts []string, err error) {
 	for text != "" {
 		rest, quoted := strings.CutPrefix(text, `"`)
 		if !quoted {
-			return nil, fmt.Errorf("%q stands behind a text in quotes", text)
+			return nil, fmt.Errorf("%q follows a quoted string", text)
 		}
 		var part strings.Builder
 		for rest != "" && rest[0] != '"' {
@@ -435,7 +435,7 @@ func (x *infoblox) quiet(kind string, of func(string) string) (silent bool, err 
 	}
 	mac := of("mac_address")
 	if mac != "" && !hardware(mac) {
-		return true, fmt.Errorf("%q is no hardware address", mac)
+		return true, fmt.Errorf("%q is not a hardware address", mac)
 	}
 	for text := range strings.SplitSeq(addresses, ",") {
 		if text = strings.TrimSpace(text); text == "" {
@@ -443,7 +443,7 @@ func (x *infoblox) quiet(kind string, of func(string) string) (silent bool, err 
 		}
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return true, fmt.Errorf("%q is no address", text)
+			return true, fmt.Errorf("%q is not an IP address", text)
 		}
 		r := there[a.String()]
 		if r == nil {
@@ -469,7 +469,7 @@ func (x *infoblox) hostAddress(r Resource, text string) error {
 	}
 	a, err := netip.ParseAddr(text)
 	if err != nil {
-		return fmt.Errorf("%q is no address", text)
+		return fmt.Errorf("%q is not an IP address", text)
 	}
 	all, _ := r["addresses"].([]string)
 	if !slices.Contains(all, a.String()) {

@@ -19,7 +19,7 @@ func (e wrongKind) Error() string { return string(e) }
 // readJSON reads JSON of another product. Its errors contain the line, the field and the expected kind.
 func readJSON(text []byte, into any) error {
 	if !utf8.Valid(text) {
-		return errors.New("it is no UTF-8: save the file as UTF-8")
+		return errors.New("it is not valid UTF-8: save the file as UTF-8")
 	}
 	err := json.Unmarshal(text, into)
 	var syntax *json.SyntaxError
@@ -27,7 +27,7 @@ func readJSON(text []byte, into any) error {
 	line := func(offset int64) int { return 1 + bytes.Count(text[:min(int(offset), len(text))], []byte("\n")) }
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("line %d: it is no JSON: %w", line(syntax.Offset), syntax)
+		return fmt.Errorf("line %d: invalid JSON: %w", line(syntax.Offset), syntax)
 	case errors.As(err, &kind) && kind.Field == "":
 		return wrongKind(fmt.Sprintf("line %d: has a JSON %s, where %s belongs", line(kind.Offset), kind.Value, kindOf(kind.Type)))
 	case errors.As(err, &kind):

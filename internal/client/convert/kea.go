@@ -139,7 +139,7 @@ func Kea(raw []byte) (*Document, error) {
 	}
 	d.at = ""
 	if f.Dhcp4 == nil && f.Dhcp6 == nil {
-		return nil, errors.New("has neither Dhcp4 nor Dhcp6: it is no file of Kea's settings")
+		return nil, errors.New("has neither Dhcp4 nor Dhcp6: it is not a Kea configuration file")
 	}
 	for _, s := range []*keaServer{f.Dhcp4, f.Dhcp6} {
 		if s == nil {
@@ -180,12 +180,12 @@ func (d *Document) addKeaSubnet(number int, s keaSubnet, shared string, around [
 	subnet := d.at
 	p, err := netip.ParsePrefix(s.Subnet)
 	if err != nil && s.wrong == nil {
-		d.skip("it is no prefix, and nothing of it but its reservations is imported: correct the subnet")
+		d.skip("it is not a prefix, so only its reservations are imported: correct the subnet")
 		d.keaReservations(s.Reservations)
 		return
 	}
 	if s.wrong != nil {
-		d.skip("%v, and nothing of it but its reservations is imported: correct the subnet", s.wrong)
+		d.skip("%v, so only its reservations are imported: correct the subnet", s.wrong)
 		d.keaReservations(s.Reservations)
 		return
 	}
@@ -209,18 +209,18 @@ func (d *Document) addKeaSubnet(number int, s keaSubnet, shared string, around [
 		if !ok {
 			part, err := netip.ParsePrefix(strings.TrimSpace(pool.Pool))
 			if err != nil {
-				d.skip("it is no range: correct the pool")
+				d.skip("it is not a range: correct the pool")
 				continue
 			}
 			low, high = part.Masked().Addr().String(), last(part).String()
 		}
 		if err := d.dhcpRange(0, strings.TrimSpace(low), strings.TrimSpace(high), p); err != nil {
-			d.skip("it is no range of the subnet: correct the pool")
+			d.skip("it is not a range of the subnet: correct the pool")
 		}
 	}
 	for _, pool := range s.PDPools {
 		d.at = fmt.Sprintf("%s, pool of prefixes %s", subnet, pool.Prefix)
-		d.omit("no prefix that is delegated (pd-pools) is imported: keep it at the server")
+		d.omit("delegated prefixes (pd-pools) are not imported: keep them on the server")
 	}
 	d.at = subnet
 	d.keaReservations(s.Reservations)

@@ -90,7 +90,7 @@ func (n *namedFile) block(all []statement, path, view string, depth int) error {
 			var missing missingFileError
 			if errors.As(err, &missing) && missing.path == file {
 				n.at = "include " + file
-				n.skip("%v: zones that it names are not imported: add the file, or remove the statement", missing.err)
+				n.skip("%v: its zones are not imported: add the file, or remove the statement", missing.err)
 				n.at, err = "", nil
 			}
 			if err != nil {
@@ -156,7 +156,7 @@ func (n *namedFile) zone(s statement, view string) {
 	case file == "":
 		n.skip("it names no file: name the file of its records")
 	case slices.ContainsFunc(n.zones, func(z NamedZone) bool { return z.View == view && strings.EqualFold(z.Name, name) }):
-		n.skip("a statement before it names the same zone: remove one of the two")
+		n.skip("an earlier statement has the same zone: remove one of them")
 	default:
 		n.zones = append(n.zones, NamedZone{View: view, Name: name, File: file})
 	}

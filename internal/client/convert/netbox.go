@@ -203,7 +203,7 @@ func (d *netbox) addRow(addRow netboxOne, aggregate bool) error {
 	case addRow.Prefix != "":
 		p, err := netip.ParsePrefix(addRow.Prefix)
 		if err != nil {
-			return fmt.Errorf("%q is no prefix", addRow.Prefix)
+			return fmt.Errorf("%q is not a prefix", addRow.Prefix)
 		}
 		p = d.masked(p)
 		if aggregate {
@@ -238,7 +238,7 @@ func (d *netbox) addRow(addRow netboxOne, aggregate bool) error {
 func (d *netbox) address(one netboxOne) error {
 	p, err := netip.ParsePrefix(one.Address)
 	if err != nil {
-		return fmt.Errorf("%q is no address", one.Address)
+		return fmt.Errorf("%q is not an IP address", one.Address)
 	}
 	state := "STATIC"
 	switch one.Status.Value {

@@ -98,7 +98,7 @@ func (d *phpipam) withoutVRF() {
 		}
 		switch {
 		case len(in) > 1:
-			d.skip("its subnet is in the VRFs %s, and the row does not say in which it is: export the column VRF", strings.Join(in, ", "))
+			d.skip("its subnet is in several VRFs (%s), and the row has no VRF: export the column VRF", strings.Join(in, ", "))
 			continue
 		case d.vrf != "" && in[0] != d.vrf:
 			d.leave("what is in the VRF %s", in[0])
@@ -126,7 +126,7 @@ func (d *phpipam) file(raw []byte) error {
 	for i, name := range head {
 		lower := strings.ToLower(strings.TrimSpace(name))
 		if names[lower] && lower != "" {
-			return fmt.Errorf("line 1: the column %s is there twice: rename or remove one of the two", name)
+			return fmt.Errorf("line 1: the column %s occurs twice: rename or remove one of them", name)
 		}
 		names[lower] = true
 		if known := phpipamColumns[lower]; known != "" {
@@ -143,7 +143,7 @@ func (d *phpipam) file(raw []byte) error {
 	_, addresses := columns["address"]
 	_, vrfs := columns["vrf"]
 	if !subnets && !addresses {
-		return errors.New("has neither a column Subnet nor a column IP address: it is no export of phpIPAM")
+		return errors.New("has neither a column Subnet nor a column IP address: it is not a phpIPAM export")
 	}
 	for _, name := range []string{"vlan", "owner", "device", "note", "port", "section"} {
 		if _, ok := columns[name]; ok {
@@ -197,7 +197,7 @@ func (d *phpipam) file(raw []byte) error {
 
 func (d *phpipam) subnet(of func(string) string) error {
 	if strings.HasSuffix(of("subnet"), "(folder)") || yes(of("folder")) { // the format of phpIPAM's export-subnets.php
-		d.omit("it is a folder, which has no range: what lies in it is imported by its own range")
+		d.omit("it is a folder without a range: its subnets are imported separately")
 		return nil
 	}
 	p, err := d.prefixOf(of("subnet"), of("mask"))
@@ -227,7 +227,7 @@ var phpipamStates = map[string]string{"": "STATIC", "used": "STATIC", "active": 
 func (d *phpipam) address(of func(string) string) error {
 	a, err := netip.ParseAddr(strings.SplitN(of("address"), "/", 2)[0])
 	if err != nil {
-		return fmt.Errorf("%q is no address", of("address"))
+		return fmt.Errorf("%q is not an IP address", of("address"))
 	}
 	if gateway := yes(of("gateway")); gateway && a.Is6() {
 		d.leave("that an address is the gateway: networks of IPv6 have none")
@@ -240,7 +240,7 @@ func (d *phpipam) address(of func(string) string) error {
 	}
 	state, mac := phpipamStates[strings.ToLower(of("state"))], of("mac")
 	if mac != "" && !hardware(mac) {
-		return fmt.Errorf("%q is no hardware address", mac)
+		return fmt.Errorf("%q is not a hardware address", mac)
 	}
 	if state == "DHCP_RESERVED" && mac == "" {
 		d.omit("DHCP gave the address out: the server that gives it out reports it")

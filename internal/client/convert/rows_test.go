@@ -38,8 +38,8 @@ func TestPhpipamPlaces(t *testing.T) {
 	d, err := Phpipam("RED", subnets, addresses)
 	lines, notes := words(t, d, err)
 	text := strings.Join(append(lines, notes...), "\n")
-	for _, want := range []string{`"10.2.0.5"`, "its subnet is in the VRFs RED, BLUE", "what is in the VRF BLUE",
-		"the name, the hardware address and the description of the gateway 10.2.0.1", "the network 10.2.0.0/24 has the gateway 10.2.0.1 already",
+	for _, want := range []string{`"10.2.0.5"`, "its subnet is in several VRFs (RED, BLUE)", "what is in the VRF BLUE",
+		"the name, the hardware address and the description of the gateway 10.2.0.1", "the network 10.2.0.0/24 already has the gateway 10.2.0.1",
 		"the bits of 10.4.0.7/24 behind its mask: it is 10.4.0.0/24"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
@@ -72,7 +72,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				"shared-network n { subnet6 2001:db8::/64 { }\n" +
 				" pool6 { range6 2001:db8::10 2001:db8::20; range6 2001:db9::10 2001:db9::20; } }"))
 		}, []string{"!line 2 (if known): nothing in the block if is imported: put hosts and subnets outside of it",
-			"!line 4 (range6 2001:db9::10 2001:db9::20): the range lies in no subnet"}, []string{"the statement key"}},
+			"!line 4 (range6 2001:db9::10 2001:db9::20): the range is not in any subnet"}, []string{"the statement key"}},
 		"Kea": {func() (*Document, error) {
 			return Kea([]byte(`{"Dhcp6":{"subnet6":[{"id":7,"subnet":"2001:db8::/64","pd-pools":[{"prefix":"2001:db8:8::"}],"reservations":[` +
 				`{"duid":"01:02","prefixes":["2001:db8:9::/48"]},{"duid":"01:03","hostname":"b"},{"duid":"00:01:04","ip-address":"2001:db8::4"}]},` +
@@ -80,13 +80,13 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		}, []string{"!subnet 2001:db8::/64 (id 8): it has the same key as subnet 2001:db8::/64 (id 7): remove",
 			"reservation number 1 of subnet 2001:db8::/64 (id 7) (01:02): it reserves prefixes alone",
 			"reservation number 2 of subnet 2001:db8::/64 (id 7) (b): it has no address: give",
-			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: no prefix"}, nil},
+			"subnet 2001:db8::/64 (id 7), pool of prefixes 2001:db8:8::: delegated prefixes"}, nil},
 		"dhcpd, a subnet that is skipped": {func() (*Document, error) {
 			return Dhcpd([]byte("subnet 10.1.0.7 netmask 255.255.255.0 {\n pool { range 10.1.0.8 10.1.0.9; }\n deny x;\n" +
 				" group { host a { hardware ethernet 00:00:5e:00:53:01; fixed-address 10.2.0.7; } } }\n" +
 				"subnet 10.2.0.0 netmask 255.255.255.0 { option routers 10.2.0.1;\n option routers 10.2.0.2;\n pool { option routers 10.2.0.3;\n" +
 				" range 10.2.0.20 10.2.0.30; }\n host b { hardware ethernet 00:00:5e:00:53:01; hardware ethernet 00:00:5e:00:53:02; } }\n"))
-		}, []string{"!line 1 (subnet 10.1.0.7 netmask 255.255.255.0): 10.1.0.7/255.255.255.0 is no subnet: correct",
+		}, []string{"!line 1 (subnet 10.1.0.7 netmask 255.255.255.0): 10.1.0.7/255.255.255.0 is not a subnet: correct",
 			"!line 2 (range 10.1.0.8 10.1.0.9): its subnet is not imported: correct the subnet",
 			"!line 9 (host b): it has the hardware addresses 00:00:5e:00:53:01 and 00:00:5e:00:53:02: make two hosts"},
 			[]string{"an earlier option routers of the same block: the last one counts, in line 6",
@@ -102,7 +102,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 			"!subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-10.1.0.30: it has the same key as subnet 10.1.0.0/24 (id 1), pool 10.1.0.20-",
 			"!reservation number 1 of subnet 10.1.0.0/24 (id 1): ip-address has a JSON number, where a string belongs: correct",
 			"!reservation number 2 of subnet 10.1.0.0/24 (id 1) (10.1.0.7): hw-address has a JSON number, where a string belongs: correct",
-			"!subnet 10.2.0.0/24 (id 2): option-data has a JSON object, where an array belongs, and nothing of it but its reservations"},
+			"!subnet 10.2.0.0/24 (id 2): option-data has a JSON object, where an array belongs, so only its reservations"},
 			[]string{"the domain of names of addresses: an address has the first label alone, in reservation number 3",
 				"the setting client-classes of reservations, in line 5", "the setting valid-lifetime of Dhcp4, in line 1"}},
 		"Kea, wrong kinds": {func() (*Document, error) {
@@ -110,7 +110,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				"\"shared-networks\": {},\n\"reservations\": \"none\",\n\"option-data\": [{\"code\": \"3\", \"data\": \"10.1.0.1\"}]}}"))
 		}, []string{"!subnet number 1: it has a JSON string, where an object belongs",
 			"!subnet number 2: subnet has a JSON number, where a string",
-			"!subnet number 3: it is no prefix", "!line 3 (shared-networks): it has a JSON object, where an array belongs: correct it",
+			"!subnet number 3: it is not a prefix", "!line 3 (shared-networks): it has a JSON object, where an array belongs: correct it",
 			"!line 4 (reservations): it has a JSON string, where an array belongs", "!line 5 (code): it has a JSON string, where a number belongs"},
 			[]string{"the option 0 of all subnets"}},
 		"NetBox, further members": {func() (*Document, error) {
@@ -148,7 +148,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 				"header-arecord,fqdn*,address*,ttl,view\narecord,a.example,10.1.0.6,60,in\n"),
 				InfobloxChoice{View: "default", FromView: "in"})
 		}, []string{"!line 3 (hostrecord A.example): it has the same key as line 2 (hostrecord a.example): remove",
-			"!line 6 (hostaddress 10.1.0.3): \"zz\" is no hardware address: correct",
+			"!line 6 (hostaddress 10.1.0.3): \"zz\" is not a hardware address: correct",
 			"!line 9 (hostaddress 10.1.0.5): the address 10.1.0.5 of the host has the hardware address 00:00:5e:00:53:01 by an earlier row: remove"},
 			[]string{"names of hosts", "the domain of names of addresses", "the ttl of a further address of a name",
 				"what is in the view out: import it by itself, by --from-view, in line 7"}},
@@ -163,7 +163,7 @@ func TestRowsThatAreSkipped(t *testing.T) {
 		"phpIPAM": {func() (*Document, error) {
 			return Phpipam("", []byte("Subnet,Mask\n10.1.0.0,24\nHouse (folder),\n2001:db8::,64\n"),
 				[]byte("IP address,mac,state,is gateway\n10.1.0.7,,DHCP,\n10.9.0.1,,,1\n2001:db8::1,,,1\n"))
-		}, []string{"!file 2 line 3 (10.9.0.1): the gateway 10.9.0.1 lies in no network: create",
+		}, []string{"!file 2 line 3 (10.9.0.1): the gateway 10.9.0.1 is not in any network: create",
 			"file 1 line 3 (House (folder)): it is a folder", "file 2 line 2 (10.1.0.7): DHCP gave"},
 			[]string{"that an address is the gateway: networks of IPv6 have none, in file 2 line 4 (2001:db8::1)"}},
 	} {
@@ -198,10 +198,10 @@ func TestRepeatedKeys(t *testing.T) {
 		"line 2: <?include ?> is not read: put the text of the file in its place": func() (*Document, error) {
 			return Kea([]byte("{\"Dhcp4\": {\n\"subnet4\": <?include \"more.json\"?> }}"))
 		},
-		"line 1: the column Mask is there twice: rename or remove one of the two": func() (*Document, error) {
+		"line 1: the column Mask occurs twice: rename or remove one of them": func() (*Document, error) {
 			return Phpipam("", []byte("Subnet,mask,Mask\n10.1.0.0,24,24\n"))
 		},
-		"line 1: the column address is there twice: rename or remove one of the two": func() (*Document, error) {
+		"line 1: the column address occurs twice: rename or remove one of them": func() (*Document, error) {
 			return Infoblox([]byte("header-network,address*,address,netmask\nnetwork,10.1.0.0,10.1.0.0,24\n"), InfobloxChoice{})
 		},
 	} {

@@ -39,7 +39,7 @@ func (d *Document) Settle(known Known, generic bool) {
 	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
 		for name, value := range r {
 			if text, ok := value.(string); ok && !utf8.ValidString(text) {
-				d.skipResource(r, "the %s %q is no UTF-8: save the file as UTF-8", name, text)
+				d.skipResource(r, "the %s %q is not valid UTF-8: save the file as UTF-8", name, text)
 				return true
 			}
 		}
@@ -94,10 +94,10 @@ func (d *Document) Settle(known Known, generic bool) {
 		if name == "HostRecord" {
 			return d.settleHost(r, func(a netip.Addr) string {
 				if _, in := holding(networks, a); !in && len(networks) > 0 {
-					return "it lies in no network: create the network first"
+					return "it is not in any network: create the network first"
 				}
 				if isEdge(a) {
-					return "it is the first or the last address of its network, which no host has"
+					return "it is the first or the last address of its network, which a host cannot use"
 				}
 				return ""
 			}, generic, &further)
@@ -114,7 +114,7 @@ func (d *Document) Settle(known Known, generic bool) {
 		case gateways[text]:
 			d.skipResource(r, "the address is the gateway of its network, which is imported with the network")
 		case isEdge(a):
-			d.skipResource(r, "the address is the first or the last of its network, which no host has")
+			d.skipResource(r, "the address is the first or the last of its network, which a host cannot use")
 		default:
 			return false
 		}
@@ -136,7 +136,7 @@ func (d *Document) settleHost(r Resource, why func(netip.Addr) string, generic b
 		}
 		reason := why(a)
 		if wrong != nil {
-			reason = fmt.Sprintf("no host has such a name: %v", wrong)
+			reason = fmt.Sprintf("not a valid host name: %v", wrong)
 		}
 		switch {
 		case reason == "":
@@ -176,9 +176,9 @@ func (d *Document) assignRouters(known Known, own map[netip.Prefix]Resource) {
 		at, there := holding(known, a)
 		switch {
 		case ours && edge(p, a) || !ours && there && edge(at, a):
-			d.skip("the gateway %v is the first or the last address of its network, which no host has: correct the row", a)
+			d.skip("the gateway %v is the first or the last address of its network, which a host cannot use: correct the row", a)
 		case ours && own[p].has("gateway") && own[p]["gateway"] != a.String():
-			d.skip("the network %v has the gateway %v already: a network has one gateway", p, own[p]["gateway"])
+			d.skip("the network %v already has the gateway %v: a network has only one gateway", p, own[p]["gateway"])
 		case ours:
 			own[p]["gateway"] = a.String()
 		case there:
@@ -186,7 +186,7 @@ func (d *Document) assignRouters(known Known, own map[netip.Prefix]Resource) {
 			own[at] = r
 			d.add(r)
 		default:
-			d.skip("the gateway %v lies in no network: create the network first", a)
+			d.skip("the gateway %v is not in any network: create the network first", a)
 		}
 	}
 	d.routers, d.at = nil, ""
@@ -222,7 +222,7 @@ func (d *Document) Within(known Known) {
 		if _, in := holding(networks, a); in {
 			return false
 		}
-		d.skipResource(r, "%v lies in no network: create the network first", text)
+		d.skipResource(r, "%v is not in any network: create the network first", text)
 		return true
 	})
 }

@@ -216,7 +216,7 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 		zone := zoneOf(zones, e.DNSName)
 		if zone == nil || !p.keeps(e.DNSName) {
 			return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NoZone",
-				Message: fmt.Sprintf("%s lies in no zone that is kept", e.DNSName)}
+				Message: fmt.Sprintf("%s is not in a managed zone", e.DNSName)}
 		}
 		made, err := p.createChanges(ctx, zone, e)
 		if err != nil {
@@ -271,7 +271,7 @@ func (p *Provider) createChanges(ctx context.Context, zone *zone, e Endpoint) (p
 // inNetwork reports whether an address is in a network of the configuration.
 func (p *Provider) inNetwork(ctx context.Context, address string) (found bool, err error) {
 	if _, err := netip.ParseAddr(address); err != nil {
-		return false, &client.Error{Status: http.StatusBadRequest, Code: "NoAddress", Message: fmt.Sprintf("%q is no address", address)}
+		return false, &client.Error{Status: http.StatusBadRequest, Code: "NoAddress", Message: fmt.Sprintf("%q is not an IP address", address)}
 	}
 	filter := fmt.Sprintf("configuration.id:%d and range:contains('%s')", p.Configuration, address)
 	err = p.Client.All(ctx, "networks", client.Query{Filter: filter, Fields: "id", Limit: 1}, func(json.RawMessage) error {
@@ -307,7 +307,8 @@ func createChange(zone *zone, e Endpoint, target string) (client.BatchChange, er
 		body["type"], body["linkedRecord"] = "AliasRecord", map[string]any{"absoluteName": clean(target)}
 		part.Headers = map[string]string{"x-bcn-link-to-external-host": "true"}
 	default:
-		return part, &client.Error{Status: http.StatusBadRequest, Code: "NotKept", Message: fmt.Sprintf("%s: records of the type %s are not kept",
+		return part, &client.Error{Status: http.StatusBadRequest, Code: "NotKept", Message: fmt.Sprintf(
+			"%s: records of the type %s are not supported",
 			e.DNSName, e.RecordType)}
 	}
 	return part, nil

@@ -22,7 +22,7 @@ var eventMigrations embed.FS
 func newEventExtension() *store.Extension {
 	return &store.Extension{Name: "events", Migrations: eventMigrations, Verify: verify,
 		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1},
-			{Name: "event_due", Columns: []string{"event"}, Key: 1, Derived: "what happened before a backup is no news behind it"}}}
+			{Name: "event_due", Columns: []string{"event"}, Key: 1, Derived: "events before a backup are not reported again after a restore"}}}
 }
 
 // registerEvents declares the collection of events.
@@ -87,7 +87,7 @@ func Add(tx *store.Tx, e Event, source int64) error {
 	}
 	if err := tx.Write("INSERT INTO event (id, source, user_id, body) VALUES (?, ?, ?, ?)", id, source, tx.Author().User,
 		string(body)); err != nil {
-		return fmt.Errorf("writing an event: %w", err)
+		return fmt.Errorf("write event: %w", err)
 	}
 	return tx.Write("INSERT INTO event_due (event) VALUES (?)", id)
 }
@@ -157,7 +157,7 @@ func PruneEvents(ctx context.Context, update store.Updater, before time.Time) (p
 				"ORDER BY id LIMIT ?) o WHERE at < ?)", pruneAtOnce, limit)
 			return err
 		}); err != nil {
-			return pruned, fmt.Errorf("pruning events: %w", err)
+			return pruned, fmt.Errorf("prune events: %w", err)
 		}
 		if pruned += int(n); n < pruneAtOnce {
 			return pruned, update(ctx, store.Author{}, func(tx *store.Tx) error { // delete pending marks of deleted events
@@ -180,11 +180,11 @@ func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 		switch {
 		case err != nil:
 		case id > last:
-			fault("event %d has a number that was never given out", id)
+			fault("event %d has a number that was never assigned", id)
 		case source > last:
-			fault("event %d is of a resource that never was", id)
+			fault("event %d belongs to a resource that never existed", id)
 		case !json.Valid(body):
-			fault("event %d is no JSON", id)
+			fault("event %d is not JSON", id)
 		}
 		return err
 	}, "SELECT id, source, body FROM event")

@@ -151,7 +151,7 @@ func (p *Path) Handler() func(w http.ResponseWriter, r *http.Request) error {
 			return WrongMethod(w, r, allowed...)
 		}
 		if len(r.URL.RequestURI()) > rest.MaxURL {
-			return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", rest.MaxURL)
+			return problem.New(http.StatusRequestURITooLong, "URITooLong", "the URL must have at most %d bytes", rest.MaxURL)
 		}
 		return operation.serve(w, r)
 	}
@@ -174,7 +174,7 @@ func (p *Path) methods() []string {
 func WrongMethod(w http.ResponseWriter, r *http.Request, allowed ...string) error {
 	list := strings.Join(allowed, ", ")
 	w.Header().Set("Allow", list)
-	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method, list)
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "This resource does not accept %s. Allowed: %s", r.Method, list)
 }
 
 // serve admits the request, reads its body, lists ignored members and parameters in the answer, and handles it.

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrApproval is wrapped in the problem that refuses a change because it needs an approval first.
-var ErrApproval = errors.New("others have to approve this")
+var ErrApproval = errors.New("another user must approve this change")
 
 // Asked is a requested change that needs an approval: the original request as it was sent.
 type Asked struct {
@@ -76,7 +76,7 @@ func (a *API) Askable(t Target, method string) bool {
 func (a *API) Perform(c *Change, k Asked) (*store.Resource, error) {
 	t := Target{Collection: a.byName[k.Collection], ID: k.ID}
 	if t.Collection == nil {
-		return nil, errors.New("what was asked for is about a collection that is not there: " + k.Collection)
+		return nil, errors.New("the workflow request names a collection that does not exist: " + k.Collection)
 	}
 	if k.Sub != "" {
 		t.Sub = t.Collection.Sub(k.Sub)

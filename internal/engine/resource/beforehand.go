@@ -15,7 +15,7 @@ import (
 type NeedsProbe struct{ Addr netip.Addr }
 
 // Error is shown where probing is not possible.
-func (p NeedsProbe) Error() string { return "nobody has asked whether " + p.Addr.String() + " answers" }
+func (p NeedsProbe) Error() string { return "address " + p.Addr.String() + " was not probed" }
 
 // Work returns the result of work that takes too long for a transaction, such as an RSA key. The work runs outside of the transaction
 // where that is possible. about identifies it.
@@ -39,7 +39,7 @@ type NeedsWork struct {
 }
 
 // Error returns a text that is never shown.
-func (n NeedsWork) Error() string { return n.About + " has yet to be made" }
+func (n NeedsWork) Error() string { return n.About + " is not ready yet" }
 
 // Outside are the results that were computed for a change outside of its transaction.
 type Outside struct {
@@ -78,7 +78,7 @@ func (a *API) WithOutside(ctx context.Context, maxProbes int, tooMany string, ch
 		answers, err := a.Probe(ctx, needs.Addr)
 		if err != nil {
 			p := problem.Unavailable("ProbeFailed",
-				"whether %s answers has to be asked before it is assigned, and could not be: %v", needs.Addr, err)
+				"%s could not be probed before it is assigned: %v", needs.Addr, err)
 			p.Err = err
 			return p
 		}

@@ -63,7 +63,7 @@ func (s Scope) unknown(parameter, code string, path []string, may func(*schema.F
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	p := problem.BadRequest(code, "%s: the field %s cannot be used here; these can: %s",
+	p := problem.BadRequest(code, "%s: the field %s cannot be used here; use one of %s",
 		parameter, strings.Join(path, "."), strings.Join(names, ", "))
 	p.Fields = []string{strings.Join(path, ".")}
 	return p
@@ -278,7 +278,7 @@ func (s Scope) compareMany(f *schema.Field, n *schema.Node) (store.Expr, error) 
 	for _, v := range n.Values {
 		id, ok := v.Integer()
 		if !ok || n.Op != "eq" && n.Op != "in" {
-			return nil, schema.FilterValue(n, v, "the ids of resources are compared by eq and in")
+			return nil, schema.FilterValue(n, v, "ids of resources accept only the operators eq and in")
 		}
 		targets = append(targets, id)
 	}
@@ -360,22 +360,22 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 		for _, form := range []string{"asc", "desc"} {
 			if inner, ok := strings.CutPrefix(part, form+"("); ok {
 				if inner, ok = strings.CutSuffix(inner, ")"); !ok {
-					return nil, problem.Query("orderBy", "%q lacks its \")\"", part)
+					return nil, problem.Query("orderBy", "%q has no closing \")\"", part)
 				}
 				part, descending = strings.TrimSpace(inner), form == "desc"
 				break
 			}
 		}
 		if by, _, ok := strings.Cut(part, "("); ok && by != "" {
-			return nil, problem.Parameter("UnsupportedOrderByOperator", "orderBy", "%q is none of asc and desc", by)
+			return nil, problem.Parameter("UnsupportedOrderByOperator", "orderBy", "must be asc or desc, not %q", by)
 		}
 		path := strings.Split(part, ".")
 		if seen[part] {
-			return nil, problem.Parameter("DuplicateOrderByField", "orderBy", "%s is there twice", part)
+			return nil, problem.Parameter("DuplicateOrderByField", "orderBy", "%s is given twice", part)
 		}
 		seen[part] = true
 		if len(path) > schema.MaxPath {
-			return nil, problem.Query("orderBy", "the path %q has more than %d names", part, schema.MaxPath)
+			return nil, problem.Query("orderBy", "the path %q must have at most %d names", part, schema.MaxPath)
 		}
 		by, ok := s.orderField(path)
 		if !ok {
@@ -387,7 +387,7 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.isAlwaysSet(path[0]),
 			Spaceless: s.spaceless() && by.Via == ""})
 		if len(seen) > 8 {
-			return nil, problem.Query("orderBy", "has more than 8 fields")
+			return nil, problem.Query("orderBy", "must have at most 8 fields")
 		}
 	}
 	return orders, nil

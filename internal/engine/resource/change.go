@@ -59,7 +59,9 @@ type Change struct {
 type Reused struct{ ID int64 }
 
 // Error returns a text that is never shown.
-func (r Reused) Error() string { return fmt.Sprintf("resource %d does", r.ID) }
+func (r Reused) Error() string {
+	return fmt.Sprintf("resource %d already exists and serves the request", r.ID)
+}
 
 // GoesAlong reports whether the resource is deleted because a resource above it, or one that it depends on, is deleted.
 func (c *Change) GoesAlong() bool {
@@ -265,7 +267,7 @@ func (c *Change) uniqueName() error {
 	}
 	for _, r := range same {
 		if r.ID != h.ID {
-			p := problem.Conflict("ResourceAlreadyExists", "name: %q is the name of %s %d already", h.Name, r.Type, r.ID)
+			p := problem.Conflict("ResourceAlreadyExists", "name: %q already exists (%s %d)", h.Name, r.Type, r.ID)
 			p.Fields = []string{"name"}
 			return p
 		}

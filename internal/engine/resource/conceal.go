@@ -35,7 +35,7 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 			if len(p.Fields) > 0 {
 				about = p.Fields[0] + ": "
 			}
-			other := problem.New(p.Status, p.Code, "%ssomething that %s does not see is in the way", about, caller.Name)
+			other := problem.New(p.Status, p.Code, "%sconflicts with a resource that %s has no access to", about, caller.Name)
 			other.Fields = p.Fields
 			return other
 		}

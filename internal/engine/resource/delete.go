@@ -295,7 +295,7 @@ func (c *Change) dropReferences(target *store.Resource) error {
 				return err
 			}
 			if !isDeleted && f.Hidden {
-				return problem.InUse("%s %d, %s, names %s %d", source.Type, source.ID, source.Name, target.Type, target.ID)
+				return problem.InUse("%[1]s %[3]s (%[2]d) refers to %[4]s %[5]d", source.Type, source.ID, source.Name, target.Type, target.ID)
 			}
 			if !isDeleted {
 				return problem.InUse("%s %d is the %s of %s %d", target.Type, target.ID, l.Field, source.Type, source.ID)

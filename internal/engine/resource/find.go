@@ -215,10 +215,10 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 	}
 	r, err := tx.GetShown(id)
 	if err != nil {
-		return nil, store.Problem(err, "there is no resource %d%s", id, within(c))
+		return nil, store.Problem(err, "resource %d does not exist%s", id, within(c))
 	}
 	if c == nil && a.byName[r.Collection].Hidden {
-		return nil, store.Problem(store.ErrNotFound, "there is no resource %d", id)
+		return nil, store.Problem(store.ErrNotFound, "resource %d does not exist", id)
 	}
 	if seen := a.seen(a.byName[r.Collection], caller); seen != nil {
 		n, err := tx.Count(store.Query{From: store.Resources, Where: store.All{hasID(id), seen}})
@@ -226,18 +226,18 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 			return nil, err
 		}
 		if n == 0 {
-			return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+			return nil, store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, within(c))
 		}
 	}
 	if c != nil && r.Collection != c.Name && a.byName[r.Collection].Hidden { // hidden resources are not mentioned elsewhere
-		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+		return nil, store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, within(c))
 	}
 	if c != nil && r.Collection != c.Name {
 		where := "in " + a.byName[r.Collection].Path()
 		if a.byName[r.Collection].Inner {
 			where = fmt.Sprintf("below %d", r.Parent)
 		}
-		p := problem.NotFound("there is no resource %d%s: it is %s", id, within(c), where)
+		p := problem.NotFound("resource %d does not exist%s: it is %s", id, within(c), where)
 		p.Code = "WrongResourceCollection"
 		return nil, p
 	}
@@ -267,7 +267,7 @@ func (a *API) findIn(tx *store.Tx, c *Collection, id int64, by store.Expr) (foun
 		return nil
 	})
 	if err == nil && found == nil {
-		err = store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+		err = store.Problem(store.ErrNotFound, "resource %d does not exist%s", id, within(c))
 	}
 	return found, err
 }
@@ -290,7 +290,7 @@ func (a *API) Locate(tx *store.Tx, t Target, caller Caller) (*store.Resource, er
 		return nil, err
 	}
 	if n == 0 {
-		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.Item, t.Collection.Name, t.ID, t.Sub.Name)
+		return nil, problem.NotFound("resource %d does not exist in %s/%d/%s", t.Item, t.Collection.Name, t.ID, t.Sub.Name)
 	}
 	if q.From != store.Resources {
 		return a.findIn(tx, a.CollectionOf(a.ItemTypes(t.Sub)[0]), t.Item, q.Where)
@@ -312,11 +312,11 @@ func ConfigurationNamed(tx *store.Tx, name string) (*store.Resource, error) {
 	case err != nil:
 		return nil, err
 	case len(found) == 0 && name == "":
-		return nil, problem.NotFound("there is no configuration yet")
+		return nil, problem.NotFound("no configuration exists: create one first")
 	case len(found) == 0:
-		return nil, problem.NotFound("there is no configuration %q", name)
+		return nil, problem.NotFound("configuration %q does not exist", name)
 	case len(found) > 1 && name == "":
-		return nil, problem.Invalid("configuration", "there are several: name one")
+		return nil, problem.Invalid("configuration", "several configurations exist: give the name of one")
 	}
 	return found[0], nil
 }

@@ -38,7 +38,7 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	where := store.All{q.Where}
 	key := c.keyExpr(text)
 	if key == nil {
-		return nil, notFoundInlined(field, "%q is no %s of one of %s", text, c.KeyField(), c.Name)
+		return nil, notFoundInlined(field, "%q is not a valid %s for %s", text, c.KeyField(), c.Name)
 	}
 	if configuration != 0 && !c.Scope && len(c.Types) > 0 && c.Types[0].ByName["configuration"] != nil {
 		where = append(where, compare(store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, "eq", configuration))
@@ -53,12 +53,14 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	case err != nil:
 		return nil, err
 	case len(rows) == 0:
-		return nil, notFoundInlined(field, "there is nothing in %s with the %s %q", c.Name, c.KeyField(), text)
+		return nil, notFoundInlined(field, "the %[2]s %[3]q does not exist in %[1]s", c.Name, c.KeyField(), text)
 	case len(rows) > 1 && by != c.KeyField():
-		return nil, problem.Field("ConflictingResourceFieldValues", field, "several of %s have the name %q: give the %s of one", c.Name, text,
+		return nil, problem.Field("ConflictingResourceFieldValues", field,
+			"several %s have the name %q; give the %s of one of them", c.Name, text,
 			c.KeyField())
 	case len(rows) > 1:
-		return nil, problem.Field("ConflictingResourceFieldValues", field, "several of %s have the %s %q: give the number of one", c.Name, by,
+		return nil, problem.Field("ConflictingResourceFieldValues", field,
+			"several %s have the %s %q; give the number of one of them", c.Name, by,
 			text)
 	}
 	return rows[0], nil
@@ -73,7 +75,7 @@ func (a *API) NamedBelow(tx *store.Tx, caller Caller, field string, c *Collectio
 	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
 	key := c.keyExpr(text)
 	if key == nil {
-		return nil, notFoundInlined(field, "%q is no %s of one of %s", text, c.KeyField(), c.Name)
+		return nil, notFoundInlined(field, "%q is not a valid %s for %s", text, c.KeyField(), c.Name)
 	}
 	rows, err := tx.Some(store.All{q.Where, key}, maxNamedAlike)
 	if err != nil {
@@ -91,7 +93,7 @@ func (a *API) NamedBelow(tx *store.Tx, caller Caller, field string, c *Collectio
 			id = head.Parent
 		}
 	}
-	return nil, notFoundInlined(field, "there is nothing in %s below %s %d with the %s %q", c.Name, above.Type, above.ID, c.KeyField(),
+	return nil, notFoundInlined(field, "the %[4]s %[5]q does not exist in %[1]s of %[2]s %[3]d", c.Name, above.Type, above.ID, c.KeyField(),
 		text)
 }
 
@@ -105,7 +107,7 @@ func (a *API) NamedOrNumbered(tx *store.Tx, caller Caller, field string, c *Coll
 	}
 	row, err = a.find(tx, c, id, caller)
 	if problem.IsNotFound(err) {
-		return nil, notFoundInlined(field, "there is no resource %d in %s", id, c.Name)
+		return nil, notFoundInlined(field, "resource %d does not exist in %s", id, c.Name)
 	}
 	return row, err
 }

@@ -25,7 +25,7 @@ func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 	}
 	other, err := a.find(c.Tx, nil, id, c.Caller)
 	if problem.IsNotFound(err) {
-		return nil, notFoundInlined("id", "there is no resource %d", id)
+		return nil, notFoundInlined("id", "resource %d does not exist", id)
 	}
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 		return nil, problem.Invalid("id", "resource %d is of type %s, which cannot be linked here", id, other.Type)
 	}
 	if above.Configuration != 0 && other.Configuration != 0 && above.Configuration != other.Configuration {
-		return nil, problem.Field("ResourceNotInConfiguration", "id", "resource %d lies in another configuration", id)
+		return nil, problem.Field("ResourceNotInConfiguration", "id", "resource %d belongs to another configuration", id)
 	}
 	source, target := above, other
 	if at.Sub.Relation == Linking {
@@ -66,7 +66,7 @@ func (a *API) addLink(c *Change, at Target, source, target *store.Resource) erro
 		return c.relink(source, f, []int64{target.ID})
 	}
 	if f == nil && !at.Sub.Open {
-		return problem.Invalid("id", "resource %d, of type %s, has no %s", source.ID, source.Type, field)
+		return problem.Invalid("id", "resource %d of type %s has no field %s", source.ID, source.Type, field)
 	}
 	targets, err := c.Tx.Links(source.ID, field)
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *API) addLink(c *Change, at Target, source, target *store.Resource) erro
 }
 
 func alreadyLinked(id int64) error {
-	return problem.Conflict("ResourceAlreadyExists", "resource %d is linked already", id)
+	return problem.Conflict("ResourceAlreadyExists", "resource %d is already linked", id)
 }
 
 // Unlink removes a resource from a list of references.

@@ -162,7 +162,7 @@ func pickType(types []*schema.Type, preferred string, members map[string]json.Ra
 			}
 		}
 		problems := schema.MissingFields(missing)
-		problems[0].Message += " (type is one of " + strings.Join(names, ", ") + ")"
+		problems[0].Message += " (type must be one of " + strings.Join(names, ", ") + ")"
 		return nil, problems
 	}
 	var name string
@@ -174,7 +174,7 @@ func pickType(types []*schema.Type, preferred string, members map[string]json.Ra
 			return t, nil
 		}
 	}
-	return nil, []*problem.Problem{problem.Field("InvalidResourceType", "type", "%q cannot be made here; these can: %s", name,
+	return nil, []*problem.Problem{problem.Field("InvalidResourceType", "type", "%q cannot be created here; the type must be one of %s", name,
 		strings.Join(names, ", "))}
 }
 

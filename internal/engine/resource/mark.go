@@ -27,7 +27,7 @@ func (a *API) Mark(c *Change, row, tag *store.Resource) (marked bool, err error)
 	collection := a.Collection(row.Collection)
 	at := Target{Collection: collection, ID: row.ID, Sub: collection.Sub("tags"), List: true}
 	if at.Sub == nil {
-		return false, problem.Invalid("tag", "a %s has no tags", row.Type)
+		return false, problem.Invalid("tag", "resources of type %s cannot have tags", row.Type)
 	}
 	if a.May != nil {
 		if _, err := a.May(c.Caller, ActionMake, Subject{Collection: collection, Sub: at.Sub, ID: row.ID}); err != nil {

@@ -113,7 +113,7 @@ type Options struct{ values map[string]any }
 // Read returns options with the value of a header, or an error if the value is invalid.
 func (h RequestHeader) Read(o Options, text string) (Options, error) {
 	if h.Values != nil && !slices.ContainsFunc(h.Values, func(v string) bool { return strings.EqualFold(v, text) }) {
-		return o, invalidHeader(h.Name, "%q is none of %s", text, strings.Join(h.Values, ", "))
+		return o, invalidHeader(h.Name, "must be one of %[2]s, not %[1]q", text, strings.Join(h.Values, ", "))
 	}
 	if h.parse == nil {
 		return o, nil

@@ -47,10 +47,10 @@ func (c *Change) checkSentReferences() error {
 				return err
 			}
 			if !seen && f.Kind == schema.References {
-				return notFoundInlined(fmt.Sprintf("%s[%d]", f.Name, i), "id: there is no resource %d", id)
+				return notFoundInlined(fmt.Sprintf("%s[%d]", f.Name, i), "id: resource %d does not exist", id)
 			}
 			if !seen {
-				return notFoundInlined(f.Name, "there is no resource %d", id)
+				return notFoundInlined(f.Name, "resource %d does not exist", id)
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (c *Change) resolve() error {
 		case schema.References:
 			for i, item := range v.FieldByIndex(f.Index).Interface().(schema.RefList).Items {
 				if item.ID == 0 {
-					return notFoundInlined(f.Name, "entry %d names nothing that is there: give its id", i)
+					return notFoundInlined(f.Name, "entry %d does not exist: give its id", i)
 				}
 				if err := c.resolveOne(f, schema.Ref{ID: item.ID}); err != nil {
 					return err
@@ -89,11 +89,11 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 		return nil
 	}
 	if ref.ID == 0 {
-		return notFoundInlined(f.Name, "there is none named %q", ref.By)
+		return notFoundInlined(f.Name, "%q does not exist", ref.By)
 	}
 	head, err := c.Tx.Head(ref.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		return notFoundInlined(f.Name, "there is no resource %d", ref.ID)
+		return notFoundInlined(f.Name, "resource %d does not exist", ref.ID)
 	}
 	if err != nil {
 		return err
@@ -104,16 +104,16 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 			return err
 		// The caller named the target by another value, so the error does not reveal its id.
 		case !seen && !bytes.Contains(c.Sent[f.Name], strconv.AppendInt(nil, ref.ID, 10)):
-			return notFoundInlined(f.Name, "what it names is not there, or not for %s to see", c.Caller.Name)
+			return notFoundInlined(f.Name, "the resource does not exist, or %s has no access to it", c.Caller.Name)
 		case !seen:
-			return notFoundInlined(f.Name, "there is no resource %d", ref.ID)
+			return notFoundInlined(f.Name, "resource %d does not exist", ref.ID)
 		}
 	}
 	if len(f.Refs) > 0 && !slices.Contains(f.Refs, head.Type) {
-		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
+		return notFoundInlined(f.Name, "resource %d is of type %s; must be of type %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
 	}
 	if head.Configuration != 0 && schema.HeadOf(c.New).Config != 0 && head.Configuration != schema.HeadOf(c.New).Config {
-		return problem.Field("ResourceNotInConfiguration", f.Name, "resource %d lies in another configuration", ref.ID)
+		return problem.Field("ResourceNotInConfiguration", f.Name, "resource %d belongs to another configuration", ref.ID)
 	}
 	return nil
 }

@@ -33,14 +33,14 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		return err
 	}
 	if noted, err := c.Tx.Noted(transaction); err != nil || noted {
-		return cmp.Or(err, cannotUndo("transaction %d changed no resource: do it anew, the other way round", transaction))
+		return cmp.Or(err, cannotUndo("transaction %d did not change a resource; reverse its effect by hand", transaction))
 	}
 	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // the transaction may be kept in part
-		return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction,
+		return problem.NotFound("transaction %d does not exist: the history starts at %s", transaction,
 			schema.FormatTime(time.UnixMilli(horizon.At)))
 	}
 	if len(changes) == 0 {
-		return problem.NotFound("there is no transaction %d", transaction)
+		return problem.NotFound("transaction %d does not exist", transaction)
 	}
 	// Requests for approval stay unchanged: they are approved or denied, not undone.
 	changes = slices.DeleteFunc(changes, func(one store.EntryChange) bool {
@@ -52,7 +52,7 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		return err == nil && c.API.byName[r.Collection] != nil && c.API.byName[r.Collection].Guard == Asking
 	})
 	if len(changes) == 0 {
-		return cannotUndo("a request is not taken back: it is approved, denied or withdrawn")
+		return cannotUndo("a workflow request cannot be undone; approve, deny or withdraw it")
 	}
 	if err := c.Tx.DescribeUndo(transaction); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *Change) checkNames(ids []int64, found, after map[int64]*store.Resource)
 		}
 		for _, child := range since {
 			if child != nil && child.Key != "" {
-				return cannotUndo("%s %d was created below %s %d since", child.Type, child.ID, row.Type, row.ID)
+				return cannotUndo("%s %d was created in %s %d afterwards", child.Type, child.ID, row.Type, row.ID)
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (c *Change) checkNames(ids []int64, found, after map[int64]*store.Resource)
 }
 
 func cannotUndo(format string, args ...any) error {
-	return problem.Conflict("UndoConflict", "the transaction cannot be undone: "+format, args...)
+	return problem.Conflict("UndoConflict", "Cannot undo the transaction: "+format, args...)
 }
 
 // undoChange undoes one change of a resource, given as it is now, and returns the resulting resource.
@@ -148,18 +148,18 @@ func (c *Change) undoChange(u undone, now *store.Resource, whole map[int64]bool,
 	}
 	t := c.API.types[shown.Type]
 	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.isUndoneWithResource(t, u, whole) {
-		return nil, cannotUndo("a change of %s %d cannot be taken back", shown.Type, u.resource)
+		return nil, cannotUndo("changes of %s %d cannot be undone", shown.Type, u.resource)
 	}
 	if now != nil && !force && now.Version != transaction && now.Version != own && !equalRows(now, u.after) {
-		return nil, cannotUndo("%s %d was changed by transaction %d since", now.Type, now.ID, now.Version)
+		return nil, cannotUndo("%s %d was changed afterwards, by transaction %d", now.Type, now.ID, now.Version)
 	}
 	switch {
 	case u.after != nil && now == nil:
-		return nil, cannotUndo("%s %d was deleted since", u.after.Type, u.resource)
+		return nil, cannotUndo("%s %d was deleted afterwards", u.after.Type, u.resource)
 	case u.before == nil:
 		return nil, c.Tx.RemoveLoaded(now)
 	case u.after == nil && now != nil:
-		return nil, cannotUndo("%s %d is there again", now.Type, now.ID)
+		return nil, cannotUndo("%s %d already exists", now.Type, now.ID)
 	case u.after == nil:
 		return c.restore(u.before)
 	}
@@ -254,9 +254,9 @@ func (c *Change) checkRemoved(removed map[int64]*store.Resource) error {
 	}
 	how := "refers to"
 	if below {
-		how = "lies below"
+		how = "belongs to"
 	}
-	return cannotUndo("resource %d %s %s %d since", needs, how, removed[needed].Type, needed)
+	return cannotUndo("resource %d %s %s %d, which the undo deletes", needs, how, removed[needed].Type, needed)
 }
 
 // restore restores a deleted resource with its old id.
@@ -276,10 +276,10 @@ func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) err
 	}
 	blocked, err := c.API.Respan(c.Tx, moves)
 	if blocked != nil {
-		return cannotUndo("the space of %s %d has been taken since", blocked.Type, blocked.ID)
+		return cannotUndo("the addresses of %s %d were assigned to another resource afterwards", blocked.Type, blocked.ID)
 	}
 	if errors.Is(err, space.ErrTaken) {
-		return cannotUndo("space has been taken since")
+		return cannotUndo("the addresses were assigned to another resource afterwards")
 	}
 	return err
 }
@@ -311,11 +311,11 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 			continue
 		}
 		if ok, err := there(row.Parent); err != nil || !ok {
-			return cmp.Or(err, cannotUndo("resource %d, which %s %d lay below, is not there any more", row.Parent, row.Type, row.ID))
+			return cmp.Or(err, cannotUndo("resource %d, the parent of %s %d, no longer exists", row.Parent, row.Type, row.ID))
 		}
 		for _, ref := range slices.Concat(row.Refs, row.Links) {
 			if ok, err := there(ref.Target); err != nil || !ok {
-				return cmp.Or(err, cannotUndo("resource %d, to which the %s of %s %d referred, is not there any more", ref.Target, ref.Field,
+				return cmp.Or(err, cannotUndo("resource %d, the %s of %s %d, no longer exists", ref.Target, ref.Field,
 					row.Type, row.ID))
 			}
 		}
@@ -326,7 +326,7 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 		n := *c
 		n.Type, n.Old, n.New, n.Row = c.API.types[row.Type], nil, o, row
 		if err := n.validate(); err != nil {
-			return cannotUndo("%s %d does not fit any more: %s", row.Type, row.ID, err)
+			return cannotUndo("%s %d is no longer valid: %s", row.Type, row.ID, err)
 		}
 	}
 	return nil

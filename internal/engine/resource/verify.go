@@ -34,7 +34,7 @@ func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 		return nil, err
 	}
 	if err := tx.Shielded(v.checkAll); store.IsDamage(err) {
-		v.fault("resources are checked up to a damaged place alone: %v", err)
+		v.fault("resources after damaged data were not checked: %v", err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -108,9 +108,9 @@ func (v *verifier) checkRow(r *store.Resource) {
 	case err != nil:
 		v.fault("resource %d cannot be read: %v", r.ID, err)
 	case !bytes.Equal(again.Low, r.Low) || !bytes.Equal(again.High, r.High):
-		v.fault("%s %d takes up another space than its body says", r.Type, r.ID)
+		v.fault("%s %d has another address range than its body", r.Type, r.ID)
 	case again.Key != r.Key:
-		v.fault("%s %d is looked up by %q and should be by %q", r.Type, r.ID, r.Key, again.Key)
+		v.fault("%s %d has the key %q; it should be %q", r.Type, r.ID, r.Key, again.Key)
 	}
 }
 
@@ -122,10 +122,10 @@ func (v *verifier) checkParent(r *store.Resource, may []string) {
 	head, ok := v.heads[r.Parent]
 	switch {
 	case !ok:
-		v.fault("resource %d lies below %d, which is not there", r.ID, r.Parent)
+		v.fault("resource %d has the parent %d, which does not exist", r.ID, r.Parent)
 		return
 	case !slices.Contains(may, head.Collection):
-		v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
+		v.fault("%s %d has the parent %s %d, which cannot contain it", r.Type, r.ID, head.Type, r.Parent)
 	}
 	if head.Configuration != r.Configuration && !v.isScope(head.Collection) && r.Configuration != 0 {
 		v.fault("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
@@ -141,13 +141,13 @@ func (v *verifier) isScope(collection string) bool {
 func (v *verifier) checkLinks(r *store.Resource, t *schema.Type, references []store.Ref) {
 	for _, ref := range r.Refs {
 		if !slices.Contains(references, ref) {
-			v.fault("the reference %s of resource %d is not in the table of references", ref.Field, r.ID)
+			v.fault("the reference %s of resource %d is missing in the table of references", ref.Field, r.ID)
 		}
 	}
 	for _, ref := range references {
 		f, ok := t.Field(ref.Field)
 		if ok && f.Kind == schema.Reference && !slices.Contains(r.Refs, ref) {
-			v.fault("the reference %s of resource %d is in the table of references and not in its row", ref.Field, r.ID)
+			v.fault("the reference %s of resource %d is in the table of references, but not in its row", ref.Field, r.ID)
 		}
 	}
 }

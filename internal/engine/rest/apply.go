@@ -101,15 +101,15 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 		case "resources":
 			into = &q.Resources
 		default:
-			return q, problem.Invalid(name, "there is no such member; there are into, defaults, action, tag, prune, skip and resources")
+			return q, problem.Invalid(name, "unknown member; use into, defaults, action, tag, prune, skip or resources")
 		}
 		if json.Unmarshal(raw, into) != nil {
-			return q, problem.Invalid(name, "is not of the kind that is expected")
+			return q, problem.Invalid(name, "has the wrong JSON type")
 		}
 	}
 	for name := range q.Defaults {
 		if !slices.ContainsFunc(a.AllTypes(), func(t *schema.Type) bool { return t.ByName[name] != nil }) {
-			return q, problem.Invalid("defaults."+name, "no resource has such a field")
+			return q, problem.Invalid("defaults."+name, "no type has this field")
 		}
 	}
 	switch {
@@ -118,9 +118,9 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 	case q.Resources == nil: // null is not an empty list, which would delete everything with prune
 		return q, problem.Invalid("resources", "must be a list")
 	case len(q.Resources) > maxChanges:
-		return q, problem.Invalid("resources", "at most %d are applied at once", maxChanges)
+		return q, problem.Invalid("resources", "must have at most %d entries", maxChanges)
 	case q.Prune && q.Tag == "":
-		return q, problem.Invalid("prune", "goes with a tag: what has it, and is not among the resources, goes")
+		return q, problem.Invalid("prune", "requires a tag: resources with the tag that are not in the document are deleted")
 	}
 	return q, nil
 }
@@ -155,7 +155,7 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 	var ans answer
 	again := &attempt{broken: map[int]*problem.Problem{}, until: time.Now().Add(applyAgainTime)}
 	err = a.WithOutside(r.Context(), maxBatchProbes,
-		"%d addresses were asked whether they answer, and more would have to be: apply fewer at once",
+		"the document requires more than %d probes of addresses; apply fewer resources at once",
 		func(o resource.Outside) error {
 			rq.outside = o
 			return again.run(func() error {
@@ -196,11 +196,11 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 		}
 		t := a.TypeNamed(name)
 		if err == nil && t == nil {
-			err = problem.Field("InvalidResourceType", "type", "there is no type %q", name)
+			err = problem.Field("InvalidResourceType", "type", "%q is not a resource type", name)
 		}
 		if err == nil && a.CollectionOf(t).Beforehand != nil {
 			if len(prepared) == maxPrepared {
-				err = problem.BadRequest("InvalidRequestBody", "at most %d resources at once may set passwords, or the like", maxPrepared)
+				err = problem.BadRequest("InvalidRequestBody", "at most %d resources of one document can set passwords or other secrets", maxPrepared)
 			} else {
 				prepared[i], err = a.CollectionOf(t).Beforehand(rq.Context(), a.API, members)
 			}
@@ -219,7 +219,7 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 			}
 		}
 		if (a.CollectionOf(t).Secret || showsOnce(t)) && rq.key != "" { // a body with secrets is never stored
-			return nil, nil, problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: is not for a %s, which has secrets", t.Name)
+			return nil, nil, problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: is not accepted for a %s, which has secrets", t.Name)
 		}
 		all = append(all, members)
 	}
@@ -234,7 +234,7 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	if len(all) > 1 || q.Prune { // a single resource has a description of its own
 		text := fmt.Sprintf("Applied %d resources", len(all))
 		if q.Prune {
-			text += ", and deleted what else has the tag " + strings.TrimPrefix(q.Tag, "tags/")
+			text += ", and deleted other resources with the tag " + strings.TrimPrefix(q.Tag, "tags/")
 		}
 		tx.Describe("APPLY", text)
 	}

@@ -20,7 +20,7 @@ type attempt struct {
 }
 
 // errApplyAgain rolls a transaction back so that the document is applied again with the new information.
-var errApplyAgain = errors.New("the document is applied again")
+var errApplyAgain = errors.New("apply the document again")
 
 // applyAgainTime is the time limit for new attempts.
 const applyAgainTime = time.Minute
@@ -33,8 +33,8 @@ func (g *attempt) run(transaction func() error) error {
 			return err
 		}
 		if time.Now().After(g.until) {
-			return problem.BadRequest("RequestTooLarge", "the document was begun again for longer than %v: leave out the resources that are "+
-				"refused, or apply fewer", applyAgainTime)
+			return problem.BadRequest("RequestTooLarge", "applying the document took longer than %v in several attempts; remove the refused "+
+				"resources, or apply fewer at once", applyAgainTime)
 		}
 	}
 }

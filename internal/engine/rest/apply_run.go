@@ -171,8 +171,9 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 			continue
 		}
 		if time.Now().After(d.until) {
-			return nil, nil, problem.BadRequest("RequestTooLarge", "this takes longer than %v, and others wait: apply fewer at once, in the "+
-				"order in which they need each other", applyTime)
+			return nil, nil, problem.BadRequest("RequestTooLarge",
+				"applying the document took longer than %v; apply fewer resources at once, in the "+
+					"order of their dependencies", applyTime)
 		}
 		before := d.tx.Writes()
 		err := d.applyOne(i)
@@ -208,7 +209,7 @@ func (d *applying) applyOne(i int) error {
 		delete(members, "in")
 		var in string
 		if json.Unmarshal(raw, &in) != nil {
-			return problem.Invalid("in", "is the path of what it belongs below, as a text")
+			return problem.Invalid("in", "must be a string: the path of the resource above it")
 		}
 		if how.In = &in; in == "" { // directly below the root
 			how.Base, how.In = "", nil
@@ -218,7 +219,7 @@ func (d *applying) applyOne(i int) error {
 	if raw, ok := members["tag"]; ok {
 		delete(members, "tag")
 		if json.Unmarshal(raw, &tagged) != nil {
-			return problem.Invalid("tag", "is true or false: whether the resource gets the tag of the document")
+			return problem.Invalid("tag", "must be true or false: true adds the tag of the document")
 		}
 	}
 	done, err := d.Apply(d.changeOf(d.tx, d.rq, members, d.prepared[i]), how)
@@ -231,7 +232,7 @@ func (d *applying) applyOne(i int) error {
 	}
 	if d.kept[done.Row.ID] {
 		first := slices.IndexFunc(d.results, func(one appliedResource) bool { return one.ID == done.Row.ID })
-		return problem.Conflict("ResourceConflictsWithOther", "this is what resources[%d] is about, too", first)
+		return problem.Conflict("ResourceConflictsWithOther", "resources[%d] already describes this resource", first)
 	}
 	one, err := d.appliedRow(done.Did, done.Row)
 	if err != nil {

@@ -87,7 +87,7 @@ func (d *applying) prune() error {
 		}
 		if above[row.ID] {
 			one.Did = "UNCHANGED"
-			one.Notes = append(one.Notes, "it has the tag and is not in the document, and stays because resources of the document lie in it")
+			one.Notes = append(one.Notes, "has the tag and is not in the document, but stays because it contains resources of the document")
 			d.kept[row.ID], d.stay[row.ID] = true, true
 			d.pruned = append(d.pruned, one)
 			return nil
@@ -176,7 +176,7 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 	}
 	if err := c.Delete(row); err != nil {
 		if p, ok := problem.As(err); ok {
-			p.Message = fmt.Sprintf("%s %s, which is not among what is applied, cannot go: %s", row.Type, one.Key, p.Message)
+			p.Message = fmt.Sprintf("%s %s is not in the document and cannot be deleted: %s", row.Type, one.Key, p.Message)
 		}
 		return err
 	}
@@ -185,9 +185,9 @@ func (d *applying) remove(c *resource.Change, row *store.Resource, one appliedRe
 		return err
 	}
 	if n := after.Deleted - before.Deleted - 1; n > 0 {
-		note := fmt.Sprintf("with %d resources that lie below it, or belong to it", n)
+		note := fmt.Sprintf("with %d resources below it or dependent on it", n)
 		if unmarked != "" {
-			note += ", among them without the tag: " + unmarked
+			note += ", including resources without the tag: " + unmarked
 		}
 		one.Notes = append(one.Notes, note)
 	}

@@ -119,7 +119,8 @@ func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
 		}
 	}
 	if errors.Is(err, store.ErrTrialEnded) {
-		return problem.BadRequest("TooManyChanges", "this changes more than %d resources at once, which is not asked for: ask for parts of it",
+		return problem.BadRequest("TooManyChanges",
+			"the change affects more than %d resources, which is too many for an approval; request approval for parts of it",
 			store.TrialChanges)
 	}
 	if err != nil {
@@ -168,7 +169,7 @@ func (a *Server) belowAsked(tx *store.Tx, rq *request, t *tried) error {
 	}
 	t.asked.ID = 0 // it does not exist yet
 	t.Row = row.Clone()
-	tx.Rename("", fmt.Sprintf("Added %s %s below what workflow request %d asks for", row.Type, row.Name, rq.ID))
+	tx.Rename("", fmt.Sprintf("Added %s %s below the new resource of workflow request %d", row.Type, row.Name, rq.ID))
 	t.body, err = a.renderer(tx, rq.media, rq.caller).renderResource(nil, row, rq.fields, rq.caller, n.Extra)
 	return err
 }

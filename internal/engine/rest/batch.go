@@ -75,7 +75,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 		return nil
 	default:
 		w.Header().Set("Allow", "OPTIONS, POST")
-		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for a batch; POST is", r.Method)
+		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "A batch does not accept %s. Allowed: POST", r.Method)
 	}
 	rq := &request{Request: r, caller: caller}
 	if err := a.readHead(rq); err != nil {
@@ -83,7 +83,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	}
 	for _, h := range a.headers {
 		if r.Header.Get(h.Name) != "" && !slices.Contains(ofBatches, h.Name) {
-			p := problem.BadRequest("InvalidHeaderValue", "%s: is for one change: put it into its headers", h.Name)
+			p := problem.BadRequest("InvalidHeaderValue", "%s: applies to a single change; set it in the headers of the change", h.Name)
 			p.Fields = []string{h.Name}
 			return p
 		}
@@ -155,10 +155,10 @@ func (a *Server) createList(w http.ResponseWriter, rq *request) error {
 	}
 	defer done()
 	if int64(len(rq.raw)) > batchBody.Bytes {
-		return problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "a list may have %s", size(batchBody.Bytes))
+		return problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "the list is larger than %s", size(batchBody.Bytes))
 	}
 	if !json.Valid(rq.raw) {
-		return problem.BadRequest("InvalidRequestBody", "the body is no JSON")
+		return problem.BadRequest("InvalidRequestBody", "the body is not JSON")
 	}
 	whole, err := schema.ParseObject(slices.Concat([]byte(`{"":`), rq.raw, []byte("}")), AnyBody.Members)
 	if err != nil {
@@ -201,7 +201,7 @@ func listOf(field string, raw json.RawMessage) (list []json.RawMessage, err erro
 		name = "the body"
 	}
 	if json.Unmarshal(raw, &list) != nil || list == nil || len(list) == 0 || len(list) > maxChanges {
-		p := problem.BadRequest("InvalidRequestBody", "%s: a list of 1 to %d is expected", name, maxChanges)
+		p := problem.BadRequest("InvalidRequestBody", "%s: must be a list of 1 to %d entries", name, maxChanges)
 		if field != "" {
 			p.Fields = []string{field}
 		}
@@ -226,7 +226,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	replayed := false
 	depends := a.scopeOf(parts)
 	err := a.WithOutside(rq.Context(), maxBatchProbes,
-		"%d addresses were asked whether they answer, and more would have to be: send fewer changes at once", func(o resource.Outside) error {
+		"the change requires more than %d probes of addresses; send fewer changes at once", func(o resource.Outside) error {
 			rq.outside = o
 			return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
 				replay, there, err := a.replay(tx, rq)
@@ -330,7 +330,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			break
 		} else if size > maxAnswer {
 			return ans, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge",
-				"%s: the answers take more than %d MiB: ask for less of each, as by ?fields=id in its path", p.at, maxAnswer>>20)
+				"%s: the answers are larger than %d MiB; select fewer fields, such as ?fields=id in the path", p.at, maxAnswer>>20)
 		}
 		made[i] = one.made
 		answers[i] = partAnswer{Status: one.status, Location: one.location, ETag: one.etag, Body: one.body,

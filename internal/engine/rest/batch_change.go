@@ -69,7 +69,7 @@ func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string
 		if err == nil && one.rq.prepared != nil {
 			if prepared++; prepared > maxPrepared {
 				return nil, atPosition(at, problem.BadRequest("InvalidRequestBody",
-					"at most %d changes at once may set passwords, or the like", maxPrepared))
+					"at most %d changes of one request can set passwords or other secrets", maxPrepared))
 			}
 		}
 		if p, ok := problem.As(atPosition(at, err)); ok {
@@ -106,19 +106,19 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier fun
 	}
 	for name := range members {
 		if !slices.Contains(partMembers, name) {
-			return nil, problem.Invalid(name, "a change has no such member; it has %s", strings.Join(partMembers, ", "))
+			return nil, problem.Invalid(name, "unknown member; use %s", strings.Join(partMembers, ", "))
 		}
 	}
 	var text partText
 	if err := json.Unmarshal(raw, &text); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, problem.Invalid(wrong.Field, "cannot be of the kind %s", wrong.Value)
+			return nil, problem.Invalid(wrong.Field, "must not be a JSON %s", wrong.Value)
 		}
-		return nil, problem.BadRequest("InvalidRequestBody", "method and path are texts, headers an object of texts")
+		return nil, problem.BadRequest("InvalidRequestBody", "method and path must be strings, and headers an object of strings")
 	}
 	if !slices.Contains(changes, text.Method) {
-		return nil, problem.Invalid("method", "%q is none of %s", text.Method, strings.Join(changes, ", "))
+		return nil, problem.Invalid("method", "must be one of %[2]s, not %[1]q", text.Method, strings.Join(changes, ", "))
 	}
 	header, err := a.partHeader(rq, &text)
 	if err != nil {
@@ -127,14 +127,14 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier fun
 	path, err := url.Parse(text.Path)
 	if err != nil || len(text.Path) > MaxURL || path.User != nil || text.Path == "" || path.Scheme != "" || path.Host != "" ||
 		path.Fragment != "" {
-		return nil, problem.Invalid("path", "%q is no path of this API, such as networks/100123 or %s/networks/100123", text.Path, a.Base)
+		return nil, problem.Invalid("path", "%q is not a path of this API, such as networks/100123 or %s/networks/100123", text.Path, a.Base)
 	}
 	if !strings.HasPrefix(path.Path, "/") {
 		path.Path = a.Base + "/" + path.Path
 		path.RawPath = ""
 	}
 	if !strings.HasPrefix(path.Path, a.Base+"/") {
-		return nil, problem.Invalid("path", "%q does not lie below %s", text.Path, a.Base)
+		return nil, problem.Invalid("path", "%q is not below %s", text.Path, a.Base)
 	}
 	return a.newPart(rq, at, text.Method, path, header, text.Body, earlier)
 }
@@ -148,11 +148,11 @@ func (a *Server) partHeader(rq *request, text *partText) (http.Header, error) {
 		ofAll := slices.ContainsFunc(ofBatches, func(other string) bool { return strings.EqualFold(other, name) })
 		switch {
 		case value == "" || header.Get(name) != "":
-			return nil, problem.Invalid("headers."+name, "must be there once, with a value")
+			return nil, problem.Invalid("headers."+name, "must be given once, with a value")
 		case ofAll:
-			return nil, problem.Invalid("headers."+name, "is for the whole batch: send it with the request")
+			return nil, problem.Invalid("headers."+name, "applies to the whole batch; send it with the request")
 		case !known && !strings.EqualFold(name, "Content-Type"):
-			return nil, problem.Invalid("headers."+name, "is no header that a change looks at")
+			return nil, problem.Invalid("headers."+name, "is not a header that a change accepts")
 		}
 		header.Set(name, value)
 	}
@@ -179,7 +179,7 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 		return resource.RootID + 1 // any id serves as a placeholder; the transaction checks whether the resource exists
 	}), ""
 	if wrong >= 0 {
-		return nil, problem.Invalid("path", "$%d is no earlier change that makes something", wrong)
+		return nil, problem.Invalid("path", "$%d is not an earlier change that creates a resource", wrong)
 	}
 	sent := (&http.Request{Method: method, URL: &plain, Header: header, Body: io.NopCloser(bytes.NewReader(body)),
 		ContentLength: int64(len(body)), Proto: rq.Proto, ProtoMajor: rq.ProtoMajor, ProtoMinor: rq.ProtoMinor}).WithContext(rq.Context())
@@ -194,7 +194,7 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 	for name, raw := range one.rq.members {
 		for _, ref := range a.bodyReferences(one.rq, name, raw) {
 			if one.refs = append(one.refs, ref); !earlier(ref) {
-				return nil, problem.Invalid(name, "$%d is no earlier change that makes something", ref)
+				return nil, problem.Invalid(name, "$%d is not an earlier change that creates a resource", ref)
 			}
 		}
 	}
@@ -202,10 +202,10 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 		one.path, one.members = path, one.rq.members
 	}
 	if one.rq.atMost > 0 {
-		return nil, problem.Invalid("headers."+atMostHeader, "is not for many changes at once")
+		return nil, problem.Invalid("headers."+atMostHeader, "is not accepted in a batch or list")
 	}
 	if one.rq.fields != nil && len(one.rq.fields.Embeds) > 0 {
-		return nil, problem.Query("fields", "embed is not for many changes at once")
+		return nil, problem.Query("fields", "embed is not accepted in a batch or list")
 	}
 	return one, nil
 }
@@ -223,14 +223,14 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 		return t, noMethod(sent.Method, methods)
 	}
 	if sent.Method == http.MethodDelete && t.List {
-		return t, problem.Invalid("path", "a list cannot be deleted in a batch: name one resource")
+		return t, problem.Invalid("path", "a batch cannot delete a list; give the path of one resource")
 	}
 	if sent.Method == http.MethodPost && !listable(t) {
-		return t, problem.Invalid("path", "%s cannot be made in a batch", t.Collection.Name)
+		return t, problem.Invalid("path", "%s cannot be created in a batch", t.Collection.Name)
 	}
 	// Rights are determined at the start of the batch, and must not change during it.
 	if t.Collection != nil && t.Collection.SignIn != nil || t.Sub == nil && !t.List && t.ID == caller.User {
-		return t, problem.Invalid("path", "neither sessions nor the user who asks can be changed in a batch")
+		return t, problem.Invalid("path", "a batch cannot change sessions or your own user")
 	}
 	return t, refused
 }

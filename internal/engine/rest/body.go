@@ -55,7 +55,7 @@ func readBytes(w http.ResponseWriter, r *http.Request, within Bounds) ([]byte, e
 		if errors.As(err, &large) {
 			return nil, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "the body is larger than %s", size(within.Bytes))
 		}
-		return nil, problem.BadRequest("InvalidRequestBody", "the body could not be read whole")
+		return nil, problem.BadRequest("InvalidRequestBody", "the body could not be read completely; send it again")
 	}
 	return data, nil
 }

@@ -41,7 +41,7 @@ func (s *shares) acquire(ctx context.Context, caller int64) (one *share, done fu
 	if one.users >= s.each+s.waiting {
 		s.mu.Unlock()
 		return nil, nil, problem.New(http.StatusTooManyRequests, "TooManyRequests",
-			"%d requests of yours are under way already: wait for some of them", s.each+s.waiting)
+			"you already have %d requests in progress; wait until some of them finish", s.each+s.waiting)
 	}
 	one.users++
 	s.mu.Unlock()

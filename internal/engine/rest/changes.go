@@ -58,7 +58,8 @@ func (a *Server) changes(w http.ResponseWriter, r *http.Request, caller resource
 	select {
 	case a.followers <- struct{}{}:
 	default:
-		return problem.New(http.StatusServiceUnavailable, "TooManyFollowers", "%d clients follow the changes already", maxFollowers)
+		return problem.New(http.StatusServiceUnavailable, "TooManyFollowers",
+			"the maximum of %d clients already follow the changes; try again later", maxFollowers)
 	}
 	s := &feedSender{api: a, ctx: r.Context(), request: r, following: f, checked: time.Now()}
 	detached, err := s.start(w)
@@ -112,7 +113,7 @@ func (a *Server) maySeeChanges(caller resource.Caller) error {
 	}
 	seen, err := a.May(caller, resource.ActionFind, on)
 	if err == nil && seen != nil {
-		err = problem.Forbidden("AccessDenied", "%s does not see what transactions changed", caller.Name)
+		err = problem.Forbidden("AccessDenied", "%s does not have permission to view the changes of transactions", caller.Name)
 	}
 	return err
 }
@@ -132,7 +133,7 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	for _, text := range query["collection"] {
 		for name := range strings.SplitSeq(text, ",") {
 			if c := a.Collection(name); c == nil || !c.Logged() {
-				return f, problem.Query("collection", "%q is no collection with a history", name)
+				return f, problem.Query("collection", "%q is not a collection with a history", name)
 			}
 			f.collections = append(f.collections, name)
 		}
@@ -150,7 +151,7 @@ func (a *Server) followingOf(r *http.Request) (f following, err error) {
 	case after == fromStart:
 	default:
 		if f.after, err = store.ParsePosition(after); err != nil || after == "" {
-			return f, problem.Query("after", "%q is no position in a change feed: give the id of an event, or %s", after, fromStart)
+			return f, problem.Query("after", "%q is not a position in the change feed; give the id of an event, or %s", after, fromStart)
 		}
 	}
 	if err == nil { // before anything is sent, so that the request can still be refused

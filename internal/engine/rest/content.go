@@ -99,7 +99,7 @@ func (rq *request) rowsNotTried() error {
 		return nil
 	}
 	return problem.BadRequest("InvalidHeaderValue",
-		"%s: what would come of the rows is tried by an import with the mode DRY_RUN (POST /imports)", dryRunHeader)
+		"%s: is not accepted here; to preview the rows, create an import with the mode DRY_RUN (POST /imports)", dryRunHeader)
 }
 
 // keepHeaders stores the option headers as a member of the body, because they apply to rows that are imported later.
@@ -130,7 +130,7 @@ func (rq *request) readParts(w http.ResponseWriter, a *Server) (err error) {
 	rq.Body = http.MaxBytesReader(w, rq.Body, maxContent+(1<<20))
 	parts, err := rq.MultipartReader()
 	if err != nil {
-		return problem.BadRequest("InvalidRequestBody", "the body is not of several parts: %v", err)
+		return problem.BadRequest("InvalidRequestBody", "the body must be multipart: %v", err)
 	}
 	rq.members = map[string]json.RawMessage{}
 	for n := 0; ; n++ {
@@ -162,13 +162,13 @@ func (rq *request) readPart(part *multipart.Part) error {
 	name := part.FormName()
 	if name == dataPart {
 		if rq.content != nil {
-			return problem.Field("DuplicateFieldValue", dataPart, "is there twice")
+			return problem.Field("DuplicateFieldValue", dataPart, "is given twice")
 		}
 		return rq.readContent(part, part.FileName(), part.Header.Get("Content-Type"))
 	}
 	text, err := io.ReadAll(io.LimitReader(part, maxInfo+1))
 	if err != nil || len(text) > maxInfo {
-		return partProblem(err, "%s: longer than %d bytes", name, maxInfo)
+		return partProblem(err, "%s: must have at most %d bytes", name, maxInfo)
 	}
 	if name == infoPart {
 		members, err := schema.ParseObject(text, AnyBody.Members)
@@ -205,7 +205,7 @@ func (rq *request) readContent(part io.Reader, name, kind string) (err error) {
 	one, other := md5.New(), sha256.New() //nolint:gosec // as above
 	n, err := io.Copy(io.MultiWriter(file, one, other), io.LimitReader(part, maxContent+1))
 	if err != nil {
-		return partProblem(err, "%s could not be read whole", dataPart)
+		return partProblem(err, "%s could not be read completely; send it again", dataPart)
 	}
 	if n > maxContent {
 		return problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "the file is larger than %s", size(maxContent))
@@ -220,7 +220,7 @@ func (rq *request) readContent(part io.Reader, name, kind string) (err error) {
 func (a *Server) sendContent(w http.ResponseWriter, r *http.Request, row *store.Resource) error {
 	c := a.Collection(row.Collection)
 	if c.Content.Open == nil || !slices.Contains(c.Content.Types, row.Type) {
-		return problem.New(http.StatusNotAcceptable, "NotAcceptable", "Accept: a %s has no content", row.Type)
+		return problem.New(http.StatusNotAcceptable, "NotAcceptable", "Accept: resources of type %s have no content", row.Type)
 	}
 	long, part, err := c.Content.Open(row, a.API)
 	if err != nil {

@@ -42,7 +42,7 @@ func (a *Server) locateWhole(tx *store.Tx, t resource.Target, caller resource.Ca
 	}
 	whole, err := caller.Rights.Whole(tx, []int64{row.ID})
 	if err == nil && !whole[row.ID] {
-		err = problem.Forbidden("AccessDenied", "%s does not see all that lies below %s %d", caller.Name, row.Type, row.ID)
+		err = problem.Forbidden("AccessDenied", "%s does not have permission to view everything below %s %d", caller.Name, row.Type, row.ID)
 	}
 	return row, err
 }

@@ -30,11 +30,11 @@ func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.T
 		return err
 	}
 	if rq.atMost > 0 {
-		return problem.BadRequest("InvalidHeaderValue", "%s: is for one resource: a list is deleted at once", atMostHeader)
+		return problem.BadRequest("InvalidHeaderValue", "%s: is accepted only for the deletion of one resource", atMostHeader)
 	}
 	for _, name := range []string{"If-Match", "Idempotency-Key"} {
 		if r.Header.Get(name) != "" {
-			return problem.BadRequest("InvalidHeaderValue", "%s: is not for the deletion of a list", name)
+			return problem.BadRequest("InvalidHeaderValue", "%s: is not accepted for the deletion of a list", name)
 		}
 	}
 	q, scope := a.ListQuery(t, caller)
@@ -43,17 +43,17 @@ func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.T
 		return err
 	}
 	if o.filter == nil {
-		return problem.Parameter("MissingQueryParameter", "filter", "is needed to delete more than one resource")
+		return problem.Parameter("MissingQueryParameter", "filter", "is required to delete a list")
 	}
 	for _, name := range listParameters {
 		if name != "filter" && r.URL.Query().Has(name) {
-			return problem.Query(name, "is not for the deletion of a list: all that the filter finds is deleted")
+			return problem.Query(name, "is not accepted for the deletion of a list, which deletes all matches of the filter")
 		}
 	}
 	confirmed := -1
 	if text := r.Header.Get(confirmHeader); text != "" {
 		if confirmed, err = strconv.Atoi(text); err != nil || confirmed < 0 {
-			return problem.BadRequest("InvalidHeaderValue", "%s: %q is not how many resources are to go", confirmHeader, text)
+			return problem.BadRequest("InvalidHeaderValue", "%s: %q is not a number of resources to delete", confirmHeader, text)
 		}
 	}
 	done, err := a.waitForBatch(r.Context(), caller)
@@ -92,10 +92,10 @@ func (a *Server) deleteFound(tx *store.Tx, rq *request, q store.Query, confirmed
 		return ans, err
 	}
 	if len(ids) > maxDeletedAtOnce {
-		return ans, problem.BadRequest("FilterNeedsRefinement", "filter: more than %d resources match: delete fewer at once", maxDeletedAtOnce)
+		return ans, problem.BadRequest("FilterNeedsRefinement", "filter: more than %d resources match; delete fewer at once", maxDeletedAtOnce)
 	}
 	if confirmed != len(ids) && !dry {
-		p := problem.Conflict("ConfirmationRequired", "%d resources match: send %s: %d to delete them", len(ids), confirmHeader, len(ids))
+		p := problem.Conflict("ConfirmationRequired", "%d resources match; to delete them, send %s: %d", len(ids), confirmHeader, len(ids))
 		p.Fields = []string{confirmHeader}
 		return ans, p
 	}
@@ -134,8 +134,9 @@ func (a *Server) deleteOne(c *resource.Change, row *store.Resource) error {
 	}
 	done, err := c.DeleteSome(row, max(maxDeletedAtOnce-tally.Deleted, 0))
 	if err == nil && !done {
-		return problem.BadRequest("FilterNeedsRefinement", "filter: with all that lies below, more than %d resources would go: delete fewer at "+
-			"once, or the larger ones one by one with %s", maxDeletedAtOnce, atMostHeader)
+		return problem.BadRequest("FilterNeedsRefinement",
+			"filter: with everything below the matches, more than %d resources would be deleted; delete fewer at "+
+				"once, or delete the largest ones singly with %s", maxDeletedAtOnce, atMostHeader)
 	}
 	if p, ok := problem.As(a.Conceal(c.Tx, c.Caller, nil, err)); ok {
 		one := *p

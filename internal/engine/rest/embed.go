@@ -18,7 +18,7 @@ const (
 // errEmbed returns the error for an answer beyond these limits.
 func errEmbed() error {
 	return problem.BadRequest("EmbedTooLarge",
-		"fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
+		"fields: embed returns more than %d resources or %d MiB; embed less, or request smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
 }
 
 // embed adds _embedded to the object at the end of b.

@@ -114,7 +114,7 @@ func TestRecurringRules(t *testing.T) {
 		}
 	}
 	// Names of shelves are unique everywhere, names of books among the books of a shelf.
-	refused(409, "ResourceAlreadyExists", `"top" is the name of shelf `+top, "POST", "shelves", `{"name":"top"}`)
+	refused(409, "ResourceAlreadyExists", `"top" already exists (shelf `+top, "POST", "shelves", `{"name":"top"}`)
 	one := e.id("shelves/"+top+"/books", `{"type":"book","name":"one"}`)
 	refused(409, "ResourceAlreadyExists", "book "+one, "POST", "shelves/"+top+"/books", `{"type":"book","name":"one"}`)
 	other := e.id("shelves/"+bottom+"/books", `{"type":"book","name":"one"}`)
@@ -124,7 +124,7 @@ func TestRecurringRules(t *testing.T) {
 	refused(409, "ResourceAlreadyExists", "shelf "+bottom, "PUT", "shelves/"+top, `{"id":`+top+`,"type":"shelf","name":"bottom"}`)
 	// A deleted favourite is removed from the list, a loan is deleted with its book, a copy protects its original.
 	e.want(201, "POST", "shelves/"+top+"/favourites", `{"id":`+other+`}`)
-	refused(409, "ResourceAlreadyExists", "linked already", "POST", "shelves/"+top+"/favourites", `{"id":`+other+`}`)
+	refused(409, "ResourceAlreadyExists", "already linked", "POST", "shelves/"+top+"/favourites", `{"id":`+other+`}`)
 	loan := e.id("shelves/"+top+"/loans", `{"type":"loan","name":"l","book":{"id":`+other+`}}`)
 	copied := e.id("shelves/"+top+"/copies", `{"type":"duplicate","name":"c","original":{"id":`+other+`}}`)
 	refused(403, "ResourceInUse", "book "+other+" is the original of duplicate "+copied, "DELETE", "shelves/"+bottom, "")

@@ -27,7 +27,7 @@ func (a *Server) parseFields(text string, s resource.Scope) (*schema.Projection,
 		return nil, bad("%v", err)
 	}
 	if len(parts) > maxFields {
-		return nil, bad("has more than %d names", maxFields)
+		return nil, bad("must have at most %d names", maxFields)
 	}
 	for _, part := range parts {
 		if inner, ok := call(part, "not"); ok {
@@ -93,7 +93,7 @@ func splitTop(text string) (parts []string, err error) {
 func fieldPath(s resource.Scope, name string) ([]string, error) {
 	path := strings.Split(strings.TrimSpace(name), ".")
 	if len(path) > 8 {
-		return nil, problem.Query("fields", "%q has more than 8 parts", name)
+		return nil, problem.Query("fields", "%q must have at most 8 parts", name)
 	}
 	for _, part := range path {
 		if part == "" || strings.ContainsAny(part, "()") {
@@ -104,7 +104,7 @@ func fieldPath(s resource.Scope, name string) ([]string, error) {
 		return nil, s.Unshown("fields", "InvalidFieldName", path)
 	}
 	if len(path) > 1 && !strings.HasPrefix(path[0], "_") && !hasMembers(s, path[0]) {
-		return nil, problem.Parameter("InvalidFieldName", "fields", "%s has no members: %q names none", path[0], name)
+		return nil, problem.Parameter("InvalidFieldName", "fields", "%[2]q is not a field: %[1]s has no members", path[0], name)
 	}
 	return path, nil
 }
@@ -126,7 +126,7 @@ func hasMembers(s resource.Scope, name string) bool {
 
 func (a *Server) addEmbed(p *schema.Projection, path []string, s resource.Scope) error {
 	if len(path) > maxEmbedDepth {
-		return problem.Query("fields", "embed goes deeper than %d", maxEmbedDepth)
+		return problem.Query("fields", "embed must nest at most %d deep", maxEmbedDepth)
 	}
 	types := s.Types
 	list := &p.Embeds
@@ -138,7 +138,7 @@ func (a *Server) addEmbed(p *schema.Projection, path []string, s resource.Scope)
 			}
 		}
 		if sub == nil {
-			return problem.Parameter("UnsupportedEmbeddableCollection", "fields", "embed: %q is no subcollection here", name)
+			return problem.Parameter("UnsupportedEmbeddableCollection", "fields", "embed: %q is not a subcollection of this resource", name)
 		}
 		types = a.ItemTypes(sub)
 		var at *schema.Embedding

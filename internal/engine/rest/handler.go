@@ -23,7 +23,7 @@ const MaxURL = 16 << 10
 // Serve answers a caller's request below Base, or returns the problem that the API's handler sends.
 func (a *Server) Serve(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
 	if len(r.URL.RequestURI()) > MaxURL {
-		return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", MaxURL)
+		return problem.New(http.StatusRequestURITooLong, "URITooLong", "the URL must have at most %d bytes", MaxURL)
 	}
 	if path := r.URL.EscapedPath(); strings.HasSuffix(path, "/") {
 		to := strings.TrimRight(path, "/")
@@ -99,12 +99,14 @@ func (a *Server) only(w http.ResponseWriter, r *http.Request, t resource.Target,
 		return nil
 	}
 	w.Header().Set("Allow", allow(methods))
-	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this; these are: %s", r.Method, allow(methods))
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed",
+		"This resource does not accept %s. Allowed: %s", r.Method, allow(methods))
 }
 
 // noMethod returns the error for a method that a target does not have.
 func noMethod(method string, methods []string) error {
-	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", method, allow(methods))
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed",
+		"This resource does not accept %s. Allowed: %s", method, allow(methods))
 }
 
 // oursBelow returns the resource and the handler of a path that is not published, below one resource: its map, its counts, the effective
@@ -162,7 +164,7 @@ var actions = map[string]resource.Action{http.MethodGet: resource.ActionSee, htt
 // notImplemented returns the error for a published path that is not implemented.
 func notImplemented(path string) error {
 	return problem.New(http.StatusNotImplemented, "NotImplemented",
-		"%s is part of the published API and not built in this release; see docs/status.md", path)
+		"%s is part of the published API, but is not implemented in this release; see docs/status.md", path)
 }
 
 // elsewhere returns a hint for a wrong path: the collections that have a subcollection with the last name in the path, or an empty text.
@@ -171,7 +173,7 @@ func (a *Server) elsewhere(parts []string) string {
 		return ""
 	}
 	if _, ok := number(parts[1]); !ok && a.Collection(parts[0]) != nil && a.Collection(parts[0]).Sub(parts[2]) != nil {
-		return fmt.Sprintf(": %q is no number of one of %s", parts[1], parts[0])
+		return fmt.Sprintf(": %q is not a number of a resource in %s", parts[1], parts[0])
 	}
 	var below []string
 	for _, c := range a.Collections() {
@@ -182,7 +184,7 @@ func (a *Server) elsewhere(parts []string) string {
 	if len(below) == 0 || len(below) > maxElsewhere {
 		return ""
 	}
-	return fmt.Sprintf(": %s are below %s", parts[2], strings.Join(below, " and "))
+	return fmt.Sprintf(": %s exist below %s", parts[2], strings.Join(below, " and "))
 }
 
 // maxElsewhere is the maximum number of collections in the hint. Names below more collections than this are below most of them.
@@ -247,7 +249,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 
 // nothingAt returns a 404 problem for the path of a request. parts are the elements of the path below the base.
 func (a *Server) nothingAt(r *http.Request, parts []string) error {
-	return problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s%s", r.URL.Path, a.elsewhere(parts))
+	return problem.New(http.StatusNotFound, "ResourceNotFound", "%s does not exist%s", r.URL.Path, a.elsewhere(parts))
 }
 
 // notServed returns a 501 problem for a published path that is not implemented, and a 404 problem for other paths.
@@ -425,7 +427,7 @@ func (a *Server) rootDocument(links bool) []byte {
 
 // compressedBody returns the error for a compressed body.
 func compressedBody() error {
-	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Encoding: a compressed body is not read here")
+	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Encoding: a compressed body is not accepted here")
 }
 
 // checkContentType refuses a body with a media type that cannot be read.
@@ -450,7 +452,7 @@ func CheckContentType(r *http.Request, allowed ...string) error {
 			return nil
 		}
 	}
-	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Type: expected %s", strings.Join(allowed, " or "))
+	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Type: must be %s", strings.Join(allowed, " or "))
 }
 
 // checkIfMatch refuses a change if the resource has changed since the client read it (RFC 9110 section 13.1.1).

@@ -43,8 +43,8 @@ func TestRequestOptions(t *testing.T) {
 	if set := gently.Set(o, true); !gently.In(set) || gently.In(o) {
 		t.Error("setting an option changes another's options, or nothing")
 	}
-	for text, want := range map[string]string{"x-gently=maybe": `x-gently: "maybe" is none of true, false`,
-		"x-order=sideways": "x-order: \"sideways\" is none of UP, DOWN",
+	for text, want := range map[string]string{"x-gently=maybe": `x-gently: must be one of true, false, not "maybe"`,
+		"x-order=sideways": "x-order: must be one of UP, DOWN, not \"sideways\"",
 		"x-from=here":      `x-from: "here" is not the number of a resource`, "x-from=-1": "x-from",
 		"x-portolan-dry-run=perhaps": "x-portolan-dry-run"} {
 		_, err := read(text)

@@ -30,7 +30,7 @@ const maxKey = 255
 func IdempotencyKey(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > maxKey {
-		return "", problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: longer than %d bytes", maxKey)
+		return "", problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: must have at most %d bytes", maxKey)
 	}
 	return key, nil
 }
@@ -75,7 +75,8 @@ func (a *Server) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err err
 		return ans, false, err
 	}
 	if fingerprint != rq.fingerprint() {
-		return ans, false, problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request within %v", keptFor)
+		return ans, false, problem.Conflict("IdempotencyKeyReused",
+			"Idempotency-Key: the key was used for another request within %v; use a new key", keptFor)
 	}
 	ans.status = http.StatusCreated
 	return ans, true, nil

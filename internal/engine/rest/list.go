@@ -162,7 +162,7 @@ func (a *Server) longRead(ctx context.Context, caller resource.Caller, light boo
 	err = read(within, fn)
 	if errors.Is(err, store.ErrTooLong) {
 		return problem.BadRequest("FilterNeedsRefinement",
-			"the answer was not found within %v: ask for less, by a filter on a field that is indexed or of fewer terms", a.ReadTime)
+			"the query took longer than %v; filter by an indexed field, or use fewer terms", a.ReadTime)
 	}
 	return err
 }

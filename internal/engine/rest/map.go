@@ -41,7 +41,7 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 		return err
 	}
 	if cells < minCells || cells > maxCells || bits.OnesCount64(uint64(cells)) != 1 {
-		return problem.Query("cells", "%d is not a power of two from %d to %d", cells, minCells, maxCells)
+		return problem.Query("cells", "must be a power of two from %[2]d to %[3]d, not %[1]d", cells, minCells, maxCells)
 	}
 	part, err := partOf(query)
 	if err != nil {
@@ -72,7 +72,7 @@ func partOf(query url.Values) (part netip.Prefix, err error) {
 		return part, err
 	}
 	if part, err = netip.ParsePrefix(text); err != nil || part.Masked() != part {
-		return part, problem.Query("prefix", "%q is no prefix, such as 10.3.0.0/16", text)
+		return part, problem.Query("prefix", "%q is not a prefix, such as 10.3.0.0/16", text)
 	}
 	return part, nil
 }
@@ -84,7 +84,7 @@ func within(row *store.Resource, part netip.Prefix) error {
 	}
 	low, high := store.KeyAddr(row.Low), store.KeyAddr(row.High)
 	if _, ok := (space.Range{Low: low, High: high}).Intersect(space.FromPrefix(part)); !ok {
-		return problem.Query("prefix", "%s does not lie in %s", part, space.Range{Low: low, High: high})
+		return problem.Query("prefix", "%s is outside %s", part, space.Range{Low: low, High: high})
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func negotiate(accept []string, offered []media) (media, error) {
 		for i, m := range offered {
 			names[i] = m.String()
 		}
-		return asHAL, problem.New(http.StatusNotAcceptable, "NotAcceptable", "Accept: this can be had as %s", strings.Join(names, ", "))
+		return asHAL, problem.New(http.StatusNotAcceptable, "NotAcceptable", "Accept: must be one of %s", strings.Join(names, ", "))
 	}
 	return best, nil
 }
@@ -203,7 +203,8 @@ func intParameter(query url.Values, name string, low, high, fallback int64) (int
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < low || n > high {
 		code := map[string]string{"limit": "InvalidLimitParameterValue", "offset": "InvalidOffsetParameterValue"}[name]
-		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name, "%q is not a whole number from %d to %d", text, low, high)
+		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name,
+			"must be a whole number from %[2]d to %[3]d, not %[1]q", text, low, high)
 	}
 	return n, nil
 }
@@ -213,7 +214,7 @@ func intParameter(query url.Values, name string, low, high, fallback int64) (int
 func onlyKnownParameters(query url.Values, known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(known, name) {
-			return problem.Query(name, "is not known here; these are: %s", strings.Join(known, ", "))
+			return problem.Query(name, "is not a parameter of this request; use one of %s", strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -226,7 +227,7 @@ func parseQuery(r *http.Request) (url.Values, error) {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, problem.BadRequest("InvalidQueryParameterValue", "the query string is not well formed")
+		return nil, problem.BadRequest("InvalidQueryParameterValue", "the query string is malformed")
 	}
 	return query, nil
 }
@@ -272,7 +273,7 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 		return o, err
 	}
 	if ok && text != "true" && text != "false" {
-		return o, problem.Query("total", "%q is neither true nor false", text)
+		return o, problem.Query("total", "must be true or false, not %q", text)
 	}
 	o.total = text == "true"
 	if text, ok, err := singleParameter(query, "filter"); err != nil {
@@ -305,10 +306,10 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 }
 
 // errForeignPlace reports a place in another list.
-var errForeignPlace = errors.New("no place in this list")
+var errForeignPlace = errors.New("not a position in this list")
 
 func invalidPlace() error {
-	return problem.Parameter("InvalidPaginationParameter", "after", "is no place in this list: take it from a link, or leave it out")
+	return problem.Parameter("InvalidPaginationParameter", "after", "is not a position in this list; copy it from a next link, or omit it")
 }
 
 // placeText is the JSON form of a place in links.

@@ -99,9 +99,9 @@ func searchOptions(r *http.Request) (text string, limit int, err error) {
 	}
 	switch text = strings.TrimSpace(text); {
 	case text == "":
-		return "", 0, problem.Query("q", "what to search for is missing")
+		return "", 0, problem.Query("q", "give a text to search for")
 	case !utf8.ValidString(text):
-		return "", 0, problem.Query("q", "is no UTF-8")
+		return "", 0, problem.Query("q", "must be UTF-8")
 	case utf8.RuneCountInString(text) > maxSearched:
 		return "", 0, problem.Query("q", "must have at most %d characters", maxSearched)
 	}

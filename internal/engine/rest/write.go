@@ -87,7 +87,7 @@ func (a *Server) showTransaction(r *http.Request, rq *request, ans *answer) erro
 // maxProbes is the maximum number of addresses that are probed for one change. Probing takes time; no lock is held during it.
 const (
 	maxProbes     = 16
-	tooManyAnswer = "each of the first %d free addresses answers, and is in use by somebody"
+	tooManyAnswer = "the first %d free addresses all answer a probe, so they are in use"
 )
 
 // maxComment is the maximum length of the comment on a change, in bytes.
@@ -181,7 +181,7 @@ func listable(t resource.Target) bool {
 // conflictProblem returns a problem for a violated unique index that no rule has checked before.
 func conflictProblem(err error) error {
 	if _, ok := problem.As(err); !ok && store.Duplicate(err) {
-		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
+		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity already exists")
 		p.Err = err
 		return p
 	}
@@ -224,7 +224,7 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 		return a.readMembers(w, rq)
 	}
 	if dryRun(rq.Request) { // the dry run would count as a sign-in, and use up a sign-in link
-		return problem.BadRequest("InvalidHeaderValue", "%s: a sign-in is not tried", dryRunHeader)
+		return problem.BadRequest("InvalidHeaderValue", "%s: a sign-in does not support a dry run", dryRunHeader)
 	}
 	rq.key, rq.members = "", map[string]json.RawMessage{}
 	if rq.ContentLength != 0 {
@@ -282,7 +282,8 @@ func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
 func Comment(r *http.Request) (string, error) {
 	comment := r.Header.Get(commentHeader)
 	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
-		return "", problem.BadRequest("InvalidHeaderValue", "%s: longer than %d bytes or with control characters", commentHeader, maxComment)
+		return "", problem.BadRequest("InvalidHeaderValue",
+			"%s: must have at most %d bytes, without control characters", commentHeader, maxComment)
 	}
 	return comment, nil
 }
@@ -296,7 +297,7 @@ func (a *Server) readHead(rq *request) (err error) {
 		return err
 	}
 	if rq.Header.Get(confirmHeader) != "" && !(rq.Method == http.MethodDelete && rq.List) {
-		return problem.BadRequest("InvalidHeaderValue", "%s: is for the deletion of a list", confirmHeader)
+		return problem.BadRequest("InvalidHeaderValue", "%s: is accepted only for the deletion of a list", confirmHeader)
 	}
 	comment, err := Comment(rq.Request)
 	if err != nil {
@@ -305,16 +306,16 @@ func (a *Server) readHead(rq *request) (err error) {
 	rq.author = rq.caller.Author(comment)
 	if text := rq.Header.Get(atMostHeader); text != "" {
 		if rq.Method != http.MethodDelete {
-			return problem.BadRequest("InvalidHeaderValue", "%s: goes with DELETE", atMostHeader)
+			return problem.BadRequest("InvalidHeaderValue", "%s: is accepted only for DELETE", atMostHeader)
 		}
 		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > maxDeletedAtOnce {
-			return problem.BadRequest("InvalidHeaderValue", "%s: %q is no number from 1 to %d", atMostHeader, text, maxDeletedAtOnce)
+			return problem.BadRequest("InvalidHeaderValue", "%s: %q is not a number from 1 to %d", atMostHeader, text, maxDeletedAtOnce)
 		}
 		if rq.Sub != nil && rq.Sub.Relation != resource.Children {
-			return problem.BadRequest("InvalidHeaderValue", "%s: a link is taken away at once", atMostHeader)
+			return problem.BadRequest("InvalidHeaderValue", "%s: is not accepted for the removal of a link", atMostHeader)
 		}
 		if dryRun(rq.Request) {
-			return problem.BadRequest("InvalidHeaderValue", "%s: a step is not tried; %s without it tells how much there is", atMostHeader,
+			return problem.BadRequest("InvalidHeaderValue", "%s: cannot be combined with %s; send only the latter to see all effects", atMostHeader,
 				dryRunHeader)
 		}
 	}
@@ -395,7 +396,7 @@ func (a *Server) deleteStep(c *resource.Change, rq *request, row *store.Resource
 func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	if rq.Sub != nil && rq.Sub.Asks {
 		return answer{}, problem.Forbidden("OperationNotPermitted",
-			"what is sent below a request is asked for: by itself, in no batch and no list, and without a dry run")
+			"send a change below a workflow request as a single request: not in a batch or list, and not as a dry run")
 	}
 	if rq.Sub == nil && rq.Collection.Act != nil {
 		transaction, err := a.Act(c, rq.Collection)

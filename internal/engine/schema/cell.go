@@ -45,26 +45,26 @@ func ColumnAt(names ...string) *Column {
 func ParseColumn(text string) (*Column, error) {
 	c := &Column{Name: text}
 	if len(text) > maxColumnName || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		return nil, fmt.Errorf("the name of a column is longer than %d bytes, no UTF-8, or has a control character", maxColumnName)
+		return nil, fmt.Errorf("the name of a column must be UTF-8 of at most %d bytes, without control characters", maxColumnName)
 	}
 	for part := range strings.SplitSeq(text, ".") {
 		name, rest, bracket := strings.Cut(part, "[")
 		if name == "" || bracket && rest == "" {
-			return nil, fmt.Errorf("%q is no name of a column, such as name or location.id", text)
+			return nil, fmt.Errorf("%q is not a column; give a name such as name or location.id", text)
 		}
 		c.path = append(c.path, step{name: name})
 		for rest != "" {
 			place, after, ok := strings.Cut(rest, "]")
 			n, err := strconv.Atoi(place)
 			if !ok || err != nil || n < 0 || n >= maxPlace {
-				return nil, fmt.Errorf("%q: a place in a list is a number below %d in brackets", text, maxPlace)
+				return nil, fmt.Errorf("%q: a position in a list must be a number below %d in brackets", text, maxPlace)
 			}
 			c.path = append(c.path, step{place: n})
 			rest = strings.TrimPrefix(after, "[")
 		}
 	}
 	if len(c.path) > MaxPath {
-		return nil, fmt.Errorf("%q has more than %d parts", text, MaxPath)
+		return nil, fmt.Errorf("%q must have at most %d parts", text, MaxPath)
 	}
 	return c, nil
 }
@@ -149,7 +149,7 @@ func (r *TableRow) Put(c *Column, text string) error {
 	f := r.t.ByName[c.path[0].name]
 	value := c.cellValue(f, strings.TrimSpace(text))
 	if f != nil && f.Kind == References && c.Whole() && value[0] == '"' {
-		return fmt.Errorf("%s: is a list of references: name the column %s[0].%s", c.Name, c.Name, cmp.Or(f.Identify, "id"))
+		return fmt.Errorf("%s: is a list of references; name the column %s[0].%s", c.Name, c.Name, cmp.Or(f.Identify, "id"))
 	}
 	top := r.tops[c.path[0].name]
 	if top == nil {
@@ -167,7 +167,7 @@ func (r *TableRow) Put(c *Column, text string) error {
 }
 
 // errConflictingCells reports a cell for a value that another cell has set in a different way.
-var errConflictingCells = errors.New("another column says something of it, too")
+var errConflictingCells = errors.New("conflicts with another column; keep one of them")
 
 // part returns the part of a value at a step, and creates it if it is missing.
 func (n *node) part(s step) (*node, error) {
@@ -201,7 +201,7 @@ func (n *node) part(s step) (*node, error) {
 		}
 		return n.members[s.name], nil
 	case s.place > len(n.list):
-		return nil, fmt.Errorf("the list has nothing at [%d]", len(n.list))
+		return nil, fmt.Errorf("the list has no entry [%d]; number the entries from 0 without gaps", len(n.list))
 	case s.place == len(n.list):
 		n.list = append(n.list, &node{})
 	}

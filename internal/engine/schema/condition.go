@@ -43,7 +43,7 @@ func (f *Field) operators() string {
 func (f *Field) Condition(n *Node) (store.Expr, error) {
 	if !slices.Contains(strings.Fields(f.operators()), n.Op) {
 		return nil, setCode("UnsupportedFilterOperator", FilterValue(n, n.Values[0],
-			"the operator "+n.Op+" is not for this field; these are: "+f.operators()))
+			"this field does not accept the operator "+n.Op+"; use one of "+f.operators()))
 	}
 	switch {
 	case f.Kind == Span:
@@ -88,7 +88,7 @@ func (f *Field) CompareWith(n *Node, at store.Field) (store.Expr, error) {
 func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store.Expr, error) {
 	if v.Null() || f.Blank && v.Text == "" && (op == "eq" || op == "ne") {
 		if op != "eq" && op != "ne" {
-			return nil, setCode("UnsupportedFilterOperatorForNullValue", FilterValue(n, v, "null goes with eq, in and ne"))
+			return nil, setCode("UnsupportedFilterOperatorForNullValue", FilterValue(n, v, "null is accepted only with eq, in and ne"))
 		}
 		return store.Compare{Field: at, Op: op}, nil
 	}
@@ -200,7 +200,7 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 		return strings.ToUpper(strings.ReplaceAll(v.Text, ":", "-")), nil
 	}
 	if !v.Quoted && v.Text != "true" && v.Text != "false" && !numeral(v.Text) {
-		return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "text needs quotes"))
+		return nil, setCode("InvalidFilterValueType", FilterValue(n, v, "text must be in quotes"))
 	}
 	return v.Text, nil
 }
@@ -334,7 +334,7 @@ func (f *Field) lengthCondition(n *Node, v Literal, bits int, sized bool, r spac
 	}
 	p, ok := r.Prefix()
 	if !ok {
-		return nil, FilterValue(n, v, "ge, gt, le and lt compare prefix lengths and need one")
+		return nil, FilterValue(n, v, "ge, gt, le and lt compare prefix lengths: give a prefix length")
 	}
 	return store.All{store.Compare{Field: length, Op: op, Value: int64(p.Bits())}, sameFamily(r.Low)}, nil
 }

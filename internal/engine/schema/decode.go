@@ -68,7 +68,8 @@ func (t *Type) chooseValue(o Object, f *Field, raw, other json.RawMessage) (json
 	case !t.Differs(o, f, raw):
 		return other, nil
 	}
-	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name, "is another name of %s, which says something else", f.Name)
+	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name,
+		"is another name of %s, which has a different value: give only one of them", f.Name)
 }
 
 // Differs reports whether a member has another value than an object's field. Values that cannot be parsed differ.
@@ -172,10 +173,10 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 			return nil, valueError("JsonDeserializationError", "must be an object")
 		}
 		if bytes.Contains(raw, []byte(`$sealed`)) {
-			return nil, fmt.Errorf("holds $sealed, which secrets are kept as")
+			return nil, fmt.Errorf("must not contain $sealed, which is reserved for secrets")
 		}
 		if bytes.Contains(raw, []byte(`\u0000`)) {
-			return nil, fmt.Errorf("holds a NUL character")
+			return nil, fmt.Errorf("must not contain a NUL character")
 		}
 		var b bytes.Buffer
 		if err := json.Compact(&b, raw); err != nil {
@@ -269,11 +270,11 @@ func (f *Field) parseText(text string) (any, error) {
 		return at, nil
 	}
 	if len(text) > f.MaxLength {
-		return nil, valueError("InvalidStringLength", "has %d bytes, more than %d", len(text), f.MaxLength)
+		return nil, valueError("InvalidStringLength", "must have at most %[2]d bytes; it has %[1]d", len(text), f.MaxLength)
 	}
 	for _, r := range text {
 		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank || f.MaxLength <= maxNameLength) {
-			return nil, fmt.Errorf("holds a control character")
+			return nil, fmt.Errorf("must not contain a control character")
 		}
 	}
 	if f.NonBlank && strings.TrimSpace(text) == "" {
@@ -285,7 +286,7 @@ func (f *Field) parseText(text string) (any, error) {
 		}
 	}
 	if f.Enum != nil && !slices.Contains(f.Enum, text) && (f.Others == nil || !f.Others.MatchString(text)) {
-		return nil, valueError("InvalidEnumValue", "%q is none of %s", text, strings.Join(f.Enum, ", "))
+		return nil, valueError("InvalidEnumValue", "must be one of %[2]s, not %[1]q", text, strings.Join(f.Enum, ", "))
 	}
 	return text, nil
 }
@@ -317,16 +318,16 @@ func (f *Field) parseMap(raw json.RawMessage) (any, error) {
 	values := make(map[string]string, len(loose))
 	for name, value := range loose {
 		if name == "$sealed" {
-			return nil, fmt.Errorf("has a member $sealed, which secrets are kept as")
+			return nil, fmt.Errorf("must not have a member $sealed, which is reserved for secrets")
 		}
 		if name == "" || len(name) > f.MaxLength || strings.ContainsFunc(name, isControl) {
-			return nil, fmt.Errorf("has a member whose name is empty, over %d bytes or with a control character", f.MaxLength)
+			return nil, fmt.Errorf("the name of a member must have 1 to %d bytes, without control characters", f.MaxLength)
 		}
 		switch x := value.(type) {
 		case nil:
 		case string:
 			if strings.ContainsFunc(x, isControl) {
-				return nil, fmt.Errorf("member %q holds a control character", name)
+				return nil, fmt.Errorf("member %q must not contain a control character", name)
 			}
 			values[name] = x
 		case bool, json.Number:
@@ -363,7 +364,7 @@ func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 		return nil, valueError("JsonDeserializationError", "must be an array")
 	}
 	if f.Min != nil && int64(len(raws)) < *f.Min {
-		return nil, valueError("EmptyFieldValue", "must have at least %d entry", *f.Min)
+		return nil, valueError("EmptyFieldValue", "must have %d or more entries", *f.Min)
 	}
 	list := RefList{Given: true}
 	for i, one := range raws {
@@ -372,7 +373,7 @@ func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 			return nil, fmt.Errorf("entry %d %w", i, err)
 		}
 		if item.ID == 0 && len(item.Text) == 0 {
-			return nil, valueError("InvalidInlinedResource", "entry %d names no resource", i)
+			return nil, valueError("InvalidInlinedResource", "entry %d must name a resource by id", i)
 		}
 		list.Items = append(list.Items, item)
 	}
@@ -387,7 +388,7 @@ func parseItem(raw json.RawMessage) (RefItem, error) {
 	item := RefItem{Text: map[string]string{}}
 	if id, ok := members["id"]; ok && string(id) != "null" {
 		if json.Unmarshal(id, &item.ID) != nil || item.ID < 1 {
-			return item, valueError("InvalidResourceId", "has an id that is no positive number")
+			return item, valueError("InvalidResourceId", "must have a positive number as its id")
 		}
 	}
 	for name, value := range members {

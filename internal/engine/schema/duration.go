@@ -15,11 +15,11 @@ const maxDuration = 100 * 365 * 24 * time.Hour
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := duration.Parse(text)
 	if err != nil || strings.HasPrefix(text, "-") || strings.HasSuffix(text, "T") || text == "P" {
-		return 0, fmt.Errorf("%q is no length of time as in ISO 8601, such as PT30S or P7D", text)
+		return 0, fmt.Errorf("%q is not a duration in ISO 8601, such as PT30S or P7D", text)
 	}
 	long := d.ToTimeDuration()
 	if long < 0 || long > maxDuration || d.Years > 100 || d.Days > 36500 || d.Hours > 876000 {
-		return 0, fmt.Errorf("%q is no length of time up to 100 years", text)
+		return 0, fmt.Errorf("%q is longer than 100 years", text)
 	}
 	return long, nil
 }

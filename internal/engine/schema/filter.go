@@ -87,7 +87,7 @@ func ParseFilter(text string) (*Node, error) {
 	}
 	if w := n.Weight(); w > maxFilterWeight {
 		e := problem.BadRequest("FilterNeedsRefinement",
-			"filter: it weighs %d, more than %d: a value weighs one, and %d more for each reference on its path", w, maxFilterWeight,
+			"filter: the weight is %d; the maximum is %d. A value has the weight 1, plus %d for each reference on its path", w, maxFilterWeight,
 			referenceWeight)
 		e.Fields = []string{"filter"}
 		return nil, e
@@ -186,7 +186,7 @@ func (p *filterParser) term() (*Node, error) {
 func (p *filterParser) factor() (*Node, error) {
 	if p.accept('(') {
 		if p.depth++; p.depth > maxFilterDepth {
-			return nil, p.errorAt(p.at, "parentheses nest deeper than %d", maxFilterDepth)
+			return nil, p.errorAt(p.at, "parentheses must nest at most %d deep", maxFilterDepth)
 		}
 		n, err := p.expression()
 		if err != nil {
@@ -211,7 +211,7 @@ func (p *filterParser) word() string {
 
 func (p *filterParser) comparison() (*Node, error) {
 	if p.terms++; p.terms > maxFilterTerms {
-		return nil, p.errorAt(p.at, "the filter has more than %d comparisons", maxFilterTerms)
+		return nil, p.errorAt(p.at, "the filter must have at most %d comparisons", maxFilterTerms)
 	}
 	p.skipSpace()
 	n := &Node{At: p.at, Op: "eq"}
@@ -221,7 +221,7 @@ func (p *filterParser) comparison() (*Node, error) {
 			return nil, p.errorAt(p.at, "expected the name of a field")
 		}
 		if n.Path = append(n.Path, word); len(n.Path) > MaxPath {
-			return nil, p.errorAt(n.At, "the path has more than %d names", MaxPath)
+			return nil, p.errorAt(n.At, "the path must have at most %d names", MaxPath)
 		}
 		if p.at < len(p.text) && p.text[p.at] == '.' {
 			p.at++
@@ -236,7 +236,8 @@ func (p *filterParser) comparison() (*Node, error) {
 	from := p.at
 	if word := p.word(); word != "" && p.accept('(') {
 		if !slices.Contains(operators, word) {
-			return nil, setCode("UnsupportedFilterOperator", p.errorAt(from, "%s is no operator (%s)", word, strings.Join(operators, ", ")))
+			return nil, setCode("UnsupportedFilterOperator", p.errorAt(from,
+				"unknown operator %s; must be one of %s", word, strings.Join(operators, ", ")))
 		}
 		n.Op = word
 		return n, p.arguments(n)
@@ -254,7 +255,7 @@ func (p *filterParser) arguments(n *Node) error {
 			return err
 		}
 		if n.Values = append(n.Values, v); len(n.Values) > maxFilterTerms {
-			return p.errorAt(p.at, "the list has more than %d values", maxFilterTerms)
+			return p.errorAt(p.at, "the list must have at most %d values", maxFilterTerms)
 		}
 		if p.accept(')') {
 			break
@@ -264,7 +265,7 @@ func (p *filterParser) arguments(n *Node) error {
 		}
 	}
 	if n.Op != "in" && len(n.Values) != 1 {
-		return p.errorAt(n.Values[1].at, "%s takes one value", n.Op)
+		return p.errorAt(n.Values[1].at, "%s accepts only one value", n.Op)
 	}
 	return nil
 }
@@ -287,7 +288,7 @@ func (p *filterParser) value() (Literal, error) {
 		case v.Text == "true", v.Text == "false", v.Text == "null", numeral(v.Text):
 			return v, nil
 		}
-		return v, setCode("FilterTokenError", p.errorAt(v.at, "text needs quotes"))
+		return v, setCode("FilterTokenError", p.errorAt(v.at, "text must be in quotes"))
 	}
 	v.Quoted = true
 	var b strings.Builder
@@ -304,7 +305,7 @@ func (p *filterParser) value() (Literal, error) {
 			b.WriteByte(c)
 		}
 	}
-	return v, setCode("FilterTokenError", p.errorAt(p.at, "the text that starts at position %d is not closed", v.at+1))
+	return v, setCode("FilterTokenError", p.errorAt(p.at, "the text at position %d has no closing quote", v.at+1))
 }
 
 // numeral reports whether text is a number as in JSON.

@@ -165,7 +165,7 @@ func (f *Field) checkVariant(s reflect.Value) error {
 			continue
 		}
 		if at := s.FieldByIndex(m.Index); !at.IsZero() && m.Default == "" {
-			return At(m.Name, "is there only where %s is %s", by.Name, strings.Join(m.For, " or "))
+			return At(m.Name, "is allowed only if %s is %s", by.Name, strings.Join(m.For, " or "))
 		}
 		s.FieldByIndex(m.Index).SetZero()
 	}

@@ -58,9 +58,9 @@ func TestNestedMembers(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"engine":{"fuel":"DIESEL","litres":5,"tank":{"size":3}}}`:      "",
 		`{"engine":{"fuel":"SUN","panels":5}}`:                           "",
-		`{"engine":{"fuel":"SUN","litres":5}}`:                           "InvalidResourceFieldValue engine.litres: is there only where fuel is DIESEL",
+		`{"engine":{"fuel":"SUN","litres":5}}`:                           "InvalidResourceFieldValue engine.litres: is allowed only if fuel is DIESEL",
 		`{"engine":{}}`:                                                  "MissingRequiredField engine.fuel: is required and missing",
-		`{"engine":{"fuel":"COAL"}}`:                                     `InvalidEnumValue engine.fuel: "COAL" is none of DIESEL, SUN`,
+		`{"engine":{"fuel":"COAL"}}`:                                     `InvalidEnumValue engine.fuel: must be one of DIESEL, SUN, not "COAL"`,
 		`{"engine":{"fuel":"DIESEL","litres":0}}`:                        "ValueLessThanMinimum engine.litres: must be 1 or more",
 		`{"engine":{"fuel":"DIESEL","tank":{"size":0}}}`:                 "ValueLessThanMinimum engine.tank.size: must be 1 or more",
 		`{"engine":[]}`:                                                  "JsonDeserializationError engine: must be an object",
@@ -72,8 +72,8 @@ func TestNestedMembers(t *testing.T) {
 		`{"extra":[1,"a"]}`:                                              "",
 		`{"extra":true}`:                                                 "",
 		`{"pause":"PT30S"}`:                                              "",
-		`{"pause":"30 s"}`:                                               `InvalidDurationValue pause: "30 s" is no length of time as in ISO 8601, such as PT30S or P7D`,
-		`{"days":["MON","WED"]}`:                                         `InvalidEnumValue days: entry 1 "WED" is none of MON, TUE`,
+		`{"pause":"30 s"}`:                                               `InvalidDurationValue pause: "30 s" is not a duration in ISO 8601, such as PT30S or P7D`,
+		`{"days":["MON","WED"]}`:                                         `InvalidEnumValue days: entry 1 must be one of MON, TUE, not "WED"`,
 	} {
 		if got := read(t, &boat{}, body); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)

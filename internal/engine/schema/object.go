@@ -23,7 +23,7 @@ func ParseObject(data []byte, maxParts int) (map[string]json.RawMessage, error) 
 		return nil, problem.BadRequest("EmptyRequestBody", "the body is empty; a JSON object is expected")
 	}
 	if !utf8.Valid(data) {
-		return nil, bad("the body is not UTF-8")
+		return nil, bad("the body must be UTF-8")
 	}
 	depth, parts, inString := 0, 0, false
 	for i := 0; i < len(data); i++ {
@@ -35,13 +35,13 @@ func ParseObject(data []byte, maxParts int) (map[string]json.RawMessage, error) 
 		case inString:
 		case c == '{' || c == '[':
 			if depth++; depth > MaxDepth {
-				return nil, bad("the body nests deeper than %d at byte %d", MaxDepth, i)
+				return nil, bad("the body must nest at most %d deep; it is deeper at byte %d", MaxDepth, i)
 			}
 		case c == '}' || c == ']':
 			depth--
 		case c == ',':
 			if parts++; parts > maxParts {
-				return nil, bad("the body has more than %d members and elements", maxParts)
+				return nil, bad("the body must have at most %d members and elements", maxParts)
 			}
 		}
 	}

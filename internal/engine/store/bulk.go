@@ -125,7 +125,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 		}
 		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")",
 			args...); err != nil {
-			return nil, fmt.Errorf("moving resources: %w", err)
+			return nil, fmt.Errorf("move resources: %w", err)
 		}
 		for _, r := range part {
 			tx.forgetRow(r.ID)
@@ -216,7 +216,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 		list, args := In(ids)
 		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN "} {
 			if err := tx.Write(query+list, args...); err != nil {
-				return fmt.Errorf("deleting resources: %w", err)
+				return fmt.Errorf("delete resources: %w", err)
 			}
 		}
 		for _, id := range ids {

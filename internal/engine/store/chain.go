@@ -51,13 +51,13 @@ func (s *Store) Chain(ctx context.Context, update Updater) (made int, err error)
 			pending, more, err = tx.readPendingLinks()
 			return err
 		}); err != nil {
-			return made, fmt.Errorf("reading what is to be chained: %w", err)
+			return made, fmt.Errorf("read the unchained transactions: %w", err)
 		}
 		if len(pending) == 0 {
 			return made, nil
 		}
 		if err := update(ctx, Author{}, func(tx *Tx) error { return tx.appendLinks(pending) }); err != nil {
-			return made, fmt.Errorf("chaining the history: %w", err)
+			return made, fmt.Errorf("chain the history: %w", err)
 		}
 		if made += len(pending); !more {
 			return made, nil
@@ -176,7 +176,7 @@ func (tx *Tx) appendLinks(pending []Link) error {
 		return err
 	}
 	if n != int64(len(ids)) { // this process was late; it reads the queue again next time
-		return errors.New("another manager has chained some of what was due")
+		return errors.New("another manager has chained some of the pending transactions")
 	}
 	return tx.conn.bulk(linkTable.Name, linkTable.Columns, rows)
 }
@@ -239,7 +239,7 @@ func (tx *Tx) chainBase() (l Link, err error) {
 		l.Hash, err = hex.DecodeString(sum)
 	}
 	if err != nil {
-		return l, fmt.Errorf("reading where the chain begins: %w", err)
+		return l, fmt.Errorf("read the start of the chain: %w", err)
 	}
 	return l, nil
 }
@@ -259,7 +259,7 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	last, err := tx.chainBase()
 	if err == nil && last.Place > 0 {
 		// Transactions at or before the base must be deleted, except for the last one, which may be deleted in part.
-		err = tx.Faulty(fault, "transaction %d is kept, and the chain is said to begin behind it (link %s)",
+		err = tx.Faulty(fault, "transaction %d exists, but the chain is recorded to start after it (link %s)",
 			"SELECT l.txn, CAST(l.place AS TEXT) FROM history_link l WHERE l.place < ? OR l.place = ? AND l.txn <> ?", last.Place, last.Place,
 			last.Transaction)
 	}
@@ -267,16 +267,16 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 		last, more, err = tx.verifyLinks(last, fault)
 	}
 	if err != nil {
-		return fmt.Errorf("following the chain of the history: %w", err)
+		return fmt.Errorf("verify the chain of the history: %w", err)
 	}
 	for _, check := range [][2]string{
-		{"transaction %d, %s, was slipped into the history: no link is of it, and none is due", "SELECT id, operation FROM txn t" +
+		{"transaction %d, %s, was slipped into the history: it has no link and is not pending", "SELECT id, operation FROM txn t" +
 			" WHERE NOT EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id) AND NOT EXISTS (SELECT 1 FROM history_due d WHERE d.txn = t.id)"},
 		// A transaction that was pruned in part has lost its first change. If that change exists, the transaction was not pruned.
-		{"transaction %d is said to be taken out of the history%s, and is whole", "SELECT t.id, '' FROM txn t JOIN marker m ON m.name = '" +
+		{"transaction %d is recorded as pruned%s, but it is complete", "SELECT t.id, '' FROM txn t JOIN marker m ON m.name = '" +
 			chainName + "' WHERE EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id AND m.value LIKE l.place || '.' || l.txn || '.%')" +
 			" AND EXISTS (SELECT 1 FROM change c WHERE c.txn = t.id AND c.seq = t.first)"},
-		{"transaction %d is to be chained, and is not there%s",
+		{"transaction %d is pending for the chain%s, but does not exist",
 			"SELECT txn, '' FROM history_due d WHERE NOT EXISTS (SELECT 1 FROM txn t WHERE t.id = d.txn)"},
 	} {
 		if err := tx.Faulty(fault, check[0], check[1]); err != nil {
@@ -331,7 +331,7 @@ func (tx *Tx) verifyLinks(behind Link, fault func(string, ...any)) (last Link, m
 		case !o.isKept:
 			fault("transaction %d was removed from the history (link %d)", o.Transaction, o.Place)
 		case !bytes.Equal(linkHash(before.Hash, sum), o.Hash):
-			fault("transaction %d is not what it was when it was chained (link %d)", o.Transaction, o.Place)
+			fault("transaction %d was changed after it was chained (link %d)", o.Transaction, o.Place)
 		}
 	}
 	return last, len(page) > 0, nil

@@ -35,31 +35,31 @@ func TestChainDetectsManipulation(t *testing.T) {
 		says       string
 	}{
 		"an image is changed": {[]string{"UPDATE change SET after = replace(after, 'two', 'too') WHERE txn = %d"},
-			"transaction %d is not what it was"},
-		"an image is left out": {[]string{"UPDATE change SET after = NULL WHERE txn = %d"}, "transaction %d is not what it was"},
-		"an author is changed": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d"}, "transaction %d is not what it was"},
-		"a time is changed":    {[]string{"UPDATE txn SET at = at - 1 WHERE id = %d"}, "transaction %d is not what it was"},
+			"transaction %d was changed after it was chained"},
+		"an image is left out": {[]string{"UPDATE change SET after = NULL WHERE txn = %d"}, "transaction %d was changed after it was chained"},
+		"an author is changed": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d"}, "transaction %d was changed after it was chained"},
+		"a time is changed":    {[]string{"UPDATE txn SET at = at - 1 WHERE id = %d"}, "transaction %d was changed after it was chained"},
 		"a comment is changed": {[]string{`UPDATE txn SET body = replace(body, '"comment":null', '"comment":"x"') WHERE id = %d`},
-			"transaction %d is not what it was"},
+			"transaction %d was changed after it was chained"},
 		"a transaction is removed": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM txn WHERE id = %d"},
 			"transaction %d was removed"},
 		"with its link": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM history_link WHERE txn = %d",
 			"DELETE FROM txn WHERE id = %d"}, "lacks the links 3 to 3"},
 		"a change is slipped in": {[]string{"INSERT INTO change (seq, txn, resource, operation) SELECT max(seq) + 1000, %d, 5, 'UPDATE'" +
 			" FROM change"},
-			"transaction %d is not what it was"},
+			"transaction %d was changed after it was chained"},
 		"a link is changed": {[]string{"UPDATE history_link SET hash = (SELECT hash FROM history_link ORDER BY place LIMIT 1) WHERE txn = %d"},
-			"transaction %d is not what it was"},
+			"transaction %d was changed after it was chained"},
 		"a transaction slips in": {[]string{"INSERT INTO txn (id, at, user_id, operation, first, last, body) " +
 			"SELECT id + 1000, at, user_id, operation, first, last, body FROM txn WHERE id = %d"},
 			"was slipped into the history"},
 		"the chain is said to begin behind it": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d", "INSERT INTO marker (name, value) SELECT " +
-			"'history-chain', '5.' || txn || '.00' FROM history_link WHERE place = 5"}, "the chain is said to begin behind it"},
+			"'history-chain', '5.' || txn || '.00' FROM history_link WHERE place = 5"}, "the chain is recorded to start after it"},
 		"the last one is said to be taken": {[]string{"INSERT INTO marker (name, value) SELECT 'history-chain', '3.' || txn || '.00'" +
-			" FROM history_link WHERE txn = %d"}, "is said to be taken out of the history"},
+			" FROM history_link WHERE txn = %d"}, "is recorded as pruned"},
 		"somebody is said to have taken it back": {[]string{"INSERT INTO reverting (txn, undo) SELECT %d, max(id) FROM txn"},
-			"is said to be taken back by one that did not"},
-		"what is due is not there": {[]string{"INSERT INTO history_due (txn) VALUES (%d + 5000)"}, "is to be chained, and is not there"},
+			"which did not undo it"},
+		"what is due is not there": {[]string{"INSERT INTO history_due (txn) VALUES (%d + 5000)"}, "is pending for the chain, but does not exist"},
 		"the newest of all is gone": {[]string{"DELETE FROM change WHERE txn > %d", "DELETE FROM txn WHERE id > %d"},
 			"was removed from the history (link 4)"},
 	} {

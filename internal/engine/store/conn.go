@@ -46,7 +46,7 @@ type row interface {
 }
 
 // errStop stops a query after its first row.
-var errStop = errors.New("the first row was all that was wanted")
+var errStop = errors.New("stop after the first row")
 
 // queryFirst calls fn for the first row of a query. It returns sql.ErrNoRows if there are no rows.
 func queryFirst(c conn, query string, args []any, fn func(row) error) error {

@@ -15,11 +15,11 @@ import (
 
 var (
 	// ErrFilling is returned for a database that contains an incomplete copy.
-	ErrFilling = errors.New("the database is being filled by a migration that has not ended: run it again to let it end")
+	ErrFilling = errors.New("an unfinished migration has filled the database in part; run the migration again to complete it")
 	// ErrOtherSource is returned if the copy was started from another source, or if the source has changed since.
-	ErrOtherSource = errors.New("the target was begun to be filled from another source, or the source has changed since: use an empty target")
+	ErrOtherSource = errors.New("the target contains data from another source, or the source has changed since; use an empty target")
 	// ErrDifferent is returned if the target differs from the source after the copy.
-	ErrDifferent = errors.New("the target does not hold what the source does")
+	ErrDifferent = errors.New("the target differs from the source")
 )
 
 // carryStep is the number of rows per commit.
@@ -48,7 +48,7 @@ func Carry(ctx context.Context, from, to *Store, progress Progress) (counts map[
 	err = from.View(ctx, func(tx *Tx) error {
 		src, err := tx.source()
 		if err != nil {
-			return fmt.Errorf("reading the source: %w", err)
+			return fmt.Errorf("read the source: %w", err)
 		}
 		counts = src.Counts
 		if err := to.beginFilling(ctx, src); err != nil {
@@ -136,7 +136,7 @@ func (s *Store) fill(ctx context.Context, from *Tx, t *Table, progress func(rows
 		last := "SELECT " + strings.Join(t.keys(), ", ") + " FROM " + t.Name + " ORDER BY " + strings.Join(t.keys(), " DESC, ") + " DESC LIMIT 1"
 		return tx.conn.each(last, nil, func(r row) error { after = r.values(); return nil })
 	}); err != nil {
-		return 0, fmt.Errorf("reading the target: %w", err)
+		return 0, fmt.Errorf("read the target: %w", err)
 	}
 	var waiting [][]any
 	flush := func() error {
@@ -158,7 +158,7 @@ func (s *Store) fill(ctx context.Context, from *Tx, t *Table, progress func(rows
 		}
 		return flush()
 	}); err != nil {
-		return 0, fmt.Errorf("copying %s: %w", t.Name, err)
+		return 0, fmt.Errorf("copy %s: %w", t.Name, err)
 	}
 	return rows, flush()
 }
@@ -172,7 +172,7 @@ func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress P
 			for side, tx := range []*Tx{from, to} {
 				hash, n, err := tx.hash(t)
 				if err != nil {
-					return fmt.Errorf("comparing %s: %w", t.Name, err)
+					return fmt.Errorf("compare %s: %w", t.Name, err)
 				}
 				if n != src.Counts[t.Name] {
 					return fmt.Errorf("%w: %s has %d rows instead of %d", ErrDifferent, t.Name, n, src.Counts[t.Name])

@@ -32,7 +32,7 @@ func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *
 		}
 		for _, t := range s.layout.Carried() {
 			if err := tx.dump(t, nil, emit); err != nil {
-				return fmt.Errorf("reading %s: %w", t.Name, err)
+				return fmt.Errorf("read %s: %w", t.Name, err)
 			}
 		}
 		return nil
@@ -82,7 +82,7 @@ func (tx *Tx) dump(t *Table, after []any, emit func(t *Table, row []any) error) 
 }
 
 // ErrNotEmpty is returned if the target of a restore or a migration contains data.
-var ErrNotEmpty = errors.New("the target holds data already; restoring and migrating need an empty one")
+var ErrNotEmpty = errors.New("the target already contains data; restore and migrate into an empty database")
 
 // checkEmpty returns ErrNotEmpty if a copied table has a row. Tables that do not exist in an older schema are skipped.
 func (l *Layout) checkEmpty(c conn) error {
@@ -116,7 +116,7 @@ func hasTable(c conn, name string) (exists bool, err error) {
 // not exist in an older schema are created by their migration.
 func (tx *Tx) rebuild() error {
 	if err := tx.conn.advanceSequences(); err != nil {
-		return fmt.Errorf("counting on: %w", err)
+		return fmt.Errorf("advance the counters: %w", err)
 	}
 	totals := &Extension{Name: "totals", Tables: []Table{totalSums.Table}, Rebuild: recountTotals}
 	trigrams := &Extension{Name: "trigrams", Tables: []Table{pendingTextTable}, Rebuild: reindexTexts}
@@ -136,7 +136,7 @@ func (tx *Tx) rebuild() error {
 			continue
 		}
 		if err := e.Rebuild(tx); err != nil {
-			return fmt.Errorf("rebuilding %s: %w", e.Name, err)
+			return fmt.Errorf("rebuild %s: %w", e.Name, err)
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ const loadRows = 5000
 
 func (l *loader) add(t *Table, row []any) error {
 	if want := len(t.columnsAt(l.schema)); len(row) != want {
-		return fmt.Errorf("a row of %s has %d columns, want %d", t.Name, len(row), want)
+		return fmt.Errorf("a row of %s has %d columns instead of %d", t.Name, len(row), want)
 	}
 	if l.t != t || len(l.rows) == loadRows {
 		if err := l.flush(); err != nil {

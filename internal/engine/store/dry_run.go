@@ -17,10 +17,10 @@ const (
 )
 
 // ErrTrialEnded ends a trial that reached the limit of its changes or of its time.
-var ErrTrialEnded = errors.New("more would be changed than is tried")
+var ErrTrialEnded = errors.New("the change is larger than the limit of a dry run")
 
 // errTried rolls a trial back.
-var errTried = errors.New("the change was only tried")
+var errTried = errors.New("roll back the dry run")
 
 // trials contains the state of the trials of this process, which run one at a time.
 type trials struct {

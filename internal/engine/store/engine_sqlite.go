@@ -47,7 +47,7 @@ type sqliteEngine struct {
 // openFile opens the database in the directory.
 func openFile(s *Store, o Options) (*sqliteEngine, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w", err)
+		return nil, fmt.Errorf("create the data directory: %w", err)
 	}
 	path := filepath.Join(o.Dir, databaseFile)
 	if err := protectFiles(path); err != nil {
@@ -261,11 +261,11 @@ func (e *sqliteEngine) snapshot(ctx context.Context, kind readKind, fn func(conn
 	}
 	defer from.release(r)
 	if _, err := r.exec("BEGIN"); err != nil {
-		return fmt.Errorf("beginning a snapshot: %w", err)
+		return fmt.Errorf("begin snapshot: %w", err)
 	}
 	defer func() {
 		if _, e := r.exec("ROLLBACK"); e != nil && err == nil {
-			err = fmt.Errorf("ending a snapshot: %w", e)
+			err = fmt.Errorf("end snapshot: %w", e)
 		}
 	}()
 	if kind == readPage || kind == readLong {
@@ -287,7 +287,7 @@ func (e *sqliteEngine) latest(ctx context.Context, fn func(conn) error) error {
 // update passes a job to the writer and waits for its commit.
 func (e *sqliteEngine) update(ctx context.Context, _ Scope, author Author, fn func(*Tx) error) error {
 	if e.readOnly {
-		return errors.New("the database was opened for reading alone")
+		return errors.New("the database is open for reading only")
 	}
 	if e.fileGone.Load() {
 		return errFileGone

@@ -53,7 +53,7 @@ func ParsePosition(text string) (p Position, err error) {
 		}
 	}
 	if len(parts) < 3 || len(parts) > 4 || err != nil || p.Origin == "" || p.Settled < 0 || p.Transaction < 0 || p.At < 0 {
-		return Position{}, fmt.Errorf("%q is no position in a change feed", text)
+		return Position{}, fmt.Errorf("%q is not a position in a change feed", text)
 	}
 	return p, nil
 }
@@ -61,9 +61,9 @@ func ParsePosition(text string) (p Position, err error) {
 // ErrForeignPosition is returned for a position of another database, or of this one before it was restored to an earlier state. ErrPruned
 // is returned for a position whose following changes are no longer kept.
 var (
-	ErrForeignPosition = errors.New("the position belongs to the change feed of another database, or of this one before it was taken " +
-		"back to an earlier moment: begin anew")
-	ErrPruned = errors.New("what changed behind the position is not kept any more: begin anew")
+	ErrForeignPosition = errors.New("the position belongs to the change feed of another database, or of this one before a backup " +
+		"was restored; start again without a position")
+	ErrPruned = errors.New("the changes after the position were pruned; start again without a position")
 )
 
 // Entry is one transaction in the change feed. EachChange reads its changes.
@@ -94,7 +94,7 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 		entries = nil
 		var origin string
 		if err := tx.QueryRow("SELECT id FROM origin").Scan(&origin); err != nil {
-			return fmt.Errorf("reading the feed's origin: %w", err)
+			return fmt.Errorf("read the origin of the change feed: %w", err)
 		}
 		if after.Origin != "" && after.Origin != origin {
 			return ErrForeignPosition
@@ -112,7 +112,7 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 			entries = append(entries, e)
 			return err
 		}, d.feed, after.Settled, after.Transaction, limit); err != nil {
-			return fmt.Errorf("reading the change feed: %w", err)
+			return fmt.Errorf("read the change feed: %w", err)
 		}
 		return nil
 	})
@@ -159,7 +159,7 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 			}
 			return err
 		}); err != nil {
-			return fmt.Errorf("reading the change feed: %w", err)
+			return fmt.Errorf("read the change feed: %w", err)
 		}
 		for _, c := range page {
 			last = c.Sequence

@@ -29,8 +29,8 @@ func checkNotRemoved(path string) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("%s does not exist: put it and its -wal back, or restore a backup into a new directory (docs/troubleshoot.md). "+
-		"Delete %s to create an empty database", path, used)
+	return fmt.Errorf("%s does not exist: move it and its -wal to this path, or restore a backup into a new directory "+
+		"(docs/troubleshoot.md). Delete %s to create an empty database", path, used)
 }
 
 // markUsed creates usedFile.
@@ -41,15 +41,15 @@ func markUsed(path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("marking the data directory: %w", err)
+		return fmt.Errorf("mark the data directory: %w", err)
 	}
-	_, err = fmt.Fprintf(f, "A database was made here on %s.\n", time.Now().UTC().Format(time.RFC3339))
+	_, err = fmt.Fprintf(f, "A database was created here on %s.\n", time.Now().UTC().Format(time.RFC3339))
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // errFileGone is returned if the database file is no longer the one that was opened.
 var errFileGone = problem.New(503, "DatabaseDamaged", "the database file was moved, deleted or replaced while the manager has it open: "+
-	"put it back with its -wal, then start the manager again (docs/troubleshoot.md)")
+	"move it and its -wal to their old path, then start the manager again (docs/troubleshoot.md)")
 
 // isSameFile reports whether a path still refers to an open file.
 func isSameFile(path string, open os.FileInfo) bool {
@@ -139,6 +139,6 @@ func checkWholeLog(path string) error {
 	if err != nil || at == 0 {
 		return err
 	}
-	return fmt.Errorf("the log %s-wal is damaged at byte %d, and has %d transactions behind that: keep a copy of the directory, then restore "+
-		"a backup, or go on without those transactions by truncate -s %d %s-wal (docs/troubleshoot.md)", path, at, lost, at, path)
+	return fmt.Errorf("the log %s-wal is damaged at byte %d, and has %d transactions after it: keep a copy of the directory, then restore "+
+		"a backup, or drop those transactions with truncate -s %d %s-wal (docs/troubleshoot.md)", path, at, lost, at, path)
 }

@@ -121,7 +121,7 @@ const (
 // fullError is the error of a change that failed because the disk is full.
 func fullError(err error) error {
 	p := problem.New(507, "DatabaseFull",
-		"the disk of the database is full and nothing was changed: make room, then try again (docs/troubleshoot.md)")
+		"the disk of the database is full and nothing was changed; free disk space, then try again (docs/troubleshoot.md)")
 	p.Err = err
 	return p
 }
@@ -129,7 +129,7 @@ func fullError(err error) error {
 // damagedError is the error of a request that needs a damaged page of the database.
 func damagedError(err error) error {
 	p := problem.New(503, "DatabaseDamaged",
-		"the database is damaged at a place that this request needs: portolan check names it, and docs/troubleshoot.md says how to recover")
+		"the database is damaged where this request reads it; run portolan check to find the damage, and see docs/troubleshoot.md")
 	p.Err = err
 	return p
 }

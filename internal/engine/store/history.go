@@ -46,7 +46,7 @@ func (tx *Tx) DescribeUndo(undone int64) error {
 		}
 		return json.Unmarshal(body, &undoneBody)
 	}, "SELECT body FROM txn WHERE id = ?", undone); err != nil {
-		return fmt.Errorf("reading the history: %w", err)
+		return fmt.Errorf("read the history: %w", err)
 	}
 	summary := fmt.Sprintf("Undid transaction %d", undone)
 	if undoneBody.TransactionType == nil && undoneBody.Description != "" {
@@ -60,7 +60,7 @@ func (tx *Tx) DescribeUndo(undone int64) error {
 	}
 	if err := tx.Write("INSERT INTO reverting (txn, undo) VALUES (?, ?) ON CONFLICT (txn) DO UPDATE SET undo = excluded.undo", undone,
 		own); err != nil {
-		return fmt.Errorf("writing the history: %w", err)
+		return fmt.Errorf("write the history: %w", err)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 		}, "SELECT r.id, c.after FROM resource r "+tx.SQL(SQL{SQLite: "CROSS JOIN", PostgreSQL: "JOIN"})+ // reads resource first
 			" change c ON c.resource = r.id AND c.txn = r.version WHERE c.after IS NOT NULL AND r.id IN "+list+
 			" ORDER BY c.seq", args...); err != nil {
-			return nil, fmt.Errorf("reading the history: %w", err)
+			return nil, fmt.Errorf("read the history: %w", err)
 		}
 	}
 	return images, nil
@@ -164,7 +164,7 @@ func DecodeImage(image []byte) (*Resource, error) {
 		Body json.RawMessage `json:"body"`
 	}
 	if err := json.Unmarshal(image, &i); err != nil {
-		return nil, fmt.Errorf("reading an image of the history: %w", err)
+		return nil, fmt.Errorf("read an image of the history: %w", err)
 	}
 	i.Resource.Body = i.Body
 	return &i.Resource, nil
@@ -181,7 +181,7 @@ func (tx *Tx) EachDeleted(since int64, limit, transactions int, fn func(*Resourc
 		return err
 	}, "SELECT c.before FROM txn t JOIN change c ON c.txn = t.id WHERE t.id > (SELECT coalesce(max(id), 0) FROM txn) - ? AND t.at >= ?"+
 		" AND c.operation = 'DELETE' ORDER BY t.id DESC, c.seq DESC LIMIT ?", transactions, since, limit); err != nil {
-		return fmt.Errorf("reading the history: %w", err)
+		return fmt.Errorf("read the history: %w", err)
 	}
 	for _, image := range images {
 		r, err := DecodeImage(image)
@@ -269,7 +269,7 @@ func (tx *Tx) NotedAmong(transactions []int64) (map[int64]bool, error) {
 			noted[id] = true
 			return err
 		}, "SELECT id FROM txn WHERE first = ? AND id IN "+list, append([]any{int64(noChanges)}, args...)...); err != nil {
-			return nil, fmt.Errorf("reading the history: %w", err)
+			return nil, fmt.Errorf("read the history: %w", err)
 		}
 	}
 	return noted, nil
@@ -381,7 +381,7 @@ func (tx *Tx) recordChange(operation string, before, after *Resource) error {
 	}
 	if err := tx.Write("INSERT INTO change (seq, txn, resource, operation, before, after) VALUES (?,?,?,?,?,?)",
 		tx.last, number, r.ID, operation, old, young); err != nil {
-		return fmt.Errorf("recording a change: %w", err)
+		return fmt.Errorf("record change: %w", err)
 	}
 	tx.noteLogged(tx.last)
 	_ = tx.Describe(operation, operation) // unless the caller describes it better
@@ -432,7 +432,7 @@ func (tx *Tx) writeHistory() error {
 	}
 	if err := tx.Write("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?,?,?,?,?,?,?)",
 		tx.txn, tx.now.UnixMilli(), tx.author.User, tx.operation, tx.first, tx.last, string(body)); err != nil {
-		return fmt.Errorf("writing the history: %w", err)
+		return fmt.Errorf("write the history: %w", err)
 	}
 	return tx.Write("INSERT INTO history_due (txn) VALUES (?)", tx.txn)
 }

@@ -55,7 +55,7 @@ func syncIndexes(d *dialect, prefix string, all []Index, names []string, how str
 			continue
 		}
 		if err := run("CREATE INDEX " + how + ` "` + name + `"` + i.definition(d, prefix)); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("making the index %s: %w", name, err))
+			failed = errors.Join(failed, fmt.Errorf("create the index %s: %w", name, err))
 		}
 	}
 	for _, name := range names {
@@ -63,7 +63,7 @@ func syncIndexes(d *dialect, prefix string, all []Index, names []string, how str
 			continue
 		}
 		if err := run("DROP INDEX " + how + ` "` + name + `"`); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("dropping the index %s: %w", name, err))
+			failed = errors.Join(failed, fmt.Errorf("drop the index %s: %w", name, err))
 		}
 	}
 	return failed

@@ -28,7 +28,7 @@ func (s *Store) NewLease(name string, length time.Duration) *Lease {
 }
 
 // ErrLeaseLost is returned by an update under a lease that another manager has taken.
-var ErrLeaseLost = errors.New("another manager has taken this work over")
+var ErrLeaseLost = errors.New("another manager has taken over the lease")
 
 // Take takes or renews the lease and reports whether this process holds it.
 func (l *Lease) Take(ctx context.Context) (held bool, err error) {
@@ -38,7 +38,7 @@ func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 		var fence, until int64
 		err := tx.QueryRow("SELECT holder, fence, until FROM lease WHERE name = ?", l.name).Scan(&holder, &fence, &until)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("reading a lease: %w", err)
+			return fmt.Errorf("read lease: %w", err)
 		}
 		if held = holder == l.holder || until <= tx.Now().UnixMilli(); !held {
 			return nil
@@ -72,7 +72,7 @@ func (l *Lease) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 		// The row is written, so that no other manager can take the lease before this commit.
 		n, err := tx.Exec("UPDATE lease SET fence = fence WHERE name = ? AND fence = ?", l.name, l.fence.Load())
 		if err != nil {
-			return fmt.Errorf("reading a lease: %w", err)
+			return fmt.Errorf("read lease: %w", err)
 		}
 		if n == 0 {
 			return ErrLeaseLost

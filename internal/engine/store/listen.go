@@ -91,7 +91,7 @@ func (l *listener) listenOnce(ctx context.Context) error {
 		return err
 	}
 	if !shared { // that tool makes changes wait
-		return errors.New("a tool that must be alone is at work")
+		return errors.New("a tool has exclusive use of the database")
 	}
 	l.store.recordForeignCommit(nil) // notifications may have been missed
 	for {

@@ -10,7 +10,7 @@ import (
 // Members calls fn for each member of a JSON object. The object must be valid and written by this program, without spaces between its
 // parts. name has no quotes and contains no escapes. Members does not allocate.
 func Members(object []byte, fn func(name, raw []byte) error) error {
-	bad := func(at int) error { return fmt.Errorf("no JSON object of ours at byte %d", at) }
+	bad := func(at int) error { return fmt.Errorf("not a stored JSON object at byte %d", at) }
 	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
 		return bad(0)
 	}

@@ -33,7 +33,7 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 	}
 	end, err := sqlitex.ImmediateTransaction(conn)
 	if err != nil {
-		return fmt.Errorf("locking the schema: %w", err)
+		return fmt.Errorf("lock the schema: %w", err)
 	}
 	defer end(&err)
 	// Another process may have migrated the schema before this one got the lock.
@@ -59,10 +59,10 @@ func ensureIndexes(conn *sqlite.Conn, l *Layout) error {
 		names = append(names, stmt.ColumnText(0))
 		return nil
 	}}); err != nil {
-		return fmt.Errorf("reading the indexes: %w", err)
+		return fmt.Errorf("read the indexes: %w", err)
 	}
 	if err := recreateTrigramTable(conn, l); err != nil {
-		return fmt.Errorf("making the index of trigrams: %w", err)
+		return fmt.Errorf("create the trigram index: %w", err)
 	}
 	return syncIndexes(&sqliteDialect, layoutIndex, l.Indexes, names, "", func(statement string) error {
 		return sqlitex.ExecuteTransient(conn, statement, nil)
@@ -100,7 +100,7 @@ func schemaVersion(conn *sqlite.Conn) (version int, err error) {
 		return nil
 	}})
 	if err != nil {
-		return 0, fmt.Errorf("reading the schema version: %w", err)
+		return 0, fmt.Errorf("read the schema version: %w", err)
 	}
 	return version, nil
 }

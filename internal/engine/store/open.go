@@ -19,7 +19,7 @@ func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 	if err != nil { // the log and its index cannot be created, so the database must be complete without them
 		log, e := os.Stat(path + "-wal")
 		if e == nil && log.Size() > 0 {
-			return nil, fmt.Errorf("opening %s for reading: its log %s-wal holds changes, and cannot be read where nothing can be written: %w",
+			return nil, fmt.Errorf("open %s for reading: its log %s-wal contains changes, which require write access to the directory: %w",
 				path, databaseFile, err)
 		}
 		kind = immutableSession
@@ -54,10 +54,10 @@ func openError(path string, err error) error {
 		return fmt.Errorf("the database %s is damaged and cannot be opened: restore a backup (docs/troubleshoot.md, A damaged database): %w",
 			path, err)
 	case NoRoom(err) || sqlite.ErrCode(err).ToPrimary() == sqlite.ResultIOErr && diskIsFull(path): // no space for the log's index
-		return fmt.Errorf("the disk of the database %s is full: make room beside it, then start again (docs/troubleshoot.md, A full disk): %w",
+		return fmt.Errorf("the disk of the database %s is full: free disk space, then start again (docs/troubleshoot.md, A full disk): %w",
 			path, err)
 	}
-	return fmt.Errorf("opening %s: %w", path, err)
+	return fmt.Errorf("open %s: %w", path, err)
 }
 
 // minFreeBytes is the free disk space in bytes that opening a database requires, for the index of its log.
@@ -80,7 +80,7 @@ func (e *SchemaError) Error() string {
 	if e.Database > e.Binary {
 		return fmt.Sprintf("the database has schema version %d, newer than this binary's %d: use a newer portolan", e.Database, e.Binary)
 	}
-	return fmt.Sprintf("the database has schema version %d, older than this binary's %d, and a manager may be serving it: start the "+
+	return fmt.Sprintf("the database has schema version %d, older than this binary's %d, and a manager may be using it: start the "+
 		"manager with this portolan first, which brings the schema up to date", e.Database, e.Binary)
 }
 
@@ -131,8 +131,8 @@ func checkNotEmptied(path string) error {
 	if err != nil || len(backups) == 0 {
 		return nil //nolint:nilerr // no backups exist
 	}
-	return fmt.Errorf("%s is empty, and there are backups of an earlier database beside it: restore one (docs/troubleshoot.md), or remove "+
-		"the empty file to begin anew", path)
+	return fmt.Errorf("%s is empty, but the directory contains backups of an earlier database: restore one (docs/troubleshoot.md), or remove "+
+		"the empty file to create a new database", path)
 }
 
 // protectFiles creates the database file and restricts it and the existing log files to their owner. They contain the key of the
@@ -146,7 +146,7 @@ func protectFiles(path string) error {
 		err = f.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("making the database: %w", err)
+		return fmt.Errorf("create the database: %w", err)
 	}
 	for _, file := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(file)
@@ -157,7 +157,7 @@ func protectFiles(path string) error {
 			err = os.Chmod(file, 0o600)
 		}
 		if err != nil {
-			return fmt.Errorf("keeping %s from others: %w", file, err)
+			return fmt.Errorf("restrict %s to its owner: %w", file, err)
 		}
 	}
 	return nil

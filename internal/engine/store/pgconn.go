@@ -242,9 +242,9 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 	}
 	if _, err := pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
 		if pgCode(err) == queryCanceled && c.ctx.Err() == nil { // pgx cancelled the COPY, because a value does not fit
-			return fmt.Errorf("writing %s: %s", table, err.Error())
+			return fmt.Errorf("write %s: %s", table, err.Error())
 		}
-		return fmt.Errorf("writing %s: %w", table, err)
+		return fmt.Errorf("write %s: %w", table, err)
 	}
 	return nil
 }

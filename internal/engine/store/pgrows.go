@@ -121,7 +121,7 @@ func (r *pgRow) text(i int) (string, error) {
 
 func (r *pgRow) scan(dest ...any) (err error) {
 	if len(dest) != len(r.raw) {
-		return fmt.Errorf("%d columns are read into %d places", len(r.raw), len(dest))
+		return fmt.Errorf("scan: %d columns into %d destinations", len(r.raw), len(dest))
 	}
 	for i, d := range dest {
 		valid := r.raw[i] != nil

@@ -37,7 +37,7 @@ func (p *postgres) prepare(ctx context.Context, o Options) error {
 		return err
 	}
 	if !free {
-		return errors.New("a tool that no manager may disturb is at work on the database: let it end first")
+		return errors.New("a tool has exclusive use of the database; wait until it has finished")
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func (p *postgres) otherSchema(version int) error {
 }
 
 // errServed is returned to a tool that requires exclusive use of the database.
-var errServed = errors.New("a manager is serving the database: stop it first")
+var errServed = errors.New("a manager is using the database; stop it first")
 
 // lockAlone takes the lock that managers share and returns the connection that holds it.
 func (p *postgres) lockAlone(ctx context.Context) (*pgx.Conn, error) {
@@ -75,7 +75,7 @@ func pgSchema(ctx context.Context, c interface {
 		return 0, err
 	}
 	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&version); err != nil {
-		return 0, fmt.Errorf("reading the schema version: %w", err)
+		return 0, fmt.Errorf("read the schema version: %w", err)
 	}
 	return version, nil
 }
@@ -89,7 +89,7 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 	// READ COMMITTED, whatever the default of the database is, so that reads after the lock see the latest commits.
 	return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
-			return fmt.Errorf("locking the schema: %w", err)
+			return fmt.Errorf("lock the schema: %w", err)
 		}
 		version, err := pgSchema(ctx, tx)
 		if err != nil {
@@ -110,10 +110,10 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 		if version < p.schema {
 			// Running changes of managers of an older version complete first. Later ones fail because the schema changed.
 			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(lockOfAll)); err != nil {
-				return fmt.Errorf("waiting for changes under way: %w", err)
+				return fmt.Errorf("wait for running transactions: %w", err)
 			}
 			if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
-				return fmt.Errorf("making the schema: %w", err)
+				return fmt.Errorf("create the schema: %w", err)
 			}
 		}
 		for _, s := range scripts {
@@ -142,14 +142,14 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 func (p *postgres) ensureIndexes(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, postgresDialect.indexes)
 	if err != nil {
-		return fmt.Errorf("reading the indexes: %w", err)
+		return fmt.Errorf("read the indexes: %w", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("reading the indexes: %w", err)
+		return fmt.Errorf("read the indexes: %w", err)
 	}
 	if err := p.createTextIndex(ctx, tx, names); err != nil {
-		return fmt.Errorf("making the index of trigrams: %w", err)
+		return fmt.Errorf("create the trigram index: %w", err)
 	}
 	return syncIndexes(&postgresDialect, layoutIndex, p.layout.Indexes, names, "", func(statement string) error {
 		_, err := tx.Exec(ctx, statement)
@@ -171,7 +171,7 @@ func reorderFeed(ctx context.Context, tx pgx.Tx, version int) error {
 	for _, statement := range []string{"UPDATE txn SET committed = pg_current_xact_id()::text::bigint", "DELETE FROM origin",
 		"INSERT INTO origin (id) VALUES (replace(gen_random_uuid()::text, '-', ''))"} {
 		if _, err := tx.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("ordering the change feed anew: %w", err)
+			return fmt.Errorf("reorder the change feed: %w", err)
 		}
 	}
 	return nil

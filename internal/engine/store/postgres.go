@@ -105,7 +105,7 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 		config, err := pgxpool.ParseConfig(url)
 		if err != nil {
 			p.close()
-			return nil, errors.New("the database's URL cannot be read") // the URL is not repeated, because it may contain a password
+			return nil, errors.New("the URL of the database is malformed") // the URL is not repeated, because it may contain a password
 		}
 		config.MaxConns, config.AfterConnect = int32(one.size), one.begin //nolint:gosec // the sizes are small
 		if one.pool == &p.pool && o.Exclusive {
@@ -114,7 +114,7 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 		config.ConnConfig.RuntimeParams["application_name"] = "portolan"
 		if *one.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 			p.close()
-			return nil, fmt.Errorf("connecting to the database: %w", err)
+			return nil, fmt.Errorf("connect to the database: %w", err)
 		}
 	}
 	return p, nil

@@ -41,7 +41,7 @@ func (tx *Tx) Horizon() (h Horizon, err error) {
 		_, err = fmt.Sscanf(text, "%d.%d.%d", &h.At, &h.Settled, &h.Transaction)
 	}
 	if err != nil {
-		return h, fmt.Errorf("reading the horizon of the history: %w", err)
+		return h, fmt.Errorf("read the horizon of the history: %w", err)
 	}
 	return h, nil
 }
@@ -78,7 +78,7 @@ func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Ti
 			}
 			return err
 		}); err != nil {
-			return pruned, fmt.Errorf("pruning the history: %w", err)
+			return pruned, fmt.Errorf("prune the history: %w", err)
 		}
 		if pruned += gone; !more {
 			return pruned, nil

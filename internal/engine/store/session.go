@@ -147,7 +147,7 @@ func (s *session) prepare(query string, args []any) (*sqlite.Stmt, error) {
 		var err error
 		var rest int
 		if stmt, rest, err = s.conn.PrepareTransient(query); err != nil {
-			return nil, fmt.Errorf("preparing %q: %w", query, err)
+			return nil, fmt.Errorf("prepare %q: %w", query, err)
 		}
 		if rest != 0 {
 			_ = stmt.Finalize()
@@ -253,7 +253,7 @@ func (s *session) bulk(table string, columns []string, rows [][]any) error {
 		}
 		if _, err := s.exec("INSERT OR FAIL INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+one+strings.Repeat(", "+one, len(part)-1),
 			args...); err != nil {
-			return fmt.Errorf("writing %s: %w", table, err)
+			return fmt.Errorf("write %s: %w", table, err)
 		}
 	}
 	return nil
@@ -460,7 +460,7 @@ func (p *pool) acquire(ctx context.Context) (*session, error) {
 	s, err := newSession(p.path, p.kind)
 	if err != nil {
 		<-p.slots
-		return nil, fmt.Errorf("opening a read connection: %w", err)
+		return nil, fmt.Errorf("open read connection: %w", err)
 	}
 	return s, nil
 }

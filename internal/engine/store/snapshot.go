@@ -27,7 +27,7 @@ func (s *Store) withTx(ctx context.Context, fn func(*Tx) error) func(conn) error
 }
 
 // ErrTooLong is returned by a long read that exceeded its deadline.
-var ErrTooLong = errors.New("the answer took too long to find")
+var ErrTooLong = errors.New("the query took too long")
 
 // Lists is View for long reads, on connections of their own. It stops, even within a statement, when the context is cancelled or when its
 // deadline passes; in the latter case it returns ErrTooLong. It reads from the standby, if there is one that has caught up with

@@ -195,7 +195,7 @@ func (s *Store) openEngine(o Options) (err error) {
 	case o.Database != "":
 		s.engine, err = openShared(s, o)
 	case o.DatabaseRead != "":
-		return errors.New("a database to read from needs one to write to")
+		return errors.New("a read-only database requires a database for writes")
 	case o.ReadOnly:
 		s.engine, err = openReadOnly(s, o)
 	default:
@@ -290,7 +290,7 @@ func Unavailable(err error) error {
 // schemaChangedError is the error of a change after another version of portolan migrated the schema of the database.
 func schemaChangedError(version, binary int) error {
 	p := problem.New(503, "SchemaChanged",
-		"the database was brought to another version of the schema by another portolan: this manager must be replaced by it")
+		"another release of portolan migrated the database to another schema version; restart the manager with that release")
 	p.Err = &SchemaError{Database: version, Binary: binary}
 	return p
 }

@@ -63,11 +63,11 @@ func (tx *Tx) writeTotals() error {
 		sums[i] = Sum{[]any{k.parent, k.collection, k.kind}, delta[k]}
 	}
 	if err := totalSums.Add(tx, sums); err != nil {
-		return fmt.Errorf("writing totals: %w", err)
+		return fmt.Errorf("write totals: %w", err)
 	}
 	for part := range slices.Chunk(tx.totals.removed, loadRows) {
 		if err := tx.Write("DELETE FROM total WHERE parent = ANY (?)", part); err != nil {
-			return fmt.Errorf("writing totals: %w", err)
+			return fmt.Errorf("write totals: %w", err)
 		}
 	}
 	return nil
@@ -147,7 +147,7 @@ func (tx *Tx) CountBelow(id int64) (n int64, err error) {
 		return err
 	}, "SELECT t.parent, r.parent, t.n FROM (SELECT parent, CAST(sum(n) AS BIGINT) AS n FROM total WHERE parent > 0 GROUP BY parent) t"+
 		" JOIN resource r ON r.id = t.parent"); err != nil {
-		return 0, fmt.Errorf("counting what lies below %d: %w", id, err)
+		return 0, fmt.Errorf("count the resources below %d: %w", id, err)
 	}
 	for waiting := []int64{id}; len(waiting) > 0; {
 		last := waiting[len(waiting)-1]
@@ -164,7 +164,7 @@ func recountTotals(tx *Tx) error {
 		fmt.Sprintf("INSERT INTO total (parent, collection, type, n) SELECT %d, collection, type, count(*) FROM resource GROUP BY 2, 3",
 			everywhere)} {
 		if err := tx.Write(query); err != nil {
-			return fmt.Errorf("counting resources: %w", err)
+			return fmt.Errorf("count resources: %w", err)
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ func recountTotals(tx *Tx) error {
 
 // totalsFaults compares the counters with the resources.
 func (tx *Tx) totalsFaults(fault func(format string, args ...any)) error {
-	return tx.Faulty(fault, "what is kept of how many lie below %d is wrong by type: %s",
+	return tx.Faulty(fault, "the totals of the resources below %d are wrong: %s",
 		fmt.Sprintf("SELECT parent, collection || '/' || type || ', ' || CAST(sum(n) AS TEXT) || ' too many' FROM ("+
 			"SELECT parent, collection, type, n FROM total"+
 			" UNION ALL SELECT parent, collection, type, -count(*) FROM resource GROUP BY 1, 2, 3"+

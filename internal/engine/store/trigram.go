@@ -218,7 +218,7 @@ func idOf(r *Resource) int64 {
 func (tx *Tx) writeChangedTexts() error {
 	for _, id := range tx.changedTexts {
 		if err := tx.Write("INSERT INTO trigram_due (id) VALUES (?) ON CONFLICT DO NOTHING", id); err != nil {
-			return fmt.Errorf("noting texts: %w", err)
+			return fmt.Errorf("record texts: %w", err)
 		}
 	}
 	return nil
@@ -256,7 +256,7 @@ func (tx *Tx) indexTexts() error {
 			err = tx.Write("DELETE FROM trigram WHERE rowid = ?", id)
 		}
 		if err != nil {
-			return fmt.Errorf("writing the index of trigrams: %w", err)
+			return fmt.Errorf("write the trigram index: %w", err)
 		}
 	}
 	return tx.Write("DELETE FROM trigram_due WHERE id IN (" + list + ")")
@@ -317,7 +317,7 @@ func (tx *Tx) trigramFaults(fault func(format string, args ...any)) error {
 		}
 		text, err := indexedText(tx.store.searchedFields[r.Collection], r.Collection, r.Name, r.Body)
 		if err == nil && text != "" {
-			fault("the texts of %d, of type %s, are in no index and are not due", r.ID, r.Type)
+			fault("the texts of resource %d of type %s are not indexed and not pending", r.ID, r.Type)
 		}
 		return err
 	}, "SELECT id, collection, type, coalesce(name, ''), body FROM resource WHERE id NOT IN (SELECT id FROM trigram_docsize)"+

@@ -45,7 +45,7 @@ func (s *Store) findCommonTrigrams(ctx context.Context) error {
 		}
 		return err
 	}); err != nil {
-		return fmt.Errorf("looking which trigrams are common: %w", err)
+		return fmt.Errorf("find common trigrams: %w", err)
 	}
 	s.commonTrigrams.Store(&common)
 	return nil

@@ -60,7 +60,7 @@ func (r *Resource) Head() Head {
 }
 
 // ErrNotFound means that a resource does not exist.
-var ErrNotFound = errors.New("no such resource")
+var ErrNotFound = errors.New("resource does not exist")
 
 // Tx is a snapshot or, in Update, a transaction. It is valid until the function that received it returns, and must not be kept.
 type Tx struct {
@@ -240,7 +240,7 @@ func (r *Resource) Clone() *Resource {
 // requireWriting returns an error outside of an update. Each method that writes calls it.
 func (tx *Tx) requireWriting() error {
 	if !tx.writing {
-		return errors.New("a change outside of Update")
+		return errors.New("write outside of Update")
 	}
 	tx.writes++
 	return nil
@@ -251,7 +251,7 @@ func (tx *Tx) writeLinks(r *Resource) error {
 		for _, ref := range refs {
 			if err := tx.Write("INSERT INTO reference (source, field, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 				r.ID, ref.Field, ref.Target); err != nil {
-				return fmt.Errorf("writing a reference: %w", err)
+				return fmt.Errorf("write reference: %w", err)
 			}
 		}
 	}
@@ -295,7 +295,7 @@ func (tx *Tx) Insert(r *Resource) (err error) {
 	if err := tx.Write("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
 		r.ID, r.Collection, r.Type, nullIfEmpty(r.Name), r.Parent, r.Configuration, r.Low, r.High, nullIfEmpty(r.Key), r.Version,
 		formatRefs(r.Refs), string(r.Body)); err != nil {
-		return fmt.Errorf("inserting a resource: %w", err)
+		return fmt.Errorf("insert resource: %w", err)
 	}
 	if err := tx.writeLinks(r); err != nil {
 		return err
@@ -319,7 +319,7 @@ func (tx *Tx) Replace(old, r *Resource) (err error) {
 	if !slices.Equal(old.Refs, r.Refs) || !slices.Equal(old.Links, r.Links) {
 		if len(old.Refs)+len(old.Links) > 0 {
 			if err := tx.Write("DELETE FROM reference WHERE source = ?", r.ID); err != nil {
-				return fmt.Errorf("updating references: %w", err)
+				return fmt.Errorf("update references: %w", err)
 			}
 		}
 		if err := tx.writeLinks(r); err != nil {
@@ -345,7 +345,7 @@ func (tx *Tx) writeChangedColumns(old, r *Resource) error {
 	change(!slices.Equal(old.Refs, r.Refs), ", refs=?", formatRefs(r.Refs))
 	change(!bytes.Equal(old.Body, r.Body), ", body=?", string(r.Body))
 	if err := tx.Write(set+" WHERE id=?", append(args, r.ID)...); err != nil {
-		return fmt.Errorf("updating a resource: %w", err)
+		return fmt.Errorf("update resource: %w", err)
 	}
 	tx.forgetRow(r.ID)
 	return nil
@@ -392,7 +392,7 @@ func (tx *Tx) RemoveLoaded(r *Resource) error {
 		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?",
 	} {
 		if err := tx.Write(query, r.ID); err != nil {
-			return fmt.Errorf("deleting a resource: %w", err)
+			return fmt.Errorf("delete resource: %w", err)
 		}
 	}
 	return tx.recordChange("DELETE", r, nil)

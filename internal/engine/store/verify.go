@@ -20,7 +20,7 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 			continue
 		}
 		if err := tx.Shielded(func() error { return e.Verify(tx, fault) }); err != nil {
-			if err := tolerate(fmt.Errorf("verifying %s: %w", e.Name, err), fault); err != nil {
+			if err := tolerate(fmt.Errorf("verify %s: %w", e.Name, err), fault); err != nil {
 				return err
 			}
 		}
@@ -33,7 +33,7 @@ func tolerate(err error, fault func(string, ...any)) error {
 	if !IsDamage(err) {
 		return err
 	}
-	fault("not checked, since the database is damaged there: %v", err)
+	fault("not checked because the database is damaged there: %v", err)
 	return nil
 }
 
@@ -60,11 +60,11 @@ func (tx *Tx) databaseFaults(fault func(string, ...any)) error {
 }
 
 func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
-	if err := tx.Faulty(fault, "a reference of resource %d, %s, leads nowhere",
+	if err := tx.Faulty(fault, "the reference %[2]s of resource %[1]d has a target that does not exist",
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.target WHERE r.id IS NULL"); err != nil {
 		return err
 	}
-	return tx.Faulty(fault, "resource %d is not there, and refers to something by %s",
+	return tx.Faulty(fault, "the reference %[2]s has the source %[1]d, which does not exist",
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
 }
 
@@ -86,12 +86,12 @@ var (
 // historyFaults checks that transactions and changes match, and that every number was assigned.
 func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 	for _, check := range []struct{ format, query, mark string }{
-		{"change %d belongs to transaction %s, which is not there",
+		{"change %d belongs to transaction %s, which does not exist",
 			tx.SQL(orphans), ""},
-		{"transaction %d, %s, does not name its first and its last change", tx.SQL(firstAndLast), "horizon"},
-		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > ?", "resource"},
-		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
-		{"change %d, %s, has a number that was never given out", "SELECT seq, operation FROM change WHERE seq > ?", "change"},
+		{"transaction %d, %s, names the wrong first or last change", tx.SQL(firstAndLast), "horizon"},
+		{"resource %d of type %s has a number that was never assigned", "SELECT id, type FROM resource WHERE id > ?", "resource"},
+		{"transaction %d, %s, has a number that was never assigned", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
+		{"change %d, %s, has a number that was never assigned", "SELECT seq, operation FROM change WHERE seq > ?", "change"},
 	} {
 		var args []any
 		switch check.mark {
@@ -120,24 +120,25 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 	// Undo transactions of earlier releases do not contain what they undid. An undone transaction can be undone again after its undo was
 	// undone.
 	const undoes = "CAST(json_extract(t.body, '$.undoes') AS TEXT)"
-	if err := tx.Faulty(fault, "transaction %d took another one back (%s), and that one is not said to be taken back", "SELECT t.id, "+undoes+
+	if err := tx.Faulty(fault, "transaction %d undid transaction %s, which is not recorded as undone", "SELECT t.id, "+undoes+
 		" FROM txn t WHERE t.operation = 'UNDO' AND "+undoes+" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reverting r"+
 		" WHERE CAST(r.txn AS TEXT) = "+
 		undoes+") AND EXISTS (SELECT 1 FROM txn o WHERE CAST(o.id AS TEXT) = "+undoes+")"); err != nil {
 		return err
 	}
-	if err := tx.Faulty(fault, "transaction %d is said to be taken back by one that did not (%s)", "SELECT r.txn, CAST(r.undo AS TEXT)"+
-		" FROM reverting r JOIN txn t ON t.id = r.undo WHERE t.operation <> 'UNDO' OR "+undoes+" <> CAST(r.txn AS TEXT)"); err != nil {
+	if err := tx.Faulty(fault,
+		"transaction %d is recorded as undone by transaction %s, which did not undo it", "SELECT r.txn, CAST(r.undo AS TEXT)"+
+			" FROM reverting r JOIN txn t ON t.id = r.undo WHERE t.operation <> 'UNDO' OR "+undoes+" <> CAST(r.txn AS TEXT)"); err != nil {
 		return err
 	}
-	return tx.Faulty(fault, "transaction %d is said to be taken back%s, and one of the two is not there",
+	return tx.Faulty(fault, "transaction %d is recorded as undone%s, but it or its undo does not exist",
 		"SELECT r.txn, '' FROM reverting r LEFT JOIN txn t ON t.id = r.txn LEFT JOIN txn u ON u.id = r.undo WHERE t.id IS NULL OR u.id IS NULL")
 }
 
 // imagesFaults checks that every image of the history, and every transaction, is JSON.
 func (tx *Tx) imagesFaults(fault func(string, ...any)) error {
-	for _, what := range [][2]string{{"an image of change %d is no JSON", "SELECT seq, before, after FROM change"},
-		{"transaction %d is no JSON", "SELECT id, body, NULL FROM txn"}} {
+	for _, what := range [][2]string{{"an image of change %d is not JSON", "SELECT seq, before, after FROM change"},
+		{"transaction %d is not JSON", "SELECT id, body, NULL FROM txn"}} {
 		if err := tx.Stream(func(scan func(...any) error) error {
 			var id int64
 			var texts [2][]byte

@@ -240,7 +240,7 @@ func touchedTopics(jobs []*job, failed error) (topics []string, changed bool) {
 // commitGroup runs the jobs in one transaction and commits it. It adds jobs that arrive meanwhile to jobs.
 func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job) (err error) {
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
-		return Unavailable(fmt.Errorf("beginning a transaction: %w", err))
+		return Unavailable(fmt.Errorf("begin transaction: %w", err))
 	}
 	defer func() {
 		if err != nil {
@@ -282,7 +282,7 @@ func (e *sqliteEngine) commitGroup(w *session, jobs *[]*job) (err error) {
 		return Unavailable(err)
 	}
 	if _, err := w.exec("COMMIT"); err != nil {
-		return Unavailable(fmt.Errorf("committing: %w", err))
+		return Unavailable(fmt.Errorf("commit: %w", err))
 	}
 	e.issued, e.reserved = ids, reserved
 	return nil
@@ -336,7 +336,7 @@ func (e *sqliteEngine) runJob(w *session, j *job, ids *counters, earlier map[str
 	if j.err != nil {
 		*ids = before
 		if w.conn.AutocommitEnabled() { // SQLite rolled back everything, including the earlier jobs
-			return fmt.Errorf("the transaction was taken back: %w", j.err)
+			return fmt.Errorf("the transaction was rolled back: %w", j.err)
 		}
 		if _, err := w.exec("ROLLBACK TO job"); err != nil {
 			return Unavailable(err)

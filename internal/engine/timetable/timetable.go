@@ -56,13 +56,13 @@ func (x Times) Check(now time.Time, before *Times) error {
 	date, _, _ := strings.Cut(x.Interval, "T")
 	if strings.ContainsAny(date, "YM") {
 		return problem.Field("DurationValueOutsideRange", cmp.Or(x.IntervalField, "interval"),
-			"years and months are not all of one length: give days, such as P7D")
+			"must not use years or months, whose lengths vary; give days, such as P7D")
 	}
 	if d := schema.LengthOf(x.Interval); x.Interval != "" && d < minInterval {
-		return problem.Field("DurationValueOutsideRange", cmp.Or(x.IntervalField, "interval"), "must be a minute or more, or null for once")
+		return problem.Field("DurationValueOutsideRange", cmp.Or(x.IntervalField, "interval"), "must be at least one minute; null means once")
 	}
 	if x.Enabled && !x.Start.IsZero() && x.Interval == "" && x.Start.Before(now.Add(-startTolerance)) {
-		return problem.Field("InvalidResourceFieldValue", "startDateTime", "lies in the past, and without an interval it does not come again")
+		return problem.Field("InvalidResourceFieldValue", "startDateTime", "is in the past; give a later time, or an interval")
 	}
 	return nil
 }

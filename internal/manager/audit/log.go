@@ -110,7 +110,7 @@ func completeLogs(o Options, rows []*store.Resource) error {
 func openLog(row *store.Resource, a *resource.API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error) {
 	paths := resource.Provided[Options](a.Provisions).Logs[row.Name]
 	if len(paths) == 0 {
-		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "%s is not kept by the manager on %s: say where it is to be "+
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the manager on %[2]s does not keep %[1]s: set one of its flags "+
 			"(--access-log, --audit-log, --data)", problem.About(row.ID, row.Name), a.Manager.Hostname)
 	}
 	var files []*io.SectionReader

@@ -109,7 +109,7 @@ func undo(c *resource.Change, o schema.Object) error {
 			return err
 		}
 		if !own {
-			return problem.NotFound("there is no transaction %d of %s", t.TransactionID, c.Caller.Name)
+			return problem.NotFound("transaction %d of %s does not exist", t.TransactionID, c.Caller.Name)
 		}
 	}
 	return c.Undo(t.TransactionID, forceUndo.In(c.Options))

@@ -27,7 +27,7 @@ var (
 	// ErrWrong means that the name, the password or the token is wrong.
 	ErrWrong = errors.New("the name, the password or the token is wrong")
 	// ErrUnavailable means that the external system could not be asked. The wrapping error contains the reason.
-	ErrUnavailable = errors.New("who knows the user cannot be asked")
+	ErrUnavailable = errors.New("the authenticator of the user is unreachable")
 )
 
 // unavailable returns ErrUnavailable with the reason.

@@ -80,7 +80,7 @@ func (c *Certificates) checkRevocation(ctx context.Context, leaf, issuer *x509.C
 				now := c.Now()
 				switch {
 				case !mayAnswer(said.Certificate, issuer, now):
-					err = errors.New("its answer is signed by somebody who may not answer")
+					err = errors.New("the signer of its response is not authorized")
 				case said.NextUpdate.IsZero() && said.ThisUpdate.Before(now.Add(-maxAnswerAge)):
 					err = errors.New("its answer is old")
 				case said.ThisUpdate.After(now.Add(responderSkew)) ||
@@ -95,7 +95,7 @@ func (c *Certificates) checkRevocation(ctx context.Context, leaf, issuer *x509.C
 		}
 		faults = append(faults, fmt.Errorf("asking %s: %w", at, err))
 	}
-	return unavailable("whether a certificate is still good: %w", errors.Join(faults...))
+	return unavailable("checking the revocation of a certificate: %w", errors.Join(faults...))
 }
 
 // mayAnswer reports whether an OCSP answer may be signed by the certificate in it; nil means that the issuer signed it. The library

@@ -41,7 +41,7 @@ func (t *Tokens) Begin(ctx context.Context, f Flow, back string) (to string, err
 // with this Flow or the issuer refuses it, and ErrUnavailable if the issuer does not answer.
 func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Values) (id Identity, err error) {
 	if subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(f.State)) != 1 || f.State == "" {
-		return id, fmt.Errorf("%w: nobody was sent there with that state", ErrWrong)
+		return id, fmt.Errorf("%w: the state is unknown", ErrWrong)
 	}
 	if came.Get("code") == "" {
 		return id, fmt.Errorf("%w: %s", ErrWrong, came.Get("error"))
@@ -85,10 +85,10 @@ func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Value
 	if claims[t.GroupClaim] == nil && provider.UserInfoEndpoint() != "" { // many providers return groups only there
 		user, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
-			return id, unavailable("asking who somebody is: %w", err)
+			return id, unavailable("querying the user info: %w", err)
 		}
 		if user.Subject != known.Subject { // OpenID Connect Core section 5.3.2
-			return id, fmt.Errorf("%w: the issuer speaks of somebody else", ErrWrong)
+			return id, fmt.Errorf("%w: the issuer returned another user", ErrWrong)
 		}
 		var more map[string]json.RawMessage
 		if err := user.Claims(&more); err != nil {

@@ -103,7 +103,7 @@ func (k Kerberos) ask(at, name, password string) (id Identity, err error) {
 	}
 	inside := ticket.DecryptedEncPart
 	if inside.CName.PrincipalNameString() != name || inside.CRealm != k.Realm || !bytes.Equal(inside.Key.KeyValue, key.KeyValue) {
-		return id, unavailable("the center %s gives the ticket of somebody else", k.Host)
+		return id, unavailable("the center %s returned the ticket of another user", k.Host)
 	}
 	return Identity{Name: name}, nil
 }

@@ -73,7 +73,7 @@ func ReadKeyStore(text, password string) (*rsa.PrivateKey, *x509.Certificate, er
 	}
 	private, ok := key.(*rsa.PrivateKey)
 	if !ok {
-		return nil, nil, fmt.Errorf("its key is a %T: providers encrypt for RSA alone", key)
+		return nil, nil, fmt.Errorf("its key is a %T: must be RSA", key)
 	}
 	return private, certificate, nil
 }
@@ -232,10 +232,10 @@ func (p SAML) Verify(text string) (id Identity, request string, err error) {
 		return wrong("the response: %w", err)
 	}
 	if a.Subject == nil || a.Subject.NameID == nil || a.Subject.NameID.Value == "" {
-		return wrong("the assertion names nobody")
+		return wrong("the assertion contains no user")
 	}
 	if a.Subject.NameID.Format == string(saml.TransientNameIDFormat) {
-		return wrong("the assertion names somebody for this time alone (transient)")
+		return wrong("the assertion identifies the user only for this session (transient)")
 	}
 	id.Name = a.Subject.NameID.Value
 	for _, statement := range a.AttributeStatements {

@@ -172,7 +172,7 @@ func (t *Tokens) keySet(ctx context.Context) (oidc.KeySet, error) {
 		Keys string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&found); err != nil || found.Keys == "" {
-		return nil, unavailable("%s does not say where its keys are", t.Issuer)
+		return nil, unavailable("%s does not publish the URL of its keys", t.Issuer)
 	}
 	t.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), t.client), found.Keys)
 	return t.keys, nil
@@ -252,7 +252,7 @@ func (t *Tokens) ask(rq *http.Request, into any) error {
 		return unavailable("%s answers %s", rq.URL.Redacted(), rs.Status)
 	}
 	if err := json.NewDecoder(io.LimitReader(rs.Body, maxAnswer)).Decode(into); err != nil {
-		return unavailable("%s answers what is no JSON: %w", rq.URL.Redacted(), err)
+		return unavailable("%s did not return JSON: %w", rq.URL.Redacted(), err)
 	}
 	return nil
 }

@@ -103,11 +103,11 @@ func (x *AccessRight) Validate(c *resource.Change) error {
 	seen := map[string]bool{}
 	for i, o := range x.AccessOverrides {
 		if seen[o.ResourceType] {
-			return problem.Invalid("accessOverrides", "entry %d is a second one for %s", i, o.ResourceType)
+			return problem.Invalid("accessOverrides", "entry %d is a duplicate for %s", i, o.ResourceType)
 		}
 		seen[o.ResourceType] = true
 		if c.API.TypeNamed(o.ResourceType) == nil {
-			return problem.NotYet("accessOverrides: entry %d: there are no resources of type %s", i, o.ResourceType)
+			return problem.NotYet("accessOverrides: entry %d: resources of type %s do not exist", i, o.ResourceType)
 		}
 	}
 	if err := x.checkResource(c); err != nil {
@@ -128,7 +128,7 @@ func (x *AccessRight) checkWorkflow() error {
 		return levelOf(o.AccessLevel) >= Change
 	})
 	if !changes {
-		return problem.Invalid("workflowLevel", "%s decides nothing where nothing may be changed: it goes with the level CHANGE, ADD or FULL",
+		return problem.Invalid("workflowLevel", "%s requires the level CHANGE, ADD or FULL",
 			x.WorkflowLevel)
 	}
 	return nil
@@ -144,7 +144,7 @@ func (x *AccessRight) checkResource(c *resource.Change) error {
 		return err
 	}
 	if on := c.API.Collection(head.Collection); on == nil || on.Guard != resource.Everybody {
-		return problem.Invalid("resource", "a right at a resource of type %s would decide nothing: administrators alone change it", head.Type)
+		return problem.Invalid("resource", "a right at a resource of type %s would have no effect: only administrators can change it", head.Type)
 	}
 	return nil
 }
@@ -161,11 +161,11 @@ func rejectDuplicate(c *resource.Change, x schema.Head, subject, at int64) error
 		return err
 	}
 	if len(rows) >= maxRights && x.ID == 0 {
-		return problem.Conflict("TooManyAccessRights", "userScope: %d has %d access rights, and may have no more", subject, maxRights)
+		return problem.Conflict("TooManyAccessRights", "userScope: %d has %d access rights, the maximum", subject, maxRights)
 	}
 	for _, r := range rows {
 		if r.Ref("resource") == at && r.ID != x.ID {
-			p := problem.Conflict("ResourceAlreadyExists", "userScope: %d has the access right %d at this resource already", subject, r.ID)
+			p := problem.Conflict("ResourceAlreadyExists", "userScope: %d already has the access right %d at this resource", subject, r.ID)
 			p.Fields = []string{"userScope", "resource"}
 			return p
 		}
@@ -191,7 +191,7 @@ func (x *AccessRight) BeforeDelete(c *resource.Change) error {
 	}
 	d, err := rightsIn(c.Caller).decisionFor(c.Tx, head.ID, head.Parent, head.Type)
 	if err == nil && d.place.requiresAnyApproval() { // without this right, another one could allow changes without approval
-		err = problem.Forbidden("AccessDenied", "%s may not delete rights where it has to ask for changes itself", c.Caller.Name)
+		err = problem.Forbidden("AccessDenied", "%s may not delete rights where its own changes require approval", c.Caller.Name)
 	}
 	return err
 }
@@ -207,11 +207,11 @@ func (x *AccessRight) checkGranter(c *resource.Change, needed string) error {
 	}
 	r := rightsIn(c.Caller)
 	if r == nil || x.Resource.ID == 0 {
-		return problem.FieldForbidden("AccessDenied", "resource", "administrators alone decide about everything")
+		return problem.FieldForbidden("AccessDenied", "resource", "only administrators can grant rights to everything")
 	}
 	head, err := c.Tx.Head(x.Resource.ID)
 	if store.IsNotFound(err) {
-		return resource.NotFoundInlined("resource", "there is no resource %d", x.Resource.ID)
+		return resource.NotFoundInlined("resource", "resource %d does not exist", x.Resource.ID)
 	}
 	if err != nil {
 		return err
@@ -221,17 +221,17 @@ func (x *AccessRight) checkGranter(c *resource.Change, needed string) error {
 	case err != nil:
 		return err
 	case d.level == Hide:
-		return resource.NotFoundInlined("resource", "there is no resource %d", x.Resource.ID)
+		return resource.NotFoundInlined("resource", "resource %d does not exist", x.Resource.ID)
 	case d.level < Full || d.place.minBelow() < Full:
-		return problem.FieldForbidden("AccessDenied", "resource", "%s decides about rights where the own level is FULL: %s", c.Caller.Name,
+		return problem.FieldForbidden("AccessDenied", "resource", "%s may only grant rights where the own level is FULL: %s", c.Caller.Name,
 			d.reason())
 	case x.DeploymentsAllowed && !d.place.allowsDeployment("FullDeployment"),
 		x.QuickDeploymentsAllowed && !d.place.allowsDeployment("QuickDeployment"),
 		x.SelectiveDeploymentsAllowed && !d.place.allowsDeployment("SelectiveDeployment"):
-		return problem.Forbidden("AccessDenied", "%s may not let others deploy where it may not deploy itself", c.Caller.Name)
+		return problem.Forbidden("AccessDenied", "%s may not grant deployment rights without having them", c.Caller.Name)
 	case x.WorkflowLevel == approves && !d.place.approves, x.WorkflowLevel != recommends && d.place.requiresAnyApproval():
 		return problem.FieldForbidden("AccessDenied", "workflowLevel",
-			"%s may not let others make or approve changes that it has to ask for itself",
+			"%s may not let others make or approve changes that require approval for its own",
 			c.Caller.Name)
 	}
 	return r.checkGranterBelow(c, head.ID)
@@ -249,8 +249,8 @@ func (r *Rights) checkGranterBelow(c *resource.Change, at int64) error {
 		}
 		if above[at] {
 			return problem.FieldForbidden("AccessDenied", "resource",
-				"%s decides about rights where the own level is FULL, and it is not for all that "+
-					"lies below %d", c.Caller.Name, at)
+				"%s may only grant rights where the own level is FULL, and it is not FULL for everything "+
+					"below %d", c.Caller.Name, at)
 		}
 	}
 	return nil
@@ -260,7 +260,7 @@ func (r *Rights) checkGranterBelow(c *resource.Change, at int64) error {
 func (x *AdministrativeAccessRight) Validate(c *resource.Change) error {
 	for i, one := range x.AdministrativeAccessRights {
 		if one.ResourceType == "Report" && levelOf(one.AccessLevel) > Hide {
-			return problem.NotYet("administrativeAccessRights: entry %d: there is no %s that could be shown", i, one.ResourceType)
+			return problem.NotYet("administrativeAccessRights: entry %d: %s is not available yet", i, one.ResourceType)
 		}
 	}
 	return rejectDuplicate(c, x.Head, x.UserScope.ID, 0)

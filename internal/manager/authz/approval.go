@@ -13,7 +13,7 @@ import (
 // needsApproval returns the error for a change that needs an approval. The change can be requested if it is sent as a single request.
 func needsApproval(format string, args ...any) error {
 	p := problem.Forbidden("AccessDenied",
-		format+"; it is asked for where it is sent by itself, by POST, PUT, PATCH or DELETE of one resource",
+		format+"; to request approval, send it as a single POST, PUT, PATCH or DELETE of one resource",
 		args...)
 	p.Err = resource.ErrApproval
 	return p
@@ -49,7 +49,7 @@ func (f *rightsFollower) checkFourEyes(r *store.Resource) error {
 		f.tx.NoteApproval()
 		return nil
 	}
-	return needsApproval("%s may not change %s %s without an approval: the configuration has four eyes look at it (%s)", author.Name, r.Type,
+	return needsApproval("%s may not change %s %s without approval: the configuration requires it (%s)", author.Name, r.Type,
 		problem.About(r.ID, labelOf(r)), FourEyesTypes)
 }
 

@@ -13,7 +13,7 @@ import (
 func (s *Policy) mayDeploy(tx *store.Tx, user int64, typeName string, at *store.Resource) error {
 	p, err := s.principal(tx, user)
 	if store.IsNotFound(err) {
-		return problem.Forbidden("AccessDenied", "user %d is not there any more", user)
+		return problem.Forbidden("AccessDenied", "user %d no longer exists", user)
 	}
 	if err != nil || p.Rights == nil {
 		return err
@@ -23,7 +23,7 @@ func (s *Policy) mayDeploy(tx *store.Tx, user int64, typeName string, at *store.
 	case err != nil:
 		return err
 	case d.level == Hide:
-		return problem.Forbidden("AccessDenied", "%s may not deploy to what it does not see", p.Name)
+		return problem.Forbidden("AccessDenied", "%s may not deploy to a resource without view access", p.Name)
 	case !d.place.allowsDeployment(typeName):
 		return problem.Forbidden("AccessDenied", "%s may not deploy %s by a %s: %s, and not that", p.Name, problem.About(at.ID, labelOf(at)),
 			typeName, d.reason())

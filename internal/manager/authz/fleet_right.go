@@ -55,10 +55,10 @@ func (x *FleetRight) selector() (map[string]string, error) {
 	for _, text := range x.Labels {
 		name, value, valued := strings.Cut(strings.TrimSpace(text), "=")
 		if name == "" || valued && value == "" {
-			return nil, problem.Invalid("labels", "%q is no label: NAME=VALUE, or NAME for any value", text)
+			return nil, problem.Invalid("labels", "%q is not a label: use NAME=VALUE, or NAME for any value", text)
 		}
 		if _, twice := all[name]; twice {
-			return nil, problem.Invalid("labels", "%s is given twice: nothing has two values of a label", name)
+			return nil, problem.Invalid("labels", "%s is listed twice: a label has only one value", name)
 		}
 		all[name] = value
 	}
@@ -68,7 +68,7 @@ func (x *FleetRight) selector() (map[string]string, error) {
 // Validate rejects invalid labels. A right without labels would cover the whole fleet; an access right does that.
 func (x *FleetRight) Validate(*resource.Change) error {
 	if len(x.Labels) == 0 {
-		return problem.Invalid("labels", "must name a label: who is to see the whole fleet gets an access right for everything")
+		return problem.Invalid("labels", "must contain a label: for the whole fleet, create an access right for everything")
 	}
 	_, err := x.selector()
 	return err

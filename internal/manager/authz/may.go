@@ -47,7 +47,7 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	}
 	if c.MustReset && !isPasswordReset(c, action, on) {
 		return nil, problem.Forbidden("PasswordResetRequired",
-			"%s has to set a new password first: PATCH %s/users/%d with the field password", c.Name, published.Base, c.User)
+			"%s must set a new password first: PATCH %s/users/%d with the field password", c.Name, published.Base, c.User)
 	}
 	if action == resource.ActionSee { // what is visible was decided by ActionFind
 		return nil, nil
@@ -59,18 +59,18 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	switch {
 	case !c.Administrator && accounts && (on.ID != c.User || action != resource.ActionChange && action != resource.ActionReplace):
 		return nil, problem.Forbidden("AccessDenied",
-			"%s may set the own password (PATCH with the field password alone), and make, change and delete no user", c.Name)
+			"%s may only set the own password (PATCH with only the field password), not create, change or delete users", c.Name)
 	case !c.Administrator && !own && !mayBeGranted(c, on):
 		if rightsIn(c) != nil && on.Collection != nil {
-			return nil, problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", c.Name, on.Collection.Name)
+			return nil, problem.Forbidden("AccessDenied", "%s may not change %s: only administrators can", c.Name, on.Collection.Name)
 		}
-		return nil, problem.Forbidden("AccessDenied", "%s may read, not change: that takes the role %s", c.Name, Administrator)
+		return nil, problem.Forbidden("AccessDenied", "%s may only read: changes require the role %s", c.Name, Administrator)
 	// A read-only session can still change itself, so that it can end.
 	case c.ReadOnly && (!own || isPersonal(on, c.User) || on.ID == 0 || on.ID != c.Session):
 		return nil, problem.Forbidden("ReadOnlySession", "this session or token may only read")
 	// For resources with the guard Everybody, rightsFollower checks the change itself.
 	case guarded && on.Collection.Guard != resource.Everybody && visible(c, on) == store.Nothing:
-		return nil, problem.Forbidden("AccessDenied", "%s does not see %s", c.Name, on.Collection.Name)
+		return nil, problem.Forbidden("AccessDenied", "%s does not have permission to view %s", c.Name, on.Collection.Name)
 	}
 	return nil, nil
 }

@@ -395,5 +395,5 @@ func requirePrivilege(c resource.Caller, needed string) error {
 	if hasPrivilege(c, needed) {
 		return nil
 	}
-	return problem.Forbidden("AccessDenied", "%s needs the securityPrivilege %s for this", c.Name, needed)
+	return problem.Forbidden("AccessDenied", "%s requires the securityPrivilege %s for this", c.Name, needed)
 }

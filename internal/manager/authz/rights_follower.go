@@ -85,7 +85,7 @@ func (f *rightsFollower) mayChange(before, after *store.Resource) error {
 	}
 	api := f.service.api.Load()
 	if api == nil || api.Collection(r.Collection) == nil {
-		return fmt.Errorf("who may change %s is not known", r.Collection)
+		return fmt.Errorf("no access rule for changes of %s", r.Collection)
 	}
 	switch c := api.Collection(r.Collection); c.Guard {
 	case resource.Everybody:
@@ -93,7 +93,7 @@ func (f *rightsFollower) mayChange(before, after *store.Resource) error {
 	case resource.Between:
 		return f.checkLink(before, after)
 	case resource.Managed, resource.Common, resource.Administration, resource.Logs:
-		refusal := problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.userName(), c.Name)
+		refusal := problem.Forbidden("AccessDenied", "%s may not change %s: only administrators can", f.userName(), c.Name)
 		if after == nil && before.Parent > resource.RootID { // allowed if its parent is deleted
 			f.removedLinks = append(f.removedLinks, removedLink{[]int64{before.Parent}, refusal})
 			return nil
@@ -138,7 +138,7 @@ func (f *rightsFollower) changedWith(before, after *store.Resource) error {
 			}
 		}
 		if errors.Is(err, resource.ErrApproval) {
-			return problem.Forbidden("AccessDenied", "%s %s changes %s %s with it, which takes an approval: ask for a change of that instead",
+			return problem.Forbidden("AccessDenied", "%s %s also changes %s %s, which requires approval: request a change of that resource instead",
 				after.Type, problem.About(after.ID, labelOf(after)), r.Type, problem.About(r.ID, labelOf(r)))
 		}
 		if err != nil {
@@ -303,7 +303,7 @@ func (f *rightsFollower) checkApproval(r *store.Resource, d decision, level Leve
 		f.tx.NoteApproval()
 		return nil
 	}
-	return needsApproval("%s may not change %s %s without an approval: %s, with the workflow level RECOMMEND", f.userName(), r.Type,
+	return needsApproval("%s may not change %s %s without approval: %s, with the workflow level RECOMMEND", f.userName(), r.Type,
 		problem.About(r.ID, labelOf(r)), d.reason())
 }
 
@@ -314,10 +314,10 @@ func (f *rightsFollower) checkLevel(r *store.Resource, d decision, level Level, 
 	}
 	name := f.userName()
 	if d.level == Hide {
-		return problem.Forbidden("AccessDenied", "%s may not %s that: it would %[2]s a resource that %[1]s does not see", name,
+		return problem.Forbidden("AccessDenied", "%s may not %s this: it would %[2]s a resource that is hidden from %[1]s", name,
 			what)
 	}
-	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level %s, and %s", name, what, r.Type,
+	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: this requires the level %s, but %s", name, what, r.Type,
 		problem.About(r.ID, labelOf(r)), level,
 		d.reason())
 }
@@ -332,7 +332,7 @@ func (f *rightsFollower) requireAdd(r *store.Resource, at int64, what, where str
 		return f.checkApproval(r, d, Add)
 	}
 	name := f.userName()
-	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level ADD %s, and %[1]s sees nothing there", name, what,
+	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: this requires the level ADD %s, but %[1]s has no access there", name, what,
 		r.Type,
 		problem.About(r.ID, labelOf(r)), where)
 }

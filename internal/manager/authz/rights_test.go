@@ -82,7 +82,7 @@ func TestAccessRightsOfReading(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/blocks/"+block, "", as); r.Get("usagePercentage") != nil || !strings.Contains(string(r.Body), `"usagePercentage":null`) {
 		t.Errorf("the usage of a block with something hidden in it: %s", r.Body)
 	}
-	m.Refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/blocks/"+block+"/map", "", as)
+	m.Refused(403, "AccessDenied", "does not have permission to view everything", "GET", "/api/v2/blocks/"+block+"/map", "", as)
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+secret, "", as)
 	group := m.ID("/api/v2/groups", `{"name":"keepers"}`)
 	m.Want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
@@ -130,25 +130,25 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	level := func(l string) { m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"`+l+`"}`) }
 	address := `{"type":"IPv4Address","address":"10.0.0.7","state":"STATIC"}`
 
-	m.Refused(403, "AccessDenied", "takes the level CHANGE, and access right "+right+" on resource "+block+" gives VIEW", "PATCH",
+	m.Refused(403, "AccessDenied", "requires the level CHANGE, but access right "+right+" on resource "+block+" gives VIEW", "PATCH",
 		"/api/v2/networks/"+network, `{"name":"x"}`, as)
 	level("CHANGE")
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, as)
-	m.Refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/networks/"+network+"/addresses", address, as)
-	m.Refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/networks/"+network+"/addresses", address, as,
+	m.Refused(403, "AccessDenied", "requires the level ADD", "POST", "/api/v2/networks/"+network+"/addresses", address, as)
+	m.Refused(403, "AccessDenied", "requires the level ADD", "POST", "/api/v2/networks/"+network+"/addresses", address, as,
 		"x-portolan-dry-run: true")
-	m.Refused(403, "AccessDenied", "takes the level ADD", "POST", "/api/v2/batch",
+	m.Refused(403, "AccessDenied", "requires the level ADD", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"POST","path":"networks/`+network+`/addresses","body":`+address+`}]}`, as)
 	level("ADD")
 	made := m.ID("/api/v2/networks/"+network+"/addresses", address, as)
-	m.Refused(403, "AccessDenied", "takes the level FULL", "DELETE", "/api/v2/addresses/"+made, "", as)
-	m.Refused(403, "AccessDenied", "takes the level FULL", "DELETE", "/api/v2/networks/"+network, "", as)
+	m.Refused(403, "AccessDenied", "requires the level FULL", "DELETE", "/api/v2/addresses/"+made, "", as)
+	m.Refused(403, "AccessDenied", "requires the level FULL", "DELETE", "/api/v2/networks/"+network, "", as)
 	level("FULL")
 	m.Want(204, "DELETE", "/api/v2/addresses/"+made, "", as)
 
 	// A nearer right with a lower level decides about its resource, also if a resource above is deleted.
 	kept := m.Right(user, network, "VIEW", "")
-	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+kept, "DELETE", "/api/v2/blocks/"+block, "", as)
+	m.Refused(403, "AccessDenied", "requires the level FULL, but access right "+kept, "DELETE", "/api/v2/blocks/"+block, "", as)
 	m.Want(204, "DELETE", "/api/v2/accessRights/"+kept, "")
 	m.Refused(404, "ResourceNotFound", "", "PATCH", "/api/v2/networks/"+far, `{"name":"x"}`, as)
 	m.Refused(404, "ResourceNotFound", "", "POST", "/api/v2/networks/"+far+"/addresses", `{"type":"IPv4Address","address":"192.168.0.1","state":"STATIC"}`, as)
@@ -157,7 +157,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	// Changes of other resources are checked as well: the address of a host in a hidden network.
 	m.Right(user, view, "FULL", "")
 	m.ID("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"here","addresses":[{"address":"10.0.0.20"}]}`, as)
-	m.Refused(404, "InlinedResourceNotFound", "192.168.0.20 lies in no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(404, "InlinedResourceNotFound", "192.168.0.20 is not in a network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"address":"192.168.0.20"}]}`, as)
 	m.Refused(404, "InlinedResourceNotFound", "", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"there","addresses":[{"id":`+farAddress+`}]}`, as)
@@ -169,7 +169,7 @@ func TestAccessRightsOfChanging(t *testing.T) {
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`, as)
 	m.Want(201, "POST", "/api/v2/networks/"+far+"/tags", `{"id":`+tag+`}`)
 	m.Right(user, far, "VIEW", "")
-	m.Refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", "/api/v2/networks/"+far+"/tags/"+tag, "", as)
+	m.Refused(403, "AccessDenied", "requires the level CHANGE", "DELETE", "/api/v2/networks/"+far+"/tags/"+tag, "", as)
 	m.Want(204, "DELETE", "/api/v2/tags/"+tag, "", as)
 
 	// A move deletes at the old place and adds at the new one.
@@ -218,7 +218,7 @@ func TestGivingAccessRights(t *testing.T) {
 	m.Refused(400, "InvalidResourceFieldValue", "resource", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":`+second+`},"defaultAccessLevel":"VIEW"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","workflowLevel":"RECOMMEND"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"FULL","workflowLevel":"DELETE"}`)
-	m.Refused(400, "InvalidResourceFieldValue", "second one", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","accessOverrides":[`+
+	m.Refused(400, "InvalidResourceFieldValue", "duplicate", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","accessOverrides":[`+
 		`{"resourceType":"Zone","accessLevel":"HIDE"},{"resourceType":"Zone","accessLevel":"VIEW"}]}`)
 	m.Right(first, block, "VIEW", "")
 	m.Refused(409, "ResourceAlreadyExists", "already", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":`+block+`},"defaultAccessLevel":"FULL"}`)

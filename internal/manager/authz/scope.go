@@ -35,12 +35,12 @@ func ScopeNames(a *resource.API) (names []string) {
 func ScopesOf(scopes, names []string) (Scopes, error) {
 	for _, one := range scopes {
 		if one != ScopeAddress && one != ScopeFleet && !slices.Contains(names, one) {
-			return "", problem.Invalid("scopes", "%q is neither %s nor %s, nor a collection of the address API that a token can be for by itself,"+
+			return "", problem.Invalid("scopes", "%q must be %s, %s, or a collection of the address API that can be the scope of a token,"+
 				" such as resourceRecords", one, ScopeAddress, ScopeFleet)
 		}
 	}
 	if len(scopes) == 0 {
-		return "", problem.Invalid("scopes", "must not be empty: leave it out for a token that is good for everything")
+		return "", problem.Invalid("scopes", "must not be empty: omit it for a token with access to everything")
 	}
 	return Scopes(strings.Join(slices.Compact(slices.Sorted(slices.Values(scopes))), " ")), nil
 }
@@ -95,5 +95,5 @@ func (s Scopes) missing(name, scope string) error {
 	if !strings.HasPrefix(name, "token ") && !strings.HasPrefix(name, "key set ") {
 		name = "this token of " + name
 	}
-	return problem.Forbidden("AccessDenied", "%s is good for %s: this takes the scope %s", name, strings.Join(s.List(), ", "), scope)
+	return problem.Forbidden("AccessDenied", "%s is limited to %s: this requires the scope %s", name, strings.Join(s.List(), ", "), scope)
 }

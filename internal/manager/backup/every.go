@@ -25,7 +25,7 @@ func Every(ctx context.Context, a *resource.API, interval time.Duration, keep in
 		return nil
 	}
 	if interval < time.Minute {
-		return problem.Invalid("backup-every", "must be a minute or more")
+		return problem.Invalid("backup-every", "must be at least one minute")
 	}
 	length := fmt.Sprintf("PT%dS", int64(interval/time.Second))
 	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "--backup-every"}, func(tx *store.Tx) error {

@@ -93,11 +93,11 @@ func openFile(row *store.Resource, a *resource.API) (size int64, part func(tx *s
 	}
 	if err != nil || optionsOf(a).Dir == "" {
 		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look "+
-			"into its directory for backups (--backup-dir); one that was sent is there a moment later", x.Name, x.Host, a.Manager.Hostname)
+			"into its backup directory (--backup-dir); an uploaded file appears there after a moment", x.Name, x.Host, a.Manager.Hostname)
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() != x.Size {
-		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s has %d bytes, and had %d when it was made: it is damaged",
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s is damaged: it has %d bytes instead of %d",
 			x.Name, info.Size(), x.Size)
 	}
 	if err != nil {

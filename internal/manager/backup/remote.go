@@ -38,11 +38,11 @@ func (x *DatabaseBackupSchedule) checkRemote(c *resource.Change) error {
 	}
 	if x.RemoteHostKey != "" {
 		if x.TransferProtocol == remote.S3 {
-			return problem.Field("UnsupportedResourceFieldValue", "remoteHostKey", "%s has no host keys: it is secured by TLS", remote.S3)
+			return problem.Field("UnsupportedResourceFieldValue", "remoteHostKey", "%s does not use host keys: it is secured by TLS", remote.S3)
 		}
 		var err error
 		if x.RemoteHostKey, err = remote.HostKey(x.RemoteHostKey); err != nil {
-			return problem.Invalid("remoteHostKey", "%v: give the type and the key, as in a line of ssh-keyscan", err)
+			return problem.Invalid("remoteHostKey", "%v: use the type and the key, as in a line of ssh-keyscan", err)
 		}
 	}
 	if err := x.checkAddress(); err != nil {
@@ -71,7 +71,7 @@ func (x *DatabaseBackupSchedule) checkAlone(c *resource.Change) error {
 			other.RemoteDirectory != x.RemoteDirectory {
 			return nil
 		}
-		return problem.Conflict("ResourceConflictsWithOther", "filePrefix: the schedule %d, %s, uploads files with the prefix %s to the same "+
+		return problem.Conflict("ResourceConflictsWithOther", "filePrefix: the schedule %d (%s) uploads files with the prefix %s to the same "+
 			"directory: use another filePrefix or remoteDirectory", row.ID, problem.About(row.ID, row.Name), x.prefix())
 	})
 }
@@ -350,7 +350,7 @@ func (r *Runner) uploadFiles(ctx context.Context, u upload) (result uploadResult
 	}
 	result.whole = true
 	if err := removeOldest(ctx, there, u.schedule, slices.Sorted(maps.Keys(sizes))); err != nil {
-		result.failure = fmt.Errorf("all files are there, but %w", err)
+		result.failure = fmt.Errorf("all files were uploaded, but %w", err)
 	}
 	return result
 }
@@ -430,7 +430,7 @@ func (r *Runner) saveUploadResult(c *resource.Change, u upload, result uploadRes
 		return err
 	}
 	return event.Add(c.Tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: now.Name,
-		Message: fmt.Sprintf("The upload of backups by the schedule %s to %s has failed, and is tried again: %v", now.Name, now.RemoteHost,
+		Message: fmt.Sprintf("The upload of backups by the schedule %s to %s failed and will be retried: %v", now.Name, now.RemoteHost,
 			result.failure)}, id)
 }
 

@@ -287,7 +287,7 @@ func (r *Runner) makeBackup(ctx context.Context, schedule, asked int64) error {
 		}
 		if failure != nil {
 			return event.Add(tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
-				Message: fmt.Sprintf("The backup by the schedule %s could not be made: %v", x.Name, failure)}, schedule)
+				Message: fmt.Sprintf("The backup by the schedule %s failed: %v", x.Name, failure)}, schedule)
 		}
 		return r.saveBackup(&resource.Change{Tx: tx, API: r.api}, x, *made)
 	})
@@ -363,5 +363,5 @@ func (r *Runner) saveBackup(c *resource.Change, x *DatabaseBackupSchedule, made 
 		}
 	}
 	return event.Add(c.Tx, event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
-		Message: fmt.Sprintf("The backup %s was made on %s: %d bytes", made.Name, made.Host, made.Size)}, x.ID)
+		Message: fmt.Sprintf("The backup %s was created on %s: %d bytes", made.Name, made.Host, made.Size)}, x.ID)
 }

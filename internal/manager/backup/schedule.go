@@ -77,7 +77,7 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 	}
 	x.isRequested = x.State == queued
 	if c.Given["state"] && x.State != "" && !x.isRequested {
-		return problem.Field("InvalidEnumValue", "state", "%s is not set: %s makes a backup now", x.State, queued)
+		return problem.Field("InvalidEnumValue", "state", "%s cannot be set; use %s to create a backup now", x.State, queued)
 	}
 	x.State, x.NextDateTime, x.LastDateTime, x.LastRemoteDateTime = "", time.Time{}, time.Time{}, time.Time{}
 	if len(x.Name) > maxName {
@@ -85,7 +85,7 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 	}
 	for field, text := range map[string]string{"name": x.Name, "filePrefix": x.FilePrefix} {
 		if text != "" && (filepath.Base(text) != text || strings.ContainsAny(text, "/\\") || strings.HasPrefix(text, ".")) {
-			return problem.Invalid(field, "%q cannot begin the name of a file", text)
+			return problem.Invalid(field, "%q is not a valid start of a file name", text)
 		}
 	}
 	if err := x.checkRemote(c); err != nil {
@@ -94,11 +94,11 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 	makes := x.LocalBackupsEnabled || x.RemoteBackupsEnabled
 	if x.isRequested && !makes {
 		return problem.Field("UnsupportedResourceFieldValue", "state",
-			"localBackupsEnabled and remoteBackupsEnabled are false: no file would be made")
+			"localBackupsEnabled and remoteBackupsEnabled are false: enable one of them")
 	}
 	if (x.isRequested || makes) && optionsOf(c.API).Dir == "" {
 		return problem.Field("UnsupportedResourceFieldValue", "localBackupsEnabled",
-			"the manager has no directory for backups: start it with --data or --backup-dir")
+			"the manager has no backup directory: start it with --data or --backup-dir")
 	}
 	if x.Interval != "" && x.StartDateTime.IsZero() {
 		return problem.Missing("startDateTime")

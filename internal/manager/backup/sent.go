@@ -34,10 +34,10 @@ func checkSent(ctx context.Context, c *resource.Content, a *resource.API) (any, 
 	dir := options.Dir
 	switch {
 	case dir == "":
-		return nil, problem.Conflict("ResourceConflictsWithOther", "the manager on %s has no directory for backups (--backup-dir)",
+		return nil, problem.Conflict("ResourceConflictsWithOther", "the manager on %s has no backup directory (--backup-dir)",
 			a.Manager.Hostname)
 	case !sentName.MatchString(c.Name):
-		return nil, problem.Invalid("fileData", "%q is no name for a backup: send the file by a name of at most 100 letters, digits, "+
+		return nil, problem.Invalid("fileData", "%q is not a valid backup name: use at most 100 letters, digits, "+
 			"dots, dashes and underscores", c.Name)
 	}
 	select {
@@ -68,7 +68,7 @@ func checkSent(ctx context.Context, c *resource.Content, a *resource.API) (any, 
 
 // errExists returns the error for a name that a backup already has.
 func errExists(name string) error {
-	return problem.Conflict("ResourceAlreadyExists", "fileData: there is a backup %s already, or one that was deleted is being removed", name)
+	return problem.Conflict("ResourceAlreadyExists", "fileData: backup %s already exists, or its deletion is not finished", name)
 }
 
 // sentName matches the allowed names of received backups.
@@ -172,7 +172,7 @@ func (r *Runner) reportNotSaved(ctx context.Context, id int64, reason error) err
 	r.log.Error("sent backup not saved as a file", "id", id, "error", reason)
 	return r.api.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		return event.Add(tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: name,
-			Message: fmt.Sprintf("A backup that was sent to %s cannot be kept as a file, and is tried again: %v", r.api.Manager.Hostname,
+			Message: fmt.Sprintf("A backup that was uploaded to %s could not be saved as a file and will be retried: %v", r.api.Manager.Hostname,
 				reason)}, id)
 	})
 }
@@ -216,7 +216,7 @@ func (r *Runner) saveSentFile(ctx context.Context, id int64) error {
 			return err
 		}
 		return event.Add(tx, event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
-			Message: fmt.Sprintf("The backup %s was sent to %s: %d bytes", x.Name, r.api.Manager.Hostname, x.Size)}, id)
+			Message: fmt.Sprintf("The backup %s was uploaded to %s: %d bytes", x.Name, r.api.Manager.Hostname, x.Size)}, id)
 	})
 }
 

@@ -38,8 +38,8 @@ func TestDevices(t *testing.T) {
 	m.Refused(403, "ResourceInUse", "belongs to device "+device, "POST", devices, `{"name":"x","addresses":[{"address":"10.0.0.9"}]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "listed twice", "POST", devices,
 		`{"name":"x","addresses":[{"address":"10.0.0.30"},{"address":"10.0.0.30"}]}`)
-	m.Refused(404, "InlinedResourceNotFound", "no network", "POST", devices, `{"name":"x","addresses":[{"address":"192.0.2.1"}]}`)
-	m.Refused(404, "InlinedResourceNotFound", "there is no address", "POST", devices, `{"name":"x","addresses":[{"id":`+network+`}]}`)
+	m.Refused(404, "InlinedResourceNotFound", "not in a network", "POST", devices, `{"name":"x","addresses":[{"address":"192.0.2.1"}]}`)
+	m.Refused(404, "InlinedResourceNotFound", "does not exist", "POST", devices, `{"name":"x","addresses":[{"id":`+network+`}]}`)
 	elsewhere := m.ID("/api/v2/configurations", `{"name":"elsewhere"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "another configuration", "POST", "/api/v2/configurations/"+elsewhere+"/devices",
 		`{"name":"x","addresses":[{"id":`+assigned+`}]}`)

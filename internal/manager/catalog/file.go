@@ -74,7 +74,7 @@ func (x *TFTPFile) BeforeWrite(c *resource.Change) error {
 // BeforeWrite rejects a name that is not valid for a folder, and content.
 func (x *TFTPFolder) BeforeWrite(c *resource.Change) error {
 	if c.Content != nil {
-		return problem.Field("UnsupportedResourceFieldValue", "fileData", "a folder has no content")
+		return problem.Field("UnsupportedResourceFieldValue", "fileData", "a folder cannot have content")
 	}
 	return checkFile(c, x.Name, x.Parent)
 }
@@ -82,11 +82,11 @@ func (x *TFTPFolder) BeforeWrite(c *resource.Change) error {
 // checkFile rejects a name that contains a path, and a parent that is a file.
 func checkFile(c *resource.Change, name string, parent int64) error {
 	if name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") {
-		return problem.Invalid("name", "%q is no name of a file: it leads elsewhere", name)
+		return problem.Invalid("name", "%q is not a valid file name: it points outside the folder", name)
 	}
 	above, err := c.Tx.Head(parent)
 	if err == nil && above.Type == "TFTPFile" {
-		err = problem.Conflict("ResourceConflictsWithOther", "%s is a file, and holds none", problem.About(above.ID, above.Name))
+		err = problem.Conflict("ResourceConflictsWithOther", "%s is a file and cannot contain others", problem.About(above.ID, above.Name))
 	}
 	return err
 }

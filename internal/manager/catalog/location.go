@@ -64,7 +64,7 @@ func (x *Location) BeforeWrite(c *resource.Change) error {
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"code"}, Indexed: true}, Op: "eq", Value: x.Code},
 		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
 	if same != nil {
-		return problem.Conflict("ResourceAlreadyExists", "code: %q is the code of location %d already", x.Code, same.ID)
+		return problem.Conflict("ResourceAlreadyExists", "code: %q is already the code of location %d", x.Code, same.ID)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func SeedLocations(c *resource.Change) error {
 // BeforeDelete rejects the deletion of a country, which would delete every location below it.
 func (x *Location) BeforeDelete(c *resource.Change) error {
 	if x.Parent == 0 && !c.With {
-		return problem.InUse("%s is a country and stays", x.Name)
+		return problem.InUse("%s is a country and cannot be deleted", x.Name)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func TestTags(t *testing.T) {
 		t.Errorf("the history has %s", r.Body)
 	}
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+below+`}`)
-	m.Refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
+	m.Refused(409, "ResourceAlreadyExists", "already linked", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
 	m.Refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+zone+`}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`, apitest.MergePatch)
 	if got := m.Want(200, "GET", "/api/v2/networks/"+network+"/tags?orderBy=asc(id)", ""); got.Text("count") != "2" ||
@@ -61,7 +61,7 @@ func TestTags(t *testing.T) {
 	if got := m.Want(200, "GET", "/api/v2/tags/"+tag+"/sharedResources", ""); got.Text("data.0.id") != network {
 		t.Errorf("the shared networks are %s", got.Body)
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "does not lie in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`,
+	m.Refused(400, "InvalidResourceFieldValue", "is not in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`,
 		apitest.MergePatch)
 	m.Verify()
 }
@@ -102,7 +102,7 @@ func TestClients(t *testing.T) {
 	// The same from the client's side: linked, not made.
 	client := "/api/v2/macAddresses/" + mac + "/addresses"
 	m.Want(201, "POST", client, `{"id":`+b.Text("id")+`}`)
-	m.Refused(409, "ResourceAlreadyExists", "linked already", "POST", client, `{"id":`+b.Text("id")+`}`)
+	m.Refused(409, "ResourceAlreadyExists", "already linked", "POST", client, `{"id":`+b.Text("id")+`}`)
 	m.Refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", client, `{"id":`+network+`}`)
 	m.Refused(400, "MissingRequiredField", "id", "POST", client, `{"type":"IPv4Address","address":"10.0.1.77"}`)
 	if got := m.Want(200, "GET", client+"/"+b.Text("id"), "").Text("macAddress.id"); got != mac {

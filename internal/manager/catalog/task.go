@@ -43,14 +43,14 @@ func (x *Task) Validate(c *resource.Change) error {
 			return err
 		}
 		if n >= maxTasks {
-			return problem.Conflict("ResourceConflictsWithOther", "the user has %d tasks, and may have no more: delete some", n)
+			return problem.Conflict("ResourceConflictsWithOther", "the user has %d tasks, the maximum: delete some", n)
 		}
 	}
 	switch {
 	case x.Priority == "ALL":
-		return problem.Field("InvalidEnumValue", "priority", "ALL is for filters; a task is LOW, NORMAL or HIGH")
+		return problem.Field("InvalidEnumValue", "priority", "ALL is only supported in filters; must be LOW, NORMAL or HIGH")
 	case !x.StartDateTime.IsZero() && !x.DueDateTime.IsZero() && x.DueDateTime.Before(x.StartDateTime):
-		return problem.Field("InvalidStartEndDates", "dueDateTime", "lies before startDateTime")
+		return problem.Field("InvalidStartEndDates", "dueDateTime", "is before startDateTime")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	}
 	switch {
 	case x.MatchExpression != "" && (x.Option != "" || x.MatchOffset != nil || x.MatchLength != nil):
-		return criteria("matchExpression", "stands in for option, matchOffset and matchLength; give the one or the others")
+		return criteria("matchExpression", "cannot be combined with option, matchOffset and matchLength")
 	case x.MatchExpression != "":
 		return x.checkExpression(c)
 	case x.Option == "" && x.MatchOffset == nil && x.MatchLength == nil:
@@ -75,14 +75,14 @@ func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	bytes, known := matchBounds[x.Option]
 	switch {
 	case x.Option == "" || x.MatchOffset == nil || x.MatchLength == nil:
-		return criteria("option", "option, matchOffset and matchLength are given together")
+		return criteria("option", "option, matchOffset and matchLength must be set together")
 	case !known:
-		return criteria("option", "%q is none of hardware, dhcp-client-identifier, vendor-class-identifier, agent.circuit-id, agent.remote-id",
+		return criteria("option", "%q must be hardware, dhcp-client-identifier, vendor-class-identifier, agent.circuit-id or agent.remote-id",
 			x.Option)
 	case *x.MatchOffset < bytes.first || *x.MatchOffset > bytes.last:
-		return criteria("matchOffset", "of %s is %d to %d", x.Option, bytes.first, bytes.last)
+		return criteria("matchOffset", "of %s must be %d to %d", x.Option, bytes.first, bytes.last)
 	case *x.MatchLength < 1 || *x.MatchLength > bytes.end-*x.MatchOffset:
-		return criteria("matchLength", "from byte %d of %s is 1 to %d", *x.MatchOffset, x.Option, bytes.end-*x.MatchOffset)
+		return criteria("matchLength", "from byte %d of %s must be 1 to %d", *x.MatchOffset, x.Option, bytes.end-*x.MatchOffset)
 	}
 	return x.coversSubclasses(c)
 }
@@ -100,7 +100,7 @@ func (x *DHCPv4ClientClass) coversSubclasses(c *resource.Change) error {
 			}
 			bytes, err := readValue(o.(*DHCPv4Subclass).Value)
 			if err == nil && int64(len(bytes)) > *x.MatchLength {
-				err = problem.Field("InvalidMatchCriteria", "matchLength", "subclass %d, %s, has %d bytes", r.ID, r.Name, len(bytes))
+				err = problem.Field("InvalidMatchCriteria", "matchLength", "subclass %d (%s) has %d bytes", r.ID, r.Name, len(bytes))
 			}
 			return err
 		})
@@ -119,7 +119,7 @@ func (x *DHCPv4ClientClass) checkExpression(c *resource.Change) error {
 	}
 	there, err := c.Tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection("subclasses"), store.HasParent(x.ID)}})
 	if err == nil && there {
-		err = problem.InUse("matchExpression: the class has subclasses, and an expression that begins with if takes none")
+		err = problem.InUse("matchExpression: an expression that starts with if is not allowed for a class with subclasses")
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func checkBalance(text string) string {
 // plainName rejects a name with blanks, quotes, braces or semicolons, which a server cannot parse.
 func plainName(name string) error {
 	if strings.ContainsAny(name, " \t\"{};") {
-		return problem.Invalid("name", "%q has blanks, quotes or any of { } ;", name)
+		return problem.Invalid("name", "%q must not contain blanks, quotes, braces or semicolons", name)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 	class := o.(*DHCPv4ClientClass)
 	if class.selectsClients() {
 		return problem.Conflict("ResourceConflictsWithOther",
-			"the class %s says itself who is in it, by an expression that begins with if: it has no subclasses",
+			"the class %s cannot have subclasses because its matchExpression starts with if",
 			class.Name)
 	}
 	bytes, err := readValue(x.Value)
@@ -195,7 +195,7 @@ func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 		return problem.Invalid("value", "has no byte")
 	}
 	if class.MatchLength != nil && int64(len(bytes)) > *class.MatchLength {
-		return problem.Invalid("value", "has %d bytes, and the class compares %d", len(bytes), *class.MatchLength)
+		return problem.Invalid("value", "has %d bytes, but the class compares %d", len(bytes), *class.MatchLength)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ type DenyMACPool struct {
 // BeforeWrite rejects a change of the pool. Its members are changed by a field of the hardware address.
 func (x *DenyMACPool) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() && c.Requested() {
-		return problem.Forbidden("UpdateNotAllowed", "the pool %s is there in every configuration, and stays as it is", denyPool)
+		return problem.Forbidden("UpdateNotAllowed", "the pool %s is built in and cannot be changed", denyPool)
 	}
 	return nil
 }
@@ -66,5 +66,5 @@ func (x *DenyMACPool) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
 	}
-	return problem.Forbidden("DeleteNotAllowed", "every configuration has the pool %s", x.Name)
+	return problem.Forbidden("DeleteNotAllowed", "every configuration requires the pool %s", x.Name)
 }

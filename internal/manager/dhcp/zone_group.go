@@ -77,9 +77,9 @@ func (x *ZoneDeclaration) check() error {
 		{"dynamicUpdateSigningKeyRealm", "GSS_TSIG", x.DynamicUpdateSigningKeyRealm.ID != 0}} {
 		switch {
 		case kind == f.kind && !f.given:
-			return problem.Field("MissingRequiredField", f.name, "is needed where dynamicUpdateSigningKeyType is %s", kind)
+			return problem.Field("MissingRequiredField", f.name, "is required if dynamicUpdateSigningKeyType is %s", kind)
 		case kind != f.kind && f.given:
-			return problem.Field("ConflictingResourceFieldValues", f.name, "is there only where dynamicUpdateSigningKeyType is %s; it is %s",
+			return problem.Field("ConflictingResourceFieldValues", f.name, "is only allowed if dynamicUpdateSigningKeyType is %s; it is %s",
 				f.kind, kind)
 		}
 	}
@@ -147,7 +147,7 @@ func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 	if x.Prefix.ID != 0 {
 		row, err := c.Tx.Get(x.Prefix.ID)
 		if store.IsNotFound(err) || err == nil && row.Collection != "blocks" && row.Collection != "networks" {
-			return resource.NotFoundInlined("prefix", "there is no block or network %d", x.Prefix.ID)
+			return resource.NotFoundInlined("prefix", "block or network %d does not exist", x.Prefix.ID)
 		}
 		if err != nil {
 			return err
@@ -212,7 +212,7 @@ func renameDeclarations(c *resource.Change, field, ref string) error {
 func readTarget(c *resource.Change, field, collection string, id int64) (schema.Object, error) {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) || err == nil && row.Collection != collection {
-		return nil, resource.NotFoundInlined(field, "there is no resource %d in %s", id, collection)
+		return nil, resource.NotFoundInlined(field, "resource %d does not exist in %s", id, collection)
 	}
 	if err != nil {
 		return nil, err

@@ -232,7 +232,7 @@ func (x *IPv4ReconciliationPolicy) Validate(c *resource.Change) error {
 	for field, list := range map[string][]string{"networkBoundaries": x.NetworkBoundaries, "pingSweepNetworkGaps": x.PingSweepNetworkGaps} {
 		for i, text := range list {
 			if p, err := netip.ParsePrefix(text); err != nil || !p.Addr().Is4() || p != p.Masked() {
-				return problem.Invalid(field, "entry %d: %q is no IPv4 prefix", i, text)
+				return problem.Invalid(field, "entry %d: %q is not an IPv4 prefix", i, text)
 			}
 		}
 	}
@@ -246,11 +246,11 @@ func (x *IPv4ReconciliationPolicy) Validate(c *resource.Change) error {
 	}
 	for field, age := range map[string]string{"reclaimAcceptanceAge": x.ReclaimAcceptanceAge, "unknownAcceptanceAge": x.UnknownAcceptanceAge} {
 		if age != "" && schema.LengthOf(age) < 0 {
-			return problem.Field("DurationValueOutsideRange", field, "must not be below zero")
+			return problem.Field("DurationValueOutsideRange", field, "must not be negative")
 		}
 	}
 	if x.Enabled && x.MismatchAcceptanceAge != "" {
-		return problem.NotYet("mismatchAcceptanceAge: a ping tells whether an address answers, and not who it is")
+		return problem.NotYet("mismatchAcceptanceAge: not supported yet: a ping cannot identify the device behind an address")
 	}
 	if x.Parent == x.Config && len(x.NetworkBoundaries) == 0 {
 		return problem.Missing("networkBoundaries")
@@ -268,15 +268,15 @@ func (x *IPv6ReconciliationPolicy) Validate(c *resource.Change) error {
 func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string, v4 bool) error {
 	switch {
 	case x.Enabled && method != pingSweep:
-		return problem.NotYet("enabled: networks are looked at by PINGSWEEP alone yet; a policy that is not enabled can be prepared")
+		return problem.NotYet("enabled: only PINGSWEEP is supported yet; create other policies with enabled set to false")
 	case x.Enabled && !resource.Provided[Options](c.API.Provisions).Sweeps:
 		return problem.Field("UnsupportedResourceFieldValue", "enabled",
-			"this manager does not look at networks by itself: start it with --sweep; a policy that is not enabled can be prepared")
+			"discovery is disabled: start the manager with --sweep, or create the policy with enabled set to false")
 	}
 	for field, list := range map[string][]string{"seedRouterAddresses": x.SeedRouterAddresses, "dnsServers": x.DNSServers} {
 		for i, text := range list {
 			if _, err := netip.ParseAddr(text); err != nil {
-				return problem.Invalid(field, "entry %d: %q is no address", i, text)
+				return problem.Invalid(field, "entry %d: %q is not an IP address", i, text)
 			}
 		}
 	}
@@ -291,12 +291,12 @@ func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string
 		return err
 	}
 	if ipam.RangeOf(above).Low.Is4() != v4 {
-		return problem.Field("InvalidResourceType", "type", "a %s is not for an %s", h.Type, above.Type)
+		return problem.Field("InvalidResourceType", "type", "a %s does not apply to an %s", h.Type, above.Type)
 	}
 	other, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("reconciliationPolicies"),
 		store.HasParent(h.Parent), store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: h.ID}}})
 	if err == nil && other != nil {
-		err = problem.Conflict("ResourceAlreadyExists", "%s %d has a policy, %d", above.Type, above.ID, other.ID)
+		err = problem.Conflict("ResourceAlreadyExists", "%s %d already has a policy (%d)", above.Type, above.ID, other.ID)
 	}
 	return err
 }

@@ -183,7 +183,7 @@ func (w *sweep) resultEvent(done *sweepResult) event.Event {
 	for _, list := range w.targets {
 		total += len(list)
 	}
-	text := fmt.Sprintf("Reconciliation policy %d asked %d addresses of %d networks: %d answer", w.policy.ID, total, len(w.networks),
+	text := fmt.Sprintf("Reconciliation policy %d probed %d addresses of %d networks: %d responded", w.policy.ID, total, len(w.networks),
 		len(w.answering))
 	for _, part := range []struct {
 		what string
@@ -196,7 +196,7 @@ func (w *sweep) resultEvent(done *sweepResult) event.Event {
 	kind := "INFO"
 	if w.isTruncated {
 		kind = "WARNING"
-		text += fmt.Sprintf("; no more than %d addresses are asked: set closer boundaries", maxSweepAddresses)
+		text += fmt.Sprintf("; at most %d addresses are probed: set closer boundaries", maxSweepAddresses)
 	}
 	return event.Event{EventType: kind, Category: "IP_RECONCILIATION", SourceName: w.policy.Name, Message: text}
 }
@@ -216,5 +216,5 @@ func formatAddresses(list []netip.Addr) string {
 // failureEvent returns the event for a sweep that failed. Such a sweep changes nothing; the policy runs again at its next time.
 func (w *sweep) failureEvent(reason error) event.Event {
 	return event.Event{EventType: "FAILED", Category: "IP_RECONCILIATION", SourceName: w.policy.Name,
-		Message: fmt.Sprintf("Reconciliation policy %d could not ask its addresses: %v", w.policy.ID, reason)}
+		Message: fmt.Sprintf("Reconciliation policy %d failed to probe its addresses: %v", w.policy.ID, reason)}
 }

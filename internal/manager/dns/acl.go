@@ -58,7 +58,7 @@ type ACL struct {
 // BeforeWrite rejects a change of a predefined list, and resolves the lists and keys of the elements.
 func (x *ACL) BeforeWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ACL); ok && old.Predefined && c.Requested() {
-		return problem.Forbidden("UpdateNotAllowed", "the list %s is there in every configuration, and stays as it is", old.Name)
+		return problem.Forbidden("UpdateNotAllowed", "the list %s is built in and cannot be changed", old.Name)
 	}
 	if x.Predefined || !c.Creates() && !c.Given["matchElements"] {
 		return nil
@@ -77,7 +77,7 @@ func (x *ACL) Validate(c *resource.Change) error {
 		return problem.Invalid("name", "%v", err)
 	}
 	if slices.Contains(predefinedLists, strings.ToLower(x.Name)) {
-		return problem.Conflict("ResourceAlreadyExists", "name: every configuration has a list %s", strings.ToLower(x.Name))
+		return problem.Conflict("ResourceAlreadyExists", "name: %s is a built-in list: choose another name", strings.ToLower(x.Name))
 	}
 	if _, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements); err != nil {
 		return err
@@ -101,7 +101,7 @@ func CheckMatches(c *resource.Change, configuration int64, field string, element
 				return nil, err
 			}
 			if len(found) == 0 {
-				return nil, resource.NotFoundInlined(field, "entry %d: there is no %s in %s of the configuration", i, name, collection)
+				return nil, resource.NotFoundInlined(field, "entry %d: %s does not exist in %s of the configuration", i, name, collection)
 			}
 			ids = append(ids, found[0].ID)
 		}
@@ -117,7 +117,7 @@ func (x *ACL) checkCycle(c *resource.Change, elements []string, seen map[string]
 			continue
 		}
 		if m.List == x.Name {
-			return problem.Field("ResourceHasCircularReference", "matchElements", "the list would be a part of itself")
+			return problem.Field("ResourceHasCircularReference", "matchElements", "the list would contain itself")
 		}
 		seen[m.List] = true
 		found, err := c.Tx.ByName("accessControlLists", x.Config, m.List)
@@ -152,7 +152,7 @@ func (x *ACL) BeforeBelowDelete(c *resource.Change) error {
 	if c.GoesAlong() || !x.Predefined {
 		return nil
 	}
-	return problem.Forbidden("DeleteNotAllowed", "the list %s is there in every configuration, and stays", x.Name)
+	return problem.Forbidden("DeleteNotAllowed", "the list %s is built in and cannot be deleted", x.Name)
 }
 
 // renameInLists replaces the old name of a list or key in the lists that refer to it.

@@ -46,7 +46,7 @@ func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) err
 		}
 		record, err := c.Tx.Get(item.ID)
 		if errors.Is(err, store.ErrNotFound) || err == nil && record.Type != "HostRecord" {
-			return resource.NotFoundInlined("resourceRecords", "there is no host record %d", item.ID)
+			return resource.NotFoundInlined("resourceRecords", "host record %d does not exist", item.ID)
 		}
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func findRecordOrZone(c *resource.Change, h *schema.Head, given string) (record,
 		}
 		return nil, zone, naming.Join(name, absoluteName(zone)), nil
 	}
-	return nil, nil, name, resource.NotFoundInlined("resourceRecords", "there is no zone for %q", name)
+	return nil, nil, name, resource.NotFoundInlined("resourceRecords", "no zone contains %q", name)
 }
 
 // findInView finds a host record or zone by its name, in a view or, if view is 0, in any view.

@@ -30,7 +30,7 @@ func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if x.LinkedRecord.ID == x.ID && x.ID != 0 {
-		return problem.Invalid("linkedRecord", "an alias cannot stand for itself")
+		return problem.Invalid("linkedRecord", "an alias cannot point to itself")
 	}
 	return nil
 }

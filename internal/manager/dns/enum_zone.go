@@ -37,7 +37,7 @@ func (x *ENUMZone) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if parent.Collection != "views" && parent.Type != "Zone" {
-		return problem.Invalid("type", "an ENUMZone lies in a view or a Zone, not in %s %d", parent.Type, parent.ID)
+		return problem.Invalid("type", "an ENUMZone must be in a view or a Zone, not in %s %d", parent.Type, parent.ID)
 	}
 	x.Name = naming.Clean(x.Name)
 	x.View.ID, x.AbsoluteName, err = resolveZoneName(c, x.Parent, x.Name)
@@ -83,13 +83,13 @@ func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if parent.Type != "ENUMZone" && parent.Type != "ENUMNumberZone" {
-		return problem.Invalid("type", "an ENUMNumberZone lies in an ENUMZone or below another number, not in %s %d", parent.Type, parent.ID)
+		return problem.Invalid("type", "an ENUMNumberZone must be in an ENUMZone or another ENUMNumberZone, not in %s %d", parent.Type, parent.ID)
 	}
 	x.Name = naming.Clean(x.Name)
 	labels := strings.Split(x.Name, ".")
 	for _, label := range labels {
 		if len(label) != 1 || !isDigits(label) {
-			return problem.Invalid("name", "%q is no number: single digits with dots between them, the last one first (RFC 6116 section 3.2)",
+			return problem.Invalid("name", "%q must be single digits separated by dots, in reverse order (RFC 6116 section 3.2)",
 				x.Name)
 		}
 	}
@@ -99,7 +99,7 @@ func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
 		x.NumberName = number
 	}
 	if digits := strings.NewReplacer("+", "", "-", "", " ", "").Replace(x.NumberName); digits != number {
-		return problem.Invalid("numberName", "%q is not the number of the name %q, which is %s", x.NumberName, x.Name, number)
+		return problem.Invalid("numberName", "%q does not match the name %q: must be %s", x.NumberName, x.Name, number)
 	}
 	x.View.ID, x.AbsoluteName, err = resolveZoneName(c, x.Parent, x.Name)
 	return err

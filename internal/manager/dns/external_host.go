@@ -64,7 +64,7 @@ func (x *ExternalHostRecord) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 		if hosts == nil {
-			return problem.Invalid("type", "view %d has no ExternalHostsZone for an ExternalHostRecord", view)
+			return problem.Invalid("type", "view %d has no ExternalHostsZone: create it before an ExternalHostRecord", view)
 		}
 		x.Parent = hosts.ID
 	}
@@ -87,7 +87,7 @@ func (x *ExternalHostRecord) Validate(c *resource.Change) error {
 	}
 	for _, r := range same {
 		if r.Parent == x.Parent && r.ID != x.ID {
-			return problem.Conflict("ResourceAlreadyExists", "name: %q is %s %d already", x.AbsoluteName, r.Type, r.ID)
+			return problem.Conflict("ResourceAlreadyExists", "name: %q already exists as %s %d", x.AbsoluteName, r.Type, r.ID)
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func (x *ExternalHostsZone) BeforeWrite(*resource.Change) error {
 func (x *ExternalHostsZone) Validate(c *resource.Change) error {
 	other, err := findExternalHostsZone(c.Tx, x.View.ID)
 	if err == nil && other != nil && other.ID != x.ID {
-		return problem.Conflict("ResourceAlreadyExists", "view %d has external hosts already: zone %d", x.View.ID, other.ID)
+		return problem.Conflict("ResourceAlreadyExists", "an ExternalHostsZone already exists in view %d (zone %d)", x.View.ID, other.ID)
 	}
 	return err
 }
@@ -123,7 +123,7 @@ func (x *ExternalHostsZone) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
 	}
-	return problem.Forbidden("DeleteNotAllowed", "every view has an %s", x.Type)
+	return problem.Forbidden("DeleteNotAllowed", "every view requires an %s", x.Type)
 }
 
 // findExternalHostsZone returns the zone of a view's external hosts; nil if there is none.

@@ -42,7 +42,7 @@ func (x *GenericRecord) BeforeWrite(c *resource.Change) error {
 	}
 	if parts := strings.Fields(x.Rdata); (x.RecordType == "MX" || x.RecordType == "SRV") && parts[len(parts)-1] != RootName {
 		return problem.Invalid("rdata",
-			"leads to %s: that is an %sRecord; a GenericRecord of that type leads to the root, and says that there is no "+
+			"points to %s: create an %sRecord; a GenericRecord of that type must point to the root, which means no "+
 				"such service", parts[len(parts)-1], x.RecordType)
 	}
 	return nil
@@ -83,7 +83,7 @@ func (x *GenericRecord) checkType(c *resource.Change) error {
 	}
 	number, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil {
-		return problem.Invalid("recordType", "%q: type numbers go up to 65535", x.RecordType)
+		return problem.Invalid("recordType", "%q: a type number must be at most 65535", x.RecordType)
 	}
 	why := RefuseGenericType(uint16(number), GenericTypeNames(c.API))
 	if rr, err := naming.NewRecord(RootName, 0, x.RecordType, x.Rdata); err == nil {

@@ -34,7 +34,7 @@ type HostRecord struct {
 // BeforeWrite derives the absolute name, and finds or assigns the addresses.
 func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 	if x.DependentRecords != nil && string(x.DependentRecords) != "[]" {
-		return problem.NotYet("dependentRecords: records that depend on a host are made by themselves, with linkedRecord, or in one batch")
+		return problem.NotYet("dependentRecords: create each dependent record with linkedRecord, or all in one batch")
 	}
 	if err := x.checkName(c, naming.HostName); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (x *HostRecord) checkReverseRight(c *resource.Change, address int64) error 
 		return err
 	}
 	return problem.FieldForbidden("AccessDenied", "addresses",
-		"%s may not let address %d lead back to the host: that takes the level CHANGE there, and it is %s; without reverseRecord it takes none",
+		"%s may not create a reverse record for address %d: this requires the level CHANGE there, but it is %s; set reverseRecord to false",
 		c.Caller.Name, address, may.AccessLevel)
 }
 

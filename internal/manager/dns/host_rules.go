@@ -45,13 +45,13 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 				return err
 			}
 			if !inside {
-				return problem.Conflict("ZoneNotAllowed", "addresses: network %d takes hosts in the views and zones %s alone (restrictedZones)", id,
+				return problem.Conflict("ZoneNotAllowed", "addresses: network %d only allows hosts in the views and zones %s (restrictedZones)", id,
 					resourceList(zones))
 			}
 		}
 		if p.Values["duplicateHostnamesAllowed"] == "false" && fours > 1 {
 			return problem.Conflict("DuplicateHostname",
-				"addresses: network %d wants no host name twice (duplicateHostnamesAllowed), and %q would be that of several IPv4 addresses", id, name)
+				"addresses: network %d does not allow duplicate host names (duplicateHostnamesAllowed): %q would have several IPv4 addresses", id, name)
 		}
 	}
 	return nil

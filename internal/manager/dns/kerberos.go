@@ -64,7 +64,7 @@ func (x *KerberosRealm) BeforeBelowDelete(c *resource.Change) error {
 	there, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servicePrincipals"),
 		store.HasParent(x.ID)}})
 	if err == nil && there != nil {
-		err = problem.InUse("the realm has the principal %s, %d", there.Name, there.ID)
+		err = problem.InUse("the realm still has the principal %s (%d): delete it first", there.Name, there.ID)
 	}
 	return err
 }
@@ -76,7 +76,7 @@ func (x *KeyDistributionCenter) BeforeWrite(*resource.Change) error {
 	}
 	x.Host = naming.Clean(x.Host)
 	if err := naming.Check(x.Host, naming.AnyName); err != nil {
-		return problem.Field("InvalidIpAddressOrFullyQualifiedDomainNameValue", "host", "is neither an address nor a name: %v", err)
+		return problem.Field("InvalidIpAddressOrFullyQualifiedDomainNameValue", "host", "must be an address or a name: %v", err)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (x *KeyDistributionCenter) BeforeWrite(*resource.Change) error {
 func (x *KerberosServicePrincipal) Validate(*resource.Change) error {
 	service, host, found := strings.Cut(x.Name, "/")
 	if !found || service == "" || host == "" || strings.ContainsAny(x.Name, " \t") {
-		return problem.Invalid("name", "%q is no service and its host, such as DHCP/host.example.com", x.Name)
+		return problem.Invalid("name", "%q must be a service and a host, such as DHCP/host.example.com", x.Name)
 	}
 	return nil
 }

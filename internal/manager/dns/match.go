@@ -31,7 +31,7 @@ func ParseMatch(text string) (Match, error) {
 		m.Key = strings.Trim(words[1], `"`)
 		return m, checkListName(m.Key)
 	case len(words) != 1 || strings.EqualFold(words[0], "key"):
-		return m, fmt.Errorf("%q is no address, prefix, name of a list, or key NAME", text)
+		return m, fmt.Errorf("%q must be an address, a prefix, the name of a list, or key NAME", text)
 	}
 	if rest[0] >= '0' && rest[0] <= '9' && !strings.Contains(rest, ":") || strings.Contains(rest, ":") || strings.Contains(rest, "/") {
 		prefix, err := parsePrefix(rest)
@@ -52,17 +52,17 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	}
 	a, err := netip.ParseAddr(address)
 	if err != nil || a.Zone() != "" {
-		return netip.Prefix{}, fmt.Errorf("%q is no address and no prefix", text)
+		return netip.Prefix{}, fmt.Errorf("%q must be an address or a prefix", text)
 	}
 	bits := a.BitLen()
 	if prefixed {
 		if bits, err = strconv.Atoi(length); err != nil || bits < 0 || bits > a.BitLen() {
-			return netip.Prefix{}, fmt.Errorf("%q has no length of a prefix behind its /", text)
+			return netip.Prefix{}, fmt.Errorf("%q has no prefix length after the /", text)
 		}
 	}
 	p := netip.PrefixFrom(a, bits)
 	if p != p.Masked() {
-		return p, fmt.Errorf("%q has bits set behind the prefix; it would be %s", text, p.Masked())
+		return p, fmt.Errorf("%q has host bits set; use %s", text, p.Masked())
 	}
 	return p, nil
 }
@@ -73,7 +73,7 @@ var listName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // checkListName rejects a name that is invalid or ambiguous in the configuration of a name server.
 func checkListName(name string) error {
 	if !listName.MatchString(name) || strings.EqualFold(name, "key") {
-		return fmt.Errorf("%q cannot be the name of a list or a key: a letter, then letters, digits, - _ and dots", name)
+		return fmt.Errorf("%q is not a valid name: use a letter, then letters, digits, - _ and dots", name)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (x *NameMove) AfterWrite(c *resource.Change) error {
 // MoveName moves a record, or a zone with everything below it, to a name.
 func MoveName(c *resource.Change, row *store.Resource, to string) error {
 	if strings.HasPrefix(to, ".") || strings.TrimSpace(to) != to {
-		return problem.Field("InvalidFullyQualifiedDomainName", "absoluteName", "%q has a dot or a blank in front, or a blank behind", to)
+		return problem.Field("InvalidFullyQualifiedDomainName", "absoluteName", "%q has a leading dot, or a leading or trailing space", to)
 	}
 	o, err := c.API.Object(row)
 	if err != nil {
@@ -153,7 +153,7 @@ func findParentZone(tx *store.Tx, configuration, view int64, absolute string, mo
 				return 0, "", err
 			}
 			if inside {
-				return 0, "", problem.Field("InvalidMoveDestination", "absoluteName", "%q lies in the zone that is moved", absolute)
+				return 0, "", problem.Field("InvalidMoveDestination", "absoluteName", "%q is inside the zone to move", absolute)
 			}
 			relative, _ := naming.Relative(name, at)
 			return zone.ID, relative, nil
@@ -162,7 +162,7 @@ func findParentZone(tx *store.Tx, configuration, view int64, absolute string, mo
 	if moved.Collection == "zones" {
 		return view, name, nil
 	}
-	return 0, "", problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %q in the view", absolute)
+	return 0, "", problem.Conflict("ZoneNotFound", "absoluteName: no zone of the view contains %q", absolute)
 }
 
 // LiesBelow reports whether a resource is the resource top or is below it.

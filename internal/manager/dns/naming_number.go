@@ -68,7 +68,7 @@ func assignNumbers(c *resource.Change, holder int64, name string) (string, error
 		return err
 	})
 	if err == nil && made == "" {
-		err = problem.Invalid("name", "%q: %s stands for a number, and no naming policy counts here", name, numberMark)
+		err = problem.Invalid("name", "%q: no naming policy with a counter applies here: %s is replaced by a number", name, numberMark)
 	}
 	return made, err
 }
@@ -178,12 +178,12 @@ func nextNumber(tx *store.Tx, x *NamingPolicyIncrementalValue) (int64, error) {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
-		return 0, fmt.Errorf("reading how far the counter %d is: %w", x.ID, err)
+		return 0, fmt.Errorf("reading counter %d: %w", x.ID, err)
 	default:
 		number = x.nextAfter(last)
 	}
 	if number > math.MaxInt32 {
-		return 0, problem.Field("NamingPolicyViolation", "name", "the counter %s, %d, has no numbers left", x.Name, x.ID)
+		return 0, problem.Field("NamingPolicyViolation", "name", "the counter %s (%d) has no numbers left", x.Name, x.ID)
 	}
 	return number, tx.Write("INSERT INTO name_number (value, last) VALUES (?, ?) ON CONFLICT (value) DO UPDATE SET last = excluded.last",
 		x.ID, number)
@@ -224,7 +224,7 @@ func (n *numbering) uniqueName(at int) (string, error) {
 		number = x.nextAfter(number)
 	}
 	if number > math.MaxInt32 {
-		return "", problem.Field("NamingPolicyViolation", "name", "the value %s, %d, has no numbers left", x.Name, x.ID)
+		return "", problem.Field("NamingPolicyViolation", "name", "the value %s (%d) has no numbers left", x.Name, x.ID)
 	}
 	n.texts[at] = x.format(number)
 	return strings.Join(n.texts, ""), nil
@@ -285,7 +285,7 @@ func (x *NamingPolicyIncrementalValue) format(number int64) string {
 func (x *NamingPolicyIncrementalValue) BeforeWrite(*resource.Change) error {
 	switch {
 	case x.IncrementalRole == roleCounter && x.reusesNumbers():
-		return problem.Field("ConflictingResourceFieldValues", "missingValueReuseEnabled", "a COUNTER goes on; UNIQUE_NAME uses numbers again")
+		return problem.Field("ConflictingResourceFieldValues", "missingValueReuseEnabled", "a COUNTER cannot reuse numbers; use UNIQUE_NAME")
 	case x.PaddingType != "NONE" && x.PaddingLength == nil:
 		return problem.Missing("paddingLength")
 	}

@@ -54,7 +54,7 @@ type NamingPolicy struct {
 func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 	for _, name := range x.AppliedTypes {
 		if _, ok := c.API.Type(name); !ok {
-			return problem.Invalid("appliedTypes", "%q is no type of a resource", name)
+			return problem.Invalid("appliedTypes", "%q is not a resource type", name)
 		}
 	}
 	if x.PolicyValues.Given {
@@ -112,7 +112,7 @@ type NamingPolicyIntegerValue struct {
 // BeforeWrite rejects a min above max.
 func (x *NamingPolicyIntegerValue) BeforeWrite(*resource.Change) error {
 	if x.Min != nil && x.Max != nil && *x.Min > *x.Max {
-		return problem.Invalid("min", "%d is above max, %d", *x.Min, *x.Max)
+		return problem.Invalid("min", "%d is above max (%d)", *x.Min, *x.Max)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func readList[T any](field string, raw json.RawMessage) (list []T, err error) {
 	if err := d.Decode(&list); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, problem.Invalid(field, "must be a list of objects, and has a %s where %s is not one", wrong.Value,
+			return nil, problem.Invalid(field, "must be a list of objects, but has a %s where %s belongs", wrong.Value,
 				cmp.Or(wrong.Field, "an entry"))
 		}
 		return nil, problem.Invalid(field, "must be a list of objects: %s", strings.TrimPrefix(err.Error(), "json: "))
@@ -175,16 +175,16 @@ type NamingPolicyTextValue struct {
 // BeforeWrite checks the bounds and compiles the expression.
 func (x *NamingPolicyTextValue) BeforeWrite(*resource.Change) error {
 	if x.MinLength != nil && x.MaxLength != nil && *x.MinLength > *x.MaxLength {
-		return problem.Invalid("minLength", "%d is above maxLength, %d", *x.MinLength, *x.MaxLength)
+		return problem.Invalid("minLength", "%d is above maxLength (%d)", *x.MinLength, *x.MaxLength)
 	}
 	if x.TextType != "REGULAR_EXPRESSION" {
 		return nil
 	}
 	if x.RegularExpression == "" {
-		return problem.Invalid("regularExpression", "is needed with REGULAR_EXPRESSION")
+		return problem.Invalid("regularExpression", "is required with REGULAR_EXPRESSION")
 	}
 	if strings.Contains(x.RegularExpression, partPrefix) {
-		return problem.Invalid("regularExpression", "%q is a name that groups must not have", partPrefix)
+		return problem.Invalid("regularExpression", "%q must not be the name of a group", partPrefix)
 	}
 	if _, err := regexp.Compile(x.RegularExpression); err != nil {
 		return problem.Invalid("regularExpression", "%v", err)
@@ -219,10 +219,10 @@ func (x *NamingPolicyRestriction) BeforeWrite(*resource.Change) error {
 		case strings.EqualFold(one.MatchType, "Any"):
 			one.MatchType = "Any"
 		default:
-			return problem.Invalid("restrictions", "restriction %d needs Exact or Any as its matchType", i+1)
+			return problem.Invalid("restrictions", "restriction %d: matchType must be Exact or Any", i+1)
 		}
 		if one.Value == nil || strings.TrimSpace(*one.Value) == "" {
-			return problem.Invalid("restrictions", "restriction %d needs a value", i+1)
+			return problem.Invalid("restrictions", "restriction %d requires a value", i+1)
 		}
 	}
 	x.Restrictions, err = json.Marshal(list)
@@ -285,7 +285,7 @@ func (x *NamingPolicyIncrementalValue) mismatch(text string) string {
 	case n > math.MaxInt32:
 		return fmt.Sprintf("is more than %d", math.MaxInt32)
 	case n < x.start() || (n-x.start())%x.step() != 0:
-		return fmt.Sprintf("is not in the sequence from %d on in steps of %d", x.start(), x.step())
+		return fmt.Sprintf("is not in the sequence that starts at %d in steps of %d", x.start(), x.step())
 	case x.PaddingType == "NONE" && len(text) > 1 && text[0] == '0':
 		return "begins with a zero"
 	}
@@ -370,7 +370,7 @@ func (x *NamingPolicy) isFor(kind string, own bool) bool {
 func checkPolicy(c *resource.Change, row *store.Resource, p *NamingPolicy, name string) error {
 	id := row.ID
 	refuse := func(format string, args ...any) error {
-		return problem.Field("NamingPolicyViolation", "name", "%q is not as the naming policy %s, %d, wants it: %s", name, p.Name, id,
+		return problem.Field("NamingPolicyViolation", "name", "%q does not match the naming policy %s (%d): %s", name, p.Name, id,
 			fmt.Sprintf(format, args...))
 	}
 	restrictions, err := c.Tx.Links(id, "policyRestrictions")
@@ -451,7 +451,7 @@ func checkComposition(c *resource.Change, policy *store.Resource, name string, r
 	}
 	e, err := compileName(values, pattern.expression)
 	if err != nil {
-		return refuse("its values cannot be put together: %v", err)
+		return refuse("the values cannot be combined: %v", err)
 	}
 	found := e.FindStringSubmatch(name)
 	if found == nil {
@@ -459,7 +459,7 @@ func checkComposition(c *resource.Change, policy *store.Resource, name string, r
 		for i, v := range values {
 			names[i] = v.row.Name
 		}
-		return refuse("it has to be composed of %s", strings.Join(names, ", "))
+		return refuse("the name must be composed of %s", strings.Join(names, ", "))
 	}
 	for i, v := range values {
 		text := found[e.SubexpIndex(partName(i))]

@@ -42,7 +42,7 @@ func (x *NAPTRRecord) BeforeWrite(c *resource.Change) error {
 		}
 	}
 	if x.Replacement != "" && x.Replacement != "." && x.RegularExpression != "" {
-		return problem.Invalid("replacement", "a rule has either a replacement or a regularExpression (RFC 3403 section 4.1)")
+		return problem.Invalid("replacement", "a rule must have either a replacement or a regularExpression (RFC 3403 section 4.1)")
 	}
 	return nil
 }

@@ -62,9 +62,9 @@ func placeName(c *resource.Change, t *schema.Type, within *store.Resource, membe
 		delete(members, "name") // the name is relative to the zone of the source
 		return found[0], nil
 	case 0:
-		return nil, problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %s in %s", name, problem.About(within.ID, within.Name))
+		return nil, problem.Conflict("ZoneNotFound", "absoluteName: no zone contains %s in %s", name, problem.About(within.ID, within.Name))
 	}
-	return nil, problem.Field("MissingRequiredField", "view", "%s belongs into several views: say by the column view.name which one", name)
+	return nil, problem.Field("MissingRequiredField", "view", "%s matches zones of several views: choose one with the column view.name", name)
 }
 
 // nameZoneTypes are the types of zones that can contain the name of a new resource.
@@ -105,7 +105,7 @@ func candidateViews(tx *store.Tx, within *store.Resource, members map[string]jso
 			return nil
 		})
 	if err == nil && len(views) == 0 {
-		err = resource.NotFoundInlined("view", "there is no such view in %s", problem.About(within.ID, within.Name))
+		err = resource.NotFoundInlined("view", "the view does not exist in %s", problem.About(within.ID, within.Name))
 	}
 	return views, err
 }

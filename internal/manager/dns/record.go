@@ -71,23 +71,23 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	}
 	switch holder.Type {
 	case "ExternalHostsZone":
-		return problem.Invalid("type", "%s %d holds nothing but ExternalHostRecords", holder.Type, holder.ID)
+		return problem.Invalid("type", "%s %d can only contain ExternalHostRecords", holder.Type, holder.ID)
 	case "ResponsePolicyZone":
-		return problem.Invalid("type", "%s %d holds what its responsePolicy says, and no records", holder.Type, holder.ID)
+		return problem.Invalid("type", "%s %d cannot contain records: its responsePolicy defines its content", holder.Type, holder.ID)
 	}
 	_, zone, err := resolveParent(c.Tx, x.Parent)
 	if err != nil {
 		return err
 	}
 	if x.Name != "" && strings.TrimSpace(x.Name) == "" {
-		return problem.Invalid("name", "is blank: send null, \"\" or @ for the name of the zone itself")
+		return problem.Invalid("name", "must not be blank: send null, \"\" or @ for the name of the zone itself")
 	}
 	if c.Creates() && sameAsZone.In(c.Options) {
 		x.Name = ""
 	} else if c.Creates() && x.Name == "" && c.Given["absoluteName"] {
 		relative, ok := naming.Relative(naming.Clean(x.AbsoluteName), zone)
 		if !ok {
-			return problem.Invalid("absoluteName", "%q does not lie in the zone %q", x.AbsoluteName, zone)
+			return problem.Invalid("absoluteName", "%q is not in the zone %q", x.AbsoluteName, zone)
 		}
 		x.Name = relative
 	}
@@ -113,7 +113,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 		return nil
 	}
 	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {
-		return problem.Invalid("name", "with its zone, %v", err)
+		return problem.Invalid("name", "the name together with its zone: %v", err)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func relativeName(name, zone string) (string, error) {
 	}
 	relative, ok := naming.Relative(naming.Clean(name), zone)
 	if !ok {
-		return "", problem.Invalid("name", "%q is absolute, and does not lie in the zone %q", name, zone)
+		return "", problem.Invalid("name", "%q is absolute and not in the zone %q", name, zone)
 	}
 	return relative, nil
 }
@@ -180,9 +180,9 @@ func resolveLink(c *resource.Change, zone, configuration int64, ref *schema.Ref)
 		*ref, err = ExternalHost(c, row, naming.Clean(ref.By))
 		return err
 	}
-	return resource.NotFoundInlined("linkedRecord", "there is no record %q in the view: to "+
-		"lead to a name of somebody else, make an ExternalHostRecord of "+
-		"it in the view's ExternalHostsZone first, or send the header %s: true, which makes it", ref.By, linkToExternalHost.Name())
+	return resource.NotFoundInlined("linkedRecord", "record %q does not exist in the view: to "+
+		"point to an external name, create an ExternalHostRecord for "+
+		"it in the view's ExternalHostsZone first, or send the header %s: true to create it", ref.By, linkToExternalHost.Name())
 }
 
 // parentName returns a name without its first label.
@@ -229,7 +229,7 @@ func checkZoneCut(c *resource.Change, x ComparableRecord, zone *store.Resource) 
 		}
 		for _, r := range below {
 			if r.Type == "Zone" && !(cuts && r.Key == h.Key()) {
-				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d, %s: create the record there", h.AbsoluteName, r.ID,
+				return problem.Conflict("ResourceConflictsWithOther", "name: %q belongs to zone %d (%s): create the record there", h.AbsoluteName, r.ID,
 					problem.About(r.ID, absoluteName(r)))
 			}
 		}
@@ -247,7 +247,7 @@ func checkConflicts(c *resource.Change, x ComparableRecord) error {
 	}
 	_, alias := x.(*AliasRecord)
 	if alias && h.Key() == zone.Key {
-		return problem.Conflict("ResourceConflictsWithOther", "name: %q is the zone itself, which cannot be an alias", h.AbsoluteName)
+		return problem.Conflict("ResourceConflictsWithOther", "name: %q is the name of the zone and cannot be an alias", h.AbsoluteName)
 	}
 	if err := checkZoneCut(c, x, zone); err != nil {
 		return err
@@ -261,7 +261,7 @@ func checkConflicts(c *resource.Change, x ComparableRecord) error {
 			continue
 		}
 		if alias || r.Type == "AliasRecord" {
-			return problem.Conflict("ResourceConflictsWithOther", "name: %q is %s %d already, and an alias stands alone", h.AbsoluteName,
+			return problem.Conflict("ResourceConflictsWithOther", "name: %q already exists as %s %d; an alias must be alone at its name", h.AbsoluteName,
 				r.Type, r.ID)
 		}
 		o, err := c.API.Object(r)
@@ -269,7 +269,7 @@ func checkConflicts(c *resource.Change, x ComparableRecord) error {
 			return err
 		}
 		if x.SameData(o) {
-			return problem.Conflict("ResourceAlreadyExists", "name: %q has the same record already: %s %d", h.AbsoluteName, r.Type, r.ID)
+			return problem.Conflict("ResourceAlreadyExists", "name: %q already has the same record (%s %d)", h.AbsoluteName, r.Type, r.ID)
 		}
 	}
 	return nil

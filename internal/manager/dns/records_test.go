@@ -50,7 +50,7 @@ func TestRecordsOfAName(t *testing.T) {
 		t.Errorf("the mail record is %s", r.Body)
 	}
 	external := m.Want(200, "GET", "/api/v2/zones?filter=type:'ExternalHostsZone'", "").Text("data.0.id")
-	m.Refused(400, "InvalidResourceFieldValue", "nothing but ExternalHostRecords", "POST", "/api/v2/zones/"+external+"/resourceRecords",
+	m.Refused(400, "InvalidResourceFieldValue", "only contain ExternalHostRecords", "POST", "/api/v2/zones/"+external+"/resourceRecords",
 		`{"type":"TXTRecord","name":"x","text":"y"}`)
 	// One that is sent to another zone of the view comes into the one for external hosts.
 	if r := m.Want(201, "POST", records, `{"type":"ExternalHostRecord","name":"x.example.net"}`); r.Text("_links.up.href") != "/api/v2/zones/"+external {
@@ -65,7 +65,7 @@ func TestRecordsOfAName(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	deleted := m.LastTransaction()
 	m.ID(records, `{"type":"TXTRecord","name":"web","text":"x"}`)
-	if r := m.Undo(deleted); r.StatusCode != 409 || !strings.Contains(r.Text("message"), "an alias stands alone") {
+	if r := m.Undo(deleted); r.StatusCode != 409 || !strings.Contains(r.Text("message"), "an alias must be alone") {
 		t.Errorf("undoing the deletion: %d %s", r.StatusCode, r.Body)
 	}
 	m.Verify()

@@ -22,14 +22,14 @@ func checkRedirect(kind string, target *string) error {
 		return nil
 	}
 	if *target == "" {
-		return problem.Invalid("redirectTarget", "is needed with REDIRECT")
+		return problem.Invalid("redirectTarget", "is required with REDIRECT")
 	}
 	if _, err := netip.ParseAddr(*target); err == nil {
 		return nil
 	}
 	*target = naming.Clean(*target)
 	if err := naming.Check(*target, naming.AnyName); err != nil {
-		return problem.Invalid("redirectTarget", "is neither an address nor a name: %v", err)
+		return problem.Invalid("redirectTarget", "must be an address or a name: %v", err)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
 			return err
 		}
 		if !fitsInZone(x.Name, zone.Key) {
-			return problem.Invalid("name", "before the name of the zone %s it is longer than a name may be", problem.About(zone.ID, zone.Key))
+			return problem.Invalid("name", "the name is too long together with the zone %s", problem.About(zone.ID, zone.Key))
 		}
 	}
 	return nil

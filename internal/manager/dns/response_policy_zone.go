@@ -49,7 +49,7 @@ func (x *ResponsePolicyZone) BeforeWrite(*resource.Change) error {
 		return problem.Invalid("name", "%v", err)
 	}
 	if x.ResponsePolicy.ID != 0 && !x.IsLocal() {
-		return problem.Invalid("responsePolicy", "is for LOCAL zones alone")
+		return problem.Invalid("responsePolicy", "is only supported for LOCAL zones")
 	}
 	if err := x.checkSource(); err != nil {
 		return err
@@ -60,23 +60,23 @@ func (x *ResponsePolicyZone) BeforeWrite(*resource.Change) error {
 // checkSource checks the fields for zones that are not local.
 func (x *ResponsePolicyZone) checkSource() error {
 	if len(x.FeedCategories) > 0 && x.ResponsePolicyZoneType != FeedPolicy {
-		return problem.Invalid("feedCategories", "are for FEED zones alone")
+		return problem.Invalid("feedCategories", "are only supported for FEED zones")
 	}
 	for _, category := range x.FeedCategories {
 		if category == "" || len(category) > 100 || strings.ContainsFunc(category, func(r rune) bool {
 			return r != '-' && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 		}) {
-			return problem.Invalid("feedCategories", "%q is no category: letters, digits, hyphens and underscores, at most 100", category)
+			return problem.Invalid("feedCategories", "%q is not a category: use at most 100 letters, digits, hyphens and underscores", category)
 		}
 	}
 	if x.OverrideRefreshTime == "" {
 		return nil
 	}
 	if x.IsLocal() {
-		return problem.Invalid("overrideRefreshTime", "is for zones of the types FEED and EXTERNAL")
+		return problem.Invalid("overrideRefreshTime", "is only supported for FEED and EXTERNAL zones")
 	}
 	if every := x.RefreshTime(); every < MinRefreshTime || every > MaxRefreshTime {
-		return problem.Invalid("overrideRefreshTime", "%q is no number of seconds, and no length of time as in ISO 8601, from %s to %s",
+		return problem.Invalid("overrideRefreshTime", "%q must be a number of seconds or an ISO 8601 duration, from %s to %s",
 			x.OverrideRefreshTime, MinRefreshTime, MaxRefreshTime)
 	}
 	return nil
@@ -110,7 +110,7 @@ func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 			if fitsInZone(r.Name, x.Name) {
 				return nil
 			}
-			return problem.Invalid("responsePolicy", "its name %q, before the name of the zone, is longer than a name may be",
+			return problem.Invalid("responsePolicy", "its name %q is too long together with the name of the zone",
 				problem.About(r.ID, r.Name))
 		})
 }

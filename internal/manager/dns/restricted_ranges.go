@@ -35,7 +35,7 @@ func (x *RestrictedRanges) saveRanges(c *resource.Change, id int64) error {
 	wanted := map[int64]bool{}
 	for i, item := range x.requestedRanges.Items {
 		if item.ID == 0 {
-			return problem.Field("InvalidInlinedResource", "restrictedRanges", "entry %d names no block or network by its id", i)
+			return problem.Field("InvalidInlinedResource", "restrictedRanges", "entry %d must be the id of a block or network", i)
 		}
 		wanted[item.ID] = true
 	}

@@ -89,7 +89,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	}
 	if d := x.DefaultALPNIdentifierEnabled; d != nil && !*d {
 		if len(x.ALPNIdentifiers) == 0 {
-			return nil, schema.At("defaultAlpnIdentifierEnabled", "false needs alpnIdentifiers: nothing would be spoken there")
+			return nil, schema.At("defaultAlpnIdentifierEnabled", "false requires alpnIdentifiers: no protocol would remain")
 		}
 		values = append(values, &dns.SVCBNoDefaultAlpn{})
 	}
@@ -106,7 +106,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	if x.EncryptedClientHello != "" {
 		keys, err := base64.StdEncoding.DecodeString(x.EncryptedClientHello)
 		if err != nil {
-			return nil, schema.At("encryptedClientHello", "is no base64")
+			return nil, schema.At("encryptedClientHello", "is not valid base64")
 		}
 		values = append(values, &dns.SVCBECHConfig{ECH: keys})
 	}
@@ -119,7 +119,7 @@ func (x *ServiceParameters) values() (values []dns.SVCBKeyValue, err error) {
 	for _, name := range slices.Sorted(maps.Keys(x.PrivateUseValues)) {
 		key, ok := privateKey(name)
 		if !ok {
-			return nil, schema.At("privateUseValues", "%q is none of key%d to key%d", name, firstPrivateKey, lastPrivateKey)
+			return nil, schema.At("privateUseValues", "%q must be one of key%d to key%d", name, firstPrivateKey, lastPrivateKey)
 		}
 		values = append(values, &dns.SVCBLocal{KeyCode: key, Data: []byte(x.PrivateUseValues[name])})
 	}
@@ -136,12 +136,12 @@ func (x *ServiceParameters) addMandatory(values []dns.SVCBKeyValue) ([]dns.SVCBK
 		}
 		switch {
 		case !ok:
-			return nil, schema.At("mandatoryKeys", "%q is no key of a parameter; these are: %s, and key%d to key%d", name,
+			return nil, schema.At("mandatoryKeys", "%q is not a parameter key: must be one of %s, or key%d to key%d", name,
 				strings.Join(slices.Sorted(maps.Keys(serviceKeys)), ", "), firstPrivateKey, lastPrivateKey)
 		case !slices.ContainsFunc(values, func(v dns.SVCBKeyValue) bool { return v.Key() == key }):
 			return nil, schema.At("mandatoryKeys", "%q is not among the parameters", name)
 		case slices.Contains(needed, key):
-			return nil, schema.At("mandatoryKeys", "%q is given twice", name)
+			return nil, schema.At("mandatoryKeys", "%q is listed twice", name)
 		}
 		needed = append(needed, key)
 	}
@@ -157,7 +157,7 @@ func parseHints(member string, texts []string, family func(netip.Addr) bool) (hi
 	for _, text := range texts {
 		a, err := netip.ParseAddr(text)
 		if err != nil || !family(a) || a.Is4In6() || a.Zone() != "" {
-			return nil, schema.At(member, "%q is no address of this family", text)
+			return nil, schema.At(member, "%q is not an address of this family", text)
 		}
 		hints = append(hints, a.AsSlice())
 	}
@@ -187,11 +187,11 @@ func (x *ServiceBinding) check(c *resource.Change) error {
 	}
 	whole := &dns.SVCB{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeSVCB}, Target: ".", Value: values}
 	if _, err := dns.PackRR(whole, make([]byte, maxRecordSize), 0, nil, false); err != nil {
-		return problem.Field("InvalidResourceFieldValue", "serviceParameters", "cannot be put into a message: %v", err)
+		return problem.Field("InvalidResourceFieldValue", "serviceParameters", "cannot be encoded in a DNS message: %v", err)
 	}
 	if x.Priority == 0 && len(values) > 0 {
 		return problem.Field("ConflictingResourceFieldValues", "serviceParameters",
-			"the priority 0 makes the record an alias, which has no parameters (RFC 9460 section 2.4.2)")
+			"a record with priority 0 is an alias and cannot have parameters (RFC 9460 section 2.4.2)")
 	}
 	return resolveLink(c, x.Parent, x.Config, &x.LinkedRecord)
 }

@@ -42,14 +42,14 @@ func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	old, _ := c.Old.(*TSIGKey)
 	switch {
 	case c.Given["state"] && x.State == KeyStateRegenerate && old == nil:
-		return problem.Field("InvalidEnumValue", "state", "REGENERATE is for a key that is there; GENERATED makes one")
+		return problem.Field("InvalidEnumValue", "state", "REGENERATE requires an existing key; use GENERATED to create one")
 	case x.PrivateKey.Plain != "":
 		return x.readSecret(c)
 	case x.PrivateKey.Given && !x.PrivateKey.Set():
 		x.State, x.KeyGenerationDateTime = keyNotGenerated, time.Time{}
 		return nil
 	case c.Given["state"] && x.State == keyNotGenerated && x.PrivateKey.Set():
-		return problem.Field("ConflictingResourceFieldValues", "state", "the key has a secret; privateKey with an empty text takes it away")
+		return problem.Field("ConflictingResourceFieldValues", "state", "the key has a secret; set privateKey to an empty string to delete it")
 	case c.Given["state"] && x.State == KeyStateRegenerate,
 		x.State == KeyStateGenerated && !x.PrivateKey.Set(),
 		x.State == "" && old == nil:
@@ -60,7 +60,7 @@ func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 		x.State = KeyStateGenerated
 	}
 	if old != nil && x.PrivateKey.Set() && x.Length != old.Length {
-		return problem.Invalid("length", "the secret has %d bits; another length takes another secret (REGENERATE in a PATCH of state)",
+		return problem.Invalid("length", "the secret has %d bits; a new length requires a new secret (PATCH state to REGENERATE)",
 			old.Length)
 	}
 	return nil
@@ -74,7 +74,7 @@ func (x *TSIGKey) readSecret(c *resource.Change) error {
 		return problem.Field("InvalidPrivateKeyValue", "privateKey", "must be a secret in base64")
 	}
 	if bits := int64(len(secret)) * 8; bits != (x.Length+7)/8*8 {
-		return problem.Field("InvalidPrivateKeyValue", "privateKey", "has %d bits, and length says %d", bits, x.Length)
+		return problem.Field("InvalidPrivateKeyValue", "privateKey", "has %d bits, but length is %d", bits, x.Length)
 	}
 	x.setSecret(c, secret)
 	return nil

@@ -34,7 +34,7 @@ func (x *URIRecord) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if !IsURI(x.Target) {
-		return problem.Invalid("target", "%q is no address with a scheme (RFC 3986)", x.Target)
+		return problem.Invalid("target", "%q is not a URI with a scheme (RFC 3986)", x.Target)
 	}
 	return nil
 }

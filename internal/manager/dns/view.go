@@ -46,7 +46,7 @@ func (x *View) Validate(c *resource.Change) error {
 	}
 	row, err := c.Tx.Get(x.FollowedServer.ID)
 	if store.IsNotFound(err) {
-		return resource.NotFoundInlined("followedServer", "there is no resource %d", x.FollowedServer.ID)
+		return resource.NotFoundInlined("followedServer", "resource %d does not exist", x.FollowedServer.ID)
 	}
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (x *View) Validate(c *resource.Change) error {
 	}
 	if profile := c.API.TypeNamed(row.Type).TextOf(o, "profile"); profile != OtherServer {
 		return problem.Field("ConflictingResourceFieldValues", "followedServer",
-			"server %s is of the profile %s: a view follows a server of somebody else, whose profile is %s", problem.About(row.ID,
+			"server %s has the profile %s: a followed server must be external, with the profile %s", problem.About(row.ID,
 				row.Name), profile, OtherServer)
 	}
 	return nil

@@ -76,7 +76,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	}
 	if len(naming.Labels(x.Name)) > 1 && !multiLabelNames.In(c.Options) && !c.Creates() && c.Row.Name != x.Name {
 		return problem.Field("InvalidZoneName", "name",
-			"%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
+			"%q has more than one label: use absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}
 	if err := checkNamingPolicies(c, x.Parent, x.Name); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if parent.Type != "View" && parent.Type != "Zone" && parent.Type != "ENUMZone" {
-		return problem.Invalid("type", "a Zone lies in a view or a Zone, not in %s %d", parent.Type, x.Parent)
+		return problem.Invalid("type", "a Zone must be in a view or a Zone, not in %s %d", parent.Type, x.Parent)
 	}
 	view, zone, err := resolveParent(c.Tx, x.Parent)
 	if err != nil {
@@ -108,7 +108,7 @@ func (x *Zone) Validate(c *resource.Change) error {
 	}
 	for _, r := range same {
 		if r.ID != x.ID {
-			return problem.Conflict("ResourceAlreadyExists", "name: %q is zone %d already", x.AbsoluteName, r.ID)
+			return problem.Conflict("ResourceAlreadyExists", "name: %q already exists as zone %d", x.AbsoluteName, r.ID)
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	}
 	relative, ok := naming.Relative(absolute, zone)
 	if !ok || relative == "" {
-		return problem.Invalid("absoluteName", "%q does not lie below %q", absolute, zone)
+		return problem.Invalid("absoluteName", "%q is not below %q", absolute, zone)
 	}
 	if multiLabelNames.In(c.Options) {
 		x.Name = relative
@@ -276,7 +276,7 @@ const renameBatch = 500
 func renameRecord(r *store.Resource, zone string) (*store.Resource, error) {
 	absolute := naming.Join(r.Name, zone)
 	if err := naming.Check(absolute, naming.AnyName); err != nil && absolute != "" {
-		return nil, problem.Invalid("name", "with its zone, %v", err)
+		return nil, problem.Invalid("name", "the name together with its zone: %v", err)
 	}
 	next := *r
 	next.Key = naming.Key(absolute)
@@ -312,7 +312,7 @@ func checkZoneNameUnique(c *resource.Change, h *schema.Head, view int64, absolut
 	same, err := FindByName(c.Tx, h.Config, view, "zones", absolute)
 	for _, r := range same {
 		if r.ID != h.ID {
-			return problem.Conflict("ResourceAlreadyExists", "name: %q is zone %d already", absolute, r.ID)
+			return problem.Conflict("ResourceAlreadyExists", "name: %q already exists as zone %d", absolute, r.ID)
 		}
 	}
 	return err
@@ -324,7 +324,7 @@ func (x *Zone) deriveSigned(c *resource.Change) error {
 		x.Signed = x.SigningPolicy.ID != 0
 	}
 	if x.Signed && x.SigningPolicy.ID == 0 {
-		return problem.Field("MissingRequiredField", "signingPolicy", "is needed where signed is true")
+		return problem.Field("MissingRequiredField", "signingPolicy", "is required if signed is true")
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 		}
 		x.State = "COMPLETED_WITH_WARNINGS"
 		if err := event.Add(c.Tx, event.Event{EventType: "WARNING", Category: "ZONE_TEMPLATE", Subcategory: "DNS", SourceName: absoluteName(zone),
-			Message: fmt.Sprintf("Template %d was not wholly applied to zone %s: %d of its records are in the way of others", template.ID,
+			Message: fmt.Sprintf("Template %d was only partly applied to zone %s: %d of its records conflict with others", template.ID,
 				absoluteName(zone), kept)}, zone.ID); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func conflictError(template, zone *store.Resource, rows []*store.Resource) error
 	for _, r := range rows {
 		list = append(list, problem.About(r.ID, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r))))
 	}
-	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %d, %s: these are in the way: %s", template.ID,
+	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %d (%s): it conflicts with %s", template.ID,
 		zone.ID, absoluteName(zone), list)
 }
 

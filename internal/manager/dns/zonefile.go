@@ -34,7 +34,7 @@ func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, 
 		zone, err = ImpliedZone(tx, v, name)
 	}
 	if err == nil && zone == nil {
-		return nil, problem.NotFound("there is no zone %q in the view %s", name, problem.About(v.ID, v.Name))
+		return nil, problem.NotFound("zone %q does not exist in the view %s", name, problem.About(v.ID, v.Name))
 	}
 	return zone, err
 }
@@ -51,11 +51,11 @@ func resolveReverseName(name string) (string, error) {
 	names := naming.ReverseZones(r.Low, r.High, maxReverseZones)
 	switch len(names) {
 	case 0:
-		return "", problem.Invalid("zone", "%s has more than %d reverse zones: name one", r, maxReverseZones)
+		return "", problem.Invalid("zone", "%s has more than %d reverse zones: choose one by name", r, maxReverseZones)
 	case 1:
 		return names[0], nil
 	}
-	return "", problem.Invalid("zone", "%s has these reverse zones, name one: %s", r, strings.Join(names, ", "))
+	return "", problem.Invalid("zone", "%s has several reverse zones: choose one of %s", r, strings.Join(names, ", "))
 }
 
 // ImpliedZone returns the reverse zone of a name if its address space overlaps a block; otherwise nil.
@@ -109,9 +109,9 @@ func FindView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 	case err != nil:
 		return nil, err
 	case len(views) == 0:
-		return nil, problem.NotFound("there is no view %q in the configuration %s", view, problem.About(found.ID, found.Name))
+		return nil, problem.NotFound("view %q does not exist in the configuration %s", view, problem.About(found.ID, found.Name))
 	case len(views) > 1:
-		return nil, problem.Invalid("view", "the configuration %s has several: name one", problem.About(found.ID, found.Name))
+		return nil, problem.Invalid("view", "the configuration %s has several views: choose one by name", problem.About(found.ID, found.Name))
 	}
 	return views[0], nil
 }

@@ -91,10 +91,10 @@ func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err e
 	if tx.Now().UnixMilli() < w.until {
 		return "", false, nil
 	}
-	why = fmt.Sprintf("service point %s has not said within %s that it serves what was deployed; it will serve it when it can", x.ServicePoint,
+	why = fmt.Sprintf("service point %s did not confirm the deployment within %s; it will serve it as soon as it can", x.ServicePoint,
 		waitTime)
 	if s.Silent {
-		why = fmt.Sprintf("service point %s is not connected; it will serve what was deployed when it is", x.ServicePoint)
+		why = fmt.Sprintf("service point %s is not connected; it will serve the new data when it connects", x.ServicePoint)
 	}
 	if len(s.Trouble) > 0 {
 		why += ": " + strings.Join(s.Trouble, "; ")

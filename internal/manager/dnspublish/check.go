@@ -116,7 +116,7 @@ func (c checks) checkOccluded(f *findings, apex string, rr wire.RR, kinds map[st
 		if t := rr.Header().Rrtype; at == name && (t == wire.TypeNS || t == wire.TypeDS) {
 			continue
 		}
-		f.add("WARN", "the %s record of %s lies in %s, which others answer for: it is not served from here",
+		f.add("WARN", "the %s record of %s is in %s, which is delegated: it is not served from here",
 			wire.TypeToString[rr.Header().Rrtype], name, at)
 		return
 	}
@@ -134,7 +134,7 @@ func (c checks) checkRecord(f *findings, apex string, rr wire.RR, kinds map[stri
 	if labels := wire.SplitDomainName(name); len(labels) > 1 {
 		for _, label := range labels[1:] {
 			if label == "*" {
-				f.add(c.Wildcard, "%s has a * that is not at its beginning", name)
+				f.add(c.Wildcard, "%s has a * that is not at the start", name)
 			}
 		}
 	}
@@ -142,23 +142,23 @@ func (c checks) checkRecord(f *findings, apex string, rr wire.RR, kinds map[stri
 	switch x := rr.(type) {
 	case *wire.A, *wire.AAAA:
 		if !hostLabels(name) {
-			f.add(c.Names, "%s is no host name", name)
+			f.add(c.Names, "%s is not a host name", name)
 		}
 		return
 	case *wire.MX:
 		target, what, alias = x.Mx, "MX", c.MXAlias
 		if isLiteral(target) {
-			f.add(c.MX, "the MX record of %s leads to an address, %s, and not to a name", name, target)
+			f.add(c.MX, "the MX record of %s points to an address, %s; it must point to a name", name, target)
 		}
 		if !hostLabels(name) {
-			f.add(c.Names, "%s is no host name", name)
+			f.add(c.Names, "%s is not a host name", name)
 		}
 	case *wire.SRV:
 		target, what, alias = x.Target, "SRV", c.SRVAlias
 	case *wire.NS:
 		target, what, alias = x.Ns, "NS", c.NS // an alias is not valid for a name server (RFC 2181 section 10.3)
 		if isLiteral(target) {
-			f.add(c.NS, "the NS record of %s leads to an address, %s, and not to a name", name, target)
+			f.add(c.NS, "the NS record of %s points to an address, %s; it must point to a name", name, target)
 		}
 	default:
 		return
@@ -173,7 +173,7 @@ func (c checks) checkRecord(f *findings, apex string, rr wire.RR, kinds map[stri
 	}
 	of := kinds[string(packed[:n])]
 	if of[wire.TypeCNAME] {
-		f.add(alias, "the %s record of %s leads to an alias, %s", what, name, target)
+		f.add(alias, "the %s record of %s points to an alias, %s", what, name, target)
 		return
 	}
 	if c.Integrity == "NONE" || of[wire.TypeA] || of[wire.TypeAAAA] {
@@ -181,11 +181,11 @@ func (c checks) checkRecord(f *findings, apex string, rr wire.RR, kinds map[stri
 	}
 	// A name server below its own delegation is reachable only if the parent zone has its address (RFC 1034 section 4.2.1).
 	if what == "NS" && wire.CanonicalName(name) != apex && wire.IsSubDomain(wire.CanonicalName(name), wire.CanonicalName(target)) {
-		f.add("WARN", "the NS record of %s leads to %s, which lies below it and has no address here (glue)", name, target)
+		f.add("WARN", "the NS record of %s points to %s, which is below it and has no address here (glue)", name, target)
 		return
 	}
 	if !delegated(kinds, apex, target) {
-		f.add("WARN", "the %s record of %s leads to %s, which has no address", what, name, target)
+		f.add("WARN", "the %s record of %s points to %s, which has no address", what, name, target)
 	}
 }
 

@@ -15,25 +15,25 @@ func TestChecks(t *testing.T) {
 		what, records, want string
 		set                 func(c *checks, level string)
 	}{
-		{"a name of a host", "a_b A 192.0.2.2", "a_b.example. is no host name", func(c *checks, level string) { c.Names = level }},
-		{"mail to an address", "@ MX 1 192.0.2.9.", "leads to an address", func(c *checks, level string) { c.MX = level }},
-		{"mail to an alias", "@ MX 1 alias", "the MX record of example. leads to an alias", func(c *checks, level string) { c.MXAlias = level }},
-		{"a service at an alias", "_x._tcp SRV 0 0 1 alias", "the SRV record of _x._tcp.example. leads to an alias",
+		{"a name of a host", "a_b A 192.0.2.2", "a_b.example. is not a host name", func(c *checks, level string) { c.Names = level }},
+		{"mail to an address", "@ MX 1 192.0.2.9.", "points to an address", func(c *checks, level string) { c.MX = level }},
+		{"mail to an alias", "@ MX 1 alias", "the MX record of example. points to an alias", func(c *checks, level string) { c.MXAlias = level }},
+		{"a service at an alias", "_x._tcp SRV 0 0 1 alias", "the SRV record of _x._tcp.example. points to an alias",
 			func(c *checks, level string) { c.SRVAlias = level }},
-		{"a name server that is an address", "sub NS 192.0.2.9.", "leads to an address", func(c *checks, level string) { c.NS = level }},
-		{"a name server that is an alias", "sub NS alias", "the NS record of sub.example. leads to an alias", func(c *checks,
+		{"a name server that is an address", "sub NS 192.0.2.9.", "points to an address", func(c *checks, level string) { c.NS = level }},
+		{"a name server that is an alias", "sub NS alias", "the NS record of sub.example. points to an alias", func(c *checks,
 			level string) {
 			c.NS = level
 		}},
-		{"a wildcard inside", "x.*.y A 192.0.2.2", "has a * that is not at its beginning", func(c *checks, level string) { c.Wildcard = level }},
+		{"a wildcard inside", "x.*.y A 192.0.2.2", "has a * that is not at the start", func(c *checks, level string) { c.Wildcard = level }},
 		{"mail to nobody", "@ MX 1 nobody", "nobody.example., which has no address", nil},
-		{"a name server without glue", "sub NS ns.sub", "which lies below it and has no address here (glue)", nil},
+		{"a name server without glue", "sub NS ns.sub", "which is below it and has no address here (glue)", nil},
 		{"a name server of another delegation", "sub NS ns.other\nother NS ns\n", "", nil},
 		{"a name server far away", "sub NS ns.elsewhere.", "", nil},
 		{"glue that is there", "sub NS ns.sub\nns.sub A 192.0.2.3", "", nil},
 		{"a name that others answer for", "sub NS ns\nwww.sub A 192.0.2.3",
-			"the A record of www.sub.example. lies in sub.example., which others answer for", nil},
-		{"a record beside a delegation", "sub NS ns\nsub TXT x", "the TXT record of sub.example. lies in sub.example.", nil},
+			"the A record of www.sub.example. is in sub.example., which is delegated", nil},
+		{"a record beside a delegation", "sub NS ns\nsub TXT x", "the TXT record of sub.example. is in sub.example.", nil},
 		{"what is signed of a delegation", "sub NS ns\nsub DS 1 8 2 " + strings.Repeat("00", 32), "", nil},
 	} {
 		for _, level := range []string{"IGNORE", "WARN", "FAIL"} {

@@ -63,9 +63,9 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	}
 	switch {
 	case err == nil:
-		err = c.addFollowEvent(ctx, z, isReported, "INFO", "it is followed again")
+		err = c.addFollowEvent(ctx, z, isReported, "INFO", "following resumed")
 	case z.follows != nil:
-		err = c.addFollowEvent(ctx, z, isReported, "WARNING", "it cannot be followed, and stays as it was: "+firstLine(err))
+		err = c.addFollowEvent(ctx, z, isReported, "WARNING", "it cannot be followed and is unchanged: "+firstLine(err))
 	default:
 		err = c.expire(ctx, z, soa, err, isReported)
 	}
@@ -95,7 +95,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		return c.takeFeed(ctx, z, before)
 	}
 	if len(z.primaries) == 0 {
-		return before.soa, "failed", errors.New("its primary servers have no addresses: set those of their interfaces")
+		return before.soa, "failed", errors.New("its primary servers have no addresses: set the addresses of their interfaces")
 	}
 	for _, at := range z.primaries {
 		var is *wire.SOA
@@ -187,7 +187,7 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 	}
 	return c.commit(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
 		if refreshed == 0 && !isReported {
-			if err := z.addEvent(tx, "WARNING", "it could not be copied yet: "+firstLine(why)); err != nil {
+			if err := z.addEvent(tx, "WARNING", "the first copy failed: "+firstLine(why)); err != nil {
 				return true, err
 			}
 		}
@@ -201,9 +201,9 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 			if isReported {
 				return false, nil
 			}
-			return false, z.addEvent(tx, "WARNING", "it could not be looked at, and stays as it was: "+firstLine(why))
+			return false, z.addEvent(tx, "WARNING", "the refresh failed, the old copy is still served: "+firstLine(why))
 		}
-		if err := z.addEvent(tx, "ERROR", "it has expired, and is not answered for: "+firstLine(why)); err != nil {
+		if err := z.addEvent(tx, "ERROR", "the copy has expired and is not served: "+firstLine(why)); err != nil {
 			return true, err
 		}
 		return true, tx.Write("UPDATE dns_copy SET expired = 1 WHERE zone = ?", z.id)
@@ -211,12 +211,12 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 }
 
 // errConcurrentDeployment reports that the deployed content of a zone changed during a check.
-var errConcurrentDeployment = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed otherwise meanwhile: it is looked at again")
+var errConcurrentDeployment = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed again meanwhile: retrying")
 
 // addEvent adds an event about a zone.
 func (z *copiedZone) addEvent(tx *store.Tx, kind, text string) error {
 	return event.Add(tx, event.Event{EventType: kind, Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS, SourceName: z.name,
-		Message: fmt.Sprintf("Zone %s of servers of others: %s", z.name, text)}, z.configuration)
+		Message: fmt.Sprintf("Zone %s copied from external servers: %s", z.name, text)}, z.configuration)
 }
 
 // commit publishes the content of a zone, and whether servers answer for it: note stores the result of the check and reports whether the

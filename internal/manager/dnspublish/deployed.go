@@ -66,7 +66,7 @@ func verifyDeployed(tx *store.Tx, fault func(format string, args ...any)) error 
 			h.Add(e.Record)
 		}
 		if h.String() != z.hash {
-			fault("what is deployed of zone %s is not what its hash says", id)
+			fault("the deployed data of zone %s does not match its hash", id)
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, err error) {
 		}
 		text, err := unpacker.DecodeAll(data, nil)
 		if err != nil {
-			return fmt.Errorf("reading what is deployed of zone %s: %w", id, err)
+			return fmt.Errorf("reading the deployed data of zone %s: %w", id, err)
 		}
 		return zonedata.Records(text, func(r zonedata.Record) error {
 			entries = append(entries, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
@@ -193,7 +193,7 @@ func readPart(tx *store.Tx, zone string, key []byte) (first, next []byte, entrie
 	var data []byte
 	if err := tx.QueryRow("SELECT first, data FROM dns_part WHERE zone = ? AND first <= ? ORDER BY first DESC LIMIT 1", zone, key).
 		Scan(&first, &data); err != nil {
-		return nil, nil, nil, fmt.Errorf("reading what is deployed of zone %s: %w", zone, err)
+		return nil, nil, nil, fmt.Errorf("reading the deployed data of zone %s: %w", zone, err)
 	}
 	err = tx.QueryRow("SELECT first FROM dns_part WHERE zone = ? AND first > ? ORDER BY first LIMIT 1", zone, key).Scan(&next)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -344,7 +344,7 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 			return false, err
 		}
 		if !there {
-			return false, fmt.Errorf("zone %s is to be served, and nothing is deployed of it", z.id)
+			return false, fmt.Errorf("zone %s is to be served but was never deployed", z.id)
 		}
 		if contents[z.id] = d.hash; !served[z.id] {
 			if err := tx.Write("INSERT INTO dns_served (server, zone, number) VALUES (?, ?, ?)", server, z.id, number); err != nil {

@@ -154,7 +154,7 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 	}
 	if err != nil && !isTransient(ctx, err) { // a retry would fail again and block other deployments
 		d.log.Error("deployment failed", "deployment", next, "error", err)
-		return d.end(ctx, next, failed, "a fault of the manager: its log has more")
+		return d.end(ctx, next, failed, "internal error: see the log of the manager")
 	}
 	return err
 }
@@ -359,7 +359,7 @@ func (o *outcome) summary() string {
 		removed += len(c.removed)
 		added += len(c.added)
 	}
-	text := fmt.Sprintf("%d zones, of which %d have changed: %d records added, %d removed", o.zones, len(o.all), added, removed)
+	text := fmt.Sprintf("%d zones, %d of them changed: %d records added, %d removed", o.zones, len(o.all), added, removed)
 	if o.checked {
 		text = fmt.Sprintf("%d zones were checked", o.zones)
 	}

@@ -159,7 +159,7 @@ func (x *DeploymentHead) enqueue(c *resource.Change, at ...int64) error {
 // onlyDNS rejects services that cannot be deployed.
 func onlyDNS(service string) error {
 	if service != serverconfig.ServiceDNS {
-		return problem.New(501, "NotImplemented", "service: %s is not deployed yet; DNS is", service)
+		return problem.New(501, "NotImplemented", "service: %s is not supported yet; must be DNS", service)
 	}
 	return nil
 }
@@ -286,7 +286,7 @@ func checkReady(c *resource.Change, kind string, server int64) error {
 	}
 	_, _, there, err := revisionOf(c.Tx, server)
 	if err == nil && !there {
-		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "nothing was deployed to server %d: begin with a FullDeployment",
+		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "server %d has never been deployed: run a FullDeployment first",
 			server)
 	}
 	return err
@@ -300,7 +300,7 @@ func checkHasValidation(c *resource.Change, server int64) error {
 	}
 	checked, err := checksOf(c.Tx, row)
 	if err == nil && !checked.enabled() {
-		err = problem.BadRequest("DnsDeploymentValidationNotEnabled", "server %d and its configuration say that DNS data is not checked: set "+
+		err = problem.BadRequest("DnsDeploymentValidationNotEnabled", "checks of DNS data are disabled for server %d and its configuration: set "+
 			"dnsZoneValidationEnabled", server)
 	}
 	return err
@@ -355,12 +355,12 @@ func (p *plan) checkDeployed(tx *store.Tx, id int64) error {
 	}
 	z := p.zoneOf(row)
 	if z == nil || len(z.serversOf(assigned.answers)) == 0 {
-		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role, or is not to be deployed", row.Type,
+		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d (%s) has no deployment role, or its deployment is disabled", row.Type,
 			row.ID, cmp.Or(row.Key, row.Name, spanText(row)))
 	}
 	_, there, err := readDeployed(tx, z.id)
 	if err == nil && !there {
-		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "%s %d, %s, was not deployed: begin with a FullDeployment",
+		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "%s %d (%s) has never been deployed: run a FullDeployment first",
 			row.Type, row.ID, cmp.Or(row.Key, row.Name, spanText(row)))
 	}
 	return err
@@ -380,11 +380,11 @@ func checkDeployable(c *resource.Change, server int64) error {
 	single, _ := o.(*serverconfig.Server)
 	switch {
 	case single != nil && single.Profile == serverconfig.IsOtherServer:
-		return problem.BadRequest("ServerNotManaged", "server %d, %s, is run by others", server, problem.About(row.ID, row.Name))
+		return problem.BadRequest("ServerNotManaged", "server %d (%s) is an external server", server, problem.About(row.ID, row.Name))
 	case x.State != serverconfig.Enabled:
-		return problem.BadRequest("ServerNotActive", "server %d, %s, is %s", server, problem.About(row.ID, row.Name), x.State)
+		return problem.BadRequest("ServerNotActive", "server %d (%s) is %s", server, problem.About(row.ID, row.Name), x.State)
 	case x.ServicePoint == "":
-		return problem.BadRequest("ServerNotConnected", "server %d, %s, is no service point of the fleet: set its servicePoint to the id of one",
+		return problem.BadRequest("ServerNotConnected", "server %d (%s) is not linked to a service point: set its servicePoint to the id of one",
 			server, problem.About(row.ID, row.Name))
 	}
 	return nil
@@ -432,7 +432,7 @@ func checkQueueLimit(c *resource.Change, user int64) error {
 	if err != nil || n < maxQueued {
 		return err
 	}
-	p := problem.New(429, "TooManyRequests", "%d deployments of %s are queued: wait until some of them have ended", n,
+	p := problem.New(429, "TooManyRequests", "%d deployments of %s are already queued: wait until some of them finish", n,
 		c.Caller.Name)
 	p.RetryAfter = 10 * time.Second
 	return p
@@ -457,7 +457,7 @@ func checkServicePoint(c *resource.Change) error {
 				if r.ID == h.ID {
 					return nil
 				}
-				return problem.Conflict("ResourceConflictsWithOther", "servicePoint: %s is server %d, %s", x.ServicePoint, r.ID, r.Name)
+				return problem.Conflict("ResourceConflictsWithOther", "servicePoint: %s is linked to server %d (%s)", x.ServicePoint, r.ID, r.Name)
 			}); err != nil {
 			return err
 		}

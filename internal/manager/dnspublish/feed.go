@@ -120,7 +120,7 @@ func onlySerialChanged(p *publication) bool {
 // readFeed fetches the feed of a category and adds its names to names.
 func (c *Copier) readFeed(ctx context.Context, category string, names map[string]bool) error {
 	if c.Feed == nil {
-		return errors.New("no feeds are set up: start the manager with --response-feeds URL")
+		return errors.New("no feeds are configured: start the manager with --response-feeds URL")
 	}
 	feed, err := c.Feed(ctx, category)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *Copier) readFeed(ctx context.Context, category string, names map[string
 		return fmt.Errorf("reading a feed: %w", err)
 	}
 	if bounded.N <= 0 {
-		return fmt.Errorf("reading a feed: it is longer than %d bytes", maxFeedBytes)
+		return fmt.Errorf("reading a feed: more than %d bytes", maxFeedBytes)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func readFeed(in io.Reader, names map[string]bool) error {
 		if _, err := netip.ParseAddr(fields[0]); err == nil && len(fields) > 1 {
 			fields, below = fields[1:], false
 		} else if len(fields) > 1 {
-			return fmt.Errorf("line %d is neither a name nor an address with names", number)
+			return fmt.Errorf("line %d must be a name, or an address with names", number)
 		}
 		for _, name := range fields {
 			if rest, is := strings.CutPrefix(name, "||"); is {
@@ -172,14 +172,14 @@ func readFeed(in io.Reader, names map[string]bool) error {
 			}
 		}
 		if len(names) > maxFeedNames {
-			return fmt.Errorf("it has more than %d names", maxFeedNames)
+			return fmt.Errorf("the feed has more than %d names", maxFeedNames)
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return err
 	}
 	if found == 0 { // an empty response must not unblock all names
-		return errors.New("it has no names")
+		return errors.New("the feed has no names")
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func addFeedName(names map[string]bool, name string, below bool) (is bool, err e
 	clean := strings.ToLower(naming.Clean(name))
 	ascii, err := naming.ASCII(clean)
 	if err != nil || naming.Check(clean, naming.AnyName) != nil || ascii == "" {
-		return false, fmt.Errorf("%q is no name", name)
+		return false, fmt.Errorf("%q is not a name", name)
 	}
 	if ascii == "localhost" || !strings.Contains(ascii, ".") { // hosts files contain the names of the machine itself
 		return false, nil

@@ -17,11 +17,11 @@ func TestReadFeed(t *testing.T) {
 		"news.test##.banner\nbad.test\nnews.test#@#a\n": "*.bad.test bad.test",
 		"||news.test^$third-party\nbad.test\n":          "*.bad.test bad.test",
 		"@@||news.test^\n||news.test/path^\nbad.test\n": "*.bad.test bad.test",
-		"":                             "it has no names",
-		"# moved, see elsewhere\n":     "it has no names",
-		"Forbidden\n":                  "it has no names",
-		"<html>\n":                     "no name",
-		"Sorry, you may not have it\n": "neither a name nor",
+		"":                             "the feed has no names",
+		"# moved, see elsewhere\n":     "the feed has no names",
+		"Forbidden\n":                  "the feed has no names",
+		"<html>\n":                     "not a name",
+		"Sorry, you may not have it\n": "must be a name",
 	} {
 		names := map[string]bool{}
 		err := readFeed(strings.NewReader(text), names)

@@ -132,7 +132,7 @@ func (c *Copier) followEvery() time.Duration {
 func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
 	f := z.follows
 	if len(z.primaries) == 0 {
-		return nil, "failed", fmt.Errorf("server %s has no addresses: set those of its interfaces", f.server)
+		return nil, "failed", fmt.Errorf("server %s has no addresses: set the addresses of its interfaces", f.server)
 	}
 	for _, at := range z.primaries {
 		server := at.String()
@@ -148,7 +148,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 		}
 		first, ok := records[0].(*wire.SOA)
 		if !ok || wire.CanonicalName(first.Hdr.Name) != z.name {
-			err = fmt.Errorf("%s does not begin the zone with its SOA", server)
+			err = fmt.Errorf("%s does not start the zone with its SOA", server)
 			continue
 		}
 		if err = c.applyRecords(ctx, z, at.Addr, records, first); err != nil {
@@ -281,7 +281,7 @@ func (c *Copier) reportRejected(ctx context.Context, z *copiedZone, left []strin
 	last.mu.Lock()
 	defer last.mu.Unlock()
 	isReported := text == "" || text == last.text
-	if err := c.addFollowEvent(ctx, z, isReported, "WARNING", "not all of it is kept: "+text); err != nil {
+	if err := c.addFollowEvent(ctx, z, isReported, "WARNING", "it is only partly imported: "+text); err != nil {
 		return err
 	}
 	last.text = text

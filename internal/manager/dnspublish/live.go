@@ -177,8 +177,8 @@ func (f *liveFollower) checkNotDelegated(field string, view int64, key string) e
 			if string(e.Key) != owner || e.Record.Type() != wire.TypeDS {
 				continue
 			}
-			return problem.New(409, "ResourceConflictsWithOther", "%s: the DS record of zone %s is in the zone above, %s: take it out first, by "+
-				`PATCH of its KeySigningKeys with {"dsWithdrawn":true}, and wait until nobody knows it any more (its TTL)`, field, key, above)
+			return problem.New(409, "ResourceConflictsWithOther", "%s: the DS record of zone %s is in the parent zone %s: remove it first, by "+
+				`PATCH of its KeySigningKeys with {"dsWithdrawn":true}, and wait until its TTL has expired`, field, key, above)
 		}
 		return nil
 	}

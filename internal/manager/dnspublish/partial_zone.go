@@ -265,6 +265,6 @@ func (p *plan) soaOf(z *plannedZone) (soa zonedata.Entry, err error) {
 			return e, nil
 		}
 	}
-	return soa, problem.BadRequest("InvalidDeploymentData", "nothing is deployed of the start of authority of zone %s",
+	return soa, problem.BadRequest("InvalidDeploymentData", "the SOA record of zone %s has never been deployed",
 		problem.About(z.row.ID, z.row.Key))
 }

@@ -32,7 +32,7 @@ func (d *Deployer) prepare(tx *store.Tx, row *store.Resource, o schema.Object) (
 	case *SelectiveDeployment:
 		return d.prepareSelected(tx, x)
 	}
-	return nil, fmt.Errorf("a deployment %d of the type %s", row.ID, row.Type)
+	return nil, fmt.Errorf("deployment %d has the unknown type %s", row.ID, row.Type)
 }
 
 // prepareServer computes the content of a server: all of it with full, else the changes of the zones that it serves already. checked is for
@@ -60,7 +60,7 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	}
 	out := &outcome{configuration: row.Configuration, server: server, warnings: s.warnings, checked: checked, zones: len(s.zones)}
 	if len(s.zones) == 0 && full {
-		out.warnings = append(out.warnings, "the server has no DNS role for a zone that is to be deployed")
+		out.warnings = append(out.warnings, "the server has no DNS role for a zone with deployment enabled")
 	}
 	zones := s.zones
 	if full {
@@ -92,22 +92,22 @@ func (d *Deployer) checkApplications(tx *store.Tx, server *store.Resource, s *se
 		}
 	}
 	if asking > 1 && is.Provides[checkin.ForwardsAlike] {
-		s.warn("service point %s asks the same servers for the clients of all views: those that the views name first", point)
+		s.warn("service point %s forwards to the same servers for the clients of all views: the servers of the first view", point)
 	}
 	switch {
 	case err != nil:
 		return err
 	case !is.There:
-		return problem.BadRequest("ServerNotConnected", "there is no service point %q in the fleet", point)
+		return problem.BadRequest("ServerNotConnected", "service point %q does not exist in the fleet", point)
 	case !is.Provides[checkin.AnswersZones] && (s.answers || !is.Provides[checkin.ResolvesNames]):
-		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy that "+
+		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy it "+
 			"to it first (portolan fleet deploy)", point)
 	case is.Provides[checkin.AnswersZones] && !is.Provides[checkin.TakesUpdates] &&
 		slices.ContainsFunc(s.settings.Zones, func(z zonedata.Zone) bool { return z.Update != nil }):
-		s.warn("service point %s drives BIND, which takes no updates from us: allow-update is not acted upon", point)
+		s.warn("service point %s runs BIND, which cannot forward updates: allow-update is ignored", point)
 	case resolves && !is.Provides[checkin.ResolvesNames]:
 		s.warn("service point %s does not run the application dns-resolver-service: response policies, and the roles FORWARDING, STUB and "+
-			"RECURSIVE, are not acted upon", point)
+			"RECURSIVE, are ignored", point)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 	}
 	z := p.zoneOf(zone)
 	if z == nil {
-		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role any more", zone.Type, zone.ID, zone.Key)
+		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d (%s) no longer has a deployment role", zone.Type, zone.ID, zone.Key)
 	}
 	servers := z.serversOf(assigned.writes)
 	if len(servers) == 0 {
@@ -241,7 +241,7 @@ func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wan
 				return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key),
 					joinReasons(withheld))
 			case withheld != nil:
-				out.warnings = append(out.warnings, fmt.Sprintf("of zone %s is not deployed: %v", z.row.Key, joinReasons(withheld)))
+				out.warnings = append(out.warnings, fmt.Sprintf("part of zone %s is not deployed: %v", z.row.Key, joinReasons(withheld)))
 			}
 			c = left
 		}
@@ -328,7 +328,7 @@ func (d *Deployer) applyDynamicStrategy(r *store.Resource, strategy string, out 
 	}
 	switch strategy {
 	case "SKIP":
-		out.warnings = append(out.warnings, fmt.Sprintf("%s %d, %s, is dynamic, and passed over", r.Type, r.ID, r.Key))
+		out.warnings = append(out.warnings, fmt.Sprintf("%s %d (%s) is dynamic and was skipped", r.Type, r.ID, r.Key))
 		return true, nil
 	case "MAKE_STATIC":
 		if !slices.Contains(out.statics, r.ID) {
@@ -336,8 +336,8 @@ func (d *Deployer) applyDynamicStrategy(r *store.Resource, strategy string, out 
 		}
 		return false, nil
 	}
-	return false, problem.BadRequest("InvalidDeploymentData", "%s %d, %s, is dynamic: dynamicRecordDeploymentStrategy SKIP passes over it, "+
-		"and MAKE_STATIC has it made static", r.Type, r.ID, r.Key)
+	return false, problem.BadRequest("InvalidDeploymentData", "%s %d (%s) is dynamic: set dynamicRecordDeploymentStrategy to SKIP to skip it "+
+		"or to MAKE_STATIC to make it static", r.Type, r.ID, r.Key)
 }
 
 // makeStatic makes the marked dynamic records static.

@@ -29,7 +29,7 @@ func (s *serving) recursionOf(p *plan, view, server int64, zones []*plannedZone)
 		r.Forwarders = p.forwarders(chain, server)
 	}
 	if role.kind == serverconfig.RoleForwarding && len(r.Forwarders) == 0 {
-		s.warn("the role FORWARDING of a view names nobody who is asked: add an interface that is a TARGET, or the option forwarders")
+		s.warn("the role FORWARDING of a view has no servers to forward to: add a TARGET interface or the option forwarders")
 	}
 	return r
 }
@@ -51,7 +51,7 @@ func (s *serving) forwarded(p *plan, server int64, zones []*plannedZone) (all []
 			one.To = withPorts(p.primariesOf(z))
 		}
 		if len(one.To) == 0 {
-			s.warn("the role %s of zone %s names nobody who is asked: add an interface that is a TARGET, or the option forwarders", a.kind,
+			s.warn("the role %s of zone %s has no servers to forward to: add a TARGET interface or the option forwarders", a.kind,
 				z.row.Key)
 			continue
 		}

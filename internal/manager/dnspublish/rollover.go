@@ -405,14 +405,14 @@ func (z *rollingZone) apply(c *resource.Change, rolled map[string]int) error {
 		return z.addEvent(c, k, "WARNING", text)
 	}
 	for _, k := range z.stage.Expired {
-		if err := warn(k, "its time is over, and it goes on: keys of the configuration are not made anew by themselves "+
+		if err := warn(k, "its lifetime is over but it stays in use: automatic key regeneration is disabled "+
 			"(keyAutoRegenerationEnabled)"); err != nil {
 			return err
 		}
 	}
 	for _, k := range z.stage.Waiting {
-		if err := warn(k, "its DS record is to be put into the zone above ("+z.DS(k).String()+
-			"); then say so with dsConfirmed: the key before it stays until then"); err != nil {
+		if err := warn(k, "add its DS record to the parent zone ("+z.DS(k).String()+
+			"), then set dsConfirmed: the previous key stays until then"); err != nil {
 			return err
 		}
 	}
@@ -447,7 +447,7 @@ func (z *rollingZone) apply(c *resource.Change, rolled map[string]int) error {
 		if err := c.Tx.Write("DELETE FROM dns_key WHERE zone = ? AND tag = ?", z.zone.id, int64(k.Tag())); err != nil {
 			return err
 		}
-		if err := z.addEvent(c, k, "INFO", "another key has taken its place, and it is gone"); err != nil {
+		if err := z.addEvent(c, k, "INFO", "it was replaced by another key and deleted"); err != nil {
 			return err
 		}
 	}

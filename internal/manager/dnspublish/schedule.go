@@ -82,13 +82,13 @@ func (x *DeploymentSchedule) splitServers(c *resource.Change) error {
 	for i, item := range x.Servers.Items {
 		head, err := c.API.Visible(c.Tx, item.ID, c.Caller)
 		if problem.Is(err, "ResourceNotFound") || err == nil && head.Collection != "servers" && head.Collection != "serverGroups" {
-			return resource.NotFoundInlined("servers", "entry %d: there is no server or server group %d", i, item.ID)
+			return resource.NotFoundInlined("servers", "entry %d: server or server group %d does not exist", i, item.ID)
 		}
 		if err != nil {
 			return err
 		}
 		if head.Configuration != x.Config {
-			return problem.Field("ResourceNotInConfiguration", "servers", "entry %d: %s %d lies in another configuration", i, head.Type, item.ID)
+			return problem.Field("ResourceNotInConfiguration", "servers", "entry %d: %s %d is in another configuration", i, head.Type, item.ID)
 		}
 		if head.Collection == "serverGroups" {
 			groups = append(groups, item.ID)
@@ -103,11 +103,11 @@ func (x *DeploymentSchedule) splitServers(c *resource.Change) error {
 // checkTimes rejects services that are not deployed, and a schedule that never runs.
 func (x *DeploymentSchedule) checkTimes(c *resource.Change, old *DeploymentSchedule) error {
 	if len(x.DeploymentServices) == 0 {
-		return problem.Field("EmptyFieldValue", "deploymentServices", "must have one entry or more")
+		return problem.Field("EmptyFieldValue", "deploymentServices", "must have at least one entry")
 	}
 	for _, service := range x.DeploymentServices {
 		if service != serverconfig.ServiceDNS {
-			return problem.NotYet("deploymentServices: %s is not deployed yet; DNS is", service)
+			return problem.NotYet("deploymentServices: %s is not supported yet; must be DNS", service)
 		}
 	}
 	return x.Times().Check(c.Tx.Now(), timesOf(old))

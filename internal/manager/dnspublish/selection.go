@@ -27,10 +27,10 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if x.BatchMode != "DISABLED" {
-		return problem.Field("UnsupportedResourceFieldValue", "batchMode", "deployments are not put together yet: DISABLED")
+		return problem.Field("UnsupportedResourceFieldValue", "batchMode", "combined deployments are not supported yet: must be DISABLED")
 	}
 	if n := len(x.Resources.Items); n == 0 || n > maxSelected {
-		return problem.Field("InvalidResourceFieldValue", "resources", "must be 1 to %d records", maxSelected)
+		return problem.Field("InvalidResourceFieldValue", "resources", "must have 1 to %d records", maxSelected)
 	}
 	configuration := int64(0)
 	var wanted []int64
@@ -38,7 +38,7 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 	for i, item := range x.Resources.Items {
 		row, err := c.API.Visible(c.Tx, item.ID, c.Caller)
 		if problem.Is(err, "ResourceNotFound") || err == nil && row.Collection != "resourceRecords" {
-			return resource.NotFoundInlined("resources", "entry %d: there is no record %d", i, item.ID)
+			return resource.NotFoundInlined("resources", "entry %d: record %d does not exist", i, item.ID)
 		}
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 			return problem.Field("InvalidResourceType", "resources", "entry %d: record %d is an external host, which is not deployed", i, item.ID)
 		}
 		if configuration != 0 && row.Configuration != configuration {
-			return problem.Field("ResourceNotInConfiguration", "resources", "entry %d: record %d lies in another configuration than those before", i,
+			return problem.Field("ResourceNotInConfiguration", "resources", "entry %d: record %d is in another configuration than the others", i,
 				item.ID)
 		}
 		if err := c.MayDeploy(c.Caller.User, x.Type, item.ID); err != nil {
@@ -139,8 +139,8 @@ func (d *Deployer) addFormer(tx *store.Tx, wanted selection, r *store.Resource, 
 		return err
 	}
 	if len(former) == maxFormerImages {
-		out.warnings = append(out.warnings, fmt.Sprintf("record %d was changed %d times or more: names that it had before those may be served "+
-			"still, until a deployment of all that has changed", r.ID, maxFormerImages))
+		out.warnings = append(out.warnings, fmt.Sprintf("record %d was changed at least %d times: its older names may still be served "+
+			"until the next deployment of all changes", r.ID, maxFormerImages))
 	}
 	for _, was := range former {
 		if was.Key == r.Key && r.Type != "GenericRecord" {

@@ -69,10 +69,10 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 		case len(z.serversOf(assigned.writes)) == 0:
 			s.warn("zone %s has no primary server", z.row.Key)
 		case p.isForeign(z) && a.writes() && !p.foreign(server):
-			s.warn("zone %s is copied from servers of others, whose role PRIMARY is as near to it as ours: take theirs away to write it here",
+			s.warn("zone %s is copied from external servers with an equally close role PRIMARY: remove their role to edit the zone here",
 				z.zoneName())
 		case p.isForeign(z) && !p.isCopied(z):
-			s.warn("zone %s is not served: its primary server is run by others", z.row.Key)
+			s.warn("zone %s is not served: its primary server is external", z.row.Key)
 			continue
 		}
 		answered[z.view], s.answers = true, s.answers || !p.isPolicy(z)
@@ -100,7 +100,7 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 	})
 	if n := slices.IndexFunc(s.settings.Views, func(v zonedata.View) bool { return v.Clients == nil }); n >= 0 {
 		for _, v := range s.settings.Views[n+1:] {
-			s.warn("nobody reaches the view %s: the view %s is for all clients; set match-clients", v.Name, s.settings.Views[n].Name)
+			s.warn("no client reaches the view %s: the view %s matches all clients; set match-clients", v.Name, s.settings.Views[n].Name)
 		}
 	}
 	return s, nil
@@ -158,10 +158,10 @@ func (s *serving) setCopied(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	}
 	refreshed, expired, err := readCopy(p.tx, z.id)
 	if of.Void = refreshed == 0 || expired; of.Void {
-		s.warn("zone %s is answered for, or acted upon, once it is copied from where others have it", z.zoneName())
+		s.warn("zone %s is served after its first copy from the external servers", z.zoneName())
 	}
 	if p.maySign(z) {
-		s.warn("zone %s is signed by its primary servers, or not at all: its signing policy is not acted upon", z.zoneName())
+		s.warn("zone %s is copied: its signing policy is ignored, only its primary servers can sign it", z.zoneName())
 	}
 	return err
 }
@@ -228,10 +228,10 @@ func (s *serving) allowCopies(p *plan, of *zonedata.Zone, z *plannedZone, server
 	}
 	whether, also := "yes", []netip.Addr(nil)
 	if value := p.lookUp(z.chain, server, "notify"); value != nil && json.Unmarshal(value, &whether) != nil {
-		s.warn("the option notify of zone %s is not read", z.row.Key)
+		s.warn("the option notify of zone %s is ignored", z.row.Key)
 	}
 	if value := p.lookUp(z.chain, server, "also-notify"); value != nil && json.Unmarshal(value, &also) != nil {
-		s.warn("the option also-notify of zone %s is not read", z.row.Key)
+		s.warn("the option also-notify of zone %s is ignored", z.row.Key)
 	}
 	switch whether {
 	case "no":
@@ -279,7 +279,7 @@ func (p *plan) warnOf(s *serving, place, server int64) {
 		if o.scope != 0 && o.scope != server || slices.Contains(supportedOptions, o.name) {
 			continue
 		}
-		s.warn("the option %s is not acted upon by service points", o.name)
+		s.warn("the option %s is ignored by service points", o.name)
 	}
 }
 
@@ -290,7 +290,7 @@ func (s *serving) matches(p *plan, value json.RawMessage) []zonedata.Match {
 		return nil
 	}
 	if err := json.Unmarshal(value, &elements); err != nil {
-		s.warn("a list of clients is not read, and nobody is in it: %v", err)
+		s.warn("a list of clients is invalid and matches no client: %v", err)
 		return []zonedata.Match{}
 	}
 	return s.elements(p, elements, 0)
@@ -305,7 +305,7 @@ func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Mat
 		m, err := dns.ParseMatch(text)
 		switch {
 		case err != nil || depth > maxListDepth:
-			s.warn("%q is not read: nobody matches it", text)
+			s.warn("%q is ignored: it matches no client", text)
 		case m.Key != "":
 			if s.useKey(p, m.Key) {
 				all = append(all, zonedata.Match{Not: m.Not, Key: keyName(m.Key)})
@@ -323,7 +323,7 @@ func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Mat
 func (s *serving) useKey(p *plan, name string) bool {
 	k, there := p.keys[name]
 	if !there {
-		s.warn("the key %s has no secret: nobody matches it", name)
+		s.warn("the key %s has no secret: it matches no client", name)
 		return false
 	}
 	if !slices.ContainsFunc(s.settings.Keys, func(one zonedata.SigningKey) bool { return one.Name == k.Name }) {
@@ -371,7 +371,7 @@ func (s *serving) namedList(p *plan, name string, depth int) []zonedata.Match {
 	case "localhost":
 		return at("127.0.0.0/8", "::1/128")
 	case "localnets":
-		s.warn("the list localnets is not acted upon: nobody matches it")
+		s.warn("the list localnets is not supported: it matches no client")
 		return []zonedata.Match{}
 	}
 	return s.elements(p, p.lists[name], depth+1)

@@ -45,7 +45,7 @@ func (c *Copier) transfer(ctx context.Context, z *copiedZone, at source, before 
 	after = inOrder(after)
 	soa := soaIn(after)
 	if soa == nil {
-		return nil, nil, fmt.Errorf("%s gives the zone without its SOA", at)
+		return nil, nil, fmt.Errorf("%s returned the zone without its SOA", at)
 	}
 	if err := checkLoadable(after); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", at, err)
@@ -78,7 +78,7 @@ func (z *copiedZone) publication(before copiedNow, serial uint32) *publication {
 }
 
 // errOtherwise reports an incremental transfer that does not fit the deployed content.
-var errOtherwise = errors.New("what is to have changed is not what is deployed")
+var errOtherwise = errors.New("the records to delete are not in the deployed zone")
 
 // changed returns the publication of an incremental transfer.
 func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, changes *transfer.ZoneChanges) (*publication, error) {
@@ -141,7 +141,7 @@ func (c *Copier) changed(ctx context.Context, z *copiedZone, before copiedNow, c
 // checkLoadable returns an error for sorted records of some names that name servers do not load, or should not.
 func checkLoadable(entries []zonedata.Entry) error {
 	if n := iterationsIn(entries); n > zonedata.MaxIterations {
-		return fmt.Errorf("its names are hashed in %d further rounds (NSEC3PARAM), more than %d", n, zonedata.MaxIterations)
+		return fmt.Errorf("its NSEC3PARAM has %d iterations, more than %d", n, zonedata.MaxIterations)
 	}
 	return checkAliases(entries)
 }
@@ -162,7 +162,7 @@ func checkAliases(entries []zonedata.Entry) error {
 		}
 		if aliases > 1 || aliases == 1 && others > 0 {
 			name, _, err := wire.UnpackDomainName(entries[from].Record.Owner(), 0)
-			return errors.Join(fmt.Errorf("%s has an alias (CNAME) beside other data", name), err)
+			return errors.Join(fmt.Errorf("%s has a CNAME together with other records", name), err)
 		}
 		from = to
 	}

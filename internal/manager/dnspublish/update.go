@@ -151,7 +151,7 @@ func servedBy(tx *store.Tx, a *resource.API, servicePoint string) (*zonedata.Set
 		}
 	}
 	if settings == nil {
-		return nil, nil, &transfer.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s serves nothing", servicePoint)}
+		return nil, nil, &transfer.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s serves no zones", servicePoint)}
 	}
 	return settings, server, nil
 }
@@ -161,7 +161,7 @@ func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, er
 	number, key, _ := strings.Cut(id, "/")
 	view, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("a zone with the id %q: %w", id, err)
+		return nil, fmt.Errorf("reading the zone with the id %q: %w", id, err)
 	}
 	rows, err := tx.ByKey(configuration, key)
 	if err != nil {
@@ -198,14 +198,14 @@ func (s *serving) allowUpdates(p *plan, of *zonedata.Zone, z *plannedZone, serve
 	case err != nil:
 		return err
 	case own && !made:
-		s.warn("zone %s is not changed by updates (allow-update): nobody has made it", z.zoneName())
+		s.warn("zone %s does not accept updates (allow-update): the zone does not exist as a resource", z.zoneName())
 	case own && !enabled:
-		s.warn("zone %s is not changed by updates (allow-update): its dynamicUpdateEnabled is false", z.zoneName())
+		s.warn("zone %s does not accept updates (allow-update): its dynamicUpdateEnabled is false", z.zoneName())
 	case !enabled:
 	case len(list) == 0:
-		s.warn("zone %s is not changed by updates (dynamicUpdateEnabled): nobody may, set allow-update", z.zoneName())
+		s.warn("zone %s does not accept updates (dynamicUpdateEnabled): no client is allowed, set allow-update", z.zoneName())
 	case live[z.view] == 0:
-		s.warn("zone %s is not changed by updates (allow-update): its view is not live (liveDeployment)", z.zoneName())
+		s.warn("zone %s does not accept updates (allow-update): its view is not live (liveDeployment)", z.zoneName())
 	default:
 		of.Update = list
 	}

@@ -66,7 +66,7 @@ type DNSSECSigningPolicy struct {
 // Validate rejects unsupported keys and inconsistent periods.
 func (x *DNSSECSigningPolicy) Validate(c *resource.Change) error {
 	if x.KeyProvider != "ADDRESS_MANAGER" {
-		return problem.Field("NoHsmConfiguration", "keyProvider", "there is no hardware security module; keys are made by ADDRESS_MANAGER")
+		return problem.Field("NoHsmConfiguration", "keyProvider", "no hardware security module is configured; use ADDRESS_MANAGER")
 	}
 	if notShorter(x.SignatureResigningPeriod, x.SignatureValidityPeriod) {
 		return problem.Field("ConflictingResourceFieldValues", "signatureResigningPeriod", "must be shorter than signatureValidityPeriod")
@@ -78,7 +78,7 @@ func (x *DNSSECSigningPolicy) Validate(c *resource.Change) error {
 	}
 	if algorithms[x.ZoneSigningKeyAlgorithm].number != algorithms[x.KeySigningKeyAlgorithm].number {
 		return problem.Field("ConflictingResourceFieldValues", "keySigningKeyAlgorithm",
-			"is another one than zoneSigningKeyAlgorithm: a zone is signed whole by each algorithm of its keys (RFC 4035 section 2.2)")
+			"must equal zoneSigningKeyAlgorithm: each key algorithm must sign the whole zone (RFC 4035 section 2.2)")
 	}
 	return x.checkAlgorithmUnchanged(c)
 }
@@ -91,7 +91,7 @@ func (x *DNSSECSigningPolicy) checkAlgorithmUnchanged(c *resource.Change) error 
 	}
 	used, err := x.findUse(c)
 	if err == nil && used != nil {
-		err = problem.InUse("zoneSigningKeyAlgorithm: %s %d is signed by the policy; apply another policy for keys of another algorithm",
+		err = problem.InUse("zoneSigningKeyAlgorithm: %s %d uses the policy; assign it another policy to change the algorithm",
 			used.Type, used.ID)
 	}
 	return err
@@ -107,7 +107,7 @@ func (x *DNSSECSigningPolicy) findUse(c *resource.Change) (*store.Resource, erro
 func (x *DNSSECSigningPolicy) BeforeBelowDelete(c *resource.Change) error {
 	used, err := x.findUse(c)
 	if err == nil && used != nil {
-		err = problem.BadRequest("SigningPolicyInUse", "%s %d, %s, has the policy", used.Type, used.ID, used.Name)
+		err = problem.BadRequest("SigningPolicyInUse", "%s %d (%s) uses the policy", used.Type, used.ID, used.Name)
 	}
 	return err
 }
@@ -147,21 +147,21 @@ func (k keyKind) check() error {
 	a := algorithms[k.algorithm]
 	switch {
 	case a.number == 0:
-		return problem.Field("UnsupportedResourceFieldValue", k.prefix+"Algorithm", "keys of %s are not made", k.algorithm)
+		return problem.Field("UnsupportedResourceFieldValue", k.prefix+"Algorithm", "keys of %s are not supported", k.algorithm)
 	case a.minBits != a.maxBits && (k.length < int64(a.minBits) || k.length > int64(a.maxBits)):
-		return problem.Field("ValueOutsideRange", k.prefix+"Length", "keys of %s have %d to %d bits", k.algorithm, a.minBits, a.maxBits)
+		return problem.Field("ValueOutsideRange", k.prefix+"Length", "keys of %s must have %d to %d bits", k.algorithm, a.minBits, a.maxBits)
 	case k.protection != "":
-		return problem.Field("NoHsmConfiguration", k.prefix+"ProtectionType", "there is no hardware security module")
+		return problem.Field("NoHsmConfiguration", k.prefix+"ProtectionType", "no hardware security module is configured")
 	case schema.LengthOf(k.validity) < time.Hour:
-		return problem.Field("DurationValueOutsideRange", k.prefix+"ValidityPeriod", "must be an hour or more")
+		return problem.Field("DurationValueOutsideRange", k.prefix+"ValidityPeriod", "must be at least one hour")
 	case notShorter(k.overlap, k.validity):
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"OverlapPeriod", "must be shorter than %sValidityPeriod", k.prefix)
 	case k.method == "PRE_PUBLISH" && k.signing == "":
-		return problem.Field("MissingRequiredField", k.prefix+"SigningPeriod", "is needed with PRE_PUBLISH")
+		return problem.Field("MissingRequiredField", k.prefix+"SigningPeriod", "is required with PRE_PUBLISH")
 	case k.method == "PRE_PUBLISH" && notShorter(k.signing, k.validity):
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"SigningPeriod", "must be shorter than %sValidityPeriod", k.prefix)
 	case k.method != "PRE_PUBLISH" && k.signing != "":
-		return problem.Field("ConflictingResourceFieldValues", k.prefix+"SigningPeriod", "is there with PRE_PUBLISH alone")
+		return problem.Field("ConflictingResourceFieldValues", k.prefix+"SigningPeriod", "is only allowed with PRE_PUBLISH")
 	}
 	return nil
 }

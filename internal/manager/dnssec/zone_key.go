@@ -110,7 +110,7 @@ func (x *ZoneKey) regenerate(c *resource.Change, h *schema.Head) error {
 		isAllowed := name == "state" || name == "dsConfirmed" || name == "dsWithdrawn"
 		if !isAllowed && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT may repeat the current values
 			return problem.Forbidden("FieldUpdateNotAllowed",
-				"%s: a key follows from the signing policy; PATCH its state with REGENERATE for another one",
+				"%s: keys are created by the signing policy; PATCH the state to REGENERATE for a new key",
 				name)
 		}
 	}
@@ -118,7 +118,7 @@ func (x *ZoneKey) regenerate(c *resource.Change, h *schema.Head) error {
 		return nil
 	}
 	if x.State != dns.KeyStateRegenerate {
-		return problem.Field("InvalidEnumValue", "state", "takes REGENERATE alone")
+		return problem.Field("InvalidEnumValue", "state", "must be REGENERATE")
 	}
 	if err := x.retireOld(c); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (x *ZoneKey) retireOld(c *resource.Change) error {
 		return err
 	}
 	return event.Add(c.Tx, event.Event{EventType: "INFO", Category: "DNSSEC_KEY_EXPIRATION", Subcategory: "DNS", SourceName: name,
-		Message: fmt.Sprintf("%s %d of zone %s: another key was asked for, and is to follow it", h.Type, tag, name)}, h.Parent)
+		Message: fmt.Sprintf("%s %d of zone %s: a new key was requested and will replace it", h.Type, tag, name)}, h.Parent)
 }
 
 // checkUnused rejects the deletion of a key that is in use.
@@ -159,7 +159,7 @@ func (x *ZoneKey) checkUnused(c *resource.Change) error {
 	if err != nil || followed {
 		return err
 	}
-	return problem.InUse("the key %d signs until %s; another policy or no signature of the zone takes it away", *x.KeyTag,
+	return problem.InUse("the key %d signs until %s; to delete it, assign another policy or disable signing of the zone", *x.KeyTag,
 		schema.FormatTime(x.KeyExpirationDateTime))
 }
 
@@ -266,7 +266,7 @@ func digestType(tx *store.Tx, holder *store.Resource) uint8 {
 func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, length *int64, validity time.Duration) error {
 	a := algorithms[algorithm]
 	if a.number == 0 {
-		return problem.Field("UnsupportedResourceFieldValue", "algorithm", "keys of %s are not made", algorithm)
+		return problem.Field("UnsupportedResourceFieldValue", "algorithm", "keys of %s are not supported", algorithm)
 	}
 	bits := a.minBits
 	if a.minBits != a.maxBits && length != nil {
@@ -286,7 +286,7 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 	var pair keyPair
 	for key.PublicKey == "" || others[int64(key.KeyTag())] { // the tags of a zone's keys must be unique
 		if pair, err = newKeyPair(c, algorithm, key, bits); err != nil {
-			return fmt.Errorf("making a key of %s for zone %d: %w", algorithm, zone, err)
+			return fmt.Errorf("creating a key of %s for zone %d: %w", algorithm, zone, err)
 		}
 		key.PublicKey = pair.public
 	}
@@ -351,7 +351,7 @@ func readZoneName(c *resource.Change, id int64) (string, error) {
 	case *ipam.IPv4Network:
 		return reverseZoneName(x.Range), nil
 	}
-	return "", fmt.Errorf("a %s is not signed", row.Type)
+	return "", fmt.Errorf("a %s cannot be signed", row.Type)
 }
 
 // SignedZoneName returns the name of the zone whose keys a resource holds, in the form used for comparison. For a block or network this is

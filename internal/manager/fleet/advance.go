@@ -230,7 +230,7 @@ func (s *Service) advanceRunning(tx *store.Tx, n *step, counts map[string]int) e
 			switch {
 			case counts[memberUpdated] > 0:
 			case counts[memberSkipped] == r.Total:
-				n.reason = fmt.Sprintf("there was nothing to do: all of %d service points were skipped", r.Total)
+				n.reason = fmt.Sprintf("nothing to do: all %d service points were skipped", r.Total)
 			default:
 				n.reason = fmt.Sprintf("none of %d service points was updated", r.Total)
 			}
@@ -268,7 +268,7 @@ func (m *member) nextState(r *Rollout, now time.Time) (state, reason string) {
 	case m.now.status == checkin.UpdateFailed:
 		return memberFailed, m.now.reason
 	case late:
-		return memberFailed, fmt.Sprintf("it was still %s after %d s", m.now.status, r.GiveUpSeconds)
+		return memberFailed, fmt.Sprintf("still %s after %d s", m.now.status, r.GiveUpSeconds)
 	}
 	return m.state, ""
 }
@@ -299,7 +299,7 @@ func (s *Service) advanceWave(tx *store.Tx, n *step, counts map[string]int) erro
 			return err
 		}
 		if next > n.wave && counts[memberUpdated] == 0 {
-			n.become, n.reason = RolloutHalted, fmt.Sprintf("nobody was updated by the end of wave %d: nothing is known of version %s", n.wave+1,
+			n.become, n.reason = RolloutHalted, fmt.Sprintf("no service point was updated by the end of wave %d: version %s is unproven", n.wave+1,
 				n.rollout.Version)
 			return nil
 		}

@@ -45,7 +45,7 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 	}
 	a.Protocol = checkin.BGP
 	if id, err := netip.ParseAddr(a.RouterID); a.RouterID != "" && (err != nil || !id.Is4() || id.IsUnspecified()) {
-		return bad("routerId", "%q is no IPv4 address", a.RouterID)
+		return bad("routerId", "%q is not an IPv4 address", a.RouterID)
 	}
 	if a.HoldTimeInterval == 0 {
 		a.HoldTimeInterval = max(defaultHold, min(3*a.KeepAliveInterval, maxHold))
@@ -59,7 +59,7 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 	case a.KeepAliveInterval < 1 || a.KeepAliveInterval >= a.HoldTimeInterval:
 		return bad("keepAliveInterval", "must be 1 second or more, and less than holdTimeInterval")
 	case len(a.Neighbors) == 0 || len(a.Neighbors) > maxNeighbors:
-		return bad("neighbors", "needs 1 to %d", maxNeighbors)
+		return bad("neighbors", "must have 1 to %d entries", maxNeighbors)
 	}
 	seen := map[netip.Addr]bool{}
 	for i := range a.Neighbors {
@@ -70,7 +70,7 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 		case err != nil || addr.Zone() != "" || addr.IsMulticast() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.Is4In6():
 			return bad(at+"address", "%q is not the address of a router", n.Address)
 		case seen[addr]:
-			return bad(at+"address", "%s is there twice", addr)
+			return bad(at+"address", "%s is listed twice", addr)
 		case n.AutonomousSystemNumber == 0:
 			return bad(at+"autonomousSystemNumber", "must be 1 to 4294967295")
 		case n.Port < 0 || n.Port > 65535:
@@ -78,7 +78,7 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 		case n.HopLimit < 0 || n.HopLimit > maxHops:
 			return bad(at+"hopLimit", "must be 1 to %d", maxHops)
 		case n.HopLimit > 1 && n.AutonomousSystemNumber == a.AutonomousSystemNumber:
-			return bad(at+"hopLimit", "is of neighbors in another autonomous system alone")
+			return bad(at+"hopLimit", "is only supported for neighbors in another autonomous system")
 		case len(n.Password()) > maxPassword || strings.ContainsRune(n.Password(), 0):
 			return bad(at+"authenticationPassword", "has more than %d bytes, or a NUL", maxPassword)
 		}
@@ -156,10 +156,10 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 	for _, d := range all {
 		for _, address := range d.anycast {
 			if d.Status != checkin.Deleted && isNeighbor(c.Settings, address) {
-				return problem.Invalid(fieldAnycast+".neighbors", "%s is an anycast address of application %s, %s", address, d.Name, d.ID)
+				return problem.Invalid(fieldAnycast+".neighbors", "%s is an anycast address of application %s (%s)", address, d.Name, d.ID)
 			}
 			if d.Status != checkin.Deleted && !isAdvertised(c.Settings, address) {
-				return problem.Conflict("AnycastInUse", fieldAnycast+": application %s, %s, has %s, of which no neighbor would be told any more",
+				return problem.Conflict("AnycastInUse", fieldAnycast+": application %s (%s) uses %s, which would no longer be advertised to a neighbor",
 					d.Name, d.ID, address)
 			}
 		}
@@ -216,16 +216,16 @@ func (s *Service) checkAnycastAddresses(tx *store.Tx, d *deployed, others []depl
 	case len(addresses) > maxAnycast:
 		return nil, problem.Invalid(fieldAnycastOfApps, "has more than %d addresses", maxAnycast)
 	case settings == nil:
-		return nil, problem.Invalid(fieldAnycastOfApps, "needs routers that are told of them: the service point has no anycast settings")
+		return nil, problem.Invalid(fieldAnycastOfApps, "requires anycast settings of the service point, with neighbors")
 	}
 	kept := make([]string, 0, len(addresses))
 	for i, text := range addresses {
 		addr, err := netip.ParseAddr(text)
 		if _, e := netip.ParsePrefix(text); e == nil {
-			return nil, bad(i, "%q is a prefix; an address without a length is wanted", text)
+			return nil, bad(i, "%q is a prefix; use an address without a length", text)
 		}
 		if err != nil || addr.Zone() != "" || addr.Is4In6() || !addr.IsGlobalUnicast() {
-			return nil, bad(i, "%q is no address that can be in many places", text)
+			return nil, bad(i, "%q cannot be an anycast address", text)
 		}
 		text = addr.String()
 		switch {
@@ -234,17 +234,17 @@ func (s *Service) checkAnycastAddresses(tx *store.Tx, d *deployed, others []depl
 		case isNodeAddress(nodes, text):
 			return nil, bad(i, "%s is an address of the machine itself", text)
 		case !listensAt(claims, text):
-			return nil, bad(i, "the application does not listen at %s: routers would send clients to where nobody answers", text)
+			return nil, bad(i, "the application does not listen on %s: clients would get no response", text)
 		}
 		if slices.Contains(kept, text) {
-			return nil, bad(i, "%s is there twice", text)
+			return nil, bad(i, "%s is listed twice", text)
 		}
 		if !isAdvertised(settings, text) {
-			return nil, bad(i, "no neighbor of the service point would be told of %s: none has an address of its family", text)
+			return nil, bad(i, "%s cannot be advertised: the service point has no neighbor of its address family", text)
 		}
 		for _, other := range others {
 			if other.ID != d.ID && other.Status != checkin.Deleted && slices.Contains(other.anycast, text) {
-				return nil, bad(i, "%s is an address of application %s, %s", text, other.Name, other.ID)
+				return nil, bad(i, "%s is already an address of application %s (%s)", text, other.Name, other.ID)
 			}
 		}
 		kept = append(kept, text)

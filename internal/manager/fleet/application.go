@@ -136,12 +136,12 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 			}
 			if all[i].Name != *c.Name || string(all[i].Configuration) != string(configuration) || all[i].Limits != asked ||
 				all[i].Title != title || !slices.Equal(all[i].anycast, c.AnycastAddresses) {
-				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
+				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was already used for another request")
 			}
 			return errRepeated
 		}
 		if len(all) >= maxApplications {
-			return problem.Conflict("TooManyApplications", "a service point runs at most %d applications", maxApplications)
+			return problem.Conflict("TooManyApplications", "a service point can run at most %d applications", maxApplications)
 		}
 		if err := s.checkFit(all, id, *c.Name, configuration); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 		if err := s.recordMove(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying); err != nil {
 			return err
 		}
-		return addPointHistory(tx, servicePoint, "ADD_APPLICATION", "Deployed to service point %s the application %s (%s)", *c.Name, id)
+		return addPointHistory(tx, servicePoint, "ADD_APPLICATION", "Service point %s: deployed application %s (%s)", *c.Name, id)
 	})
 	if errors.Is(err, errRepeated) {
 		err = nil
@@ -170,7 +170,7 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 }
 
 // errRepeated rolls back a repeated request whose change was made before.
-var errRepeated = errors.New("the answer was lost")
+var errRepeated = errors.New("the response was lost")
 
 // newApplicationID returns the id of a new application, a UUID (RFC 9562). It is random, or derived from the request if the request may be
 // repeated.
@@ -237,7 +237,7 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			return err
 		}
 		if says := d.diff(before); says != "" {
-			return addPointHistory(tx, servicePoint, "UPDATE_APPLICATION", "Changed of service point %s the application %s (%s): %s", d.Name,
+			return addPointHistory(tx, servicePoint, "UPDATE_APPLICATION", "Service point %s: changed application %s (%s): %s", d.Name,
 				id, says)
 		}
 		return nil
@@ -301,7 +301,7 @@ func checkLimits(l checkin.Limits) error {
 		value, least, most int
 	}{{"memoryMiB", l.MemoryMiB, minMemory, maxMemory}, {"cpuPercent", l.CPUPercent, minCPU, maxCPU}} {
 		if one.value != 0 && (one.value < one.least || one.value > one.most) {
-			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for what it is where nothing is said", one.least, one.most)
+			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for the default", one.least, one.most)
 		}
 	}
 	return nil
@@ -333,7 +333,7 @@ func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
 			id); err != nil {
 			return err
 		}
-		return addPointHistory(tx, servicePoint, "DELETE_APPLICATION", "Took off service point %s the application %s (%s)", d.Name, id)
+		return addPointHistory(tx, servicePoint, "DELETE_APPLICATION", "Service point %s: removed application %s (%s)", d.Name, id)
 	})
 }
 

@@ -128,7 +128,7 @@ func writeSealedKey(tx *store.Tx, sealer Sealer, key []byte) error {
 func newAuthority(now time.Time) (der, keyDER []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making the authority's key: %w", err)
+		return nil, nil, fmt.Errorf("creating the authority's key: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: "Portolan fleet authority"},
@@ -136,7 +136,7 @@ func newAuthority(now time.Time) (der, keyDER []byte, err error) {
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	if der, err = x509.CreateCertificate(rand.Reader, template, template, key.Public(), key); err != nil {
-		return nil, nil, fmt.Errorf("making the authority's certificate: %w", err)
+		return nil, nil, fmt.Errorf("creating the authority's certificate: %w", err)
 	}
 	keyDER, err = x509.MarshalECPrivateKey(key)
 	return der, keyDER, err
@@ -262,11 +262,11 @@ func (a *Authority) derive(purpose string, texts ...string) ([]byte, error) {
 func parseRequest(text string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return nil, problem.Invalid("request", "is no certificate request in PEM")
+		return nil, problem.Invalid("request", "is not a certificate request in PEM")
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil || request.CheckSignature() != nil {
-		return nil, problem.Invalid("request", "is no certificate request signed by its own key")
+		return nil, problem.Invalid("request", "is not a certificate request signed by its own key")
 	}
 	key, ok := request.PublicKey.(*ecdsa.PublicKey)
 	if !ok || key.Curve != elliptic.P256() {

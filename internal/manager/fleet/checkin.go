@@ -256,11 +256,11 @@ const (
 func checkKind(variant, version string) error {
 	switch {
 	case variant != checkin.Fleet && variant != checkin.V4:
-		return problem.Invalid("variant", "%q is neither %s nor %s", variant, checkin.Fleet, checkin.V4)
+		return problem.Invalid("variant", "%q must be %s or %s", variant, checkin.Fleet, checkin.V4)
 	case len(version) > maxVersion:
 		return problem.Invalid("version", "has more than %d bytes", maxVersion)
 	case strings.ContainsRune(version, 0):
-		return problem.Invalid("version", "holds a NUL")
+		return problem.Invalid("version", "contains a NUL")
 	}
 	return nil
 }
@@ -316,7 +316,7 @@ func checkReport(r *checkin.Report, text []byte) error {
 			err = short("nodes", texts...)
 		}
 		if err == nil && n.DiagnosticsURL != "" && !isDiagnosticsURL(n.DiagnosticsURL) {
-			err = problem.Invalid("report", "nodes: %q is nowhere that diagnostics are shown", n.DiagnosticsURL)
+			err = problem.Invalid("report", "nodes: %q is not a URL path for diagnostics", n.DiagnosticsURL)
 		}
 	}
 	if err == nil && len(text) > maxReport {
@@ -359,7 +359,7 @@ func (s *Service) waitForPace(ctx context.Context, at reportSource) error {
 	wait := next.Sub(now)
 	if wait > maxWaitingReports*least {
 		s.mu.Unlock()
-		p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "the reports of this service point come faster than one in %v", least)
+		p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "this service point reports more often than once in %v", least)
 		p.RetryAfter = wait
 		return p
 	}

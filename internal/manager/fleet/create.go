@@ -59,7 +59,7 @@ func CheckName(name string) error {
 	case n > maxName:
 		return problem.Invalid("name", "has %d characters, more than %d", n, maxName)
 	case strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name):
-		return problem.Invalid("name", "holds a control character")
+		return problem.Invalid("name", "contains a control character")
 	}
 	return nil
 }
@@ -115,14 +115,14 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 				w.Description, w.NodeCount, severalColumn(w.NodeCount), id); err != nil {
 				return err
 			}
-			return addHistory(tx, "REKEY_SERVICE_POINT", "Gave service point %s, whose key had expired, a new registration key", w.Name)
+			return addHistory(tx, "REKEY_SERVICE_POINT", "Created a new registration key for service point %s after the old key expired", w.Name)
 		case w.Repeatable != "" && hash == hashKey(key) && used == "":
 			if count != w.NodeCount || description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
-				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
+				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was already used for another request")
 			}
 			return nil // the first answer was lost
 		}
-		return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of fleet service point %s already", w.Name, id)
+		return problem.Conflict("ResourceAlreadyExists", "name: %q already exists as fleet service point %s", w.Name, id)
 	})
 	return c, err
 }
@@ -169,7 +169,7 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 		return err
 	}
 	if n > 0 {
-		if err := s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "it has a new registration key"); err != nil {
+		if err := s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "new registration key created"); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, er
 			return err
 		}
 		return addPointHistory(tx, id, "REKEY_SERVICE_POINT",
-			"Gave service point %s a new registration key: its certificates are not good any more")
+			"Created a new registration key for service point %s and revoked its certificates")
 	})
 	if err == nil {
 		s.forget(id)

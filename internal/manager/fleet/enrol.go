@@ -26,7 +26,7 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 		return a, problem.BadRequest("RegistrationKeyDamaged", "%v", err)
 	}
 	if key.Authority != s.authority.Fingerprint() {
-		return a, refuse("RegistrationKeyForeign", "the registration key was made by another manager")
+		return a, refuse("RegistrationKeyForeign", "the registration key was created by another manager")
 	}
 	if err := checkKind(rq.Variant, rq.Version); err != nil {
 		return a, err
@@ -47,7 +47,7 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 		at, generation := nodeID{known.id, 1}, s.nextGeneration(known.generation)
 		if known.several {
 			if rq.Variant != checkin.Fleet {
-				return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
+				return problem.Invalid("variant", "a service point with several nodes must be of the %s kind", checkin.Fleet)
 			}
 			if at, generation, err = s.assignNode(tx, known, public); err != nil {
 				return err
@@ -102,13 +102,13 @@ func (s *Service) findByKey(tx *store.Tx, key checkin.RegistrationKey, public, l
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return known, refuse("RegistrationKeyUnknown",
-			"the registration key is not known here: its service point was deleted, or it got a newer key")
+			"the registration key is unknown: its service point was deleted or has a newer key")
 	case err != nil:
 		return known, err
 	case known.several && expires > s.now().Unix(): // assignNode checks which nodes have enrolled
 		return known, nil
 	case used != "" && (used != public || known.enrolled):
-		return known, refuse("RegistrationKeyUsed", "the registration key has been used already; portolan fleet rekey gives a new one")
+		return known, refuse("RegistrationKeyUsed", "the registration key has already been used; create a new one with portolan fleet rekey")
 	case expires <= s.now().Unix():
 		return known, refuse("RegistrationKeyExpired", "the registration key expired on "+time.Unix(expires, 0).UTC().Format(time.RFC3339))
 	}
@@ -123,13 +123,13 @@ func (s *Service) nextGeneration(goodFrom int64) int64 { return max(s.now().Unix
 // certificate that is not, or no longer, a service point's. errCertificateExpired rejects an expired certificate, which can still be
 // renewed.
 var (
-	errDeleted = problem.New(http.StatusGone, checkin.ServicePointDeleted, "this service point was deleted: it is to run nothing any more")
+	errDeleted = problem.New(http.StatusGone, checkin.ServicePointDeleted, "this service point was deleted: all applications must stop")
 	errUnknown = problem.New(http.StatusGone, "ServicePointUnknown",
-		"this service point is not known here, or its certificate was replaced")
+		"this service point is unknown, or its certificate was replaced")
 	errNodeRemoved = problem.New(http.StatusGone, checkin.NodeRemoved,
-		"this node was taken away from its service point, or another machine has its place")
+		"this node was removed from its service point or replaced by another machine")
 	errCertificateExpired = problem.New(http.StatusUnauthorized, checkin.CertificateExpired,
-		"the certificate of this service point has expired: it has to be renewed first")
+		"the certificate of this service point has expired: renew it first")
 )
 
 // unknown returns the error for a service point that does not exist: errDeleted or errUnknown.

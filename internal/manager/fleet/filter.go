@@ -106,7 +106,7 @@ func readMoment(text string) (string, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return "", fmt.Errorf("%q is neither Unix milliseconds nor a time such as 2026-01-31T12:00:00Z", text)
+		return "", fmt.Errorf("%q must be Unix milliseconds or a time such as 2026-01-31T12:00:00Z", text)
 	}
 	return strconv.FormatInt(at.UnixMilli(), 10), nil
 }
@@ -115,7 +115,7 @@ func readMoment(text string) (string, error) {
 func readCount(text string) (string, error) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return "", fmt.Errorf("%q is no whole number", text)
+		return "", fmt.Errorf("%q must be a whole number", text)
 	}
 	return strconv.FormatUint(n, 10), nil
 }
@@ -178,13 +178,13 @@ func (f *Filter) UnmarshalJSON(text []byte) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if name == "labels" {
 			if json.Unmarshal(members[name], &f.Labels) != nil {
-				return problem.Invalid("filter.labels", "must be an object of texts")
+				return problem.Invalid("filter.labels", "must be an object of strings")
 			}
 			continue
 		}
 		var value string
 		if json.Unmarshal(members[name], &value) != nil || value == "" {
-			return problem.Invalid("filter."+name, "must be a text that is not empty")
+			return problem.Invalid("filter."+name, "must be a string that is not empty")
 		}
 		if err := f.Set(name, value); err != nil {
 			if wrong, ok := problem.As(err); ok {
@@ -204,7 +204,7 @@ func (f field) check(given bool) error {
 	case strings.ContainsRune(*f.value, 0) || !utf8.ValidString(*f.value):
 		return problem.Query(f.name, "holds a NUL, or is no UTF-8")
 	case *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value):
-		return problem.Query(f.name, "%q is none of %s", *f.value, strings.Join(f.allowed, ", "))
+		return problem.Query(f.name, "%q must be one of %s", *f.value, strings.Join(f.allowed, ", "))
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (f *Filter) check() error {
 		}
 	}
 	if len(f.Labels) > maxLabels {
-		return problem.Query("label", "there are %d, more than %d", len(f.Labels), maxLabels)
+		return problem.Query("label", "has %d entries, more than %d", len(f.Labels), maxLabels)
 	}
 	for name, value := range f.Labels {
 		if err := checkLabel(name, cmp.Or(value, "any")); err != nil {

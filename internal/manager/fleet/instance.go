@@ -262,7 +262,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 }
 
 // Unknown returns the problem of a service point that does not exist.
-func Unknown(id string) error { return problem.NotFound("there is no fleet service point %q", id) }
+func Unknown(id string) error { return problem.NotFound("fleet service point %q does not exist", id) }
 
 // Delete deletes a service point. Its certificate is rejected from then on with ServicePointDeleted, so that its machines stop their
 // applications.

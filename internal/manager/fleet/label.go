@@ -24,10 +24,10 @@ var labelName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z._/-]{0,61}[0-9A-Za-z
 func checkLabel(name, value string) error {
 	switch {
 	case !labelName.MatchString(name):
-		return problem.Invalid("labels", "%q is no name of a label: up to 63 letters, digits and . _ / -, the first and the last "+
+		return problem.Invalid("labels", "%q is not a label name: use up to 63 letters, digits and . _ / -, the first and the last "+
 			"a letter or a digit", name)
 	case value == "":
-		return problem.Invalid("labels."+name, "must not be empty; null takes a label away")
+		return problem.Invalid("labels."+name, "must not be empty; null deletes a label")
 	case len(value) > maxLabelValue || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
 		return problem.Invalid("labels."+name, "has more than %d bytes, or a control character", maxLabelValue)
 	}
@@ -89,7 +89,7 @@ func relabel(tx *store.Tx, id string, labels map[string]*string) error {
 		return err
 	}
 	if n > maxLabels {
-		return problem.Invalid("labels", "there would be %d, more than %d", n, maxLabels)
+		return problem.Invalid("labels", "%d labels exceed the maximum of %d", n, maxLabels)
 	}
 	return nil
 }

@@ -142,13 +142,13 @@ func (l *lineage) condition() string {
 		}
 	}
 	all := append([]string{address}, l.Others...)
-	return fmt.Sprintf("%d machines answer as this service point, at %s: the one at %s is taken for the original, the others are refused; "+
-		"portolan fleet rekey gives a key for one machine", len(all), strings.Join(all, " and "), address)
+	return fmt.Sprintf("%d machines connect as this service point, at %s: the one at %s is the original, the others are rejected; "+
+		"portolan fleet rekey creates a key for one machine", len(all), strings.Join(all, " and "), address)
 }
 
 // errOtherMachine rejects a machine whose identity is used by another one.
-var errOtherMachine = problem.New(http.StatusConflict, checkin.OtherMachine, "another machine answers as this service point, and this one "+
-	"has a copy of its state directory: enrol this one as a service point of its own, or give the service point a new registration key")
+var errOtherMachine = problem.New(http.StatusConflict, checkin.OtherMachine, "another machine connects as this service point. This one "+
+	"has a copy of its state directory: enrol this one as a separate service point, or create a new registration key")
 
 // lineages reads the lineages of the nodes of up to maxBatch service points.
 func lineages(tx *store.Tx, ids []string) (all map[nodeID]*lineage, err error) {

@@ -53,7 +53,7 @@ func TestLineage(t *testing.T) {
 				others = append(others, strings.TrimPrefix(one, "192.0.2."))
 			}
 			got += strings.Join(others, " ")
-			if found != 1 || !strings.HasPrefix(l.condition(), fmt.Sprintf("%d machines answer as this service point, at 192.0.2.",
+			if found != 1 || !strings.HasPrefix(l.condition(), fmt.Sprintf("%d machines connect as this service point, at 192.0.2.",
 				1+len(others))) {
 				t.Errorf("%s: found %d times, with the condition %q", turns, found, l.condition())
 			}
@@ -99,7 +99,7 @@ func TestCopiesAreForgotten(t *testing.T) {
 	if turns("a2/a1"); l.Accepted != "" || l.latest() != "a2" || l.condition() != "" || len(l.Processes) != 1 {
 		t.Errorf("forgotten, it is %+v", l)
 	}
-	if !turns("b9/a1 a2 b9 a2 b9") || l.Accepted != "a2" || !strings.HasPrefix(l.condition(), "2 machines answer") {
+	if !turns("b9/a1 a2 b9 a2 b9") || l.Accepted != "a2" || !strings.HasPrefix(l.condition(), "2 machines connect") {
 		t.Errorf("found again, it is %+v", l)
 	}
 }

@@ -45,9 +45,9 @@ func (s *Service) Log(ctx context.Context, servicePoint, application string, byt
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-wait.C:
-			return nil, problem.Conflict("NotConnected", "service point %q has not sent the log within %v", servicePoint, logTime)
+			return nil, problem.Conflict("NotConnected", "service point %q did not send the log within %v", servicePoint, logTime)
 		case <-s.closing:
-			return nil, problem.Conflict("NotConnected", "the manager is about to end")
+			return nil, problem.Conflict("NotConnected", "the manager is shutting down")
 		case <-came:
 		}
 		came = s.awaitLog(id)
@@ -71,7 +71,7 @@ func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, 
 	case there == 0:
 		return problem.NotFound("service point %q has no application %q", servicePoint, application)
 	case waiting >= maxLogs:
-		return problem.Conflict("TooManyLogs", "%d logs of service point %q are waited for already", waiting, servicePoint)
+		return problem.Conflict("TooManyLogs", "%d log requests for service point %q are already pending", waiting, servicePoint)
 	case connected == 0 && !s.hasRecentContact(servicePoint):
 		return problem.Conflict("NotConnected", "service point %q is not connected", servicePoint)
 	}
@@ -139,7 +139,7 @@ func (s *Service) readLog(ctx context.Context, id string) (text []byte, done boo
 		return nil, false, err
 	}
 	if why != "" {
-		return nil, true, problem.Conflict("NoLog", "the service point has no log of it: %s", why)
+		return nil, true, problem.Conflict("NoLog", "the service point has no log of the application: %s", why)
 	}
 	text, err = base64.StdEncoding.DecodeString(body)
 	return text, true, err
@@ -177,7 +177,7 @@ func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq check
 		n, err := tx.Exec("UPDATE wanted_log SET answered = ?, problem = ?, body = ? WHERE id = ? AND service_point = ? AND answered = 0",
 			s.now().UnixMilli(), rq.Problem, base64.StdEncoding.EncodeToString(rq.Text), rq.ID, shown.Subject.CommonName)
 		if err == nil && n == 0 {
-			return problem.NotFound("nobody waits for log %q", rq.ID)
+			return problem.NotFound("no request waits for log %q", rq.ID)
 		}
 		tx.Touch(store.Detail(logTopic, rq.ID))
 		return err

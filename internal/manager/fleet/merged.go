@@ -94,7 +94,7 @@ func mergeReports(all []node, count int64, target string) *checkin.Report {
 			r.Update = &said
 		}
 		if !n.connected && !alone {
-			r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%s is not connected: nothing has been heard of it since %s", n.displayName(),
+			r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%s is not connected: last seen %s", n.displayName(),
 				time.UnixMilli(n.lastSeen).UTC().Format(time.RFC3339)))
 			continue
 		}

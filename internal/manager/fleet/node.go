@@ -169,7 +169,7 @@ func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, 
 		if err := s.replaceKey(tx, id, hashKey(key), s.now().Add(KeyLife).Unix()); err != nil {
 			return err
 		}
-		return addPointHistory(tx, id, "UPDATE_SERVICE_POINT", "Let service point %s have another node: there may be %d", count+1)
+		return addPointHistory(tx, id, "UPDATE_SERVICE_POINT", "Service point %s: allowed another node, up to %d", count+1)
 	})
 	if err == nil {
 		s.Wake(id)
@@ -203,16 +203,16 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 		i := slices.Index(names, name)
 		switch {
 		case i < 0 && len(all) == 0:
-			return problem.NotFound("service point %q has no node %q that could be taken away: it has one node", id, name)
+			return problem.NotFound("service point %q has no node %q to remove: it has one node", id, name)
 		case i < 0:
 			return problem.NotFound("service point %q has no node %q; there are %s", id, name, strings.Join(names, ", "))
 		case len(all) == 1:
-			return problem.Conflict("LastNode", "%s is the only node: portolan fleet rekey lets another machine take its place", name)
+			return problem.Conflict("LastNode", "%s is the only node: use portolan fleet rekey to replace its machine", name)
 		}
 		if err := s.replaceKey(tx, id, "-"+uuid.NewString(), 0); err != nil {
 			return err
 		}
-		if err := addPointHistory(tx, id, "UPDATE_SERVICE_POINT", "Took from service point %s the node %s", name); err != nil {
+		if err := addPointHistory(tx, id, "UPDATE_SERVICE_POINT", "Service point %s: removed node %s", name); err != nil {
 			return err
 		}
 		return s.updateNodes(tx, id, func() error {
@@ -267,7 +267,7 @@ func (s *Service) changeNodeCount(tx *store.Tx, id string, count int64) error {
 		return err
 	}
 	if n := len(all); int64(n) > count {
-		return problem.Conflict("NodesInUse", "nodeCount: there are %d nodes, such as %s: one has to be taken away first", n,
+		return problem.Conflict("NodesInUse", "nodeCount: %d nodes exist, such as %s: remove one first", n,
 			nodeID{id, all[n-1].number})
 	}
 	return s.updateNodes(tx, id, func() error {
@@ -295,7 +295,7 @@ func (s *Service) assignNode(tx *store.Tx, known enrolment, public string) (at n
 	for _, n := range all {
 		if n.public == public {
 			if n.report != nil {
-				return at, 0, refuse("RegistrationKeyUsed", "the registration key has been used by this machine already")
+				return at, 0, refuse("RegistrationKeyUsed", "this machine has already used the registration key")
 			}
 			at.node = n.number
 			return at, s.nextGeneration(max(known.generation, n.generation)), nil
@@ -305,8 +305,8 @@ func (s *Service) assignNode(tx *store.Tx, known enrolment, public string) (at n
 		}
 	}
 	if int64(len(all)) >= known.nodes {
-		return at, 0, refuse("RegistrationKeyUsed", fmt.Sprintf("the registration key has been used already by all nodes that the service "+
-			"point may have, %d; portolan fleet node add gives one for another node", known.nodes))
+		return at, 0, refuse("RegistrationKeyUsed", fmt.Sprintf("the registration key has already been used by all nodes that the service "+
+			"point may have (%d); allow another node with portolan fleet node add", known.nodes))
 	}
 	var floor int64
 	err = tx.QueryRow("SELECT coalesce(max(generation), 0) FROM node WHERE service_point = ? AND number = ?", at.id, at.node).Scan(&floor)
@@ -400,7 +400,7 @@ func (s *Service) markNodeStopped(tx *store.Tx, at nodeID) (others bool, err err
 	}
 	return others, s.updateNodes(tx, at.id, func() error {
 		return errors.Join(tx.Write("UPDATE node SET connected = 0, last_seen = ? WHERE service_point = ? AND number = ?", s.now().UnixMilli(),
-			at.id, at.node), s.recordMove(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node ended"))
+			at.id, at.node), s.recordMove(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node shut down"))
 	})
 }
 

@@ -109,7 +109,7 @@ func (s settings) diff(now settings) string {
 		switch {
 		case s[name] == now[name]:
 		case name == "anycast": // it contains passwords
-			all = append(all, "how routers are told of anycast addresses")
+			all = append(all, "anycast settings")
 		default:
 			all = append(all, fmt.Sprintf("%s: %s -> %s", name, value(s, name), value(now, name)))
 		}

@@ -178,7 +178,7 @@ func (s *Service) markStopped(ctx context.Context, known row) error {
 			back[id] {
 			return err
 		}
-		return s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "the service point ended")
+		return s.recordMove(tx, id, fieldConnection, Connected, NotConnected, "the service point shut down")
 	})
 }
 

@@ -48,12 +48,12 @@ func (s *Service) checkFit(all []deployed, id, name string, configuration json.R
 		size += len(d.Configuration)
 		for _, theirs := range s.claims(d.Name, d.Configuration) {
 			if i := slices.IndexFunc(mine, func(one string) bool { return conflicts(one, theirs) }); i >= 0 {
-				return problem.Invalid("configuration", "%s is taken by application %s, %s, at %s", mine[i], d.ID, d.Name, theirs)
+				return problem.Invalid("configuration", "%s is already in use by application %s (%s) at %s", mine[i], d.ID, d.Name, theirs)
 			}
 		}
 	}
 	if size > maxConfigurations {
-		return problem.Invalid("configuration", "has, with those of the service point's other applications, %d bytes, more than %d", size,
+		return problem.Invalid("configuration", "together with the other applications of the service point has %d bytes, more than %d", size,
 			maxConfigurations)
 	}
 	return nil
@@ -68,7 +68,7 @@ func (s *Service) checkConfiguration(name string, configuration json.RawMessage)
 			names = append(names, known)
 		}
 		slices.Sort(names)
-		return nil, problem.Invalid("name", "%q is no application; there are %s", name, strings.Join(names, ", "))
+		return nil, problem.Invalid("name", "application %q does not exist; must be one of %s", name, strings.Join(names, ", "))
 	}
 	if len(configuration) == 0 {
 		configuration = json.RawMessage("{}")
@@ -82,7 +82,7 @@ func (s *Service) checkConfiguration(name string, configuration json.RawMessage)
 // checkVersion returns an error if a text is not a version.
 func checkVersion(field, version string) error {
 	if version == "" || len(version) > maxVersion || strings.ContainsFunc(version, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return problem.Invalid(field, "must have 1 to %d characters of ASCII, and no blanks", maxVersion)
+		return problem.Invalid(field, "must have 1 to %d ASCII characters without blanks", maxVersion)
 	}
 	return nil
 }
@@ -95,8 +95,8 @@ func (s *Service) checkNew(name, version string) error {
 		return err
 	}
 	if newest := s.programs[name].Version; version != newest {
-		return problem.Invalid(field, "%q is not the version of this manager, %s: applications come with the release of their service point; "+
-			"without a version it has the one that there is", version, newest)
+		return problem.Invalid(field, "%q is not the version of this manager (%s): applications are part of the release of their service point; "+
+			"omit the version", version, newest)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (s *Service) checkTarget(d deployed, version string) error {
 		return err
 	}
 	if newest := s.programs[d.Name].Version; version != d.Version && version != newest {
-		return problem.Invalid(field, "%q is neither the version that it has, %s, nor the one of this manager, %s: applications come with the "+
+		return problem.Invalid(field, "%q must be the current version, %s, or the version of this manager, %s: applications are part of the "+
 			"release of their service point", version, d.Version, newest)
 	}
 	return nil

@@ -326,7 +326,7 @@ func (s *Service) writeNode(tx *store.Tx, w *pendingReport, is *pointState) (ref
 	case w.generation < goodFrom:
 		return errNodeRemoved, nil
 	case rq.Report != nil && rq.Report.Variant != checkin.Fleet:
-		return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet), nil
+		return problem.Invalid("variant", "a service point with several nodes must be of the %s kind", checkin.Fleet), nil
 	}
 	known.generation = w.generation
 	if acknowledges(rq, *known) {

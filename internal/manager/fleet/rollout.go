@@ -77,24 +77,24 @@ func (p *Plan) check() error {
 	}
 	switch {
 	case p.Version == "":
-		return problem.Invalid("version", "is needed")
+		return problem.Invalid("version", "is required")
 	case utf8.RuneCountInString(p.Description) > maxDescription:
 		return problem.Invalid("description", "has more than %d characters", maxDescription)
 	case len(p.Waves) > maxWaves:
-		return problem.Invalid("waves", "there are more than %d", maxWaves)
+		return problem.Invalid("waves", "must have at most %d entries", maxWaves)
 	case len(p.Windows) > maxWindows:
-		return problem.Invalid("windows", "there are more than %d", maxWindows)
+		return problem.Invalid("windows", "must have at most %d entries", maxWindows)
 	case p.MostAway.N == 0:
-		return problem.Invalid("mostAway", "must be 1 or more, or nobody is ever updated")
+		return problem.Invalid("mostAway", "must be 1 or more")
 	case p.GiveUpSeconds < minGiveUp || p.GiveUpSeconds > maxGiveUp:
 		return problem.Invalid("giveUpSeconds", "must be %d to %d", minGiveUp, maxGiveUp)
 	}
 	for i, w := range p.Waves {
 		if w.N == 0 {
-			return problem.Invalid("waves", "a wave of none is no wave")
+			return problem.Invalid("waves", "a wave must have at least 1 service point")
 		}
 		if i > 0 && w.Percent == p.Waves[i-1].Percent && w.N <= p.Waves[i-1].N {
-			return problem.Invalid("waves", "%s does not come behind %s: a wave counts those before", w, p.Waves[i-1])
+			return problem.Invalid("waves", "%s must be more than %s: the size of a wave includes the waves before it", w, p.Waves[i-1])
 		}
 	}
 	for _, w := range p.Windows {
@@ -103,7 +103,7 @@ func (p *Plan) check() error {
 		}
 	}
 	if _, err := time.LoadLocation(p.TimeZone); err != nil || p.TimeZone == "Local" {
-		return problem.Invalid("timeZone", "%q is no time zone, such as Europe/Oslo", p.TimeZone)
+		return problem.Invalid("timeZone", "%q is not a time zone, such as Europe/Oslo", p.TimeZone)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ var MemberStates = []string{memberWaiting, memberUpdating, memberUpdated, member
 // CheckMemberState returns an error if a state does not exist. The empty state is accepted and means all.
 func CheckMemberState(state string) error {
 	if state != "" && !slices.Contains(MemberStates, state) {
-		return problem.Query("state", "%q is none of %s", state, strings.Join(MemberStates, ", "))
+		return problem.Query("state", "%q must be one of %s", state, strings.Join(MemberStates, ", "))
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func (s *Service) Rollout(ctx context.Context, id string) (r Rollout, err error)
 func readRollout(tx *store.Tx, id, locking string) (Rollout, error) {
 	r, err := scanRollout(tx.QueryRow(selectRollouts+"WHERE id = ?"+locking, id).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = problem.NotFound("there is no rollout %q", id)
+		err = problem.NotFound("rollout %q does not exist", id)
 	}
 	return r, err
 }
@@ -315,7 +315,7 @@ var actions = map[string]struct {
 func (s *Service) Act(ctx context.Context, id, action string) error {
 	a, ok := actions[action]
 	if !ok {
-		return problem.NotFound("a rollout has no action %q", action)
+		return problem.NotFound("a rollout does not support the action %q", action)
 	}
 	defer s.triggerRollouts()
 	return s.change(ctx, func(tx *store.Tx) error {
@@ -324,7 +324,7 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 			return err
 		}
 		if !slices.Contains(a.from, r.Status) {
-			return problem.Conflict("RolloutState", "rollout %s is %s: that allows no %s", id, r.Status, action)
+			return problem.Conflict("RolloutState", "rollout %s is %s: %s is not allowed in this state", id, r.Status, action)
 		}
 		if a.to == RolloutTakingBack {
 			if err := s.markGoingBack(tx, r); err != nil {
@@ -340,10 +340,10 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 			}
 		}
 		if r.Status == RolloutDone && a.to == RolloutRunning && r.Counts[memberAway] == 0 {
-			return problem.Conflict("RolloutState", "rollout %s is %s, and nobody was away: that allows no %s", id, r.Status, action)
+			return problem.Conflict("RolloutState", "rollout %s is %s and no service point was away: %s is not allowed", id, r.Status, action)
 		}
 		s.recordRolloutMove(tx, id, r.Status, a.to, "")
-		if err := addHistory(tx, "UPDATE_ROLLOUT", "Rollout %s of %s: %s, it was %s", id, r.Version, action, r.Status); err != nil {
+		if err := addHistory(tx, "UPDATE_ROLLOUT", "Rollout %s of %s: %s, previously %s", id, r.Version, action, r.Status); err != nil {
 			return err
 		}
 		if r.Status == RolloutHalted && a.to == RolloutRunning { // the user who resumes has inspected the finished wave
@@ -385,7 +385,7 @@ func (s *Service) DeleteRollout(ctx context.Context, id string) error {
 			return err
 		}
 		if slices.Contains(activeStates, any(r.Status)) {
-			return problem.Conflict("RolloutState", "rollout %s is %s: it can be deleted once it has ended", id, r.Status)
+			return problem.Conflict("RolloutState", "rollout %s is %s: it can only be deleted after it has ended", id, r.Status)
 		}
 		if err := tx.Write("DELETE FROM rollout_member WHERE rollout = ?", id); err != nil {
 			return err

@@ -28,14 +28,14 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 		return "", err
 	}
 	if len(candidates) == 0 {
-		return "", problem.Conflict("NoServicePoints", "filter: no service point is so")
+		return "", problem.Conflict("NoServicePoints", "filter: no service point matches")
 	}
 	id = uuid.NewString()
 	// The transaction locks all own tables, so that two rollouts started at the same time do not take the same service points.
 	err = s.changingRows(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
 	})(ctx, authorOf(ctx), func(tx *store.Tx) error {
-		if err := addHistory(tx, "ADD_ROLLOUT", "Began the rollout %s of %s: its filter names %d service points", id, p.Version,
+		if err := addHistory(tx, "ADD_ROLLOUT", "Started the rollout %s of %s: its filter matches %d service points", id, p.Version,
 			len(candidates)); err != nil {
 			return err
 		}

@@ -376,7 +376,7 @@ func TestFirstWaveWithoutUpdates(t *testing.T) {
 	h.points[h.members(t, id)[0].ServicePoint].connected = false
 	h.report(t)
 	h.act(t, id, "resume")
-	if r := h.advanceUntil(t, id, RolloutHalted); !strings.Contains(r.Reason, "nobody was updated by the end of wave 1") ||
+	if r := h.advanceUntil(t, id, RolloutHalted); !strings.Contains(r.Reason, "no service point was updated by the end of wave 1") ||
 		r.Counts[memberWaiting] != 4 {
 		t.Errorf("halted: %+v", r)
 	}
@@ -410,7 +410,7 @@ func TestRolloutWithoutUpdates(t *testing.T) {
 		p.Version = "2"
 	}
 	h.report(t)
-	if r := h.advanceUntil(t, h.start(t, nil), RolloutDone); r.Reason != "there was nothing to do: all of 2 service points were skipped" {
+	if r := h.advanceUntil(t, h.start(t, nil), RolloutDone); r.Reason != "nothing to do: all 2 service points were skipped" {
 		t.Errorf("where all have the version it is %+v", r)
 	}
 	for _, p := range h.points {
@@ -491,20 +491,20 @@ func TestRolloutInWindows(t *testing.T) {
 func TestRefusedRollouts(t *testing.T) {
 	h := newTestFleet(t, "", 2)
 	for why, change := range map[string]func(*Plan){
-		"there is no release":      func(p *Plan) { p.Version = "3" },
-		"version: is needed":       func(p *Plan) { p.Version = "" },
-		"no service point is so":   func(p *Plan) { p.Filter.Version = "7" },
-		"is none of":               func(p *Plan) { p.Filter.Status = "WELL" },
-		"a wave of none":           func(p *Plan) { p.Waves = []Amount{{}} },
-		"mostAway: must be":        func(p *Plan) { p.MostAway = Amount{} },
-		"giveUpSeconds: must be":   func(p *Plan) { p.GiveUpSeconds = 1 },
-		"is no time zone":          func(p *Plan) { p.TimeZone = "Mars/Olympus" },
-		"is no time of day":        func(p *Plan) { p.Windows = []Window{{From: "25:00", To: "1:00"}} },
-		"\"FRIDAY\" is none of":    func(p *Plan) { p.Windows = []Window{{Days: []string{"FRIDAY"}, From: "10:00", To: "11:00"}} },
-		"from 10:00 to 10:00 is":   func(p *Plan) { p.Windows = []Window{{From: "10:00", To: "10:00"}} },
-		"is no name of a label":    func(p *Plan) { p.Filter.Labels = map[string]string{"a b": ""} },
-		"there are more than 50":   func(p *Plan) { p.Waves = make([]Amount, 51) },
-		"5 does not come behind 7": func(p *Plan) { p.Waves = []Amount{{N: 7}, {N: 5}} },
+		"does not exist":            func(p *Plan) { p.Version = "3" },
+		"version: is required":      func(p *Plan) { p.Version = "" },
+		"no service point matches":  func(p *Plan) { p.Filter.Version = "7" },
+		"\"WELL\" must be one of":   func(p *Plan) { p.Filter.Status = "WELL" },
+		"at least 1 service point":  func(p *Plan) { p.Waves = []Amount{{}} },
+		"mostAway: must be":         func(p *Plan) { p.MostAway = Amount{} },
+		"giveUpSeconds: must be":    func(p *Plan) { p.GiveUpSeconds = 1 },
+		"is not a time zone":        func(p *Plan) { p.TimeZone = "Mars/Olympus" },
+		"is not a time of day":      func(p *Plan) { p.Windows = []Window{{From: "25:00", To: "1:00"}} },
+		"\"FRIDAY\" must be one of": func(p *Plan) { p.Windows = []Window{{Days: []string{"FRIDAY"}, From: "10:00", To: "11:00"}} },
+		"from 10:00 to 10:00 is":    func(p *Plan) { p.Windows = []Window{{From: "10:00", To: "10:00"}} },
+		"is not a label name":       func(p *Plan) { p.Filter.Labels = map[string]string{"a b": ""} },
+		"at most 50":                func(p *Plan) { p.Waves = make([]Amount, 51) },
+		"5 must be more than 7":     func(p *Plan) { p.Waves = []Amount{{N: 7}, {N: 5}} },
 	} {
 		p := NewPlan()
 		p.Version = "2"

@@ -70,7 +70,7 @@ const (
 )
 
 // errStreamMoved rejects a batch whose source has sent another batch to another manager at the same time.
-var errStreamMoved = problem.Conflict("StreamMoved", "another batch of the same source was applied meanwhile: send it again")
+var errStreamMoved = problem.Conflict("StreamMoved", "another batch of the same source was applied meanwhile: retry")
 
 // TakeBatch applies a batch of records from the service point of the certificate, and acknowledges it after the commit. Records applied
 // before are skipped. An unknown kind is rejected, so that its source keeps the records.

@@ -111,7 +111,7 @@ func rename(tx *store.Tx, id, name string) error {
 	err := tx.QueryRow("SELECT id FROM service_point WHERE name = ? AND id <> ?", name, id).Scan(&other)
 	switch {
 	case err == nil:
-		return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of fleet service point %s already", name, other)
+		return problem.Conflict("ResourceAlreadyExists", "name: %q already exists as fleet service point %s", name, other)
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *Service) checkOrderable(field, version, platform, base string) error {
 		return problem.Conflict("NoReleases", field+": this manager has no releases: %v", err)
 	case err != nil:
 		s.log.Error("releases not readable", "reason", err)
-		return problem.Conflict("ReleasesUnreadable", field+": %s", "the releases of this manager cannot be read; its log says why")
+		return problem.Conflict("ReleasesUnreadable", field+": %s", "the releases of this manager cannot be read; see its log")
 	case !published.Has(version, platform):
 		there := "none"
 		if names := versionsOf(published.Releases); len(names) > 0 {
@@ -166,10 +166,10 @@ func (s *Service) checkOrderable(field, version, platform, base string) error {
 		if platform != "" {
 			on = " for " + platform
 		}
-		return problem.Invalid(field, "there is no release %q%s; the newest are: %s", version, on, there)
+		return problem.Invalid(field, "release %q%s does not exist; the newest are: %s", version, on, there)
 	case s.now().After(published.Expires):
-		return problem.Conflict("ReleasesExpired", field+": the releases of this manager expired on %s: service points would refuse them; "+
-			"portolan release publish makes them good again", published.Expires.UTC().Format(time.RFC3339))
+		return problem.Conflict("ReleasesExpired", field+": the releases of this manager expired on %s and service points would reject them; "+
+			"renew them with portolan release publish", published.Expires.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (s *Service) ServicePoint(ctx context.Context, id string) (v ServicePoint, 
 		return nil
 	})
 	if err == nil && !found {
-		err = problem.NotFound("there is no service point %q of the v4 kind", id)
+		err = problem.NotFound("service point %q of the v4 kind does not exist", id)
 	}
 	return v, err
 }
@@ -108,18 +108,18 @@ const maxNTPServers = 8
 // CheckNTPServers returns an error if a server is not a name or an address, with or without a port.
 func CheckNTPServers(servers []string) error {
 	if len(servers) > maxNTPServers {
-		return problem.Invalid("ntpConfiguration.servers", "there are %d, more than %d", len(servers), maxNTPServers)
+		return problem.Invalid("ntpConfiguration.servers", "has %d entries, more than %d", len(servers), maxNTPServers)
 	}
 	for _, server := range servers {
 		host := server
 		if h, port, err := net.SplitHostPort(server); err == nil {
 			if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-				return problem.Invalid("ntpConfiguration.servers", "%q has no port from 1 to 65535", server)
+				return problem.Invalid("ntpConfiguration.servers", "%q must have a port from 1 to 65535", server)
 			}
 			host = h
 		}
 		if _, err := netip.ParseAddr(host); err != nil && !hostname(host) {
-			return problem.Invalid("ntpConfiguration.servers", "%q is neither an address nor a name", server)
+			return problem.Invalid("ntpConfiguration.servers", "%q must be an address or a name", server)
 		}
 	}
 	return nil
@@ -147,7 +147,7 @@ func (s *Service) Whose(ctx context.Context, application string) (servicePoint s
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		found, err := scanApplication(tx.QueryRow(selectApplications+"WHERE id = ?", application).Scan)
 		if errors.Is(err, sql.ErrNoRows) {
-			return problem.NotFound("there is no service instance %q", application)
+			return problem.NotFound("service instance %q does not exist", application)
 		}
 		servicePoint, d = found.servicePoint, found.ApplicationDetail
 		return err
@@ -162,5 +162,5 @@ func (s *Service) Descriptor(text string) (name, version string, err error) {
 			return known, rest, checkVersion("serviceDescriptorID", rest)
 		}
 	}
-	return "", "", problem.Invalid("serviceDescriptorID", "%q is not the name of an application, a hyphen and a version", text)
+	return "", "", problem.Invalid("serviceDescriptorID", "%q must be the name of an application, a hyphen and a version", text)
 }

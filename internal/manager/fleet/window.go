@@ -30,7 +30,7 @@ func (w *Window) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode((*plain)(w)); err != nil {
-		return problem.Invalid("windows", "each is an object of days, from and to: %v", err)
+		return problem.Invalid("windows", "each window must be an object with days, from and to: %v", err)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (w *Window) UnmarshalJSON(text []byte) error {
 func clock(text string) (int, error) {
 	t, err := time.Parse("15:04", text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no time of day, such as 22:00", text)
+		return 0, fmt.Errorf("%q is not a time of day, such as 22:00", text)
 	}
 	return t.Hour()*60 + t.Minute(), nil
 }
@@ -47,7 +47,7 @@ func clock(text string) (int, error) {
 func (w Window) check() error {
 	for _, day := range w.Days {
 		if !slices.Contains(days, day) {
-			return problem.Invalid("windows.days", "%q is none of %s", day, strings.Join(days, ", "))
+			return problem.Invalid("windows.days", "%q must be one of %s", day, strings.Join(days, ", "))
 		}
 	}
 	from, err := clock(w.From)
@@ -59,7 +59,7 @@ func (w Window) check() error {
 		return problem.Invalid("windows.to", "%v", err)
 	}
 	if from == to {
-		return problem.Invalid("windows", "a window from %s to %s is none: leave it out for the whole day", w.From, w.To)
+		return problem.Invalid("windows", "a window from %s to %s is empty: omit it for the whole day", w.From, w.To)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (a *Amount) UnmarshalJSON(text []byte) error {
 	digits, percent := strings.CutSuffix(s, "%")
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || percent && n > 100 {
-		return fmt.Errorf("%s is neither a number nor a share, such as 5 or \"5%%\"", text)
+		return fmt.Errorf("%s must be a number or a percentage, such as 5 or \"5%%\"", text)
 	}
 	*a = Amount{n, percent}
 	return nil

@@ -27,8 +27,8 @@ const (
 // BeforeWrite checks that the keytab can be parsed and belongs to the realm.
 func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
 	if x.Keytab.Plain == "" && x.Keytab.Sealed == "" {
-		p := problem.BadRequest("MissingRequiredField", "keytab: is required: the answers of the key distribution center are verified by it. "+
-			"Make a key of a service in the realm %s at the center (kadmin: ktadd), and send the file in base64", x.Realm)
+		p := problem.BadRequest("MissingRequiredField", "keytab: is required to verify the responses of the key distribution center. "+
+			"Create a service key in the realm %s there (kadmin: ktadd) and send the file in base64", x.Realm)
 		p.Fields = []string{"keytab"}
 		return p
 	}
@@ -38,7 +38,7 @@ func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("keytab", "cannot be read: %v", err)
 		}
 		if keys.Realm() != x.Realm {
-			return problem.Field("ConflictingResourceFieldValues", "keytab", "is for the realm %s, and realm says %s", keys.Realm(), x.Realm)
+			return problem.Field("ConflictingResourceFieldValues", "keytab", "is for the realm %s, but realm is %s", keys.Realm(), x.Realm)
 		}
 	}
 	if old, ok := c.Old.(*KerberosAuthenticator); ok && x.Keytab.Plain == "" && old.Realm != x.Realm {
@@ -60,7 +60,7 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 		return requireAgain("sharedSecret")
 	}
 	if len(x.Attributes) > 0 && x.GroupAttribute == "" {
-		return problem.Invalid("attributes", "are sent with the question for the groups of a user, which is asked where groupAttribute is set")
+		return problem.Invalid("attributes", "require groupAttribute: they are sent when the groups of a user are queried")
 	}
 	for i, a := range x.Attributes {
 		if text := a.Name + "=" + a.Value; len(text) > 255 || strings.ContainsAny(a.Name, "=*") {
@@ -74,18 +74,18 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
 	x.Name = ownAuthenticator
 	if c.Requested() && c.Creates() {
-		return problem.Field("InvalidResourceType", "type", "the manager has one AddressManagerAuthenticator, its own: name another type, such "+
+		return problem.Field("InvalidResourceType", "type", "there is only one AddressManagerAuthenticator: choose another type, such "+
 			"as LDAPAuthenticator")
 	}
 	if c.Requested() && (x.SecondaryAuthenticator.ID != 0 || x.Hostname != "") {
-		return problem.Invalid("secondaryAuthenticator", "and hostname are null: the manager itself is never out of its own reach")
+		return problem.Invalid("secondaryAuthenticator", "and hostname must be null for the manager's own authenticator")
 	}
 	return nil
 }
 
 // BeforeDelete rejects the deletion of the manager's own authenticator.
 func (x *AddressManagerAuthenticator) BeforeDelete(*resource.Change) error {
-	return problem.BadRequest("DeleteAuthenticatorNotAllowed", "the manager's own authenticator stays")
+	return problem.BadRequest("DeleteAuthenticatorNotAllowed", "the manager's own authenticator cannot be deleted")
 }
 
 // passwordTypes are the types of authenticators that check passwords.
@@ -104,7 +104,7 @@ func (x *Secondary) checkSecondary(c *resource.Change, id int64) error {
 		return nil // another rule rejects it
 	}
 	if err == nil && !slices.Contains(passwordTypes, head.Type) {
-		err = problem.Invalid("secondaryAuthenticator", "must be one of %s: a %s knows no passwords of these users",
+		err = problem.Invalid("secondaryAuthenticator", "must be one of %s: a %s cannot check passwords of these users",
 			strings.Join(passwordTypes, ", "), head.Type)
 	}
 	return err
@@ -139,7 +139,7 @@ func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
 	}
 	if x.SSLEnabled && x.StartTLSEnabled {
 		return problem.Field("ConflictingResourceFieldValues", "startTlsEnabled",
-			"goes without sslEnabled: the connection speaks TLS from its beginning")
+			"cannot be combined with sslEnabled, which uses TLS from the start")
 	}
 	if err := checkCertificates("caCertificate", x.CACertificate); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
 // requireAgain returns the error that a secret has to be sent again. It is required when the secret would go to another server or over a
 // less protected connection: otherwise a caller who does not know the secret could capture it.
 func requireAgain(field string) error {
-	p := problem.BadRequest("MissingRequiredField", "%s: is to be given again where it is sent elsewhere, or in another way", field)
+	p := problem.BadRequest("MissingRequiredField", "%s: must be sent again when its destination or protocol changes", field)
 	p.Fields = []string{field}
 	return p
 }
@@ -223,7 +223,7 @@ func (x *OAuthAuthorizationServer) tokens(secret string, now func() time.Time) *
 // BeforeWrite checks that the fields that the validation method needs are set.
 func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 	if x.SecondaryAuthenticator.ID != 0 {
-		return problem.Invalid("secondaryAuthenticator", "a token is verified by who has issued it, and nobody else")
+		return problem.Invalid("secondaryAuthenticator", "must be null: tokens are only verified by their issuer")
 	}
 	var missing []string
 	need := func(field, value string) {
@@ -269,7 +269,7 @@ func (x *OAuthAuthorizationServer) Validate(c *resource.Change) error {
 	return c.Each(store.All{store.InCollection(authenticators), authz.OfType(x.Type)}, func(_ *store.Resource, o schema.Object) error {
 		other, ok := o.(*OAuthAuthorizationServer)
 		if ok && other.ID != x.ID && other.Enabled && other.ValidationMethod == localValidation && other.Issuer == x.Issuer {
-			return problem.Conflict("ResourceConflictsWithOther", "issuer: authenticator %d, %s, verifies its tokens already", other.ID, other.Name)
+			return problem.Conflict("ResourceConflictsWithOther", "issuer: authenticator %d (%s) already verifies its tokens", other.ID, other.Name)
 		}
 		return nil
 	})
@@ -283,11 +283,11 @@ func checkURL(field, text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
-		return problem.Field("InvalidUrlValue", field, "%q is no URL such as https://sso.example.net/", text)
+		return problem.Field("InvalidUrlValue", field, "%q must be a URL such as https://sso.example.net/", text)
 	case u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1"):
 		return nil
 	}
-	return problem.Field("InvalidUrlScheme", field, "must be https: secrets and tokens travel there")
+	return problem.Field("InvalidUrlScheme", field, "must be https because it transmits secrets and tokens")
 }
 
 // groupKinds maps the group types to the types of authenticators that can own such groups.
@@ -323,9 +323,9 @@ func checkGroupExists(ctx context.Context, a *resource.API, members map[string]j
 	there, err := directory.HasGroup(ctx, wanted.Name)
 	switch {
 	case err != nil:
-		return nil, problem.Field("CannotFetchGroupsFromLdapAuthenticator", "authenticator", "cannot be asked for the group: %v", err)
+		return nil, problem.Field("CannotFetchGroupsFromLdapAuthenticator", "authenticator", "querying the group failed: %v", err)
 	case !there:
-		return nil, problem.Field("InvalidLdapGroupName", "name", "%q is no group there: give its distinguished name", wanted.Name)
+		return nil, problem.Field("InvalidLdapGroupName", "name", "group %q does not exist there: use its distinguished name", wanted.Name)
 	}
 	return nil, nil
 }

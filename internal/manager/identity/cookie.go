@@ -45,7 +45,7 @@ var crossOrigin = http.NewCrossOriginProtection()
 // Basic credentials without knowing them. Programs other than browsers send no origin and are accepted.
 func SameOrigin(r *http.Request) error {
 	if crossOrigin.Check(r) != nil {
-		return problem.Forbidden("CrossOriginRequest", "a browser sent this from a page of another origin")
+		return problem.Forbidden("CrossOriginRequest", "this request was sent by a page of another origin")
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func cookieNameOf(r *http.Request) string {
 }
 
 // errCookie reports a cookie whose session has ended.
-var errCookie = unauthorized("InvalidAuthorizationToken", "the session of the browser has ended")
+var errCookie = unauthorized("InvalidAuthorizationToken", "the browser session has ended: sign in again")
 
 // ForgetCookie deletes the session cookie if err is errCookie.
 func ForgetCookie(w http.ResponseWriter, r *http.Request, err error) {
@@ -141,7 +141,7 @@ func (s *Service) cookie(r *http.Request) (authz.Principal, error) {
 const LinkLife = 15 * time.Minute
 
 // errLink reports an invalid sign-in code.
-var errLink = unauthorized("InvalidAuthorizationCredentials", "the link was used already, or is too old, or its user may not come in here")
+var errLink = unauthorized("InvalidAuthorizationCredentials", "the link was already used or has expired, or its user may not sign in")
 
 // NewLink creates the code of a link that signs a user in once, within LinkLife. The code is shown once.
 func (s *Service) NewLink(ctx context.Context, user string) (code string, err error) {
@@ -152,10 +152,10 @@ func (s *Service) NewLink(ctx context.Context, user string) (code string, err er
 			return err
 		}
 		if len(rows) == 0 {
-			return problem.Invalid("user", "there is no user %q", user)
+			return problem.Invalid("user", "user %q does not exist", user)
 		}
 		if rows[0].Ref("authenticator") != 0 {
-			return problem.Invalid("user", "%s is known by an authenticator, which says each time whether that is so", user)
+			return problem.Invalid("user", "%s must sign in with an authenticator", user)
 		}
 		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,'',?,?,?)",
 			secrets.New(), kindLink, "link", rows[0].ID, secrets.Hash(code), tx.Now().Unix(), tx.Now().Add(LinkLife).Unix())

@@ -214,7 +214,7 @@ func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLSe
 // errUnavailable reports that the authenticator of name cannot be reached.
 func errUnavailable(name string) error {
 	return problem.New(http.StatusServiceUnavailable, "AuthenticatorUnavailable",
-		"the authenticator of %s cannot be reached: nobody of it can sign in until it is back", name)
+		"the authenticator of %s is unreachable: its users cannot sign in until it is available again", name)
 }
 
 // check verifies a password with an authenticator, or with its secondary authenticators if it is unreachable. isPrimary reports that the

@@ -35,12 +35,12 @@ type GlobalSettings struct {
 func (x *GlobalSettings) Validate(*resource.Change) error {
 	switch {
 	case x.RememberLastAddressEnabled:
-		return problem.NotYet("rememberLastAddressEnabled: addresses are not given out by the manager yet")
+		return problem.NotYet("rememberLastAddressEnabled: the manager does not assign DHCP addresses yet")
 	case x.CustomReverseZoneFormatsAllowed:
-		return problem.NotYet("customReverseZoneFormatsAllowed: reverse zones are named as RFC 2317 has them, and not otherwise yet")
+		return problem.NotYet("customReverseZoneFormatsAllowed: only the RFC 2317 format of reverse zones is supported yet")
 	case schema.LengthOf(x.SessionTimeout) < minTimeout || schema.LengthOf(x.SessionTimeout) > SessionLife:
 		return problem.Field("DurationValueOutsideRange", "sessionTimeout",
-			"must be PT1M to PT24H: a session ends a day after its login, however "+
+			"must be PT1M to PT24H: a session ends 24 hours after its login, no matter how "+
 				"much it is used")
 	case x.DisclaimerEnabled && x.DisclaimerText == "":
 		return problem.Missing("disclaimerText")
@@ -77,5 +77,5 @@ func (d *comments) Ask(tx *store.Tx, _ *resource.API, collection, comment string
 		return err
 	}
 	return problem.BadRequest("MissingMandatoryChangeControlComment",
-		"every change needs a comment, in the header x-bcn-change-control-comment")
+		"every change requires a comment in the header x-bcn-change-control-comment")
 }

@@ -49,7 +49,7 @@ func rejectManualMembers(c *resource.Change, _, target *store.Resource) error {
 func (x *UserGroup) Validate(c *resource.Change) error {
 	if x.GroupType == "ADDRESS_MANAGER" {
 		if x.Authenticator.ID != 0 {
-			return problem.Invalid("authenticator", "is null of a group whose members are said here (groupType ADDRESS_MANAGER)")
+			return problem.Invalid("authenticator", "must be null for a group with local members (groupType ADDRESS_MANAGER)")
 		}
 		return nil
 	}
@@ -59,7 +59,7 @@ func (x *UserGroup) Validate(c *resource.Change) error {
 	}
 	head, err := c.Tx.Head(x.Authenticator.ID)
 	if err == nil && !slices.Contains(known, head.Type) {
-		err = problem.Field("AuthenticatorMismatch", "authenticator", "of a group of the type %s is an %s", x.GroupType,
+		err = problem.Field("AuthenticatorMismatch", "authenticator", "must be an authenticator for a group of the type %s: %s", x.GroupType,
 			strings.Join(known, " or an "))
 	}
 	return err

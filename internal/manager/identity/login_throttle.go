@@ -130,7 +130,7 @@ func (g *loginThrottle) check(name, remote string, pair throttlePolicy, right bo
 	if wait <= 0 {
 		return nil
 	}
-	return tooMany(wait, "too many wrong sign-ins")
+	return tooMany(wait, "too many failed sign-ins")
 }
 
 // tooMany returns the problem for a delayed request.
@@ -228,5 +228,5 @@ func (s *Service) GuessingEvent(tx *store.Tx, name, remote string, failures int)
 		name = strings.ToValidUTF8(name[:maxShown], "") + "…"
 	}
 	return name, event.Add(tx, event.Event{EventType: "WARNING", Category: "APPLICATION", SourceName: remote,
-		Message: fmt.Sprintf("%d wrong sign-ins in a row as %q from %s: further ones have to wait", failures, name, remote)}, source)
+		Message: fmt.Sprintf("%d consecutive failed sign-ins as %q from %s: further sign-ins are delayed", failures, name, remote)}, source)
 }

@@ -69,7 +69,7 @@ var decoy = sync.OnceValue(func() string { return HashPassword(secrets.New(), 1)
 // CheckPassword validates a new password.
 func CheckPassword(password string) error {
 	if len(password) < MinPassword || len(password) > MaxPassword || strings.TrimSpace(password) == "" {
-		return problem.Invalid("password", "must have %d to %d bytes, not blanks alone", MinPassword, MaxPassword)
+		return problem.Invalid("password", "must have %d to %d bytes, not only blanks", MinPassword, MaxPassword)
 	}
 	return nil
 }

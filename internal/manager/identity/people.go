@@ -87,7 +87,7 @@ func (s *Service) provider(ctx context.Context, id int64) (found *external, err 
 		return err
 	})
 	if err == nil && found == nil {
-		err = problem.NotFound("nobody is signed in by authenticator %d in a browser", id)
+		err = problem.NotFound("authenticator %d does not support sign-in in a browser", id)
 	}
 	return found, err
 }
@@ -127,7 +127,7 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 }
 
 // errFlow reports that a browser returned from a provider without a valid sign-in cookie.
-var errFlow = unauthorized("InvalidAuthorizationCredentials", "the sign-in was not begun in this browser, or took too long")
+var errFlow = unauthorized("InvalidAuthorizationCredentials", "the sign-in was not started in this browser or has expired")
 
 // flowOf returns the sign-in state of a browser that returns from a provider.
 func (s *Service) flowOf(r *http.Request, provider int64) (sent flowState, err error) {

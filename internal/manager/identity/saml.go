@@ -50,7 +50,7 @@ const (
 )
 
 // errAnswer reports a form that is not a valid SAML response.
-var errAnswer = unauthorized("InvalidAuthorizationCredentials", "what was sent is no answer of an identity provider")
+var errAnswer = unauthorized("InvalidAuthorizationCredentials", "the request is not a response of an identity provider")
 
 // loadSAML returns the service provider settings for identity providers. Host is empty if they cannot be used.
 func (s *Service) loadSAML(tx *store.Tx) (service authn.SAMLService, err error) {
@@ -82,7 +82,7 @@ func (x *SAMLServiceProviderSettings) service(pair string) (authn.SAMLService, e
 	first, rest := pem.Decode([]byte(pair))
 	second, _ := pem.Decode(rest)
 	if first == nil || second == nil {
-		return s, errors.New("the key of SAMLServiceProviderSettings is none")
+		return s, errors.New("the key of SAMLServiceProviderSettings is invalid")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(first.Bytes)
 	if err != nil {
@@ -331,7 +331,7 @@ const (
 // BeforeWrite sets the default attributes and validates the URLs and the certificate.
 func (x *SAMLIdentityProvider) BeforeWrite(c *resource.Change) error {
 	if x.SecondaryAuthenticator.ID != 0 {
-		return problem.Invalid("secondaryAuthenticator", "an answer is verified by who has signed it, and nobody else")
+		return problem.Invalid("secondaryAuthenticator", "must be null: responses are only verified by their signer")
 	}
 	if x.GroupAttribute == "" {
 		x.GroupAttribute = defaultGroupAttribute
@@ -348,7 +348,7 @@ func (x *SAMLIdentityProvider) Validate(c *resource.Change) error {
 	return c.Each(store.All{store.InCollection(authenticators), authz.OfType(x.Type)}, func(_ *store.Resource, o schema.Object) error {
 		other, ok := o.(*SAMLIdentityProvider)
 		if ok && other.ID != x.ID && other.EntityID == x.EntityID {
-			return problem.Conflict("ResourceConflictsWithOther", "entityId: authenticator %d, %s, has it already", other.ID, other.Name)
+			return problem.Conflict("ResourceConflictsWithOther", "entityId: already used by authenticator %d (%s)", other.ID, other.Name)
 		}
 		return nil
 	})
@@ -363,13 +363,13 @@ func (x *SAMLIdentityProvider) provider(service authn.SAMLService, s *store.Stor
 // BeforeWrite reads the key store, validates the host name and the signing options, and sets the manager's SAML URLs.
 func (x *SAMLServiceProviderSettings) BeforeWrite(*resource.Change) error {
 	if u, err := url.Parse("https://" + x.AddressManagerFQDN); err != nil || u.Host != x.AddressManagerFQDN || u.Hostname() == "" {
-		return problem.Invalid("addressManagerFqdn", "%q is no name of a host, with a port where it is another than 443", x.AddressManagerFQDN)
+		return problem.Invalid("addressManagerFqdn", "%q must be a host name, with a port if it is not 443", x.AddressManagerFQDN)
 	}
 	if x.ServiceKey.Plain != "" {
-		return problem.Invalid("serviceKey", "comes from keyStore, a PKCS #12 file in base64, and keyStorePassword")
+		return problem.Invalid("serviceKey", "cannot be set directly: send keyStore, a PKCS #12 file in base64, and keyStorePassword")
 	}
 	if _, ok := authn.NameIDFormats[x.NameIDFormat]; !ok {
-		return problem.NotYet("nameIdFormat: by %s nobody is known again", x.NameIDFormat)
+		return problem.NotYet("nameIdFormat: %s does not identify returning users", x.NameIDFormat)
 	}
 	for _, one := range []struct{ field, store, password string }{{"keyStore", x.KeyStore, x.KeyStorePassword},
 		{"pkcs12", x.PKCS12, x.Password}} {
@@ -378,7 +378,7 @@ func (x *SAMLServiceProviderSettings) BeforeWrite(*resource.Change) error {
 		}
 		key, certificate, err := authn.ReadKeyStore(one.store, one.password)
 		if err != nil {
-			return problem.Invalid(one.field, "is no PKCS #12 file in base64 that this password opens: %v", err)
+			return problem.Invalid(one.field, "is not a PKCS #12 file in base64, or the password is wrong: %v", err)
 		}
 		der, err := x509.MarshalPKCS8PrivateKey(key)
 		if err != nil {
@@ -390,7 +390,7 @@ func (x *SAMLServiceProviderSettings) BeforeWrite(*resource.Change) error {
 	x.KeyStore, x.KeyStorePassword, x.PKCS12, x.Password = "", "", "", ""
 	for field, wanted := range map[string]bool{"signingEnabled": x.SigningEnabled, "encryptionEnabled": x.EncryptionEnabled} {
 		if wanted && x.ServiceKey.Plain == "" && x.ServiceKey.Sealed == "" {
-			return problem.Invalid(field, "takes a key: give keyStore, a PKCS #12 file in base64, and keyStorePassword")
+			return problem.Invalid(field, "requires a key: send keyStore, a PKCS #12 file in base64, and keyStorePassword")
 		}
 	}
 	s, err := x.service("")

@@ -142,7 +142,7 @@ var (
 	errToken   = unauthorized("InvalidAuthorizationToken", "the token is unknown, expired or revoked")
 	errLogin   = unauthorized("InvalidAuthorizationCredentials",
 		"the user name or the password is wrong, or the account is locked or not meant for the API")
-	errScheme = problem.Forbidden("InvalidAuthorizationScheme", "the Authorization header has another scheme than Basic and Bearer")
+	errScheme = problem.Forbidden("InvalidAuthorizationScheme", "the scheme of the Authorization header must be Basic or Bearer")
 	errForm   = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
 )
 
@@ -183,10 +183,10 @@ func (s *Service) Bearer(r *http.Request) (authz.Principal, error) {
 	case cookieScheme:
 		p, err = s.cookie(r)
 	default:
-		err = unauthorized("InvalidAuthorizationToken", "a bearer token is needed here")
+		err = unauthorized("InvalidAuthorizationToken", "a bearer token is required here")
 	}
 	if err == nil && p.MustReset {
-		err = problem.Forbidden("PasswordResetRequired", "%s has to set a new password first, by the address API", p.Name)
+		err = problem.Forbidden("PasswordResetRequired", "%s must set a new password first, in the address API", p.Name)
 	}
 	return p, err
 }

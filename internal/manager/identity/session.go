@@ -109,9 +109,9 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 	case x.State == terminated && (c.Caller.Administrator || c.Caller.User == x.Parent):
 	case (x.State == expired || x.State == timedOut || x.State == terminated) && c.Caller == (resource.Caller{}):
 	case x.State == loggedOut || x.State == terminated:
-		return problem.Forbidden("AccessDenied", "state: the session is another user's")
+		return problem.Forbidden("AccessDenied", "state: the session belongs to another user")
 	default:
-		return problem.Invalid("state", "a session can be LOGGED_OUT or TERMINATED")
+		return problem.Invalid("state", "must be LOGGED_OUT or TERMINATED")
 	}
 	x.LogoutDateTime = c.Tx.Now()
 	return nil
@@ -268,7 +268,7 @@ func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, 
 // currentSession returns the session of the caller's token.
 func currentSession(c resource.Caller) (int64, error) {
 	if c.Session == 0 {
-		return 0, problem.NotFound("the request was not sent with a session's token")
+		return 0, problem.NotFound("the request does not use the token of a session")
 	}
 	return c.Session, nil
 }
@@ -350,7 +350,7 @@ func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Ca
 	}
 	if code != "" {
 		if name != "" || password != "" || s.Basic {
-			return resource.Caller{}, problem.Invalid("signInCode", "stands alone, without a name and a password")
+			return resource.Caller{}, problem.Invalid("signInCode", "cannot be combined with a name and a password")
 		}
 		s.Members["username"], s.Members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
 		p, err := ServiceOf(a.Store).redeemLink(ctx, code, s.Remote, by)

@@ -173,7 +173,7 @@ func checkPolicy(c *resource.Change, password string) error {
 func (x *SSOEnforcementSettings) Validate(*resource.Change) error {
 	if x.Enabled {
 		return problem.Field("CannotEnableSso", "enabled",
-			"is not kept: who has an authenticator signs in there alone, and has no password here; give every user one, but a local administrator")
+			"is not supported as a global setting: set an authenticator for each user except a local administrator")
 	}
 	return nil
 }

@@ -161,11 +161,11 @@ func newID(length int) string {
 
 func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret string) error {
 	if g.Role != authz.Administrator && g.Role != authz.Analyst {
-		return problem.Invalid("role", "%q is neither %s nor %s", g.Role, authz.Administrator, authz.Analyst)
+		return problem.Invalid("role", "%q must be %s or %s", g.Role, authz.Administrator, authz.Analyst)
 	}
 	if g.Name == "" || len(g.Name) > 128 || strings.TrimSpace(g.Name) != g.Name ||
 		strings.ContainsFunc(g.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return problem.Invalid("name", "must have 1 to 128 bytes, all of them to be seen, and no blanks around it")
+		return problem.Invalid("name", "must have 1 to 128 printable bytes, without leading or trailing blanks")
 	}
 	if g.Life < 0 {
 		return problem.Invalid("expires", "must not be negative")
@@ -178,7 +178,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 				return err
 			}
 			if len(users) == 0 {
-				return problem.Invalid("user", "there is no user %q", g.User)
+				return problem.Invalid("user", "user %q does not exist", g.User)
 			}
 			user = users[0].ID
 		}
@@ -217,7 +217,7 @@ func noteToken(tx *store.Tx, operation, did, kind, id, name string, user int64, 
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		of = " of " + cmp.Or(head.Name, "a user who is gone")
+		of = " of " + cmp.Or(head.Name, "a deleted user")
 	}
 	return tx.Note(operation+map[string]string{kindBearer: "_TOKEN", kindKeySet: "_KEY_SET"}[kind],
 		fmt.Sprintf("%s the %s %q (%s)%s%s", did, kindNames[kind], name, id, of, more))
@@ -255,7 +255,7 @@ func (m *Maker) authorize(tx *store.Tx, kind string, g Grant) error {
 		return problem.Conflict("TooManyTokens", "%s has %d tokens: revoke some", user.Name, n)
 	}
 	return event.Add(tx, event.Event{EventType: "INFO", Category: "APPLICATION", SourceName: m.Remote,
-		Message: fmt.Sprintf("%s made the %s %q, %s, from %s", user.Name, kindNames[kind], g.Name, g.describe(), m.Remote)}, m.User)
+		Message: fmt.Sprintf("%s created the %s %q, %s, from %s", user.Name, kindNames[kind], g.Name, g.describe(), m.Remote)}, m.User)
 }
 
 // kindNames are the names of the kinds in texts for people.
@@ -318,7 +318,7 @@ func revoke(tx *store.Tx, id string) error {
 		return err
 	}
 	if n == 0 {
-		return problem.NotFound("there is no token or key set %q", id)
+		return problem.NotFound("token or key set %q does not exist", id)
 	}
 	return tx.Write("DELETE FROM credential WHERE kind = ? AND name = ?", kindAccess, id)
 }
@@ -389,6 +389,6 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 
 // Forbidden returns the error for a change by a caller who may only read.
 func Forbidden(p authz.Principal) error {
-	return problem.Forbidden("AccessDenied", "%s has the role %s and may read, not change: that takes the role %s", p.Name,
+	return problem.Forbidden("AccessDenied", "%s has the read-only role %s: changes require the role %s", p.Name,
 		p.Role, authz.Administrator)
 }

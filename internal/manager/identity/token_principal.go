@@ -109,7 +109,7 @@ func (s *Service) hasAuthenticator(tx *store.Tx, user *User) (bool, error) {
 // Acting returns the current caller for background work, started by a user or, if token is not empty, by a token or key set with that id.
 // It returns the problem AccessDenied if the user or token may no longer sign in.
 func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Caller, error) {
-	gone := problem.Forbidden("AccessDenied", "whoever started this may not sign in any more")
+	gone := problem.Forbidden("AccessDenied", "the user who started this may no longer sign in")
 	if token == "" {
 		user, err := userOf(tx, userID)
 		if errors.Is(err, store.ErrNotFound) || err == nil && user.AccountLocked {

@@ -57,16 +57,16 @@ type User struct {
 // password must remain.
 func (x *User) BeforeWrite(c *resource.Change) error {
 	if c.Caller.MustReset && (len(c.Given) != 1 || !c.Given["password"] || x.Password == "") {
-		return problem.Forbidden("PasswordResetRequired", "%s may set a new password, and nothing else before", c.Caller.Name)
+		return problem.Forbidden("PasswordResetRequired", "%s must set a new password first", c.Caller.Name)
 	}
 	if !authz.ManagesUsers(c) && (len(c.Given) != 1 || !c.Given["password"]) {
 		return problem.Forbidden("AccessDenied",
-			"%s may set the own password (PATCH with the field password alone), and no other field", c.Caller.Name)
+			"%s may only change the own password (PATCH with only the field password)", c.Caller.Name)
 	}
 	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
 		taken, err := hasCertificateAuthenticator(c, 0)
 		if err == nil && !taken {
-			err = problem.Invalid("x509Required", "would keep the user out: there is no X509Authenticator, which verifies certificates")
+			err = problem.Invalid("x509Required", "would lock out the user: create an X509Authenticator first, to verify certificates")
 		}
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 	}
 	if c.Creates() || c.Given["email"] {
 		if !isMail(x.Email) {
-			return problem.Field("InvalidEmailAddress", "email", "%q is no mail address such as ada@example.net (RFC 5322)", x.Email)
+			return problem.Field("InvalidEmailAddress", "email", "%q must be a mail address such as ada@example.net (RFC 5322)", x.Email)
 		}
 	}
 	if err := x.checkAuthenticator(c); err != nil {
@@ -118,7 +118,7 @@ func (x *User) checkAuthenticator(c *resource.Change) error {
 		return err
 	}
 	if !own && x.Password != "" {
-		return problem.Field("AuthenticatorMismatch", "password", "is not kept here: the authenticator of the user knows it")
+		return problem.Field("AuthenticatorMismatch", "password", "is not stored here: the authenticator of the user manages it")
 	}
 	old, ok := c.Old.(*User)
 	x.authenticatorChanged = ok && old.Authenticator.ID != x.Authenticator.ID
@@ -196,7 +196,7 @@ func (x *User) applyPassword(c *resource.Change) error {
 	}
 	same, err := HasPassword(c.Tx, x.ID, password)
 	if err == nil && same {
-		err = problem.Invalid("password", "is the one that you have; set another one")
+		err = problem.Invalid("password", "must differ from the current password")
 	}
 	return err
 }
@@ -229,7 +229,7 @@ func lastAdministrator(c *resource.Change, id int64) error {
 		return err
 	}
 	if !another {
-		return problem.InUse("user %d is the last administrator who can sign in by a password that is kept here", id)
+		return problem.InUse("user %d is the last administrator with a local password", id)
 	}
 	return nil
 }

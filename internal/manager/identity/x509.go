@@ -21,13 +21,13 @@ import (
 // BeforeWrite validates the settings. Only one X509Authenticator may exist.
 func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
 	if x.SecondaryAuthenticator.ID != 0 {
-		return problem.Invalid("secondaryAuthenticator", "a certificate is verified by its issuers, and nobody else")
+		return problem.Invalid("secondaryAuthenticator", "must be null: certificates are only verified by their issuers")
 	}
 	if another, err := hasCertificateAuthenticator(c, x.ID); err != nil || another {
 		return errors.Join(err, errSecondAuthenticator(another))
 	}
 	if x.LDAPUserMatchOption != "NONE" {
-		return problem.NotYet("ldapUserMatchOption: must be NONE: users are found by the common name of their certificate alone")
+		return problem.NotYet("ldapUserMatchOption: must be NONE: users are only found by the common name of their certificate")
 	}
 	if _, err := x.issuers(); err != nil {
 		return err
@@ -41,7 +41,7 @@ func errSecondAuthenticator(another bool) error {
 	if !another {
 		return nil
 	}
-	return problem.Conflict("ResourceConflictsWithOther", "type: there is an X509Authenticator already: add the issuers to its caCertificates")
+	return problem.Conflict("ResourceConflictsWithOther", "type: an X509Authenticator already exists: add the issuers to its caCertificates")
 }
 
 // issuers parses the CA certificates. At least one must be a root.
@@ -54,7 +54,7 @@ func (x *X509Authenticator) issuers() (all authn.Certificates, err error) {
 		all.Issuers = append(all.Issuers, list...)
 	}
 	if !slices.ContainsFunc(all.Issuers, func(c *x509.Certificate) bool { return c.IsCA && c.CheckSignatureFrom(c) == nil }) {
-		return all, problem.Field("InvalidX509CertificateValue", "caCertificates", "has no root: give all of the chain")
+		return all, problem.Field("InvalidX509CertificateValue", "caCertificates", "has no root certificate: send the whole chain")
 	}
 	return all, nil
 }
@@ -66,7 +66,7 @@ func checkResponder(field, text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return problem.Field("InvalidUrlValue", field, "%q is no URL such as http://ocsp.example.net", text)
+		return problem.Field("InvalidUrlValue", field, "%q must be a URL such as http://ocsp.example.net", text)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (x *X509Authenticator) BeforeDelete(c *resource.Change) error {
 	}
 	return c.Each(store.InCollection("users"), func(_ *store.Resource, o schema.Object) error {
 		if u, ok := o.(*User); ok && u.X509Required {
-			return problem.InUse("user %d, %s, signs in with a certificate alone (x509Required), which nothing else verifies", u.ID, u.Name)
+			return problem.InUse("user %d (%s) can only sign in with a certificate (x509Required), which requires this authenticator", u.ID, u.Name)
 		}
 		return nil
 	})
@@ -142,12 +142,12 @@ func (s *Service) signInByCertificate(w http.ResponseWriter, r *http.Request, e 
 	remote := Remote(r)
 	// A page of another site can navigate the browser here, which then shows its certificate. Such a request must not sign in.
 	if mode := r.Header.Get("Sec-Fetch-Mode"); r.Header.Get("Sec-Fetch-Site") == "cross-site" || mode != "" && mode != "navigate" {
-		return problem.Forbidden("CrossOriginRequest", "a page of another origin sent the browser here: begin at the sign-in page")
+		return problem.Forbidden("CrossOriginRequest", "a page of another origin sent the browser here: start at the sign-in page")
 	}
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		s.reportSignIn(Refused, "", remote)
 		return unauthorized("CertificateRequired",
-			"the browser has shown no certificate to the manager itself: choose one when it asks; where TLS ends at a proxy, none comes here")
+			"the manager received no client certificate: choose one when the browser asks; a proxy that terminates TLS does not forward it")
 	}
 	var id authn.Identity
 	var found error

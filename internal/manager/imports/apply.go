@@ -36,7 +36,7 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.App
 		}
 		members := c.Sent
 		if raw, ok := members["id"]; ok && j.action != updateOnly {
-			return done, problem.Invalid("id", "%s: what is applied is found by its name or place; leave the number out", raw)
+			return done, problem.Invalid("id", "%s: resources are found by name or place; omit the number", raw)
 		}
 		o, err := p.applyRow(&row{members: members})
 		done.Did = map[result]string{unchanged: "UNCHANGED", created: "CREATED", updated: "CHANGED"}[o.result]
@@ -68,7 +68,7 @@ func (p *executor) placeNamed(field, path string, configuration int64) (at targe
 	name, rest, _ := strings.Cut(path, "/")
 	c := p.API.Collection(name)
 	if c == nil || rest == "" {
-		return at, problem.Invalid(field, "%q is no path of a resource, such as configurations/main or servers/ns1", path)
+		return at, problem.Invalid(field, "%q is not a resource path such as configurations/main or servers/ns1", path)
 	}
 	key, sub := rest, ""
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range contains a slash as well
@@ -85,7 +85,7 @@ func (p *executor) placeNamed(field, path string, configuration int64) (at targe
 		return target{within: t}, nil
 	}
 	if t.Sub = c.Sub(sub); t.Sub == nil || !t.Sub.Post || t.Sub.Relation != resource.Children {
-		return at, problem.Invalid(field, "%q: nothing is made in %s", path, sub)
+		return at, problem.Invalid(field, "%q: resources cannot be created in %s", path, sub)
 	}
 	t.List = true
 	return target{list: &t}, nil
@@ -175,7 +175,7 @@ func (p *executor) nameReferences(t *schema.Type, members map[string]json.RawMes
 func (p *executor) reference(f *schema.Field, raw json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return nil, problem.Invalid(f.Name, "is no text")
+		return nil, problem.Invalid(f.Name, "must be a string")
 	}
 	by := func(name string, value any) (json.RawMessage, error) {
 		return json.Marshal(map[string]any{name: value})
@@ -202,7 +202,7 @@ func (p *executor) reference(f *schema.Field, raw json.RawMessage, members map[s
 			}
 		}
 		if key = text; len(found) != 1 {
-			return nil, problem.Invalid(f.Name, "%q: say of which collection it is, such as locations/%s", text, text)
+			return nil, problem.Invalid(f.Name, "%q: add the collection, such as locations/%s", text, text)
 		}
 	}
 	configuration, err := p.configuration()

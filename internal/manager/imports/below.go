@@ -150,7 +150,7 @@ func typeOfTable(file io.Reader, those []string) (string, error) {
 		if _, ok := problem.As(err); ok {
 			return "", err
 		}
-		return "", problem.BadRequest("InvalidCsv", "the table has no rows that can be read: %v", err)
+		return "", problem.BadRequest("InvalidCsv", "the table has no readable rows: %v", err)
 	}
 	of := ""
 	for _, c := range first.cells {
@@ -168,5 +168,6 @@ func typeOfTable(file io.Reader, those []string) (string, error) {
 	case slices.Contains(those, recordImport) && strings.HasSuffix(of, "Record"):
 		return recordImport, nil
 	}
-	return "", problem.Field("InvalidResourceType", typeColumn, "a %s is not imported here; these are: %s", of, strings.Join(those, ", "))
+	return "", problem.Field("InvalidResourceType", typeColumn, "a %s cannot be imported here; choose one of %s",
+		of, strings.Join(those, ", "))
 }

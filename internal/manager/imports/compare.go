@@ -227,7 +227,7 @@ func sameReference(name string, sent, shown json.RawMessage) error {
 		Name string `json:"name"`
 	}
 	if json.Unmarshal(sent, &is) == nil && json.Unmarshal(shown, &was) == nil && is.ID == was.ID && is.Name != "" && is.Name != was.Name {
-		return problem.Field("ConflictingResourceFieldValues", name, "resource %d is called %q: change the id to name another one", was.ID,
+		return problem.Field("ConflictingResourceFieldValues", name, "resource %d is named %q: change the id for another resource", was.ID,
 			was.Name)
 	}
 	return nil

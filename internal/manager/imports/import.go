@@ -163,16 +163,16 @@ func (x *ResourceImport) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 		if x.State != pending && x.State != queued {
-			return problem.Field("InvalidEnumValue", "state", "a new import is %s, or %s to start at once", pending, queued)
+			return problem.Field("InvalidEnumValue", "state", "the state of a new import must be %s, or %s to start immediately", pending, queued)
 		}
 		if x.Mode == allOrNothing && x.Size > maxBytesAtOnce {
-			return problem.Field("InvalidFileDataValue", "mode", "a file that is imported all or not at all has at most %d MiB", maxBytesAtOnce>>20)
+			return problem.Field("InvalidFileDataValue", "mode", "an all-or-nothing import must have at most %d MiB", maxBytesAtOnce>>20)
 		}
 		if _, err := readHeaders(c.API, x.Headers); err != nil {
 			return err
 		}
 		if x.Prune && x.Tag == "" {
-			return problem.Invalid("prune", "goes with tag: what has the tag and is in no row is deleted")
+			return problem.Invalid("prune", "requires tag: tagged resources that no row contains are deleted")
 		}
 		tag, err := c.API.Tagged(c.Tx, c.Caller, x.Tag)
 		if err != nil {
@@ -202,15 +202,15 @@ func (x *ImportHead) changeState(c *resource.Change, state *string, from string)
 	case to == queued && from == pending:
 		x.User = schema.Ref{ID: c.Caller.User}
 	case to == queued && (from == running || from == cancelling):
-		return problem.Field("ImportInProgress", "state", "it is %s: what was started is not started again", from)
+		return problem.Field("ImportInProgress", "state", "the import is %s and cannot be started again", from)
 	case (to == cancelled || to == cancelling) && (from == pending || from == queued):
 		*state, x.CompletionDateTime = cancelled, c.Tx.Now()
 	case (to == cancelled || to == cancelling) && (from == running || from == cancelling):
 		*state = cancelling
 	case slices.Contains([]string{pending, queued, running, cancelling}, from):
-		return problem.Field("InvalidEnumValue", "state", "%s is not set: %s starts it, %s ends it", to, queued, cancelled)
+		return problem.Field("InvalidEnumValue", "state", "%s cannot be set: use %s to start the import, %s to cancel it", to, queued, cancelled)
 	default:
-		return problem.Conflict("ImportState", "state: the import has ended: it is %s", from)
+		return problem.Conflict("ImportState", "state: the import has already ended: %s", from)
 	}
 	return nil
 }
@@ -251,11 +251,11 @@ func (x *ImportHead) setFileInfo(c *resource.Change, kinds ...string) error {
 	}
 	kind, params, err := mime.ParseMediaType(x.ContentType)
 	if err != nil || !slices.Contains(kinds, kind) {
-		return problem.Field("UnsupportedImportFileType", "contentType", "%q is not imported here; these are: %s", x.ContentType,
+		return problem.Field("UnsupportedImportFileType", "contentType", "%q cannot be imported here; must be one of %s", x.ContentType,
 			strings.Join(kinds, ", "))
 	}
 	if charset := strings.ToLower(params["charset"]); charset != "" && charset != "utf-8" && charset != "us-ascii" {
-		return problem.Field("InvalidFileCharacterEncoding", "contentType", "%s is not read: send the file in UTF-8", charset)
+		return problem.Field("InvalidFileCharacterEncoding", "contentType", "%s is not supported: send the file in UTF-8", charset)
 	}
 	x.ContentType = kind
 	if x.Comment == "" {

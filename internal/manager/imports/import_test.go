@@ -54,7 +54,7 @@ func TestImportSkipsRows(t *testing.T) {
 	}
 	const file = "network,name,gateway\n172.16.0.0/24,one,\nnonsense,x,\n172.16.1.0/24,caf\xe9,\n172.16.0.0/24,twice,\n192.0.2.0/24,out,\n" +
 		"172.16.0.128/25,within,\n172.16.2.0/24,two,none\n172.16.3.0/24,\"x\" y,\n172.16.4.0/24,four,\n"
-	bad := []string{"line 3: network", "line 4: name: is no UTF-8", "line 5: network: 172.16.0.0/24 stands in line 2, too", "line 9", "line 6",
+	bad := []string{"line 3: network", "line 4: name: is not valid UTF-8", "line 5: network: 172.16.0.0/24 is already in line 2", "line 9", "line 6",
 		"line 7"}
 	is("tried", networks(file, ipam.Import{Try: true}), 3, 0, 0, bad...)
 	is("networks", networks(file, ipam.Import{}), 3, 0, 0, bad...)
@@ -64,7 +64,7 @@ func TestImportSkipsRows(t *testing.T) {
 	if want := []string{`line 2: 172.16.0.0/24: name "one" -> "ONE", gateway 172.16.0.1 -> 172.16.0.9`}; !slices.Equal(done.Changes, want) {
 		t.Errorf("the changes are %q", done.Changes)
 	}
-	kept := []string{"line 3: 172.16.2.0/24: gateway none, as the cell is empty: write an address, or the word none, to change it"}
+	kept := []string{"line 3: 172.16.2.0/24: gateway none kept, the cell is empty: write an address or the word none to change it"}
 	if !slices.Equal(done.Kept, kept) {
 		t.Errorf("kept are %q", done.Kept)
 	}
@@ -73,15 +73,15 @@ func TestImportSkipsRows(t *testing.T) {
 		t.Errorf("of a link are kept %q", done.Kept)
 	}
 	is("a gateway of IPv6", networks("network,gateway\n2001:db8::/64,2001:db8::1\n", ipam.Import{}), 0, 0, 0,
-		"line 2: gateway: a network of IPv6 has no gateway")
+		"line 2: gateway: leave the cell empty")
 	if want := []string{"172.16.4.0/24 four"}; !slices.Equal(done.Differences, want) {
 		t.Errorf("the differences are %q", done.Differences)
 	}
 
 	const hosts = "address,name,state\n172.16.0.10,a,\n172.16.0.11,b,RESERVED\n10.300.0.1,c,\n172.16.0.10,d,\n198.51.100.1,e,\n" +
 		"172.16.0.255,f,\n172.16.2.5,g,GATEWAY\n172.16.2.6,h,\n"
-	bad = []string{"line 4: address", "line 5: address: 172.16.0.10 stands in line 2, too", "line 8: state", "line 7: address",
-		"line 6: address: 198.51.100.1 lies in no network"}
+	bad = []string{"line 4: address", "line 5: address: 172.16.0.10 is already in line 2", "line 8: state", "line 7: address",
+		"line 6: address: 198.51.100.1 is not in a network"}
 	is("addresses, tried", addresses(hosts, ipam.Import{Try: true}), 3, 0, 0, bad...)
 	is("addresses", addresses(hosts, ipam.Import{}), 3, 0, 0, bad...)
 	is("addresses, again", addresses(hosts, ipam.Import{}), 0, 0, 3, bad...)
@@ -124,9 +124,9 @@ func TestImportAddresses(t *testing.T) {
 		"":                                      "the file is empty",
 		"name\nx\n":                             "address",
 		"address,colour\n10.0.0.9,red\n":        "colour",
-		"address\n10.0.0.9\n10.0.0.9\n":         "line 3: address: 10.0.0.9 stands in line 2, too",
-		"address\nnonsense\n10.0.0.1000\n":      "line 3: address: \"10.0.0.1000\" is no IP address",
-		"address\n192.0.2.1\n":                  "line 2: address: 192.0.2.1 lies in no network",
+		"address\n10.0.0.9\n10.0.0.9\n":         "line 3: address: 10.0.0.9 is already in line 2",
+		"address\nnonsense\n10.0.0.1000\n":      "line 3: address: \"10.0.0.1000\" is not an IP address",
+		"address\n192.0.2.1\n":                  "line 2: address: 192.0.2.1 is not in a network",
 		"address\n10.0.0.255\n":                 "network or broadcast",
 		"address,state\n10.0.0.9,GATEWAY\n":     "line 2: state",
 		"address,state\n2001:db8::9,RESERVED\n": "state",

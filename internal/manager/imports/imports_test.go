@@ -22,9 +22,9 @@ func TestImportFindsPlaces(t *testing.T) {
 	if apitest.ImportCounts(made) != "COMPLETED_WITH_WARNINGS: 7 rows, 3 created, 0 updated, 0 unchanged, 4 refused" {
 		t.Fatalf("%s\n%s", apitest.ImportCounts(made), log)
 	}
-	for _, want := range []string{"line 5: IpRangeOutsideParent: range: 192.0.2.0/24 lies in no block of main",
+	for _, want := range []string{"line 5: IpRangeOutsideParent: range: 192.0.2.0/24 is not in a block of main",
 		"line 6: IpRangeOutsideParent: address: ", "line 7: ResourceConflictsWithOther: line 3 is about the same IPv4Network",
-		`line 8: InlinedResourceNotFound: configuration: there is no configuration "other"`} {
+		`line 8: InlinedResourceNotFound: configuration: configuration "other" does not exist`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log has no %q:\n%s", want, log)
 		}
@@ -113,7 +113,7 @@ func TestImportFindsPlaces(t *testing.T) {
 	}
 	// A secret that is made is not shown, and that is said.
 	if made, log := m.Imported(`"contentType":"text/csv"`, "type,configuration,name,algorithm,length\nTSIGKey,main,dhcp,SHA256,256\n"); !strings.Contains(
-		apitest.ImportCounts(made), "1 created") || !strings.Contains(log, "a secret was made, which no import shows: privateKey") {
+		apitest.ImportCounts(made), "1 created") || !strings.Contains(log, "a secret was created, which imports do not show: privateKey") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 	// Where a resource says where it lies, as the API shows it, that is its place; one that is made in the same file is found.
@@ -193,8 +193,8 @@ func TestImportOfBadFiles(t *testing.T) {
 	for _, c := range []struct{ kind, file, message string }{
 		{"text/csv", "\ufeff", "the file is empty"},
 		{"text/csv", "name,name\na,b\n", "names the column name twice"},
-		{"text/csv", "name,\na,b\n", "is no name of a column"},
-		{"text/csv", "a[x]\n1\n", "a place in a list"},
+		{"text/csv", "name,\na,b\n", "is not a column"},
+		{"text/csv", "a[x]\n1\n", "a position in a list"},
 		{"application/json", `"x"`, "neither an array"},
 		{"application/json", `{"data":{"data":[]}}`, "neither an array"},
 		{"application/json", `[] and more`, "behind the list"},
@@ -209,9 +209,9 @@ func TestImportOfBadFiles(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ kind, file, log string }{ // rows that cannot be read are refused, and the others are not
-		{"text/csv", "type,name\nTagGroup,e\nTagGroup\nTagGroup,f\n", "line 3: InvalidFileDataValue: it has 1 cells, the first line 2"},
+		{"text/csv", "type,name\nTagGroup,e\nTagGroup\nTagGroup,f\n", "line 3: InvalidFileDataValue: 1 cells, but the header has 2"},
 		{"text/csv", "type,name\nTagGroup,g\nTagGroup,\"a b\nTagGroup,\"h \"\"x\"\"\"\n",
-			"line 3: InvalidFileDataValue: a quotation mark is not closed"},
+			"line 3: InvalidFileDataValue: a quoted cell has no closing quotation mark"},
 		{"text/csv", "type,name\nTagGroup,i\nTag," + strings.Repeat("x", 2<<20) + "\nTagGroup,j\n", "line 3: InvalidFileDataValue: it has more"},
 		{"application/json", `[{"type":"TagGroup","name":"k"},17,{"type":"TagGroup","name":"l"}]`, "resource 2: InvalidFileDataValue"},
 		{"application/x-ndjson", `{"type":"TagGroup","name":"m"}` + "\n[]\n" + `{"type":"TagGroup","name":"n"}`, "line 2: InvalidFileDataValue"},
@@ -228,7 +228,7 @@ func TestImportOfBadFiles(t *testing.T) {
 	made, log := m.Imported(`"contentType":"text/csv"`, "type,name,color,configuration.name\nTagGroup,\xff,,\nNothing,x,,\nTagGroup,a[b,red,\n,x,,\nDevice,d,,main\n"+
 		"UserSession,s,,\nTransaction,,,\n")
 	for _, want := range []string{"line 2: InvalidFileCharacterEncoding: name: ", "line 3: InvalidResourceType: type: ",
-		"line 4: passed over, as a TagGroup has no such field: color", "line 5: MissingRequiredField: ", "line 7: ", "line 8: "} {
+		"line 4: ignored because a TagGroup has no such field: color", "line 5: MissingRequiredField: ", "line 7: ", "line 8: "} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log has no %q:\n%s", want, log)
 		}
@@ -430,7 +430,7 @@ func TestImportPrunes(t *testing.T) {
 	if there("10.7.0.9")+there("10.7.1.9") != "10" {
 		t.Errorf("there are %s and %s", there("10.7.0.9"), there("10.7.1.9"))
 	}
-	expect("at once", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
+	expect("immediately", `,"prune":true,"mode":"ALL_OR_NOTHING"`, head+two,
 		"COMPLETED_WITH_WARNINGS: 1 rows, 1 created, 0 updated, 0 unchanged, 0 refused, 1 deleted",
 		"not in the file, deleted: IPv4Network 10.7.0.0/24")
 	apitest.Eventually(t, "what an import stored is deleted behind its end", func() bool {
@@ -508,7 +508,7 @@ func TestImportAtTheTop(t *testing.T) {
 		`"resourceTypes":["IPv4Network"],"dataType":"TEXT"},{"type":"AccessRight","userScope":{"name":"admin","type":"User","id":`+
 		m.Want(200, "GET", "/api/v2/users?"+apitest.Filter("name:'admin'"), "").Text("data.0.id")+`},"resource":{"id":`+configuration+
 		`,"type":"Configuration"},"defaultAccessLevel":"FULL"}]`)
-	if made.Text("state") == "FAILED" || strings.Contains(log, "fault of the manager") {
+	if made.Text("state") == "FAILED" || strings.Contains(log, "internal error") {
 		t.Errorf("%s\n%s", apitest.ImportCounts(made), log)
 	}
 }

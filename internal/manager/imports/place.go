@@ -36,24 +36,24 @@ func placeOf(a *resource.API, path string) (at target, err error) {
 	parts := strings.Split(strings.Trim(strings.TrimPrefix(path, published.Base), "/"), "/")
 	c := a.Collection(parts[0])
 	if c == nil || len(parts) > 3 {
-		return at, badPlace(path, "is no path such as networks/100123/addresses, or configurations/100007")
+		return at, badPlace(path, "is not a path such as networks/100123/addresses or configurations/100007")
 	}
 	t := resource.Target{Collection: c, List: true}
 	if len(parts) == 1 {
 		if !c.Post || c.SignIn != nil || c.Act != nil {
-			return at, badPlace(path, "is no collection that something is made in, without a resource above")
+			return at, badPlace(path, "is not a collection without a parent resource")
 		}
 		return target{list: &t}, nil
 	}
 	if t.ID, err = strconv.ParseInt(parts[1], 10, 64); err != nil || t.ID < 1 {
-		return at, badPlace(path, "has no number of a resource behind %s", c.Name)
+		return at, badPlace(path, "has no resource id after %s", c.Name)
 	}
 	if len(parts) == 2 {
 		t.List = false
 		return target{within: t}, nil
 	}
 	if t.Sub = c.Sub(parts[2]); t.Sub == nil || !t.Sub.Post || t.Sub.Relation != resource.Children {
-		return at, badPlace(path, "is nothing that resources are made below")
+		return at, badPlace(path, "cannot contain resources")
 	}
 	return target{list: &t}, nil
 }
@@ -69,7 +69,7 @@ func (at target) checkExists(c *resource.Change) error {
 	}
 	_, err := c.API.Locate(c.Tx, resource.Target{Collection: t.Collection, ID: t.ID}, c.Caller)
 	if problem.IsNotFound(err) {
-		return resource.NotFoundInlined("into", "there is no resource %d in %s", t.ID, t.Collection.Name)
+		return resource.NotFoundInlined("into", "resource %d does not exist in %s", t.ID, t.Collection.Name)
 	}
 	return err
 }
@@ -80,7 +80,7 @@ func (p *executor) find(t *schema.Type, members map[string]json.RawMessage) (the
 	var id int64
 	if raw, ok := members["id"]; ok && string(raw) != "null" && p.action != createOnly {
 		if json.Unmarshal(raw, &id) != nil || id < 1 {
-			return nil, at, problem.Invalid("id", "%s is no number of a resource", raw)
+			return nil, at, problem.Invalid("id", "%s is not a resource id", raw)
 		}
 		row, err := p.API.Locate(p.Tx, resource.Target{Collection: c, ID: id}, p.Caller)
 		inside := err == nil && row.Type == t.Name
@@ -91,7 +91,7 @@ func (p *executor) find(t *schema.Type, members map[string]json.RawMessage) (the
 			return row, at, err
 		}
 		if p.action == updateOnly {
-			return nil, at, problem.NotFound("id: there is no %s %d there", t.Name, id)
+			return nil, at, problem.NotFound("id: %s %d does not exist there", t.Name, id)
 		}
 	}
 	if at, err = p.placeIn(t, c, members); err != nil {
@@ -155,8 +155,8 @@ func (p *executor) placeIn(t *schema.Type, c *resource.Collection, members map[s
 	default:
 		if within, err = p.parentFromLink(members); within == nil && err == nil {
 			if c.Place == nil && len(p.API.ParentsOf(t)) > 1 {
-				return at, problem.Field("ConflictingResourceFieldValues", "type", "a %s may lie below resources of several kinds: say by %s what it "+
-					"belongs below", t.Name, p.placeHint())
+				return at, problem.Field("ConflictingResourceFieldValues", "type", "a %s can have several kinds of parents: choose one with %s",
+					t.Name, p.placeHint())
 			}
 			within, err = p.configurationOf(members)
 		}
@@ -178,7 +178,7 @@ func (p *executor) placeIn(t *schema.Type, c *resource.Collection, members map[s
 		}
 	}
 	return at, problem.Field("InvalidResourceType", "type",
-		"a %s cannot be made in a %s: say by %s what it belongs below", t.Name, within.Type, p.placeHint())
+		"a %s cannot be created in a %s: choose the parent with %s", t.Name, within.Type, p.placeHint())
 }
 
 // placeHint describes, for an error message, how to name the parent.
@@ -201,7 +201,7 @@ func (p *executor) parentFromLink(members map[string]json.RawMessage) (*store.Re
 		return nil, nil
 	}
 	if err := json.Unmarshal(raw, &links); err != nil {
-		return nil, problem.Invalid("_links", "is not as the API shows it")
+		return nil, problem.Invalid("_links", "must have the format of the API")
 	}
 	if links.Up.Href == "" {
 		return nil, nil
@@ -212,7 +212,7 @@ func (p *executor) parentFromLink(members map[string]json.RawMessage) (*store.Re
 	}
 	row, err := p.API.Locate(p.Tx, at.within, p.Caller)
 	if problem.IsNotFound(err) {
-		return nil, resource.NotFoundInlined("_links", "up: there is nothing at %s: say by the field into of the import what it belongs below",
+		return nil, resource.NotFoundInlined("_links", "up: %s does not exist: set the field into of the import to the parent resource",
 			links.Up.Href)
 	}
 	return row, err
@@ -245,10 +245,10 @@ func (p *executor) configurationOf(members map[string]json.RawMessage) (*store.R
 				return row, err
 			}
 		}
-		return nil, resource.NotFoundInlined("configuration", "there is no configuration %q", one.Name)
+		return nil, resource.NotFoundInlined("configuration", "configuration %q does not exist", one.Name)
 	}
 	if one.ID != 0 {
-		return nil, resource.NotFoundInlined("configuration", "there is no configuration %d", one.ID)
+		return nil, resource.NotFoundInlined("configuration", "configuration %d does not exist", one.ID)
 	}
 	q, _ := p.API.ListQuery(resource.Target{Collection: scope, List: true}, p.Caller)
 	q.Limit = 2
@@ -342,7 +342,7 @@ func (p *executor) findNameless(t *schema.Type, c *resource.Collection, at resou
 	if n := len(rows); n == namelessSiblings && !p.declared { // a row of a table creates another one
 		return nil, nil
 	} else if n == namelessSiblings {
-		return nil, problem.BadRequest("RequestTooLarge", "there are %d %s there or more: such resources are found again among fewer", n,
+		return nil, problem.BadRequest("RequestTooLarge", "at least %d %s exist there: too many to find such resources again", n,
 			c.Name)
 	}
 	var named []*store.Resource

@@ -161,7 +161,7 @@ func newCSV(in *bufio.Reader) (rowReader, error) {
 			return nil, badFile("the first line, which names the columns: %v", err)
 		}
 		if seen[name] {
-			return nil, badFile("the first line names the column %s twice", name)
+			return nil, badFile("the header names the column %s twice", name)
 		}
 		seen[name] = true
 		r.columns = append(r.columns, column)
@@ -188,7 +188,7 @@ func (r *csvReader) next() (*row, error) {
 	r.count++
 	one := &row{number: r.count, at: fmt.Sprintf("line %d", line+r.above)}
 	if len(record) != len(r.columns) {
-		return wrongRow(r.count, one.at, "it has %d cells, the first line %d", len(record), len(r.columns)), nil
+		return wrongRow(r.count, one.at, "%d cells, but the header has %d", len(record), len(r.columns)), nil
 	}
 	one.cells = make([]cell, len(record))
 	length := 0

@@ -19,7 +19,7 @@ func readHeaders(a *resource.API, headers map[string]string) (o resource.Options
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		i := slices.IndexFunc(a.Headers, func(h resource.RequestHeader) bool { return strings.EqualFold(h.Name, name) })
 		if i < 0 {
-			return o, problem.Invalid("headers", "%s is no header that a row can have", name)
+			return o, problem.Invalid("headers", "%s is not a header that a row can set", name)
 		}
 		if o, err = a.Headers[i].Read(o, headers[name]); err != nil {
 			return o, err
@@ -87,7 +87,7 @@ func (p *executor) applyRow(r *row) (o outcome, err error) {
 		return o, problem.Invalid(unknown[0], "a %s has no such field", t.Name)
 	}
 	if unknown != nil && p.isFirstMention(t.Name, unknown) {
-		o.messages = append(o.messages, "passed over, as a "+t.Name+" has no such field: "+strings.Join(unknown, ", "))
+		o.messages = append(o.messages, "ignored because a "+t.Name+" has no such field: "+strings.Join(unknown, ", "))
 	}
 	if err != nil {
 		return o, err
@@ -96,11 +96,11 @@ func (p *executor) applyRow(r *row) (o outcome, err error) {
 	c.Sent, c.Ignored, c.Extra, c.Prepared = members, nil, map[string]string{}, p.prepared[r.number]
 	switch {
 	case there != nil && p.action == createOnly:
-		return o, problem.Conflict("ResourceAlreadyExists", "it is there already, as %s %d", there.Type, there.ID)
+		return o, problem.Conflict("ResourceAlreadyExists", "already exists as %s %d", there.Type, there.ID)
 	case there != nil:
 		return p.update(&c, r, there, o)
 	case p.action == updateOnly:
-		return o, problem.NotFound("it is not there")
+		return o, problem.NotFound("does not exist")
 	}
 	if err := p.checkAccess(resource.ActionMake, resource.Subject{Collection: at.Collection, Sub: at.Sub, ID: at.ID}); err != nil {
 		return o, err
@@ -109,7 +109,7 @@ func (p *executor) applyRow(r *row) (o outcome, err error) {
 	o.result = created
 	o.row, err = p.API.MakeIn(&c, at)
 	if o.once = shownOnce(t, c.Extra); o.once != nil && !p.declared {
-		o.messages = append(o.messages, "a secret was made, which no import shows: "+strings.Join(slices.Sorted(maps.Keys(o.once)), ", "))
+		o.messages = append(o.messages, "a secret was created, which imports do not show: "+strings.Join(slices.Sorted(maps.Keys(o.once)), ", "))
 	}
 	return o, err
 }
@@ -173,7 +173,7 @@ func (p *executor) typeOf(r *row) (*schema.Type, error) {
 	}
 	t := p.API.TypeNamed(name)
 	if t == nil || p.API.CollectionOf(t).From != store.Resources || isImportCollection(p.API.CollectionOf(t)) {
-		return nil, problem.Field("InvalidResourceType", typeColumn, "%q is no type of resources that can be imported", name)
+		return nil, problem.Field("InvalidResourceType", typeColumn, "resources of the type %q cannot be imported", name)
 	}
 	return t, nil
 }
@@ -191,7 +191,7 @@ func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err erro
 				continue
 			}
 			if !utf8.ValidString(c.text) {
-				return nil, problem.Field("InvalidFileCharacterEncoding", c.column.Name, "is no UTF-8: save the file as UTF-8")
+				return nil, problem.Field("InvalidFileCharacterEncoding", c.column.Name, "is not valid UTF-8: save the file as UTF-8")
 			}
 			if err := row.Put(c.column, c.text); err != nil {
 				return nil, problem.BadRequest("InvalidFileDataValue", "%v", err)
@@ -283,9 +283,9 @@ func (p *executor) update(c *resource.Change, r *row, there *store.Resource, o o
 	if fixed != nil {
 		slices.Sort(fixed)
 		if p.declared {
-			return o, problem.Invalid(fixed[0], "cannot be changed: it is %s", shown[fixed[0]])
+			return o, problem.Invalid(fixed[0], "cannot be changed (it is %s)", shown[fixed[0]])
 		}
-		o.messages = append(o.messages, "left as it is, because it cannot be changed: "+strings.Join(fixed, ", "))
+		o.messages = append(o.messages, "left unchanged because it is read-only: "+strings.Join(fixed, ", "))
 	}
 	if len(c.Sent) == 0 {
 		return o, nil

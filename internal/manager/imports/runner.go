@@ -97,7 +97,7 @@ func (r *Runner) runPending(ctx context.Context) error {
 		err = r.run(ctx, id)
 		if err != nil && !isTemporary(ctx, err) { // a permanent error would also block the imports after this one
 			r.log.Error("import failed", "import", id, "error", err)
-			err = r.end(ctx, id, failed, "a fault of the manager: its log has more")
+			err = r.end(ctx, id, failed, "internal error: see the log of the manager")
 		}
 		if err != nil {
 			return fmt.Errorf("import %d: %w", id, err)

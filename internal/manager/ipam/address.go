@@ -106,7 +106,7 @@ func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
 	x.records, x.ResourceRecords = x.ResourceRecords.Items, schema.RefList{}
 	if old, ok := c.Old.(*IPv4Address); ok && !x.internal && (old.State == gateway) != (x.State == gateway) {
 		return problem.Conflict("CreateUpdateNetworkGatewayNotSupported",
-			"state: a gateway is set and changed by the field gateway of its network")
+			"state: set and change a gateway by the field gateway of its network")
 	}
 	if err := x.resolveClients(c, &x.ClientIdentifier, true); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	if x.State == gateway && !x.internal {
-		return problem.Conflict("CreateUpdateNetworkGatewayNotSupported", "state: a gateway is set by the field gateway of its network")
+		return problem.Conflict("CreateUpdateNetworkGatewayNotSupported", "state: set a gateway by the field gateway of its network")
 	}
 	return assign(c, &x.Head, &x.Address)
 }
@@ -142,7 +142,7 @@ func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
 func (x *Assignment) checkReservation(c *resource.Change, state string, identifier schema.Ref) error {
 	if state == "DHCP_RESERVED" && x.MACAddress.ID == 0 && identifier.ID == 0 &&
 		(c.Creates() || c.Given["state"] || c.Given["macAddress"] || c.Given["clientIdentifier"]) {
-		return problem.Invalid("state", "DHCP_RESERVED needs a macAddress or a clientIdentifier that the address is reserved for")
+		return problem.Invalid("state", "DHCP_RESERVED requires a macAddress or a clientIdentifier: the client to reserve the address for")
 	}
 	return nil
 }
@@ -155,14 +155,14 @@ func assign(c *resource.Change, h *schema.Head, a *netip.Addr) error {
 	}
 	within := space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}
 	if v4 := h.Type == "IPv4Address"; within.Low.Is4() != v4 {
-		return problem.Invalid("type", "an %s cannot lie in %s %d, %s", h.Type, network.Type, network.ID, within)
+		return problem.Invalid("type", "an %s cannot be in %s %d (%s)", h.Type, network.Type, network.ID, within)
 	}
 	if !a.IsValid() {
 		*a, err = nextFree(c, network)
 		return err
 	}
 	if !within.Has(*a) {
-		return problem.Field("AddressNotInNetwork", "address", "%s does not lie in %s %d, %s", a, network.Type, network.ID, within)
+		return problem.Field("AddressNotInNetwork", "address", "%s is not in %s %d (%s)", a, network.Type, network.ID, within)
 	}
 	if !space.Hosts(within).Has(*a) {
 		return nonHostError(*a, within)
@@ -181,7 +181,7 @@ func assign(c *resource.Change, h *schema.Head, a *netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", a, holder.Type, holder.ID)
+	return problem.Conflict("ResourceAlreadyExists", "address: %s is already in use by %s %d", a, holder.Type, holder.ID)
 }
 
 // nonHostError returns the error for the network, broadcast or router anycast address of a range.
@@ -249,7 +249,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 }
 
 func noFreeAddressError(in *store.Resource) error {
-	return problem.BadRequest("NoSpaceForAddress", "there is no free address in %s %d, %s", in.Type, in.ID, RangeOf(in))
+	return problem.BadRequest("NoSpaceForAddress", "no free address in %s %d (%s)", in.Type, in.ID, RangeOf(in))
 }
 
 // needsPing reports whether addresses of a network must be pinged before they are assigned.
@@ -282,7 +282,7 @@ func checkNoReply(c *resource.Change, network int64, a netip.Addr) error {
 		return resource.NeedsProbe{Addr: a}
 	}
 	if answers {
-		return problem.Conflict("AddressAnswers", "address: %s answers, and is in use by somebody (pingBeforeAssignEnabled)", a)
+		return problem.Conflict("AddressAnswers", "address: %s answers a ping and is in use (pingBeforeAssignEnabled)", a)
 	}
 	return nil
 }

@@ -44,14 +44,14 @@ func blockAround(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resour
 func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.Resource, error) {
 	block, err := blockAround(c.Tx, configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, resource.NotFoundInlined("addresses", "%s lies in no block of the configuration, so that no network can be made for it", a)
+		return nil, resource.NotFoundInlined("addresses", "%s is not in a block of the configuration: create a block first", a)
 	}
 	if err != nil {
 		return nil, err
 	}
 	i, err := freeAt(c.Tx, block.ID, a)
 	if errors.Is(err, space.ErrTaken) {
-		return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "%s is in use in %s %d, %s", a, block.Type, block.ID, spanOf(block))
+		return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "%s is in use in %s %d (%s)", a, block.Type, block.ID, spanOf(block))
 	}
 	if err != nil {
 		return nil, err
@@ -66,12 +66,12 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 			return createNetwork(c, block, whole, a)
 		}
 		if bits == a.BitLen() {
-			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "there is no room for a network around %s in %s %d, %s", a, block.Type,
+			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "no room for a network around %s in %s %d (%s)", a, block.Type,
 				block.ID, spanOf(block))
 		}
 		if bits == usual && !AllowAddressOverlap.In(c.Options) {
 			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses",
-				"the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type,
+				"the network %s is partly in use in %s %d; x-bcn-allow-address-overlap: true creates a smaller one", whole, block.Type,
 				block.ID)
 		}
 	}
@@ -178,7 +178,7 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	}
 	t, _ := c.API.Type(name)
 	if f, ok := t.Field("state"); ok && !slices.Contains(f.Enum, state) {
-		return 0, problem.Invalid("addresses", "state: %q is none of %s", state, strings.Join(f.Enum, ", "))
+		return 0, problem.Invalid("addresses", "state: %q must be one of %s", state, strings.Join(f.Enum, ", "))
 	}
 	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = name, network.ID, configuration
@@ -193,9 +193,9 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 // the same error, so that responses do not reveal hidden networks.
 func noNetworkError(c *resource.Change, a netip.Addr) error {
 	if !c.Caller.Limited() {
-		return resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
+		return resource.NotFoundInlined("addresses", "%s is not in a network of the configuration", a)
 	}
-	return resource.NotFoundInlined("addresses", "%s lies in no network in which %s sees addresses", a, c.Caller.Name)
+	return resource.NotFoundInlined("addresses", "%s is not in a network with addresses visible to %s", a, c.Caller.Name)
 }
 
 // hidesAddresses reports whether all addresses of this family in a network are hidden from the caller.

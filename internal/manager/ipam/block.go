@@ -103,7 +103,7 @@ func (x *IPv4Policy) checkPolicy(c *resource.Change) error {
 		x.ReverseZoneSigned = x.ReverseZoneSigningPolicy.ID != 0
 	}
 	if x.ReverseZoneSigned && x.ReverseZoneSigningPolicy.ID == 0 {
-		return problem.Field("MissingRequiredField", "reverseZoneSigningPolicy", "is needed where reverseZoneSigned is true")
+		return problem.Field("MissingRequiredField", "reverseZoneSigningPolicy", "is required if reverseZoneSigned is true")
 	}
 	if err := checkWaterMarks(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (x *IPv4Policy) checkPolicy(c *resource.Change) error {
 // checkWaterMarks rejects a low water mark above the high one.
 func checkWaterMarks(low, high *int64) error {
 	if low != nil && high != nil && *low > *high {
-		return problem.Invalid(lowWaterMark, "%d is above highWaterMark, %d", *low, *high)
+		return problem.Invalid(lowWaterMark, "%d is above highWaterMark (%d)", *low, *high)
 	}
 	return nil
 }
@@ -184,11 +184,11 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 		return err
 	}
 	if r.Relative != (space.Relative{}) {
-		return problem.Invalid("range", "an offset is for DHCP ranges and IP groups")
+		return problem.Invalid("range", "an offset is only supported for DHCP ranges and IP groups")
 	}
 	switch {
 	case r.Hardware != nil && (!c.Creates() || v4 || network):
-		return problem.Invalid("range", "a hardware address is for new IPv6 blocks")
+		return problem.Invalid("range", "a hardware address is only supported for new IPv6 blocks")
 	case r.Hardware != nil:
 		*r = schema.Range{Range: space.FromPrefix(space.UniqueLocal(r.Hardware, c.Tx.Now()))}
 	case x.reshaped:
@@ -201,7 +201,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 		return err
 	}
 	if parent.Collection == "blocks" && (parent.Low[0] == 4) != v4 {
-		return problem.Invalid("type", "%s cannot lie in %s %d", h.Type, parent.Type, parent.ID)
+		return problem.Invalid("type", "%s cannot be in %s %d", h.Type, parent.Type, parent.ID)
 	}
 	if r.SizeOnly {
 		return placeBySize(c, h, r, parent, v4)
@@ -220,7 +220,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	if parent.Collection == "blocks" && (string(low) < string(parent.Low) || string(high) > string(parent.High)) {
-		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOutsideParent", "range", "%s is not within %s %d (%s)", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	for _, collection := range spacesIn(c.Tx).holders {
 		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
@@ -231,7 +231,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 			return err
 		}
 		if network {
-			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", r, other.Type, other.ID, spanOf(other))
 		}
 		inside, err := siblingsWithin(c, h, r.Range)
 		if err != nil {
@@ -258,7 +258,7 @@ func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) e
 	}
 	err := freeTake(c.Tx, parent.ID, r.Low, r.High)
 	if errors.Is(err, space.ErrTaken) {
-		return problem.Field("IpRangeOverlapsSiblings", "range", "%s is not free in %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOverlapsSiblings", "range", "%s is not free in %s %d (%s)", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	return err
 }
@@ -272,7 +272,7 @@ func spanOf(r *store.Resource) string {
 // blocks below the parent in the search.
 func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *store.Resource, v4 bool) error {
 	if v4 && r.Bits > 32 {
-		return problem.Invalid("range", "/%d is no size of IPv4 space", r.Bits)
+		return problem.Invalid("range", "/%d is not a valid IPv4 prefix length", r.Bits)
 	}
 	deep, find := false, findFree
 	switch traversal.In(c.Options) {
@@ -282,7 +282,7 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 		deep, find = true, findBreadthFirst
 	}
 	if parent.Collection != "blocks" {
-		return problem.Invalid("range", "a size alone needs a block to find the space in")
+		return problem.Invalid("range", "a size such as /24 requires a parent block")
 	}
 	if deep && reuseExisting.In(c.Options) {
 		there, err := firstEmpty(c.Tx, parent, c.Type.Collection, r.Bits)
@@ -299,7 +299,7 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 		if c.Type.Collection == "blocks" {
 			code = "NoSpaceForBlock"
 		}
-		return problem.Field(code, "range", "there is no free /%d in %s %d, %s", r.Bits, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field(code, "range", "no free /%d in %s %d (%s)", r.Bits, parent.Type, parent.ID, spanOf(parent))
 	}
 	if err != nil {
 		return err

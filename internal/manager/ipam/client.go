@@ -52,7 +52,7 @@ func (x *MACAddress) BeforeBelowDelete(c *resource.Change) error {
 			if c.API.TypeNamed(row.Type).TextOf(o, "state") != "DHCP_RESERVED" || row.Ref("clientIdentifier") != 0 {
 				return nil
 			}
-			p := problem.InUse("%s is reserved for it as %s %d: give that another state, or reserve it for another client, first",
+			p := problem.InUse("%s is reserved for this client (%s %d): change its state or reserve it for another client first",
 				RangeOf(row).Low, row.Type, row.ID)
 			p.Named = append(p.Named, row.ID)
 			return p
@@ -131,7 +131,7 @@ func uniqueKey(c *resource.Change, field, value string) error {
 	}
 	for _, r := range found {
 		if r.ID != h.ID {
-			return problem.Conflict("ResourceAlreadyExists", "%s: %q is %s %d already", field, value, r.Type, r.ID)
+			return problem.Conflict("ResourceAlreadyExists", "%s: %q already exists as %s %d", field, value, r.Type, r.ID)
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ func (x *Configuration) Validate(c *resource.Change) error {
 	for i, name := range x.FourEyesTypes {
 		t, ok := c.API.Type(name)
 		if !ok || c.API.Collection(t.Collection).Workflow == nil || c.API.Collection(t.Collection).Workflow(name) == "" {
-			return problem.Invalid("fourEyesTypes", "entry %d, %q, is no type of networks and addresses of IPv4, zones or records", i, name)
+			return problem.Invalid("fourEyesTypes", "entry %d, %q, must be a type of IPv4 network, IPv4 address, zone or record", i, name)
 		}
 	}
 	return nil

@@ -27,13 +27,13 @@ func TestConfigurationNamed(t *testing.T) {
 			t.Errorf("%q is %d, %v", name, id, err)
 		}
 	}
-	refused("", "there is no configuration yet")
+	refused("", "no configuration exists")
 	m.ID("/api/v2/configurations", `{"name":"one"}`)
 	only, err := find("")
 	if one, e := find("one"); err != nil || e != nil || only != one || only == 0 {
 		t.Errorf("the only one is %d, %v, and by its name %d, %v", only, err, one, e)
 	}
 	m.ID("/api/v2/configurations", `{"name":"two"}`)
-	refused("", "there are several: name one")
-	refused("three", `there is no configuration "three"`)
+	refused("", "several configurations exist")
+	refused("three", `configuration "three" does not exist`)
 }

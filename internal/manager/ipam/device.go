@@ -64,7 +64,7 @@ func (x *Device) BeforeWrite(c *resource.Change) error {
 			x.DeviceType.ID, subtype.ID, subtype.Parent)
 	}
 	if x.DeviceType.ID != subtype.Parent {
-		return problem.Invalid("deviceSubtype", "subtype %d is one of device type %d, not of %d", subtype.ID, subtype.Parent, x.DeviceType.ID)
+		return problem.Invalid("deviceSubtype", "subtype %d belongs to device type %d, not to %d", subtype.ID, subtype.Parent, x.DeviceType.ID)
 	}
 	return nil
 }
@@ -114,18 +114,18 @@ func (x *Device) AfterWrite(c *resource.Change) error {
 func (x *Device) addAddress(c *resource.Change, id int64) error {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) || err == nil && row.Collection != "addresses" {
-		return resource.NotFoundInlined("addresses", "there is no address %d", id)
+		return resource.NotFoundInlined("addresses", "address %d does not exist", id)
 	}
 	if err != nil {
 		return err
 	}
 	switch owner := row.Ref("device"); {
 	case row.Configuration != x.Config:
-		return problem.Invalid("addresses", "address %d lies in another configuration", id)
+		return problem.Invalid("addresses", "address %d is in another configuration", id)
 	case owner == x.ID:
 		return nil
 	case owner != 0:
-		return problem.InUse("addresses: address %d belongs to device %d", id, owner)
+		return problem.InUse("addresses: address %d already belongs to device %d", id, owner)
 	}
 	return setDevice(c, row, x.ID)
 }
@@ -141,7 +141,7 @@ func setDevice(c *resource.Change, address *store.Resource, device int64) error 
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("the device of address %d: %w", address.ID, err)
+		return fmt.Errorf("reading the device of address %d: %w", address.ID, err)
 	}
 	return nil
 }

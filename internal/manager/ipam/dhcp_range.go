@@ -49,11 +49,11 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 	}
 	whole := RangeOf(network)
 	if whole.Low.Is4() != v4 {
-		return problem.Invalid("type", "%s cannot lie in %s %d, %s", x.Type, network.Type, network.ID, whole)
+		return problem.Invalid("type", "%s cannot be in %s %d (%s)", x.Type, network.Type, network.ID, whole)
 	}
 	switch {
 	case x.Range.Hardware != nil:
-		return problem.Invalid("range", "a hardware address is for IPv6 blocks")
+		return problem.Invalid("range", "a hardware address is only supported for IPv6 blocks")
 	case x.Range.Relative != (space.Relative{}):
 		r, err := x.Range.Relative.In(whole)
 		if err != nil {
@@ -61,7 +61,7 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 		}
 		x.Range = schema.Range{Range: r}
 	case x.Range.SizeOnly && v4:
-		return problem.Invalid("range", "a size alone is for IPv6 ranges; give start-end, or an offset and a size")
+		return problem.Invalid("range", "a size alone is only supported for IPv6 ranges; use start-end, or an offset and a size")
 	case x.Range.SizeOnly:
 		if x.Range.Range, err = x.firstFree(c, network, collection); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (x *RangeHead) checkPlacement(c *resource.Change, collection string) error 
 	}
 	whole := RangeOf(network)
 	if !space.Hosts(whole).Contains(x.Range.Range) {
-		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID,
+		return problem.Field("IpRangeOutsideParent", "range", "%s is not within the hosts of %s %d (%s)", x.Range, network.Type, network.ID,
 			whole)
 	}
 	other, err := c.Tx.Overlapping(x.Parent, collection, store.AddrKey(x.Range.Low), store.AddrKey(x.Range.High), x.ID)
@@ -92,7 +92,7 @@ func (x *RangeHead) checkPlacement(c *resource.Change, collection string) error 
 	if err != nil {
 		return err
 	}
-	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", x.Range, other.Type, other.ID, RangeOf(other).Dashed())
+	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", x.Range, other.Type, other.ID, RangeOf(other).Dashed())
 }
 
 // firstFree finds the first part of the network of the requested size that does not overlap a sibling.
@@ -116,7 +116,7 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 			return found, nil
 		}
 	}
-	return space.Range{}, problem.Field("NoSpaceForRange", "range", "there is no free /%d in %s %d, %s", x.Range.Bits, network.Type,
+	return space.Range{}, problem.Field("NoSpaceForRange", "range", "no free /%d in %s %d (%s)", x.Range.Bits, network.Type,
 		network.ID, spanOf(network))
 }
 
@@ -183,10 +183,10 @@ func (x *IPv4DHCPRange) normalizeExclusions() error {
 			return problem.Invalid("exclusionRanges", "%v", err)
 		}
 		if !x.Range.Contains(r) {
-			return problem.Invalid("exclusionRanges", "%s does not lie within %s", r.Dashed(), x.Range)
+			return problem.Invalid("exclusionRanges", "%s is not within %s", r.Dashed(), x.Range)
 		}
 		if i > 0 && !last.High.Less(r.Low) {
-			return problem.Invalid("exclusionRanges", "%s comes behind %s: they must be in order and clear of each other", r.Dashed(), last.Dashed())
+			return problem.Invalid("exclusionRanges", "%s follows %s: ranges must be in order and must not overlap", r.Dashed(), last.Dashed())
 		}
 		x.ExclusionRanges[i], last = r.Dashed(), r
 	}
@@ -275,7 +275,7 @@ func assignableSpace(tx *store.Tx, network *store.Resource, id int64) (part *sto
 func findPart(tx *store.Tx, network *store.Resource, id int64) (*store.Resource, error) {
 	part, err := tx.Get(id)
 	if store.IsNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
-		return nil, allocateWithin.Refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
+		return nil, allocateWithin.Refuse("range or IP group %d does not exist in %s %d", id, network.Type, network.ID)
 	}
 	return part, err
 }

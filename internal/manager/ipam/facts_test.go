@@ -77,7 +77,7 @@ func TestRangesFromTheEnd(t *testing.T) {
 		`{"type":"IPv4Group","name":"g","range":"-9,5"}`); r.Text("range") != "10.0.0.247-10.0.0.251" {
 		t.Errorf("the group is %s", r.Text("range"))
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "does not lie within", "POST", "/api/v2/networks/"+network+"/ranges",
+	m.Refused(400, "InvalidResourceFieldValue", "is outside", "POST", "/api/v2/networks/"+network+"/ranges",
 		`{"type":"IPv4DHCPRange","range":"-300,30"}`)
 }
 
@@ -114,7 +114,7 @@ func TestNamesAsZoneFilesWriteThem(t *testing.T) {
 			t.Errorf("%s becomes %s", body, r.Body)
 		}
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "does not lie in the zone", "POST", records, `{"type":"TXTRecord","name":"www.example.net.","text":"x"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "not in the zone", "POST", records, `{"type":"TXTRecord","name":"www.example.net.","text":"x"}`)
 	m.Refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty"}`)
 	m.Refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty","text":null}`)
 	// No address leads back to a wildcard.

@@ -38,14 +38,14 @@ func ReadAddresses(in io.Reader) (lines []Line, skipped []string, err error) {
 		line := Line{Number: at, Name: strings.Clone(cell("name")), State: cmp.Or(strings.ToUpper(cell("state")), "STATIC")}
 		address, err := netip.ParseAddr(cell("address"))
 		if err != nil || address.Zone() != "" {
-			return fmt.Errorf("address: %q is no IP address", cell("address"))
+			return fmt.Errorf("address: %q is not an IP address", cell("address"))
 		}
 		line.Address = address.Unmap()
 		if err := line.check(); err != nil {
 			return err
 		}
 		if first, twice := seen[line.Address]; twice {
-			return fmt.Errorf("address: %s stands in line %d, too", line.Address, first)
+			return fmt.Errorf("address: %s is already in line %d", line.Address, first)
 		}
 		seen[line.Address] = at
 		lines = append(lines, line)
@@ -66,7 +66,7 @@ func (l *Line) check() error {
 		states = []string{"STATIC"}
 	}
 	if !slices.Contains(states, l.State) {
-		return fmt.Errorf("state: %q is none of %s", l.State, strings.Join(states, ", "))
+		return fmt.Errorf("state: %q must be one of %s", l.State, strings.Join(states, ", "))
 	}
 	return checkName(l.Name)
 }
@@ -267,7 +267,7 @@ func (i *lineImport) groupByNetwork(tx *store.Tx, lines []Line) (places []*impor
 			network, err := NetworkOf(tx, i.configuration, line.Address)
 			switch {
 			case errors.Is(err, store.ErrNotFound):
-				why = fmt.Sprintf("address: %s lies in no network of the configuration", line.Address)
+				why = fmt.Sprintf("address: %s is not in a network of the configuration", line.Address)
 			case err != nil:
 				return nil, err
 			default:
@@ -302,7 +302,7 @@ func (i *lineImport) allocate(tx *store.Tx, n *importInto) error {
 	}
 	for _, address := range taken {
 		at, _ := slices.BinarySearchFunc(n.lines, address, func(l Line, a netip.Addr) int { return l.Address.Compare(a) })
-		i.refused[n.lines[at].Number] = fmt.Sprintf("address: %s is in use already", address)
+		i.refused[n.lines[at].Number] = fmt.Sprintf("address: %s is already in use", address)
 	}
 	return errLineRefused
 }

@@ -43,7 +43,7 @@ func ReadNetworks(in io.Reader) (lines []NetworkLine, skipped []string, err erro
 			return err
 		}
 		if first, twice := seen[line.Range]; twice {
-			return fmt.Errorf("network: %s stands in line %d, too", line.Range, first)
+			return fmt.Errorf("network: %s is already in line %d", line.Range, first)
 		}
 		seen[line.Range] = at
 		lines = append(lines, line)
@@ -77,10 +77,10 @@ func readNetwork(at int, field func(string) string) (line NetworkLine, err error
 		line.Default = true
 	case gateway == "none" || gateway == "-":
 	case !line.Range.Low.Is4():
-		return line, errors.New("gateway: a network of IPv6 has no gateway (routers announce themselves, RFC 4861): leave the cell empty")
+		return line, errors.New("gateway: leave the cell empty: an IPv6 network has no gateway (routers announce themselves, RFC 4861)")
 	default:
 		if line.Gateway, err = netip.ParseAddr(gateway); err != nil || !space.Hosts(line.Range).Has(line.Gateway) {
-			return line, fmt.Errorf("gateway: %q is no host address of %s", gateway, line.Range)
+			return line, fmt.Errorf("gateway: %q is not a host address of %s", gateway, line.Range)
 		}
 	}
 	return line, nil
@@ -157,7 +157,7 @@ func (i *lineImport) changeNetwork(c *resource.Change, row *store.Resource, line
 	p, _ := line.Range.Prefix()
 	// Networks of /31 and /32 have no default gateway.
 	if four && line.HasGateway && line.Default && p.Bits() < 31 && n.Gateway != space.Hosts(line.Range).Low {
-		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s, as the cell is empty: write an address, or the word none, to "+
+		i.done.Kept = append(i.done.Kept, fmt.Sprintf("line %d: %s: gateway %s kept, the cell is empty: write an address or the word none to "+
 			"change it", line.Number, line.Range, gatewayText(n.Gateway)))
 	}
 	if gateway {
@@ -230,7 +230,7 @@ func (i *lineImport) unlistedNetworks(tx *store.Tx, lines []NetworkLine) (rows [
 func findBlock(tx *store.Tx, configuration int64, r space.Range) (int64, error) {
 	at, err := smallestBlock(tx, &store.Resource{ID: configuration}, r, false)
 	if err == nil && at.ID == configuration {
-		err = problem.BadRequest("IpRangeOutsideParent", "%s lies in no block of the configuration", r)
+		err = problem.BadRequest("IpRangeOutsideParent", "%s is not in a block of the configuration", r)
 	}
 	if err != nil {
 		return 0, err

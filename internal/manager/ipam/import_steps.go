@@ -77,7 +77,7 @@ func CutOff(err error, done int) error {
 	if done == 0 {
 		return fmt.Errorf("nothing was imported: %w", err)
 	}
-	return fmt.Errorf("it was cut off, and %d lines are imported; the same file again goes on: %w", done, err)
+	return fmt.Errorf("the import was interrupted after %d lines; import the same file again to continue: %w", done, err)
 }
 
 // lineImport is an import of the lines of a file.
@@ -163,7 +163,7 @@ type unlisted struct {
 // addDifference adds a difference, up to maxDifferences and a final line that reports the limit.
 func (i *lineImport) addDifference(text string) {
 	if len(i.done.Differences) == maxDifferences {
-		text = fmt.Sprintf("and others: %d are listed", maxDifferences)
+		text = fmt.Sprintf("and others (only the first %d are listed)", maxDifferences)
 	}
 	if len(i.done.Differences) <= maxDifferences {
 		i.done.Differences = append(i.done.Differences, text)
@@ -185,7 +185,7 @@ func (i *lineImport) remove(c *resource.Change, others []unlisted) error {
 			err = c.Concealed(c.Delete(row))
 		}
 		if p, ok := problem.As(err); ok && p.Status < 500 {
-			err = problem.New(p.Status, p.Code, "%s is not in the file, and cannot be deleted: %s", one.text, p.Message)
+			err = problem.New(p.Status, p.Code, "%s is not in the file and cannot be deleted: %s", one.text, p.Message)
 		}
 		if err != nil {
 			return err
@@ -195,7 +195,7 @@ func (i *lineImport) remove(c *resource.Change, others []unlisted) error {
 			return err
 		}
 		if n := after.Deleted - before.Deleted - 1; n > 0 {
-			one.text += fmt.Sprintf(", with %d resources that lie in it, or belong to it", n)
+			one.text += fmt.Sprintf(", with %d resources inside or below it", n)
 		}
 		i.done.Deleted++
 		i.addDifference(one.text)
@@ -267,7 +267,7 @@ func readLines(in io.Reader, columns []string, fn func(line int, cell func(strin
 	r.SingleLines()
 	head, _, err := r.Next()
 	if errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("the file is empty: its first line names the columns")
+		return nil, nil, errors.New("the file is empty: the first line must name the columns")
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the header: %w", err)
@@ -276,15 +276,15 @@ func readLines(in io.Reader, columns []string, fn func(line int, cell func(strin
 	for i, name := range head {
 		name = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))
 		if !slices.Contains(columns, name) {
-			return nil, nil, problem.Invalid(name, "is none of the columns that such a file has: %s", strings.Join(columns, ", "))
+			return nil, nil, problem.Invalid(name, "is not a column of this file format; must be one of %s", strings.Join(columns, ", "))
 		}
 		if _, twice := has[name]; twice {
-			return nil, nil, problem.Invalid(name, "the first line names the column twice")
+			return nil, nil, problem.Invalid(name, "the header names the column twice")
 		}
 		has[name] = i
 	}
 	if _, ok := has[columns[0]]; !ok {
-		return nil, nil, problem.Invalid(columns[0], "the file has no such column")
+		return nil, nil, problem.Invalid(columns[0], "the header has no such column")
 	}
 	for {
 		record, line, err := r.Next()
@@ -295,7 +295,7 @@ func readLines(in io.Reader, columns []string, fn func(line int, cell func(strin
 			skipped = append(skipped, fmt.Sprintf("line %d: %v: correct the row", line, err))
 			continue
 		case len(record) > len(head):
-			skipped = append(skipped, fmt.Sprintf("line %d: it has %d cells, the first line %d: correct the row", line, len(record), len(head)))
+			skipped = append(skipped, fmt.Sprintf("line %d: %d cells, but the header has %d: correct the row", line, len(record), len(head)))
 			continue
 		}
 		if err := fn(line, func(name string) string {
@@ -313,7 +313,7 @@ func readLines(in io.Reader, columns []string, fn func(line int, cell func(strin
 func checkName(name string) error {
 	switch {
 	case !utf8.ValidString(name):
-		return errors.New("name: is no UTF-8")
+		return errors.New("name: is not valid UTF-8")
 	case strings.ContainsFunc(name, unicode.IsControl) || utf8.RuneCountInString(name) > 255:
 		return errors.New("name: has more than 255 characters, or a control character")
 	}

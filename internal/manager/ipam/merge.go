@@ -111,13 +111,13 @@ func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collectio
 			return err
 		}
 		if row.Parent != destination.Parent && (row.Parent != destination.ID || collection != "blocks") {
-			return problem.Invalid(collection, "%s %d, %s, does not lie beside %s %d, %s", row.Type, row.ID, spanOf(row),
+			return problem.Invalid(collection, "%s %d (%s) is not adjacent to %s %d (%s)", row.Type, row.ID, spanOf(row),
 				destination.Type, destination.ID, spanOf(destination))
 		}
 		others = append(others, row)
 	}
 	if len(others) == 0 {
-		return problem.Invalid(collection, "there is nothing to merge into %s %d", destination.Type, destination.ID)
+		return problem.Invalid(collection, "nothing to merge into %s %d", destination.Type, destination.ID)
 	}
 	whole, err := union(destination, others, collection)
 	if err != nil {
@@ -157,7 +157,7 @@ func union(destination *store.Resource, others []*store.Resource, collection str
 		whole.High = next.High
 	}
 	if _, ok := whole.Prefix(); !ok && collection == "networks" {
-		return whole, problem.Conflict("RangesNotAdjacent", "networks: together they are %s, which is not a CIDR network", whole)
+		return whole, problem.Conflict("RangesNotAdjacent", "networks: the merged range %s is not a CIDR network", whole)
 	}
 	return whole, nil
 }
@@ -257,7 +257,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 		others = append(others, row)
 	}
 	if len(others) == 0 {
-		return problem.Invalid("ranges", "there is nothing to merge into %s %d", destination.Type, destination.ID)
+		return problem.Invalid("ranges", "nothing to merge into %s %d", destination.Type, destination.ID)
 	}
 	whole, err := union(destination, others, "ranges")
 	if err != nil {

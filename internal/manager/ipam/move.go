@@ -63,7 +63,7 @@ func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.R
 		return problem.Invalid("address", "%s is not of the address family of %s", to, old)
 	}
 	if to == old.Low {
-		return problem.Invalid("address", "%s is where it is already", to)
+		return problem.Invalid("address", "%s is already the current address", to)
 	}
 	r := newReshaping(c)
 	var err error
@@ -82,7 +82,7 @@ func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.R
 func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.Ref) error {
 	network, err := NetworkOf(r.c.Tx, row.Configuration, to)
 	if store.IsNotFound(err) {
-		return problem.Field("AddressNotInNetwork", "address", "%s lies in no network of the configuration", to)
+		return problem.Field("AddressNotInNetwork", "address", "%s is not in a network of the configuration", to)
 	}
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 		return nonHostError(to, RangeOf(network))
 	}
 	if holder, err := AddressAt(r.c.Tx, network.ID, to); err == nil {
-		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
+		return problem.Conflict("ResourceAlreadyExists", "address: %s is already in use by %s %d", to, holder.Type, holder.ID)
 	} else if !store.IsNotFound(err) {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.R
 		switch a := o.(type) {
 		case *IPv4Address:
 			if a.State == gateway {
-				err = problem.Conflict("CreateUpdateNetworkGatewayNotSupported", "a gateway is moved by the field gateway of its network")
+				err = problem.Conflict("CreateUpdateNetworkGatewayNotSupported", "move a gateway by the field gateway of its network")
 			}
 			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
 		case *IPv6Address:
@@ -140,12 +140,12 @@ func (r *reshaping) findHolder(row *store.Resource, moved space.Range) (int64, e
 		at = found[i].ID
 	}
 	if at == row.Configuration && row.Collection == "networks" {
-		return 0, problem.Field("IpRangeOutsideParent", "address", "%s lies in no block of the configuration", moved)
+		return 0, problem.Field("IpRangeOutsideParent", "address", "%s is not in a block of the configuration", moved)
 	}
 	for _, collection := range spacesIn(r.c.Tx).holders {
 		other, err := r.c.Tx.Overlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
 		if err == nil {
-			return 0, problem.Field("IpRangeOverlapsSiblings", "address", "%s overlaps %s %d, %s", moved, other.Type, other.ID, spanOf(other))
+			return 0, problem.Field("IpRangeOverlapsSiblings", "address", "%s overlaps %s %d (%s)", moved, other.Type, other.ID, spanOf(other))
 		}
 		if !store.IsNotFound(err) {
 			return 0, err

@@ -88,7 +88,7 @@ func subjectOfMove(c *resource.Change) (*store.Resource, error) {
 	h := schema.HeadOf(c.New)
 	row, err := c.Tx.Get(h.Parent)
 	if err == nil && row.Type+"Move" != h.Type {
-		err = problem.Invalid("type", "a %s is moved by a %sMove", row.Type, row.Type)
+		err = problem.Invalid("type", "a %s requires a %sMove", row.Type, row.Type)
 	}
 	return row, err
 }
@@ -135,7 +135,7 @@ func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 		return problem.Invalid("destination.range", "%v", err)
 	}
 	if same, ok := old.At(to.Low); !ok || same != to {
-		return problem.Field("InvalidMoveDestination", "destination.range", "%s is not as large as %s", to, old)
+		return problem.Field("InvalidMoveDestination", "destination.range", "%s and %s differ in size", to, old)
 	}
 	x.Destination.Range = to.String()
 	schema.HeadOf(c.New).Name = moveName(x.Source.Range, x.Destination.Range)

@@ -68,7 +68,7 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 	}
 	if noGateway.In(c.Options) {
 		if c.Given["gateway"] && x.Gateway.IsValid() {
-			return problem.Invalid("gateway", "is given together with x-bcn-no-gateway")
+			return problem.Invalid("gateway", "cannot be combined with x-bcn-no-gateway")
 		}
 		x.Gateway = netip.Addr{}
 	} else if r := x.Range.Range; c.Creates() && !c.Given["gateway"] && r.Low != r.High &&
@@ -79,7 +79,7 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	if !space.Hosts(x.Range.Range).Has(x.Gateway) {
-		return problem.Invalid("gateway", "%s is no host address of %s", x.Gateway, x.Range)
+		return problem.Invalid("gateway", "%s is not a host address of %s", x.Gateway, x.Range)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
 	}
 	group := o.(*Configuration).SharedNetworkTagGroup.ID
 	if group == 0 {
-		return problem.Conflict("NoSharedNetworks", "sharedNetworkTag: the configuration names no sharedNetworkTagGroup")
+		return problem.Conflict("NoSharedNetworks", "sharedNetworkTag: the configuration has no sharedNetworkTagGroup: set it first")
 	}
 	tag, err := c.Tx.Head(x.SharedNetworkTag.ID)
 	if store.IsNotFound(err) {
@@ -157,7 +157,7 @@ func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
 		return err
 	}
 	if tag.Parent != group {
-		return problem.Invalid("sharedNetworkTag", "tag %d does not lie in the configuration's sharedNetworkTagGroup %d", tag.ID, group)
+		return problem.Invalid("sharedNetworkTag", "tag %d is not in the configuration's sharedNetworkTagGroup (%d)", tag.ID, group)
 	}
 	return nil
 }

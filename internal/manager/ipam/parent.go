@@ -42,7 +42,7 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 		return at, err
 	}
 	if at.Collection != "blocks" {
-		return nil, problem.BadRequest("IpRangeOutsideParent", "%s: %s lies in no block of %s", field,
+		return nil, problem.BadRequest("IpRangeOutsideParent", "%s: %s is not in a block of %s", field,
 			space.Range{Low: low, High: high}, problem.About(within.ID, within.Name))
 	}
 	if t.Collection == "networks" {
@@ -54,7 +54,7 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 	}
 	network, err := NetworkOf(c.Tx, configuration, low)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, problem.BadRequest("AddressNotInNetwork", "%s: %s lies in no network", field, low)
+		return nil, problem.BadRequest("AddressNotInNetwork", "%s: %s is not in a network", field, low)
 	}
 	return network, err
 }
@@ -63,7 +63,7 @@ func placeSpace(c *resource.Change, t *schema.Type, within *store.Resource, memb
 // contains the range. With larger, a block that equals the range does not count.
 func smallestBlock(tx *store.Tx, within *store.Resource, r space.Range, larger bool) (*store.Resource, error) {
 	if within.Collection == "blocks" && !RangeOf(within).Contains(r) {
-		return nil, problem.Field("IpRangeOutsideParent", "range", "%s lies outside of %s", r, problem.About(within.ID, spanOf(within)))
+		return nil, problem.Field("IpRangeOutsideParent", "range", "%s is outside %s", r, problem.About(within.ID, spanOf(within)))
 	}
 	for {
 		found, err := tx.Below(within.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High))

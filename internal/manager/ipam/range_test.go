@@ -36,7 +36,7 @@ func TestRanges(t *testing.T) {
 		`{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.60"]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "in order", "POST", ranges,
 		`{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.45","10.0.0.44"]}`)
-	m.Refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", ranges, `{"type":"IPv6DHCPRange","range":"/80"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "cannot be in", "POST", ranges, `{"type":"IPv6DHCPRange","range":"/80"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "DHCP ranges", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"2,5"}`)
 	// The first that is outside: .1 is the gateway, .2 to .30 are a range.
 	if a := m.Want(201, "POST", "/api/v2/networks/"+network+"/addresses",

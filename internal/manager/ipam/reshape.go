@@ -136,7 +136,7 @@ func (r *reshaping) deleteWithoutRelease(row *store.Resource) error {
 func (r *reshaping) finish() error {
 	blocked, err := Reallocate(r.c.Tx, r.moves)
 	if blocked != nil {
-		return problem.Field("IpRangeOverlapsSiblings", "range", "the space of %s %d, %s, is not free in what it would lie in", blocked.Type,
+		return problem.Field("IpRangeOverlapsSiblings", "range", "the space of %s %d (%s) is not free in its new parent", blocked.Type,
 			blocked.ID,
 			spanOf(blocked))
 	}
@@ -187,7 +187,7 @@ func checkResize(c *resource.Change, h *schema.Head, r *schema.Range, network bo
 	if r.SizeOnly {
 		p := netip.PrefixFrom(old.Low, r.Bits)
 		if !p.IsValid() {
-			return problem.Invalid("range", "/%d is no size of it", r.Bits)
+			return problem.Invalid("range", "/%d is not a valid prefix length", r.Bits)
 		}
 		*r = schema.Range{Range: space.FromPrefix(p.Masked())}
 	}
@@ -205,13 +205,13 @@ func checkResize(c *resource.Change, h *schema.Head, r *schema.Range, network bo
 		return err
 	}
 	if parent.Collection == "blocks" && !RangeOf(parent).Contains(r.Range) {
-		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOutsideParent", "range", "%s is not within %s %d (%s)", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	for _, collection := range spacesIn(c.Tx).holders {
 		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
 		if err == nil {
-			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", r, other.Type, other.ID, spanOf(other))
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -233,7 +233,7 @@ func checkResize(c *resource.Change, h *schema.Head, r *schema.Range, network bo
 	}
 	if len(outside) > 0 {
 		return conflictError(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
-			fmt.Sprintf("range: these would not lie within %s any more", r), outside)
+			fmt.Sprintf("range: these resources would be outside %s", r), outside)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside [
 		}
 		for _, other := range found {
 			if !r.Contains(RangeOf(other)) || RangeOf(other) == r && collection == "blocks" {
-				return nil, problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+				return nil, problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d (%s)", r, other.Type, other.ID, spanOf(other))
 			}
 		}
 		inside = append(inside, found...)

@@ -135,7 +135,7 @@ func TestReshapingRefusals(t *testing.T) {
 	m.Refused(400, "IpRangeTooSmall", "parts", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":512}`)
 	m.Refused(404, "InlinedResourceNotFound", "network", "POST", splits,
 		`{"type":"IPv4NetworkSplit","network":{"id":`+six+`},"networkCount":2}`)
-	m.Refused(400, "InvalidResourceFieldValue", "does not lie below", "POST", "/api/v2/blocks/"+six+"/splits",
+	m.Refused(400, "InvalidResourceFieldValue", "is not below", "POST", "/api/v2/blocks/"+six+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "cannot be split", "POST", splits,
 		`{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.9"}`)
@@ -152,11 +152,11 @@ func TestReshapingRefusals(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", "networks", "POST", merges,
 		`{"type":"IPv4NetworkMerge","networks":[{"id":`+block+`}],"destination":{"id":`+network+`}}`)
 	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps", "POST", n+"/moves", `{"type":"IPMove","address":"10.0.2.0"}`)
-	m.Refused(400, "IpRangeOutsideParent", "no block", "POST", n+"/moves", `{"type":"IPMove","address":"192.168.0.0"}`)
+	m.Refused(400, "IpRangeOutsideParent", "not in a block", "POST", n+"/moves", `{"type":"IPMove","address":"192.168.0.0"}`)
 	m.Refused(400, "InvalidResourceFieldValue", "family", "POST", n+"/moves", `{"type":"IPMove","address":"2001:db8::"}`)
 	m.Refused(409, "ResourceAlreadyExists", "10.0.2.1", "POST", "/api/v2/addresses/"+address+"/moves",
 		`{"type":"IPMove","address":"10.0.2.1"}`)
-	m.Refused(400, "AddressNotInNetwork", "no network", "POST", "/api/v2/addresses/"+address+"/moves",
+	m.Refused(400, "AddressNotInNetwork", "not in a network", "POST", "/api/v2/addresses/"+address+"/moves",
 		`{"type":"IPMove","address":"10.0.9.1"}`)
 	m.Refused(405, "MethodNotAllowed", "DELETE", "DELETE", "/api/v2/splits/1234", "")
 	m.Verify()
@@ -175,7 +175,7 @@ func TestReshapingRefusals(t *testing.T) {
 	m.ID("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
 	view := m.Want(200, "GET", "/api/v2/zones/"+zone, "").Text("view.id")
 	org := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"org"}`)
-	m.Refused(400, "InvalidMoveDestination", "the zone that is moved", "POST", "/api/v2/zones/"+zone+"/moves",
+	m.Refused(400, "InvalidMoveDestination", "the zone to move", "POST", "/api/v2/zones/"+zone+"/moves",
 		`{"type":"DNSMove","absoluteName":"x.sub.example.com"}`)
 	m.Want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"example.org"}`)
 	if got := m.Want(200, "GET", "/api/v2/zones/"+zone, ""); got.Text("absoluteName") != "example.org" ||
@@ -225,15 +225,15 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
 	view := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
 	zone := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
-	m.Refused(404, "ResourceNotFound", "splits are below blocks and configurations", "POST", "/api/v2/networks/"+network+"/splits", `{}`)
-	m.Refused(404, "ResourceNotFound", `"lab" is no number of one of blocks`, "GET", "/api/v2/blocks/lab/networks", "")
+	m.Refused(404, "ResourceNotFound", "splits exist below blocks and configurations", "POST", "/api/v2/networks/"+network+"/splits", `{}`)
+	m.Refused(404, "ResourceNotFound", `"lab" is not a number of a resource in blocks`, "GET", "/api/v2/blocks/lab/networks", "")
 	m.Refused(404, "InlinedResourceNotFound", "ExternalHostsZone", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"www.elsewhere.example"}}`)
 	token, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "reader", Role: authz.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Refused(403, "AccessDenied", "takes the role administrator", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Bearer "+token)
+	m.Refused(403, "AccessDenied", "require the role administrator", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Bearer "+token)
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":4}`)
 	r := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "")
 	if got := r.Text("data.0.description"); got != "Split IPv4Network 10.1.0.0/24 in 4" {

@@ -104,7 +104,7 @@ func (f *spaceFollower) Changed(before, after *store.Resource) error {
 	}
 	if after == nil && slices.Contains(f.space.spaces().withMarks, before.Collection) {
 		if err := f.usage.tx.Write("DELETE FROM water WHERE container = ?", before.ID); err != nil {
-			return fmt.Errorf("deleting a water level: %w", err)
+			return fmt.Errorf("deleting a utilization threshold: %w", err)
 		}
 	}
 	return f.usage.count(before, after)

@@ -44,7 +44,7 @@ func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 	if !x.SplitPointAddress.IsValid() {
 		p, ok := whole.Prefix()
 		if !ok || p.Bits() == p.Addr().BitLen() {
-			return problem.Invalid("splitPointAddress", "is needed: %s has no middle", whole)
+			return problem.Invalid("splitPointAddress", "is required: %s cannot be split into halves", whole)
 		}
 		x.SplitPointAddress = splitPrefix(p)[1].Low
 	}
@@ -79,24 +79,24 @@ func splitPrefix(p netip.Prefix) [2]space.Range {
 func findSubject(c *resource.Change, field string, ref schema.Ref, kind string, below int64) (*store.Resource, error) {
 	id := ref.ID
 	if id == 0 {
-		return nil, problem.Invalid(field, "is needed")
+		return nil, problem.Invalid(field, "is required")
 	}
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) {
-		return nil, resource.NotFoundInlined(field, "there is no resource %d", id)
+		return nil, resource.NotFoundInlined(field, "resource %d does not exist", id)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if row.Type != kind {
-		return nil, resource.NotFoundInlined(field, "resource %d is of type %s; expected %s", id, row.Type, kind)
+		return nil, resource.NotFoundInlined(field, "resource %d is of type %s; must be of type %s", id, row.Type, kind)
 	}
 	for at := row; ; {
 		if at.ID == below || at.Parent == below {
 			return row, nil
 		}
 		if at.Parent <= resource.RootID {
-			return nil, problem.Invalid(field, "%s %d does not lie below resource %d", kind, id, below)
+			return nil, problem.Invalid(field, "%s %d is not below resource %d", kind, id, below)
 		}
 		if at, err = c.Tx.Get(at.Parent); err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 	}
 	if len(lost) > 0 {
 		return conflictError(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
-			fmt.Sprintf("%s %d cannot be split: these would lie in none of the parts", row.Type, row.ID), lost)
+			fmt.Sprintf("%s %d cannot be split: these resources would be outside all parts", row.Type, row.ID), lost)
 	}
 	r := newReshaping(c)
 	first, err := r.resize(row, parts[0])
@@ -204,12 +204,12 @@ func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if bits.OnesCount64(uint64(x.NetworkCount)) != 1 { //nolint:gosec // it is between 2 and 1024
-		return problem.Invalid("networkCount", "%d is no power of two", x.NetworkCount)
+		return problem.Invalid("networkCount", "%d is not a power of two", x.NetworkCount)
 	}
 	p, _ := RangeOf(row).Prefix()
 	x.Name = fmt.Sprintf("%s in %d", p, x.NetworkCount)
 	if p.Bits()+bits.TrailingZeros64(uint64(x.NetworkCount)) > p.Addr().BitLen() { //nolint:gosec // as above
-		return problem.Field("IpRangeTooSmall", "networkCount", "%s has no %d parts", p, x.NetworkCount)
+		return problem.Field("IpRangeTooSmall", "networkCount", "%s is too small for %d parts", p, x.NetworkCount)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ type TemplateItem struct {
 func checkItemParent(c *resource.Change, h *schema.Head) error {
 	parent, err := c.Tx.Get(h.Parent)
 	if err == nil && parent.Type != "IPv4Template" {
-		return problem.Invalid("type", "an %s belongs to an IPv4Template, not to %s %d", h.Type, parent.Type, parent.ID)
+		return problem.Invalid("type", "an %s must be in an IPv4Template, not in %s %d", h.Type, parent.Type, parent.ID)
 	}
 	return err
 }
@@ -151,7 +151,7 @@ const maxReserved = 65536
 // BeforeWrite rejects an item outside of an IPv4 template and an item with more than maxReserved addresses.
 func (x *IPv4ReservedRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	if x.Size > maxReserved {
-		return problem.Invalid("size", "%d is more than %d, which is the most that an item reserves", x.Size, maxReserved)
+		return problem.Invalid("size", "%d is more than %d, the maximum of an item", x.Size, maxReserved)
 	}
 	return checkItemParent(c, &x.Head)
 }
@@ -204,11 +204,11 @@ func (x *IPv4DHCPRangeTemplateItem) locate(network space.Range) (space.Range, bo
 func (x *IPv4DHCPRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	switch offsets := x.RangeDefinitionFormat == byOffsets; {
 	case offsets && x.EndOffset == nil:
-		return problem.Invalid("endOffset", "is needed with %s", byOffsets)
+		return problem.Invalid("endOffset", "is required with %s", byOffsets)
 	case offsets && *x.EndOffset < x.StartOffset:
-		return problem.Invalid("endOffset", "%d is before startOffset, %d", *x.EndOffset, x.StartOffset)
+		return problem.Invalid("endOffset", "%d is before startOffset (%d)", *x.EndOffset, x.StartOffset)
 	case !offsets && x.Size == nil:
-		return problem.Invalid("size", "is needed with %s", x.RangeDefinitionFormat)
+		return problem.Invalid("size", "is required with %s", x.RangeDefinitionFormat)
 	case strings.Contains(x.RangeDefinitionFormat, "PERCENTAGE") && *x.Size > 100:
 		return problem.Invalid("size", "%d is more than 100 percent", *x.Size)
 	}

@@ -60,7 +60,7 @@ func TemplateSubjects(c *resource.Change, parent int64, kind, templateKind strin
 	case above.Type == templateKind:
 		return TemplatedRows(c.Tx, parent, kind)
 	case above.Type != kind:
-		return nil, problem.Invalid("type", "%s %d takes no such template", above.Type, above.ID)
+		return nil, problem.Invalid("type", "%s %d does not support this type of template", above.Type, above.ID)
 	case above.Ref("template") == 0:
 		return nil, problem.BadRequest("TemplateNotAssigned", "%s %d has no template", above.Type, above.ID)
 	}
@@ -104,7 +104,7 @@ func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 		}
 		x.State = "COMPLETED_WITH_WARNINGS"
 		if err := event.Add(c.Tx, event.Event{EventType: "WARNING", Category: "IP_TEMPLATE", SourceName: nameOf(network),
-			Message: fmt.Sprintf("Template %d was not wholly applied to network %s: %s", network.Ref("template"), nameOf(network),
+			Message: fmt.Sprintf("Template %d was only partly applied to network %s: %s", network.Ref("template"), nameOf(network),
 				strings.Join(a.warnings, "; "))}, network.ID); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (x *IPv4TemplateApplication) networks(c *resource.Change) ([]*store.Resourc
 	case "IPv4Block":
 		found, err := templatedBelow(c.Tx, at.ID)
 		if err == nil && len(found) == 0 {
-			err = problem.BadRequest("TemplateNotAssigned", "no network below IPv4Block %d has a template", at.ID)
+			err = problem.BadRequest("TemplateNotAssigned", "no network in IPv4Block %d has a template", at.ID)
 		}
 		return found, err
 	case "IPv4DHCPRange", "IPv4Address":
@@ -185,10 +185,10 @@ func (a *networkApplication) run(template int64) error {
 		r, ok := p.locate(RangeOf(a.network))
 		if !ok {
 			if a.x.ConflictResolutionStrategy == AbortOnConflict {
-				return problem.Conflict("TemplateConflict", "item %d of template %d does not lie within the hosts of network %d, %s",
+				return problem.Conflict("TemplateConflict", "item %d of template %d is not within the hosts of network %d (%s)",
 					schema.HeadOf(p).ID, template, a.network.ID, spanOf(a.network))
 			}
-			a.warnings = append(a.warnings, fmt.Sprintf("item %d does not lie within its hosts", schema.HeadOf(p).ID))
+			a.warnings = append(a.warnings, fmt.Sprintf("item %d is not within its host addresses", schema.HeadOf(p).ID))
 			continue
 		}
 		found, err := findConflicts(a.c, a.network, p, r)
@@ -205,7 +205,7 @@ func (a *networkApplication) run(template int64) error {
 	}
 	if len(all) > 0 {
 		return conflictError(problem.Conflict, "TemplateConflict",
-			fmt.Sprintf("template %d cannot be applied to network %d: these are in the way", template,
+			fmt.Sprintf("template %d cannot be applied to network %d: it conflicts with", template,
 				a.network.ID), all)
 	}
 	if a.x.ConflictResolutionStrategy != AbortOnConflict {
@@ -232,7 +232,7 @@ func (a *networkApplication) applyItem(p layoutItem, r space.Range, found []*sto
 // warnKept adds a warning for each conflicting resource that was kept.
 func (a *networkApplication) warnKept(found []*store.Resource) {
 	for _, r := range found {
-		a.warnings = append(a.warnings, fmt.Sprintf("%s %d, %s, was there and has been kept", r.Type, r.ID, spanText(r)))
+		a.warnings = append(a.warnings, fmt.Sprintf("kept the existing %s %d (%s)", r.Type, r.ID, spanText(r)))
 	}
 }
 

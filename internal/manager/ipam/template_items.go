@@ -85,11 +85,11 @@ func (l *templateItems) read(text json.RawMessage) error {
 		switch {
 		case err != nil || id == 0:
 		case l.existing[id] == nil:
-			err = problem.Invalid("id", "the template has no item %d", id)
+			err = problem.Invalid("id", "item %d does not exist in the template", id)
 		case slices.Contains(l.matched[:i], id) && id == l.gateway:
-			err = problem.Invalid("type", "a template has one gateway, and the list has two")
+			err = problem.Invalid("type", "the list has two gateways: a template can have only one")
 		case slices.Contains(l.matched[:i], id):
-			err = problem.Invalid("id", "item %d is there twice", id)
+			err = problem.Invalid("id", "item %d is listed twice", id)
 		}
 		if err != nil {
 			return problem.At(itemPath(i), err)

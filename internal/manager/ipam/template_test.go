@@ -91,7 +91,7 @@ func TestIPv4Templates(t *testing.T) {
 		"10.3.0.254 clients 10.3.0.138-10.3.0.200 printers 10.3.0.241-10.3.0.245 3")
 	// A block, for the networks below it; a range and an address, for the network that they lie in.
 	inner := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.8.0.0/16"}`)
-	m.Refused(400, "TemplateNotAssigned", "no network below", "POST", "/api/v2/blocks/"+inner+"/templateApplications", `{"type":"IPv4TemplateApplication"}`)
+	m.Refused(400, "TemplateNotAssigned", "no network in", "POST", "/api/v2/blocks/"+inner+"/templateApplications", `{"type":"IPv4TemplateApplication"}`)
 	fourth := m.ID("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.8.1.0/24"}`)
 	plain := m.ID("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.8.2.0/24"}`)
 	pool := m.ID("/api/v2/networks/"+fourth+"/ranges", `{"type":"IPv4DHCPRange","range":"10.8.1.200-10.8.1.210","name":"old"}`)

@@ -114,7 +114,7 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 		if r.Type == "IPv4Network" || r.Type == "IPv4Block" {
 			whole, err := shownRange(&body)
 			if err != nil {
-				return fmt.Errorf("resource %d: %w", r.ID, err)
+				return fmt.Errorf("reading the usage of resource %d: %w", r.ID, err)
 			}
 			if r.Type == "IPv4Network" {
 				body.Set("usage", usageText(usage[r.ID], space.Hosts(whole).Size()))
@@ -162,7 +162,7 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 			return err
 		}
 		if wholes[i], err = shownRange(&bodies[i]); err != nil {
-			return fmt.Errorf("resource %d: %w", r.ID, err)
+			return fmt.Errorf("reading the usage of resource %d: %w", r.ID, err)
 		}
 	}
 	usages, err := rangeUsage(tx, rows, wholes)

@@ -36,14 +36,14 @@ func newAWS(key string, parameters url.Values) (*awsKey, error) {
 		if ok {
 			k.about[about] = parameters.Get(name)
 		} else if !slices.Contains([]string{"region", "profile"}, name) {
-			return nil, fmt.Errorf("the parameter %s: there are region, profile and context_NAME", name)
+			return nil, fmt.Errorf("the parameter %s must be region, profile or context_NAME", name)
 		}
 	}
 	if parts := strings.Split(key, ":"); k.region == "" && len(parts) > 3 && parts[0] == "arn" { // arn:aws:kms:REGION:ACCOUNT:key/ID
 		k.region = parts[3]
 	}
 	if k.region = cmp.Or(k.region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")); k.region == "" {
-		return nil, errors.New("say the region: awskms://KEY?region=REGION")
+		return nil, errors.New("set the region: awskms://KEY?region=REGION")
 	}
 	domain := "amazonaws.com"
 	if strings.HasPrefix(k.region, "cn-") {

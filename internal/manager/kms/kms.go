@@ -52,11 +52,11 @@ func ask(ctx context.Context, at string, data []byte, do func(keeper, context.Co
 func open(at string) (keeper, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "hashivault" && u.Scheme != "awskms" {
-		return nil, fmt.Errorf("%q is the URL of no key management service: use hashivault://KEY or awskms://KEY?region=REGION", at)
+		return nil, fmt.Errorf("%q is not a key management service URL: use hashivault://KEY or awskms://KEY?region=REGION", at)
 	}
 	key := strings.TrimPrefix(path.Join(u.Host, u.Path), "/")
 	if key == "" {
-		return nil, fmt.Errorf("%q names no key: use %s://KEY", at, u.Scheme)
+		return nil, fmt.Errorf("%q has no key: use %s://KEY", at, u.Scheme)
 	}
 	var k keeper
 	if u.Scheme == "hashivault" {

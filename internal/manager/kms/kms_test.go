@@ -112,9 +112,9 @@ func TestServices(t *testing.T) {
 			t.Errorf("%q: %v", at, err)
 		}
 	}
-	for at, want := range map[string]string{"hashivault://": "names no key", "awskms://": "names no key",
+	for at, want := range map[string]string{"hashivault://": "has no key", "awskms://": "has no key",
 		"hashivault://a?x=1":      "the parameter x",
-		"awskms://a?region=x&y=1": "the parameter y", "awskms://a": "say the region"} {
+		"awskms://a?region=x&y=1": "the parameter y", "awskms://a": "set the region"} {
 		if _, err := Wrap(t.Context(), at, key); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}

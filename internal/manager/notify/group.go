@@ -59,8 +59,8 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 	case x.NotificationType == byTrap && x.Name != "":
 		return problem.Field("UnsupportedResourceFieldValue", "name", "a group of the type %s has no name", byTrap)
 	case x.NotificationType == byTrap && len(x.Subjects.Items) > 0:
-		return problem.Field("UnsupportedResourceFieldValue", "subjects", "traps go to the receivers that the manager was started with, and to "+
-			"nobody else")
+		return problem.Field("UnsupportedResourceFieldValue", "subjects",
+			"traps are only sent to the receivers that the manager was started with")
 	}
 	t := c.API.TypeNamed("Event")
 	for i, s := range x.EventSubscriptions {

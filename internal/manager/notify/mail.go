@@ -35,12 +35,12 @@ func ParseMail(text string) (*Mail, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		// the URL may contain a password
-		return nil, errors.New("the mail server is no URL such as smtp://mail.example.net?from=portolan@example.net")
+		return nil, errors.New("the mail server must be a URL such as smtp://mail.example.net?from=portolan@example.net")
 	}
 	m := &Mail{host: u.Hostname(), port: u.Port(), secure: u.Scheme == "smtps", dial: (&net.Dialer{Timeout: mailTime}).DialContext}
 	switch {
 	case u.Scheme != "smtp" && u.Scheme != "smtps" || m.host == "":
-		return nil, errors.New("the mail server is no URL with smtp or smtps and a host")
+		return nil, errors.New("the mail server must be a URL with smtp or smtps and a host")
 	case m.port == "" && m.secure:
 		m.port = "465"
 	case m.port == "":

@@ -24,7 +24,7 @@ const trapTime = 5 * time.Second
 // ParseTraps parses the URL of a receiver of traps: snmp://COMMUNITY@HOST:PORT. The default port is 162.
 func ParseTraps(text string) (*Traps, error) {
 	u, err := url.Parse(text)
-	bad := errors.New("the receiver of traps is no URL such as snmp://public@192.0.2.1:162")
+	bad := errors.New("the receiver of traps must be a URL such as snmp://public@192.0.2.1:162")
 	if err != nil || u.Scheme != "snmp" || u.Hostname() == "" || u.User.Username() == "" {
 		return nil, bad
 	}

@@ -18,14 +18,14 @@ import (
 // sftpAddress returns the address of a machine, with the port of SSH if it has none.
 func sftpAddress(host string) (string, error) {
 	if strings.ContainsAny(host, "/@ ") {
-		return "", fmt.Errorf("%q is neither HOST nor HOST:PORT", host)
+		return "", fmt.Errorf("%q must be HOST or HOST:PORT", host)
 	}
 	if _, _, err := net.SplitHostPort(host); err == nil {
 		return host, nil
 	}
 	bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if strings.Contains(bare, ":") && net.ParseIP(bare) == nil {
-		return "", fmt.Errorf("%q is neither HOST nor HOST:PORT", host)
+		return "", fmt.Errorf("%q must be HOST or HOST:PORT", host)
 	}
 	return net.JoinHostPort(bare, "22"), nil
 }
@@ -98,7 +98,7 @@ func dialSFTP(ctx context.Context, to Target) (_ Dir, shown string, err error) {
 	}
 	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error {
 		if shown = hostKeyText(key); want != nil && hostKeyText(want) != shown {
-			return fmt.Errorf("%s shows the host key %s and not %s: if the new key is right, set it, or remove the old one", to.Host,
+			return fmt.Errorf("%s has the host key %s instead of %s: if the new key is correct, set it or remove the old one", to.Host,
 				ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(want))
 		}
 		return nil

@@ -47,7 +47,7 @@ func ParseMasterKeys(text string, unwrap func(wrapped []byte) ([]byte, error)) (
 		for _, one := range strings.Fields(line) {
 			one, wrapped := strings.CutPrefix(one, wrappedMark)
 			if wrapped && unwrap == nil {
-				return nil, fmt.Errorf("master key %d is wrapped: --kms says which key management service unwraps it", len(keys)+1)
+				return nil, fmt.Errorf("master key %d is wrapped: set --kms to the key management service that unwraps it", len(keys)+1)
 			}
 			data, err := base64.StdEncoding.DecodeString(one)
 			if err == nil && wrapped {
@@ -56,7 +56,7 @@ func ParseMasterKeys(text string, unwrap func(wrapped []byte) ([]byte, error)) (
 				}
 			}
 			if err != nil || len(data) != keySize {
-				return nil, fmt.Errorf("master key %d is not %d bytes in base64, as portolan secrets new-key makes one", len(keys)+1, keySize)
+				return nil, fmt.Errorf("master key %d must be %d bytes in base64, as created by portolan secrets new-key", len(keys)+1, keySize)
 			}
 			keys = append(keys, masterKey(data))
 		}
@@ -138,7 +138,7 @@ func (m MasterKeys) openKey(id int64, kept []byte) (key []byte, current bool, er
 		}
 		return key, i == 0, nil
 	}
-	return nil, false, fmt.Errorf("secrets are sealed by the master key %s, which was not given: --master-key names a file with it",
+	return nil, false, fmt.Errorf("secrets are sealed by the master key %s: set --master-key to a file with this key",
 		hex.EncodeToString(by))
 }
 

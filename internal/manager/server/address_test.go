@@ -430,16 +430,16 @@ func TestSpaceRules(t *testing.T) {
 	net4 := func(r string) string { return `{"type":"IPv4Network","range":"` + r + `"}` }
 	m.Refused(400, "IpRangeOverlapsSiblings", "overlaps IPv4Network "+network+", 10.0.0.0/24", "POST", networks, net4("10.0.0.0/16"))
 	m.Refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", networks, net4("10.0.0.128/25"))
-	m.Refused(400, "IpRangeOutsideParent", "does not lie within IPv4Block "+block, "POST", networks, net4("11.0.0.0/24"))
+	m.Refused(400, "IpRangeOutsideParent", "is not within IPv4Block "+block, "POST", networks, net4("11.0.0.0/24"))
 	m.Refused(400, "InvalidIpRangeValue", "host bits set", "POST", networks, net4("10.0.1.1/24"))
 	m.Refused(400, "InvalidResourceFieldValue", "not a CIDR", "POST", networks, net4("10.0.1.0-10.0.1.9"))
 	m.Refused(400, "InvalidResourceFieldValue", "address family", "POST", networks, net4("2001:db8::/64"))
-	m.Refused(400, "InvalidResourceFieldValue", "cannot lie in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "cannot be in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
 	m.Refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/8", "POST", blocks, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
-	m.Refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "cannot be in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	m.Refused(400, "IpRangeOverlapsSiblings", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks",
 		`{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
-	m.Refused(400, "InvalidResourceFieldValue", "needs a block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "requires a parent block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
 	m.Refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.1", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.128/25"}`)
 
 	// By size: the first free space, and with DEPTH_FIRST that of the blocks below.
@@ -457,12 +457,12 @@ func TestSpaceRules(t *testing.T) {
 
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	address := func(a string) string { return `{"type":"IPv4Address","state":"STATIC","address":"` + a + `"}` }
-	m.Refused(400, "AddressNotInNetwork", "10.0.1.5 does not lie in", "POST", addresses, address("10.0.1.5"))
+	m.Refused(400, "AddressNotInNetwork", "10.0.1.5 is not in", "POST", addresses, address("10.0.1.5"))
 	m.Refused(400, "AddressIsBroadcastAddress", "broadcast", "POST", addresses, address("10.0.0.255"))
-	m.Refused(409, "ResourceAlreadyExists", "10.0.0.1 is in use", "POST", addresses, address("10.0.0.1"))
+	m.Refused(409, "ResourceAlreadyExists", "10.0.0.1 is already in use", "POST", addresses, address("10.0.0.1"))
 	m.Refused(409, "CreateUpdateNetworkGatewayNotSupported", "gateway", "POST", addresses, `{"type":"IPv4Address","state":"GATEWAY"}`)
-	m.Refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", addresses, `{"type":"IPv6Address","state":"STATIC"}`)
-	m.Refused(400, "InvalidResourceFieldValue", "no host address", "POST", networks, `{"type":"IPv4Network","range":"10.0.9.0/24","gateway":"10.0.8.1"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "cannot be in", "POST", addresses, `{"type":"IPv6Address","state":"STATIC"}`)
+	m.Refused(400, "InvalidResourceFieldValue", "not a host address", "POST", networks, `{"type":"IPv4Network","range":"10.0.9.0/24","gateway":"10.0.8.1"}`)
 	m.Verify()
 }
 
@@ -492,7 +492,7 @@ func TestGateway(t *testing.T) {
 		t.Errorf("x-bcn-no-gateway gives %s", none.Body)
 	}
 	m.ID(at+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
-	m.Refused(409, "ResourceAlreadyExists", "10.0.0.9 is in use", "PATCH", at, `{"gateway":"10.0.0.9"}`)
+	m.Refused(409, "ResourceAlreadyExists", "10.0.0.9 is already in use", "PATCH", at, `{"gateway":"10.0.0.9"}`)
 	m.Verify()
 }
 
@@ -606,9 +606,9 @@ func TestNames(t *testing.T) {
 	m.Refused(404, "InlinedResourceNotFound", "999", "POST", records, `{"type":"AliasRecord","name":"x","linkedRecord":{"id":999}}`)
 	m.Refused(404, "InlinedResourceNotFound", "type IPv4Network", "POST", records,
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"id":`+network+`}}`)
-	m.Refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records,
+	m.Refused(404, "InlinedResourceNotFound", "192.0.2.1 is not in a network", "POST", records,
 		`{"type":"HostRecord","name":"x","addresses":[{"address":"192.0.2.1"}]}`)
-	m.Refused(400, "EmptyFieldValue", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
+	m.Refused(400, "EmptyFieldValue", "1 or more entries", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "under_score", "POST", records,
 		`{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
@@ -679,7 +679,7 @@ func TestAddressWithHost(t *testing.T) {
 	second := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	host := got.Text("data.0.id")
 	m.Want(201, "POST", "/api/v2/addresses/"+second+"/resourceRecords", `{"id":`+host+`,"type":"HostRecord"}`)
-	m.Refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
+	m.Refused(409, "ResourceAlreadyExists", "already linked", "POST", "/api/v2/resourceRecords/"+host+"/addresses", `{"id":`+second+`}`)
 	if n := m.Want(200, "GET", "/api/v2/resourceRecords/"+host+"/addresses", "").Text("count"); n != "2" {
 		t.Errorf("the host has %s addresses", n)
 	}

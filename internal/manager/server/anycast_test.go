@@ -68,7 +68,7 @@ func TestAnycastSettings(t *testing.T) {
 		"is the address of a neighbor": `["192.0.2.1"]`} {
 		m.Refused(400, "InvalidResourceFieldValue", naming, "POST", apps, probe+`,"anycastAddresses":`+addresses+`}`)
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "none has an address of its family", "POST", apps,
+	m.Refused(400, "InvalidResourceFieldValue", "no neighbor of its address family", "POST", apps,
 		resolver(`{"address":"::","port":54}`)+`,"anycastAddresses":["2001:db8::53"]}`)
 	m.Refused(400, "InvalidResourceFieldValue", "does not listen", "POST", apps,
 		resolver(`{"address":"192.0.2.9"}`)+`,"anycastAddresses":["198.51.100.53"]}`)

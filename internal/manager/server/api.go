@@ -36,7 +36,7 @@ import (
 // Base is the path of the API (spec.md section 9).
 const Base = published.Base
 
-// newRegistry takes what the trades declare.
+// newRegistry returns the declarations of all packages.
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, register := range []func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register,
@@ -60,14 +60,14 @@ func newRegistry() *resource.Registry {
 	return r
 }
 
-// Layout is what the program keeps in a database: whoever opens one gives it.
+// Layout returns the tables of a database. Every caller of store.Open passes it.
 func Layout() *store.Layout {
 	l := newRegistry().Layout()
 	l.Extensions = append(l.Extensions, rest.Extension(), fleet.Extension(), timetable.Extension(), history.Extension())
 	return l
 }
 
-// NewAPI makes the address API over a store.
+// NewAPI returns the address API over a store.
 func NewAPI(s *store.Store) *resource.API {
 	r := newRegistry()
 	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
@@ -83,7 +83,7 @@ func NewAPI(s *store.Store) *resource.API {
 	return a
 }
 
-// hostName is the name of this machine; empty where that is not known: it is shown, and nothing more.
+// hostName returns the name of this machine for display; empty if it is unknown.
 func hostName() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -92,7 +92,7 @@ func hostName() string {
 	return name
 }
 
-// Serve makes what serves the address API over HTTP. maxLimit is the largest page (spec.md section 8).
+// Serve returns the HTTP server of the address API. maxLimit is the largest page (spec.md section 8).
 func Serve(a *resource.API, maxLimit int64, version string) *rest.Server {
 	name := hostName()
 	a.Manager.Hostname = name

@@ -121,7 +121,7 @@ func TestApplyTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Refused(403, "AccessDenied", "may read, not change", "POST", "/api/v2/apply", document(false, office), "Authorization: Bearer "+analyst)
+	m.Refused(403, "AccessDenied", "may only read", "POST", "/api/v2/apply", document(false, office), "Authorization: Bearer "+analyst)
 	if n := m.Want(200, "GET", "/api/v2/networks/"+network+"/tags", "").Text("count"); n != "0" {
 		t.Errorf("who may only read gave it %s tags", n)
 	}
@@ -138,7 +138,7 @@ func TestApplyTags(t *testing.T) {
 	m.Want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office))
 	// What resources of the document lie in stays.
 	r = m.Want(200, "POST", "/api/v2/apply", document(true, office))
-	if r.Text("deleted") != "0" || !strings.Contains(string(r.Body), "resources of the document lie in it") {
+	if r.Text("deleted") != "0" || !strings.Contains(string(r.Body), "it contains resources of the document") {
 		t.Errorf("with a network in a block that goes: %s", r.Body)
 	}
 	m.Want(200, "GET", "/api/v2/blocks/"+block, "")
@@ -165,12 +165,12 @@ func TestApplyTags(t *testing.T) {
 	at := m.Want(200, "GET", "/api/v2/networks?filter=range:'10.1.0.0/24'", "").Text("data.0.id")
 	m.ID("/api/v2/networks/"+at+"/addresses", `{"type":"IPv4Address","address":"10.1.0.77","state":"STATIC"}`)
 	r = m.Want(200, "POST", "/api/v2/apply", document(true, ""))
-	if r.Text("deleted") != "1" || !strings.Contains(string(r.Body), "resources that lie below it") ||
-		!strings.Contains(string(r.Body), "among them without the tag: ") || !strings.Contains(string(r.Body), "IPv4Address 10.1.0.77") {
+	if r.Text("deleted") != "1" || !strings.Contains(string(r.Body), "resources below it or dependent on it") ||
+		!strings.Contains(string(r.Body), "including resources without the tag: ") || !strings.Contains(string(r.Body), "IPv4Address 10.1.0.77") {
 		t.Errorf("all is pruned: %s", r.Body)
 	}
 	got := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").Text("data.0.description")
-	if got != "Applied 0 resources, and deleted what else has the tag north" {
+	if got != "Applied 0 resources, and deleted other resources with the tag north" {
 		t.Errorf("the history says %q", got)
 	}
 	m.Verify()
@@ -260,7 +260,7 @@ func TestApplyChangesTheKindOfAName(t *testing.T) {
 	if n := m.Want(200, "GET", "/api/v2/blocks/"+block+"/tags", "").Text("count"); n != "0" {
 		t.Errorf("a resource that says otherwise gets %s tags", n)
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "tag: is true or false", "POST", "/api/v2/apply",
+	m.Refused(400, "InvalidResourceFieldValue", "tag: must be true or false", "POST", "/api/v2/apply",
 		`{"resources":[{"type":"IPv4Block","range":"10.0.0.0/8","tag":"north"}]}`)
 	m.Verify()
 }

@@ -282,7 +282,7 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 	}
 	// A file, whose rows are worked off later.
 	made, log := m.Imported(`"name":"rows.csv","contentType":"text/csv"`, "type,id,name\r\nIPv4Network,"+w.of("IPv4Network")+",renamed\r\n")
-	if made.Text("updated")+made.Text("refused") != "01" || !strings.Contains(log, "four eyes") {
+	if made.Text("updated")+made.Text("refused") != "01" || !strings.Contains(log, "the configuration requires it") {
 		t.Errorf("the import is %s\n%s", made.Body, log)
 	}
 	// What such a file does not have any more stays.
@@ -297,7 +297,7 @@ func TestNothingChangesAroundAnApproval(t *testing.T) {
 	for mode, want := range map[string]string{"ROW_BY_ROW": "01", "ALL_OR_NOTHING": "00"} {
 		made, log = m.Imported(`"contentType":"text/csv","into":"configurations/`+configuration+`","tag":"tags/pruned","prune":true,"mode":"`+mode+`"`,
 			"type,name\r\nMACPool,of a file\r\n")
-		if made.Text("deleted")+made.Text("refused") != want || !strings.Contains(log+made.Text("message"), "four eyes") {
+		if made.Text("deleted")+made.Text("refused") != want || !strings.Contains(log+made.Text("message"), "the configuration requires it") {
 			t.Errorf("%s: the import is %s\n%s", mode, made.Body, log)
 		}
 		m.Want(200, "GET", "/api/v2/networks/"+w.of("IPv4Network"), "")

@@ -113,13 +113,13 @@ func TestAttackFilters(t *testing.T) {
 	for i := range heavy {
 		heavy[i] = fmt.Sprintf("configuration.name:contains('%d')", i)
 	}
-	m.Refused(400, "FilterNeedsRefinement", "weighs", "GET", "/api/v2/addresses?"+filter(strings.Join(heavy, " or ")), "")
+	m.Refused(400, "FilterNeedsRefinement", "the weight is", "GET", "/api/v2/addresses?"+filter(strings.Join(heavy, " or ")), "")
 	m.Want(200, "GET", "/api/v2/addresses?"+filter("name:in('"+strings.Repeat("x','", 150)+"x')"), "")
 	if os.Getenv(apitest.OnPostgres) != "" { // where a connection is not even had by then
 		return
 	}
 	m.REST.ReadTime = time.Nanosecond
-	m.Refused(400, "FilterNeedsRefinement", "not found within", "GET", "/api/v2/addresses?"+filter("name:contains('x')"), "")
+	m.Refused(400, "FilterNeedsRefinement", "took longer than", "GET", "/api/v2/addresses?"+filter("name:contains('x')"), "")
 }
 
 // (5) Bodies of nothing but members, from somebody who has no credentials.
@@ -139,7 +139,7 @@ func TestAttackBodies(t *testing.T) {
 	}
 	m.Refused(400, "InvalidRequestBody", "members", "POST", "/api/v2/configurations",
 		`{"name":"x","list":[`+strings.Repeat("0,", 300_000)+`0]}`)
-	m.Refused(400, "InvalidRequestBody", "more than 100 members", "POST", "/api/v2/sessions", `{"x":[`+strings.Repeat("0,", 200)+`0]}`,
+	m.Refused(400, "InvalidRequestBody", "at most 100 members", "POST", "/api/v2/sessions", `{"x":[`+strings.Repeat("0,", 200)+`0]}`,
 		"Authorization:", "Content-Type: application/json")
 }
 
@@ -164,11 +164,11 @@ func TestAttackGuessing(t *testing.T) {
 		t.Errorf("guess %d is refused, want 5", refusedAt)
 	}
 	// A right password is no way around it, and tells nothing.
-	m.Refused(429, "TooManyRequests", "wrong sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
+	m.Refused(429, "TooManyRequests", "failed sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
 		"Authorization:", "Content-Type: application/json")
 	apitest.Eventually(t, "the event is there", func() bool {
 		return strings.Contains(string(m.Want(200, "GET", "/api/v2/events?fields=message", "").Body),
-			"5 wrong sign-ins in a row as \\\"admin\\\" from 127.0.0.1")
+			"5 consecutive failed sign-ins as \\\"admin\\\" from 127.0.0.1")
 	})
 	if text := string(m.Want(200, "GET", "/metrics", "", "Authorization:").Body); !strings.Contains(text,
 		`portolan_sign_ins_total{result="refused"} 5`) || !strings.Contains(text, `portolan_sign_ins_total{result="throttled"} 2`) {
@@ -224,7 +224,7 @@ func TestAttackHashing(t *testing.T) {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), authz.APIDoor)
-				if err != nil && strings.Contains(err.Error(), "too many sign-ins at a time") {
+				if err != nil && strings.Contains(err.Error(), "too many concurrent sign-ins") {
 					busy.Add(1)
 					time.Sleep(time.Millisecond) // as a network would
 				}
@@ -409,9 +409,9 @@ func TestAttackReports(t *testing.T) {
 // (13) Paths of a hundred steps.
 func TestAttackPaths(t *testing.T) {
 	m := startAlone(t)
-	m.Refused(400, "FilterParseError", "more than 8", "GET", "/api/v2/zones?"+filter(strings.Repeat("view.", 100)+"name:'x'"), "")
-	m.Refused(400, "InvalidQueryParameterValue", "more than 8", "GET", "/api/v2/zones?orderBy="+strings.Repeat("view.", 100)+"name", "")
-	m.Refused(400, "InvalidQueryParameterValue", "more than 8", "GET", "/api/v2/zones?fields="+strings.Repeat("view.", 100)+"name", "")
+	m.Refused(400, "FilterParseError", "at most 8", "GET", "/api/v2/zones?"+filter(strings.Repeat("view.", 100)+"name:'x'"), "")
+	m.Refused(400, "InvalidQueryParameterValue", "at most 8", "GET", "/api/v2/zones?orderBy="+strings.Repeat("view.", 100)+"name", "")
+	m.Refused(400, "InvalidQueryParameterValue", "at most 8", "GET", "/api/v2/zones?fields="+strings.Repeat("view.", 100)+"name", "")
 }
 
 // (14) A name that a spreadsheet takes for a formula.
@@ -518,10 +518,10 @@ func TestPrivilegesAct(t *testing.T) {
 	}
 	m.Want(200, "GET", "/api/v2/configurations", "", apitest.BasicAuth("resets", "my new password"))
 	id, again := login("again", `"securityPrivilege":"ADMINISTRATOR","passwordResetRequired":true`)
-	m.refusedAs(again, 403, "PasswordResetRequired", "nothing else", "PATCH", "/api/v2/users/"+id, `{"passwordResetRequired":false}`)
+	m.refusedAs(again, 403, "PasswordResetRequired", "must set a new password first", "PATCH", "/api/v2/users/"+id, `{"passwordResetRequired":false}`)
 	m.refusedAs(again, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/"+id+"?fields=embed(sessions)",
 		`{"password":"my new password"}`)
-	m.refusedAs(again, 400, "InvalidResourceFieldValue", "another one", "PATCH", "/api/v2/users/"+id, `{"password":"`+adminPassword+`"}`)
+	m.refusedAs(again, 400, "InvalidResourceFieldValue", "must differ", "PATCH", "/api/v2/users/"+id, `{"password":"`+adminPassword+`"}`)
 	bound, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "bound", Role: authz.Administrator, User: "again"})
 	if err != nil {
 		t.Fatal(err)

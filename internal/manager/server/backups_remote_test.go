@@ -184,7 +184,7 @@ func TestBackupsAreSentBySFTP(t *testing.T) {
 			return strings.Contains(newest.Text("data.0.message"), text)
 		}
 	}
-	apitest.Eventually(t, "another key is refused", failed("shows the host key SHA256:"))
+	apitest.Eventually(t, "another key is refused", failed("has the host key SHA256:"))
 	s.mu.Lock()
 	if s.passwords != before {
 		t.Error("a server with another key was sent the password")

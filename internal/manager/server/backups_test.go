@@ -124,7 +124,7 @@ func TestBackupsAreSent(t *testing.T) {
 		t.Errorf("it counts as a backup of this database, of %v", at)
 	}
 	apitest.Eventually(t, "there is an event", func() bool {
-		return strings.Contains(m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'SUCCESS'"), "").Text("data.0.message"), "was sent to")
+		return strings.Contains(m.Want(200, "GET", "/api/v2/events?"+filter("eventType:'SUCCESS'"), "").Text("data.0.message"), "was uploaded to")
 	})
 	m.Want(204, "DELETE", self, "")
 	apitest.Eventually(t, "its file is gone", func() bool {
@@ -179,7 +179,7 @@ func TestSentBackupsHoldUpNothing(t *testing.T) {
 	self := m.Want(201, "POST", database+"/backups", body, kind).Text("_links.self.href")
 	apitest.Eventually(t, "it is said", func() bool {
 		r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
-		return r.Count() == 1 && strings.Contains(r.Text("data.0.message"), "tried again")
+		return r.Count() == 1 && strings.Contains(r.Text("data.0.message"), "be retried")
 	})
 	m.ID(database+"/schedules", `{"name":"mine","state":"QUEUED"}`)
 	apitest.Eventually(t, "another one is made", func() bool {

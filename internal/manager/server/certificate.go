@@ -31,13 +31,13 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return f.current, nil
 		}
 	}
-	if f.current != nil { // half written: the old one is still good
+	if f.current != nil { // the new files may be incomplete
 		return f.current, nil
 	}
 	return nil, err
 }
 
-// again reads the files, also where they look unchanged.
+// again reads the files even if they look unchanged.
 func (f *certificateFiles) again() error {
 	f.mu.Lock()
 	f.modified = time.Time{}
@@ -46,7 +46,7 @@ func (f *certificateFiles) again() error {
 	return err
 }
 
-// renewCertificate makes the manager's own certificate for every address it can be reached at.
+// renewCertificate creates the manager's own certificate for every address of the manager.
 func (m *Manager) renewCertificate() error {
 	hosts := []string{"localhost"}
 	if name, err := os.Hostname(); err == nil {

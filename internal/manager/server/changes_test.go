@@ -144,7 +144,7 @@ func TestChangeFeed(t *testing.T) {
 	}
 	// What is not kept any more.
 	m.Forget()
-	m.Refused(410, "PositionGone", "not kept", "GET", "/api/v2/changes?after="+followers[0].at, "")
+	m.Refused(410, "PositionGone", "pruned", "GET", "/api/v2/changes?after="+followers[0].at, "")
 	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
 }
 

@@ -2,8 +2,7 @@ package server
 
 import "golang.org/x/sys/unix"
 
-// clockFollows reports whether this machine's clock follows time servers, as its kernel has been told (adjtimex(2)); known is false where
-// that cannot be asked.
+// clockFollows reports whether the kernel's clock is synchronized (adjtimex(2)); known is false if the kernel does not answer.
 func clockFollows() (follows, known bool) {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

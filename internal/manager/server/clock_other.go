@@ -2,5 +2,5 @@
 
 package server
 
-// clockFollows reports whether this machine's clock follows time servers; known is false: it is not asked here.
+// clockFollows reports whether the clock is synchronized; known is false on this system.
 func clockFollows() (follows, known bool) { return false, false }

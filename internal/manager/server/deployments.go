@@ -8,18 +8,18 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// fleetPoints introduces the fleet to deployments: neither knows the other.
+// fleetPoints gives deployments access to the fleet. The two packages do not import each other.
 type fleetPoints struct{ fleet *fleet.Service }
 
-// Changed notes that a service point is to serve something else.
+// Changed records that the content of a service point has changed.
 func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) {
 	p.fleet.ContentChanged(tx, servicePoint)
 }
 
-// Wake lets a service point know, once that is committed.
+// Wake answers the waiting requests of a service point after the commit.
 func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 
-// Serving says what a service point serves.
+// Serving returns the content that a service point serves, and its capabilities.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s dnspublish.Serving, err error) {
 	is, err := p.fleet.Serves(tx, servicePoint)
 	s = dnspublish.Serving{There: is.There, Provides: is.Provides, Content: is.Content, Trouble: is.Trouble}
@@ -29,7 +29,7 @@ func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s dnspublish.Se
 	return s, err
 }
 
-// planners returns the planners by the names of the applications that take their content.
+// planners returns the planners by the names of the applications that use their content.
 func (m *Manager) planners() map[string]checkinapi.Planner {
 	zones := dnspublish.Planner{Sealer: m.Address.Sealer}
 	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones}

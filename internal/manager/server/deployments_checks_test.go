@@ -33,12 +33,12 @@ func TestChecksOfLiveViews(t *testing.T) {
 	}
 	before := records()
 	bad := m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"under_score","recordType":"A","rdata":"192.0.2.2"}`)
-	apitest.Eventually(t, "it is told", told("under_score.wire.example. is no host name"))
+	apitest.Eventually(t, "it is told", told("under_score.wire.example. is not a host name"))
 	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
 	apitest.Eventually(t, "what is good goes out", func() bool { return records() == before+1 })
 	for _, one := range []struct{ at, body string }{{d.zone + "/deployments", `{"type":"QuickDeployment"}`},
 		{"/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":` + bad + `}]}`}} {
-		if message := m.deploymentIs(m.ID(one.at, one.body), "FAILED"); !strings.Contains(message, "is no host name") {
+		if message := m.deploymentIs(m.ID(one.at, one.body), "FAILED"); !strings.Contains(message, "is not a host name") {
 			t.Errorf("%s ends with %q", one.body, message)
 		}
 	}
@@ -50,7 +50,7 @@ func TestChecksOfLiveViews(t *testing.T) {
 	alias := m.ID(d.zone+"/resourceRecords", `{"type":"AliasRecord","name":"alias","linkedRecord":{"id":`+bad+`}}`)
 	apitest.Eventually(t, "the alias goes out", func() bool { return records() == before+3 })
 	mx := m.ID(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"mail","priority":10,"linkedRecord":{"id":`+alias+`}}`)
-	apitest.Eventually(t, "that is told, too", told("leads to an alias"))
+	apitest.Eventually(t, "that is told, too", told("points to an alias"))
 	if n := records(); n != before+3 {
 		t.Errorf("there are %d records, want %d", n, before+3)
 	}
@@ -60,7 +60,7 @@ func TestChecksOfLiveViews(t *testing.T) {
 	apitest.Eventually(t, "another alias goes out", func() bool { return records() == before+4 })
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+under+`"},{"method":"POST","path":"`+
 		strings.TrimPrefix(d.zone, "/api/v2/")+`/resourceRecords","body":{"type":"GenericRecord","name":"under_alias","recordType":"A","rdata":"192.0.2.3"}}]}`)
-	apitest.Eventually(t, "what takes its place is withheld", told("under_alias.wire.example. is no host name"))
+	apitest.Eventually(t, "what takes its place is withheld", told("under_alias.wire.example. is not a host name"))
 	m.ID(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"behind","text":"x"}`)
 	apitest.Eventually(t, "what comes behind goes out", func() bool { return records() == before+5 })
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
@@ -91,14 +91,14 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	out("the alias goes out", 1)
 	record("GenericRecord", "sub", `"recordType":"NS","rdata":"ns1.wire.example."`)
 	record("GenericRecord", "under_score", `"recordType":"A","rdata":"192.0.2.2"`)
-	apitest.Eventually(t, "both are told", func() bool { return told("leads to an alias") == "1" && told("under_score") == "1" })
+	apitest.Eventually(t, "both are told", func() bool { return told("points to an alias") == "1" && told("under_score") == "1" })
 	for i := range 3 { // which has nothing to do with it, and has all looked at
 		m.Want(200, "PATCH", d.server, fmt.Sprintf(`{"name":"wire-%d"}`, i))
 		record("TXTRecord", fmt.Sprintf("text-%d", i), `"text":"x"`)
 		out("other records go out", 2+i)
 	}
-	if told("leads to an alias") != "1" || told("under_score") != "1" {
-		t.Errorf("%s events and %s", told("leads to an alias"), told("under_score"))
+	if told("points to an alias") != "1" || told("under_score") != "1" {
+		t.Errorf("%s events and %s", told("points to an alias"), told("under_score"))
 	}
 	m.Want(204, "DELETE", "/api/v2/resourceRecords/"+alias, "")
 	record("GenericRecord", "ns1", `"recordType":"A","rdata":"192.0.2.3"`)
@@ -106,7 +106,7 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 	// Another fault at the same name is told, too.
 	record("MXRecord", "under_score", `"priority":10,"linkedRecord":{"absoluteName":"192.0.2.9"}`)
 	apitest.Eventually(t, "that is told", func() bool { return told("the MX record of under_score") == "1" })
-	// What leads to an alias that stays, because what would take its place is withheld, is withheld, too.
+	// What points to an alias that stays, because what would take its place is withheld, is withheld, too.
 	stays := record("AliasRecord", "al_ias", `"linkedRecord":{"absoluteName":"other.example.net"}`)
 	out("another alias goes out", 6)
 	m.Want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"resourceRecords/`+stays+`"},{"method":"POST","path":"`+
@@ -114,7 +114,7 @@ func TestWithheldIsLookedAtAgain(t *testing.T) {
 		`{"method":"POST","path":"`+strings.TrimPrefix(d.zone, "/api/v2/")+
 		`/resourceRecords","body":{"type":"GenericRecord","name":"below","recordType":"NS","rdata":"al_ias.wire.example."}}]}`)
 	apitest.Eventually(t, "both are told", func() bool {
-		return told("al_ias.wire.example. is no host name") == "1" && told("below.wire.example. leads to an alias") == "1"
+		return told("al_ias.wire.example. is not a host name") == "1" && told("below.wire.example. points to an alias") == "1"
 	})
 	record("TXTRecord", "behind", `"text":"x"`)
 	out("the alias stays", 7)
@@ -192,6 +192,6 @@ func TestQueuedDeploymentsOfAUser(t *testing.T) {
 			row.(map[string]any)["id"]))
 	}
 	batch := func(changes []string) string { return `{"changes":[` + strings.Join(changes, ",") + `]}` }
-	m.Refused(429, "TooManyRequests", "1000 deployments of admin are queued", "POST", "/api/v2/batch", batch(changes))
+	m.Refused(429, "TooManyRequests", "1000 deployments of admin are already queued", "POST", "/api/v2/batch", batch(changes))
 	m.Want(200, "POST", "/api/v2/batch", batch(changes[:most]))
 }

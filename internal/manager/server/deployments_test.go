@@ -119,11 +119,11 @@ func TestDeploymentsAreChecked(t *testing.T) {
 	m.ID(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"s_x","recordType":"A","rdata":"192.0.2.1"}`)
 	validate := `{"type":"ValidationDeployment","service":"DNS"}`
 	if message := d.ends(validate, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "g.wire.example., which has no address") ||
-		!strings.Contains(message, "s_x.wire.example. is no host name") {
+		!strings.Contains(message, "s_x.wire.example. is not a host name") {
 		t.Errorf("the warnings are %q", message)
 	}
 	m.Want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
-	if message := d.ends(validate, "FAILED"); !strings.Contains(message, "s_x.wire.example. is no host name") {
+	if message := d.ends(validate, "FAILED"); !strings.Contains(message, "s_x.wire.example. is not a host name") {
 		t.Errorf("the fault is %q", message)
 	}
 	if message := d.ends(`{"type":"FullDeployment","service":"DNS"}`, "FAILED"); !strings.Contains(message, "s_x.wire.example.") {
@@ -132,7 +132,7 @@ func TestDeploymentsAreChecked(t *testing.T) {
 	m.Want(200, "PATCH", d.server, `{"checkNamesValidation":"IGNORE"}`)
 	m.ID(d.zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-notify","value":["any"]}`)
 	if message := d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`); !strings.Contains(message,
-		"the option allow-notify is not acted upon") {
+		"the option allow-notify is ignored") {
 		t.Errorf("an option that does nothing is %q", message)
 	}
 	if r := m.Want(200, "GET", d.server+"/deployments", ""); r.Text("count") != "4" {
@@ -256,7 +256,7 @@ func TestSelectiveStrategies(t *testing.T) {
 		t.Errorf("a dynamic record: %q", message)
 	}
 	if message := ends(selective(dynamic, `,"dynamicRecordDeploymentStrategy":"SKIP"`), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message,
-		"passed over") {
+		"skipped") {
 		t.Errorf("a dynamic record that is passed over: %q", message)
 	}
 	if r := m.Want(200, "GET", "/api/v2/resourceRecords/"+dynamic, ""); r.Text("dynamic") != "true" {
@@ -422,7 +422,7 @@ func TestSelectionsStayInTheirView(t *testing.T) {
 	if message := m.deploymentIs(m.ID("/api/v2/deployments", selective(lost, `,"continueOnFailureEnabled":true`)), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "no deployment role") {
 		t.Errorf("what nobody answers for is left with %q", message)
 	}
-	const changed = "of which 1 have changed: 2 records added, 1 removed" // the SOA record, too
+	const changed = "1 of them changed: 2 records added, 1 removed" // the SOA record, too
 	if message := d.carries("/api/v2/deployments", selective(wanted, "")); !strings.Contains(message, changed) {
 
 		t.Errorf("a selective deployment of one record says %q", message)

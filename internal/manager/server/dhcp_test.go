@@ -32,7 +32,7 @@ func TestClientClasses(t *testing.T) {
 		`{"name":"x","option":"hardware","matchOffset":0,"matchLength":3}`:                        "matchOffset",
 		`{"name":"x","option":"hardware","matchOffset":4,"matchLength":4}`:                        "1 to 3",
 		`{"name":"x","option":"color","matchOffset":1,"matchLength":3}`:                           "color",
-		`{"name":"x","option":"hardware","matchOffset":1,"matchLength":3,"matchExpression":"if"}`: "stands in",
+		`{"name":"x","option":"hardware","matchOffset":1,"matchLength":3,"matchExpression":"if"}`: "cannot be combined",
 		`{"name":"x","matchExpression":"substring(hardware, 1, 3"}`:                               "bracket",
 		`{"name":"x","matchExpression":"if option x = \"y"}`:                                      "does not end",
 		`{"name":"x","matchExpression":"x; } evil { "}`:                                           "statements",
@@ -55,7 +55,7 @@ func TestClientClasses(t *testing.T) {
 	m.Refused(403, "ResourceInUse", "subclasses", "PATCH", "/api/v2/clientClasses/"+phones,
 		`{"option":null,"matchOffset":null,"matchLength":null,"matchExpression":"if known"}`, apitest.MergePatch)
 	decided := m.ID(classes, `{"name":"decided","matchExpression":"if substring(option vendor-class-identifier, 0, 9) = \"PXEClient\""}`)
-	m.Refused(409, "ResourceConflictsWithOther", "no subclasses", "POST", "/api/v2/clientClasses/"+decided+"/subclasses", `{"value":"a"}`)
+	m.Refused(409, "ResourceConflictsWithOther", "cannot have subclasses", "POST", "/api/v2/clientClasses/"+decided+"/subclasses", `{"value":"a"}`)
 	m.Want(204, "DELETE", "/api/v2/clientClasses/"+phones, "")
 	m.Want(404, "GET", "/api/v2/subclasses/"+sub.Text("id"), "")
 	m.Verify()

@@ -1,4 +1,3 @@
-// Package server is where a manager meets the network: its listeners, what every request goes
-// through, and its doors: the address API, the fleet API, check-in, health and metrics. A door finds
-// out who asks, hands the request to the room it is for, and words the answer. No rule lives here.
+// Package server is the life of a manager: it opens the database and the listeners, puts the APIs together, starts the background work, and
+// ends all of it. Its folders contain the API families. Rules of resources are in the packages that declare them.
 package server

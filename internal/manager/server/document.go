@@ -32,17 +32,17 @@ func document(api *rest.Server, families ...*family.Family) ([]byte, error) {
 	return api.OpenAPI(APITitle, APIVersion, paths, schemas)
 }
 
-// object is a piece of the document.
+// object is a part of the document.
 type object = map[string]any
 
-// servicePointPaths are the paths of a service point, which it serves at its own address (reference/fleet.md).
+// servicePointPaths returns the paths that a service point serves at its own address (reference/fleet.md).
 func servicePointPaths() object {
 	own := []any{object{"url": "http://{servicePoint}:8083", "description": "The service point itself.",
 		"variables": object{"servicePoint": object{"default": "127.0.0.2"}}}}
 	return object{
 		checkin.DiagnosticsPath: object{"servers": own, "get": object{"operationId": "getDiagnostics", "tags": []string{"service point"},
 			"security":    []any{},
-			"summary":     "What a service point tells of itself",
+			"summary":     "The diagnostics of a service point",
 			"description": "Gives the results of its last probes and whether it is registered; the form depends on its variant.",
 			"responses": object{"200": object{"description": "The diagnostics.",
 				"content": object{"application/json": object{"schema": object{"anyOf": []any{family.Ref("Diagnostics"),

@@ -21,17 +21,17 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Finding is what came of looking at one thing.
+// Finding is the result of one check.
 type Finding struct {
-	// What was looked at, and how it is.
+	// What is the checked object, and Is its state.
 	What string `json:"what"`
 	Is   string `json:"is"`
-	// Do says what to do about it; empty where it is well. Fault says that nothing goes on before that is done.
+	// Do is the remedy; empty if the check passed. Fault means that a manager cannot start before it is applied.
 	Do    string `json:"do"`
 	Fault bool   `json:"fault"`
 }
 
-// Print prints it in a line, with what to do below it.
+// Print writes the finding as a line, with the remedy below it.
 func (f Finding) Print(w io.Writer) error {
 	mark := "ok     "
 	switch {
@@ -47,7 +47,7 @@ func (f Finding) Print(w io.Writer) error {
 	return err
 }
 
-// Faults counts those that nothing goes on with.
+// Faults returns the number of findings that prevent a start.
 func Faults(all []Finding) (n int) {
 	for _, f := range all {
 		if f.Fault {
@@ -57,8 +57,8 @@ func Faults(all []Finding) (n int) {
 	return n
 }
 
-// Examine looks at what a manager with these options would begin with: its directory, its ports, its certificate, its database. It begins
-// nothing, changes nothing, and may look while a manager serves.
+// Examine checks the directory, ports, certificate and database of a manager with these options. It changes nothing and may run beside a
+// manager.
 func Examine(ctx context.Context, o Options) (all []Finding) {
 	serving := false
 	if o.Data != "" {
@@ -85,7 +85,7 @@ func Examine(ctx context.Context, o Options) (all []Finding) {
 	return all
 }
 
-// Sealing is what there is to say of the secrets of a manager that has a master key, or has none.
+// Sealing returns the finding about the master key of secrets.
 func Sealing(masterKey bool) Finding {
 	if masterKey {
 		return Finding{What: "secrets", Is: "are sealed by a master key"}
@@ -95,7 +95,7 @@ func Sealing(masterKey bool) Finding {
 		Do: "portolan secrets new-key > FILE, and --master-key FILE"}
 }
 
-// examineDirectory looks at the data directory; serving says that a manager has it.
+// examineDirectory checks the data directory; serving reports whether a manager uses it.
 func examineDirectory(dir string) (all []Finding, serving bool) {
 	info, err := os.Stat(dir)
 	switch {
@@ -128,7 +128,7 @@ func examineDirectory(dir string) (all []Finding, serving bool) {
 	return all, dirlock.Held(dir)
 }
 
-// writable tries whether something can be made in a directory.
+// writable tries to create a file in a directory.
 func writable(dir string) error {
 	probe, err := os.CreateTemp(dir, ".probe-")
 	if err == nil {
@@ -137,7 +137,7 @@ func writable(dir string) error {
 	return err
 }
 
-// examineDatabase opens the database for reading, and looks at its clock.
+// examineDatabase opens the database for reading and checks its clock.
 func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	if o.Database == "" {
 		if _, err := os.Stat(filepath.Join(o.Data, "portolan.db")); err != nil {
@@ -178,7 +178,7 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	return append(all, clock)
 }
 
-// examinePort looks whether a port is free, or a manager has it.
+// examinePort checks whether a port is free, or used by a manager.
 func examinePort(ctx context.Context, flag, address string) Finding {
 	l, err := net.Listen("tcp", address)
 	if err == nil {
@@ -202,7 +202,7 @@ func managerAt(ctx context.Context, address string) bool {
 	}
 	ctx, end := context.WithTimeout(ctx, 2*time.Second)
 	defer end()
-	//nolint:gosec // it is asked whether it is there, and told nothing
+	//nolint:gosec // the request only checks for an answer and sends no secret
 	unverified := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: unverified}}
 	defer c.CloseIdleConnections()
@@ -212,7 +212,7 @@ func managerAt(ctx context.Context, address string) bool {
 			return false
 		}
 		rs, err := c.Do(rq)
-		if err != nil { // it may speak the other one
+		if err != nil { // it may use the other protocol
 			continue
 		}
 		body, err := io.ReadAll(io.LimitReader(rs.Body, 1<<10))
@@ -224,7 +224,7 @@ func managerAt(ctx context.Context, address string) bool {
 	return false
 }
 
-// examineCertificate reads a certificate and its key.
+// examineCertificate checks a certificate and its key.
 func examineCertificate(cert, key string) Finding {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
@@ -250,12 +250,12 @@ func ipTexts(all []net.IP) (texts []string) {
 	return texts
 }
 
-// examineFile looks whether a file can be appended to.
+// examineFile checks whether a file can be appended to.
 func examineFile(path string) Finding {
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return Finding{"file", err.Error(), "make the directory " + filepath.Dir(path), true}
 	}
-	if f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0); err == nil { //nolint:gosec // named by whoever starts it
+	if f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0); err == nil { //nolint:gosec // a path of the operator
 		_ = f.Close()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return Finding{"file", err.Error(), "give the file to who runs the manager", true}

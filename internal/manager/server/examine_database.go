@@ -10,7 +10,7 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// examineClock says which time this machine has, and whether it follows time servers: certificates and signatures go by it.
+// examineClock returns the finding about this machine's clock, which certificates and signatures depend on.
 func examineClock() Finding {
 	f := Finding{What: "clock", Is: time.Now().UTC().Format(time.RFC3339)}
 	switch follows, known := clockFollows(); {
@@ -25,17 +25,17 @@ func examineClock() Finding {
 	return f
 }
 
-// setting is one of PostgreSQL's that a manager needs to be so.
+// setting is a PostgreSQL setting that a manager depends on.
 type setting struct {
 	name string
-	// good reports whether a value will do; do says what to do where not, and what comes of it.
+	// good reports whether a value is sufficient; do is the remedy, with the consequence of the present value.
 	good func(value string) bool
 	do   string
 }
 
 func isOn(value string) bool { return value != "off" }
 
-// postgresSettings are those that are looked at (docs/scale.md).
+// postgresSettings are the checked settings (docs/scale.md).
 var postgresSettings = []setting{
 	{"fsync", isOn, "set fsync = on: without it a crash of the machine loses the database"},
 	{"full_page_writes", isOn, "set full_page_writes = on: without it a crash of the machine damages the database"},
@@ -45,7 +45,7 @@ var postgresSettings = []setting{
 	{"autovacuum", isOn, "set autovacuum = on: without it the tables grow, and questions become slow"},
 }
 
-// examineSettings looks at the settings of a database.
+// examineSettings checks the settings of a database.
 func examineSettings(ctx context.Context, s *store.Store, postgres bool) (all []Finding) {
 	if !postgres {
 		var mode string

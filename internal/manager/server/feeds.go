@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// feedTime is how long a feed may take.
+// feedTime limits the download of a feed.
 const feedTime = 10 * time.Minute
 
-// feeds fetches feeds: from where it was told, and from nowhere that one leads to.
+// feeds fetches feeds and follows no redirects.
 var feeds = &http.Client{Timeout: feedTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// feedCategory stands in Options.Feeds for a category.
+// feedCategory is the placeholder of the category in Options.Feeds.
 const feedCategory = "{category}"
 
-// feed fetches the list of names of a category (dnspublish.Copier.Feed).
+// feed fetches the list of names of a category (dnspublish.Copier.Feed). The caller closes it.
 func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, error) {
 	switch each := strings.Contains(m.options.Feeds, feedCategory); {
 	case each && category == "":
@@ -41,7 +41,7 @@ func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, err
 		return nil, fmt.Errorf("%s answers %s", rq.URL.Redacted(), rs.Status)
 	}
 	if rs.ContentLength < 0 && len(rs.TransferEncoding) == 0 && rs.ProtoMajor == 1 && !rs.Uncompressed {
-		_ = rs.Body.Close() // who could tell that it ended too early?
+		_ = rs.Body.Close() // without a length, a truncated list cannot be detected
 		return nil, fmt.Errorf("%s does not say how long its answer is", rq.URL.Redacted())
 	}
 	return rs.Body, nil

@@ -67,7 +67,7 @@ func TestFiles(t *testing.T) {
 	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "x")
 	m.Refused(409, "ResourceAlreadyExists", "pxe.0", "POST", at, body, kind)
 	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"below"}`}, "x")
-	m.Refused(409, "ResourceConflictsWithOther", "holds none", "POST", file+"/files", body, kind)
+	m.Refused(409, "ResourceConflictsWithOther", "cannot contain others", "POST", file+"/files", body, kind)
 	body, kind = apitest.Form(map[string]string{"fileInfo": `{"type":"TFTPFolder","name":"f"}`}, "x")
 	m.Refused(400, "UnsupportedResourceFieldValue", "fileData", "POST", at, body, kind)
 	m.Refused(400, "InvalidRequestBody", "", "POST", at, "x", "Content-Type: multipart/form-data")

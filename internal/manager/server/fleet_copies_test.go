@@ -56,7 +56,7 @@ func TestCopiedStateDirectory(t *testing.T) {
 		wants(200, first, "1", checkin.Request{})
 		wants(200, first, "2/1", checkin.Request{})
 		wants(409, &copied, "8/9", checkin.Request{})
-		const condition = "2 machines answer as this service point, at 192.0.2.2 and 192.0.2.9"
+		const condition = "2 machines connect as this service point, at 192.0.2.2 and 192.0.2.9"
 		if r := m.instance(id); r.Text("status") != "UNHEALTHY" || r.Text("connectionStatus") != "CONNECTED" ||
 			!strings.Contains(r.Text("errorConditions.0"), condition) || r.Get("errorConditions.1") != nil {
 			t.Errorf("with a copy of its state directory it is %s", r.Body)

@@ -98,7 +98,7 @@ func TestRenewalThatTheDatabaseLost(t *testing.T) {
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, again.certificateOf(t, answer)); status != 200 {
 		t.Errorf("with the certificate of the new key: %d %v", status, a)
 	}
-	m.Refused(404, "ResourceNotFound", "no fleet service point", "POST", "/user/api/v1/fleetInstances/nobody/registrationKey", "")
+	m.Refused(404, "ResourceNotFound", "does not exist", "POST", "/user/api/v1/fleetInstances/nobody/registrationKey", "")
 	m.Verify()
 }
 

@@ -39,16 +39,16 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 		t.Errorf("nothing was changed, and that is transaction %s", now)
 	}
 	m.Want(202, "POST", fleetOf+"/"+id+"/registrationKey", "")
-	says("REKEY_SERVICE_POINT", "Gave service point mole a new registration key")
+	says("REKEY_SERVICE_POINT", "Created a new registration key for service point mole")
 	application := m.Want(202, "POST", fleetOf+"/"+id+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).Text("id")
-	says("ADD_APPLICATION", "Deployed to service point mole the application http-probe-service ("+application+")")
+	says("ADD_APPLICATION", "Service point mole: deployed application http-probe-service ("+application+")")
 	m.Want(202, "PATCH", fleetOf+"/"+id+"/applications/"+application, `{"configuration":{"targets":[{"address":"127.0.0.2"}]},"limits":{"memoryMiB":512}}`)
-	says("UPDATE_APPLICATION", "Changed of service point mole the application http-probe-service ("+application+
+	says("UPDATE_APPLICATION", "Service point mole: changed application http-probe-service ("+application+
 		"): its configuration, its limits")
 	m.Want(202, "DELETE", fleetOf+"/"+id+"/applications/"+application, "")
-	says("DELETE_APPLICATION", "Took off service point mole the application http-probe-service")
+	says("DELETE_APPLICATION", "Service point mole: removed application http-probe-service")
 	m.Want(202, "POST", fleetOf+"/"+id+"/nodes", "")
-	says("UPDATE_SERVICE_POINT", "Let service point mole have another node: there may be 2")
+	says("UPDATE_SERVICE_POINT", "Service point mole: allowed another node, up to 2")
 	m.Want(204, "DELETE", fleetOf+"/"+id, "")
 	says("DELETE_SERVICE_POINT", "Deleted service point mole")
 	number := last().Text("id")
@@ -62,7 +62,7 @@ func TestFleetChangesStandInTheHistory(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/transactions/"+number+"/operations?total=true", ""); r.Text("totalCount") != "0" {
 		t.Errorf("its operations are %s", r.Body)
 	}
-	m.Refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
+	m.Refused(409, "UndoConflict", "did not change a resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
 	updates := "/api/v2/transactions?total=true&" + filter("operation:'UPDATE_SERVICE_POINT'")
 	if r := m.Want(200, "GET", updates, ""); r.Text("totalCount") != "3" {
 		t.Errorf("changes of service points are %s", r.Body)

@@ -93,8 +93,8 @@ func TestFleetFieldForField(t *testing.T) {
 		t.Errorf("a single one is %s", single.Body)
 	}
 	m.Want(204, "DELETE", "/user/api/v1/fleetInstances/"+r.Text("fleetInstanceID"), "")
-	m.Refused(404, "ResourceNotFound", "no fleet service point", "GET", "/user/api/v1/fleetInstances/"+r.Text("fleetInstanceID"), "")
-	m.Refused(404, "ResourceNotFound", "no fleet service point", "DELETE", "/user/api/v1/fleetInstances/nobody", "")
+	m.Refused(404, "ResourceNotFound", "does not exist", "GET", "/user/api/v1/fleetInstances/"+r.Text("fleetInstanceID"), "")
+	m.Refused(404, "ResourceNotFound", "does not exist", "DELETE", "/user/api/v1/fleetInstances/nobody", "")
 }
 
 func TestFleetRefusals(t *testing.T) {

@@ -165,7 +165,7 @@ func TestRefusalsNameNothingHidden(t *testing.T) {
 			}
 			r := m.Do(c.method, "/api/v2"+c.path, c.body, headers...)
 			if text := string(r.Body); r.StatusCode < 400 || strings.Contains(text, "10.77.1.213") || strings.Contains(text, mark) ||
-				strings.Contains(text, " more") || !strings.Contains(text, "does not see is in the way") {
+				strings.Contains(text, " more") || !strings.Contains(text, "has no access to") {
 				t.Errorf("%s %s: %d %s", c.method, c.path, r.StatusCode, text)
 			}
 		}
@@ -223,8 +223,8 @@ func TestClientsOfReservationsAreProtected(t *testing.T) {
 	m.Right(rex, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	tries := func(as ...string) {
 		t.Helper()
-		m.Refused(403, "AccessDenied", "takes an approval", "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, append(as, apitest.MergePatch)...)
-		m.Refused(403, "AccessDenied", "takes an approval", "POST", "/api/v2/addresses/"+moved+"/moves",
+		m.Refused(403, "AccessDenied", "requires approval", "PATCH", mac, `{"address":"02-00-00-00-0A-0A"}`, append(as, apitest.MergePatch)...)
+		m.Refused(403, "AccessDenied", "requires approval", "POST", "/api/v2/addresses/"+moved+"/moves",
 			`{"type":"IPv6AddressMove","destination":{"address":"2001:db8:1::666"}}`, as...)
 	}
 	tries(asRex)
@@ -242,7 +242,7 @@ func TestRightsDoNotShakeOffApprovals(t *testing.T) {
 	carol, asCarol := m.User("carol", "DELETE_ACCESS_RIGHTS")
 	m.Right(carol, configuration, "FULL", "")
 	right := m.Right(carol, zone, "FULL", `,"workflowLevel":"RECOMMEND"`)
-	m.Refused(403, "AccessDenied", "has to ask", "DELETE", "/api/v2/accessRights/"+right, "", asCarol)
+	m.Refused(403, "AccessDenied", "require approval", "DELETE", "/api/v2/accessRights/"+right, "", asCarol)
 
 	cora, asCora := m.User("cora", "ADD_ACCESS_RIGHTS")
 	group := m.ID("/api/v2/groups", `{"name":"g"}`)

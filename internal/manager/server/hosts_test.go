@@ -78,9 +78,9 @@ func TestAutoCreateNetwork(t *testing.T) {
 	m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/26"}`)
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	auto, over := "x-bcn-auto-create-network: true", "x-bcn-allow-address-overlap: true"
-	m.Refused(404, "InlinedResourceNotFound", "no network", "POST", records,
+	m.Refused(404, "InlinedResourceNotFound", "not in a network", "POST", records,
 		`{"type":"HostRecord","name":"a","addresses":[{"address":"10.6.0.9"}]}`)
-	m.Refused(404, "InlinedResourceNotFound", "no block", "POST", records,
+	m.Refused(404, "InlinedResourceNotFound", "not in a block", "POST", records,
 		`{"type":"HostRecord","name":"a","addresses":[{"address":"192.0.2.9"}]}`, auto)
 	m.Refused(400, "IpRangeOverlapsSiblings", "10.7.0.0/24", "POST", records, `{"type":"HostRecord","name":"a","addresses":[{"address":"10.7.0.129"}]}`,
 		auto)

@@ -68,7 +68,7 @@ func TestSessions(t *testing.T) {
 			r.Text("state") != "LOGGED_IN" {
 			t.Errorf("without a session the current one is %s", r.Body)
 		}
-		m.Refused(404, "ResourceNotFound", "session's token", "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, as)
+		m.Refused(404, "ResourceNotFound", "token of a session", "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, as)
 		if allow := m.Want(204, "OPTIONS", "/api/v2/sessions/current", "", as).Header.Get("Allow"); allow != "GET, HEAD, OPTIONS" {
 			t.Errorf("without a session the methods are %s", allow)
 		}
@@ -189,7 +189,7 @@ func TestBearerTokens(t *testing.T) {
 	m.Want(200, "GET", "/user/api/v1/fleetInstances", "", header)
 	m.Want(200, "GET", "/api/v2/networks", "", header)
 	m.Refused(403, "AccessDenied", "analyst", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, header)
-	m.Refused(403, "AccessDenied", "may read", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
+	m.Refused(403, "AccessDenied", "read-only role", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
 	// The token was made by the administrator, whose sessions it may see and not end.
 	m.Refused(403, "ReadOnlySession", "only read", "PATCH", "/api/v2/sessions/"+last(m, apitest.BasicAuth("admin", adminPassword)),
 		`{"state":"TERMINATED"}`, header)

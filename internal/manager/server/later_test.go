@@ -142,7 +142,7 @@ func TestMovesByType(t *testing.T) {
 	if now := m.Want(200, "GET", "/api/v2/resourceRecords/"+record, "").Text("absoluteName"); now != "b.after.example" {
 		t.Errorf("the record is %s", now)
 	}
-	m.Refused(409, "ZoneNotFound", "no zone for", "POST", "/api/v2/resourceRecords/"+record+"/moves",
+	m.Refused(409, "ZoneNotFound", "no zone", "POST", "/api/v2/resourceRecords/"+record+"/moves",
 		`{"type":"ResourceRecordMove","destination":{"absoluteName":"b.nowhere.test"}}`)
 	m.Verify()
 }
@@ -266,7 +266,7 @@ func TestTemplateItemsInBody(t *testing.T) {
 			`{"id":` + printers + `},{"type":"IPv4GroupTemplateItem","startOffset":10,"rangeDefinitionFormat":"OFFSETS","name":"x"}`},
 		{"InvalidResourceFieldValue", "templateItems[1]: id", `{"id":` + printers + `},{"id":` + printers + `}`},
 		{"InvalidResourceFieldValue", "templateItems[0]: id", `{"id":` + network + `}`},
-		{"InvalidResourceFieldValue", "templateItems[1]: type: a template has one gateway",
+		{"InvalidResourceFieldValue", "templateItems[1]: type: the list has two gateways",
 			`{"type":"IPv4GatewayTemplateItem","startOffset":1},{"type":"IPv4GatewayTemplateItem","startOffset":2}`},
 		{"InvalidResourceId", "templateItems[0]: id", `{"id":"x"}`},
 		{"JsonDeserializationError", "templateItems: entry 0 must be an object", `7`},

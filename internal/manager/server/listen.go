@@ -8,22 +8,22 @@ import (
 	"portolan/internal/base/fairlisten"
 )
 
-// loopback reports whether a listener can be reached from this machine alone.
+// loopback reports whether a listener is reachable from this machine only.
 func loopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback() || a.Network() == "unix"
 }
 
-// Bounds of connections to the APIs and to the metrics at a time, and of those to the check-in door that have shown no certificate. A
-// quarter of the descriptors of the process is the most for each: others are for the database, service points and files. One network of
-// clients may have a quarter of those.
+// Limits of simultaneous connections to the APIs, to the metrics, and of those to the check-in listener without a certificate. Each is at
+// most a quarter of the file descriptors of the process; the others are for the database, service points and files. A client network may
+// have a quarter of the limit.
 const (
 	maxConnections = 4096
 	maxScrapers    = 64
 	maxStrangers   = 16384
 )
 
-// fair has a listener take a connection of a client for another one's where there are many. Proxies that are trusted bring many clients.
+// fair limits the connections of a listener fairly between client networks. Trusted proxies are exempt, because they carry many clients.
 func (m *Manager) fair(name string, l net.Listener, most int) *fairlisten.Listener {
 	most = min(most, max(fairlisten.Descriptors()/4, 16))
 	shared := m.trusted
@@ -70,13 +70,12 @@ func (m *Manager) listen() (err error) {
 	return nil
 }
 
-// tlsConfig is how the listeners beyond loopback speak TLS: with the certificate that was given, or one of the
-// manager's own authority.
+// tlsConfig returns the TLS configuration of listeners beyond loopback: with the configured certificate, or one of the manager's own
+// authority.
 func (m *Manager) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if m.options.TLSCert != "" {
-		// The files are read again when a client connects and they have changed, so that a renewed
-		// certificate needs no restart.
+		// Changed files are read again when a client connects, so that a renewed certificate needs no restart.
 		m.files = &certificateFiles{cert: m.options.TLSCert, key: m.options.TLSKey}
 		if _, err := m.files.get(nil); err != nil {
 			return nil, fmt.Errorf("reading the certificate: %w", err)
@@ -91,7 +90,7 @@ func (m *Manager) tlsConfig() (*tls.Config, error) {
 	return m.wanting(config), nil
 }
 
-// wanting has browsers asked for certificates as long as somebody verifies them (docs/sign-in.md).
+// wanting requests client certificates while an authenticator verifies them (docs/sign-in.md).
 func (m *Manager) wanting(config *tls.Config) *tls.Config {
 	asking := config.Clone()
 	asking.ClientAuth = tls.RequestClientCert

@@ -10,12 +10,12 @@ import (
 	"portolan/internal/manager/settings"
 )
 
-// levels are what the parts of a manager log, where the settings say it.
+// levels are the log levels of the parts of a manager, by its settings.
 type levels struct {
 	manager, api, imports slog.LevelVar
 }
 
-// part is the log of a part of the manager: what is as grave as its own level goes on.
+// part is the log handler of a part of the manager, with a level of its own.
 type part struct {
 	slog.Handler
 	level *slog.LevelVar
@@ -24,15 +24,15 @@ type part struct {
 // Enabled reports whether the part logs at a level.
 func (p part) Enabled(_ context.Context, level slog.Level) bool { return level >= p.level.Level() }
 
-// WithAttrs is a part of the same level.
+// WithAttrs returns a handler of the same level with further attributes.
 func (p part) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return part{p.Handler.WithAttrs(attrs), p.level}
 }
 
-// WithGroup is a part of the same level.
+// WithGroup returns a handler of the same level with a group.
 func (p part) WithGroup(name string) slog.Handler { return part{p.Handler.WithGroup(name), p.level} }
 
-// logOf gives the log of a part: that of the manager, where the settings say nothing.
+// logOf returns the logger of a part. Without levels in the settings it is the manager's.
 func (m *Manager) logOf(level *slog.LevelVar) *slog.Logger {
 	named := middleware.NamingRequests(m.options.Log.Handler())
 	if m.options.LogLevel != "" {
@@ -41,10 +41,10 @@ func (m *Manager) logOf(level *slog.LevelVar) *slog.Logger {
 	return slog.New(part{named, level})
 }
 
-// heedEvery is how often the levels are looked at.
+// heedEvery is the interval at which changed levels are read.
 const heedEvery = time.Second
 
-// heedLevels lets the settings say what is logged, until ctx ends.
+// heedLevels applies the log levels of the settings until ctx ends.
 func (m *Manager) heedLevels(ctx context.Context) {
 	known := store.NewCache[struct{}](m.Store, store.CacheOptions[settings.LogLevelSettings]{Topics: []string{"settings"}})
 	failed := false
@@ -60,7 +60,7 @@ func (m *Manager) heedLevels(ctx context.Context) {
 	}
 }
 
-// setLevels reads the levels, and lets them hold.
+// setLevels reads and applies the levels.
 func (m *Manager) setLevels(ctx context.Context, known *store.Cache[struct{}, settings.LogLevelSettings]) error {
 	return m.Store.View(ctx, func(tx *store.Tx) error {
 		x, err := settings.LogLevels(tx, m.Address)

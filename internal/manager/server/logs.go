@@ -9,18 +9,18 @@ import (
 	"portolan/internal/manager/server/journal"
 )
 
-// maxOwnLog is how long the file of what the manager logs becomes, in bytes, before it is begun anew: it and the one before are kept.
+// maxOwnLog is the size in bytes at which the manager's log file is rotated; one earlier file is kept.
 const maxOwnLog = 10 << 20
 
-// The logs that the API shows.
+// Names of the logs in the API.
 const (
 	ownLogName    = "manager.log"
 	accessLogName = "access.log"
 	auditLogName  = "audit.log"
 )
 
-// openOwnLog lets what the manager logs go to a file in its data directory, too, which is its own by then. That there can be none keeps no
-// manager from serving.
+// openOwnLog also writes the manager's log to a file in the data directory, which must be locked by now. The manager serves without the file
+// if it cannot be opened.
 func (m *Manager) openOwnLog() {
 	o := &m.options
 	if o.Data == "" {
@@ -37,7 +37,7 @@ func (m *Manager) openOwnLog() {
 	m.chain.Log = m.log
 }
 
-// Log is where what happens to the manager as a whole goes: that it serves, that it ends.
+// Log returns the logger for events of the manager as a whole, such as its start and its end.
 func (m *Manager) Log() *slog.Logger { return m.options.Log }
 
 // openLogs opens the access log and the audit log.
@@ -53,15 +53,15 @@ func (m *Manager) openLogs() (err error) {
 	return nil
 }
 
-// lowest is below every level: what is written has passed another log.
+// lowest is below every level: the log before it has already selected the lines.
 const lowest = slog.Level(-100)
 
-// logFiles are the files of each log that the API shows, the oldest first; none where it is not kept.
+// logFiles returns the files of each log in the API, the oldest first; none for a log that is not kept.
 func (m *Manager) logFiles() map[string][]string {
 	return map[string][]string{ownLogName: m.ownLog.Files(), accessLogName: m.chain.Access.Files(), auditLogName: m.chain.Audit.Files()}
 }
 
-// Reload opens the journals anew, and reads the certificate again.
+// Reload reopens the log files and reads the certificate again.
 func (m *Manager) Reload() error {
 	errs := []error{m.ownLog.Reopen(), m.chain.Access.Reopen(), m.chain.Audit.Reopen()}
 	if m.files != nil {

@@ -10,50 +10,50 @@ import (
 	"sync"
 )
 
-// memoryLimit is how many bytes of memory the manager tries to stay below.
+// memoryLimit is the soft memory limit of a manager without service points, in bytes.
 const memoryLimit = 384 << 20
 
-// memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected. While it waits, it takes about
-// 12 KiB, and with what is garbage less than 30. No fleet is to meet the limit: a collector that is held to it runs without a pause.
+// memoryOfServicePoint is added to the limit for each connected service point. A waiting one needs about 12 KiB, and less than 30 with
+// garbage. A fleet must not reach the limit: the garbage collector would run without a pause.
 const memoryOfServicePoint = 40 << 10
 
-// How much is allocated, in percent of the live heap, before the collector runs: the heap of a manager is small and its garbage much.
-// Where large work makes it large for a while there may be some mostGarbage bytes of garbage (stacks count beside), and no less than
-// leastPercent. That is so, too, where very many service points are connected: the heap is theirs then.
+// Allocation between two runs of the garbage collector, in percent of the live heap. The heap of a manager is small and its garbage large.
+// While the heap is large, there are about maxGarbage bytes of garbage, not counting stacks, and at least minPercent. The same holds for
+// very many connected service points, which then make up the heap.
 const (
 	collectPercent = 400
-	leastPercent   = 60
-	mostGarbage    = 48 << 20
-	// manyPoints is from how many connections on there are very many; it ends with half as many.
+	minPercent     = 60
+	maxGarbage     = 48 << 20
+	// manyPoints is the number of connections that count as very many, until there are fewer than half of it.
 	manyPoints = 1024
 )
 
-// collecting is what is set of when the collector runs, where that is this program's to set (Tune).
+// collecting is the state of the garbage collector's setting, if this program controls it (Tune).
 var collecting struct {
 	mu sync.Mutex
-	// own says that it is, many that very many service points are connected, percent is what was set last. Guarded by mu.
+	// own reports that this program controls it, many that very many service points are connected. percent is the last value. Guarded by mu.
 	own, many bool
 	percent   int
 }
 
-// percentFor gives how much may be allocated before the collector runs, in percent of a live heap of so many bytes.
+// percentFor returns the allocation before the next run, in percent of a live heap of that size.
 func percentFor(live uint64, many bool) int {
 	if many {
-		return leastPercent
+		return minPercent
 	}
-	return int(min(max(mostGarbage*100/max(live, 1), leastPercent), collectPercent))
+	return int(min(max(maxGarbage*100/max(live, 1), minPercent), collectPercent))
 }
 
-// followHeap sets when the collector runs next, and again behind each of its runs, by what those have left.
+// followHeap sets the time of the next run, now and after each run, by the live heap.
 func followHeap() {
 	live := []gauges.Sample{{Name: "/gc/heap/live:bytes"}}
 	gauges.Read(live)
 	setCollector(live[0].Value.Uint64())
-	// Nothing refers to it: the next run finalizes it, or the one after that.
+	// The object is unreferenced, so one of the next runs finalizes it.
 	runtime.SetFinalizer(&struct{ _ [2]*byte }{}, func(any) { followHeap() })
 }
 
-// setCollector sets when the collector runs next, where that differs enough to be worth it.
+// setCollector sets the time of the next run if it differs enough.
 func setCollector(live uint64) {
 	collecting.mu.Lock()
 	defer collecting.mu.Unlock()
@@ -64,17 +64,17 @@ func setCollector(live uint64) {
 	}
 }
 
-// connections counts those of service points, and lets the memory limit follow.
+// connections counts connections of service points and adjusts the memory limit.
 type connections struct {
-	// limit is how many bytes a manager takes without any; 0 where the limit is not its own.
+	// limit is the memory limit without connections, in bytes; 0 if this program does not control it.
 	limit int64
 	mu    sync.Mutex
-	// open is how many there are, limited how many the limit was last set for, many says that they are very many. Guarded by mu.
+	// open is the number of connections, limited the number at the last change of the limit. many reports very many. Guarded by mu.
 	open, limited int
 	many          bool
 }
 
-// stateChanged is a connection's.
+// stateChanged counts a connection that opens or ends (http.Server.ConnState).
 func (c *connections) stateChanged(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -84,12 +84,12 @@ func (c *connections) stateChanged(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// count counts more connections, or fewer.
+// count adds a number of connections, which may be negative.
 func (c *connections) count(more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open += more
-	const step = 256 // each time the limit is set the program stands still for a moment
+	const step = 256 // each change of the limit stops the program for a moment
 	if c.limit > 0 && (c.open-c.limited >= step || c.limited-c.open >= 2*step) {
 		c.limited = c.open
 		debug.SetMemoryLimit(c.limit + int64(c.open+step)*memoryOfServicePoint)
@@ -99,14 +99,14 @@ func (c *connections) count(more int) {
 		collecting.mu.Lock()
 		collecting.many = many
 		collecting.mu.Unlock()
-		if many { // not only behind the next run, which may be far away
+		if many { // the next run may be far away
 			setCollector(0)
 		}
 	}
 }
 
-// Tune sets the process up for serving: when the collector runs, and the limit of memory. GOGC in the environment wins, as does
-// GOMEMLIMIT. It gives the limit of memory, in bytes, for Options.MemoryLimit; 0 where it is not this program's to set.
+// Tune sets the garbage collector and the memory limit of the process, unless the environment has GOGC or GOMEMLIMIT. It returns the limit
+// in bytes for Options.MemoryLimit; 0 if the environment has one.
 func Tune() (limit int64) {
 	if os.Getenv("GOGC") == "" {
 		collecting.mu.Lock()
@@ -114,7 +114,7 @@ func Tune() (limit int64) {
 		collecting.mu.Unlock()
 		followHeap()
 	}
-	if os.Getenv("GOMEMLIMIT") == "" { // what is garbage goes earlier where there is much
+	if os.Getenv("GOMEMLIMIT") == "" { // much garbage is collected earlier
 		debug.SetMemoryLimit(memoryLimit)
 		return memoryLimit
 	}

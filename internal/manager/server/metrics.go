@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what /metrics shows of the doors.
+// metrics are the counters and histograms of a manager.
 type metrics struct {
 	signIns  *prometheus.CounterVec
 	batches  *prometheus.HistogramVec
@@ -21,18 +21,18 @@ type metrics struct {
 	imports  *prometheus.CounterVec
 	rows     *prometheus.CounterVec
 	moves    *prometheus.CounterVec
-	// streamed counts records that came up from service points and were applied, gaveUp those that their sources gave up.
+	// streamed counts applied records of service points, gaveUp records that their sources dropped.
 	streamed, gaveUp *prometheus.CounterVec
 	deployed         *prometheus.CounterVec
 	live             prometheus.Counter
-	// links counts transactions that were chained, historyLines those that were sent to the syslog, historyFailures what could not be done.
+	// links counts chained transactions, historyLines those sent to the syslog, historyFailures failures of either.
 	links, historyLines, historyFailures prometheus.Counter
 	keys                                 *prometheus.CounterVec
 	updates                              *prometheus.CounterVec
 	copies, ended                        *prometheus.CounterVec
 	backups                              *prometheus.CounterVec
 	notices                              *prometheus.CounterVec
-	// checkIns counts check-ins, enrolments the attempts to enrol; changes and commits are how long those take.
+	// checkIns counts check-ins, enrolments enrolment attempts; changes and commits are durations.
 	checkIns, enrolments *prometheus.CounterVec
 	changes, commits     prometheus.Histogram
 }
@@ -66,7 +66,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Backups by schedule, by result: made, failed, uploaded to another machine, or upload_failed."}, []string{"result"})
 	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
 		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
-	for _, result := range []string{"made", "failed", "uploaded", "upload_failed"} { // a series has to be there before it grows
+	for _, result := range []string{"made", "failed", "uploaded", "upload_failed"} { // rates need a series that starts at 0
 		m.backups.WithLabelValues(result)
 	}
 	registry.MustRegister(m.backups, m.notices)
@@ -102,7 +102,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// batched counts a batch.
+// batched records the size of a batch.
 func (m *metrics) batched(changes int, result string) {
 	m.batches.WithLabelValues(result).Observe(float64(changes))
 }
@@ -119,8 +119,7 @@ func (m *metrics) recordsTaken(kind string, applied int, lost int64) {
 // deploymentEnded counts a deployment.
 func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }
 
-// chained counts transactions that were chained, historySent those that were sent to the syslog, historyFailed what of it could not be
-// done.
+// chained counts chained transactions, historySent those sent to the syslog, historyFailed failures of either.
 func (m *metrics) chained(n int)     { m.links.Add(float64(n)) }
 func (m *metrics) historySent(n int) { m.historyLines.Add(float64(n)) }
 func (m *metrics) historyFailed()    { m.historyFailures.Inc() }
@@ -140,7 +139,7 @@ func (m *metrics) notified(kind string, sent bool) {
 	m.notices.WithLabelValues(kind, word(sent, "sent", "failed")).Inc()
 }
 
-// word gives one of two words.
+// word returns one of two words.
 func word(yes bool, one, other string) string {
 	if yes {
 		return one
@@ -148,19 +147,19 @@ func word(yes bool, one, other string) string {
 	return other
 }
 
-// deployedLive counts what was deployed of live views.
+// deployedLive counts deployed names and addresses of live views.
 func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
 
-// connectionEnded counts connections of clients that made room for others.
+// connectionEnded counts connections that were closed in favor of other clients.
 func (m *metrics) connectionEnded(listener string) { m.ended.WithLabelValues(listener).Inc() }
 
-// updated counts messages that change zones.
+// updated counts RFC 2136 updates by response code.
 func (m *metrics) updated(code int) { m.updates.WithLabelValues(strconv.Itoa(code)).Inc() }
 
-// copied counts looks at zones of servers of others.
+// copied counts attempts to copy zones of other servers.
 func (m *metrics) copied(result string) { m.copies.WithLabelValues(result).Inc() }
 
-// rolled counts keys of signed zones.
+// rolled counts rolled keys of signed zones.
 func (m *metrics) rolled(what string, n int) { m.keys.WithLabelValues(what).Add(float64(n)) }
 
 // importEnded counts an import.
@@ -180,27 +179,27 @@ func (m *metrics) webhookSent(taken bool) {
 	m.webhooks.WithLabelValues(result).Inc()
 }
 
-// observeFollowers shows how many follow the changes.
+// observeFollowers registers the number of clients that follow the changes.
 func observeFollowers(registry prometheus.Registerer, followers func() int) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portolan_changes_followers",
 		Help: "Clients that follow the changes at this manager."}, func() float64 { return float64(followers()) }))
 }
 
-// taken counts something that was taken or refused.
-func taken(c *prometheus.CounterVec, err error) {
+// countTaken counts a request that was accepted or refused.
+func countTaken(c *prometheus.CounterVec, err error) {
 	c.WithLabelValues(word(err == nil, "taken", "refused")).Inc()
 }
 
-// statusFigures shows the status of the manager, and of what it keeps: the same at each manager where they share a database.
+// statusFigures collects figures of the status. Managers that share a database show the same ones.
 type statusFigures struct {
 	read      func(context.Context) (Status, error)
 	now       func() time.Time
-	collector bool // the history is sent to a syslog
+	collector bool // whether the history is sent to a syslog
 	unsent    func(context.Context) (int64, error)
 	described map[string]*prometheus.Desc
 }
 
-// figureHelp describes the figures of the status, with their labels.
+// figureHelp describes the figures of the status and their labels.
 var figureHelp = []struct {
 	name, help string
 	labels     []string
@@ -208,7 +207,7 @@ var figureHelp = []struct {
 	{"portolan_status_read", "1 where the database answered for the figures of the status; 0 where those are missing.", nil},
 	{"portolan_build_info", "1, with the version of the manager and that of Go.", []string{"version", "go"}},
 	{"portolan_start_time_seconds", "When the manager began, in Unix time.", nil},
-	{"portolan_alarms", "What somebody should do something about (portolan status), by severity.", []string{"severity"}},
+	{"portolan_alarms", "Alarms that need action (portolan status), by severity.", []string{"severity"}},
 	{"portolan_database_bytes", "How large the database is.", []string{"kind"}},
 	{"portolan_database_condition", "1 for the condition that the database is in: READY, FULL, DAMAGED or AWAY; 0 for the others.",
 		[]string{"condition"}},
@@ -243,7 +242,7 @@ var figureHelp = []struct {
 		[]string{"configuration", "network"}},
 }
 
-// observeStatus shows figures of the status.
+// observeStatus registers the figures of the status.
 func (m *Manager) observeStatus() {
 	f := &statusFigures{read: m.status, now: m.now, collector: m.options.HistorySyslog != nil, described: map[string]*prometheus.Desc{}}
 	f.unsent = func(ctx context.Context) (n int64, err error) {
@@ -259,17 +258,17 @@ func (m *Manager) observeStatus() {
 	m.registry.MustRegister(f)
 }
 
-// Describe names the figures.
+// Describe implements prometheus.Collector.
 func (f *statusFigures) Describe(all chan<- *prometheus.Desc) {
 	for _, one := range f.described {
 		all <- one
 	}
 }
 
-// collectTime is how long the database may take: whoever scrapes does not wait for readers that are busy.
+// collectTime limits the time of the database, so that a scrape does not wait for busy readers.
 const collectTime = 10 * time.Second
 
-// Collect gives the figures; none where the database does not answer in time.
+// Collect implements prometheus.Collector. It sends no figures if the database does not answer in time.
 func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 	ctx, end := context.WithTimeout(context.Background(), collectTime)
 	defer end()
@@ -354,7 +353,7 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 	}
 }
 
-// fleet gives the figures of the fleet.
+// fleet sends the figures of the fleet.
 func (f *statusFigures) fleet(now fleet.Figures, give func(name string, value float64, labels ...string)) {
 	for status, n := range now.Statuses {
 		give("portolan_service_points", float64(n), status)

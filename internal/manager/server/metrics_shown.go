@@ -11,11 +11,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// seesAll reports whether somebody sees everything that there is.
+// seesAll reports whether a caller may see everything.
 func seesAll(c resource.Caller) bool { return !c.MustReset && !c.Limited() }
 
-// showMetrics shows the metrics. At the door of the APIs those that name what is kept are for who sees everything; what a listener of their
-// own shows is for who reaches it.
+// showMetrics answers the metrics. On the listener of the APIs, metrics that name resources are shown to callers that may see everything; a
+// separate listener shows all of them to every client.
 func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	shown := prometheus.Gatherer(m.registry)
 	if m.figures == nil {
@@ -35,7 +35,7 @@ func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// nameless gathers the metrics that no resource of a user is named in.
+// nameless gathers the metrics that name no resources.
 func (m *Manager) nameless() ([]*dto.MetricFamily, error) {
 	families, err := m.registry.Gather()
 	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
@@ -45,5 +45,5 @@ func (m *Manager) nameless() ([]*dto.MetricFamily, error) {
 	}), err
 }
 
-// namesOthers are the labels of metrics that say how something of a user's is called.
+// namesOthers are the labels of metrics with names of resources.
 var namesOthers = []string{"configuration", "network"}

@@ -134,12 +134,12 @@ func TestScopesOfTokens(t *testing.T) {
 		{"POST", "/locations/" + location + "/annotatedResources", `{"id":` + network + `}`, "addresses"},
 		{"POST", "/webhooks", `{}`, "address"},
 	} {
-		m.Refused(403, "AccessDenied", "is good for resourceRecords, zones: this takes the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
+		m.Refused(403, "AccessDenied", "is limited to resourceRecords, zones: this requires the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
 			records)
 	}
-	m.Refused(403, "AccessDenied", "this takes the scope networks", "POST", "/api/v2/batch",
+	m.Refused(403, "AccessDenied", "this requires the scope networks", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"PATCH","path":"/api/v2/networks/`+network+`","body":{"name":"x"}}]}`, records)
-	m.Refused(403, "AccessDenied", "this takes the scope", "POST", "/api/v2/apply",
+	m.Refused(403, "AccessDenied", "this requires the scope", "POST", "/api/v2/apply",
 		`{"resources":[{"type":"Configuration","name":"another"}]}`, records)
 	m.Refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", records)
 
@@ -207,7 +207,7 @@ func TestTokensStandInTheHistory(t *testing.T) {
 	made := m.Want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator"}`, admin, "x-bcn-change-control-comment: for the build")
 	id := made.Text("id")
 	number := says("ADD_TOKEN", `Made the bearer token "ci" (`+id+`) of admin, administrator for everything`, "for the build")
-	m.Refused(409, "UndoConflict", "changed no resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
+	m.Refused(409, "UndoConflict", "did not change a resource", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+number+`}`)
 	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", admin)
 	revoked := says("REVOKE_TOKEN", `Revoked the bearer token "ci" (`+id+`) of admin`, "")
 	m.Want(204, "DELETE", "/api/v2/tokens/"+id, "", admin) // which changes nothing

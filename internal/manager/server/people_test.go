@@ -432,7 +432,7 @@ func TestPingSweeps(t *testing.T) {
 	refusal = errors.New("asking is forbidden")
 	ahead = 20 * time.Hour
 	mu.Unlock()
-	if text := event(5); !strings.Contains(text, "could not ask its addresses: asking is forbidden") || !has("10.0.0.10") {
+	if text := event(5); !strings.Contains(text, "failed to probe its addresses: asking is forbidden") || !has("10.0.0.10") {
 		t.Errorf("it says %q", text)
 	}
 	mu.Lock()

@@ -14,14 +14,13 @@ import (
 	"portolan/internal/manager/server/middleware"
 )
 
-// socketPrefix begins the address of a listener that systemd gives: what follows is the name of the socket (FileDescriptorName of its
-// unit).
+// socketPrefix is the prefix of the address of a systemd socket; the name of the socket follows (FileDescriptorName of its unit).
 const socketPrefix = "systemd:"
 
-// sockets are those that systemd gave, by name.
+// sockets are the sockets of systemd, by name.
 var sockets = sync.OnceValues(activation.ListenersWithNames)
 
-// listenAt listens at an address, or takes the socket that it names.
+// listenAt listens at an address, or returns the systemd socket that it names.
 func listenAt(address string) (net.Listener, error) {
 	name, ok := strings.CutPrefix(address, socketPrefix)
 	if !ok {
@@ -39,7 +38,7 @@ func listenAt(address string) (net.Listener, error) {
 	return nil, fmt.Errorf("systemd gave no socket %q: its unit says FileDescriptorName=%s", name, name)
 }
 
-// trusted reports whether an address is that of a proxy that is trusted.
+// trusted reports whether an address is that of a trusted proxy.
 func (m *Manager) trusted(a netip.Addr) bool {
 	if a = a.Unmap(); a.IsLoopback() {
 		return true
@@ -52,8 +51,8 @@ func (m *Manager) trusted(a netip.Addr) bool {
 	return false
 }
 
-// behindProxies lets only the proxies in that are trusted, where the listener is plain HTTP because of them, and takes from them who asks:
-// the last address of X-Forwarded-For that is not one of theirs. Without --trust-proxy it changes nothing.
+// behindProxies admits only trusted proxies if the listener is plain HTTP for them. The client's address is the last one of X-Forwarded-For
+// that is not a trusted proxy. Without --trust-proxy it changes nothing.
 func (m *Manager) behindProxies(h http.Handler) http.Handler {
 	if len(m.options.TrustProxy) == 0 {
 		return h
@@ -74,7 +73,7 @@ func (m *Manager) behindProxies(h http.Handler) http.Handler {
 		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 		for i := len(hops) - 1; i >= 0; i-- {
 			a, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-			if err != nil || a.Zone() != "" { // which is of another machine, and any text
+			if err != nil || a.Zone() != "" { // a zone is any text, and local to a machine
 				break
 			}
 			r.RemoteAddr = netip.AddrPortFrom(a, 0).String()

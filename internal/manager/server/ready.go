@@ -13,7 +13,7 @@ func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// readyTime is how long the database may take to say that it is there.
+// readyTime limits the answer of the database.
 const readyTime = 5 * time.Second
 
 func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {

@@ -7,7 +7,7 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// releases gives the releases that this manager has for service points.
+// releases returns the releases that this manager has for service points.
 func (m *Manager) releases() (release.State, error) {
 	if m.options.Releases == "" {
 		return release.State{}, release.ErrNone
@@ -15,11 +15,11 @@ func (m *Manager) releases() (release.State, error) {
 	return m.published.state()
 }
 
-// publishedReleases are the releases of a repository, which are read again when others were published.
+// publishedReleases caches the releases of a repository until others are published.
 type publishedReleases struct {
 	repository release.Repository
 	mu         sync.Mutex
-	// What follows is guarded by mu. at says when what is known was published.
+	// The following fields are guarded by mu. at is the time at which known was published.
 	at    time.Time
 	known release.State
 }

@@ -30,7 +30,7 @@ func TestNobodyGivesMore(t *testing.T) {
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`)
 	hidden := m.Right(ada, network, "HIDE", "")
-	m.Refused(403, "AccessDenied", "lies below", "POST", "/api/v2/accessRights", give(eve, block), as)
+	m.Refused(403, "AccessDenied", "FULL for everything below", "POST", "/api/v2/accessRights", give(eve, block), as)
 	if r := m.Want(200, "GET", "/api/v2/accessRights/"+hidden, "", as); r.Text("resource.id") != network || r.Text("resource.name") != "" {
 		t.Errorf("a right at what is hidden is shown as %s", r.Body)
 	}
@@ -78,7 +78,7 @@ func TestNoWayRoundGuards(t *testing.T) {
 		t.Errorf("a hidden network is given back: %s", r.Body)
 	}
 	m.Right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
-	m.Refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
+	m.Refused(403, "AccessDenied", "does not have permission to view everything", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
 
 	// Links of one's own are between what may be changed, and go with what goes.
 	definition := m.ID("/api/v2/userDefinedLinkDefinitions",
@@ -90,14 +90,14 @@ func TestNoWayRoundGuards(t *testing.T) {
 	link := `{"id":` + network + `,"linkDefinition":{"id":` + definition + `}}`
 	m.Right(limited, "", "HIDE", `,"accessOverrides":[{"resourceType":"DeviceType","accessLevel":"VIEW"}]`)
 	links := "/api/v2/devices/" + device + "/userDefinedLinks"
-	m.Refused(403, "AccessDenied", "takes the level CHANGE", "POST", links, link, other)
+	m.Refused(403, "AccessDenied", "requires the level CHANGE", "POST", links, link, other)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
 	m.Want(201, "POST", links, link, other)
 	if r := m.Want(200, "GET", links, "", other); r.Count() != 1 {
 		t.Errorf("the link is not seen: %s", r.Body)
 	}
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"VIEW"}`)
-	m.Refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", links+"/"+network, "", other)
+	m.Refused(403, "AccessDenied", "requires the level CHANGE", "DELETE", links+"/"+network, "", other)
 	m.Want(204, "DELETE", "/api/v2/devices/"+device, "", other)
 	m.Verify()
 }
@@ -110,20 +110,20 @@ func TestRightsAtBothEnds(t *testing.T) {
 	user, as := m.User("ada", "NO_ACCESS")
 	here, there := m.Right(user, block, "ADD", ""), m.Right(user, other, "ADD", "")
 	move := `{"type":"IPMove","address":"192.168.7.0"}`
-	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+here, "POST", "/api/v2/networks/"+network+"/moves", move, as)
+	m.Refused(403, "AccessDenied", "requires the level FULL, but access right "+here, "POST", "/api/v2/networks/"+network+"/moves", move, as)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+here, `{"defaultAccessLevel":"FULL"}`)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"CHANGE"}`)
-	m.Refused(403, "AccessDenied", "takes the level ADD, and access right "+there, "POST", "/api/v2/networks/"+network+"/moves", move, as)
+	m.Refused(403, "AccessDenied", "requires the level ADD, but access right "+there, "POST", "/api/v2/networks/"+network+"/moves", move, as)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"ADD"}`)
 	m.Want(201, "POST", "/api/v2/networks/"+network+"/moves", move, as)
-	m.Refused(403, "AccessDenied", "takes the level FULL, and access right "+there, "DELETE", "/api/v2/networks/"+network, "", as)
+	m.Refused(403, "AccessDenied", "requires the level FULL, but access right "+there, "DELETE", "/api/v2/networks/"+network, "", as)
 
 	m.Want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
 	mine := m.LastTransaction()
 	undo := `{"transactionType":"UNDO","transactionId":` + mine + `}`
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"VIEW"}`)
-	m.Refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/transactions", undo, as)
+	m.Refused(403, "AccessDenied", "requires the level CHANGE", "POST", "/api/v2/transactions", undo, as)
 	m.Verify()
 }
 
@@ -279,11 +279,11 @@ func TestHiddenIsNotTold(t *testing.T) {
 			t.Errorf("an administrator is answered %d %s", r.StatusCode, r.Body)
 		}
 	}
-	m.Refused(400, "IpRangeOverlapsSiblings", "something that ada does not see", "POST", "/api/v2/batch",
+	m.Refused(400, "IpRangeOverlapsSiblings", "a resource that ada has no access to", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"POST","path":"blocks/`+block+`/networks","body":{"type":"IPv4Network","range":"10.0.1.0/28"}}]}`, as)
 	// References tell neither what a hidden resource is, nor that it is there.
 	for _, id := range []string{hidden, zone, "9999999"} {
-		m.Refused(404, "InlinedResourceNotFound", "there is no resource "+id, "PATCH", "/api/v2/networks/"+network,
+		m.Refused(404, "InlinedResourceNotFound", "resource "+id+" does not exist", "PATCH", "/api/v2/networks/"+network,
 			`{"location":{"id":`+id+`}}`, as)
 	}
 	// What is shown as null is found as null.
@@ -322,7 +322,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 	m.Right(third, zone, "FULL", "")
 	dark := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"dark.test"}`)
 	m.ID("/api/v2/zones/"+dark+"/resourceRecords", `{"type":"GenericRecord","name":"x","recordType":"TXT","rdata":"x"}`)
-	m.Refused(404, "InlinedResourceNotFound", `there is no record "x.dark.test"`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(404, "InlinedResourceNotFound", `record "x.dark.test" does not exist`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"a","linkedRecord":{"absoluteName":"x.dark.test"}}`, sam)
 	// Who may delete a zone deletes it with what administrators have made below it.
 	m.EndedImport(m.Want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n",
@@ -342,12 +342,12 @@ func TestOwnRightGrowsNowhere(t *testing.T) {
 	user, as := m.User("ada", "NO_ACCESS")
 	around := m.Right(user, block, "VIEW", "")
 	m.Right(user, network, "FULL", "")
-	m.Refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
+	m.Refused(403, "AccessDenied", "requires the level ADD", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/25"}`, as)
 	other, eve := m.User("eve", "NO_ACCESS")
 	m.Right(other, network, "VIEW", "")
 	m.Right(other, ranged, "FULL", "")
-	m.Refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.10-10.0.8.30"}`, eve)
+	m.Refused(403, "AccessDenied", "requires the level ADD", "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.10-10.0.8.30"}`, eve)
 	m.Want(200, "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.12-10.0.8.19"}`, eve)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+around, `{"defaultAccessLevel":"ADD"}`)
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
@@ -416,14 +416,14 @@ func TestRightsComeBack(t *testing.T) {
 	host := func(name, more string) string {
 		return `{"type":"HostRecord","name":"` + name + `","addresses":[{"id":` + address + `}]` + more + `}`
 	}
-	m.Refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", ""), other)
+	m.Refused(403, "AccessDenied", "requires the level CHANGE", "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", ""), other)
 	mine := m.Want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", `,"reverseRecord":false`), other).Text("id")
-	m.Refused(403, "AccessDenied", "takes the level CHANGE", "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
+	m.Refused(403, "AccessDenied", "requires the level CHANGE", "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
 	m.Want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"CHANGE"}`)
 	m.Want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
 
 	// A zone with a right of its own has zones made below it, and no other name.
-	m.Refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/zones/"+zone, `{"name":"another"}`, other)
+	m.Refused(403, "AccessDenied", "requires the level ADD", "PATCH", "/api/v2/zones/"+zone, `{"name":"another"}`, other)
 	m.Want(201, "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"lab"}`, other)
 	_ = view
 	m.Verify()
@@ -453,7 +453,7 @@ func TestUnseenReferencesStay(t *testing.T) {
 	if got := of("resourceRecords/" + host); got != "10.0.0.10 10.0.0.11 " {
 		t.Errorf("the host has %s", got)
 	}
-	m.Refused(403, "AccessDenied", "does not see", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch, as) // of which each is changed
+	m.Refused(403, "AccessDenied", "hidden from", "PATCH", "/api/v2/devices/"+device, `{"addresses":[]}`, apitest.MergePatch, as) // of which each is changed
 	r := m.Want(200, "POST", "/api/v2/apply", `{"into":"configurations/main","resources":[{"type":"HostRecord","absoluteName":"quay.`+
 		m.Want(200, "GET", "/api/v2/zones/"+zone, "").Text("absoluteName")+`","addresses":["10.0.0.9"]}]}`, as, "x-portolan-dry-run: true")
 	if strings.Contains(string(r.Body), "10.0.0.10") || !strings.Contains(string(r.Body), "10.0.0.11") {

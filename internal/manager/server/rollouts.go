@@ -9,14 +9,14 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// rolloutEvery is how often rollouts go on. Where updates end in between, as this manager hears, they go on sooner: rolloutPause behind
-// that, or later where looking at them takes long, so that it would not take more than a tenth of the time.
+// rolloutEvery is the interval at which rollouts advance. After an update has ended, they advance after rolloutPause, or later if a step
+// takes long, so that steps take at most a tenth of the time.
 const (
 	rolloutEvery = time.Second
 	rolloutPause = 100 * time.Millisecond
 )
 
-// roll lets rollouts go on until ctx ends, if that is this manager's to do.
+// roll advances rollouts until ctx ends, if this manager holds the lease.
 func (m *Manager) roll(ctx context.Context) {
 	lease := m.Store.NewLease("rollouts", 3*sweepEvery)
 	defer func() {
@@ -28,10 +28,10 @@ func (m *Manager) roll(ctx context.Context) {
 	defer tick.Stop()
 	var held time.Time
 	took := time.Duration(0)
-	var soon <-chan time.Time // nil while no update has ended since it was looked
+	var soon <-chan time.Time // nil if no update has ended since the last step
 	for {
 		ended := m.Fleet.Ended()
-		if soon != nil || held.IsZero() { // they are about to go on, or somebody else sees to them
+		if soon != nil || held.IsZero() { // a step is due, or another manager does it
 			ended = nil
 		}
 		select {
@@ -41,7 +41,7 @@ func (m *Manager) roll(ctx context.Context) {
 			soon = time.After(max(rolloutPause, 9*took))
 			continue
 		case <-tick.C:
-			m.Fleet.BehindOrders(ctx) // what becomes of them is not known before they are told
+			m.Fleet.BehindOrders(ctx) // results follow only after the service points were told
 		case <-soon:
 			m.Fleet.BehindOrders(ctx)
 		case <-m.Fleet.Begun():
@@ -56,8 +56,8 @@ func (m *Manager) roll(ctx context.Context) {
 	}
 }
 
-// rollOnce takes each rollout one step further. The lease, which was taken at held, is taken for longer when a third of it has gone; while
-// there is no rollout nobody needs it.
+// rollOnce advances each rollout by one step. It renews the lease, which was taken at held, after a third of its time. Without rollouts it
+// takes no lease.
 func (m *Manager) rollOnce(ctx context.Context, lease *store.Lease, held *time.Time) error {
 	there, err := m.Fleet.Rolling(ctx)
 	if err != nil || !there {
@@ -70,7 +70,7 @@ func (m *Manager) rollOnce(ctx context.Context, lease *store.Lease, held *time.T
 		}
 		*held = time.Now()
 	}
-	if err := m.Fleet.WritePresence(ctx, false); err != nil { // so that who has just come is no more away
+	if err := m.Fleet.WritePresence(ctx, false); err != nil { // service points that have just connected must not count as away
 		return err
 	}
 	err = m.Fleet.AdvanceRollouts(ctx, lease.Update)

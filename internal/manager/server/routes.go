@@ -21,7 +21,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// routes is a multiplexer that tells what it has.
+// routes is a multiplexer that lists its patterns.
 type routes struct {
 	mux      http.ServeMux
 	patterns []string
@@ -55,7 +55,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	if m.figures == nil {
 		mux.Handle("/metrics", m.chain.Reading(middleware.Plain("metrics"), m.showMetrics))
 	}
-	// The document is made when it is first asked for: that takes more memory than all else at the start.
+	// The document is created at the first request, because that takes more memory than all else at the start.
 	document := sync.OnceValues(func() ([]byte, error) { return document(m.REST, declared, fleet) })
 	mux.Handle("/api/openapi.json", m.chain.Reading(middleware.Plain(declared.Name), func(w http.ResponseWriter, _ *http.Request) error {
 		text, err := document()
@@ -74,7 +74,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	})
 	(&signin.API{Chain: m.chain, Identity: m.Identity}).Routes(mux)
 	mux.Handle("/{$}", pages)
-	mux.Handle("/api/docs", pages) // a screen of it, which needs no sign-in
+	mux.Handle("/api/docs", pages) // a screen of the console without sign-in
 	mux.Handle("/api/docs/", pages)
 	mux.Handle(console.Base, pages)
 	mux.Handle("/", nothing)
@@ -86,7 +86,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 			address.ServeHTTP(w, r)
 			return
 		}
-		middleware.SetSecurityHeaders(w.Header(), m.chain.Secure) // also on what the multiplexer answers by itself
+		middleware.SetSecurityHeaders(w.Header(), m.chain.Secure) // also for answers of the multiplexer itself
 		mux.mux.ServeHTTP(w, r)
 	}))
 }
@@ -102,8 +102,8 @@ func (m *Manager) checkinHandler() http.Handler {
 	mux := &routes{}
 	(&checkinapi.API{Chain: m.chain, Fleet: m.Fleet, Store: m.Store, Address: m.Address, Parking: m.parking, Planners: m.planners(),
 		Data: m.options.Data, Releases: m.options.Releases, Log: m.log, Observer: checkinapi.Observer{
-			CheckedIn: func(err error) { taken(m.metrics.checkIns, err) },
-			Enrolled:  func(err error) { taken(m.metrics.enrolments, err) }, Updated: m.metrics.updated,
+			CheckedIn: func(err error) { countTaken(m.metrics.checkIns, err) },
+			Enrolled:  func(err error) { countTaken(m.metrics.enrolments, err) }, Updated: m.metrics.updated,
 		}}).Routes(mux)
 	mux.Handle(checkin.HealthPath, m.chain.Reading(middleware.Plain("health"), m.healthz))
 	mux.Handle("/", m.chain.Handler(middleware.Plain("none"), nothingHere))
@@ -111,7 +111,7 @@ func (m *Manager) checkinHandler() http.Handler {
 	return &mux.mux
 }
 
-// compressed wraps a handler so that its answers are compressed with zstd or gzip when asked for.
+// compressed wraps a handler so that answers are compressed with zstd or gzip on request.
 func compressed(h http.Handler) (http.Handler, error) {
 	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(true), gzhttp.EnableGzip(true), gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
 	if err != nil {
@@ -125,5 +125,5 @@ func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 		" /api/docs shows both", r.URL.Path)
 }
 
-// maxLogged is how much of a name that anybody may send stands in the log, in bytes.
+// maxLogged is the maximum length in bytes of an unverified name in the log.
 const maxLogged = 64

@@ -13,14 +13,14 @@ import (
 	"portolan/internal/manager/ipam"
 )
 
-// sampler makes the sample organisation: every resource by the rules that a client's would meet.
+// sampler creates the sample organization by the rules of the API.
 type sampler struct {
 	c             *resource.Change
 	configuration int64
 }
 
-// Sample makes the data of `portolan demo`, in one transaction: an organisation with about 200
-// networks, 10,000 addresses, five zones and two views. It does nothing where it has been made.
+// Sample creates the data of `portolan demo` in one transaction: an organization with about 200 networks, 10,000 addresses, five zones and
+// two views. It does nothing if the data exists.
 func Sample(ctx context.Context, a *resource.API) error {
 	return a.Store.Update(ctx, store.Author{Comment: "sample data"}, func(tx *store.Tx) error {
 		there, err := tx.ByName("configurations", 0, SampleName)
@@ -50,7 +50,7 @@ func newObject(a *resource.API, name string) schema.Object {
 	return t.New()
 }
 
-// make creates one resource and gives its id.
+// make creates a resource and returns its id.
 func (s *sampler) make(name string, o schema.Object, parent int64, called string) (int64, error) {
 	t, _ := s.c.API.Type(name)
 	h := schema.HeadOf(o)
@@ -64,7 +64,7 @@ func (s *sampler) make(name string, o schema.Object, parent int64, called string
 	return row.ID, nil
 }
 
-// names makes two views and five zones, and gives the zones hosts go into.
+// names creates two views and five zones and returns the zones for hosts.
 func (s *sampler) names() (zones []int64, err error) {
 	internal, err := s.make("View", newObject(s.c.API, "View"), s.configuration, "internal")
 	if err != nil {
@@ -109,7 +109,7 @@ var (
 	sampleHosts  = []string{"crane", "scale", "camera", "printer", "desk", "radio", "gauge", "gate"}
 )
 
-// space makes the blocks, 200 networks and their addresses; every tenth host has a name.
+// space creates the blocks, 200 networks and their addresses; every tenth host has a name.
 func (s *sampler) space(zones []int64) error {
 	v4 := newObject(s.c.API, "IPv4Block").(*ipam.IPv4Block)
 	v4.Range = schema.Range{Range: space.FromPrefix(netip.MustParsePrefix("10.0.0.0/8"))}

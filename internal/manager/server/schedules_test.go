@@ -193,12 +193,12 @@ func TestSchedulesRefused(t *testing.T) {
 	elsewhere := m.ID("/api/v2/configurations/"+m.ID("/api/v2/configurations", `{"name":"other"}`)+"/serverGroups", `{"name":"far"}`)
 	future := `"startDateTime":"2999-01-01T00:00:00Z"`
 	for more, want := range map[string][3]string{
-		`"startDateTime":"2001-01-01T00:00:00Z"`: {"InvalidResourceFieldValue", "startDateTime", "lies in the past"},
-		future + `,"interval":"PT5S"`:            {"DurationValueOutsideRange", "interval", "a minute"},
+		`"startDateTime":"2001-01-01T00:00:00Z"`: {"InvalidResourceFieldValue", "startDateTime", "is in the past"},
+		future + `,"interval":"PT5S"`:            {"DurationValueOutsideRange", "interval", "one minute"},
 		future + `,"interval":"daily"`:           {"InvalidDurationValue", "interval", ""},
 		future + `,"deploymentType":"Quick"`:     {"InvalidEnumValue", "deploymentType", ""},
 		future + `,"deploymentServices":["DHCPv4"]`: {"UnsupportedResourceFieldValue", "deploymentServices",
-			"DHCPv4 is not deployed"},
+			"DHCPv4 is not supported"},
 		future + `,"deploymentServices":[]`:              {"EmptyFieldValue", "deploymentServices", ""},
 		future + `,"servers":[{"id":` + elsewhere + `}]`: {"ResourceNotInConfiguration", "servers", "another configuration"},
 	} {
@@ -449,7 +449,7 @@ func TestDeployedAnewBehindARestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'SERVER_MONITORING'"), "")
-	if r.Count() != 1 || r.Text("data.0.message") != "Server wire, as a service point, is NOT_CONNECTED: it is silent" ||
+	if r.Count() != 1 || r.Text("data.0.message") != "Server wire: its service point is NOT_CONNECTED: it is silent" ||
 		r.Text("data.0.eventType") != "WARNING" {
 		t.Errorf("the events are %s", r.Body)
 	}

@@ -12,8 +12,8 @@ import (
 	"portolan/internal/manager/identity"
 )
 
-// Setup makes what a new manager starts with: the user admin and the countries, and tells whether it made the user. Where there is one
-// already, it makes what a manager of an older version did not have.
+// Setup creates the initial data of a manager: the user admin and the countries. made reports whether it created the user. If the user
+// exists, Setup adds the data that an older version did not have.
 func Setup(ctx context.Context, a *resource.API, password string) (made bool, err error) {
 	if err := identity.CheckPassword(password); err != nil {
 		return false, fmt.Errorf("the password of admin: %w", err)
@@ -39,7 +39,7 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 	return made, err
 }
 
-// SetPassword gives a user a new password, as when nobody knows the old one any more. Sessions of the user end.
+// SetPassword replaces the password of a user, for a lost one. It ends the user's sessions.
 func SetPassword(ctx context.Context, a *resource.API, user, password string) error {
 	if err := identity.CheckPassword(password); err != nil {
 		return err

@@ -8,30 +8,30 @@ import (
 	"portolan/internal/manager/server/middleware"
 )
 
-// away logs that an authenticator cannot be asked.
+// away logs that an authenticator is unreachable.
 func (m *Manager) away(authenticator string, err error) {
 	m.log.Warn("authenticator unreachable", "authenticator", authenticator, "error", err)
 }
 
-// notTaken logs that what an authenticator has sent of somebody was not taken.
+// notTaken logs that the response of an authenticator was rejected.
 func (m *Manager) notTaken(authenticator string, err error) {
 	text := err.Error()
 	m.log.Warn("authenticator response rejected", "authenticator", authenticator, "error", text[:min(len(text), maxErrorLogged)])
 }
 
-// maxErrorLogged is how much of such an error stands in the log, in bytes: others have worded it.
+// maxErrorLogged is the maximum length in bytes of such an error in the log, because an authenticator may choose its text.
 const maxErrorLogged = 400
 
-// nobody logs that an authenticator knows somebody whom nothing here lets in.
+// nobody logs that an authenticator accepted a person without a user or a known group.
 func (m *Manager) nobody(authenticator, name string, groups []string) {
 	m.log.Warn("authenticated person has no user and no known group", "authenticator", authenticator,
 		"name", name[:min(len(name), maxLogged)], "groups", groups[:min(len(groups), maxGroupsLogged)])
 }
 
-// maxGroupsLogged is how many groups of somebody stand in the log.
+// maxGroupsLogged is the maximum number of groups of a person in the log.
 const maxGroupsLogged = 10
 
-// signedIn counts a sign-in, and logs one that was refused.
+// signedIn counts a sign-in and logs a refused one.
 func (m *Manager) signedIn(result, name, remote string) {
 	name = name[:min(len(name), maxLogged)]
 	m.metrics.signIns.WithLabelValues(result).Inc()
@@ -41,7 +41,7 @@ func (m *Manager) signedIn(result, name, remote string) {
 	}
 }
 
-// guessing adds the event that there were too many wrong sign-ins, and logs it. It does not wait for that.
+// guessing logs too many failed sign-ins and stores an event in the background.
 func (m *Manager) guessing(name, remote string, failures int) {
 	m.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)

@@ -95,7 +95,7 @@ func TestUndoRefusals(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"one"}`, patch)
 	first := m.LastTransaction()
 	m.Want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"two"}`, patch)
-	refused(first, "was changed by transaction "+m.LastTransaction()+" since")
+	refused(first, "was changed afterwards, by transaction "+m.LastTransaction())
 	if r := m.Undo(first, "x-bcn-force-undo: true"); r.StatusCode != 201 {
 		t.Errorf("forced: %d %s", r.StatusCode, r.Body)
 	}
@@ -106,7 +106,7 @@ func TestUndoRefusals(t *testing.T) {
 	parent := m.ID("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.8.0.0/16"}`)
 	made := m.LastTransaction()
 	m.ID("/api/v2/blocks/"+parent+"/networks", `{"type":"IPv4Network","range":"10.8.1.0/24"}`)
-	refused(made, "lies below IPv4Block "+parent, "x-bcn-force-undo: true")
+	refused(made, "belongs to IPv4Block "+parent, "x-bcn-force-undo: true")
 	// The space of what was deleted has been taken.
 	address := m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
 	m.Want(204, "DELETE", "/api/v2/addresses/"+address, "")
@@ -120,21 +120,21 @@ func TestUndoRefusals(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/blocks/"+top, "")
 	deleted = m.LastTransaction()
 	m.ID("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
-	refused(deleted, "has been taken since")
+	refused(deleted, "assigned to another resource afterwards")
 	// The name has been taken, and what it lay below is gone.
 	z := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"gone"}`)
 	m.Want(204, "DELETE", "/api/v2/zones/"+z, "")
 	deleted = m.LastTransaction()
 	m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"gone"}`)
-	refused(deleted, "does not fit any more")
+	refused(deleted, "is no longer valid")
 	v := m.ID("/api/v2/configurations/"+configuration+"/views", `{"name":"v2"}`)
 	z = m.ID("/api/v2/views/"+v+"/zones", `{"type":"Zone","name":"below"}`)
 	m.Want(204, "DELETE", "/api/v2/zones/"+z, "")
 	deleted = m.LastTransaction()
 	m.Want(204, "DELETE", "/api/v2/views/"+v, "")
-	refused(deleted, "is not there any more", "x-bcn-force-undo: true")
+	refused(deleted, "no longer exists", "x-bcn-force-undo: true")
 	m.ID("/api/v2/users", `{"name":"u","password":"a long password","email":"u@example.com","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)
-	refused(m.LastTransaction(), "cannot be taken back")
+	refused(m.LastTransaction(), "cannot be undone")
 	for body, code := range map[string]string{
 		`{"transactionType":"UNDO"}`:                          "MissingRequiredField",
 		`{"transactionType":"REDO","transactionId":1}`:        "InvalidEnumValue",
@@ -179,7 +179,7 @@ func TestDryRun(t *testing.T) {
 		tried.Text("operations.0.fieldUpdates.0.value") != "renamed" {
 		t.Errorf("the operation that was tried: %s", tried.Body)
 	}
-	m.Refused(404, "InlinedResourceNotFound", "no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+	m.Refused(404, "InlinedResourceNotFound", "is not in a ", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"192.0.2.9"}]}`, dry)
 	m.Refused(400, "InvalidHeaderValue", "x-portolan-dry-run", "DELETE", "/api/v2/blocks/"+block, "", "x-portolan-dry-run: perhaps")
 	if m.everything(configuration) != before || m.LastTransaction() != last {
@@ -365,7 +365,7 @@ func TestUndoOfAMoveBehindOthers(t *testing.T) {
 	move := m.Want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").Text("data.0.id")
 	child := m.ID("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"c.b.a"}`)
 	undo := `{"transactionType":"UNDO","transactionId":` + move + `}`
-	m.Refused(409, "UndoConflict", "was created below Zone "+zone+" since", "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
+	m.Refused(409, "UndoConflict", "was created in Zone "+zone+" afterwards", "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")
 	m.Verify()
 	m.Want(204, "DELETE", "/api/v2/zones/"+child, "")
 	m.Want(201, "POST", "/api/v2/transactions", undo, "x-bcn-force-undo: true")

@@ -30,7 +30,7 @@ func checkFamily(c *resource.Change, h *schema.Head) error {
 		return err
 	}
 	if !familyFits(h.Type, above.Type) {
-		return problem.Field("UnsupportedDeploymentOptionScope", "type", "a %s does not go with an %s", h.Type, above.Type)
+		return problem.Field("UnsupportedDeploymentOptionScope", "type", "a %s is not supported with an %s", h.Type, above.Type)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (x *OptionFields) resolveDefinition(c *resource.Change, h *schema.Head, ref
 	}
 	format, err := ParseFormat(d.ValueFormat)
 	if err != nil {
-		return fmt.Errorf("the definition %d: %w", row.ID, err)
+		return fmt.Errorf("reading option definition %d: %w", row.ID, err)
 	}
 	var named []int64
 	value, err := format.Check(x.Value, func(kind string, values []string) error {
@@ -97,7 +97,7 @@ func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref sche
 	case name != "":
 		row, err := x.findByName(c, h, allowed, name)
 		if err == nil && ref.ID != 0 && ref.ID != row.ID {
-			err = problem.Field("ConflictingResourceFieldValues", "definition", "%d is not that of %s, which is %d", ref.ID, name, row.ID)
+			err = problem.Field("ConflictingResourceFieldValues", "definition", "%d does not match %s: must be %d", ref.ID, name, row.ID)
 		}
 		return row, err
 	case code != nil:
@@ -127,7 +127,7 @@ func (x *OptionFields) findByName(c *resource.Change, h *schema.Head, allowed []
 	}
 	row, err := x.search(c, h, allowed, func(d Definition) bool { return slices.Contains(d.OtherNames, name) })
 	if err == nil && row == nil {
-		err = problem.Field("InvalidResourceFieldValue", "name", "there is no option %q of the kind %s; deploymentOptionDefinitions lists them",
+		err = problem.Field("InvalidResourceFieldValue", "name", "option %q of the kind %s does not exist: see deploymentOptionDefinitions",
 			name, h.Type)
 	}
 	return row, err
@@ -137,7 +137,7 @@ func (x *OptionFields) findByName(c *resource.Change, h *schema.Head, allowed []
 func (x *OptionFields) findByCode(c *resource.Change, h *schema.Head, allowed []string, code int64) (*store.Resource, error) {
 	row, err := x.search(c, h, allowed, func(d Definition) bool { return d.Code != nil && *d.Code == code })
 	if err == nil && row == nil {
-		err = problem.Field("InvalidResourceFieldValue", "code", "there is no option %d of the kind %s; deploymentOptionDefinitions lists them",
+		err = problem.Field("InvalidResourceFieldValue", "code", "option %d of the kind %s does not exist: see deploymentOptionDefinitions",
 			code, h.Type)
 	}
 	return row, err
@@ -182,7 +182,7 @@ func (x *OptionFields) checkUnique(c *resource.Change, h *schema.Head, ref schem
 		if r.ID == h.ID || r.Ref("serverScope") != x.ServerScope.ID {
 			return nil
 		}
-		return problem.Conflict("ResourceAlreadyExists", "name: %s is set there already, by option %d", h.Name, r.ID)
+		return problem.Conflict("ResourceAlreadyExists", "name: %s is already set there by option %d", h.Name, r.ID)
 	})
 }
 
@@ -227,7 +227,7 @@ func checkNames(c *resource.Change, configuration int64, kind string, values []s
 			return nil, err
 		}
 		if len(found) == 0 && kind != "identity" {
-			return nil, resource.NotFoundInlined("value", "there is no %s in %s of the configuration", name, namedCollections[kind])
+			return nil, resource.NotFoundInlined("value", "%s does not exist in %s of the configuration", name, namedCollections[kind])
 		}
 		for _, row := range found {
 			ids = append(ids, row.ID)
@@ -280,7 +280,7 @@ func checkNoScopedOptions(c *resource.Change, server int64) error {
 	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
 		store.LinksTo{Targets: []int64{server}, Field: "serverScope"}}})
 	if err == nil && found != nil {
-		err = problem.BadRequest("MoveRolesWithOptionsOnServer", "option %d, %s, is for server %d alone; its roles stay with it", found.ID,
+		err = problem.BadRequest("MoveRolesWithOptionsOnServer", "option %d (%s) is set for server %d: delete it first", found.ID,
 			found.Name, server)
 	}
 	return err

@@ -272,7 +272,7 @@ func assignable(a *resource.API, definition string) (types []string) {
 // checkDefinition rejects a custom definition whose code or name is in use, or whose name or format is malformed.
 func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json.RawMessage, builtIn string) error {
 	if strings.ContainsAny(h.Name, " \t\"{};") {
-		return problem.Invalid("name", "%q has blanks, quotes or any of { } ;", h.Name)
+		return problem.Invalid("name", "%q must not contain blanks, quotes, braces or semicolons", h.Name)
 	}
 	if _, err := ParseFormat(format); err != nil {
 		return problem.Invalid("valueFormat", "%v", err)
@@ -282,10 +282,10 @@ func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json
 			return nil
 		}
 		if d.Code != nil && *d.Code == code {
-			return problem.Conflict("ResourceAlreadyExists", "code: %d is that of the option %s already", code, problem.About(row.ID, row.Name))
+			return problem.Conflict("ResourceAlreadyExists", "code: %d is already the code of the option %s", code, problem.About(row.ID, row.Name))
 		}
 		if row.Name == h.Name || slices.Contains(d.OtherNames, h.Name) {
-			return problem.Conflict("ResourceAlreadyExists", "name: there is an option %s already", problem.About(row.ID, row.Name))
+			return problem.Conflict("ResourceAlreadyExists", "name: option %s already exists", problem.About(row.ID, row.Name))
 		}
 		return nil
 	})
@@ -338,7 +338,7 @@ func (x *VendorProfile) Validate(c *resource.Change) error {
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"identifier"}, Indexed: true}, Op: "eq", Value: x.Identifier},
 		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
 	if err == nil && same != nil {
-		err = problem.Conflict("ResourceAlreadyExists", "identifier: it is that of vendor profile %d, %s", same.ID, same.Name)
+		err = problem.Conflict("ResourceAlreadyExists", "identifier: already used by vendor profile %d (%s)", same.ID, same.Name)
 	}
 	return err
 }
@@ -348,10 +348,10 @@ func (x *Definition) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
-	return problem.Forbidden("UpdateNotAllowed", "the option %s is defined by the manager, and stays as it is", schema.HeadOf(c.Old).Name)
+	return problem.Forbidden("UpdateNotAllowed", "the option %s is built in and cannot be changed", schema.HeadOf(c.Old).Name)
 }
 
 // BeforeDelete rejects the deletion of a built-in definition.
 func (x *Definition) BeforeDelete(c *resource.Change) error {
-	return problem.Forbidden("DeleteNotAllowed", "the option %s is defined by the manager, and stays", schema.HeadOf(c.Old).Name)
+	return problem.Forbidden("DeleteNotAllowed", "the option %s is built in and cannot be deleted", schema.HeadOf(c.Old).Name)
 }

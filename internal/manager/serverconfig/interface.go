@@ -76,7 +76,7 @@ func (x *NetworkInterface) applyRequest(item schema.RefItem) error {
 		}
 		a, err := netip.ParseAddr(text)
 		if err != nil || a.Zone() != "" || field == "servicesIpv4Address" && !a.Is4() || field == "servicesIpv6Address" && a.Is4() {
-			return problem.Invalid("interfaces", "%s: %q is not an address for that", field, text)
+			return problem.Invalid("interfaces", "%s: %q cannot be used as an address here", field, text)
 		}
 		*at = a.Unmap()
 	}
@@ -94,7 +94,7 @@ func (x *NetworkInterface) applyRequest(item schema.RefItem) error {
 // BeforeWrite rejects requests to change the interface: it is changed through its server.
 func (x *NetworkInterface) BeforeWrite(c *resource.Change) error {
 	if c.Requested() {
-		return problem.Forbidden("UpdateNotAllowed", "a network interface is changed through its server: PUT servers/%d with interfaces",
+		return problem.Forbidden("UpdateNotAllowed", "change a network interface through its server: PUT servers/%d with interfaces",
 			x.Server.ID)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (x *NetworkInterface) BeforeDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
 	}
-	return problem.Forbidden("DeleteNotAllowed", "a network interface goes with its server, %d", x.Server.ID)
+	return problem.Forbidden("DeleteNotAllowed", "a network interface can only be deleted with its server (%d)", x.Server.ID)
 }
 
 // BeforeWrite checks the name, which must be a host name, and the address families.
@@ -116,7 +116,7 @@ func (x *PublishedInterface) BeforeWrite(*resource.Change) error {
 	}
 	if x.SecondaryAddress.IsValid() && x.SecondaryAddress.Is4() == x.PrimaryAddress.Is4() {
 		return problem.Field("ConflictingResourceFieldValues", "secondaryAddress",
-			"is of the same family as primaryAddress; one is IPv4 and one IPv6")
+			"has the same family as primaryAddress: one must be IPv4 and the other IPv6")
 	}
 	return nil
 }

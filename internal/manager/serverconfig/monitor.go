@@ -28,7 +28,7 @@ func PointsMoved(tx *store.Tx, points []string, _, after string, reasons []strin
 			return err
 		}
 		for _, r := range servers {
-			kind, text := "WARNING", fmt.Sprintf("Server %s, as a service point, is %s", r.Name, after)
+			kind, text := "WARNING", fmt.Sprintf("Server %s: its service point is %s", r.Name, after)
 			if after == "HEALTHY" || after == "CONNECTED" {
 				kind = "INFO"
 			}

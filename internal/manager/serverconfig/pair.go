@@ -37,7 +37,7 @@ func (x *HAServer) BeforeWrite(c *resource.Change) error {
 // setNodes checks the two servers, which must not be in a pair, and sets the profile and name of the new pair from them.
 func (x *HAServer) setNodes(c *resource.Change) error {
 	if x.ActiveServer == x.PassiveServer {
-		return problem.Field("DuplicateFieldValue", "passiveServer", "the two nodes must be two servers")
+		return problem.Field("DuplicateFieldValue", "passiveServer", "the two nodes must be different servers")
 	}
 	first, err := x.node(c, "activeServer", x.ActiveServer.ID)
 	if err != nil {
@@ -48,7 +48,7 @@ func (x *HAServer) setNodes(c *resource.Change) error {
 		return err
 	}
 	if first.Profile != second.Profile {
-		return problem.Field("ConflictingResourceFieldValues", "passiveServer", "the nodes have two profiles, %s and %s", first.Profile,
+		return problem.Field("ConflictingResourceFieldValues", "passiveServer", "the nodes have different profiles: %s and %s", first.Profile,
 			second.Profile)
 	}
 	x.Profile, x.Connected = first.Profile, true
@@ -62,7 +62,7 @@ func (x *HAServer) setNodes(c *resource.Change) error {
 func (x *HAServer) node(c *resource.Change, field string, id int64) (*Server, error) {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) || err == nil && row.Type != "Server" {
-		return nil, resource.NotFoundInlined(field, "there is no Server %d", id)
+		return nil, resource.NotFoundInlined(field, "Server %d does not exist", id)
 	}
 	if err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func (x *HAServer) node(c *resource.Change, field string, id int64) (*Server, er
 	s := o.(*Server)
 	switch {
 	case s.HARole != notAvailable:
-		return nil, problem.Field("ServerIsNotStandAloneServer", field, "server %d is a node of another pair", id)
+		return nil, problem.Field("ServerIsNotStandAloneServer", field, "server %d is already a node of another pair", id)
 	case s.Profile == IsOtherServer:
-		return nil, problem.Field("IncompatibleServerProfile", field, "server %d is one that others run", id)
+		return nil, problem.Field("IncompatibleServerProfile", field, "server %d is an external server", id)
 	case !s.Connected && field == "activeServer":
 		return nil, problem.Field("ActiveServerNotConnected", field, "server %d is not connected", id)
 	case !s.Connected:
@@ -128,7 +128,7 @@ func (x *HAServer) setNodeRoles(c *resource.Change, first, second string) error 
 func (x *HAServer) changeState(c *resource.Change, asked string) error {
 	x.State = Enabled
 	if FieldsOf(c.Old).State != Enabled {
-		return problem.Field("ServerNotActive", "state", "the pair is %s; %s is for one that is ENABLED", FieldsOf(c.Old).State, asked)
+		return problem.Field("ServerNotActive", "state", "the pair is %s; %s requires a pair that is ENABLED", FieldsOf(c.Old).State, asked)
 	}
 	if asked == repair {
 		return x.setNodeRoles(c, active, passive)

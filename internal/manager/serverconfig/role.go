@@ -112,11 +112,11 @@ func readInterfaces(list schema.RefList, kinds []string, protocols bool) (all []
 		case one.ID == 0:
 			return nil, problem.Missing(fmt.Sprintf("interfaces[%d].id", i))
 		case !slices.Contains(kinds, one.Kind):
-			return nil, problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "entry %d: %q is none of %v", i, one.Kind, kinds)
+			return nil, problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "entry %d: %q must be one of %v", i, one.Kind, kinds)
 		case one.Protocol != "" && (!protocols || one.Protocol != "IPV4" && one.Protocol != "IPV6"):
-			return nil, problem.Field("InvalidEnumValue", "interfaces", "entry %d: %q is no protocol of it", i, one.Protocol)
+			return nil, problem.Field("InvalidEnumValue", "interfaces", "entry %d: %q is not a protocol of this role", i, one.Protocol)
 		case slices.ContainsFunc(all, func(other RoleInterface) bool { return other.ID == one.ID && other.Kind == one.Kind }):
-			return nil, problem.Field("DuplicateFieldValue", "interfaces", "interface %d is listed twice as %s", one.ID, one.Kind)
+			return nil, problem.Field("DuplicateFieldValue", "interfaces", "interface %d is listed twice with the role %s", one.ID, one.Kind)
 		}
 		all = append(all, one)
 	}
@@ -139,7 +139,7 @@ func serversOf(c *resource.Change, list []RoleInterface) (servers []*store.Resou
 	for _, one := range list {
 		head, err := c.Tx.Head(one.ID)
 		if store.IsNotFound(err) || err == nil && head.Collection != "interfaces" {
-			return nil, resource.NotFoundInlined("interfaces", "there is no interface %d", one.ID)
+			return nil, resource.NotFoundInlined("interfaces", "interface %d does not exist", one.ID)
 		}
 		if err != nil {
 			return nil, err
@@ -149,14 +149,14 @@ func serversOf(c *resource.Change, list []RoleInterface) (servers []*store.Resou
 			return nil, err
 		}
 		if row.Configuration != schema.HeadOf(c.New).Config {
-			return nil, problem.Field("ResourceNotInConfiguration", "interfaces", "interface %d lies in another configuration", one.ID)
+			return nil, problem.Field("ResourceNotInConfiguration", "interfaces", "interface %d is in another configuration", one.ID)
 		}
 		o, err := c.API.Object(row)
 		if err != nil {
 			return nil, err
 		}
 		if s, ok := o.(*Server); ok && s.HARole != notAvailable {
-			return nil, problem.FieldForbidden("OperationNotPermitted", "interfaces", "server %d, %s, is a node of a pair, which has the roles",
+			return nil, problem.FieldForbidden("OperationNotPermitted", "interfaces", "server %d (%s) is a node of a pair: give the pair the role",
 				s.ID, s.Name)
 		}
 		servers = append(servers, row)
@@ -185,7 +185,7 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 		return err
 	}
 	if c.Given["view"] && x.View.ID != 0 && x.View.ID != view {
-		return problem.Field("ConflictingResourceFieldValues", "view", "a role of %s %d is for the view %d, which that lies in", above.Type,
+		return problem.Field("ConflictingResourceFieldValues", "view", "a role of %s %d must be for its own view %d", above.Type,
 			above.ID, view)
 	}
 	x.View = schema.Ref{ID: view}
@@ -225,7 +225,7 @@ func (x *DNSDeploymentRole) Validate(c *resource.Change) error {
 		return err
 	}
 	if !slices.ContainsFunc(x.RoleInterfaces, func(one RoleInterface) bool { return one.Kind != "ZONE_TRANSFER" }) {
-		return problem.Field("MissingRequiredDeploymenetRoleInterface", "interfaces", "none of them is a SERVICE interface")
+		return problem.Field("MissingRequiredDeploymenetRoleInterface", "interfaces", "must contain a SERVICE interface")
 	}
 	return checkNoDuplicate(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
 		other, _ := o.(*DNSDeploymentRole)
@@ -263,9 +263,9 @@ func (x *DHCPDeploymentRole) Validate(c *resource.Change) error {
 	}
 	switch {
 	case count["PRIMARY"] == 0:
-		return problem.Field("MissingRequiredDeploymenetRoleInterface", "interfaces", "one of them must be PRIMARY")
+		return problem.Field("MissingRequiredDeploymenetRoleInterface", "interfaces", "must contain a PRIMARY interface")
 	case count["PRIMARY"] > 1 || count["SECONDARY"] > 1:
-		return problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "one is PRIMARY, and at most one SECONDARY")
+		return problem.Field("UnsupportedDeploymentRoleInterfaceType", "interfaces", "must be one PRIMARY and at most one SECONDARY")
 	}
 	servers, err := serversOf(c, x.RoleInterfaces)
 	if err != nil {
@@ -277,11 +277,12 @@ func (x *DHCPDeploymentRole) Validate(c *resource.Change) error {
 			return err
 		}
 		if s, ok := o.(*Server); ok && (s.Profile == IsOtherServer || s.Profile == "CLOUD_DNS_SERVER") {
-			return problem.Field("IncompatibleServerProfile", "interfaces", "server %d, %s, takes DNS roles alone", s.ID, s.Name)
+			return problem.Field("IncompatibleServerProfile", "interfaces", "server %d (%s) only allows DNS roles", s.ID, s.Name)
 		}
 	}
 	if len(servers) > 1 && servers[0].ID == servers[1].ID {
-		return problem.Field("ConflictingResourceFieldValues", "interfaces", "both are of server %d; a pair has two servers", servers[0].ID)
+		return problem.Field("ConflictingResourceFieldValues", "interfaces", "both belong to server %d; a pair requires two servers",
+			servers[0].ID)
 	}
 	return checkNoDuplicate(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
 		other, _ := o.(*DHCPDeploymentRole)
@@ -300,7 +301,7 @@ func checkNoDuplicate(c *resource.Change, id, parent int64, kind string, of func
 		theirs, in := of(o)
 		for _, one := range mine {
 			if in == view && slices.ContainsFunc(theirs, func(other RoleInterface) bool { return other.ID == one.ID && other.Kind == one.Kind }) {
-				return problem.Conflict("ResourceAlreadyExists", "interfaces: interface %d has a role there already: change that one, "+
+				return problem.Conflict("ResourceAlreadyExists", "interfaces: interface %d already has a role there: change "+
 					"deploymentRoles/%d", one.ID, row.ID)
 			}
 		}
@@ -319,7 +320,7 @@ func (x *TFTPDeploymentRole) Validate(c *resource.Change) error {
 	return c.Each(store.All{store.InCollection("deploymentRoles"), store.HasParent(x.Parent)}, func(row *store.Resource,
 		o schema.Object) error {
 		if other, ok := o.(*TFTPDeploymentRole); ok && row.ID != x.ID && other.Server == x.Server {
-			return problem.Conflict("ResourceAlreadyExists", "server: the group has a role for server %d, %d", x.Server.ID, row.ID)
+			return problem.Conflict("ResourceAlreadyExists", "server: the group still has a role for server %d (%d)", x.Server.ID, row.ID)
 		}
 		return nil
 	})

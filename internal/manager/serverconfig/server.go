@@ -160,16 +160,16 @@ func FieldsOf(o schema.Object) *ServerFields {
 // BeforeWrite checks the fields of a single server, changes the state as requested, and keeps the interfaces for AfterWrite.
 func (x *Server) BeforeWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*Server); ok && old.HARole != notAvailable && c.Given["state"] && x.State != old.State {
-		return problem.FieldForbidden("OperationNotPermitted", "state", "the server is a node of a pair, whose state counts")
+		return problem.FieldForbidden("OperationNotPermitted", "state", "the server is a node of a pair: change the state of the pair")
 	}
 	if old, ok := c.Old.(*Server); ok && old.HARole != notAvailable && x.Profile != old.Profile {
-		return problem.FieldForbidden("OperationNotPermitted", "profile", "the server is a node of a pair, and stays a %s", old.Profile)
+		return problem.FieldForbidden("OperationNotPermitted", "profile", "the server is a node of a pair: its profile must stay %s", old.Profile)
 	}
 	if x.HARole == "" {
 		x.HARole = notAvailable
 	}
 	if x.HSMSupportEnabled {
-		return problem.Field("NoHsmConfiguration", "hsmSupportEnabled", "there is no hardware security module")
+		return problem.Field("NoHsmConfiguration", "hsmSupportEnabled", "no hardware security module is configured")
 	}
 	if err := checkServerName(x.Profile, x.Name); err != nil {
 		return err
@@ -181,12 +181,12 @@ func (x *Server) BeforeWrite(c *resource.Change) error {
 		}
 		for _, l := range links {
 			if l.Field == "followedServer" {
-				return problem.FieldForbidden("OperationNotPermitted", "profile", "view %d follows the server: it stays a %s", l.Target, IsOtherServer)
+				return problem.FieldForbidden("OperationNotPermitted", "profile", "view %d follows it: keep the profile %s", l.Target, IsOtherServer)
 			}
 		}
 	}
 	if x.TransferKey != (schema.Ref{}) && x.Profile != IsOtherServer {
-		return problem.Field("ConflictingResourceFieldValues", "transferKey", "is for servers that others run, of the profile %s", IsOtherServer)
+		return problem.Field("ConflictingResourceFieldValues", "transferKey", "requires an external server (profile %s)", IsOtherServer)
 	}
 	return x.prepareWrite(c)
 }
@@ -197,7 +197,7 @@ func checkServerName(profile, name string) error {
 		return nil
 	}
 	if err := naming.Check(naming.Clean(name), naming.AnyName); err != nil {
-		return problem.Field("InvalidFullyQualifiedDomainName", "name", "the name of a server that others run stands in NS records: %v", err)
+		return problem.Field("InvalidFullyQualifiedDomainName", "name", "the name of an external server is used in NS records: %v", err)
 	}
 	return nil
 }
@@ -211,9 +211,9 @@ func (x *ServerFields) prepareWrite(c *resource.Change) error {
 	x.EncryptedNotificationsEnabled = nil
 	switch {
 	case x.ServiceProviderAccount != "":
-		return problem.NotYet("serviceProviderAccount: DNS of providers is not driven: name their servers by the profile %s", IsOtherServer)
+		return problem.NotYet("serviceProviderAccount: DNS providers are not supported: add their servers with the profile %s", IsOtherServer)
 	case x.ServiceProviderAPIKey != "":
-		return problem.NotYet("serviceProviderApiKey: DNS of providers is not driven: name their servers by the profile %s", IsOtherServer)
+		return problem.NotYet("serviceProviderApiKey: DNS providers are not supported: add their servers with the profile %s", IsOtherServer)
 	}
 	if c.Creates() {
 		x.State = Enabled
@@ -232,15 +232,15 @@ func (x *ServerFields) prepareWrite(c *resource.Change) error {
 	switch {
 	case x.State == old.State:
 	case c.Whole:
-		return problem.Field("FieldHasPatchOnlyUpdate", "state", "is changed by a PATCH alone; it is %s", old.State)
+		return problem.Field("FieldHasPatchOnlyUpdate", "state", "can only be changed by PATCH; it is %s", old.State)
 	case x.State == resetControl && old.State != disabled:
-		return problem.Field("ServerNotDisabled", "state", "RESET_CONTROL is for a server that is DISABLED")
+		return problem.Field("ServerNotDisabled", "state", "RESET_CONTROL requires a server that is DISABLED")
 	case x.State == resetControl:
 		x.State, x.Connected = disabled, false
 	case x.State == failover || x.State == repair:
 		pair, ok := c.New.(*HAServer)
 		if !ok {
-			return problem.Field("UnsupportedResourceFieldValue", "state", "%s is for a pair", x.State)
+			return problem.Field("UnsupportedResourceFieldValue", "state", "%s requires a pair", x.State)
 		}
 		return pair.changeState(c, x.State)
 	}
@@ -268,7 +268,7 @@ func checkNoOwnOptions(c *resource.Change, server int64) error {
 	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
 		store.HasParent(server)}})
 	if err == nil && found != nil {
-		err = problem.InUse("server %d has the option %s, %d", server, found.Name, found.ID)
+		err = problem.InUse("server %d still has the option %s (%d): delete it first", server, found.Name, found.ID)
 	}
 	return err
 }
@@ -326,7 +326,7 @@ func (x *ServerFields) saveInterface(c *resource.Change, h *schema.Head) error {
 		return nil
 	}
 	if len(x.requested.Items) != 1 {
-		return problem.Invalid("interfaces", "a server has one network interface; published interfaces are made by servers/%d/interfaces", h.ID)
+		return problem.Invalid("interfaces", "a server has one network interface; create published interfaces by servers/%d/interfaces", h.ID)
 	}
 	there, err := ownInterface(c, h.ID)
 	if err != nil {

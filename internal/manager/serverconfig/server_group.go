@@ -29,18 +29,18 @@ type ServerGroup struct {
 func (x *ServerGroup) BeforeWrite(c *resource.Change) error {
 	x.requested, x.Servers = x.Servers, schema.RefList{}
 	if x.MultiPrimary != nil && *x.MultiPrimary {
-		return problem.NotYet("multiPrimary: service points have zones from the manager, all alike: give each a role PRIMARY")
+		return problem.NotYet("multiPrimary: all service points get their zones from the manager: assign the role PRIMARY to each")
 	}
 	for i, item := range x.requested.Items {
 		head, err := c.Tx.Head(item.ID)
 		if store.IsNotFound(err) || err == nil && head.Collection != "servers" {
-			return resource.NotFoundInlined("servers", "entry %d: there is no server %d", i, item.ID)
+			return resource.NotFoundInlined("servers", "entry %d: server %d does not exist", i, item.ID)
 		}
 		if err != nil {
 			return err
 		}
 		if head.Configuration != x.Config {
-			return problem.Field("ResourceNotInConfiguration", "servers", "entry %d: server %d lies in another configuration", i, item.ID)
+			return problem.Field("ResourceNotInConfiguration", "servers", "entry %d: server %d is in another configuration", i, item.ID)
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ func (x *Service) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if !FieldsOf(o).Connected {
-		return problem.BadRequest("ServerNotConnected", "server %d is only planned (connected is false), and has no services to set", row.ID)
+		return problem.BadRequest("ServerNotConnected", "server %d is only planned (connected is false): it has no services to configure", row.ID)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ type HostInterface struct {
 // Check returns an error for a VLAN interface without a VLAN.
 func (x *HostInterface) Check() error {
 	if x.InterfaceType == "VLAN" && x.VLANID == nil {
-		return schema.At("vlanId", "is needed with VLAN")
+		return schema.At("vlanId", "is required with VLAN")
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ type HostAddress struct {
 // Check returns an error for a prefix that is longer than the address.
 func (x *HostAddress) Check() error {
 	if int(x.PrefixLength) > x.Address.BitLen() {
-		return schema.At("prefixLength", "is at most %d for %s", x.Address.BitLen(), x.Address)
+		return schema.At("prefixLength", "must be at most %d for %s", x.Address.BitLen(), x.Address)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ type NTPServer struct {
 func (x *NTPServer) Check() error {
 	a, err := netip.ParseAddr(x.Server)
 	if x.Stratum != nil && (err != nil || !netip.MustParsePrefix("127.127.0.0/16").Contains(a)) {
-		return schema.At("stratum", "goes with a clock of the machine, 127.127.0.0/16, alone")
+		return schema.At("stratum", "is only supported for a local clock (127.127.0.0/16)")
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ type SNMPService struct {
 func (x *SNMPService) BeforeWrite(c *resource.Change) error {
 	for version, s := range map[string]*snmp.Settings{"v1": x.SNMPv1, "v2c": x.SNMPv2c, "v3": x.SNMPv3} {
 		if s != nil && s.Version != version {
-			return problem.Invalid("snmp"+version, "is for version %s, not %s", version, s.Version)
+			return problem.Invalid("snmp"+version, "requires version %s, not %s", version, s.Version)
 		}
 	}
 	return x.Service.BeforeWrite(c)
@@ -384,7 +384,7 @@ type Transport struct {
 func (x *DNSResolverService) BeforeWrite(c *resource.Change) error {
 	for i, text := range x.Servers {
 		if _, err := netip.ParseAddr(text); err != nil {
-			return problem.Invalid("servers", "entry %d: %q is no address", i, text)
+			return problem.Invalid("servers", "entry %d: %q is not an IP address", i, text)
 		}
 	}
 	return x.Service.BeforeWrite(c)

@@ -86,7 +86,7 @@ type PrefixFilter struct {
 func (x *PrefixFilter) Check() error {
 	p, err := netip.ParsePrefix(x.Prefix)
 	if err != nil || p.Addr().Is4() != strings.HasSuffix(x.FilterType, "v4") {
-		return schema.At("prefix", "%q is no prefix of the family of %s", x.Prefix, x.FilterType)
+		return schema.At("prefix", "%q is not a prefix of the family of %s", x.Prefix, x.FilterType)
 	}
 	return nil
 }
@@ -94,11 +94,11 @@ func (x *PrefixFilter) Check() error {
 // Check returns an error for a missing or malformed field that the protocol requires.
 func (x *Routing) Check() error {
 	if x.Protocol == "BGP" && x.AutonomousSystemNumber == nil {
-		return schema.At("autonomousSystemNumber", "is needed with BGP")
+		return schema.At("autonomousSystemNumber", "is required with BGP")
 	}
 	for name, text := range map[string]string{"areaId": x.AreaID, "routerId": x.RouterID} {
 		if a, err := netip.ParseAddr(text); text != "" && (err != nil || !a.Is4()) {
-			return schema.At(name, "%q is not written like an IPv4 address", text)
+			return schema.At(name, "%q must have the form of an IPv4 address", text)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (x *Routing) Check() error {
 func (x *AnycastService) BeforeWrite(c *resource.Change) error {
 	for i, text := range x.Addresses {
 		if _, err := netip.ParseAddr(text); err != nil {
-			return problem.Invalid("addresses", "entry %d: %q is no address", i, text)
+			return problem.Invalid("addresses", "entry %d: %q is not an IP address", i, text)
 		}
 	}
 	return x.Service.BeforeWrite(c)

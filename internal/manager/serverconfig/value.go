@@ -107,7 +107,7 @@ var tokenForm = regexp.MustCompile(`^<([a-zA-Z0-9_.|-]+)(?: (-?[0-9]{1,10})\.\.(
 func readToken(text string) (token, error) {
 	parts := tokenForm.FindStringSubmatch(text)
 	if parts == nil {
-		return token{}, fmt.Errorf("%q is no type in < and >", text)
+		return token{}, fmt.Errorf("%q is not a type in angle brackets", text)
 	}
 	t := token{text: text, kind: parts[1]}
 	if strings.Contains(t.kind, "|") {
@@ -119,7 +119,7 @@ func readToken(text string) (token, error) {
 	}
 	bounds, number := numbers[t.kind]
 	if _, known := kinds[t.kind]; !known && !number {
-		return t, fmt.Errorf("%q is none of the types <boolean>, <%s>", text, strings.Join(kindNames(), ">, <"))
+		return t, fmt.Errorf("%q must be one of the types <boolean>, <%s>", text, strings.Join(kindNames(), ">, <"))
 	}
 	t.min, t.max = bounds[0], bounds[1]
 	for i, limit := range []*int64{&t.min, &t.max} {
@@ -128,7 +128,7 @@ func readToken(text string) (token, error) {
 		}
 		n, err := strconv.ParseInt(parts[2+i], 10, 64)
 		if err != nil || !number || n < bounds[0] || n > bounds[1] {
-			return t, fmt.Errorf("%q has a range that its type does not have", text)
+			return t, fmt.Errorf("%q: this type does not support a range", text)
 		}
 		*limit = n
 	}
@@ -215,7 +215,7 @@ func (f Format) checkList(raw json.RawMessage, named map[string][]string) ([]byt
 		return nil, fmt.Errorf("must be a list of %s", f)
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("must have one entry or more")
+		return nil, fmt.Errorf("must have at least one entry")
 	}
 	out := []byte{'['}
 	for i, entry := range entries {
@@ -329,14 +329,14 @@ func (t token) check(raw json.RawMessage, named map[string][]string) (json.RawMe
 	if t.words != nil {
 		i := slices.IndexFunc(t.words, func(word string) bool { return strings.EqualFold(word, text) })
 		if i < 0 {
-			return nil, fmt.Errorf("is %q, and must be one of %s", text, strings.Join(t.words, ", "))
+			return nil, fmt.Errorf("is %q; must be one of %s", text, strings.Join(t.words, ", "))
 		}
 		return json.Marshal(t.words[i])
 	}
 	if is := kinds[t.kind]; is == nil {
 		named[t.kind] = append(named[t.kind], text)
 	} else if !is(text) {
-		return nil, fmt.Errorf("is %q, and must be %s", text, t.text)
+		return nil, fmt.Errorf("is %q; must be %s", text, t.text)
 	}
 	return raw, nil
 }

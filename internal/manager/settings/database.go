@@ -104,25 +104,25 @@ type TrustRelationship struct {
 // replicationRejected returns the error for requests to configure replication.
 func replicationRejected() error {
 	return problem.BadRequest("ReplicationOperationNotAllowed",
-		"the manager does not copy its database: for that, run it on PostgreSQL with a standby")
+		"the manager does not replicate its database: use PostgreSQL with a standby server")
 }
 
 // BeforeWrite rejects replication settings and a change of backupEnabled.
 func (x *AddressManagerDatabase) BeforeWrite(c *resource.Change) error {
 	if raw, given := c.Sent["backupEnabled"]; given &&
 		string(raw) != strconv.FormatBool(resource.Provided[Options](c.API.Provisions).Backups) {
-		return problem.Field("UnsupportedResourceFieldValue", "backupEnabled", "follows from how the manager was started (--data, --backup-dir)")
+		return problem.Field("UnsupportedResourceFieldValue", "backupEnabled", "is set by the flags --data and --backup-dir at start")
 	}
 	if x.ReplicationEnabled || len(x.Servers.Items) > 0 {
 		return replicationRejected()
 	}
 	if x.State != "STANDALONE" {
-		return problem.Field("DatabaseNotInReplicatedState", "state", "the database is STANDALONE, and has no copies to leave")
+		return problem.Field("DatabaseNotInReplicatedState", "state", "the database is STANDALONE and has no replicas to leave")
 	}
 	for field, given := range map[string]bool{"compressionEnabled": x.CompressionEnabled != nil && *x.CompressionEnabled,
 		"latencyWarningThreshold": x.LatencyWarningThreshold != "", "latencyCriticalThreshold": x.LatencyCriticalThreshold != ""} {
 		if given && c.Given[field] {
-			return problem.Field("ReplicationOperationNotAllowed", field, "is for a database that is copied")
+			return problem.Field("ReplicationOperationNotAllowed", field, "is only supported for a replicated database")
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func completeDatabase(tx *store.Tx, m Options, rows []*store.Resource) error {
 	for _, r := range rows {
 		entities, size, err := tx.Extent()
 		if err != nil {
-			return fmt.Errorf("how much the database holds: %w", err)
+			return fmt.Errorf("reading the size of the database: %w", err)
 		}
 		open, err := openSessions(tx)
 		if err != nil {

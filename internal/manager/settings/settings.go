@@ -164,7 +164,7 @@ type WebAccessSettings struct {
 func (x *WebAccessSettings) Validate(*resource.Change) error {
 	if x.Password != "" {
 		return problem.Field("UnsupportedResourceFieldValue", "password",
-			"the key of the manager's certificate is given when it is started (--tls-key)")
+			"the key of the manager's certificate is set by the flag --tls-key when the manager starts")
 	}
 	return nil
 }
@@ -184,11 +184,11 @@ type DHCPAlertSettings struct {
 func (x *DHCPAlertSettings) Validate(*resource.Change) error {
 	switch {
 	case x.LowWaterMark != nil:
-		return problem.NotYet("lowWaterMark: DHCP is not served yet; blocks and networks have marks of their own")
+		return problem.NotYet("lowWaterMark: DHCP is not supported yet; set utilization thresholds on blocks and networks")
 	case x.HighWaterMark != nil:
-		return problem.NotYet("highWaterMark: DHCP is not served yet; blocks and networks have marks of their own")
+		return problem.NotYet("highWaterMark: DHCP is not supported yet; set utilization thresholds on blocks and networks")
 	case x.PollingInterval != "":
-		return problem.NotYet("pollingInterval: DHCP is not served yet")
+		return problem.NotYet("pollingInterval: DHCP is not supported yet")
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (x *DHCPAlertSettings) Validate(*resource.Change) error {
 func (x *SystemSettings) Validate(*resource.Change) error {
 	if x.InterfaceRedundancyEnabled {
 		return problem.Field("UnsupportedResourceFieldValue", "interfaceRedundancyEnabled",
-			"the interfaces of the machine are bonded by its operating system")
+			"the operating system configures bonding of network interfaces")
 	}
 	return nil
 }
@@ -206,18 +206,18 @@ func (x *SystemSettings) Validate(*resource.Change) error {
 func (x *AuditDataSettings) Validate(*resource.Change) error {
 	switch {
 	case x.DHCPTransactionRetentionPeriod != "":
-		return problem.NotYet("dhcpTransactionRetentionPeriod: DHCP is not served yet")
+		return problem.NotYet("dhcpTransactionRetentionPeriod: DHCP is not supported yet")
 	case x.DdnsTransactionRetentionPeriod != "":
-		return problem.NotYet("ddnsTransactionRetentionPeriod: dynamic updates are not taken yet")
+		return problem.NotYet("ddnsTransactionRetentionPeriod: dynamic updates by DHCP are not supported yet")
 	case x.ExportEnabled || x.Destination != nil:
-		return problem.NotYet("exportEnabled: what happened is sent elsewhere by webhooks, and the history by --history-syslog")
+		return problem.NotYet("exportEnabled: use webhooks to export events and --history-syslog to export the history")
 	}
 	for field, text := range map[string]string{"administrativeHistoryRetentionPeriod": x.AdministrativeHistoryRetentionPeriod,
 		"sessionAndEventsRetentionPeriod": x.SessionAndEventsRetentionPeriod} {
 		switch d := schema.LengthOf(text); {
 		case text == "":
 		case d < 24*time.Hour:
-			return problem.Field("DurationValueOutsideRange", field, "must be a day or more")
+			return problem.Field("DurationValueOutsideRange", field, "must be at least one day")
 		case d%(24*time.Hour) != 0:
 			return problem.Field("DurationValueNotDivisibleBy", field, "must be whole days")
 		}
@@ -276,7 +276,7 @@ func (x *LogLevelSettings) Validate(c *resource.Change) error {
 	}
 	for _, field := range slices.Sorted(maps.Keys(x.levels())) {
 		if level := x.levels()[field]; level != x.AddressManager && field != "restV2" && field != "zoneImport" {
-			return problem.Field("UnsupportedResourceFieldValue", field, "is %s, and addressManager %s: this part logs with the manager",
+			return problem.Field("UnsupportedResourceFieldValue", field, "is %s but addressManager is %s: this component logs with the manager",
 				level, x.AddressManager)
 		}
 	}
@@ -286,13 +286,13 @@ func (x *LogLevelSettings) Validate(c *resource.Change) error {
 // Validate rejects monitoring, which is not available yet.
 func (x *MonitoringSettings) Validate(*resource.Change) error {
 	if m := x.AddressManagerMonitoring; m != nil && m.Enabled {
-		return problem.NotYet("addressManagerMonitoring: the manager shows its figures at /metrics; it does not ask itself by SNMP")
+		return problem.NotYet("addressManagerMonitoring: SNMP is not supported for the manager: use /metrics")
 	}
 	if m := x.ServerMonitoring; m != nil && m.Enabled {
-		return problem.NotYet("serverMonitoring: servers are watched as service points of the fleet alone")
+		return problem.NotYet("serverMonitoring: servers are only monitored as service points of the fleet")
 	}
 	if m := x.F5ServerMonitoring; m != nil && m.Enabled {
-		return problem.NotYet("f5ServerMonitoring: load balancers are not watched")
+		return problem.NotYet("f5ServerMonitoring: load balancers are not monitored")
 	}
 	return nil
 }

@@ -77,19 +77,19 @@ func (x *Validation) Check() error {
 // Validate rejects a second definition of a field for a type, and values or bounds that do not fit the data type.
 func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
 	if strings.ContainsAny(x.Name, " \t.$") {
-		return problem.Invalid("name", "%q has a blank, a dot or a $", x.Name)
+		return problem.Invalid("name", "%q must not contain a blank, a dot or a $", x.Name)
 	}
 	if c.Creates() && strings.ContainsAny(x.Name, ",:'\"()/\\") { // a filter could not name such a field
-		return problem.Invalid("name", "%q has a comma, a colon, a quote, a parenthesis or a slash", x.Name)
+		return problem.Invalid("name", "%q must not contain a comma, a colon, a quote, a parenthesis or a slash", x.Name)
 	}
 	if old, ok := c.Old.(*UserDefinedFieldDefinition); ok && old.Name != x.Name {
-		return problem.FieldForbidden("FieldUpdateNotAllowed", "name", "is %s, and stays", old.Name)
+		return problem.FieldForbidden("FieldUpdateNotAllowed", "name", "is %s and cannot be changed", old.Name)
 	}
 	if len(concreteTypes(c.API, x.ResourceType)) == 0 {
-		return problem.Field("UnsupportedResourceType", "resourceType", "there are no resources of the type %s", x.ResourceType)
+		return problem.Field("UnsupportedResourceType", "resourceType", "resources of the type %s do not exist", x.ResourceType)
 	}
 	if x.DataType == "WORKFLOW" {
-		return problem.NotYet("dataType: fields of the type WORKFLOW come with workflow requests")
+		return problem.NotYet("dataType: fields of the type WORKFLOW are not supported")
 	}
 	if err := x.checkBounds(); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
 			theirs := concreteTypes(c.API, other.ResourceType)
 			for _, name := range concreteTypes(c.API, x.ResourceType) {
 				if slices.Contains(theirs, name) {
-					return problem.Conflict("ResourceAlreadyExists", "name: %q is a field of %s already, by definition %d", x.Name, name, r.ID)
+					return problem.Conflict("ResourceAlreadyExists", "name: %q already exists as a field of %s (definition %d)", x.Name, name, r.ID)
 				}
 			}
 			return nil
@@ -129,10 +129,10 @@ func (x *UserDefinedFieldDefinition) checkBounds() error {
 	switch {
 	case (v.Min != nil || v.Max != nil) && !number:
 		return problem.Field("InvalidUdfValidationProperties", "validationProperties",
-			"min and max are for INTEGER and LONG; the field is %s", x.DataType)
+			"min and max are only supported for INTEGER and LONG; the field is %s", x.DataType)
 	case (v.MinLength != nil || v.MaxLength != nil || v.Pattern != "") && !text:
 		return problem.Field("InvalidUdfValidationProperties", "validationProperties",
-			"minLength, maxLength and pattern are for TEXT, EMAIL and URL; the field is %s", x.DataType)
+			"minLength, maxLength and pattern are only supported for TEXT, EMAIL and URL; the field is %s", x.DataType)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (x *UserDefinedFieldDefinition) checkBounds() error {
 // checkValues rejects a default or predefined values that are not of the data type.
 func (x *UserDefinedFieldDefinition) checkValues() error {
 	if x.DataType == "BOOLEAN" && (x.DefaultValue != "" || len(x.PredefinedValues) > 0) {
-		return problem.Field("InvalidUdfDefaultValue", "defaultValue", "a BOOLEAN has neither a default nor predefined values")
+		return problem.Field("InvalidUdfDefaultValue", "defaultValue", "a BOOLEAN cannot have a default or predefined values")
 	}
 	for i, value := range x.PredefinedValues {
 		read, err := x.parse(value)
@@ -148,7 +148,7 @@ func (x *UserDefinedFieldDefinition) checkValues() error {
 			return problem.Field("InvalidUdfPredefinedValues", "predefinedValues", "entry %d: %v", i, messageOf(err))
 		}
 		if x.PredefinedValues[i] = read; slices.Contains(x.PredefinedValues[:i], read) {
-			return problem.Field("InvalidUdfPredefinedValues", "predefinedValues", "entry %d, %q, is there twice", i, read)
+			return problem.Field("InvalidUdfPredefinedValues", "predefinedValues", "entry %d, %q, is listed twice", i, read)
 		}
 	}
 	if x.DefaultValue == "" {
@@ -176,7 +176,7 @@ func messageOf(err error) string {
 func (x *UserDefinedFieldDefinition) parseValue(text string) (string, error) {
 	read, err := x.parse(text)
 	if err == nil && len(x.PredefinedValues) > 0 && !slices.Contains(x.PredefinedValues, read) {
-		err = x.valueError("InvalidUdfPredefinedValue", "%q is none of %s", text, strings.Join(x.PredefinedValues, ", "))
+		err = x.valueError("InvalidUdfPredefinedValue", "%q must be one of %s", text, strings.Join(x.PredefinedValues, ", "))
 	}
 	return read, err
 }
@@ -193,7 +193,7 @@ func (x *UserDefinedFieldDefinition) parse(text string) (string, error) {
 		if b := strings.ToLower(text); b == "true" || b == "false" {
 			return b, nil
 		}
-		return "", x.valueError("InvalidUdfValue", "%q is neither true nor false", text)
+		return "", x.valueError("InvalidUdfValue", "%q must be true or false", text)
 	case "INTEGER", "LONG":
 		return x.readNumber(text)
 	case "DATE":
@@ -202,14 +202,14 @@ func (x *UserDefinedFieldDefinition) parse(text string) (string, error) {
 				return at.Format(time.DateOnly), nil
 			}
 		}
-		return "", x.valueError("InvalidUdfDateValue", "%q is no date, such as 2026-01-31 or 31-Jan-2026", text)
+		return "", x.valueError("InvalidUdfDateValue", "%q is not a date such as 2026-01-31 or 31-Jan-2026", text)
 	case "EMAIL":
 		if a, err := mail.ParseAddress(text); err != nil || a.Address != text {
-			return "", x.valueError("InvalidUdfEmailValue", "%q is no mail address", text)
+			return "", x.valueError("InvalidUdfEmailValue", "%q is not a mail address", text)
 		}
 	case "URL":
 		if u, err := url.Parse(text); err != nil || u.Scheme == "" || u.Host == "" {
-			return "", x.valueError("InvalidUdfUrlValue", "%q is no URL", text)
+			return "", x.valueError("InvalidUdfUrlValue", "%q is not a URL", text)
 		}
 	}
 	return text, x.checkText(text)
@@ -223,7 +223,7 @@ func (x *UserDefinedFieldDefinition) readNumber(text string) (string, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, bits)
 	if err != nil {
-		return "", x.valueError("InvalidUdfNumberValue", "%q is no whole number of %d bits", text, bits)
+		return "", x.valueError("InvalidUdfNumberValue", "%q is not a whole number of %d bits", text, bits)
 	}
 	v := x.ValidationProperties
 	switch {
@@ -251,7 +251,7 @@ func (x *UserDefinedFieldDefinition) checkText(text string) error {
 	if v.Pattern != "" {
 		pattern := strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(v.Pattern) // only * and ? are wildcards
 		if fits, err := path.Match(pattern, strings.ReplaceAll(text, "/", "\x01")); err != nil || !fits {
-			return x.valueError("InvalidUdfValue", "%q is not of the form %s", text, v.Pattern)
+			return x.valueError("InvalidUdfValue", "%q does not match the pattern %s", text, v.Pattern)
 		}
 	}
 	return nil

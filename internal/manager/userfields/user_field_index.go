@@ -29,7 +29,7 @@ func (x *UserDefinedFieldDefinition) checkIndex(c *resource.Change) error {
 		return nil
 	}
 	if !indexable.MatchString(x.Name) {
-		return problem.Invalid("indexed", "a field has an index where its name has letters, digits and _ alone, 64 at most")
+		return problem.Invalid("indexed", "a field with an index must have a name of at most 64 letters, digits and _")
 	}
 	others := 0
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("userDefinedFieldDefinitions")},
@@ -43,7 +43,7 @@ func (x *UserDefinedFieldDefinition) checkIndex(c *resource.Change) error {
 		return err
 	}
 	if others >= maxIndexedFields {
-		return problem.Invalid("indexed", "%d fields have an index already, and no more may", others)
+		return problem.Invalid("indexed", "%d fields have an index, the maximum", others)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (x *UserDefinedFieldDefinition) checkIndexedValues(c *resource.Change) erro
 				return err
 			}
 			if n := len(schema.HeadOf(o).UserDefinedFields[x.Name]); n > maxIndexedValue {
-				return problem.Invalid("indexed", "%s %d has a value of %d bytes, more than an index takes: %d", r.Type, r.ID, n, maxIndexedValue)
+				return problem.Invalid("indexed", "%s %d has a value of %d bytes, more than an index allows (%d)", r.Type, r.ID, n, maxIndexedValue)
 			}
 			return nil
 		}); err != nil {
@@ -87,7 +87,7 @@ func (u *userFields) checkValueLengths(all map[string][]*UserDefinedFieldDefinit
 				return x.Name == name && x.Indexed != nil && *x.Indexed
 			}) {
 				return problem.Field("UdfValueExceedsMaximumLength", "userDefinedFields."+name,
-					"has %d bytes, more than %d, and the field has an index", len(value), maxIndexedValue)
+					"has %d bytes, more than %d, the maximum for a field with an index", len(value), maxIndexedValue)
 			}
 		}
 	}

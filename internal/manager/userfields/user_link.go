@@ -57,17 +57,17 @@ func linkedBy(tx *store.Tx, _ *resource.API, definition *store.Resource) (ids []
 // Validate rejects a name that is reserved or that another definition has in any letter case, and empty lists of types.
 func (x *UserDefinedLinkDefinition) Validate(c *resource.Change) error {
 	if strings.HasPrefix(strings.ToUpper(x.Name), "BCN_") || strings.ContainsAny(x.Name, " \t") {
-		return problem.Field("InvalidStringFieldPrefix", "name", "%q has a blank, or begins with BCN_", x.Name)
+		return problem.Field("InvalidStringFieldPrefix", "name", "%q must not contain a blank or start with BCN_", x.Name)
 	}
 	if old, ok := c.Old.(*UserDefinedLinkDefinition); ok && old.Name != x.Name {
-		return problem.FieldForbidden("FieldUpdateNotAllowed", "name", "is %s, and stays", old.Name)
+		return problem.FieldForbidden("FieldUpdateNotAllowed", "name", "is %s and cannot be changed", old.Name)
 	}
 	if err := x.checkTypesUnchanged(c); err != nil {
 		return err
 	}
 	for field, types := range map[string][]string{"sourceTypes": x.SourceTypes, "destinationTypes": x.DestinationTypes} {
 		if len(types) == 0 {
-			return problem.Field("EmptyFieldValue", field, "must have one entry or more")
+			return problem.Field("EmptyFieldValue", field, "must have at least one entry")
 		}
 		if sorted := slices.Sorted(slices.Values(types)); len(slices.Compact(sorted)) < len(types) {
 			return problem.Field("DuplicateFieldValue", field, "lists a type twice")
@@ -76,7 +76,7 @@ func (x *UserDefinedLinkDefinition) Validate(c *resource.Change) error {
 	return c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("userDefinedLinkDefinitions")},
 		func(r *store.Resource) error {
 			if r.ID != x.ID && strings.EqualFold(r.Name, x.Name) {
-				return problem.Conflict("ResourceAlreadyExists", "name: %q is that of definition %d already", r.Name, r.ID)
+				return problem.Conflict("ResourceAlreadyExists", "name: %q already exists as definition %d", r.Name, r.ID)
 			}
 			return nil
 		})
@@ -91,7 +91,7 @@ func (x *UserDefinedLinkDefinition) checkTypesUnchanged(c *resource.Change) erro
 	there, err := c.Tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection("userLinks"),
 		store.LinksTo{Targets: []int64{x.ID}, Field: "linkDefinition"}}})
 	if err == nil && there {
-		err = problem.InUse("sourceTypes and destinationTypes stay as they are: there are links of definition %d", x.ID)
+		err = problem.InUse("sourceTypes and destinationTypes cannot be changed while definition %d has links", x.ID)
 	}
 	return err
 }
@@ -136,19 +136,19 @@ func makeLink(c *resource.Change, destination *store.Resource) (int64, error) {
 	}
 	source, err := c.API.Visible(c.Tx, id, c.Caller)
 	if problem.IsNotFound(err) {
-		return 0, resource.NotFoundInlined("id", "there is no resource %d", id)
+		return 0, resource.NotFoundInlined("id", "resource %d does not exist", id)
 	}
 	switch {
 	case err != nil:
 		return 0, err
 	case !slices.Contains(definition.SourceTypes, source.Type):
-		return 0, problem.Field("WrongResourceType", "id", "%s leads from %s, and resource %d is of type %s", definition.Name,
+		return 0, problem.Field("WrongResourceType", "id", "%s starts at %s, but resource %d is of type %s", definition.Name,
 			strings.Join(definition.SourceTypes, ", "), id, source.Type)
 	case !slices.Contains(definition.DestinationTypes, destination.Type):
-		return 0, problem.Field("WrongResourceType", "linkDefinition", "%s leads to %s, and resource %d is of type %s", definition.Name,
+		return 0, problem.Field("WrongResourceType", "linkDefinition", "%s points to %s, but resource %d is of type %s", definition.Name,
 			strings.Join(definition.DestinationTypes, ", "), destination.ID, destination.Type)
 	case id == destination.ID:
-		return 0, problem.Field("ConflictingResourceFieldValues", "id", "a resource has no link to itself")
+		return 0, problem.Field("ConflictingResourceFieldValues", "id", "a resource cannot have a link to itself")
 	}
 	links, err := linksBetween(c.Tx, id, destination.ID)
 	if err != nil {
@@ -156,7 +156,7 @@ func makeLink(c *resource.Change, destination *store.Resource) (int64, error) {
 	}
 	for _, l := range links {
 		if l.Ref("linkDefinition") == definition.ID && l.Ref("source") == id {
-			return 0, problem.Conflict("ResourceAlreadyExists", "id: resource %d has a link %s to %d already", id, definition.Name, destination.ID)
+			return 0, problem.Conflict("ResourceAlreadyExists", "id: resource %d already has a link %s to %d", id, definition.Name, destination.ID)
 		}
 	}
 	x := &UserDefinedLink{LinkDescription: asked.LinkDescription, LinkDefinition: schema.Ref{ID: definition.ID}, Source: schema.Ref{ID: id},
@@ -174,13 +174,13 @@ func linkDefinition(c *resource.Change, ref schema.Ref) (*UserDefinedLinkDefinit
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, resource.NotFoundInlined("linkDefinition", "there is no definition %q", ref.By)
+			return nil, resource.NotFoundInlined("linkDefinition", "definition %q does not exist", ref.By)
 		}
 		ref.ID = found[0].ID
 	}
 	row, err := c.Tx.Get(ref.ID)
 	if store.IsNotFound(err) || err == nil && row.Type != "UserDefinedLinkDefinition" {
-		return nil, resource.NotFoundInlined("linkDefinition", "there is no definition %d", ref.ID)
+		return nil, resource.NotFoundInlined("linkDefinition", "definition %d does not exist", ref.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func removeLinks(c *resource.Change, here *store.Resource, there int64) error {
 		return err
 	}
 	if len(links) == 0 {
-		return problem.NotFound("there is no link between resources %d and %d", here.ID, there)
+		return problem.NotFound("resources %d and %d are not linked", here.ID, there)
 	}
 	for _, l := range links {
 		if err := c.Following().Delete(l); err != nil {

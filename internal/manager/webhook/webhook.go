@@ -70,20 +70,21 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 	u, err := url.Parse(x.URL)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return problem.Invalid("url", "%q is no URL with https or http and a host", x.URL)
+		return problem.Invalid("url", "%q must be a URL with https or http and a host", x.URL)
 	case u.User != nil:
-		return problem.Invalid("url", "holds a user or a password, which everybody would see who sees webhooks; what is sent is signed instead")
+		return problem.Invalid("url",
+			"must not contain a user or password, which would be visible to all readers of webhooks; requests are signed instead")
 	case u.Fragment != "":
-		return problem.Invalid("url", "holds a fragment, which is never sent")
+		return problem.Invalid("url", "must not contain a fragment, which is never sent")
 	}
 	for _, name := range x.Collections {
 		if named := c.API.Collection(name); named == nil || !named.Logged() {
-			return problem.Invalid("collections", "%q is no collection with a history", name)
+			return problem.Invalid("collections", "%q is not a collection with a history", name)
 		}
 	}
 	if x.Parent != nil && c.Given["parent"] {
 		if _, err := c.Tx.Head(*x.Parent); store.IsNotFound(err) {
-			return resource.NotFoundInlined("parent", "there is no resource %d", *x.Parent)
+			return resource.NotFoundInlined("parent", "resource %d does not exist", *x.Parent)
 		} else if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 		if n >= maxWebhooks {
-			return problem.Conflict("TooManyWebhooks", "there are %d webhooks, and no more than that are sent to", n)
+			return problem.Conflict("TooManyWebhooks", "%d webhooks exist, the maximum: delete one first", n)
 		}
 	}
 	if x.secret, x.Secret = x.Secret, ""; x.secret == "" {
@@ -112,7 +113,7 @@ func decodeSecret(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	bytes, err := base64.StdEncoding.DecodeString(encoded)
 	if !ok || err != nil || len(bytes) < 24 || len(bytes) > 64 {
-		return nil, problem.Invalid("secret", "is not %s and 24 to 64 bytes in base64", secretPrefix)
+		return nil, problem.Invalid("secret", "must be %s and 24 to 64 bytes in base64", secretPrefix)
 	}
 	return bytes, nil
 }

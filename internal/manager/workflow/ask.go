@@ -28,7 +28,7 @@ func checkPendingCount(c *resource.Change) error {
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: pending}}})
 	if err == nil && n >= maxPending {
 		err = problem.Conflict("ResourceConflictsWithOther",
-			"%d requests of %s are pending: wait until some of them are decided, or withdraw some", n,
+			"%d requests of %s are pending: wait for decisions or withdraw some", n,
 			c.Caller.Name)
 	}
 	return err
@@ -165,7 +165,7 @@ func checkNoOtherPending(c *resource.Change, about int64) error {
 		if x.ResourceID == nil || *x.ResourceID != about {
 			return nil
 		}
-		return problem.Conflict("WorkflowRequestAlreadyPending", "workflow request %d of %s, %s, is pending already", x.ID, x.Principal,
+		return problem.Conflict("WorkflowRequestAlreadyPending", "workflow request %d of %s (%s) is already pending", x.ID, x.Principal,
 			x.Description)
 	})
 }
@@ -262,12 +262,13 @@ func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, er
 	x, ok := o.(*WorkflowRequest)
 	switch {
 	case !ok:
-		return nil, problem.NotFound("there is no workflow request %d", request)
+		return nil, problem.NotFound("workflow request %d does not exist", request)
 	case x.State != pending:
-		return nil, problem.BadRequest("WorkflowRequestNotPending", "workflow request %d is %s: what it asked for is there, or will not be", x.ID,
+		return nil, problem.BadRequest("WorkflowRequestNotPending", "workflow request %d is %s and no longer pending", x.ID,
 			x.State)
 	case x.RequestType != "ADD_ZONE":
-		return nil, problem.BadRequest("WrongResourceType", "workflow request %d asks for no zone: nothing is asked for below it", x.ID)
+		return nil, problem.BadRequest("WrongResourceType",
+			"workflow request %d does not request a zone: nothing can be added below it", x.ID)
 	}
 	asked, _, err := x.readAsked(c.Tx)
 	if err != nil {

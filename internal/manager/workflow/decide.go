@@ -35,7 +35,7 @@ func (x *WorkflowRequest) BeforeWrite(c *resource.Change) error {
 	case err != nil:
 		return err
 	case own:
-		return problem.FieldForbidden(notAllowed, "state", "%s asked for it, and somebody else decides", x.Principal)
+		return problem.FieldForbidden(notAllowed, "state", "%s cannot approve an own request: another user must decide", x.Principal)
 	}
 	if err := x.checkMayDecide(c); err != nil {
 		return err
@@ -63,7 +63,8 @@ func (x *WorkflowRequest) checkMayDecide(c *resource.Change) error {
 			return err
 		}
 	}
-	return problem.FieldForbidden(notAllowed, "state", "%s decides about nothing there: that takes the workflow level APPROVE", c.Caller.Name)
+	return problem.FieldForbidden(notAllowed, "state",
+		"%s may not decide this request: this requires the workflow level APPROVE", c.Caller.Name)
 }
 
 // setDecision sets the user and the time of a decision, and releases the reservations.
@@ -92,7 +93,7 @@ func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
 			return err
 		}
 	}
-	if err := dependents(c, x, func(other *WorkflowRequest) error { return other.deny(c, "what it depends on was denied") }); err != nil {
+	if err := dependents(c, x, func(other *WorkflowRequest) error { return other.deny(c, "its prerequisite was denied") }); err != nil {
 		return err
 	}
 	if because == "" {
@@ -108,7 +109,7 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 		return err
 	}
 	if x.DependentRequest.ID != 0 && asked.ID == 0 {
-		return problem.FieldForbidden(notAllowed, "state", "workflow request %d has to be approved before", x.DependentRequest.ID)
+		return problem.FieldForbidden(notAllowed, "state", "workflow request %d must be approved first", x.DependentRequest.ID)
 	}
 	creator, err := x.creator(c, token)
 	if err != nil {
@@ -169,7 +170,7 @@ func (x *WorkflowRequest) proceed(c *resource.Change, above int64) error {
 
 // creator returns the user who asked, with current rights. It returns an error if these no longer permit the change.
 func (x *WorkflowRequest) creator(c *resource.Change, token string) (resource.Caller, error) {
-	gone := problem.Conflict("StaleResourceState", "state: %s, who asked for it, may not do that any more: deny it", x.Principal)
+	gone := problem.Conflict("StaleResourceState", "state: the requester %s may no longer make this change: deny the request", x.Principal)
 	creator, err := keeperOf(c).acting(c.Tx, x.Creator.ID, token)
 	if p, ok := problem.As(err); ok && p.Status == http.StatusForbidden {
 		return creator, gone
@@ -200,7 +201,7 @@ func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.Asked) er
 	}
 	row, err := c.Tx.Get(asked.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		return problem.Conflict("StaleResourceState", "state: the request does not fit any more: %s %d is not there any more", x.ResourceType,
+		return problem.Conflict("StaleResourceState", "state: the request is outdated: %s %d no longer exists", x.ResourceType,
 			asked.ID)
 	}
 	if err != nil || row.Version == asked.Version {
@@ -211,7 +212,7 @@ func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.Asked) er
 		return err
 	}
 	if asked.Method == http.MethodDelete {
-		return problem.Conflict("StaleResourceState", "state: the request does not fit any more: %s %d was changed since, last by %s",
+		return problem.Conflict("StaleResourceState", "state: the request is outdated: %s %d was changed afterwards, last by %s",
 			x.ResourceType, asked.ID, by)
 	}
 	if err := c.Tx.LoadLinks(row); err != nil {
@@ -243,7 +244,7 @@ func (x *WorkflowRequest) checkFits(c *resource.Change, asked resource.Asked) er
 			return err
 		}
 		if is != was {
-			return problem.Conflict("StaleResourceState", "state: the request does not fit any more: %s of %s %d was changed since, last by %s",
+			return problem.Conflict("StaleResourceState", "state: the request is outdated: %s of %s %d was changed afterwards, last by %s",
 				one.Name, x.ResourceType, asked.ID, by)
 		}
 	}
@@ -276,7 +277,7 @@ func wrapNoFit(request int64, err error) error {
 		return err
 	}
 	other := *p
-	other.Message = fmt.Sprintf("state: workflow request %d cannot be done as it was asked for: %s", request, p.Message)
+	other.Message = fmt.Sprintf("state: workflow request %d cannot be applied as requested: %s", request, p.Message)
 	other.Fields = []string{"state"}
 	return &other
 }

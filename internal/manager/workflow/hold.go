@@ -101,7 +101,7 @@ func (h claim) holder(tx *store.Tx, except int64) (request int64, err error) {
 
 // conflict returns the error that a pending request asks for the same name or address.
 func (h claim) conflict(request int64) error {
-	return problem.Conflict("ResourceConflictsWithOther", "workflow request %d asks for %s, in %s, and is not decided yet", request, h,
+	return problem.Conflict("ResourceConflictsWithOther", "workflow request %d for %s in %s is still pending", request, h,
 		h.collection)
 }
 

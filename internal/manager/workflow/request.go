@@ -130,8 +130,8 @@ func (x *WorkflowRequest) BeforeDelete(c *resource.Change) error {
 		return err
 	}
 	if x.State == pending && !own {
-		return problem.Forbidden("AccessDenied", "workflow request %d is pending: %s asked for it, and alone withdraws it; PATCH with the state "+
-			"APPROVED or DENIED decides", x.ID, x.Principal)
+		return problem.Forbidden("AccessDenied", "workflow request %d is pending: only its requester %s can withdraw it; PATCH the state to "+
+			"APPROVED or DENIED to decide it", x.ID, x.Principal)
 	}
 	if x.State != pending && !own {
 		if err := x.checkMayDecide(c); err != nil {
@@ -139,7 +139,7 @@ func (x *WorkflowRequest) BeforeDelete(c *resource.Change) error {
 		}
 	}
 	if x.State == pending {
-		if err := dependents(c, x, func(other *WorkflowRequest) error { return other.deny(c, "what it depends on was withdrawn") }); err != nil {
+		if err := dependents(c, x, func(other *WorkflowRequest) error { return other.deny(c, "its prerequisite was withdrawn") }); err != nil {
 			return err
 		}
 	}

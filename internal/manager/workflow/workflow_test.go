@@ -52,7 +52,7 @@ func TestWorkflow(t *testing.T) {
 	m.Refused(409, "ResourceConflictsWithOther", "", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24"}`,
 		asEve)
 	m.Refused(404, "ResourceNotFound", "", "PATCH", request, `{"state":"APPROVED"}`, asEve)
-	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`, asCarol)
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "cannot approve an own request", "PATCH", request, `{"state":"APPROVED"}`, asCarol)
 	m.Refused(400, "InvalidResourceFieldValue", "state", "PATCH", request, `{"state":"PENDING"}`, asDave)
 	if r := m.Want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave); r.Text("state") != "APPROVED" || r.Text("modifier.name") != "dave" ||
 		r.Text("resource.name") != "lab" {
@@ -168,9 +168,9 @@ func TestWorkflow(t *testing.T) {
 	// What cannot be is refused at once; what is no single change is not asked for; the approver's own changes are made.
 	m.Refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`,
 		asCarol)
-	m.Refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/batch",
+	m.Refused(403, "AccessDenied", "without approval", "POST", "/api/v2/batch",
 		`{"changes":[{"method":"POST","path":"/api/v2/blocks/`+block+`/networks","body":{"type":"IPv4Network","range":"10.8.0.0/24"}}]}`, asCarol)
-	m.Refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/blocks/"+block+"/networks", `[{"type":"IPv4Network","range":"10.8.0.0/24"}]`,
+	m.Refused(403, "AccessDenied", "without approval", "POST", "/api/v2/blocks/"+block+"/networks", `[{"type":"IPv4Network","range":"10.8.0.0/24"}]`,
 		asCarol)
 	if r := m.Want(200, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`, asCarol,
 		"x-portolan-dry-run: true"); r.Text("created") == "0" {
@@ -223,8 +223,8 @@ func TestFourEyes(t *testing.T) {
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
 	request, _ := m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"four.example"}`)
 	m.Want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.8.0.0/24"}`)
-	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "somebody else", "PATCH", request, `{"state":"APPROVED"}`)
-	m.Refused(403, "AccessDenied", "four eyes", "DELETE", "/api/v2/views/"+view, "")
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "cannot approve an own request", "PATCH", request, `{"state":"APPROVED"}`)
+	m.Refused(403, "AccessDenied", "the configuration requires it", "DELETE", "/api/v2/views/"+view, "")
 	other, asOther := m.User("other", "ADMINISTRATOR")
 	if other == "" {
 		t.Fatal("there is no second administrator")
@@ -249,7 +249,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	// A batch with an approval approves nothing else.
 	m.Want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
 	request, _ := m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"one.example"}`, asCarol)
-	m.Refused(403, "AccessDenied", "four eyes", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"`+request+
+	m.Refused(403, "AccessDenied", "the configuration requires it", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"`+request+
 		`","body":{"state":"APPROVED"}},{"method":"DELETE","path":"/api/v2/zones/`+zone+`"}]}`, asDave)
 	m.Want(200, "GET", "/api/v2/zones/"+zone, "")
 
@@ -259,7 +259,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 			t.Errorf("a list below a request: %d %s", r.StatusCode, r.Body)
 		}
 	}
-	m.Refused(400, "InvalidResourceFieldValue", "cannot be made in a batch", "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+request+
+	m.Refused(400, "InvalidResourceFieldValue", "cannot be created in a batch", "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+request+
 		`/resourceRecords","body":{"type":"TXTRecord","name":"x","text":"x"}}]}`)
 	m.Refused(403, "OperationNotPermitted", "dry run", "POST", request+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"x"}`,
 		"x-portolan-dry-run: true")
@@ -313,7 +313,7 @@ func TestApprovalsReachNoFurther(t *testing.T) {
 	erin, asErin := m.User("erin", "NO_ACCESS")
 	m.Right(erin, block, "FULL", `,"workflowLevel":"RECOMMEND"`)
 	m.Right(erin, network, "FULL", "")
-	m.Refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.50.0.0"}`, asErin)
+	m.Refused(403, "AccessDenied", "without approval", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.50.0.0"}`, asErin)
 	if r := m.Do("PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/23"}`, asErin); r.StatusCode == 200 {
 		t.Errorf("a network grows without an approval: %s", r.Body)
 	}

@@ -55,7 +55,7 @@ say "the first service point is enrolled"
 
 portolan backup --data /var/lib/portolan /tmp/backup
 portolan restore --data /tmp/restored /tmp/backup
-portolan check --data /tmp/restored | grep -q "nothing is wrong"
+portolan check --data /tmp/restored | grep -q "no faults found"
 say "the first backup is restored"
 portolan status
 

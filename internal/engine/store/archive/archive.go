@@ -168,7 +168,7 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 	}
 	o.Schema = 0
 	if s, err = store.Open(o); err != nil {
-		return sum, fmt.Errorf("bringing the restored data up to date: %w", err)
+		return sum, fmt.Errorf("migrate the restored data: %w", err)
 	}
 	return sum, s.Close()
 }
@@ -237,7 +237,7 @@ func (r *reader) rows(l *store.Layout, sum *Summary, add func(t *store.Table, ro
 		if at.End != nil {
 			progress(rows)
 			if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
-				return fmt.Errorf("%w: something stands behind its end", errDamaged)
+				return fmt.Errorf("%w: it has data after its end", errDamaged)
 			}
 			return r.finish(sum, at.End)
 		}
@@ -262,7 +262,7 @@ func (r *reader) rows(l *store.Layout, sum *Summary, add func(t *store.Table, ro
 
 func (r *reader) finish(sum *Summary, e *end) error {
 	if e.SHA256 != hex.EncodeToString(r.digest.Sum(nil)) {
-		return fmt.Errorf("%w: its content does not have the hash that its end names", errDamaged)
+		return fmt.Errorf("%w: its content does not match its hash", errDamaged)
 	}
 	for name, n := range e.Counts {
 		if sum.Counts[name] != n {

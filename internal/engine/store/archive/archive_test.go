@@ -331,14 +331,14 @@ func TestDamagedFiles(t *testing.T) {
 		want string
 	}{
 		"nothing":         {nil, "damaged"},
-		"something else":  {[]byte("something else"), "no backup"},
+		"something else":  {[]byte("something else"), "not a backup"},
 		"cut short":       {file[:len(file)/2], "damaged"},
 		"a flipped bit":   {flipped, ""},
-		"a changed value": {pack(strings.Replace(plain, "admin", "owner", 1)), "does not have the hash"},
+		"a changed value": {pack(strings.Replace(plain, "admin", "owner", 1)), "does not match its hash"},
 		"a row less": {pack(strings.Replace(plain, plain[strings.Index(plain,
 			"\n{\"t\":\"resource\""):][:strings.Index(plain[strings.Index(plain, "\n{\"t\":\"resource\"")+1:], "\n")+1], "", 1)),
-			"does not have the hash"},
-		"longer than it should be": {pack(plain + "{}\n"), "behind its end"},
+			"does not match its hash"},
+		"longer than it should be": {pack(plain + "{}\n"), "after its end"},
 		"without its end":          {pack(plain[:strings.Index(plain, `{"end":`)]), "ends too early"},
 		"of a newer portolan": {pack(strings.Replace(plain, fmt.Sprintf(`"schema":%d`, server.Layout().Version()), `"schema":99`, 1)),
 			"newer portolan"},

@@ -18,7 +18,7 @@ import (
 const maxHead = 64 << 10
 
 // errNone is returned for a file that is not a backup.
-var errNone = errors.New("it is no backup of portolan's")
+var errNone = errors.New("not a backup of portolan")
 
 // Created returns the time of a backup. It reads only the first line. It returns an error if the file is not a backup, is truncated
 // within that line, or cannot be read.
@@ -56,7 +56,7 @@ func Newest(path string) (newest string, passed []string, err error) {
 	case is.Mode().IsRegular():
 		return path, nil, nil
 	case !is.IsDir():
-		return path, nil, fmt.Errorf("%s is no file", path)
+		return path, nil, fmt.Errorf("%s is not a file", path)
 	}
 	files, err := os.ReadDir(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func Newest(path string) (newest string, passed []string, err error) {
 		}
 	}
 	if newest == "" {
-		return "", passed, fmt.Errorf("%s holds no backup", path)
+		return "", passed, fmt.Errorf("%s contains no backup", path)
 	}
 	return newest, passed, nil
 }

@@ -28,7 +28,7 @@ func ReadKey(file string) (*TransferKey, error) {
 	}
 	found := keyStatement.FindSubmatch(text)
 	if found == nil {
-		return nil, fmt.Errorf(`%s holds no key, such as tsig-keygen prints: key "NAME" { algorithm hmac-sha256; secret "..."; };`, file)
+		return nil, fmt.Errorf(`%s does not contain a key as printed by tsig-keygen: key "NAME" { algorithm hmac-sha256; secret "..."; };`, file)
 	}
 	parts := map[string]string{}
 	for _, part := range keyPart.FindAllSubmatch(found[2], -1) {
@@ -36,7 +36,7 @@ func ReadKey(file string) (*TransferKey, error) {
 	}
 	k := &TransferKey{dns.CanonicalName(string(found[1])), dns.CanonicalName(parts["algorithm"]), parts["secret"]}
 	if _, err := base64.StdEncoding.DecodeString(k.Secret); err != nil || k.Secret == "" || parts["algorithm"] == "" {
-		return nil, fmt.Errorf("%s: the key %s has no algorithm, or no secret in base64", file, found[1])
+		return nil, fmt.Errorf("%s: the key %s has no algorithm or no base64 secret", file, found[1])
 	}
 	return k, nil
 }

@@ -140,7 +140,7 @@ func (d *zoneDifference) listUnnamed(tx *store.Tx, configuration int64) (lines [
 			return nil, err
 		}
 		if len(links) == 0 {
-			lines = append(lines, fmt.Sprintf("the address %v has no record any more and stays assigned: delete it if it is free "+
+			lines = append(lines, fmt.Sprintf("the address %v no longer has a record but stays assigned: delete it if it is free "+
 				"(portolan delete addresses/%v)", a, a))
 		}
 	}

@@ -40,7 +40,7 @@ func (i *zoneImport) aliasJobs(records []wire.RR) iter.Seq[func() error] {
 				continue
 			}
 			for _, rr := range later {
-				if !yield(func() error { return i.skip(rr, "its target is an alias that leads back to it") }) {
+				if !yield(func() error { return i.skip(rr, "its target is an alias that points back to it") }) {
 					return
 				}
 			}
@@ -51,7 +51,7 @@ func (i *zoneImport) aliasJobs(records []wire.RR) iter.Seq[func() error] {
 
 func (i *zoneImport) createAlias(alias *wire.CNAME) error {
 	if alias.Target == dns.RootName {
-		return i.skipRefused(alias, problem.Invalid("linkedRecord", "an alias of the root: an AliasRecord leads to a name"))
+		return i.skipRefused(alias, problem.Invalid("linkedRecord", "an AliasRecord cannot point to the root"))
 	}
 	link, err := i.findTarget(alias.Target)
 	if err != nil {

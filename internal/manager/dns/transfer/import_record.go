@@ -22,7 +22,7 @@ func (i *zoneImport) createGeneric(rr wire.RR) error {
 	}
 	t := i.c.API.TypeNamed("GenericRecord")
 	if f, _ := t.Field("rdata"); len(data) > f.MaxLength {
-		return i.skip(rr, fmt.Sprintf("its data has %d bytes in the form of zone files, more than %d", len(data), f.MaxLength))
+		return i.skip(rr, fmt.Sprintf("its data has %d bytes in zone file format, more than %d", len(data), f.MaxLength))
 	}
 	o := &dns.GenericRecord{RecordType: kind, Rdata: data}
 	o.Type = "GenericRecord"

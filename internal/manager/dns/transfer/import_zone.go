@@ -35,7 +35,7 @@ type ImportedZone struct {
 }
 
 // errRootZone rejects a file of the root zone.
-var errRootZone = problem.Invalid("zone", "the root zone is not imported: create an InternalRootZone in the view")
+var errRootZone = problem.Invalid("zone", "the root zone cannot be imported: create an InternalRootZone in the view")
 
 // ImportZone imports a zone with its records into a view, in one transaction or in steps. Addresses outside of the networks of the
 // configuration become GenericRecords, and unknown link targets become external hosts. A record that a rule rejects is skipped with the
@@ -201,7 +201,7 @@ func (i *zoneImport) jobs(zone string, records []wire.RR) iter.Seq[func() error]
 				seen[key] = true
 			}
 			if !wire.IsSubDomain(zone, wire.CanonicalName(rr.Header().Name)) {
-				if !yield(func() error { return i.skip(rr, "it lies outside of the zone") }) {
+				if !yield(func() error { return i.skip(rr, "it is outside the zone") }) {
 					return
 				}
 				continue
@@ -285,7 +285,7 @@ func (i *zoneImport) create(rr wire.RR, o schema.Object, ttl uint32) error {
 	t, _ := i.c.API.Type(h.Type)
 	relative, in := naming.Relative(cleanName(rr.Header().Name), i.zone.Key)
 	if !in {
-		return i.skip(rr, "it lies outside of the zone")
+		return i.skip(rr, "it is outside the zone")
 	}
 	if relative != "" && naming.Key(relative) == naming.Key(i.zone.Key) { // alone, the relative name would be taken for the zone itself
 		relative += "." + i.zone.Key + "."

@@ -83,20 +83,20 @@ func (c *conversation) next() (*dns.Msg, error) {
 		return nil, err
 	}
 	if c.bytes += len(wire); c.bytes > maxTransferBytes {
-		return nil, fmt.Errorf("it has more than %d MiB", maxTransferBytes>>20)
+		return nil, fmt.Errorf("the zone has more than %d MiB", maxTransferBytes>>20)
 	}
 	m := new(dns.Msg)
 	if err := m.Unpack(wire); err != nil {
 		return nil, err
 	}
 	if m.Id != c.id || !m.Response {
-		return nil, errors.New("an answer to another question")
+		return nil, errors.New("the response does not match the query")
 	}
 	if c.key != nil {
 		err = c.verify(m, wire)
 	}
 	if err == nil && m.Rcode != dns.RcodeSuccess {
-		err = fmt.Errorf("it answers %s", dns.RcodeToString[m.Rcode])
+		err = fmt.Errorf("the server answered %s", dns.RcodeToString[m.Rcode])
 	}
 	c.answered = true
 	return m, err
@@ -105,7 +105,7 @@ func (c *conversation) next() (*dns.Msg, error) {
 // checkSigned returns an error if the last responses are not covered by a signature.
 func (c *conversation) checkSigned() error {
 	if len(c.unsigned) > 0 {
-		return errors.New("its last answer is not signed")
+		return errors.New("the last message is not signed")
 	}
 	return nil
 }
@@ -116,21 +116,21 @@ func (c *conversation) verify(m *dns.Msg, wire []byte) error {
 	if t == nil {
 		if c.unsignedCount++; !c.answered || c.unsignedCount > maxUnsigned {
 			if m.Rcode != dns.RcodeSuccess {
-				return fmt.Errorf("it answers %s, and does not sign that", dns.RcodeToString[m.Rcode])
+				return fmt.Errorf("the server answered %s without a signature", dns.RcodeToString[m.Rcode])
 			}
-			return errors.New("its answer is not signed")
+			return errors.New("the response is not signed")
 		}
 		c.unsigned = append(c.unsigned, wire...)
 		return nil
 	}
 	if t.Error != dns.RcodeSuccess {
-		return fmt.Errorf("it answers %s: the key %s, its secret, or the time is another one there", dns.RcodeToString[int(t.Error)], c.key.Name)
+		return fmt.Errorf("the server answered %s: check the key %s, its secret and the clock", dns.RcodeToString[int(t.Error)], c.key.Name)
 	}
 	if dns.CanonicalName(t.Hdr.Name) != dns.CanonicalName(c.key.Name) || dns.CanonicalName(t.Algorithm) != dns.CanonicalName(c.key.Algorithm) {
-		return errors.New("its answer is signed by another key")
+		return errors.New("the response is signed by another key")
 	}
 	if off := time.Since(time.Unix(int64(t.TimeSigned), 0)); off.Abs() > time.Duration(t.Fudge)*time.Second { //nolint:gosec // of 48 bits
-		return fmt.Errorf("its answer is signed for another time: %s off", off.Round(time.Second))
+		return fmt.Errorf("the signature time of the response differs by %s: check the clocks", off.Round(time.Second))
 	}
 	mac, err := hex.DecodeString(t.MAC)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *conversation) verify(m *dns.Msg, wire []byte) error {
 		return err
 	}
 	if !hmac.Equal(mac, want) {
-		return errors.New("the signature of its answer is not good")
+		return errors.New("the signature of the response is invalid")
 	}
 	c.mac, c.unsigned, c.unsignedCount = mac, nil, 0
 	return nil
@@ -152,7 +152,7 @@ func (c *conversation) signature(t *dns.TSIG, wire []byte) ([]byte, error) {
 	newHash := tsigHashes[dns.CanonicalName(c.key.Algorithm)]
 	secret, err := base64.StdEncoding.DecodeString(c.key.Secret)
 	if err != nil || newHash == nil {
-		return nil, fmt.Errorf("the key %s cannot be used: its algorithm, or its secret in base64", c.key.Name)
+		return nil, fmt.Errorf("the key %s cannot be used: check its algorithm and its base64 secret", c.key.Name)
 	}
 	body, err := stripLastRecord(wire)
 	if err != nil {
@@ -194,26 +194,26 @@ func (c *conversation) signature(t *dns.TSIG, wire []byte) ([]byte, error) {
 func stripLastRecord(wire []byte) ([]byte, error) {
 	const header = 12
 	if len(wire) < header {
-		return nil, errors.New("a message that is none")
+		return nil, errors.New("malformed DNS message")
 	}
 	count := func(at int) int { return int(binary.BigEndian.Uint16(wire[at:])) }
 	at, last := header, header
 	for range count(4) {
 		_, end, err := dns.UnpackDomainName(wire, at)
 		if err != nil || end+4 > len(wire) {
-			return nil, errors.New("a message that is none")
+			return nil, errors.New("malformed DNS message")
 		}
 		at = end + 4
 	}
 	for range count(6) + count(8) + count(10) {
 		_, end, err := dns.UnpackDomainName(wire, at)
 		if err != nil || end+10 > len(wire) {
-			return nil, errors.New("a message that is none")
+			return nil, errors.New("malformed DNS message")
 		}
 		last, at = at, end+10+int(binary.BigEndian.Uint16(wire[end+8:]))
 	}
 	if at != len(wire) || count(10) == 0 {
-		return nil, errors.New("a message that is none")
+		return nil, errors.New("malformed DNS message")
 	}
 	body := append([]byte(nil), wire[:last]...)
 	binary.BigEndian.PutUint16(body[10:], uint16(count(10)-1)) //nolint:gosec // of 16 bits
@@ -261,10 +261,10 @@ func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) 
 				return true, nil
 			}
 		}
-		return true, errors.New("it does not answer for the zone")
+		return true, errors.New("the server is not authoritative for the zone")
 	})
 	if err != nil {
-		return nil, fmt.Errorf("asking %s for %s: %w", server, zone, err)
+		return nil, fmt.Errorf("querying %s for %s: %w", server, zone, err)
 	}
 	return soa, nil
 }
@@ -292,10 +292,10 @@ type transfer struct {
 func (t *transfer) readMessage(m *dns.Msg) (last bool, err error) {
 	for _, rr := range m.Answer {
 		if t.done {
-			return true, errors.New("the transfer goes on behind its end")
+			return true, errors.New("the transfer continues after its end")
 		}
 		if t.count++; t.count > maxTransferRecords {
-			return true, fmt.Errorf("it has more than %d records", maxTransferRecords)
+			return true, fmt.Errorf("the zone has more than %d records", maxTransferRecords)
 		}
 		if err := t.readRecord(rr); err != nil {
 			return true, err
@@ -319,7 +319,7 @@ func (t *transfer) readRecord(rr dns.RR) error {
 	is = is && dns.CanonicalName(soa.Hdr.Name) == t.zone
 	switch {
 	case t.count == 1 && !is:
-		return errors.New("the transfer does not begin with the SOA of the zone")
+		return errors.New("the transfer does not start with the SOA of the zone")
 	case t.count == 1:
 		t.first = soa
 		if !t.ixfr {
@@ -338,7 +338,7 @@ func (t *transfer) readRecord(rr dns.RR) error {
 	switch {
 	case !t.incremental && is:
 		if t.done = soa.Serial == t.first.Serial; !t.done {
-			return errors.New("the transfer ends with another SOA than it begins with")
+			return errors.New("the last SOA of the transfer differs from the first")
 		}
 		return nil
 	case !t.incremental:
@@ -348,7 +348,7 @@ func (t *transfer) readRecord(rr dns.RR) error {
 	case !t.adding: // the end of the removed records
 		t.adding, t.serial = true, soa.Serial
 	case soa.Serial != t.serial:
-		return errors.New("the changes do not follow each other")
+		return errors.New("the serial numbers of the changes are not consecutive")
 	case soa.Serial == t.first.Serial:
 		t.done = true
 	default:
@@ -412,7 +412,7 @@ func CopyChanges(ctx context.Context, server, zone string, key *TransferKey, kno
 			return nil
 		}}
 	if err := exchange(ctx, server, m, key, t.readMessage); err != nil {
-		return nil, fmt.Errorf("copying what has changed of %s from %s: %w", zone, server, err)
+		return nil, fmt.Errorf("copying the changes of %s from %s: %w", zone, server, err)
 	}
 	found.SOA = t.first
 	return found, nil

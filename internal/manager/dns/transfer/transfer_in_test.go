@@ -120,7 +120,7 @@ func TestChangesAreRead(t *testing.T) {
 		{"another beginning", "error", [][]string{{soaLine(3), soaLine(2), a(1), soaLine(3), a(2), soaLine(3)}}},
 		{"steps that do not follow", "error", [][]string{{soaLine(3), soaLine(1), a(1), soaLine(2), a(2), soaLine(3), a(3), soaLine(3),
 			soaLine(3)}}},
-		{"behind its end", "error", [][]string{{soaLine(3), soaLine(1), a(1), soaLine(3), a(2), soaLine(3), a(5)}}},
+		{"after its end", "error", [][]string{{soaLine(3), soaLine(1), a(1), soaLine(3), a(2), soaLine(3), a(5)}}},
 		{"no SOA", "error", [][]string{{a(1), soaLine(3)}}},
 		{"that of another zone", "error", [][]string{{"other.example. 60 SOA a. b. 3 1 1 1 1", a(1)}}},
 		{"no end", "error", [][]string{{soaLine(3), soaLine(1), a(1), soaLine(3), a(2)}}},
@@ -179,7 +179,7 @@ func TestSignedTransferIn(t *testing.T) {
 				wire[at+3] = 9
 			}
 			return wire
-		}, "not good"},
+		}, "invalid"},
 		"the first one unsigned": {func(number int, wire []byte) []byte {
 			if number == 0 {
 				return stripSignature(t, wire)
@@ -197,7 +197,7 @@ func TestSignedTransferIn(t *testing.T) {
 				return stripSignature(t, wire)
 			}
 			return wire
-		}, "not good"},
+		}, "invalid"},
 	} {
 		at := startServer(t, func(conn net.Conn, question []byte) {
 			q := new(dns.Msg)

@@ -141,7 +141,7 @@ func (u *updater) loadName(name string) (*updatedName, error) {
 		return n, nil
 	}
 	if !wire.IsSubDomain(u.apex, name) {
-		return nil, refused(wire.RcodeNotZone, name+" does not lie in the zone")
+		return nil, refused(wire.RcodeNotZone, name+" is not in the zone")
 	}
 	n := &updatedName{name: name}
 	rows, err := u.c.Tx.ByKey(u.zone.Configuration, naming.Key(naming.Clean(name)))
@@ -202,11 +202,11 @@ func (u *updater) checkPrerequisites(all []wire.RR) error {
 		whole := h.Rdlength == 0
 		switch {
 		case h.Class == wire.ClassANY && whole && !is && h.Rrtype == wire.TypeANY:
-			return refused(wire.RcodeNameError, n.name+" is not there")
+			return refused(wire.RcodeNameError, n.name+" does not exist")
 		case h.Class == wire.ClassANY && whole && !is:
 			return refused(wire.RcodeNXRrset, n.name+" has no "+wire.Type(h.Rrtype).String())
 		case h.Class == wire.ClassNONE && whole && is && h.Rrtype == wire.TypeANY:
-			return refused(wire.RcodeYXDomain, n.name+" is there")
+			return refused(wire.RcodeYXDomain, n.name+" exists")
 		case h.Class == wire.ClassNONE && whole && is:
 			return refused(wire.RcodeYXRrset, n.name+" has a "+wire.Type(h.Rrtype).String())
 		case (h.Class == wire.ClassANY || h.Class == wire.ClassNONE) && whole:
@@ -275,12 +275,12 @@ func (u *updater) prescan(all []wire.RR) error {
 			}
 		}
 		if n.name == u.apex && slices.Contains(keyTypes, h.Rrtype) {
-			return refused(wire.RcodeRefused, "how the zone is signed is not changed by updates")
+			return refused(wire.RcodeRefused, "updates cannot change the signing of the zone")
 		}
 		meta := dns.IsMeta(h.Rrtype) && h.Rrtype != wire.TypeANY
 		switch {
 		case meta || h.Class == wire.ClassINET && (h.Rrtype == wire.TypeANY || h.Rdlength == 0):
-			return refused(wire.RcodeFormatError, "no record is of such a type")
+			return refused(wire.RcodeFormatError, "updates do not support this record type")
 		case h.Class == wire.ClassANY && (h.Ttl != 0 || h.Rdlength != 0), h.Class == wire.ClassNONE && (h.Ttl != 0 || h.Rrtype == wire.TypeANY),
 			h.Class == wire.ClassNONE && lacksData(h):
 			return refused(wire.RcodeFormatError, "a deletion has a TTL, or has data where it must not, or none where it must")
@@ -298,7 +298,7 @@ func (u *updater) checkOwner(name string) error {
 		}
 		for _, z := range zones {
 			if z.Type == "Zone" && z.ID != u.zone.ID {
-				return refused(wire.RcodeRefused, name+" lies in the zone "+z.Key)
+				return refused(wire.RcodeRefused, name+" is in the zone "+z.Key)
 			}
 		}
 	}
