@@ -37,8 +37,8 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return nil, err
 }
 
-// again reads the files even if they look unchanged.
-func (f *certificateFiles) again() error {
+// reread reads the files even if they look unchanged.
+func (f *certificateFiles) reread() error {
 	f.mu.Lock()
 	f.modified = time.Time{}
 	f.mu.Unlock()

@@ -65,7 +65,7 @@ func (m *Manager) logFiles() map[string][]string {
 func (m *Manager) Reload() error {
 	errs := []error{m.ownLog.Reopen(), m.chain.Access.Reopen(), m.chain.Audit.Reopen()}
 	if m.files != nil {
-		errs = append(errs, m.files.again())
+		errs = append(errs, m.files.reread())
 	}
 	return errors.Join(errs...)
 }

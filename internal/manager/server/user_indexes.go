@@ -27,12 +27,12 @@ const (
 func (m *Manager) keepUserIndexes(ctx context.Context) {
 	u := &userIndexes{m: m, lease: m.Store.NewLease("indexes", indexesFor), known: store.NewCache[struct{}](m.Store,
 		store.CacheOptions[struct{}]{Topics: []string{"userDefinedFieldDefinitions"}, Max: 1})}
-	m.Store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.look, u.lease)
+	m.Store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.update, u.lease)
 }
 
-// look creates requested indexes that are missing and deletes those no longer requested. If another manager does that, it only reads
+// update creates requested indexes that are missing and deletes those no longer requested. If another manager does that, it only reads
 // the state.
-func (u *userIndexes) look(ctx context.Context) error {
+func (u *userIndexes) update(ctx context.Context) error {
 	if _, ok := u.known.Now(struct{}{}); ok || time.Now().Before(u.patience) {
 		return nil
 	}

@@ -67,10 +67,10 @@ func (a *API) giveContent(w http.ResponseWriter, r *http.Request, body []byte) e
 	c := &wantedContent{api: a, shown: shown, servicePoint: shown.Subject.CommonName, application: rq.Application, from: rq.From,
 		held:  a.Fleet.Hold(shown, rq.Application),
 		until: time.Now().Add(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))}
-	other, over, err := c.look(r.Context(), false)
+	other, over, err := c.check(r.Context(), false)
 	if err == nil && !over {
 		if c.parked, err = a.Parking.Park(w); err == nil {
-			c.held.Wait(c.until, c.again)
+			c.held.Wait(c.until, c.recheck)
 			return nil
 		}
 	}
@@ -81,9 +81,9 @@ func (a *API) giveContent(w http.ResponseWriter, r *http.Request, body []byte) e
 	return c.answer(w, r, other)
 }
 
-// look refuses who is not known, or not any more, and looks whether the service point is to serve something else; over says that it is
+// check refuses who is not known, or not any more, and looks whether the service point is to serve something else; over says that it is
 // answered now, which it is the last time.
-func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, err error) {
+func (c *wantedContent) check(ctx context.Context, last bool) (other, over bool, err error) {
 	defer func() { // no request is answered here that it would be an answer to
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -104,13 +104,13 @@ func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, 
 	return other, other || last || !time.Now().Before(c.until) || c.api.Fleet.Ends(), err
 }
 
-// again checks once more and then responds or continues to wait.
-func (c *wantedContent) again(last bool) {
+// recheck checks once more and then responds or continues to wait.
+func (c *wantedContent) recheck(last bool) {
 	ctx, cancel := context.WithTimeout(c.parked.Context(), lookTime)
 	defer cancel()
-	other, over, err := c.look(ctx, last)
+	other, over, err := c.check(ctx, last)
 	if err == nil && !over {
-		c.held.Wait(c.until, c.again)
+		c.held.Wait(c.until, c.recheck)
 		return
 	}
 	c.held.Release()

@@ -29,7 +29,7 @@ func (l *List) Add(one any) error {
 func (l *List) AddText(text []byte) error {
 	between := ","
 	if !l.begun {
-		l.begin()
+		l.writeHead()
 		between = ""
 	}
 	_, _ = l.w.WriteString(between) // the writer keeps its first error
@@ -37,7 +37,7 @@ func (l *List) AddText(text []byte) error {
 	return err
 }
 
-func (l *List) begin() {
+func (l *List) writeHead() {
 	l.begun = true
 	l.rw.Header().Set("Content-Type", "application/json")
 	l.rw.WriteHeader(http.StatusOK)
@@ -53,7 +53,7 @@ func (l *List) End(err error) error {
 		panic(http.ErrAbortHandler)
 	}
 	if !l.begun {
-		l.begin()
+		l.writeHead()
 	}
 	_, _ = l.w.WriteString("]}\n")
 	return l.w.Flush()

@@ -147,9 +147,9 @@ func (c *Chain) Handler(api API, handle Handle) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &passing{chain: c, api: api, began: time.Now(), taken: duration}
 		p.answer.ResponseWriter, p.answer.of = w, p
-		r = begin(r, &p.asked)
+		r = nameRequest(r, &p.asked)
 		w.Header().Set(requestHeader, p.id)
-		p.request, p.endSpan = c.Traces.begin(r, api.Name, &p.asked)
+		p.request, p.endSpan = c.Traces.startSpan(r, api.Name, &p.asked)
 		SetSecurityHeaders(w.Header(), c.Secure)
 		aborted := true
 		defer func() {

@@ -40,8 +40,8 @@ const requestHeader = "X-Request-Id"
 
 var requestName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
 
-// begin names the request in a, by the header of the client where that is a plain word. It returns the request with a in its context.
-func begin(r *http.Request, a *asked) *http.Request {
+// nameRequest names the request in a, by the header of the client where that is a plain word. It returns the request with a in its context.
+func nameRequest(r *http.Request, a *asked) *http.Request {
 	a.id = r.Header.Get(requestHeader)
 	if a.id == "" || !requestName.MatchString(a.id) {
 		var random [8]byte

@@ -52,8 +52,8 @@ func NewTraces(ctx context.Context, to *url.URL, version, host string) (*Traces,
 	return t, nil
 }
 
-// begin starts the span of a request; end ends it with the status of the answer.
-func (t *Traces) begin(r *http.Request, door string, a *asked) (_ *http.Request, end func(status int)) {
+// startSpan starts the span of a request; end ends it with the status of the answer.
+func (t *Traces) startSpan(r *http.Request, door string, a *asked) (_ *http.Request, end func(status int)) {
 	if t == nil {
 		return r, func(int) {}
 	}
