@@ -59,7 +59,8 @@ func TestWindowsAreAccessible(t *testing.T) {
 		{"/ui/networks/" + network, "Assign address", "Apply now"}, {"/ui/networks/" + network, "Change", "Apply now"},
 		{"/ui/networks/" + network, "More", "Split"}, {"/ui/zones/" + zone, "New record", "Reverse record"}, {"/ui/zones/" + zone, "Delete",
 			"Delete now"},
-		{"/ui/names", "New zone", "Fully qualified"}, {"/ui/fleet", "New service point", "Create"}, {"/ui/transactions", "Undo", "Undo this change?"},
+		{"/ui/names", "New zone", "Fully qualified"}, {"/ui/fleet", "New service point", "Create"}, {"/ui/transactions", "Undo",
+			"Undo this change?"},
 		{"/ui/users", "New", "Apply now"}, {"/ui/tokens", "New token", "Create"}, {"/ui/fleet?rollouts=1", "New rollout", "Start"},
 		{"/ui/accessRights", "New", "Apply now"}, {"/", "Search", "Search"}, {"/", "admin", "Theme"},
 	} {

@@ -203,7 +203,8 @@ func (p *fleetPoint) forget(at string) {
 	}
 	p.start(created.RegistrationKey)
 	p.becomes("dns-resolver-service  HEALTHY")
-	if !until(func() bool { return strings.Contains(p.process.text(), "running application taken over") }) || !answers(at, "six.example.") || p.pid() != pid {
+	if !until(func() bool { return strings.Contains(p.process.text(), "running application taken over") }) || !answers(at,
+		"six.example.") || p.pid() != pid {
 		p.t.Errorf("with a new registration key the resolver does not go on:\n%s", p.process.text())
 	}
 }

@@ -15,7 +15,8 @@ import (
 // Rules of names (docs/style.md): a bound is a maximum or a minimum, and a function is named by a verb and a noun.
 var (
 	boundNames = regexp.MustCompile(`^(?i:most|least|longest|shortest|fewest)[A-Z]`)
-	vagueVerbs = []string{"take", "took", "taken", "look", "looks", "begin", "begun", "said", "says", "told", "tell", "tells", "hear", "heard", "due",
+	vagueVerbs = []string{"take", "took", "taken", "look", "looks", "begin", "begun", "said", "says", "told", "tell", "tells", "hear",
+		"heard", "due",
 		"of", "at", "in", "by", "over", "under", "own", "one", "again", "anew", "gone", "goes", "lies", "stands", "stays", "there", "here"}
 )
 

@@ -44,7 +44,8 @@ func TestImportZoneAgain(t *testing.T) {
 	const head = "$ORIGIN example.net.\n$TTL 300\n@ IN SOA ns1 host 1 3600 600 604800 300\n@ NS ns1\nns1 A 192.0.2.1\n"
 	run(0, head+"www A 192.0.2.7\nal CNAME ns1\n")
 	says(run(0, head+"www A 192.0.2.7\nal CNAME ns1\n"), "0 resources made", "0 records skipped")
-	says(run(3, head+"www A 192.0.2.7\nal CNAME ns1\nal CNAME www\n"), "line 8: al.example.net. CNAME: the name has another record of this type in line 7")
+	says(run(3, head+"www A 192.0.2.7\nal CNAME ns1\nal CNAME www\n"),
+		"line 8: al.example.net. CNAME: the name has another record of this type in line 7")
 	says(run(3, "\ufeff"+head+"www A 192.0.2.7\nal CNAME www\n"), "skipped: line 7: al.example.net. CNAME", "not in the file, kept")
 	// The SOA and the TTLs of the file become those of the zone.
 	says(run(0, strings.Replace(head, "3600", "7200", 1)+"www 60 A 192.0.2.7\nal CNAME ns1\n"), "changed: SOA: refresh 3600 -> 7200",

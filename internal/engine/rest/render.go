@@ -432,7 +432,8 @@ func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) st
 }
 
 // renderResource renders a single resource with the selected fields.
-func (rd *renderer) renderResource(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
+func (rd *renderer) renderResource(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller,
+	extra map[string]string) ([]byte,
 	error) {
 	shown := *r
 	if err := rd.prepareOne(&shown); err != nil {

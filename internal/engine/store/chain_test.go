@@ -59,7 +59,8 @@ func TestChainDetectsManipulation(t *testing.T) {
 			" FROM history_link WHERE txn = %d"}, "is recorded as pruned"},
 		"somebody is said to have taken it back": {[]string{"INSERT INTO reverting (txn, undo) SELECT %d, max(id) FROM txn"},
 			"which did not undo it"},
-		"what is due is not there": {[]string{"INSERT INTO history_due (txn) VALUES (%d + 5000)"}, "is pending for the chain, but does not exist"},
+		"what is due is not there": {[]string{"INSERT INTO history_due (txn) VALUES (%d + 5000)"},
+			"is pending for the chain, but does not exist"},
 		"the newest of all is gone": {[]string{"DELETE FROM change WHERE txn > %d", "DELETE FROM txn WHERE id > %d"},
 			"was removed from the history (link 4)"},
 	} {

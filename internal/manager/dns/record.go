@@ -261,7 +261,8 @@ func checkConflicts(c *resource.Change, x ComparableRecord) error {
 			continue
 		}
 		if alias || r.Type == "AliasRecord" {
-			return problem.Conflict("ResourceConflictsWithOther", "name: %q already exists as %s %d; an alias must be alone at its name", h.AbsoluteName,
+			return problem.Conflict("ResourceConflictsWithOther", "name: %q already exists as %s %d; an alias must be alone at its name",
+				h.AbsoluteName,
 				r.Type, r.ID)
 		}
 		o, err := c.API.Object(r)

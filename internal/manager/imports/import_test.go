@@ -54,7 +54,8 @@ func TestImportSkipsRows(t *testing.T) {
 	}
 	const file = "network,name,gateway\n172.16.0.0/24,one,\nnonsense,x,\n172.16.1.0/24,caf\xe9,\n172.16.0.0/24,twice,\n192.0.2.0/24,out,\n" +
 		"172.16.0.128/25,within,\n172.16.2.0/24,two,none\n172.16.3.0/24,\"x\" y,\n172.16.4.0/24,four,\n"
-	bad := []string{"line 3: network", "line 4: name: is not valid UTF-8", "line 5: network: 172.16.0.0/24 is already in line 2", "line 9", "line 6",
+	bad := []string{"line 3: network", "line 4: name: is not valid UTF-8", "line 5: network: 172.16.0.0/24 is already in line 2",
+		"line 9", "line 6",
 		"line 7"}
 	is("tried", networks(file, ipam.Import{Try: true}), 3, 0, 0, bad...)
 	is("networks", networks(file, ipam.Import{}), 3, 0, 0, bad...)

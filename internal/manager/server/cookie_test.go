@@ -63,7 +63,8 @@ func TestCookies(t *testing.T) {
 		m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, ambient, "Sec-Fetch-Site: cross-site")
 	}
 	m.Refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/sessions", credentials, none, "Origin: https://example.com")
-	m.Refused(400, "InvalidHeaderValue", "does not support a dry run", "POST", "/api/v2/sessions", credentials, none, "x-portolan-dry-run: true")
+	m.Refused(400, "InvalidHeaderValue", "does not support a dry run", "POST", "/api/v2/sessions", credentials, none,
+		"x-portolan-dry-run: true")
 	// Another cookie of that name, of a host above, keeps nobody out; a refusal of something else does not take the cookie away.
 	m.Want(200, "GET", "/api/v2/sessions/current", "", none, "Cookie: portolan=bad; "+strings.TrimPrefix(cookie, "Cookie: "))
 	if r := m.Do("POST", "/api/v2/sessions", `{"username":"admin","password":"wrong"}`, none, cookie); r.StatusCode != 401 ||

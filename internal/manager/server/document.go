@@ -12,8 +12,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Document returns the OpenAPI document of everything that a client may ask for: the address API, which follows from the declared types,
-// the API families, and what a service point answers at its own address.
+// Document returns the OpenAPI document of all APIs: the address API, which is derived from the declared types, the API families, and
+// the API that a service point serves itself.
 func Document(api *rest.Server) ([]byte, error) {
 	return document(api, (&addressapi.API{Sample: Status{}}).Family(), (&fleetapi.API{}).Family())
 }

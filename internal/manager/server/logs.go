@@ -19,8 +19,8 @@ const (
 	auditLogName  = "audit.log"
 )
 
-// openOwnLog also writes the manager's log to a file in the data directory, which must be locked by now. The manager serves without the file
-// if it cannot be opened.
+// openOwnLog also writes the manager's log to a file in the data directory, which must be locked by now. The manager serves without the
+// file if it cannot be opened.
 func (m *Manager) openOwnLog() {
 	o := &m.options
 	if o.Data == "" {

@@ -134,7 +134,8 @@ func TestScopesOfTokens(t *testing.T) {
 		{"POST", "/locations/" + location + "/annotatedResources", `{"id":` + network + `}`, "addresses"},
 		{"POST", "/webhooks", `{}`, "address"},
 	} {
-		m.Refused(403, "AccessDenied", "is limited to resourceRecords, zones: this requires the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
+		m.Refused(403, "AccessDenied", "is limited to resourceRecords, zones: this requires the scope "+c.scope, c.method,
+			"/api/v2"+c.path, c.body,
 			records)
 	}
 	m.Refused(403, "AccessDenied", "this requires the scope networks", "POST", "/api/v2/batch",

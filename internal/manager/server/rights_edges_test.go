@@ -78,7 +78,8 @@ func TestNoWayRoundGuards(t *testing.T) {
 		t.Errorf("a hidden network is given back: %s", r.Body)
 	}
 	m.Right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
-	m.Refused(403, "AccessDenied", "does not have permission to view everything", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
+	m.Refused(403, "AccessDenied", "does not have permission to view everything", "GET",
+		"/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
 
 	// Links of one's own are between what may be changed, and go with what goes.
 	definition := m.ID("/api/v2/userDefinedLinkDefinitions",

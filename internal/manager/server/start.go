@@ -58,20 +58,20 @@ type Options struct {
 	Database string
 	// DatabaseRead is the URL of a standby of Database that lists are read from.
 	DatabaseRead string
-	// MasterKeys seal the keys that secrets are sealed by; nil: those lie in the database as they are.
+	// MasterKeys seal the keys of secrets. If nil, these keys are stored unsealed in the database.
 	MasterKeys secrets.MasterKeys
-	// Listen is where the APIs are served, CheckinListen where service points check in.
+	// Listen is the listen address of the APIs, CheckinListen that of the check-in of service points.
 	Listen, CheckinListen string
-	// Door, where it is not nil, is where they check in instead: a measurement has more connections than a process may have open.
+	// Door, if not nil, replaces the check-in listener. Measurements use it for more connections than a process may open.
 	Door net.Listener
-	// Programs are the applications that service points can run; nil: none can be deployed.
+	// Programs are the applications that service points can run. If nil, none can be deployed.
 	Programs checkin.Programs
-	// PublicURL is the address of the check-in door as service points reach it; empty means what CheckinListen says.
+	// PublicURL is the URL at which service points reach the check-in listener; empty means CheckinListen.
 	PublicURL string
 	// TLSCert and TLSKey are files with the certificate of the API listener. Without them a listener
 	// that is not on loopback makes its own.
 	TLSCert, TLSKey string
-	// MetricsListen is where /metrics is served, instead of Listen; empty means Listen.
+	// MetricsListen is the listen address of /metrics; empty means Listen.
 	MetricsListen string
 	// KeepHistory, KeepEvents and KeepSessions say how long transactions with their changes, events, and
 	// sessions that have ended are kept; 0 means for ever. What is older cannot be undone any more.
@@ -83,7 +83,7 @@ type Options struct {
 	// Mail is the mail server that notifications go to, Traps are the receivers of SNMP traps; nil where there are none.
 	Mail  *notify.Mail
 	Traps []*notify.Traps
-	// Sweep lets the manager look at networks by itself, for reconciliation.
+	// Sweep enables automatic scans of networks for reconciliation.
 	Sweep bool
 	// HistoryHeads is a file that signed heads of the history are written to, HistorySyslog where transactions are sent; empty and nil:
 	// nowhere.
@@ -92,37 +92,37 @@ type Options struct {
 	// AccessLog and AuditLog are files that each request, and each that changes something with each sign-in, is appended to; "-" is standard
 	// output, empty none.
 	AccessLog, AuditLog string
-	// Traces is the URL of a collector of OpenTelemetry that traces are sent to (ParseTraces); nil where there is none.
+	// Traces is the URL of the OpenTelemetry collector for traces (ParseTraces); nil disables them.
 	Traces *url.URL
 	// TrustProxy are the proxies that may come over plain HTTP from other machines, and say who asks (X-Forwarded-For).
 	TrustProxy []netip.Prefix
-	// NearlyFull is from which share in use on a network is nearly full, in percent; 0 means DefaultNearlyFull.
+	// NearlyFull is the utilization from which a network counts as nearly full, in percent; 0 means DefaultNearlyFull.
 	NearlyFull int
-	// Feeds is the URL of lists of names for response policy zones (feedCategory stands for a category); empty where there are none.
+	// Feeds is the URL of name lists for response policy zones, with feedCategory as the placeholder of the category; empty disables them.
 	Feeds string
-	// Probe asks whether an address answers; nil means by ICMP.
+	// Probe reports whether an address responds; nil means ICMP.
 	Probe func(ctx context.Context, a netip.Addr) (bool, error)
 	// Backups is a directory for backups; empty means backups/ in Data.
 	Backups string
-	// BackupEvery lets the manager make a backup each time that it says; 0: as schedules say. BackupKeep is how many of those are kept, 2 to
-	// 20; 0 means DefaultBackupKeep.
+	// BackupEvery is the interval between automatic backups; 0 means that schedules apply. BackupKeep is the number of these backups to keep,
+	// 2 to 20; 0 means DefaultBackupKeep.
 	BackupEvery time.Duration
 	BackupKeep  int
-	// AdminPassword is the password of the user admin at the first start; empty makes one.
+	// AdminPassword is the password of the user admin at the first start; empty generates one.
 	AdminPassword string
-	// MemoryLimit is what Tune gave: the limit grows with the service points that are connected. 0: it is not the manager's to set.
+	// MemoryLimit is the result of Tune. The limit grows with the connected service points. If 0, the manager does not set a limit.
 	MemoryLimit int64
-	// Version is what the manager says of itself.
+	// Version is the version that the manager reports.
 	Version string
-	// Log takes what happens; nil means slog.Default.
+	// Log is the logger; nil means slog.Default.
 	Log *slog.Logger
-	// LogLevel is the least that Log takes, by its name; empty lets the settings say what goes there.
+	// LogLevel is the name of the minimum level of Log; if empty, the settings apply.
 	LogLevel string
 	// Interval is how often service points report; 0 means checkin.Interval.
 	Interval time.Duration
 	// Hurry divides the pauses of the manager's workers (store.Options.Hurry); tests set it.
 	Hurry int
-	// RolloutEvery is how often rollouts go on, beside when something has happened to them; 0 means a second.
+	// RolloutEvery is the interval between steps of rollouts without an event; 0 means a second.
 	RolloutEvery time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -141,9 +141,9 @@ type Manager struct {
 
 	// addressAPI finds the callers of the address API.
 	addressAPI *addressapi.API
-	// door lets the requests of all listeners in.
+	// door admits the requests of all listeners.
 	chain *middleware.Chain
-	// strangers bounds the connections to the check-in listener that have shown no certificate.
+	// strangers limits the connections to the check-in listener that have shown no certificate.
 	strangers *fairlisten.Listener
 
 	options   Options
@@ -159,17 +159,17 @@ type Manager struct {
 	routes, doorRoutes []string
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
-	// parking is where service points wait.
+	// parking holds the connections of waiting service points.
 	parking *middleware.Parking
-	// files is the certificate that was given; nil where the manager's own is shown.
+	// files is the configured certificate; nil if the manager uses its own.
 	files *certificateFiles
-	// ownLog is the file of what it logs; nil where there is none.
+	// ownLog is the log file of the manager; nil without one.
 	ownLog *journal.Journal
-	// since is when it began. statusKept and spaceKept are what was last found out of how it is.
+	// since is the start time. statusKept and spaceKept cache the status.
 	since      time.Time
 	statusKept remembered[Status]
 	spaceKept  remembered[SpaceStatus]
-	// indexFault is why an index of a user-defined field could not be made; nil where none is in the way.
+	// indexFault is the reason why an index of a user-defined field could not be created; nil without a failure.
 	indexFault atomic.Pointer[string]
 	servers    []*http.Server
 	// manager is the check-in door's certificate, made anew when a third of its life is left.
@@ -179,17 +179,17 @@ type Manager struct {
 	failed      chan error
 }
 
-// APITitle and APIVersion are what the OpenAPI document says of the address API. The version is that
+// APITitle and APIVersion are the title and version of the address API in the OpenAPI document. The version is that
 // of the published API whose surface it has.
 const (
 	APITitle   = "Portolan address manager"
 	APIVersion = "9.5"
 )
 
-// DefaultNearlyFull is from which share in use on a network is nearly full, in percent.
+// DefaultNearlyFull is the default of Options.NearlyFull, in percent.
 const DefaultNearlyFull = 90
 
-// DefaultBackupKeep is how many backups of --backup-every are kept.
+// DefaultBackupKeep is the default number of backups of --backup-every to keep.
 const DefaultBackupKeep = 7
 
 // DefaultMaxLimit is the largest page (spec.md section 8).
@@ -303,7 +303,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	return m, nil
 }
 
-// setup makes admin and what else a new manager starts with.
+// setup creates the user admin and the other initial data of a new manager.
 func (m *Manager) setup(ctx context.Context) error {
 	users, upgraded := false, false
 	if err := m.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -334,7 +334,7 @@ func (m *Manager) setup(ctx context.Context) error {
 	return nil
 }
 
-// probeTime is how long an address has to answer before it is assigned, where that is asked for.
+// probeTime is the response timeout of the optional probe before an address is assigned.
 const probeTime = time.Second
 
 // serve starts the servers and the background work.
@@ -367,7 +367,7 @@ func (m *Manager) serve() error {
 		}
 		points.stateChanged(c, state)
 	})
-	// Who comes back may take as long for the next request as on any connection that goes on.
+	// A returned connection has the idle timeout of any kept-alive connection.
 	m.startServer(ctx, m.parking, checkins, func(c net.Conn, state http.ConnState) {
 		points.stateChanged(c, state)
 		m.parking.StateChanged(c, state)
@@ -418,14 +418,14 @@ func (m *Manager) serve() error {
 	return nil
 }
 
-// writeTime is how long an answer may take: a long list over a slow line.
+// writeTime is the time limit for a response. It allows for a long list over a slow line.
 const writeTime = 15 * time.Minute
 
 func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState)) {
 	m.startServer(ctx, l, h, state, 10*time.Second)
 }
 
-// idleTime is how long a connection may do nothing.
+// idleTime is the idle timeout of a connection.
 const idleTime = 2 * time.Minute
 
 // startServer serves what a listener accepts. A first request may take as long as head.
@@ -446,7 +446,7 @@ func (m *Manager) startServer(ctx context.Context, l net.Listener, h http.Handle
 	})
 }
 
-// quiet puts what net/http complains of, such as failed handshakes, into the debug log.
+// quiet writes errors of net/http, such as failed handshakes, to the debug log.
 type quiet struct{ log *slog.Logger }
 
 func (q quiet) Write(b []byte) (int, error) {
@@ -454,7 +454,7 @@ func (q quiet) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Failed gives the error that ended a listener, if one did.
+// Failed returns the error that ended a listener, if any.
 func (m *Manager) Failed() <-chan error { return m.failed }
 
 // URL is the address of the APIs.
@@ -466,7 +466,7 @@ func (m *Manager) URL() string {
 	return scheme + m.api.Addr().String()
 }
 
-// RegistrationEndpoint is where service points enrol.
+// RegistrationEndpoint returns the URL for the enrolment of service points.
 func (m *Manager) RegistrationEndpoint() string {
 	if m.options.PublicURL != "" {
 		return strings.TrimRight(m.options.PublicURL, "/") + checkin.EnrolPath

@@ -22,55 +22,55 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// Status is how a manager and what it keeps are: what /api/v2/status answers, portolan status prints and /metrics shows.
+// Status is the state of a manager and its data. /api/v2/status returns it, portolan status prints it and /metrics exports it.
 type Status struct {
-	// Version is the manager's, Go that of what it was compiled by, Host its machine, Address where its APIs are.
+	// Version is the version of the manager, Go that of its compiler, Host its machine, Address the address of its APIs.
 	Version string    `json:"version"`
 	Go      string    `json:"go"`
 	Host    string    `json:"host"`
 	Address string    `json:"address"`
 	Since   time.Time `json:"since"`
-	// FreeBytes is how much room the disk of the data directory has; nil where there is no such directory, or nobody says.
+	// FreeBytes is the free space on the disk of the data directory; nil without a data directory or if it is unknown.
 	FreeBytes *int64        `json:"freeBytes"`
 	Database  store.Figures `json:"database"`
-	// Indexes are those that definitions of user-defined fields ask for.
+	// Indexes is the state of the indexes that definitions of user-defined fields request.
 	Indexes IndexStatus    `json:"indexes"`
 	History HistoryStatus  `json:"history"`
 	Backups backup.Figures `json:"backups"`
 	Fleet   fleet.Figures  `json:"fleet"`
 	Space   SpaceStatus    `json:"space"`
-	// Certificates are those of the manager, and their ends.
+	// Certificates are the certificates of the manager and their expiry times.
 	Certificates []CertificateStatus `json:"certificates"`
-	// MasterKey says whether a master key seals the keys of secrets; without one the keys are stored next to the data.
+	// MasterKey reports whether a master key seals the keys of secrets. Without one, the keys are stored next to the data.
 	MasterKey bool `json:"masterKey"`
-	// Incomplete says that the database could not be read: what is not known is left out, or 0.
+	// Incomplete reports that the database could not be read. Unknown values are omitted or 0.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Alarms are what somebody should do something about, the gravest first.
+	// Alarms are the problems that need action, the most severe first.
 	Alarms []Alarm `json:"alarms"`
 }
 
-// HistoryStatus is how far what follows the history has come.
+// HistoryStatus is the backlog of the background work on the history.
 type HistoryStatus struct {
-	// Due are transactions that are not chained yet, Unsigned links of the chain behind the last signed head.
+	// Due is the number of transactions not chained yet, Unsigned the number of chain links after the last signed head.
 	Due      int64 `json:"due"`
 	Unsigned int64 `json:"unsigned"`
-	// TextsDue are resources whose texts the index of trigrams does not have as they are.
+	// TextsDue is the number of resources whose texts in the trigram index are out of date.
 	TextsDue int64 `json:"textsDue"`
 }
 
-// IndexStatus is how far the indexes of user-defined fields are.
+// IndexStatus is the state of the indexes of user-defined fields.
 type IndexStatus struct {
-	// Missing is how many are asked for and not there yet: questions that would go by them look through all resources.
+	// Missing is the number of requested indexes that do not exist yet. Queries that need them scan all resources.
 	Missing int `json:"missing"`
-	// Fault is why this manager could not make one when it last tried; empty where it could, or did not try.
+	// Fault is the reason why the last attempt of this manager to create an index failed; empty after success or without an attempt.
 	Fault string `json:"fault,omitempty"`
 }
 
-// SpaceStatus is where addresses run out.
+// SpaceStatus lists where free addresses run out.
 type SpaceStatus struct {
-	// Mark is from which share in use on a network is nearly full, in percent.
+	// Mark is the utilization from which a network counts as nearly full, in percent.
 	Mark int `json:"mark"`
-	// NearlyFull is how many networks are, by the names of their configurations; Fullest are at most maxFullest of them, the fullest first.
+	// NearlyFull is the number of nearly full networks by configuration name. Fullest lists up to maxFullest of them, the fullest first.
 	NearlyFull map[string]int64 `json:"nearlyFull"`
 	Fullest    []FullNetwork    `json:"fullest"`
 }
@@ -81,20 +81,20 @@ type FullNetwork struct {
 	ipam.Full
 }
 
-// CertificateStatus is a certificate, and when it ends.
+// CertificateStatus is a certificate and its expiry time.
 type CertificateStatus struct {
 	// Name is authority, check-in or api.
 	Name     string    `json:"name"`
 	NotAfter time.Time `json:"notAfter"`
-	// Renewed says that the manager makes a new one by itself, in time.
+	// Renewed reports whether the manager renews the certificate automatically.
 	Renewed bool `json:"renewed"`
 }
 
-// Alarm is something that somebody should do something about.
+// Alarm is a problem that needs action.
 type Alarm struct {
 	// Severity is CRITICAL or WARNING.
 	Severity string `json:"severity"`
-	// What is wrong, and what to do about it.
+	// What describes the problem, Do the remedy.
 	What string `json:"what"`
 	Do   string `json:"do"`
 }
@@ -104,10 +104,10 @@ const (
 	warning  = "WARNING"
 )
 
-// maxFullest bounds how many networks are named, and are labels of metrics.
+// maxFullest is the maximum number of networks that are listed and used as metric labels.
 const maxFullest = 20
 
-// Bounds of what is an alarm.
+// Thresholds of alarms.
 const (
 	lateBackup      = time.Hour
 	certificateSoon = 14 * 24 * time.Hour
@@ -116,14 +116,14 @@ const (
 	littleRoom      = 1 << 30
 )
 
-// remembered is a value that is read anew when it is older than it may be.
+// remembered caches a value for a limited time.
 type remembered[T any] struct {
 	mu   sync.Mutex
 	at   time.Time
 	last T
 }
 
-// get gives the value, of now or of a moment ago.
+// get returns the cached value, or a new one from read if the cached value is older than life.
 func (k *remembered[T]) get(life time.Duration, read func() (T, error)) (T, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -137,27 +137,27 @@ func (k *remembered[T]) get(life time.Duration, read func() (T, error)) (T, erro
 	return value, err
 }
 
-// statusLife is how long a status is shown, spaceLife how long what it says of all networks, which takes longest to read.
+// statusLife is the cache lifetime of a status, spaceLife that of its figures on networks, which take longest to read.
 const (
 	statusLife = 2 * time.Second
 	spaceLife  = time.Minute
-	// statusTime is how long reading it may take.
+	// statusTime is the time limit for reading a status.
 	statusTime = 15 * time.Second
 )
 
-// status finds out how the manager is.
+// status returns the status of the manager, from the cache if it is recent.
 func (m *Manager) status(ctx context.Context) (Status, error) {
 	return m.statusKept.get(statusLife, func() (Status, error) {
-		reading, end := context.WithTimeout(context.WithoutCancel(ctx), statusTime) // who asked first may be gone, and others wait
+		reading, end := context.WithTimeout(context.WithoutCancel(ctx), statusTime) // other callers wait even if the first one has gone
 		defer end()
 		return m.readStatus(reading)
 	})
 }
 
-// readStatus reads it. Where the database is FULL, DAMAGED or AWAY it is what can be read, with the alarms that follow from that.
+// readStatus reads the status. If the database is FULL, DAMAGED or AWAY, it returns the readable part with the resulting alarms.
 func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
 	is, since, _ := m.Store.Condition()
-	if is == store.Away { // one that hangs would keep each question for long
+	if is == store.Away { // a database that hangs would delay each request
 		err = m.answers(ctx)
 	}
 	if err == nil {
@@ -264,12 +264,12 @@ func (m *Manager) certificates() (all []CertificateStatus) {
 	return all
 }
 
-// certificateAdvice is what is done about a certificate that ends.
+// certificateAdvice is the remedy for an expiring certificate, by its name.
 var certificateAdvice = map[string]string{"api": "put a new one into the file that --tls-cert names: it is read again by itself",
 	"check-in":  "start the manager again: it makes a new one each time",
 	"authority": "service points have to enrol anew with a new one: ask for help in time"}
 
-// alarms are what of it somebody should do something about.
+// alarms returns the problems in the status that need action, the most severe first.
 func (s *Status) alarms(now time.Time) []Alarm {
 	all := []Alarm{}
 	add := func(severity, what, do string) { all = append(all, Alarm{severity, what, do}) }
@@ -364,7 +364,7 @@ func (s *Status) alarms(now time.Time) []Alarm {
 	return all
 }
 
-// freeBytes is how much room the disk of a directory has for whoever runs the manager; nil where that is empty.
+// freeBytes returns the disk space in dir that is available to the user of the manager; nil if dir is empty.
 func freeBytes(dir string) (*int64, error) {
 	if dir == "" {
 		return nil, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// closeTime is how long requests in flight may take to end.
+// closeTime is the time limit for requests in flight at shutdown.
 const closeTime = 10 * time.Second
 
 // Close ends the manager in order: no new requests, those in flight finish, presence is written down.
@@ -18,7 +18,7 @@ func (m *Manager) Close() error {
 	m.Fleet.EndCheckins()
 	m.REST.EndFollowing()
 	var errs []error
-	// All doors at the same time: who is slow at one does not keep another one open.
+	// Close all listeners at the same time: a slow client of one must not keep another open.
 	ended := make(chan error)
 	for _, s := range m.servers {
 		go func() {
@@ -41,7 +41,7 @@ func (m *Manager) Close() error {
 		errs = append(errs, fmt.Errorf("writing presence: %w", err))
 	}
 	errs = append(errs, m.Store.Close())
-	if err := m.chain.Traces.Close(ctx); err != nil { // a collector that is away keeps nobody from ending
+	if err := m.chain.Traces.Close(ctx); err != nil { // an unreachable collector must not prevent the shutdown
 		m.log.Warn("last traces not sent", "error", err)
 	}
 	m.chain.Access.Close()

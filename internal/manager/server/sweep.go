@@ -13,7 +13,7 @@ import (
 	"portolan/internal/manager/settings"
 )
 
-// sweepEvery is how often presence is written down and what has expired is ended.
+// sweepEvery is the interval at which the manager stores presence and handles expiry.
 const sweepEvery = 10 * time.Second
 
 func (m *Manager) sweep(ctx context.Context) {
@@ -45,10 +45,10 @@ func (m *Manager) sweep(ctx context.Context) {
 	}
 }
 
-// pruneEvery is how often what is too old is removed.
+// pruneEvery is the interval between removals of old data.
 const pruneEvery = time.Hour
 
-// pruneNowAndThen removes what is too old, at the start and then every hour, until ctx ends.
+// pruneNowAndThen removes old data at the start and then every pruneEvery, until ctx ends.
 func (m *Manager) pruneNowAndThen(ctx context.Context) {
 	lease := m.Store.NewLease("retention", 3*sweepEvery)
 	tick := time.NewTicker(pruneEvery)
@@ -68,8 +68,7 @@ func (m *Manager) pruneNowAndThen(ctx context.Context) {
 	}
 }
 
-// prune removes what is older than the settings keep it, if that is this manager's to do. The lease is taken for
-// longer at each step.
+// prune removes data older than its retention time, if this manager gets the lease. Each step extends the lease.
 func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 	update := func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
 		held, err := lease.Take(ctx)
@@ -83,7 +82,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 	}
 	now := m.Store.Now()
 	keep, events, sessions := m.options.KeepHistory, m.options.KeepEvents, m.options.KeepSessions
-	if err := m.Store.View(ctx, func(tx *store.Tx) error { // the settings go before what the manager was started with
+	if err := m.Store.View(ctx, func(tx *store.Tx) error { // the settings take precedence over the options
 		old, recent, err := settings.Retention(tx, m.Address)
 		if old > 0 {
 			keep = old
@@ -124,7 +123,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 	return errors.Join(errs...)
 }
 
-// expire ends what has run out, if that is this manager's to do.
+// expire runs the fleet sweep and ends expired sessions, if this manager gets the lease.
 func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
 	held, err := lease.Take(ctx)
 	if err != nil || !held {

@@ -8,13 +8,13 @@ import (
 	"portolan/internal/engine/store"
 )
 
-// userIndexes has the database have the indexes of user-defined fields that their definitions ask for, and filters know of them.
+// userIndexes keeps the database indexes in line with the definitions of user-defined fields and reports them to filters.
 type userIndexes struct {
 	m     *Manager
 	lease *store.Lease
-	// known has an entry as long as no definition has changed since all was as it is to be.
+	// known has an entry while all indexes are up to date with the definitions.
 	known *store.Cache[struct{}, struct{}]
-	// patience is until when it is not tried again, where one could not be made.
+	// patience is the earliest time of the next attempt after a failed creation.
 	patience time.Time
 }
 
@@ -30,8 +30,8 @@ func (m *Manager) keepUserIndexes(ctx context.Context) {
 	m.Store.Work(ctx, indexesLook, m.log, "indexes of user-defined fields", u.look, u.lease)
 }
 
-// look makes what is asked for and is not there, and takes away what is not asked for any more. Where another manager does that it only
-// finds out how far that is.
+// look creates requested indexes that are missing and deletes those no longer requested. If another manager does that, it only reads
+// the state.
 func (u *userIndexes) look(ctx context.Context) error {
 	if _, ok := u.known.Now(struct{}{}); ok || time.Now().Before(u.patience) {
 		return nil
@@ -80,7 +80,7 @@ func (u *userIndexes) look(ctx context.Context) error {
 	return u.m.Store.View(ctx, func(tx *store.Tx) error {
 		again, err := u.m.Address.UserFields.Indexes(tx, u.m.Address)
 		if err != nil || len(again) != len(made) || slices.ContainsFunc(again, func(i store.Index) bool { return !made[i] }) {
-			return err // they have changed meanwhile: it is looked again
+			return err // the definitions have changed meanwhile: the next check retries
 		}
 		u.known.Put(tx, struct{}{}, struct{}{})
 		return nil

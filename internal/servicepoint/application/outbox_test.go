@@ -15,10 +15,7 @@ func TestOutboxCountsLoss(t *testing.T) {
 		}
 	}
 	lost := map[string]int64{}
-	for {
-		if len(o.pending) == 0 {
-			break
-		}
+	for len(o.pending) > 0 {
 		all := o.Records(t.Context())
 		for _, r := range all {
 			lost[r.Kind] += r.Lost

@@ -37,7 +37,7 @@ func (a *API) Family() *family.Family {
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample}}
 }
 
-// Serve answers a request of the resource engine's. A login comes without credentials, or with those that it is about.
+// Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
 func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 	var caller resource.Caller
 	if r.Method != http.MethodPost || r.URL.Path != published.Base+"/sessions" {
@@ -80,7 +80,7 @@ func callerOf(r *family.Request) resource.Caller {
 	return caller
 }
 
-// schemes are what the caller may sign in with.
+// schemes are the authentication schemes that the caller may use.
 var schemes = []string{"basic", "bearer"}
 
 // admit admits the callers of the address API, but for those who have to set a new password first.
@@ -124,7 +124,7 @@ func (a *API) statusPath() family.Path {
 	}}}
 }
 
-// showStatus answers callers who see everything.
+// showStatus returns the status to callers that may see all data.
 func (a *API) showStatus(w http.ResponseWriter, r *family.Request) error {
 	if caller := callerOf(r); caller.Limited() {
 		return problem.Forbidden("AccessDenied", "%s does not see the status: that takes access rights by which everything is seen", caller.Name)

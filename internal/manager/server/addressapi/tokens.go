@@ -16,15 +16,15 @@ import (
 	"portolan/internal/manager/server/middleware"
 )
 
-// tokensPath is where people make and revoke bearer tokens and key sets (ours). Those belong to them and never do more than they may.
-// Administrators see and revoke all; they make none for others: whoever made one of another administrator would approve the own changes
-// with it.
+// tokensPath is the path at which users create and revoke bearer tokens and key sets (ours). A token never exceeds the rights of its user.
+// Administrators see and revoke all tokens but create none for others: with a token of another administrator they could approve their
+// own changes.
 const tokensPath = published.Base + "/tokens"
 
-// mostTokenDays is how long a token that is made over the API is good at most, in days.
-const mostTokenDays = 3650
+// maxTokenDays is the maximum lifetime of a token created through the API, in days.
+const maxTokenDays = 3650
 
-// madeToken is a token or key set as it is answered when it is made: its secret is shown once.
+// madeToken is the response to the creation of a token or key set. Only this response contains the secret.
 type madeToken struct {
 	ID      string    `json:"id"`
 	Kind    string    `json:"kind"`
@@ -84,7 +84,7 @@ func (a *API) admitRevoking(r *http.Request) (*http.Request, error) {
 	})
 }
 
-// seenTokens are those that a caller sees: an administrator all of them, a user the own ones.
+// seenTokens returns the tokens visible to a caller: all for an administrator, otherwise the caller's own.
 func (a *API) seenTokens(r *family.Request, caller resource.Caller) (list []identity.Token, err error) {
 	all, err := a.Identity.Tokens(r.Context())
 	list = []identity.Token{}
@@ -105,7 +105,7 @@ func (a *API) listTokens(w http.ResponseWriter, r *family.Request) error {
 	return err
 }
 
-// mayMakeTokens refuses who may make none: programs, whose tokens would outlive the one that they were made with.
+// mayMakeTokens rejects programs as callers: their new tokens would outlive the token that they use.
 func mayMakeTokens(caller resource.Caller) error {
 	switch {
 	case caller.User == 0 || caller.Token != "" || strings.HasPrefix(caller.Credential, "oauth "):
@@ -145,7 +145,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 	now := a.Address.Store.Now()
 	ends := now.Add(identity.DefaultLife)
 	if text := values["expires"]; text != "" {
-		if ends, err = time.Parse(time.RFC3339, text); err != nil || !ends.After(now) || ends.After(now.AddDate(0, 0, mostTokenDays)) {
+		if ends, err = time.Parse(time.RFC3339, text); err != nil || !ends.After(now) || ends.After(now.AddDate(0, 0, maxTokenDays)) {
 			return problem.Invalid("expires", "%q is no time to come (2026-12-31T12:00:00Z) within ten years", text)
 		}
 	}

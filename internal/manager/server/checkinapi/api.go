@@ -36,7 +36,7 @@ type API struct {
 	Log            *slog.Logger
 }
 
-// Observer is told what service points did.
+// Observer receives the events of service points.
 type Observer struct {
 	// CheckedIn and Enrolled take each attempt, with the error that refused it.
 	CheckedIn, Enrolled func(err error)
@@ -121,7 +121,7 @@ func (a *API) laterCheckIn(w http.ResponseWriter) (fleet.Reply, error) {
 
 var errNoCertificate = problem.New(http.StatusUnauthorized, "CertificateRequired", "a service point's certificate is needed here")
 
-// answer decodes a request of the check-in door, performs it and writes what comes of it.
+// answer decodes a request to the check-in listener, performs it and writes the result.
 func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform func(Request) (Answer, error)) error {
 	rq, err := decode[Request](body)
 	if err != nil {
@@ -135,7 +135,7 @@ func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform fun
 	return nil
 }
 
-// decode decodes a request of the check-in door.
+// decode decodes a request to the check-in listener.
 func decode[Request any](body []byte) (rq Request, err error) {
 	if err := json.Unmarshal(body, &rq); err != nil {
 		var wrong *json.UnmarshalTypeError

@@ -42,10 +42,10 @@ func (c *wantedContent) planner(tx *store.Tx) (Planner, error) {
 	return c.api.Planners[name], nil
 }
 
-// contentTime is how long it may take to give a service point what it is to serve.
+// contentTime is the time limit for sending content to a service point.
 const contentTime = time.Hour
 
-// wantedContent is a request for what a service point is to serve. It is held open until that is something else than it serves.
+// wantedContent is a request for the content of a service point. It stays open until the content differs from the served one.
 type wantedContent struct {
 	api          *API
 	shown        *x509.Certificate
@@ -57,7 +57,7 @@ type wantedContent struct {
 	parked       *middleware.Parked
 }
 
-// giveContent gives a service point what it is to serve, at once or when it changes.
+// giveContent sends content to a service point, at once or after the next change.
 func (a *API) giveContent(w http.ResponseWriter, r *http.Request, body []byte) error {
 	shown := r.TLS.PeerCertificates[0]
 	rq, err := decode[checkin.ContentRequest](body)
@@ -104,7 +104,7 @@ func (c *wantedContent) look(ctx context.Context, last bool) (other, over bool, 
 	return other, other || last || !time.Now().Before(c.until) || c.api.Fleet.Ends(), err
 }
 
-// again looks once more, and answers or waits on.
+// again checks once more and then responds or continues to wait.
 func (c *wantedContent) again(last bool) {
 	ctx, cancel := context.WithTimeout(c.parked.Context(), lookTime)
 	defer cancel()
@@ -122,7 +122,7 @@ func (c *wantedContent) again(last bool) {
 	})
 }
 
-// lookTime is how long it may take to look whether a service point is to serve something else.
+// lookTime is the time limit for a check for new content of a service point.
 const lookTime = 30 * time.Second
 
 // answer sends what the service point is to serve (portolan/internal/wire/zonedata), or that it is what it serves. The stream lies in a

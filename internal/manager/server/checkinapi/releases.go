@@ -12,10 +12,10 @@ import (
 	"portolan/internal/wire/release"
 )
 
-// releaseTime is how long a file of the releases may take.
+// releaseTime is the time limit for sending a release file.
 const releaseTime = time.Hour
 
-// serveRelease gives a file of the releases to a service point.
+// serveRelease sends a release file to a service point.
 func (a *API) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return family.WrongMethod(w, r, http.MethodGet, http.MethodHead)

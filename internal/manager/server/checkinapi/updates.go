@@ -24,7 +24,8 @@ func (a *API) takeUpdate(w http.ResponseWriter, r *http.Request, body []byte) er
 		to.Code, why, to.Changed = dnspublish.TakeUpdate(r.Context(), a.Address, u)
 		a.Observer.Updated(to.Code)
 		if to.Code != 0 {
-			a.Log.InfoContext(r.Context(), "dynamic update refused", "zone", u.Zone, "client", u.Client, "key", u.Key, "code", to.Code, "reason", why)
+			a.Log.InfoContext(r.Context(), "dynamic update refused", "zone", u.Zone, "client", u.Client, "key", u.Key, "code", to.Code,
+				"reason", why)
 		}
 		return to, nil
 	})

@@ -17,7 +17,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// The applications of a service point (ours): what it is to run, and how that goes.
+// The applications of a service point (ours): their desired state and their progress.
 
 // applicationPaths are the operations on the applications of a fleet service point.
 func (a *API) applicationPaths() []family.Path {
@@ -133,7 +133,7 @@ func readChange(r *family.Request, names ...string) (c fleet.ApplicationChange, 
 	return c, values, nil
 }
 
-// strictly reads a member that is an object, and refuses what the object does not have.
+// strictly reads a member that is an object and rejects unknown fields.
 func strictly(field string, raw json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -164,7 +164,7 @@ func (a *API) deployApplication(w http.ResponseWriter, r *family.Request) error 
 	return a.deploy(w, r, c)
 }
 
-// deploy lets the service point of a request run an application, and answers its id.
+// deploy deploys an application to the service point of a request and returns its id.
 func (a *API) deploy(w http.ResponseWriter, r *family.Request, c fleet.ApplicationChange) (err error) {
 	if c.Repeatable, err = a.repeatable(r.Request); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (a *API) undeployApplication(w http.ResponseWriter, r *family.Request) erro
 	return nil
 }
 
-// listEvents gives the last moves of a service point and its applications.
+// listEvents returns the latest events of a service point and its applications.
 func (a *API) listEvents(w http.ResponseWriter, r *family.Request) error {
 	all, err := a.Fleet.Events(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -215,10 +215,10 @@ func (a *API) listEvents(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// logBytes is how much of a log is given where nothing is said.
+// logBytes is the default amount of a log to return, in bytes.
 const logBytes = 64 << 10
 
-// getLog gives the end of an application's log, as its service point has it now.
+// getLog returns the end of an application's current log on its service point.
 func (a *API) getLog(w http.ResponseWriter, r *family.Request) error {
 	bytes := logBytes
 	if text := r.URL.Query().Get("bytes"); text != "" {

@@ -170,13 +170,13 @@ func (a *API) listInstances(w http.ResponseWriter, r *family.Request) error {
 	return list.End(err)
 }
 
-// limitParameter is how many service points a list has at most (ours); without it the list has all of them, as published.
+// limitParameter is the maximum number of service points in a list (ours). Without it, the list is complete, as published.
 const limitParameter = "limit"
 
-// errListEnds ends a list that has as many as were asked for.
+// errListEnds ends a list that has reached its limit.
 var errListEnds = errors.New("enough")
 
-// listLimit reads it; 0 where it is not given.
+// listLimit reads limitParameter; 0 without it.
 func listLimit(query url.Values) (int, error) {
 	values := query[limitParameter]
 	if len(values) == 0 {
@@ -266,7 +266,7 @@ func (a *API) rekeyInstance(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// addNode lets a service point have one node more (ours).
+// addNode adds a node to a service point (ours).
 func (a *API) addNode(w http.ResponseWriter, r *family.Request) error {
 	created, err := a.Fleet.AddNode(r.Context(), r.PathValue("id"), a.Endpoint())
 	if err != nil {
@@ -276,7 +276,7 @@ func (a *API) addNode(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// removeNode takes a node away (ours).
+// removeNode deletes a node (ours).
 func (a *API) removeNode(w http.ResponseWriter, r *family.Request) error {
 	if err := a.Fleet.RemoveNode(r.Context(), r.PathValue("id"), r.PathValue("node")); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (a *API) listReleases(w http.ResponseWriter, _ *family.Request) error {
 	}
 	answer := struct {
 		Data []release.Release `json:"data"`
-		// Expires is until when service points take them; null where there are none.
+		// Expires is the time until which service points accept the releases; null without releases.
 		Expires *string `json:"expires"`
 	}{Data: append([]release.Release{}, s.Releases...)}
 	if err == nil {

@@ -18,8 +18,7 @@ const instancesPath = root + "/fleetInstances"
 // limitedKey is the key of limited in the context of a request.
 type limitedKey struct{}
 
-// limited is what somebody may do with the fleet by rights on labels: their rights, and what they may do with the service point that the
-// request names.
+// limited holds a user's fleet rights on labels: scopes are all of them, level applies to the service point in the request.
 type limited struct {
 	scopes []authz.FleetScope
 	level  authz.Level

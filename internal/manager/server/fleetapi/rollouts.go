@@ -151,7 +151,7 @@ func (a *API) deleteRollout(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// listMembers lists who takes part in a rollout; state narrows it.
+// listMembers lists the members of a rollout, filtered by state.
 func (a *API) listMembers(w http.ResponseWriter, r *family.Request) error {
 	state := r.URL.Query().Get("state")
 	if err := fleet.CheckMemberState(state); err != nil {

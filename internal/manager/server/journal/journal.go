@@ -12,12 +12,12 @@ import (
 	"sync"
 )
 
-// Files are those that a journal has, the oldest first.
+// Files returns the files of a journal, the oldest first.
 func (j *Journal) Files() []string {
 	switch {
 	case j == nil || j.path == "-":
 		return nil
-	case j.most > 0:
+	case j.maxSize > 0:
 		return []string{j.path + earlier, j.path}
 	}
 	return []string{j.path}
@@ -27,27 +27,26 @@ func (j *Journal) Files() []string {
 // keeps nothing.
 type Journal struct {
 	path string
-	// most is how long the file becomes, in bytes, before it is renamed to path+earlier, and begun anew; 0: whoever wants that does it.
-	most int64
-	mu   sync.Mutex
-	// file, size and failed are guarded by mu; size is how long the file is where most says something, failed that the last line could not
-	// be written.
+	// maxSize is the size in bytes at which the file is renamed to path+earlier and a new one is created; 0 disables the rotation.
+	maxSize int64
+	mu      sync.Mutex
+	// file, size and failed are guarded by mu. size is the length of the file if maxSize is set. failed is set after a failed write.
 	file   io.WriteCloser
 	size   int64
 	failed bool
 	log    *slog.Logger
 }
 
-// Open opens a journal; "-" is standard output, "" none.
-func Open(path string, most int64, log *slog.Logger) (*Journal, error) {
+// Open opens a journal. The path "-" means standard output, "" no journal.
+func Open(path string, maxSize int64, log *slog.Logger) (*Journal, error) {
 	if path == "" {
 		return nil, nil
 	}
-	j := &Journal{path: path, most: most, log: log}
+	j := &Journal{path: path, maxSize: maxSize, log: log}
 	return j, j.Reopen()
 }
 
-// Reopen opens the file anew, as when another program has renamed it.
+// Reopen opens the file again, for example after another program has renamed it.
 func (j *Journal) Reopen() error {
 	if j == nil {
 		return nil
@@ -64,7 +63,7 @@ func (j *Journal) open() error {
 		return nil
 	}
 	mode := fs.FileMode(0o640) // a group may read logs
-	if j.most > 0 {            // in the data directory
+	if j.maxSize > 0 {         // in the data directory
 		mode = 0o600
 		if err := os.MkdirAll(filepath.Dir(j.path), 0o700); err != nil {
 			return err
@@ -85,30 +84,30 @@ func (j *Journal) open() error {
 	return nil
 }
 
-// earlier ends the name of what a file was before it was begun anew.
+// earlier is the name suffix of the previous file after a rotation.
 const earlier = ".1"
 
-// turn begins the file anew where it would become longer than it may by so many bytes; mu is held.
+// turn rotates the file if it would exceed maxSize with more bytes. The caller holds mu.
 func (j *Journal) turn(more int) error {
-	if j.most == 0 || j.size == 0 || j.size+int64(more) <= j.most {
+	if j.maxSize == 0 || j.size == 0 || j.size+int64(more) <= j.maxSize {
 		return nil
 	}
-	if there, err := os.Stat(j.path); err == nil && there.Size()+int64(more) <= j.most { // somebody has begun it anew
+	if there, err := os.Stat(j.path); err == nil && there.Size()+int64(more) <= j.maxSize { // another program has rotated it
 		return j.open()
 	}
-	if err := os.Rename(j.path, j.path+earlier); err != nil && !errors.Is(err, fs.ErrNotExist) { // which somebody has removed
+	if err := os.Rename(j.path, j.path+earlier); err != nil && !errors.Is(err, fs.ErrNotExist) { // the file was deleted
 		return err
 	}
 	return j.open()
 }
 
-// Write appends a line, as Append does: a log is written by it (io.Writer). It never returns an error.
+// Write appends a line, as Append does (io.Writer). It never returns an error.
 func (j *Journal) Write(line []byte) (int, error) {
 	j.Append(line)
 	return len(line), nil
 }
 
-// Append appends a line. What cannot be written is logged, once until it can be again.
+// Append appends a line. It logs the first of consecutive write failures.
 func (j *Journal) Append(line []byte) {
 	if j == nil {
 		return
@@ -134,10 +133,10 @@ func (j *Journal) Close() {
 	_ = j.file.Close()
 }
 
-// both is a log that has in a file, too, what goes to another one.
+// both is a log handler that passes each record to another handler and to a file.
 type both struct{ log, file slog.Handler }
 
-// Enabled reports whether the log takes a level.
+// Enabled reports whether the log accepts a level.
 func (b both) Enabled(ctx context.Context, level slog.Level) bool {
 	return b.log.Enabled(ctx, level)
 }
@@ -147,15 +146,15 @@ func (b both) Handle(ctx context.Context, r slog.Record) error {
 	return errors.Join(b.log.Handle(ctx, r.Clone()), b.file.Handle(ctx, r))
 }
 
-// WithAttrs is a log of the same kind.
+// WithAttrs returns a handler of the same kind.
 func (b both) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return both{b.log.WithAttrs(attrs), b.file.WithAttrs(attrs)}
 }
 
-// WithGroup is a log of the same kind.
+// WithGroup returns a handler of the same kind.
 func (b both) WithGroup(name string) slog.Handler {
 	return both{b.log.WithGroup(name), b.file.WithGroup(name)}
 }
 
-// Both returns a log of which each line goes to a log, at its level, and to a file.
+// Both returns a handler that passes each record to a log, subject to its level, and to a file.
 func Both(log, file slog.Handler) slog.Handler { return both{log, file} }

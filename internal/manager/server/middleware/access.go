@@ -33,10 +33,10 @@ func (c *Chain) accessed(r *http.Request, a *asked, rec *recorder, took time.Dur
 		quoted(r.Referer()), quoted(r.UserAgent()), took.Seconds(), a.id))
 }
 
-// secretParameter are the names of parameters whose values are not written down.
+// secretParameter matches the names of parameters whose values are not logged.
 var secretParameter = regexp.MustCompile(`(?i)(^|[?&;])([^=&;]*(?:token|secret|password|code|state|key|arrived|saml)[^=&;]*)=[^&;]*`)
 
-// withoutSecrets is what a request asks for, its secrets left out.
+// withoutSecrets returns the request target without its secrets.
 func withoutSecrets(r *http.Request) string {
 	path, query, ok := strings.Cut(r.RequestURI, "?")
 	if !ok {

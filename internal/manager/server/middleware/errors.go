@@ -11,8 +11,8 @@ import (
 	"portolan/internal/manager/secrets"
 )
 
-// fail answers an error in the form of the API. An error that is not the client's becomes a 500 with the name of the request, by which the
-// log has the cause; the answer does not show the cause.
+// fail writes an error response in the format of the API. An internal error becomes a 500 with the request ID. Its cause is logged
+// with this ID and is not part of the response.
 func (c *Chain) fail(w http.ResponseWriter, r *http.Request, form family.Errors, err error) {
 	err = store.Unavailable(err)
 	p, ok := problem.As(err)

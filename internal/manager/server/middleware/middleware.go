@@ -88,13 +88,13 @@ func New(registry prometheus.Registerer) *Chain {
 	return c
 }
 
-// API says how requests of one API are counted, logged and refused.
+// API describes how requests to one API are counted, logged and rejected.
 type API struct {
 	// Name is the label of the API in metrics, logs and traces.
 	Name string
 	// Errors is the form of its errors.
 	Errors family.Errors
-	// Audited says that its requests are in the audit log.
+	// Audited reports whether its requests are written to the audit log.
 	Audited bool
 	// Log takes a line for each request at level DEBUG; nil means Chain.Log.
 	Log *slog.Logger
@@ -178,8 +178,8 @@ func (c *Chain) Reading(api API, handle Handle) http.Handler {
 // The pages have their style in themselves, by its hash, and nothing else: no script, no frame, no form.
 var pagePolicy = "default-src 'none'; style-src '" + rest.StyleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// securityHeaders are the headers that every answer has. Answers share their values: nobody writes to them, and who adds one has a list of
-// its own, as each is full.
+// securityHeaders are the headers of every response. Responses share the value slices, which must not be modified. Each slice is full,
+// so append makes a copy.
 var securityHeaders = []struct {
 	name   string // in its canonical form
 	values []string
@@ -196,7 +196,8 @@ func SetSecurityHeaders(h http.Header, secure bool) {
 	}
 }
 
-// safely runs the handler; http.ErrAbortHandler goes on up, because it cuts the connection.
+// safely runs the handler and answers a panic with an error response. After http.ErrAbortHandler, or if the response has begun, it
+// panics with http.ErrAbortHandler, which closes the connection.
 func (c *Chain) safely(w *recorder, r *http.Request, form family.Errors, handle Handle) {
 	defer func() {
 		p := recover()
@@ -232,8 +233,8 @@ func refuseNUL(r *http.Request) error {
 	return nil
 }
 
-// sameOrigin refuses what a page of another origin makes a browser send, but for what identity providers send by browsers: those messages
-// are signed, and let in nobody whom this browser has not been sent for.
+// sameOrigin rejects requests that a page of another origin makes a browser send. SAML messages of identity providers are exempt:
+// they are signed and are accepted only for a sign-in that this browser has started.
 func sameOrigin(r *http.Request) error {
 	if r.URL.Path == authn.SAMLConsumePath || r.URL.Path == authn.SAMLLogoutPath {
 		return nil

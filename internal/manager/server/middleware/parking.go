@@ -18,24 +18,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Parking is where connections stand whose request is answered later. Their server has let go of them: they have no goroutine, and no
-// buffer of what is read and written. With their answers they come back to the server by Accept, as if they were new; what TLS has agreed
-// on stays.
+// Parking holds connections whose requests are answered later. The HTTP server has released them: a parked connection has no goroutine
+// and no read or write buffer. After the response, Accept returns the connection to the server as if it were new. Its TLS session
+// is kept.
 type Parking struct {
 	at net.Addr
-	// counts is told how many more stand here.
+	// counts is called with each change of the number of connections held here.
 	counts func(more int)
-	// behind waits until connections that were answered may come back: what they ask for next is in nobody's way then.
+	// behind waits until answered connections may return to the server, so that their next requests do not delay others.
 	behind func(context.Context)
 	back   chan net.Conn
-	// open ends with close, when no connection comes back any more.
+	// open is canceled by close. No connection returns to the server afterwards.
 	open  context.Context
 	close context.CancelFunc
-	// ends is set when no connection is to go on behind its answer.
+	// ends is set when each connection must be closed after its response.
 	ends atomic.Bool
-	// mu guards parked, how many requests were parked and are not answered yet; none, which is closed when that is none; the connections
-	// that are being answered, those that are to come back, which somebody sees to where returning is set, and those that came back and
-	// have asked for nothing since.
+	// mu guards the fields below. parked is the number of parked requests without a response. none is closed while parked is 0.
+	// answering holds the connections that a response is being written to. answered holds those that wait to return to the server;
+	// returning is set while a goroutine returns them. fresh holds returned connections without a new request.
 	mu        sync.Mutex
 	parked    int
 	none      chan struct{}
@@ -45,8 +45,8 @@ type Parking struct {
 	fresh     map[net.Conn]bool
 }
 
-// NewParking returns a parking of connections to an address. counts is told how many more stand there, and behind waits until connections
-// that were answered may come back.
+// NewParking returns a Parking for connections to the address at. It calls counts with each change of the number of held connections.
+// It calls behind to wait until answered connections may return to the server.
 func NewParking(at net.Addr, counts func(more int), behind func(context.Context)) *Parking {
 	none := make(chan struct{})
 	close(none)
@@ -56,7 +56,7 @@ func NewParking(at net.Addr, counts func(more int), behind func(context.Context)
 	return p
 }
 
-// Accept gives a connection that comes back.
+// Accept returns the next connection that returns to the server.
 func (p *Parking) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.back:
@@ -66,14 +66,14 @@ func (p *Parking) Accept() (net.Conn, error) {
 	}
 }
 
-// Close lets no connection come back any more.
+// Close stops the return of connections to the server.
 func (p *Parking) Close() error {
 	p.close()
 	return nil
 }
 
-// End has connections end with their answers from now on, and those that ask for nothing at once: the manager is about to end. Their server
-// would wait for these, which are as new to it.
+// End prepares for shutdown. From now on each connection is closed after its response. Idle returned connections are closed at once,
+// because the server treats them as new and would wait for them.
 func (p *Parking) End() {
 	p.ends.Store(true)
 	p.mu.Lock()
@@ -87,13 +87,13 @@ func (p *Parking) End() {
 	p.answered = nil
 }
 
-// drop closes a connection that was to come back.
+// drop closes a connection that was waiting to return to the server.
 func (p *Parking) drop(c net.Conn) {
 	_ = c.Close()
 	p.counts(-1)
 }
 
-// giveBack lets a connection that was answered come back. Until then it stands here.
+// giveBack queues an answered connection for its return to the server. The connection counts as held until it returns.
 func (p *Parking) giveBack(c net.Conn) {
 	p.counts(1)
 	p.mu.Lock()
@@ -105,7 +105,7 @@ func (p *Parking) giveBack(c net.Conn) {
 	}
 }
 
-// bringBack lets connections come back until there are no more that were answered.
+// bringBack returns answered connections to the server until none are left.
 func (p *Parking) bringBack() {
 	for {
 		p.behind(p.open)
@@ -131,7 +131,7 @@ func (p *Parking) bringBack() {
 	}
 }
 
-// StateChanged is a connection's that came back.
+// StateChanged is the ConnState hook for returned connections.
 func (p *Parking) StateChanged(c net.Conn, state http.ConnState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,10 +144,10 @@ func (p *Parking) StateChanged(c net.Conn, state http.ConnState) {
 	}
 }
 
-// Addr is that of the door.
+// Addr returns the address of the listener.
 func (p *Parking) Addr() net.Addr { return p.at }
 
-// count counts a request more that is parked, or one less.
+// count adds more, which may be negative, to the number of parked requests.
 func (p *Parking) count(more int) {
 	p.counts(more)
 	p.mu.Lock()
@@ -160,21 +160,21 @@ func (p *Parking) count(more int) {
 	}
 }
 
-// Waiting returns how many requests were parked and are not answered yet.
+// Waiting returns the number of parked requests without a response.
 func (p *Parking) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.parked
 }
 
-// Wait waits until all that was parked is answered, or ctx ends.
+// Wait waits until all parked requests are answered. When ctx ends, it closes the connections that a response is being written to.
 func (p *Parking) Wait(ctx context.Context) error {
 	p.mu.Lock()
 	none := p.none
 	p.mu.Unlock()
 	select {
 	case <-none:
-	case <-ctx.Done(): // somebody does not read its answer
+	case <-ctx.Done(): // a client does not read its response
 		p.mu.Lock()
 		for c := range p.answering {
 			_ = c.Close()
@@ -184,12 +184,12 @@ func (p *Parking) Wait(ctx context.Context) error {
 	select {
 	case <-none:
 		return nil
-	case <-time.After(cutTime): // it cannot be: what is closed ends
+	case <-time.After(cutTime): // unexpected: writes to closed connections fail
 		return errors.New("requests that were parked do not end")
 	}
 }
 
-// answer notes that a connection is being answered, or is not any more.
+// answer records whether a response is being written to a connection.
 func (p *Parking) answer(c net.Conn, is bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +205,7 @@ type Parked struct {
 	*passing
 	lot  *Parking
 	conn net.Conn
-	// last says that the connection ends with the answer.
+	// last reports whether the connection is closed after the response.
 	last bool
 }
 
@@ -235,11 +235,11 @@ func (p *Parking) Park(w http.ResponseWriter) (*Parked, error) {
 		ctx = trace.ContextWithSpan(ctx, span)
 	}
 	rec.of.request = slim.WithContext(ctx)
-	// Who has sent more already has not waited for the answer.
+	// A client that has sent more data did not wait for the response.
 	return &Parked{rec.of, p, conn, r.Close || !r.ProtoAtLeast(1, 1) || buffers.Reader.Buffered() > 0}, nil
 }
 
-// Reply answers, by what a handler writes, and gives the connection back.
+// Reply writes the response of handle. It then returns the connection to the server or closes it.
 func (p *Parked) Reply(handle func(w http.ResponseWriter, r *http.Request) error) {
 	defer p.lot.count(-1)
 	defer p.end()
@@ -261,7 +261,7 @@ func (p *Parked) Reply(handle func(w http.ResponseWriter, r *http.Request) error
 	_ = p.conn.Close()
 }
 
-// written has an answer written. It reports whether there is one: not where a panic has cut it off, which ends this answer alone.
+// written runs the handler. It reports false after a panic, which aborts only this response.
 func (p *Parked) written(handle func(w http.ResponseWriter, r *http.Request) error) (whole bool) {
 	defer func() {
 		if err := recover(); err != nil && err != http.ErrAbortHandler { //nolint:errorlint,err113 // as net/http compares it
@@ -272,26 +272,26 @@ func (p *Parked) written(handle func(w http.ResponseWriter, r *http.Request) err
 	return true
 }
 
-// replyTime is how long who waited may take to read its answer, where the handler does not say another time.
+// replyTime is the write timeout of a response unless the handler sets another one.
 const replyTime = time.Minute
 
-// sheet is what an answer is written on: its head, with a Content-Length where the connection is to go on, and its body.
+// sheet is the http.ResponseWriter of a parked request. A response without a Content-Length closes the connection.
 type sheet struct {
 	header http.Header
 	conn   net.Conn
 	out    *bufio.Writer
 	begun  bool
-	// left is how much of the body is to come; below 0 where nobody has said.
+	// left is the number of body bytes still to write; negative if the length is unknown.
 	left int64
-	// last says that the connection ends behind it; failed is the first error.
+	// last reports whether the connection is closed after the response; failed is the first error.
 	last   bool
 	failed error
 }
 
-// Header is what goes before the body.
+// Header returns the response headers.
 func (s *sheet) Header() http.Header { return s.header }
 
-// WriteHeader writes the head.
+// WriteHeader writes the status line and the headers.
 func (s *sheet) WriteHeader(status int) {
 	if s.begun {
 		return
@@ -318,7 +318,7 @@ func (s *sheet) WriteHeader(status int) {
 	s.fail(err)
 }
 
-// Write writes of the body.
+// Write writes part of the body.
 func (s *sheet) Write(b []byte) (n int, err error) {
 	s.WriteHeader(http.StatusOK)
 	if s.left >= 0 && int64(len(b)) > s.left {
@@ -334,7 +334,7 @@ func (s *sheet) Write(b []byte) (n int, err error) {
 	return n, s.failed
 }
 
-// SetWriteDeadline says until when it may take.
+// SetWriteDeadline sets the write deadline of the connection.
 func (s *sheet) SetWriteDeadline(t time.Time) error { return s.conn.SetWriteDeadline(t) }
 
 func (s *sheet) fail(err error) {
@@ -343,7 +343,7 @@ func (s *sheet) fail(err error) {
 	}
 }
 
-// finish sends what is left. A body that is shorter than was said is an error: who reads would take the next answer for the rest of it.
+// finish flushes the response. A body shorter than its Content-Length is an error: the client would read the next response as its rest.
 func (s *sheet) finish() error {
 	if !s.begun {
 		s.header.Set("Content-Length", "0")
@@ -357,8 +357,8 @@ func (s *sheet) finish() error {
 	return s.failed
 }
 
-// cutTime is how long parked requests may take to end once their connections were closed.
+// cutTime is the time limit for parked requests to end after their connections are closed.
 const cutTime = 10 * time.Second
 
-// Context returns the context of the request: its name and its span, and no end.
+// Context returns the context of the request. It carries the request ID and the trace span, and has no deadline.
 func (p *Parked) Context() context.Context { return p.request.Context() }

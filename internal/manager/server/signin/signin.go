@@ -1,4 +1,4 @@
-// Package signin is how people sign in in a browser: by identity providers (OpenID Connect, SAML), and out of them again (docs/sign-in.md).
+// Package signin handles sign-in and sign-out in a browser through identity providers (OpenID Connect, SAML; docs/sign-in.md).
 package signin
 
 import (
@@ -13,13 +13,13 @@ import (
 	"portolan/internal/manager/server/middleware"
 )
 
-// API is what browsers ask for before and after they are signed in.
+// API serves the requests of browsers before and after sign-in.
 type API struct {
 	Chain    *middleware.Chain
 	Identity *identity.Service
 }
 
-// listProviders tells anybody by whom people can sign in in a browser.
+// listProviders lists the identity providers for sign-in in a browser. It needs no authentication.
 func (a *API) listProviders(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.Identity.Providers(r.Context())
 	if err == nil {
@@ -28,7 +28,7 @@ func (a *API) listProviders(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// sendTo sends a browser to a provider. Who is refused comes to the console's page, which says why.
+// sendTo redirects a browser to a provider. A rejected user is redirected to the console, which shows the reason.
 func (a *API) sendTo(w http.ResponseWriter, r *http.Request) error {
 	id, err := providerOf(r)
 	to := ""
@@ -38,7 +38,7 @@ func (a *API) sendTo(w http.ResponseWriter, r *http.Request) error {
 	return toConsole(w, r, to, err)
 }
 
-// comeBack signs in who comes back from a provider.
+// comeBack signs in a user that a provider has redirected back.
 func (a *API) comeBack(w http.ResponseWriter, r *http.Request) error {
 	id, err := providerOf(r)
 	if err == nil {
@@ -47,7 +47,7 @@ func (a *API) comeBack(w http.ResponseWriter, r *http.Request) error {
 	return toConsole(w, r, "/", err)
 }
 
-// providerOf gives the provider that a path names.
+// providerOf returns the provider named in a path.
 func providerOf(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
