@@ -189,7 +189,7 @@ func TestBearerTokens(t *testing.T) {
 	m.Want(200, "GET", "/user/api/v1/fleetInstances", "", header)
 	m.Want(200, "GET", "/api/v2/networks", "", header)
 	m.Refused(403, "AccessDenied", "analyst", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, header)
-	m.Refused(403, "AccessDenied", "read-only role", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
+	m.Refused(403, "AccessDenied", "may only read", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
 	// The token was made by the administrator, whose sessions it may see and not end.
 	m.Refused(403, "ReadOnlySession", "only read", "PATCH", "/api/v2/sessions/"+last(m, apitest.BasicAuth("admin", adminPassword)),
 		`{"state":"TERMINATED"}`, header)

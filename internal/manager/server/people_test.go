@@ -393,7 +393,7 @@ func TestPingSweeps(t *testing.T) {
 		})
 		return text
 	}
-	if text := event(1); !strings.Contains(text, "2 answer; 1 not known here: 10.0.0.20; 1 known and silent: 10.0.0.11") {
+	if text := event(1); !strings.Contains(text, "2 responded; 1 not known here: 10.0.0.20; 1 known and silent: 10.0.0.11") {
 		t.Errorf("it says %q", text)
 	}
 	if r := m.Want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices", ""); r.Count() != 2 ||
@@ -424,7 +424,7 @@ func TestPingSweeps(t *testing.T) {
 	clear(answering)
 	ahead = 10 * time.Hour
 	mu.Unlock()
-	if text := event(4); !strings.Contains(text, "0 answer") || strings.Contains(text, "silent") || !has("10.0.0.10") {
+	if text := event(4); !strings.Contains(text, "0 responded") || strings.Contains(text, "silent") || !has("10.0.0.10") {
 		t.Errorf("it says %q", text)
 	}
 	// Where addresses cannot be asked that is said once, until the policy is due again.
@@ -439,7 +439,7 @@ func TestPingSweeps(t *testing.T) {
 	refusal = nil
 	ahead = 30 * time.Hour
 	mu.Unlock()
-	if text := event(6); !strings.Contains(text, "0 answer") {
+	if text := event(6); !strings.Contains(text, "0 responded") {
 		t.Errorf("it says %q", text)
 	}
 	if r := m.Want(200, "GET", "/api/v2/transactions?"+filter("comment:'reconciliation policy "+id+"'"), ""); r.Count() == 0 {

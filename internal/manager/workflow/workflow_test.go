@@ -196,8 +196,8 @@ func TestDependentRequests(t *testing.T) {
 	if r.Text("absoluteName") != "note.sub.new.example" {
 		t.Errorf("the record would be %s", r.Body)
 	}
-	m.Refused(400, "WrongResourceType", "no zone", "POST", record+"/resourceRecords", `{"type":"TXTRecord","name":"y","text":"x"}`, asCarol)
-	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "before", "PATCH", record, `{"state":"APPROVED"}`)
+	m.Refused(400, "WrongResourceType", "does not request a zone", "POST", record+"/resourceRecords", `{"type":"TXTRecord","name":"y","text":"x"}`, asCarol)
+	m.Refused(403, "WorkflowRequestApproveDenyNotAllowed", "approved first", "PATCH", record, `{"state":"APPROVED"}`)
 	m.Want(200, "PATCH", zone, `{"state":"APPROVED"}`)
 	m.Want(200, "PATCH", below, `{"state":"APPROVED"}`)
 	m.Want(200, "PATCH", record, `{"state":"APPROVED"}`)
@@ -209,7 +209,7 @@ func TestDependentRequests(t *testing.T) {
 	zone, _ = m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example"}`, asCarol)
 	record, _ = m.Requested("POST", zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"x"}`, asCarol)
 	m.Want(200, "PATCH", zone, `{"state":"DENIED"}`)
-	if r := m.Want(200, "GET", record, "", asCarol); r.Text("state") != "DENIED" || !strings.Contains(r.Text("decisionComment"), "depends") {
+	if r := m.Want(200, "GET", record, "", asCarol); r.Text("state") != "DENIED" || !strings.Contains(r.Text("decisionComment"), "prerequisite") {
 		t.Errorf("it waits for what was denied: %s", r.Body)
 	}
 	m.Verify()
