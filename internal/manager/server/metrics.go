@@ -40,14 +40,14 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{}
 	m.signIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_sign_ins_total",
-		Help: "Sign-ins with a password or a key set, by result: accepted, refused, or throttled where somebody guesses."}, []string{"result"})
+		Help: "Sign-ins with a password or a key set, by result: accepted, refused, or throttled after too many failures."}, []string{"result"})
 	m.batches = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_batch_changes",
 		Help:    "Changes of the batches, and lists that were posted, by result: made, tried or refused.",
 		Buckets: prometheus.ExponentialBuckets(1, 10, 5)}, []string{"result"})
 	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_webhook_messages_total",
 		Help: "Messages that were sent to webhooks, each attempt, by result: taken or refused."}, []string{"result"})
 	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_fleet_moves_total",
-		Help: "Moves of service points, their applications and updates, and of rollouts: the field, and what it became."},
+		Help: "Changes of service points, their applications and updates, and of rollouts, by field and new value."},
 		[]string{"field", "to"})
 	m.streamed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_stream_records_total",
 		Help: "Records of service points that were applied, by kind."}, []string{"kind"})
@@ -82,7 +82,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dynamic_updates_total",
 		Help: "Messages that change zones (RFC 2136), by the response code that they were answered with."}, []string{"code"})
 	m.copies = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_copies_total",
-		Help: "Looks at zones of servers of others, by what came of them: copied, changed, current or failed."}, []string{"result"})
+		Help: "Attempts to copy zones of other servers, by result: copied, changed, current or failed."}, []string{"result"})
 	m.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_connections_ended_total",
 		Help: "Connections that were closed for those of other clients, because there were as many as there may be, " +
 			"by listener."}, []string{"listener"})
@@ -229,14 +229,14 @@ var figureHelp = []struct {
 	{"portolan_certificate_end_time_seconds", "When a certificate of the manager ends, in Unix time.", []string{"certificate"}},
 	{"portolan_certificate_days_left", "How many days a certificate of the manager is still good.", []string{"certificate"}},
 	{"portolan_service_points", "Service points, by status.", []string{"status"}},
-	{"portolan_service_point_updates", "Service points of which an update is under way, or failed, by updateStatus.", []string{"status"}},
+	{"portolan_service_point_updates", "Service points with a running or failed update, by updateStatus.", []string{"status"}},
 	{"portolan_service_points_connected", "Service points that are connected.", nil},
 	{"portolan_service_points_away", "Service points that were there once, and are not connected.", nil},
 	{"portolan_service_points_silent", "Service points that were not heard of for so long.", []string{"longer_than"}},
 	{"portolan_applications", "Applications of service points, by name and status.", []string{"application", "status"}},
 	{"portolan_rollouts", "Rollouts, by status.", []string{"status"}},
 	{"portolan_networks_nearly_full_all", "The same in all configurations, without their names.", nil},
-	{"portolan_networks_nearly_full", "IPv4 networks of which as much is in use as --nearly-full says, or more, by configuration.",
+	{"portolan_networks_nearly_full", "IPv4 networks with a utilization of --nearly-full or more, by configuration.",
 		[]string{"configuration"}},
 	{"portolan_network_used_ratio", "How much of the fullest of those networks is in use, 0 to 1; at most twenty.",
 		[]string{"configuration", "network"}},

@@ -22,7 +22,7 @@ func (m *Manager) notTaken(authenticator string, err error) {
 // maxErrorLogged is the maximum length in bytes of such an error in the log, because an authenticator may choose its text.
 const maxErrorLogged = 400
 
-// nobody logs that an authenticator accepted a person without a user or a known group.
+// nobody logs an accepted person without a user or a known group.
 func (m *Manager) nobody(authenticator, name string, groups []string) {
 	m.log.Warn("authenticated person has no user and no known group", "authenticator", authenticator,
 		"name", name[:min(len(name), maxLogged)], "groups", groups[:min(len(groups), maxGroupsLogged)])

@@ -74,7 +74,7 @@ type Options struct {
 	// MetricsListen is the listen address of /metrics; empty means Listen.
 	MetricsListen string
 	// KeepHistory, KeepEvents and KeepSessions say how long transactions with their changes, events, and
-	// sessions that have ended are kept; 0 means for ever. What is older cannot be undone any more.
+	// sessions that have ended are kept; 0 means for ever. Older transactions cannot be undone.
 	KeepHistory, KeepEvents, KeepSessions time.Duration
 	// MaxLimit is the largest page of the address API; 0 means 100,000 (spec.md section 8).
 	MaxLimit int64

@@ -61,7 +61,7 @@ func (s Source) Fetch(ctx context.Context, version, platform string, out io.Writ
 	}
 	info, err := u.GetTargetInfo(target(version, platform))
 	if err != nil {
-		return fmt.Errorf("there is no version %s for %s: %w", version, platform, err)
+		return fmt.Errorf("version %s does not exist for %s: %w", version, platform, err)
 	}
 	if info.Length > MaxPacked {
 		return fmt.Errorf("version %s has %d bytes, more than %d", version, info.Length, MaxPacked)

@@ -51,7 +51,7 @@ var platform = regexp.MustCompile(`^[a-z0-9]{1,16}/[a-z0-9]{1,16}$`)
 // CheckVersion validates a version.
 func CheckVersion(text string) error {
 	if !version.MatchString(text) {
-		return fmt.Errorf("%q is no version: up to 64 letters, digits and . + _ -, the first a letter or a digit", text)
+		return fmt.Errorf("%q is not a version: up to 64 letters, digits and . + _ -, the first a letter or a digit", text)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func CheckVersion(text string) error {
 // CheckPlatform validates a platform.
 func CheckPlatform(text string) error {
 	if !platform.MatchString(text) {
-		return fmt.Errorf("%q is no platform, such as linux/amd64", text)
+		return fmt.Errorf("%q is not a platform, such as linux/amd64", text)
 	}
 	return nil
 }

@@ -109,12 +109,12 @@ func (f *fixture) change(ending string, how func([]byte) []byte) {
 func TestReleases(t *testing.T) {
 	f := newFixture(t)
 	f.gives("1.0.0", "one")
-	f.refuses("1.1.0", "there is no version 1.1.0 for linux/amd64")
+	f.refuses("1.1.0", "version 1.1.0 does not exist for linux/amd64")
 	f.release("1.1.0", "two")
 	f.gives("1.1.0", "two")
 	f.gives("1.0.0", "one")
 	f.must(f.r.Add(f.keys, "1.2.0", "linux/amd64", strings.NewReader("three"), today))
-	f.refuses("1.2.0", "there is no version 1.2.0") // signed, but not published
+	f.refuses("1.2.0", "version 1.2.0 does not exist") // signed, but not published
 	s, err := f.r.State()
 	f.must(err)
 	if len(s.Releases) != 2 || s.Releases[0].Version != "1.1.0" || !s.Has("1.0.0", "linux/amd64") || s.Has("1.0.0", "linux/arm64") ||
@@ -125,8 +125,8 @@ func TestReleases(t *testing.T) {
 
 func TestRefusedReleases(t *testing.T) {
 	f := newFixture(t)
-	for version, why := range map[string]string{"1.0.0": "is there for linux/amd64 already", "": "is no version", "../x": "is no version",
-		strings.Repeat("1", 65): "is no version"} {
+	for version, why := range map[string]string{"1.0.0": "is there for linux/amd64 already", "": "is not a version", "../x": "is not a version",
+		strings.Repeat("1", 65): "is not a version"} {
 		if err := f.r.Add(f.keys, version, "linux/amd64", strings.NewReader("x"), today); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("adding %q: %v", version, err)
 		}
@@ -198,7 +198,7 @@ func TestReplayedRelease(t *testing.T) {
 	f.save()
 	f.must(f.r.Withdraw(f.keys, "1.1.0", today))
 	f.must(f.r.Publish(f.keys, TimestampLife, today))
-	f.refuses("1.1.0", "there is no version 1.1.0")
+	f.refuses("1.1.0", "version 1.1.0 does not exist")
 	f.gives("1.0.0", "one")
 	f.restore()
 	f.refuses("1.1.0", "cannot be trusted")
@@ -245,7 +245,7 @@ func TestRenewedRoot(t *testing.T) {
 	if err := f.r.Renew(f.keys, []string{"root"}, today); err == nil {
 		t.Error("the root's own key was replaced")
 	}
-	if err := f.r.Renew(f.keys, []string{"captain"}, today); err == nil || !strings.Contains(err.Error(), "is no role") {
+	if err := f.r.Renew(f.keys, []string{"captain"}, today); err == nil || !strings.Contains(err.Error(), "is not a role") {
 		t.Errorf("replacing the key of a role that is none: %v", err)
 	}
 }

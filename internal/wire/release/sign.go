@@ -250,7 +250,7 @@ func (r Repository) stageRoot(keys string, replaced []string, now time.Time) err
 		}
 		known := root.Signed.Roles[role]
 		if known == nil {
-			return fmt.Errorf("%q is no role; there are %s", role, strings.Join(roles[1:], ", "))
+			return fmt.Errorf("%q is not a role; the roles are %s", role, strings.Join(roles[1:], ", "))
 		}
 		for _, id := range append([]string{}, known.KeyIDs...) {
 			if err := root.Signed.RevokeKey(id, role); err != nil {
@@ -351,7 +351,7 @@ func (r Repository) Withdraw(keys, version string, now time.Time) error {
 				return strings.HasPrefix(path, target(version, ""))
 			})
 			if len(targets.Targets) == before {
-				return fmt.Errorf("there is no version %q", version)
+				return fmt.Errorf("version %q does not exist", version)
 			}
 			return nil
 		})

@@ -61,9 +61,9 @@ func (a *API) Caller(r *http.Request) (resource.Caller, error) {
 	return authz.CallerOf(p), err
 }
 
-// anybody returns the principal of a request, which may have a token that is not for the address API.
+// anybody returns the principal of a request, even if its token is for another API.
 func (a *API) anybody(r *http.Request) (authz.Principal, error) {
-	if r.URL.Path == published.Base+"/changes" { // a page that is open, and that nobody may look at
+	if r.URL.Path == published.Base+"/changes" { // an open page reconnects without a user's action
 		r = identity.Quietly(r)
 	}
 	p, err := a.Identity.Any(r)
@@ -115,8 +115,8 @@ const statusPath = published.Base + "/status"
 // statusPath declares the status of the manager.
 func (a *API) statusPath() family.Path {
 	return family.Path{Pattern: statusPath, Operations: []family.Operation{{
-		Method: http.MethodGet, ID: "getStatus", Summary: "How the manager is, and what somebody should do something about (ours)",
-		Description: "Versions, the database, backups, the fleet, networks that are nearly full, certificates, and alarms. For those who see " +
+		Method: http.MethodGet, ID: "getStatus", Summary: "Status of the manager, with its alarms (ours)",
+		Description: "Versions, the database, backups, the fleet, nearly full networks, certificates, and alarms. Requires rights on " +
 			"everything.",
 		Access:   family.Access{Schemes: schemes, Admit: a.admit},
 		Success:  family.Success{Status: http.StatusOK, Description: "The status.", Schema: family.Ref("Status")},
@@ -127,7 +127,7 @@ func (a *API) statusPath() family.Path {
 // showStatus returns the status to callers that may see all data.
 func (a *API) showStatus(w http.ResponseWriter, r *family.Request) error {
 	if caller := callerOf(r); caller.Limited() {
-		return problem.Forbidden("AccessDenied", "%s does not see the status: that takes access rights by which everything is seen", caller.Name)
+		return problem.Forbidden("AccessDenied", "%s does not see the status: it requires access rights on everything", caller.Name)
 	}
 	s, err := a.Status(r.Context())
 	if err == nil {

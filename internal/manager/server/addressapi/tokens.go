@@ -47,18 +47,18 @@ func (a *API) tokenPaths() []family.Path {
 		"kind":    family.Schema{"enum": []string{identity.BearerToken, identity.KeySet}},
 		"role":    family.Schema{"enum": []string{authz.Analyst, authz.Administrator}},
 		"expires": family.Schema{"type": "string", "format": "date-time"},
-		"scopes": family.Schema{"type": "array", "items": text, "description": "What it is good for, beside its role: " +
-			"address, fleet, or collections whose resources it may change. None: everything."}}, "name")
+		"scopes": family.Schema{"type": "array", "items": text, "description": "Further limits beside its role: " +
+			"address, fleet, or collections whose resources it may change. None: no limits."}}, "name")
 	return []family.Path{
 		{Pattern: tokensPath, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "listTokens", Summary: "List the bearer tokens and key sets (ours)", Access: access,
-			Description: "Gives those that belong to who asks, to administrators all of them, without their secrets.",
+			Description: "Lists the caller's tokens, or all of them for administrators, without their secrets.",
 			Success:     family.Success{Status: http.StatusOK, Description: "The tokens.", Schema: family.DataOf("Token")},
 			Handle:      a.listTokens,
 		}, {
-			Method: http.MethodPost, ID: "makeToken", Summary: "Make a bearer token or a key set (ours)", Access: access,
-			Description: "It belongs to who asks, a person who is signed in by a session or a password, and never does more than that user " +
-				"may. Its secret is shown once. It is good for 90 days where expires does not say otherwise.",
+			Method: http.MethodPost, ID: "makeToken", Summary: "Create a bearer token or a key set (ours)", Access: access,
+			Description: "It belongs to the caller, who must be signed in by a session or a password, and never has more rights than that " +
+				"user. Its secret is shown once. It is valid for 90 days unless expires is set.",
 			Body:     &family.Body{Schema: made, Example: family.Schema{"name": "ci", "role": authz.Analyst}},
 			Success:  family.Success{Status: http.StatusCreated, Description: "The token, with its secret.", Schema: family.Ref("MadeToken")},
 			Problems: []int{403, 409}, Handle: a.makeToken,
@@ -67,7 +67,7 @@ func (a *API) tokenPaths() []family.Path {
 			Operations: []family.Operation{{
 				Method: http.MethodDelete, ID: "revokeToken", Summary: "Revoke a bearer token or a key set (ours)",
 				Access:      family.Access{Schemes: schemes, Admit: a.admitRevoking},
-				Description: "It is refused from then on, and so is what was exchanged for it.",
+				Description: "The token and the access tokens exchanged for it are refused from then on.",
 				Success:     family.Success{Status: http.StatusNoContent, Description: "It is revoked."},
 				Problems:    []int{403, 404}, Handle: a.revokeToken,
 			}}},
@@ -146,7 +146,7 @@ func (a *API) makeToken(w http.ResponseWriter, r *family.Request) error {
 	ends := now.Add(identity.DefaultLife)
 	if text := values["expires"]; text != "" {
 		if ends, err = time.Parse(time.RFC3339, text); err != nil || !ends.After(now) || ends.After(now.AddDate(0, 0, maxTokenDays)) {
-			return problem.Invalid("expires", "%q is no time to come (2026-12-31T12:00:00Z) within ten years", text)
+			return problem.Invalid("expires", "%q is not a future time within ten years, such as 2026-12-31T12:00:00Z", text)
 		}
 	}
 	made := madeToken{Kind: kind, Name: values["name"], Role: role, Scopes: scopes.List(), User: caller.Name,
@@ -209,5 +209,5 @@ func (a *API) revokeToken(w http.ResponseWriter, r *family.Request) error {
 			return nil
 		}
 	}
-	return problem.NotFound("there is no token or key set %q", id)
+	return problem.NotFound("token or key set %q does not exist", id)
 }

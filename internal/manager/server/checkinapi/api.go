@@ -1,5 +1,5 @@
-// Package checkinapi is what service points ask of a manager: they enrol, check in, renew their certificates, fetch content and releases,
-// and send updates and streams (spec.md section 5). Their certificates say which service point asks; what they say is not trusted.
+// Package checkinapi is the API of a manager for service points: they enrol, check in, renew their certificates, fetch content and
+// releases, and send updates and streams (spec.md section 5). Their certificates say which service point asks; what they say is not trusted.
 package checkinapi
 
 import (
@@ -30,7 +30,7 @@ type API struct {
 	Parking *middleware.Parking
 	// Planners make the content of applications, by the names of the applications.
 	Planners map[string]Planner
-	// Data is the directory in which content lies while it is sent; Releases that of the releases, empty where there are none.
+	// Data is the directory of content files; Releases that of the releases, empty where there are none.
 	Data, Releases string
 	Observer       Observer
 	Log            *slog.Logger

@@ -25,7 +25,7 @@ import (
 type Planner interface {
 	// IsBehind reports whether a service point that serves a revision is to serve another one.
 	IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error)
-	// Write writes how it comes from a revision to what it is to serve (portolan/internal/wire/content).
+	// Write writes the difference between a revision and the wanted content (portolan/internal/wire/content).
 	Write(tx *store.Tx, servicePoint, from string, out io.Writer) error
 }
 
@@ -125,8 +125,8 @@ func (c *wantedContent) recheck(last bool) {
 // lookTime is the time limit for a check for new content of a service point.
 const lookTime = 30 * time.Second
 
-// answer sends what the service point is to serve (portolan/internal/wire/zonedata), or that it is what it serves. The stream lies in a
-// file while it is being sent, so that the database is free.
+// answer sends the wanted content (portolan/internal/wire/content), or 204 if the service point has it. The content is written to a file
+// first, so that a slow receiver does not hold a snapshot of the database.
 func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other bool) error {
 	if !other {
 		w.WriteHeader(http.StatusNoContent)
@@ -134,7 +134,7 @@ func (c *wantedContent) answer(w http.ResponseWriter, r *http.Request, other boo
 	}
 	f, err := os.CreateTemp(c.api.Data, "content-")
 	if err != nil {
-		return fmt.Errorf("making room for what a service point is to serve: %w", err)
+		return fmt.Errorf("create the content file: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	if err := os.Remove(f.Name()); err != nil {

@@ -32,7 +32,7 @@ type API struct {
 	Log      *slog.Logger
 }
 
-// root is the path of what the fleet API lists.
+// root is the path of the collections of the fleet API.
 const root = "/user/api/v1"
 
 // Family declares the API.

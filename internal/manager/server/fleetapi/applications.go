@@ -33,46 +33,45 @@ func (a *API) applicationPaths() []family.Path {
 	return []family.Path{
 		{Pattern: applications, Parameters: id, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "listFleetApplications", Summary: "List the applications of a service point (ours)",
-			Access: a.reading(), Description: "Gives them with their configuration.",
+			Access: a.reading(), Description: "Returns them with their configuration.",
 			Success:  family.Success{Status: http.StatusOK, Description: "The applications.", Schema: family.DataOf("FleetApplication")},
 			Problems: []int{404}, Handle: a.listApplications,
 		}, {
-			Method: http.MethodPost, ID: "deployFleetApplication", Summary: "Let a service point run an application (ours)",
+			Method: http.MethodPost, ID: "deployFleetApplication", Summary: "Deploy an application to a service point (ours)",
 			Access:      a.changing(),
-			Description: "The service point is told at once; how that goes is in the application's status.",
+			Description: "The service point is notified at once. The application's status shows the progress.",
 			Body: &family.Body{Within: rest.ReportBody,
 				Schema: family.Object(members(family.Schema{"name": family.Text(), "version": family.Text()}), "name"),
 				Example: family.Schema{"name": "http-probe-service",
 					"configuration": family.Schema{"targets": []any{family.Schema{"url": "http://192.0.2.1/"}}}}},
-			Success: family.Success{Status: http.StatusAccepted, Description: "It is to run.",
+			Success: family.Success{Status: http.StatusAccepted, Description: "Accepted.",
 				Schema: family.Object(family.Schema{"id": family.Text()}, "id")},
 			Problems: []int{403, 404, 409}, Handle: a.deployApplication,
 		}}},
 		{Pattern: applications + "/{application}", Parameters: both, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "getFleetApplication", Summary: "Fetch one of the applications of a service point (ours)",
-			Access: a.reading(), Description: "Gives it with its configuration.",
+			Access: a.reading(), Description: "Returns it with its configuration.",
 			Success:  family.Success{Status: http.StatusOK, Description: "The application.", Schema: family.Ref("FleetApplication")},
 			Problems: []int{404}, Handle: a.getApplication,
 		}, {
 			Method: http.MethodPatch, ID: "changeFleetApplication", Summary: "Change one of the applications of a service point (ours)",
-			Access: a.changing(),
-			Description: "Gives it another configuration, whole, the version that it is to be updated to, all of its anycast addresses, or " +
-				"limits.",
+			Access:      a.changing(),
+			Description: "Replaces the configuration, the target version, all anycast addresses, or the limits.",
 			Body: &family.Body{Within: rest.ReportBody, Schema: family.Object(members(family.Schema{"targetVersion": family.Text()})),
 				Example: family.Schema{"configuration": family.Schema{"targets": []any{}}}},
-			Success:  family.Success{Status: http.StatusAccepted, Description: "It is to be changed."},
+			Success:  family.Success{Status: http.StatusAccepted, Description: "Accepted."},
 			Problems: []int{403, 404, 409}, Handle: a.changeApplication,
 		}, {
-			Method: http.MethodDelete, ID: "undeployFleetApplication", Summary: "Let a service point end and forget an application (ours)",
+			Method: http.MethodDelete, ID: "undeployFleetApplication", Summary: "Remove an application from a service point (ours)",
 			Access:      a.changing(),
-			Description: "It is DELETED once the service point says so, and gone a minute later.",
-			Success:     family.Success{Status: http.StatusAccepted, Description: "It is to end."},
+			Description: "Its status is DELETED when the service point has confirmed it. A minute later it does not exist any more.",
+			Success:     family.Success{Status: http.StatusAccepted, Description: "Accepted."},
 			Problems:    []int{403, 404, 409}, Handle: a.undeployApplication,
 		}}},
 		{Pattern: applications + "/{application}/log", Parameters: both, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "getFleetApplicationLog", Summary: "Read the end of the log of an application (ours)",
-			Access: a.reading(), Description: "Asks the service point for it, and waits up to 20 seconds.",
-			Query: []family.Parameter{{Name: "bytes", Description: "How many of the last bytes.",
+			Access: a.reading(), Description: "Requests it from the service point, and waits up to 20 seconds.",
+			Query: []family.Parameter{{Name: "bytes", Description: "The number of bytes at the end.",
 				Schema: family.Schema{"type": "integer", "minimum": 1, "maximum": checkin.MaxLog, "default": logBytes}}},
 			Success:  family.Success{Status: http.StatusOK, Description: "The end of the log.", Schema: family.Text(), Type: "text/plain"},
 			Problems: []int{404, 409}, Handle: a.getLog,
@@ -233,6 +232,6 @@ func (a *API) getLog(w http.ResponseWriter, r *family.Request) error {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = io.WriteString(w, strings.ToValidUTF8(string(text), "\uFFFD")) //nolint:gosec // plain text, and said so
+	_, _ = io.WriteString(w, strings.ToValidUTF8(string(text), "\uFFFD")) //nolint:gosec // the answer is declared as plain text
 	return nil
 }

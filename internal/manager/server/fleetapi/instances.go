@@ -17,15 +17,15 @@ import (
 
 // instancePaths are the operations on fleet service points.
 func (a *API) instancePaths() []family.Path {
-	created := family.Success{Status: http.StatusAccepted, Description: "What the service point registers with.",
+	created := family.Success{Status: http.StatusAccepted, Description: "The registration data of the service point.",
 		Schema: family.Ref("FleetServicePointCreated")}
-	gone := family.Success{Status: http.StatusNoContent, Description: "It is gone."}
+	gone := family.Success{Status: http.StatusNoContent, Description: "Deleted."}
 	detail := family.Success{Status: http.StatusOK, Description: "The service point.", Schema: family.Ref("FleetServicePointDetail")}
 	id := pathParameter(servicePointID)
 	return []family.Path{
 		{Pattern: instancesPath, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "listFleetInstances", Summary: "List the fleet service points", Access: a.reading(),
-			Description: "Gives all of them, or the one that has exactly the name. Other fields narrow the list, too (ours).",
+			Description: "Lists all of them, or the one with exactly this name. Other fields also filter the list (ours).",
 			Query:       instanceFilters(), Handle: a.listInstances,
 			Success: family.Success{Status: http.StatusOK, Description: "The service points.", Schema: family.DataOf("FleetServicePoint")},
 		}}},
@@ -35,8 +35,8 @@ func (a *API) instancePaths() []family.Path {
 			Success:     detail, Problems: []int{404}, Handle: a.getInstance,
 		}, {
 			Method: http.MethodPatch, ID: "modifyFleetInstance", Summary: "Change one of the fleet service points (ours)", Access: a.changing(),
-			Description: "What is not in the body stays as it is. targetVersion is the release that it is to run; null calls an update off. " +
-				"Of labels, null takes one away. anycast says how routers are told of anycast addresses; null ends that.",
+			Description: "Members that are missing in the body stay unchanged. targetVersion is the release to run; null cancels an update. " +
+				"A label of null is removed. anycast sets how anycast addresses are announced to routers; null ends it.",
 			Body: &family.Body{Schema: family.Object(family.Schema{"name": nameSchema(), "description": descriptionSchema(),
 				"targetVersion": family.Schema{"type": []string{"string", "null"}},
 				"anycast":       family.Schema{"oneOf": []any{family.Ref("AnycastService"), family.Schema{"type": "null"}}},
@@ -47,43 +47,41 @@ func (a *API) instancePaths() []family.Path {
 			Success: detail, Problems: []int{403, 404, 409}, Handle: a.modifyInstance,
 		}, {
 			Method: http.MethodDelete, ID: "deleteFleetInstance", Summary: "Delete one of the fleet service points", Access: a.changing(),
-			Description: "Forgets it; its certificate is refused from then on, and its machines end what they run.",
+			Description: "Deletes it; its certificate is refused from then on, and its machines stop their applications.",
 			Success:     gone, Problems: []int{403, 404}, Handle: a.deleteInstance,
 		}}},
 		{Pattern: instancesPath + "/{id}/registrationKey", Parameters: id, Operations: []family.Operation{{
 			Method: http.MethodPost, ID: "rekeyFleetInstance", Summary: "Give one of the fleet service points a new registration key (ours)",
-			Access: a.changing(),
-			Description: "It waits for its registration from then on, and the certificate that it had is refused: for a machine that was " +
-				"lost.",
-			Success: created, Problems: []int{403, 404}, Handle: a.rekeyInstance,
+			Access:      a.changing(),
+			Description: "It waits for its registration from then on, and its previous certificate is refused: for a lost machine.",
+			Success:     created, Problems: []int{403, 404}, Handle: a.rekeyInstance,
 		}}},
 		{Pattern: instancesPath + "/{id}/nodes", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodPost, ID: "addFleetNode", Summary: "Let one of the fleet service points have one node more (ours)",
-			Access: a.changing(),
-			Description: "Gives the registration key that the node enrols with; one that was given before and not used is not good any " +
-				"more.",
-			Success:  family.Success{Status: http.StatusAccepted, Description: "What the node registers with.", Schema: created.Schema},
-			Problems: []int{403, 404}, Handle: a.addNode,
+			Method: http.MethodPost, ID: "addFleetNode", Summary: "Add a node to one of the fleet service points (ours)",
+			Access:      a.changing(),
+			Description: "Returns the registration key of the node; an earlier unused key becomes invalid.",
+			Success:     family.Success{Status: http.StatusAccepted, Description: "The registration data of the node.", Schema: created.Schema},
+			Problems:    []int{403, 404}, Handle: a.addNode,
 		}}},
 		{Pattern: instancesPath + "/{id}/nodes/{node}",
 			Parameters: append(id, family.Parameter{Name: "node", Description: "The id of the node."}), Operations: []family.Operation{{
-				Method: http.MethodDelete, ID: "removeFleetNode", Summary: "Take a node away from one of the fleet service points (ours)",
+				Method: http.MethodDelete, ID: "removeFleetNode", Summary: "Remove a node from one of the fleet service points (ours)",
 				Access:      a.changing(),
 				Description: "Its certificate is refused from then on; there is room for another one.",
 				Success:     gone, Problems: []int{403, 404, 409}, Handle: a.removeNode,
 			}}},
 		{Pattern: instancesPath + "/{id}/events", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "listFleetEvents", Summary: "List the last moves of a service point and its applications (ours)",
-			Access: a.reading(), Description: "Gives at most 200, the earliest first.",
-			Success:  family.Success{Status: http.StatusOK, Description: "The moves.", Schema: family.DataOf("FleetEvent")},
+			Method: http.MethodGet, ID: "listFleetEvents", Summary: "List the latest events of a service point and its applications (ours)",
+			Access: a.reading(), Description: "Returns at most 200, the earliest first.",
+			Success:  family.Success{Status: http.StatusOK, Description: "The events.", Schema: family.DataOf("FleetEvent")},
 			Problems: []int{404}, Handle: a.listEvents,
 		}}},
 		{Pattern: "/api/v1/fleetInstanceMinimumConfig", Operations: []family.Operation{{
 			Method: http.MethodPost, ID: "createFleetInstance", Summary: "Create a fleet service point with minimal configuration",
 			Access: a.changing(),
-			Description: "Makes a service point that waits for enrolment. The registration key is shown once, and good for seven days and " +
-				"as many machines as there may be nodes, one where nodeCount (ours) is not given. Asked again with the same " +
-				"Idempotency-Key, the answer is the same until the key was used.",
+			Description: "Creates a service point that waits for enrolment. The registration key is shown once. It is valid for seven days " +
+				"and for nodeCount machines (ours; 1 if omitted). A repeated request with the same Idempotency-Key returns the " +
+				"same answer until the key was used.",
 			Body: &family.Body{Schema: family.Object(family.Schema{"name": nameSchema(), "description": descriptionSchema(),
 				"nodeCount": nodeCountSchema()}, "name"),
 				Example: family.Schema{"name": "quay", "description": "the box in the harbour"}},
@@ -101,7 +99,7 @@ func instanceFilters() (all []family.Parameter) {
 		}
 		all = append(all, family.Parameter{Name: one.Name, Description: one.Meaning + ours + ".", Schema: textOf(one)})
 	}
-	return append(all, family.Parameter{Name: limitParameter, Description: "How many to give at most (ours); without it all.",
+	return append(all, family.Parameter{Name: limitParameter, Description: "The maximum number to return (ours); all without it.",
 		Schema: family.Schema{"type": "integer", "minimum": 1}},
 		family.Parameter{Name: labelParameter,
 			Description: "A label that they have, as NAME:VALUE, or as NAME for any value (ours). It may be repeated."})

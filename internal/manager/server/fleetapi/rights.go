@@ -75,7 +75,7 @@ func (a *API) within(r *http.Request, p authz.Principal, needed authz.Level, see
 		max(best, authz.View), needed)
 }
 
-// levelFor is what a change of the fleet takes: more where a service point would enrol anew, or go.
+// levelFor returns the level that a change requires: FULL for a new enrolment or a deletion, otherwise CHANGE.
 func levelFor(r *http.Request) authz.Level {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, instancesPath+"/"), "/")
 	if len(parts) == 1 && r.Method == http.MethodDelete || len(parts) > 1 && slices.Contains([]string{"registrationKey", "nodes"}, parts[1]) {

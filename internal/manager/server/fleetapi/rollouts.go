@@ -23,31 +23,31 @@ func (a *API) rolloutPaths() []family.Path {
 	return []family.Path{
 		{Pattern: rolloutsPath, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "listRollouts", Summary: "List the rollouts (ours)", Access: a.reading(),
-			Description: "Gives all, the latest first.",
+			Description: "Returns all, the latest first.",
 			Success:     family.Success{Status: http.StatusOK, Description: "The rollouts.", Schema: family.DataOf("FleetRollout")},
 			Handle:      a.listRollouts,
 		}, {
 			Method: http.MethodPost, ID: "startRollout", Summary: "Update many service points, in waves (ours)", Access: a.changing(),
-			Description: "Takes the service points that the filter names now. What the body leaves out holds as the example says.",
+			Description: "Selects the service points that match the filter now. Omitted members have the values of the example.",
 			Body: &family.Body{Within: rest.ReportBody, Schema: family.Object(planProperties(), "version"),
 				Example: family.Schema{"version": "1.2.0", "waves": []any{"1", "5%", "25%"}, "mostAway": "10%", "mostFailed": "0",
 					"giveUpSeconds": 900}},
-			Success:  rollout(http.StatusCreated, "It has begun."),
+			Success:  rollout(http.StatusCreated, "Started."),
 			Problems: []int{403, 409}, Handle: a.startRollout,
 		}}},
 		{Pattern: rolloutsPath + "/{id}", Parameters: id, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "getRollout", Summary: "Fetch one of the rollouts (ours)", Access: a.reading(),
-			Description: "Gives it with its counts.",
+			Description: "Returns it with its counts.",
 			Success:     rollout(http.StatusOK, "The rollout."), Problems: []int{404}, Handle: a.getRollout,
 		}, {
-			Method: http.MethodDelete, ID: "deleteRollout", Summary: "Forget a rollout that has ended (ours)", Access: a.changing(),
-			Description: "Nothing is taken back.",
-			Success:     family.Success{Status: http.StatusNoContent, Description: "It is gone."},
+			Method: http.MethodDelete, ID: "deleteRollout", Summary: "Delete a rollout that has ended (ours)", Access: a.changing(),
+			Description: "Service points keep their versions.",
+			Success:     family.Success{Status: http.StatusNoContent, Description: "Deleted."},
 			Problems:    []int{403, 404, 409}, Handle: a.deleteRollout,
 		}}},
 		{Pattern: rolloutsPath + "/{id}/members", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "listRolloutMembers", Summary: "List who takes part in a rollout (ours)", Access: a.reading(),
-			Description: "In the order in which they have their turns.",
+			Method: http.MethodGet, ID: "listRolloutMembers", Summary: "List the service points of a rollout (ours)", Access: a.reading(),
+			Description: "In the order of their updates.",
 			Query:       []family.Parameter{{Name: "state", Description: "The state that they are in."}},
 			Success: family.Success{Status: http.StatusOK, Description: "The service points.",
 				Schema: family.DataOf("FleetRolloutMember")},
@@ -56,9 +56,9 @@ func (a *API) rolloutPaths() []family.Path {
 		{Pattern: rolloutsPath + "/{id}/{action}", Parameters: append(id, family.Parameter{Name: "action", Description: "What is done.",
 			Schema: family.Schema{"type": "string", "enum": []string{"pause", "resume", "takeBack"}}}),
 			Operations: []family.Operation{{
-				Method: http.MethodPost, ID: "actOnRollout", Summary: "Pause, resume or take back a rollout (ours)", Access: a.changing(),
-				Description: "Taken back, everybody who has the version goes back to the one from before.",
-				Success:     rollout(http.StatusAccepted, "It is so."), Problems: []int{403, 404, 409}, Handle: a.actOnRollout,
+				Method: http.MethodPost, ID: "actOnRollout", Summary: "Pause, resume or roll back a rollout (ours)", Access: a.changing(),
+				Description: "takeBack returns the updated service points to their previous version.",
+				Success:     rollout(http.StatusAccepted, "Accepted."), Problems: []int{403, 404, 409}, Handle: a.actOnRollout,
 			}}},
 	}
 }
@@ -162,7 +162,7 @@ func (a *API) listMembers(w http.ResponseWriter, r *family.Request) error {
 	return list.End(err)
 }
 
-// actOnRollout pauses, resumes or takes back a rollout.
+// actOnRollout pauses, resumes or rolls back a rollout.
 func (a *API) actOnRollout(w http.ResponseWriter, r *family.Request) error {
 	if err := a.Fleet.Act(r.Context(), r.PathValue("id"), r.PathValue("action")); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// The API of Service Points v4 (reference/fleet.md). A service point is a program on a machine that is somebody else's: what the published
-// API sets up of an appliance is refused, with where it is set up.
+// The API of Service Points v4 (reference/fleet.md). A service point is a program on a machine of the operator. Settings of an appliance in
+// the published API are refused, with the place where the operator sets them.
 
 // elsewhere are fields of the published API that nothing here would act on, and where that is set up.
 var elsewhere = map[string]string{
@@ -57,12 +57,12 @@ func (a *API) servicePointPaths() []family.Path {
 			Handle:  a.listServicePoints,
 		}, {
 			Method: http.MethodPost, ID: "createServicePoint", Summary: "Create a Service Point v4", Access: a.changing(),
-			Description: "Makes one that waits for its registration. What is set up on its machine is refused here.",
+			Description: "Creates one that waits for its registration. Settings of its machine are refused.",
 			Body: &family.Body{Schema: family.Object(family.Schema{"name": nameSchema(), "description": descriptionSchema(),
 				"ntpServers": textsSchema()}, "name"),
 				Refused: slices.Collect(maps.Keys(elsewhere)),
 				Example: family.Schema{"name": "quay", "ntpServers": []any{"192.0.2.123"}}},
-			Success: family.Success{Status: http.StatusAccepted, Description: "What it registers with.",
+			Success: family.Success{Status: http.StatusAccepted, Description: "The registration data.",
 				Schema: family.Object(family.Schema{"id": text, "registrationKey": text, "registrationEndpoint": text},
 					"id", "registrationKey", "registrationEndpoint")},
 			Problems: []int{403, 409}, Handle: a.createServicePoint,
@@ -73,27 +73,27 @@ func (a *API) servicePointPaths() []family.Path {
 			Success:     point, Problems: []int{404}, Handle: a.getServicePoint,
 		}, {
 			Method: http.MethodDelete, ID: "deleteServicePoint", Summary: "Delete one of the Service Points v4", Access: a.changing(),
-			Description: "Forgets it; its certificate is refused from then on.",
-			Success:     family.Success{Status: http.StatusNoContent, Description: "It is gone."},
+			Description: "Deletes it; its certificate is refused from then on.",
+			Success:     family.Success{Status: http.StatusNoContent, Description: "Deleted."},
 			Problems:    []int{403, 404}, Handle: a.deleteServicePoint,
 		}}},
 		{Pattern: servicePointsPath + "/{id}/settings", Parameters: id, Operations: []family.Operation{{
 			Method: http.MethodPatch, ID: "changeServicePointSettings", Summary: "Change the settings of a Service Point v4",
 			Access:      a.changing(),
-			Description: "What is not in the body stays as it is. It asks the NTP servers for the time, and serves none.",
+			Description: "Members that are missing in the body stay unchanged. It queries the NTP servers, and does not serve time itself.",
 			Body: &family.Body{Schema: family.Object(family.Schema{"name": nameSchema(), "description": text,
 				"ntpConfiguration": family.Object(family.Schema{"servers": textsSchema(), "clientNetworks": textsSchema()})}),
 				Example: family.Schema{"ntpConfiguration": family.Schema{"servers": []any{"192.0.2.123"}}}},
 			Success: point, Problems: []int{403, 404, 409}, Handle: a.changeSettings,
 		}}},
 		{Pattern: servicePointsPath + "/{id}/serviceInstances", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodPost, ID: "createServiceInstance", Summary: "Let a Service Point v4 run a service", Access: a.changing(),
-			Description: "A parameter is a member of its configuration, its value JSON or else a text; the endpoint dns is where a resolver " +
-				"listens.",
+			Method: http.MethodPost, ID: "createServiceInstance", Summary: "Deploy a service to a Service Point v4", Access: a.changing(),
+			Description: "A parameter is a member of the configuration; its value is JSON, or a text. The endpoint dns is the address of a " +
+				"resolver.",
 			Body: &family.Body{Within: rest.ReportBody, Schema: family.Object(instance("name"), "serviceDescriptorID"),
 				Example: family.Schema{"serviceDescriptorID": "http-probe-service-1.0.0", "name": "probe",
 					"parameters": []any{family.Schema{"name": "targets", "value": `[{"address":"192.0.2.1"}]`}}}},
-			Success: family.Success{Status: http.StatusAccepted, Description: "It is to run.",
+			Success: family.Success{Status: http.StatusAccepted, Description: "Accepted.",
 				Schema: family.Object(family.Schema{"id": text}, "id")},
 			Problems: []int{403, 404, 409}, Handle: a.createServiceInstance,
 		}}},
@@ -103,13 +103,13 @@ func (a *API) servicePointPaths() []family.Path {
 				Description: "Its version, or parameters and endpoints of its configuration; the others stay.",
 				Body: &family.Body{Within: rest.ReportBody, Schema: family.Object(instance("version")),
 					Example: family.Schema{"parameters": []any{family.Schema{"name": "intervalSeconds", "value": "60"}}}},
-				Success:  family.Success{Status: http.StatusAccepted, Description: "It is to be changed."},
+				Success:  family.Success{Status: http.StatusAccepted, Description: "Accepted."},
 				Problems: []int{403, 404, 409}, Handle: a.changeServiceInstance,
 			}, {
-				Method: http.MethodDelete, ID: "deleteServiceInstance", Summary: "Let a Service Point v4 end and forget a service",
+				Method: http.MethodDelete, ID: "deleteServiceInstance", Summary: "Remove a service from a Service Point v4",
 				Access:      a.changing(),
-				Description: "It is DELETED once the service point says so.",
-				Success:     family.Success{Status: http.StatusAccepted, Description: "It is to end."},
+				Description: "Its status is DELETED when the service point has confirmed it.",
+				Success:     family.Success{Status: http.StatusAccepted, Description: "Accepted."},
 				Problems:    []int{403, 404, 409}, Handle: a.deleteServiceInstance,
 			}}},
 	}
@@ -223,8 +223,8 @@ func (a *API) deleteServicePoint(w http.ResponseWriter, r *family.Request) error
 	return a.deleteInstance(w, r)
 }
 
-// configured puts the parameters and endpoints of a request into a configuration: each parameter is a member, whose value is JSON or else
-// a text; the addresses of the endpoint dns are where a resolver listens.
+// configured adds the parameters and endpoints of a request to a configuration. Each parameter is a member; its value is JSON, or a text.
+// The addresses of the endpoint dns become the listeners of a resolver.
 func configured(before json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
 	var parameters []struct{ Name, Value string }
 	var endpoints []struct {

@@ -101,7 +101,7 @@ func (a *API) Routes(mux middleware.Mux) {
 	mux.Handle("/sign-out", a.Chain.Reading(console, a.signOutAt))
 }
 
-// signOutAt tells the console where its user signs out elsewhere, too.
+// signOutAt returns the address at which the user also signs out of the identity provider.
 func (a *API) signOutAt(w http.ResponseWriter, r *http.Request) error {
 	p, err := a.Identity.Any(r)
 	if err != nil {
