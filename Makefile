@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build quick test test-all test-long contract conform race bench bench-console screenshots console-lint console-format bench-big bench-postgres lint vuln fuzz rename rename-test generate release release-test cross docs-test ansible-test terraform-test
+.PHONY: run build quick test test-all test-long contract conform race bench bench-console screenshots console-lint console-format bench-big bench-postgres lint words vuln fuzz rename rename-test generate release release-test cross docs-test ansible-test terraform-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -110,10 +110,14 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	go mod verify
 	$(GOTOOL) golangci-lint run ./...
 	@dead="$$($(GOTOOL) deadcode -test ./...)" && [ -z "$$dead" ] || { echo "$$dead"; exit 1; }
+	$(MAKE) words
 	cd packaging/release && go vet ./... && go mod verify && go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./...
 	@if command -v npm >/dev/null; then $(MAKE) console-lint; else echo "npm is not on the PATH: the console's sources are not checked"; [ -z "$$CI" ]; fi
 	$(MAKE) generate
 	@git diff --exit-code -- api console/bundle console/src/types.ts clients ':(glob)internal/**/*_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
+
+words: ## count phrases that slow a reader, and fail where a folder has more than 30 in 1,000 sentences (docs/style.md)
+	@if command -v python3 >/dev/null; then python3 tools/words/words.py --limit 30; else echo "python3 is not on the PATH: the words are not counted"; [ -z "$$CI" ]; fi
 
 vuln: ## known vulnerabilities; asks a database on the Internet
 	$(GOTOOL) govulncheck ./...
