@@ -131,7 +131,7 @@ func TestRefusedReleases(t *testing.T) {
 			t.Errorf("adding %q: %v", version, err)
 		}
 	}
-	if err := f.r.Add(f.keys, "2", "Linux", strings.NewReader("x"), today); err == nil || !strings.Contains(err.Error(), "no platform") {
+	if err := f.r.Add(f.keys, "2", "Linux", strings.NewReader("x"), today); err == nil || !strings.Contains(err.Error(), "not a platform") {
 		t.Errorf("adding for Linux: %v", err)
 	}
 	if err := f.r.Add(f.keys, "2", "linux/amd64", strings.NewReader(""), today); err == nil || !strings.Contains(err.Error(), "is empty") {
