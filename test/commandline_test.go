@@ -134,7 +134,7 @@ func TestCommandLineRefuses(t *testing.T) {
 		says string
 	}{
 		{"list netwroks", 2, "did you mean networks?"},
-		{"get networks/10.77.0.0/24", 1, `nothing in networks with the range "10.77.0.0/24"`},
+		{"get networks/10.77.0.0/24", 1, `networks contains no resource with the range "10.77.0.0/24"`},
 		{"create network", 2, "of several types"},
 		{"create network rnage=10.1.0.0/24", 2, "no type of networks has all of these fields"},
 		{"create IPv4Network rnage=10.1.0.0/24", 2, "did you mean range?"},

@@ -61,8 +61,8 @@ func TestCommandsTakeNames(t *testing.T) {
 	}{
 		{"delete blocks/10.0.0.0/8", 2, "several of blocks have the range"},
 		{"delete networks", 2, "is not a resource"},
-		{"rights zones/none.example", 1, `nothing in zones with the absoluteName "none.example"`},
-		{"rights --user dave networks/10.1.0.0/24", 1, `nothing in users with the name "dave"`},
+		{"rights zones/none.example", 1, `zones contains no resource with the absoluteName "none.example"`},
+		{"rights --user dave networks/10.1.0.0/24", 1, `users contains no resource with the name "dave"`},
 		{"sign-in --user dave " + strings.Join(m.where, " "), 2, `user "dave" does not exist`},
 		{"sign-in --url nowhere " + strings.Join(m.where, " "), 2, "--url must be the URL of a manager"},
 		{"rights --frob", 2, "Try: portolan rights --help"},

@@ -104,7 +104,7 @@ func followedView(t *testing.T, database string) {
 			t.Errorf("%s %s %s: %d %s %v, expected %d with %q", method, path, body, got, text, err, status, word)
 		}
 	}
-	refused(400, "somebody else", "POST", "/configurations/"+configuration+"/views", `{"name":"v","followedServer":{"id":`+own+`}}`)
+	refused(400, "a followed server must be external", "POST", "/configurations/"+configuration+"/views", `{"name":"v","followedServer":{"id":`+own+`}}`)
 	refused(400, "transferKey", "PATCH", "/servers/"+own, `{"transferKey":{"id":`+key+`}}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"v","followedServer":{"id":`+server+`}}`)
 	zone := m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"far.example"}`)

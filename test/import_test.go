@@ -198,7 +198,7 @@ func TestImportBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	included := append([]string{"import", "bind", part, "--view=internal"}, m.where...)
-	m.ends(3, "none.conf: no such file: its zones are not imported: add the file", included...)
+	m.ends(3, "none.conf: there is no such file: its zones are not imported: add the file", included...)
 	m.ends(3, "not in an imported zone, kept: zone lab.example (view internal)", included...)
 	// An address is listed if its last record is pruned.
 	if err := os.WriteFile(filepath.Join(dir, "other"), []byte("@ 3600 SOA ns admin 7 1 2 3 4\n@ 3600 NS ns\nns A 10.1.0.54\n"),
@@ -270,7 +270,7 @@ func TestImportsRefuse(t *testing.T) {
 		"json":    {"kea", "/* settings\n of Kea */ {\n\"Dhcp4\": { ]", "line 3: invalid JSON"},
 		"kind":    {"kea", "{\"Dhcp4\": {\n\"subnet4\": 7}}", "line 2 (subnet4): it has a JSON number, where an array belongs"},
 		"nothing": {"kea", "{}", "neither Dhcp4 nor Dhcp6"},
-		"pool":    {"kea", `{"Dhcp4":{"subnet4":[{"subnet":"10.0.0.0/8","pools":[{"pool":"x"}]}]}}`, "no range"},
+		"pool":    {"kea", `{"Dhcp4":{"subnet4":[{"subnet":"10.0.0.0/8","pools":[{"pool":"x"}]}]}}`, "not a range"},
 		"header":  {"infoblox", "network,10.0.0.0,8\n", "header-network"},
 		"csv":     {"phpipam", "a,b\n1,2\n", "neither a column Subnet"},
 		"subnet":  {"phpipam", "Subnet,Mask\n10.0.0.0,x\n", "line 2"},

@@ -259,7 +259,7 @@ func (j *job) setDeleted(ctx context.Context, n int64) error {
 const (
 	absentKept    = "not in the file, kept (prune deletes it): "
 	absentDeleted = "not in the file, would be deleted: "
-	absentUnknown = "in no row that was imported, kept: "
+	absentUnknown = "not in an imported row, kept: "
 )
 
 // listAbsent returns a line for each absent resource, up to maxLines and one page more. begin is the beginning of the line of a resource

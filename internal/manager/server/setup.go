@@ -50,7 +50,7 @@ func SetPassword(ctx context.Context, a *resource.API, user, password string) er
 			return err
 		}
 		if len(rows) == 0 {
-			return problem.NotFound("there is no user %q", user)
+			return problem.NotFound("user %q does not exist", user)
 		}
 		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
 		_, err = c.Change(rows[0], func(o schema.Object) { o.(*identity.User).Password = password })
