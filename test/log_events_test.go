@@ -128,16 +128,24 @@ func addEvent(events map[string]*logEvent, path string, call *ast.CallExpr) {
 	if slices.Index(logLevels, level) > slices.Index(logLevels, e.level) {
 		e.level = level
 	}
-	if strings.Contains(path, "/servicepoint/") {
-		e.parts["service point"] = true
-	} else {
-		e.parts["manager"] = true
-	}
+	e.parts[programOf(path)] = true
 	for i := 1; i < len(args); i += 2 {
 		if text := messageOf(args[i]); text != "" && !slices.Contains(e.fields, text) {
 			e.fields = append(e.fields, text)
 		}
 	}
+}
+
+// programOf returns the program that a file is part of.
+func programOf(path string) string {
+	name := filepath.Base(path)
+	switch {
+	case strings.Contains(path, "/servicepoint/"), strings.Contains(path, "/cmd/") && name == "agent.go":
+		return "service point"
+	case strings.Contains(path, "/cmd/") && name != "serve.go" && !strings.HasPrefix(name, "demo"), strings.Contains(path, "/internal/client/"):
+		return "command"
+	}
+	return "manager"
 }
 
 // isLog reports whether an expression is a logger: its last name says so.

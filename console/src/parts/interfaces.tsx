@@ -111,7 +111,7 @@ export function InterfacesInput({
         {list.length ? "Add another" : "Add one"}
       </button>
       {role && servers.data && choices.length === 0 && (
-        <p class="muted small">No server interfaces yet. Create one under Servers.</p>
+        <p class="muted small">No server interfaces yet. Open a server under Servers and create an interface.</p>
       )}
     </div>
   )

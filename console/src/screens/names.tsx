@@ -869,7 +869,8 @@ function Serving({ id }: { id: string }) {
   if (data.serial === null)
     return (
       <Empty title="This zone has never been deployed.">
-        Give a server a DNS role for the zone, then deploy it or make the view live.
+        Turn on deployment of the zone (Change), give a server a deployment role for the zone or its view, then make a
+        full deployment of that server. Live views deploy later changes at once.
       </Empty>
     )
   return (

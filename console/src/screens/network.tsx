@@ -525,7 +525,7 @@ function Assign({
           {inside && (
             <p class="box">
               <Icon name="triangle-alert" /> This address is in the DHCP range <span class="mono">{inside.range}</span>
-              {inside.name ? " " + inside.name : ""}, which is also used for clients.
+              {inside.name ? " " + inside.name : ""}. DHCP clients may get the same address.
             </p>
           )}
           <div class="fields">

@@ -48,7 +48,8 @@ func TestFieldsAreRead(t *testing.T) {
 	selected, named := readFields(loaded)
 	unread := map[string][]string{}
 	for _, f := range settableFields() {
-		if name := f.path[strings.LastIndex(f.path, ".")+1:]; !selected[f.goField] && !named[name] {
+		if name := f.path[strings.LastIndex(f.path, ".")+1:]; !selected[f.goField] && !named[name] &&
+			!selected[f.goField[strings.LastIndex(f.goField, ".")+1:]] {
 			unread[f.typ] = append(unread[f.typ], f.path)
 		}
 	}
@@ -95,6 +96,9 @@ func tableFields(table string) map[string]bool {
 	return all
 }
 
+// words are the names in a text, such as a condition of SQL or a path of members.
+var words = regexp.MustCompile(`\w+`)
+
 // readFields returns the struct fields that some expression reads, as "package.Type.Field", and the texts that code contains: a field may
 // be read by its name.
 func readFields(loaded []*packages.Package) (selected, named map[string]bool) {
@@ -126,11 +130,15 @@ func readFields(loaded []*packages.Package) (selected, named map[string]bool) {
 					}
 				case *ast.BasicLit:
 					if text, err := strconv.Unquote(x.Value); err == nil && !passed[x] {
-						named[text] = true
+						for _, word := range words.FindAllString(text, -1) {
+							named[word] = true
+						}
 					}
 				case *ast.SelectorExpr:
 					if s := p.TypesInfo.Selections[x]; s != nil && !passed[x] {
-						selected[owners[s.Obj()]] = true
+						if selected[owners[s.Obj()]] = true; owners[s.Obj()] == "" { // of a struct that is local to a function, into which JSON is read
+							selected[s.Obj().Name()] = true
+						}
 					}
 				}
 				return true
