@@ -166,7 +166,8 @@ func TestAnycastInANetworkOfOurOwn(t *testing.T) {
 	up.stop()
 	gone := n.has(false)
 	n.lists("198.51.100.53 down")
-	if text, err := n.fleet("events", "edge"); err != nil || strings.Count(text, "/anycast ") != 2 || !strings.Contains(text, "198.51.100.53") {
+	if text, err := n.fleet("events", "edge"); err != nil || strings.Count(text, "/anycast ") != 2 || !strings.Contains(text,
+		"198.51.100.53") {
 		t.Errorf("of the address the events say %v %s", err, text)
 	}
 	for line := range strings.Lines(n.agent.text()) {

@@ -142,7 +142,8 @@ func programOf(path string) string {
 	switch {
 	case strings.Contains(path, "/servicepoint/"), strings.Contains(path, "/cmd/") && name == "agent.go":
 		return "service point"
-	case strings.Contains(path, "/cmd/") && name != "serve.go" && !strings.HasPrefix(name, "demo"), strings.Contains(path, "/internal/client/"):
+	case strings.Contains(path, "/cmd/") && name != "serve.go" && !strings.HasPrefix(name, "demo"), strings.Contains(path,
+		"/internal/client/"):
 		return "command"
 	}
 	return "manager"

@@ -209,7 +209,8 @@ func TestDependentRequests(t *testing.T) {
 	zone, _ = m.Requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example"}`, asCarol)
 	record, _ = m.Requested("POST", zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"x"}`, asCarol)
 	m.Want(200, "PATCH", zone, `{"state":"DENIED"}`)
-	if r := m.Want(200, "GET", record, "", asCarol); r.Text("state") != "DENIED" || !strings.Contains(r.Text("decisionComment"), "prerequisite") {
+	if r := m.Want(200, "GET", record, "", asCarol); r.Text("state") != "DENIED" || !strings.Contains(r.Text("decisionComment"),
+		"prerequisite") {
 		t.Errorf("it waits for what was denied: %s", r.Body)
 	}
 	m.Verify()

@@ -125,7 +125,8 @@ func TestReleases(t *testing.T) {
 
 func TestRefusedReleases(t *testing.T) {
 	f := newFixture(t)
-	for version, why := range map[string]string{"1.0.0": "is there for linux/amd64 already", "": "is not a version", "../x": "is not a version",
+	for version, why := range map[string]string{"1.0.0": "is there for linux/amd64 already", "": "is not a version",
+		"../x":                  "is not a version",
 		strings.Repeat("1", 65): "is not a version"} {
 		if err := f.r.Add(f.keys, version, "linux/amd64", strings.NewReader("x"), today); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("adding %q: %v", version, err)

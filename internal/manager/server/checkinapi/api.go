@@ -1,5 +1,6 @@
 // Package checkinapi is the API of a manager for service points: they enrol, check in, renew their certificates, fetch content and
-// releases, and send updates and streams (spec.md section 5). Their certificates say which service point asks; what they say is not trusted.
+// releases, and send updates and streams (spec.md section 5). Their certificates say which service point asks; what they say is not
+// trusted.
 package checkinapi
 
 import (
