@@ -125,7 +125,7 @@ func TestUpdateOfAServicePoint(t *testing.T) {
 	if !until(func() bool { return p.pid() != pid && answers(at, "again.example.") }) {
 		t.Fatalf("the resolver does not come back:\n%s", p.process.text())
 	}
-	if strings.Contains(p.process.text(), "start with restricted privileges") {
+	if strings.Contains(p.process.text(), "retrying with fewer restrictions") {
 		t.Errorf("the resolver has more privileges than it should:\n%s", p.process.text())
 	}
 	pid = p.pid()

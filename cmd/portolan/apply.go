@@ -155,7 +155,7 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 		return usageError{fmt.Errorf("--prune: the maximum is %d resources, but the files contain %d", maxApply, n)}
 	case c.DryRun:
 		return usageError{fmt.Errorf("--dry-run: the maximum is %d resources, but the files contain %d: "+
-			"more are applied in one transaction per thousand, each of which depends on the previous ones", maxApply, n)}
+			"a larger set is applied in transactions of one thousand, and each depends on the previous ones", maxApply, n)}
 	}
 	if isInteractive() && !c.Yes {
 		fmt.Fprintf(s.stderr, "Apply %d resources in transactions of %d, without a preview? [y/N] ", n, applyStep)

@@ -167,16 +167,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// session is what a command runs in.
+// session is the environment of a command.
 type session struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
 	log            *slog.Logger
-	// level is the least that log takes; the file of settings may change it while the program runs.
+	// level is the minimum level of log. A reload of the settings file may change it.
 	level *slog.LevelVar
-	// levelGiven says that the command line or the environment has it, which goes before the file.
+	// levelGiven reports that the command line or the environment sets the level. It then takes precedence over the settings file.
 	levelGiven bool
-	// logLevel is what was asked for with --log-level; empty where nothing was.
+	// logLevel is the value of --log-level; empty if it is not given.
 	logLevel string
 }
 

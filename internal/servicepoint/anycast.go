@@ -127,7 +127,7 @@ func (n *announcer) reconcile(ctx context.Context, d checkin.Desired) {
 			settings.RouterID = n.routerID()
 		}
 		if settings.RouterID == "" {
-			fault("a routerId is needed: this machine has no IPv4 address that could be one")
+			fault("set routerId: this machine has no IPv4 address to use as the router ID")
 		} else if moved, err := n.speaker.Set(ctx, settings); err != nil {
 			fault("%v", err)
 		} else if moved {

@@ -41,7 +41,7 @@ const (
 )
 
 // ErrSwitch ends an agent that another release replaces.
-var ErrSwitch = errors.New("the service point goes on with another release")
+var ErrSwitch = errors.New("switch to another release")
 
 // stopGrace is the time between SIGTERM and SIGKILL for a release.
 const stopGrace = 20 * time.Second
@@ -108,8 +108,8 @@ func (l *Launcher) handleEnd(ctx context.Context, r *releases, s releaseState, r
 	again = errors.Is(failed, errNotStarted) || now.Crashes >= maxStarts
 	if again {
 		l.Log.Error("release crashed repeatedly, returning to the previous release", "version", s.Current, "before", s.Previous, "error", failed)
-		now = releaseState{Base: l.Version, Current: s.Previous, Failed: s.Failed, Left: fmt.Sprintf("version %s ended again and again, and "+
-			"version %s goes on in its place: %v", s.Current, cmp.Or(s.Previous, l.Version), failed)}
+		now = releaseState{Base: l.Version, Current: s.Previous, Failed: s.Failed, Left: fmt.Sprintf("version %s crashed repeatedly; "+
+			"version %s runs instead: %v", s.Current, cmp.Or(s.Previous, l.Version), failed)}
 		failed = nil
 	}
 	return again, errors.Join(failed, r.save(now))

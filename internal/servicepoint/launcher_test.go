@@ -144,7 +144,7 @@ func TestReleaseThatEndsAgainAndAgain(t *testing.T) {
 		t.Errorf("the base ran %d times, %v; %+v", p.base, err, p.known())
 	}
 	s := p.known()
-	if s.Current != "" || s.Left != "version 2 ended again and again, and version 1 goes on in its place: exit status 4" {
+	if s.Current != "" || s.Left != "version 2 crashed repeatedly; version 1 runs instead: exit status 4" {
 		t.Errorf("what is known is %+v", s)
 	}
 	// The release that continues reports it.

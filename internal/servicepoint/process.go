@@ -220,7 +220,7 @@ func (p *process) wait(ctx context.Context, b *backoff) {
 }
 
 // errRestart ends a process that must be restarted with other limits.
-var errRestart = errors.New("it is to be started anew")
+var errRestart = errors.New("the process must be restarted")
 
 // serve starts the process, or takes over the running one, and watches it until it fails or ctx ends.
 func (p *process) serve(ctx context.Context) error {

@@ -87,7 +87,7 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 			if err = c.Start(); err == nil {
 				return c, nil
 			}
-			p.log.Warn("start with restricted privileges or control group failed", "inGroup", folder != nil,
+			p.log.Warn("process start failed, retrying with fewer restrictions", "inGroup", folder != nil,
 				"error", err)
 		}
 	}

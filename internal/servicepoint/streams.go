@@ -271,13 +271,20 @@ func (a *Agent) postBatch(ctx context.Context, b stream.Batch) (answer stream.An
 
 // collect copies the records of an application to the spools until ctx ends.
 func (p *process) collect(ctx context.Context) {
-	stored := int64(0) // the number of the last record on the disk
+	stored, counted := int64(0), int64(0) // the last record on the disk, and the last one whose preceding losses are counted
 	for b := (backoff{}); ctx.Err() == nil; {
 		all, err := p.awaitRecords(ctx)
 		for _, one := range all {
 			if one.Number <= stored { // its acknowledgement did not arrive
 				continue
 			}
+			if one.Number <= counted { // an attempt failed after the losses were counted
+				one.Lost = 0
+			}
+			if err = p.countLost(one); err != nil {
+				break
+			}
+			counted = one.Number
 			if err = p.storeRecord(one); err != nil {
 				break
 			}
@@ -297,12 +304,24 @@ func (p *process) collect(ctx context.Context) {
 	}
 }
 
+// countLost counts the records that the application dropped before this one.
+func (p *process) countLost(r application.Record) error {
+	if r.Lost == 0 {
+		return nil
+	}
+	to, err := p.s.streams.spool(streamKey{p.id, r.Kind})
+	if errors.Is(err, errNoName) {
+		return nil // storeRecord reports it
+	}
+	if err != nil {
+		return err
+	}
+	return to.Skip(r.Lost)
+}
+
 // storeRecord stores a record of the application in the spool of its kind. A record that no spool accepts is dropped.
 func (p *process) storeRecord(r application.Record) error {
 	to, err := p.s.streams.spool(streamKey{p.id, r.Kind})
-	if err == nil && r.Lost > 0 {
-		err = to.Skip(r.Lost)
-	}
 	if err == nil {
 		err = to.Append(r.Data)
 	}

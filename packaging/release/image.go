@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nobody is the user that the image runs as.
+// nobody is the user and group of the image's process.
 const nobody = "65532:65532"
 
 // image writes an OCI image layout for all Linux platforms as one tar file, for docker load and podman load.

@@ -201,8 +201,9 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 		for _, e := range going {
 			for _, one := range there {
 				if one.id == 0 && one.is(e) {
-					return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NotOurs", Message: fmt.Sprintf("%s %s was not made by external-dns: "+
-						"it stays", e.DNSName, e.RecordType)}
+					return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NotOurs",
+						Message: fmt.Sprintf("%s %s was not created by external-dns "+
+							"and is not deleted", e.DNSName, e.RecordType)}
 				}
 				if one.id != 0 && one.is(e) && !gone[one.id] { // a host record of several addresses is deleted once
 					gone[one.id] = true

@@ -113,7 +113,7 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier fun
 	if err := json.Unmarshal(raw, &text); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, problem.Invalid(wrong.Field, "must not be a JSON %s", wrong.Value)
+			return nil, problem.Invalid(wrong.Field, "must be a string, or of headers an object of strings, not a JSON %s", wrong.Value)
 		}
 		return nil, problem.BadRequest("InvalidRequestBody", "method and path must be strings, and headers an object of strings")
 	}

@@ -372,9 +372,9 @@ func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 	return at, nil
 }
 
-// pageLinks returns the links to the previous and the next page (spec.md section 8). There is a previous page if the offset is not 0 and
-// the list has more rows than the limit. For a page behind the last row, the previous page is the last page with rows. all is the number
-// of rows; it is used only if there are no rows after the page.
+// pageLinks returns the links to the previous and the next page (spec.md section 8). There is a previous page if the offset is not 0,
+// and more rows follow or the list has more rows than the limit. For an offset after the last row, the previous page is the last page with
+// rows. all is the number of rows. It is used only if no rows follow the page.
 //
 // after is the place of the last row. It lets the next page be found at any distance; if it is empty, the offset is used.
 func pageLinks(r *http.Request, o options, more bool, all int64, after string) (prev, next string) {

@@ -52,7 +52,7 @@ func TestChainDetectsManipulation(t *testing.T) {
 			"transaction %d was changed after it was chained"},
 		"a transaction slips in": {[]string{"INSERT INTO txn (id, at, user_id, operation, first, last, body) " +
 			"SELECT id + 1000, at, user_id, operation, first, last, body FROM txn WHERE id = %d"},
-			"was slipped into the history"},
+			"was inserted into the history"},
 		"the chain is said to begin behind it": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d", "INSERT INTO marker (name, value) SELECT " +
 			"'history-chain', '5.' || txn || '.00' FROM history_link WHERE place = 5"}, "the chain is recorded to start after it"},
 		"the last one is said to be taken": {[]string{"INSERT INTO marker (name, value) SELECT 'history-chain', '3.' || txn || '.00'" +

@@ -239,8 +239,8 @@ var storeTables = []Table{
 	{Name: "counter", Derived: "carried as marks"},
 	{Name: "lease", Derived: "held by managers of this database"},
 	{Name: "origin", Derived: "names this database"},
-	{Name: "filling", Derived: "says that this database is being filled"},
-	{Name: "schema_version", Derived: "the schema's own"},
+	{Name: "filling", Derived: "marks a database that is being filled"},
+	{Name: "schema_version", Derived: "belongs to the schema"},
 }
 
 // Tables returns all tables: the store's own, then those of the extensions.

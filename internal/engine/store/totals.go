@@ -17,7 +17,7 @@ type totalKey struct {
 const everywhere = -1
 
 var totalSums = NewSums(Table{Name: "total", Columns: []string{"parent", "collection", "type", "n"}, Key: 3,
-	Derived: "counted anew from the resources"})
+	Derived: "recomputed from the resources"})
 
 // totals contains the changes of a transaction to the counters.
 type totals struct {

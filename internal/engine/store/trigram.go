@@ -104,7 +104,7 @@ func (l *Layout) searchedOf() map[string][]string {
 var trigramTable = Table{Name: "trigram", Columns: []string{"rowid", "text"}, Key: 1, Derived: "follows from the resources"}
 
 // pendingTextTable contains the resources that the index does not have in their current state.
-var pendingTextTable = Table{Name: "trigram_due", Columns: []string{"id"}, Key: 1, Derived: "says what the index of trigrams lacks"}
+var pendingTextTable = Table{Name: "trigram_due", Columns: []string{"id"}, Key: 1, Derived: "pending entries of the trigram index"}
 
 // trigramColumn returns the name of the index column for the layout.
 func (l *Layout) trigramColumn() string {

@@ -240,8 +240,8 @@ type truth bool
 
 // governed is the condition of Governed, evaluated from each row upwards.
 type governed struct {
-	// own are the ids of rows with rules, by value. whole are the configurations with one value for all their resources without a rule,
-	// by value. deep are the configurations where the value depends on the position; 0 stands for outside of all configurations.
+	// own are the ids of rows with rules, by value. whole are configurations in which all resources without a rule have one value, by value.
+	// In the configurations of deep, the value depends on the position. The id 0 stands for resources outside of configurations.
 	own, whole map[truth]IDs
 	deep       IDs
 	// walked are the ids of all resources with rules, as a list. holding are those whose value of Below is true.

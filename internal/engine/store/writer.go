@@ -66,11 +66,11 @@ func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 	return s.runAccess(ctx, true, func(ctx context.Context) error { return s.engine.update(ctx, scope, author, fn) })
 }
 
-// yieldTime is the pause in which a tool leaves the lock of a SQLite database free between two of many changes. A waiting process polls
+// yieldTime is the pause between two changes of a tool. The lock of the SQLite database is free meanwhile. A waiting process polls
 // for the lock every 25 ms at first, so it finds the lock free.
 const yieldTime = 30 * time.Millisecond
 
-// Yield lets other processes make changes between two of many changes of this process.
+// Yield pauses between two changes of a tool, so that other processes can get the write lock.
 func (s *Store) Yield(ctx context.Context) {
 	if s.engine.needsYield() {
 		Pause(ctx, yieldTime)

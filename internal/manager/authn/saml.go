@@ -289,8 +289,11 @@ func (p SAML) SignedOut(r *http.Request) (out SignedOut, err error) {
 		return out, err
 	}
 	asked, err := provider.ValidateLogoutRequest(r)
-	if err != nil || asked.NameID == nil {
-		return out, fmt.Errorf("%w: the request to sign out: %w", ErrWrong, errors.Join(err, errors.New("or it names nobody")))
+	if err != nil {
+		return out, fmt.Errorf("%w: verify the sign-out request: %w", ErrWrong, err)
+	}
+	if asked.NameID == nil {
+		return out, fmt.Errorf("%w: the sign-out request has no NameID", ErrWrong)
 	}
 	answer, err := provider.MakeRedirectLogoutResponse(asked.ID, r.FormValue("RelayState"))
 	if err != nil {

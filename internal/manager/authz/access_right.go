@@ -165,7 +165,8 @@ func rejectDuplicate(c *resource.Change, x schema.Head, subject, at int64) error
 	}
 	for _, r := range rows {
 		if r.Ref("resource") == at && r.ID != x.ID {
-			p := problem.Conflict("ResourceAlreadyExists", "userScope: %d already has the access right %d at this resource", subject, r.ID)
+			p := problem.Conflict("ResourceAlreadyExists", "userScope: user or group %d already has the access right %d for this resource",
+				subject, r.ID)
 			p.Fields = []string{"userScope", "resource"}
 			return p
 		}

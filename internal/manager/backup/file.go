@@ -25,11 +25,11 @@ const files = "backups"
 // registerFiles declares the collection of backup files, and the tables of pending work.
 func registerFiles(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: files, Migrations: migrations, Tables: []store.Table{
-		{Name: "backup_due", Columns: []string{"schedule", "asked"}, Key: 1, Derived: "a backup that is restored is no reason to make one"},
-		{Name: "backup_gone", Columns: []string{"place", "name"}, Key: 2, Derived: "it is about files of a machine"},
+		{Name: "backup_due", Columns: []string{"schedule", "asked"}, Key: 1, Derived: "a restored database owes no backup"},
+		{Name: "backup_gone", Columns: []string{"place", "name"}, Key: 2, Derived: "describes files of one machine"},
 		{Name: "backup_remote", Columns: []string{"schedule", "place", "pending", "made", "fault"}, Key: 2,
-			Derived: "it is about files of a machine"},
-		{Name: "backup_sent", Columns: []string{"file", "number", "place", "data"}, Key: 2, Derived: "it becomes a file of a machine"}}})
+			Derived: "describes files of one machine"},
+		{Name: "backup_sent", Columns: []string{"file", "number", "place", "data"}, Key: 2, Derived: "becomes a file of one machine"}}})
 	r.Collection(resource.Collection{Name: files, Local: true, Hidden: true, Unlogged: true, NoSearch: true, Guard: resource.Administration,
 		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Check: checkSent, Open: openFile}}, &DatabaseBackupFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &DatabaseLog{})

@@ -96,7 +96,7 @@ func (x *DatabaseBackupFile) BeforeWrite(c *resource.Change) error {
 	}
 	to, ok := c.Content.Checked.(sentTo)
 	if !ok {
-		return errors.New("a backup was sent that nobody has looked at")
+		return errors.New("the uploaded backup was not checked")
 	}
 	x.Name, x.Place = to.name, to.place
 	x.Sent, x.Size, x.ModificationDateTime, x.Host = true, c.Content.Size, c.Tx.Now(), c.API.Manager.Hostname

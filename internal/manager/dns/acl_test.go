@@ -189,7 +189,7 @@ func TestSigningPolicies(t *testing.T) {
 		if r := m.Want(200, "GET", "/api/v2/"+path+"/signing", ""); r.Text("signed") != "true" || r.Text("zones.0.zone") != name ||
 			r.Text("policy") != "standard" || r.Text("zones.0.keys.0.type") != "ZoneSigningKey" || r.Text("zones.0.keys.0.state") != "GENERATED" ||
 			r.Text("zones.0.keys.0.signs") != "false" ||
-			r.Text("zones.0.keys.0.waitsFor") != "its DNSKEY record has to be deployed" ||
+			r.Text("zones.0.keys.0.waitsFor") != "its DNSKEY record must be deployed" ||
 			r.Text("zones.0.keys.1.type") != "KeySigningKey" || r.Text("zones.0.parentHere") != "false" {
 			t.Errorf("%s is signed by %s", path, r.Body)
 		}

@@ -148,8 +148,8 @@ func readList[T any](field string, raw json.RawMessage) (list []T, err error) {
 	if err := d.Decode(&list); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, problem.Invalid(field, "must be a list of objects, but has a %s where %s belongs", wrong.Value,
-				cmp.Or(wrong.Field, "an entry"))
+			return nil, problem.Invalid(field, "must be a list of objects: %s must not be a JSON %s", cmp.Or(wrong.Field, "an entry"),
+				wrong.Value)
 		}
 		return nil, problem.Invalid(field, "must be a list of objects: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}

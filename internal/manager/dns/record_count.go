@@ -17,7 +17,7 @@ var recordCountMigrations embed.FS
 
 // recordCounts contains the number of records in the zones of each view, by type.
 var recordCounts = store.NewSums(store.Table{Name: "record_count", Columns: []string{"view", "type", "n"}, Key: 2,
-	Derived: "counted anew from the records"})
+	Derived: "recomputed from the records"})
 
 // countRecords is the query that counts the records of all views.
 const countRecords = "SELECT f.target AS view, r.type, count(*) AS n FROM resource r JOIN reference f ON f.source = r.parent AND" +

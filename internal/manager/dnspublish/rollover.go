@@ -431,9 +431,9 @@ func (z *rollingZone) apply(c *resource.Change, rolled map[string]int) error {
 			return err
 		}
 		rolled["made"]++
-		text := "another key is to follow it"
+		text := "a successor key was created"
 		if k.SignsKeys && z.above == nil {
-			text += "; it does once the DS record of that one is in the zone above, and its dsConfirmed says so"
+			text += "; it takes over after its DS record is in the parent zone and its dsConfirmed is true"
 		}
 		if err := z.addEvent(c, k, "INFO", text); err != nil {
 			return err

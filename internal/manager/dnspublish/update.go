@@ -108,7 +108,7 @@ func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error
 	}
 	if live[u.View] == 0 { // the served settings may be older than the setting of the view
 		return nil, &transfer.Refused{Code: wire.RcodeRefused,
-			Why: "the view of the zone is not live (liveDeployment), so that nobody would be answered with it"}
+			Why: "the view of the zone is not live (liveDeployment), so the update would have no effect on answers"}
 	}
 	return zone, nil
 }

@@ -104,13 +104,13 @@ func (s *Signed) nextTakeover(kind keyKind, keys []*SignedKey, i int, seen map[u
 	since := seen[k.Tag()].Key
 	switch {
 	case since.IsZero():
-		return time.Time{}, "its DNSKEY record has to be deployed"
+		return time.Time{}, "its DNSKEY record must be deployed"
 	case known:
 		return at, ""
 	case !isPropagated(k, seen, now):
-		return time.Time{}, "everybody has to know its DNSKEY record, which takes until " + since.Add(k.propagation()).UTC().Format(time.RFC3339)
+		return time.Time{}, "resolvers may lack its DNSKEY record until " + since.Add(k.propagation()).UTC().Format(time.RFC3339)
 	case k.Withdrawn:
-		return time.Time{}, "its DS record is kept out of the zone above: dsWithdrawn is true"
+		return time.Time{}, "its DS record is kept out of the parent zone: dsWithdrawn is true"
 	case parent:
 		return time.Time{}, "its DS record has to be deployed in the zone above"
 	}

@@ -37,7 +37,7 @@ func Extension() *store.Extension {
 		{Name: "rollout", Columns: []string{"id", "created", "version", "plan", "status", "reason", "wave", "excused"}, Key: 1},
 		rolloutMembers,
 		{Name: "wanted_log", Columns: []string{"id", "service_point", "application", "bytes", "asked", "answered", "problem", "body"}, Key: 1,
-			Derived: "somebody waits for it at a manager of this database"},
+			Derived: "belongs to a request that waits at a manager of this database"},
 		{Name: "fleet_change", Columns: []string{"n"}, Derived: "each database counts its own"},
 		{Name: "presence", Columns: []string{"service_point", "last_seen", "connected"}, Key: 1},
 		{Name: "application", Columns: []string{"id", "service_point", "name", "version", "target_version", "status", "update_status",

@@ -117,7 +117,7 @@ func (p *Plan) isOpen(now time.Time) bool {
 	return len(p.Windows) == 0 || slices.ContainsFunc(p.Windows, func(w Window) bool { return w.isOpen(now.In(place)) })
 }
 
-// wave returns the wave, from 0 on, of the service point with an index among all.
+// wave returns the index of the wave of service point number, of all. Both indexes start at 0.
 func (p *Plan) wave(number, all int) (wave int) {
 	for _, w := range p.Waves {
 		if number < w.count(all) {

@@ -146,7 +146,7 @@ func verifyBase(tx *store.Tx, fault func(string, ...any)) error {
 		return err
 	}
 	if !said {
-		fault("the history is said to begin behind transaction %d (link %d), and no manager has taken away what was before", base.Transaction,
+		fault("the history begins after transaction %d (link %d), but no manager recorded the removal of earlier transactions", base.Transaction,
 			base.Place)
 	}
 	return tx.Faulty(fault, "where the history begins, at place %d, was signed by a key that is not the manager's%s",
@@ -195,7 +195,7 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 		if i+1 < len(all) {
 			upTo = all[i+1].Place
 		}
-		if err := tx.Faulty(fault, "transaction %d says to be of %s, and was chained long behind that: it was slipped into the history",
+		if err := tx.Faulty(fault, "transaction %d has the time %s, but was chained much later: it was inserted into the history afterwards",
 			"SELECT t.id, json_extract(t.body, '$.creationDateTime') FROM history_link l JOIN txn t ON t.id = l.txn"+
 				" WHERE l.place > ? AND l.place <= ?"+
 				" AND t.at < ?", h.Place, upTo, h.At.Add(-maxChainDelay).UnixMilli()); err != nil {
@@ -224,11 +224,11 @@ func compareHead(tx *store.Tx, h Head, what string, fault func(string, ...any)) 
 	case err != nil:
 		return false, err
 	case !ok:
-		fault("%s, signed at %s, names transaction %d (link %d), and the chain does not have it: what came up to then was removed", what,
-			h.At.Format(time.RFC3339), h.Transaction, h.Place)
+		fault("%s, signed at %s, names transaction %d (link %d), but the chain does not contain it: transactions up to that time were removed",
+			what, h.At.Format(time.RFC3339), h.Transaction, h.Place)
 	case hex.EncodeToString(l.Hash) != h.Hash || l.Transaction != h.Transaction:
-		fault("%s, signed at %s, is not what the chain has at link %d: something up to transaction %d was changed since, and chained anew", what,
-			h.At.Format(time.RFC3339), h.Place, h.Transaction)
+		fault("%s, signed at %s, differs from link %d of the chain: transactions up to %d were changed later and chained again",
+			what, h.At.Format(time.RFC3339), h.Place, h.Transaction)
 	}
 	return true, nil
 }

@@ -93,7 +93,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 	if err := look(first); err != nil {
 		t.Fatal(err)
 	}
-	if faults := verify(); !strings.Contains(strings.Join(faults, "\n"), "was slipped into the history") {
+	if faults := verify(); !strings.Contains(strings.Join(faults, "\n"), "was inserted into the history") {
 		t.Errorf("a backdated transaction: %q", faults)
 	}
 

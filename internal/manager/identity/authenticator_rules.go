@@ -199,7 +199,7 @@ func (x *RADIUSAuthenticator) BeforeWrite(c *resource.Change) error {
 		return requireAgain("sharedSecret")
 	}
 	if d := schema.LengthOf(x.Timeout); time.Duration(x.Retries+1)*d > maxServerTimeout {
-		return problem.Field("DurationValueOutsideRange", "timeout", "and retries together take longer than a minute")
+		return problem.Field("DurationValueOutsideRange", "timeout", "times retries plus one must not exceed one minute")
 	}
 	return x.checkSecondary(c, x.ID)
 }

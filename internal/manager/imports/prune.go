@@ -262,9 +262,9 @@ const (
 	absentUnknown = "not in an imported row, kept: "
 )
 
-// listAbsent returns a line for each absent resource, up to maxLines and one page more. begin is the beginning of the line of a resource
-// that contains no resources of rows. With absentDeleted, resources inside absent ones have no line, as they are deleted with these; n
-// counts the others.
+// listAbsent returns log lines about absent resources. It stops after the page with which the lines exceed maxLines. begin is the prefix of
+// most lines, and n their number. A resource that contains imported resources is kept: its line has another prefix, and n excludes it. With
+// absentDeleted, resources inside an absent one have no line, because they are deleted with it.
 func (j *job) listAbsent(ctx context.Context, begin string) (lines []string, n int64, err error) {
 	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
 		lines, n = nil, 0

@@ -413,7 +413,7 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 			r.log.Warn("stored resources of import not deleted", "import", id, "error", err)
 		}
 		r.Ended(state)
-		r.log.Log(ctx, level, "import ended", "import", id, "said", said)
+		r.log.Log(ctx, level, "import ended", "import", id, "message", said)
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (u Usage) Used() (n int64) {
 
 // usageTable has a row for each container and state. On PostgreSQL several rows may exist for a pair; their sum counts.
 var usageTable = store.Table{Name: "usage", Columns: []string{"container", "state", "n"}, Key: 2,
-	Derived: "counted anew from the addresses"}
+	Derived: "recomputed from the addresses"}
 
 // usageBeside is the SQL expression that reads the usage of a block or network together with its row (see parseUsage).
 const usageBeside = "(SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id)"

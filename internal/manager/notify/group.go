@@ -28,7 +28,7 @@ const (
 // registerGroups declares the collection of notification groups, and the table of their pending notices.
 func registerGroups(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: groups, Migrations: migrations, Tables: []store.Table{
-		{Name: "notice", Columns: []string{"receiver", "event"}, Key: 2, Derived: "what happened before a backup is no news behind it"}}})
+		{Name: "notice", Columns: []string{"receiver", "event"}, Key: 2, Derived: "events before a backup are not sent again after a restore"}}})
 	r.Collection(resource.Collection{Name: groups, Parents: []string{""}, Guard: resource.Administration}, &NotificationGroup{})
 }
 

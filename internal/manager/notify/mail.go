@@ -67,7 +67,7 @@ type limitedConn struct {
 
 func (b *limitedConn) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errors.New("the mail server says too much")
+		return 0, errors.New("the responses of the mail server exceed the limit")
 	}
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])
 	b.left -= n
@@ -123,7 +123,7 @@ func (m *Mail) send(ctx context.Context, to []string, name, subject, text string
 		}
 	}
 	if len(refused) == len(to) {
-		return refused, fmt.Errorf("no address is taken: %w", err)
+		return refused, fmt.Errorf("the mail server rejected all recipients: %w", err)
 	}
 	w, err := c.Data()
 	if err != nil {

@@ -286,7 +286,7 @@ func (s *Sender) send(ctx context.Context, m message) error {
 	}
 	switch {
 	case s.mail == nil:
-		return errors.New("the manager knows no mail server (--smtp)")
+		return errors.New("no mail server is configured (--smtp)")
 	case len(m.to) == 0:
 		s.log.Warn("notification group has no members", "group", m.group.Name)
 		return nil

@@ -32,7 +32,8 @@ var embeddings = []struct {
 }
 
 // localNAT64 is the prefix of NAT64 within a network (RFC 8215). Its addresses have the IPv4 address at one of the positions of RFC 6052
-// section 2.2. Octet 8 and everything after the address are zero.
+// section 2.2. For prefixes shorter than 96 bits,
+// octet 8 and the octets after the address must be zero.
 var localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
 
 // localPlaces are these positions, for prefixes of 48, 56, 64 and 96 bits.

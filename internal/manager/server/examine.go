@@ -101,27 +101,28 @@ func examineDirectory(dir string) (all []Finding, serving bool) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := writable(filepath.Dir(dir)); err != nil {
-			return []Finding{{"data", dir + " is not there, and cannot be made: " + err.Error(), "make it, for who runs the manager", true}}, false
+			return []Finding{{"data", dir + " does not exist and cannot be created: " + err.Error(),
+				"create it and give it to the user of the manager", true}}, false
 		}
-		return []Finding{{"data", dir + " is made at the first start", "", false}}, false
+		return []Finding{{"data", dir + " is created at the first start", "", false}}, false
 	case err != nil:
-		return []Finding{{"data", err.Error(), "run it as the user whom the directory belongs to", true}}, false
+		return []Finding{{"data", err.Error(), "run the command as the owner of the directory", true}}, false
 	case !info.IsDir():
-		return []Finding{{"data", dir + " is no directory", "name a directory", true}}, false
+		return []Finding{{"data", dir + " is not a directory", "give a directory", true}}, false
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		all = append(all, Finding{"data", fmt.Sprintf("%s may be read by others (%v)", dir, info.Mode().Perm()), "chmod 700 " + dir, false})
+		all = append(all, Finding{"data", fmt.Sprintf("%s is readable by other users (%v)", dir, info.Mode().Perm()), "chmod 700 " + dir, false})
 	} else {
 		all = append(all, Finding{"data", dir, "", false})
 	}
 	if err := writable(dir); err != nil {
-		return append(all, Finding{"data", "nothing can be written there: " + err.Error(),
-			"give the directory to who runs the manager", true}), false
+		return append(all, Finding{"data", "the directory is not writable: " + err.Error(),
+			"give it to the user of the manager", true}), false
 	}
 	if free, err := freeBytes(dir); err == nil && free != nil {
 		f := Finding{What: "disk", Is: fmt.Sprintf("%.1f GiB are free", float64(*free)/(1<<30))}
 		if *free < littleRoom {
-			f.Do = "make room: a change that has no room is refused"
+			f.Do = "free disk space; changes are refused when the disk is full"
 		}
 		all = append(all, f)
 	}
@@ -141,7 +142,7 @@ func writable(dir string) error {
 func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	if o.Database == "" {
 		if _, err := os.Stat(filepath.Join(o.Data, "portolan.db")); err != nil {
-			return []Finding{{"database", "none yet: the first start makes one", "", false}}
+			return []Finding{{"database", "none yet; the first start creates it", "", false}}
 		}
 	}
 	s, err := store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Readers: 1,
@@ -149,17 +150,17 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	var other *store.SchemaError
 	switch {
 	case errors.As(err, &other) && other.Database < other.Binary:
-		return []Finding{{"database", fmt.Sprintf("is of an older version (schema %d): the start brings it up to date",
+		return []Finding{{"database", fmt.Sprintf("is of an older version (schema %d); the start upgrades it",
 			other.Database), "", false}}
 	case other != nil:
-		return []Finding{{"database", err.Error(), "install the newer portolan, or restore a backup of this one", true}}
+		return []Finding{{"database", err.Error(), "install the newer version, or restore a backup of this version", true}}
 	case err != nil:
-		return []Finding{{"database", err.Error(), "look whether it is there and takes connections (psql), or may be read", true}}
+		return []Finding{{"database", err.Error(), "check that the server accepts connections (psql), or that the file is readable", true}}
 	}
 	defer func() { _ = s.Close() }()
 	f, err := s.Figures(ctx)
 	if err != nil {
-		return []Finding{{"database", err.Error(), "look whether it answers: psql, or the file's permissions", true}}
+		return []Finding{{"database", err.Error(), "check that the server answers (psql), or the permissions of the file", true}}
 	}
 	is := fmt.Sprintf("%s %s, %d MiB, %d transactions", f.Kind, f.Version, f.Bytes>>20, f.Transactions)
 	if serving {
@@ -173,7 +174,7 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	ahead, err := s.Ahead(ctx)
 	clock := Finding{What: "database clock", Is: fmt.Sprintf("the database's differs by %v", ahead.Abs().Round(time.Millisecond))}
 	if err != nil || ahead.Abs() > time.Second {
-		clock.Do = "let both machines follow the same time servers (chronyc sources)"
+		clock.Do = "synchronize both machines with the same time servers (chronyc sources)"
 	}
 	return append(all, clock)
 }
@@ -188,7 +189,7 @@ func examinePort(ctx context.Context, flag, address string) Finding {
 	if managerAt(ctx, address) {
 		return Finding{flag, address + " is in use, by a manager", "", false}
 	}
-	return Finding{flag, err.Error(), "find who has it (ss -ltnp), or give --" + flag + " another address", true}
+	return Finding{flag, err.Error(), "find the process that uses the port (ss -ltnp), or give --" + flag + " another address", true}
 }
 
 // managerAt reports whether a manager answers at an address of this machine.
@@ -228,17 +229,17 @@ func managerAt(ctx context.Context, address string) bool {
 func examineCertificate(cert, key string) Finding {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return Finding{"certificate", err.Error(), "the files hold a certificate with its chain, and its key, in PEM", true}
+		return Finding{"certificate", err.Error(), "the files must contain a certificate with its chain, and its key, in PEM", true}
 	}
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	if err != nil {
-		return Finding{"certificate", err.Error(), "make it anew", true}
+		return Finding{"certificate", err.Error(), "create a new certificate", true}
 	}
 	f := Finding{What: "certificate", Is: fmt.Sprintf("%s for %s, until %s", cert, strings.Join(append(leaf.DNSNames,
 		ipTexts(leaf.IPAddresses)...), ", "),
 		leaf.NotAfter.Format(time.DateOnly))}
 	if left := time.Until(leaf.NotAfter); left < certificateSoon {
-		f.Do, f.Fault = "have it renewed; the files are read again by themselves", left < 0
+		f.Do, f.Fault = "renew it; the manager reloads the files automatically", left < 0
 	}
 	return f
 }
@@ -253,12 +254,12 @@ func ipTexts(all []net.IP) (texts []string) {
 // examineFile checks whether a file can be appended to.
 func examineFile(path string) Finding {
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return Finding{"file", err.Error(), "make the directory " + filepath.Dir(path), true}
+		return Finding{"file", err.Error(), "create the directory " + filepath.Dir(path), true}
 	}
 	if f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0); err == nil { //nolint:gosec // a path of the operator
 		_ = f.Close()
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return Finding{"file", err.Error(), "give the file to who runs the manager", true}
+		return Finding{"file", err.Error(), "give the file to the user of the manager", true}
 	}
 	return Finding{"file", path, "", false}
 }

@@ -17,10 +17,10 @@ func examineClock() Finding {
 	case !known:
 		f.Is += ", of this machine"
 	case follows:
-		f.Is += ", and follows time servers"
+		f.Is += ", synchronized with time servers"
 	default:
-		f.Is += "; the kernel was not told that it follows time servers"
-		f.Do = "let it follow some (chronyc tracking, timedatectl): certificates and signatures go by it"
+		f.Is += "; the kernel reports that it is not synchronized"
+		f.Do = "synchronize the clock (chronyc tracking, timedatectl); certificates and signatures depend on it"
 	}
 	return f
 }
@@ -41,8 +41,8 @@ var postgresSettings = []setting{
 	{"full_page_writes", isOn, "set full_page_writes = on: without it a crash of the machine damages the database"},
 	{"synchronous_commit", isOn, "set synchronous_commit = on: with off an acknowledged change can be lost"},
 	{"max_connections", func(value string) bool { n, err := strconv.Atoi(value); return err == nil && n >= 40 },
-		"set max_connections to 40 for each manager, and some for people"},
-	{"autovacuum", isOn, "set autovacuum = on: without it the tables grow, and questions become slow"},
+		"set max_connections to 40 for each manager, and more for administrators"},
+	{"autovacuum", isOn, "set autovacuum = on: without it tables grow and queries become slow"},
 }
 
 // examineSettings checks the settings of a database.
@@ -50,11 +50,11 @@ func examineSettings(ctx context.Context, s *store.Store, postgres bool) (all []
 	if !postgres {
 		var mode string
 		if err := s.View(ctx, func(tx *store.Tx) error { return tx.QueryRow("PRAGMA journal_mode").Scan(&mode) }); err != nil {
-			return []Finding{{"settings", err.Error(), "look at the file's permissions", true}}
+			return []Finding{{"settings", err.Error(), "check the permissions of the file", true}}
 		}
 		f := Finding{What: "settings", Is: "journal_mode " + mode}
 		if !strings.EqualFold(mode, "wal") {
-			f.Do = "start the manager once: it sets WAL, which readers beside a writer need, and which no network file system has"
+			f.Do = "start the manager once: it sets WAL, which concurrent readers need, and which network file systems do not support"
 		}
 		return []Finding{f}
 	}
@@ -71,7 +71,7 @@ func examineSettings(ctx context.Context, s *store.Store, postgres bool) (all []
 			return err
 		}, "SELECT name, setting FROM pg_settings WHERE name IN ("+strings.Join(names, ",")+")")
 	}); err != nil {
-		return []Finding{{"settings", err.Error(), "look whether the database answers (psql)", true}}
+		return []Finding{{"settings", err.Error(), "check that the database answers (psql)", true}}
 	}
 	good := ""
 	for _, one := range postgresSettings {

@@ -39,7 +39,7 @@ func TestDatabaseHangs(t *testing.T) {
 	}
 	s, err := m.readStatus(t.Context())
 	if err != nil || !s.Incomplete || s.Database.Condition != store.Away ||
-		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "the database is away" }) {
+		!slices.ContainsFunc(s.Alarms, func(a Alarm) bool { return a.What == "the database is unreachable" }) {
 		t.Errorf("the status is %+v, %v", s, err)
 	}
 	resume()

@@ -242,3 +242,21 @@ func (m *manager) tokenID(list reply, scopes string) string {
 	m.T.Fatalf("no token is good for %s: %s", scopes, list.Body)
 	return ""
 }
+
+// TestTokenPaths checks that paths beside those of tokens and the status are answered by the address API: with its errors, and without a
+// redirect.
+func TestTokenPaths(t *testing.T) {
+	m := startAlone(t)
+	for _, path := range []string{"/api/v2/tokens/a/b", "/api/v2/tokens//a", "/api/v2/tokens/..", "/api/v2/tokens/a%2Fb",
+		"/api/v2/status/x", "/api/v2//tokens"} {
+		if r := m.Do("GET", path, ""); r.StatusCode != 404 || r.Text("message") == "" || r.Get("brief") != nil {
+			t.Errorf("%s: %d %s", path, r.StatusCode, r.Body)
+		}
+	}
+	for path, allow := range map[string]string{"/api/v2/tokens": "GET, HEAD, OPTIONS, POST", "/api/v2/tokens/x": "DELETE, OPTIONS",
+		"/api/v2/status": "GET, HEAD, OPTIONS"} {
+		if r := m.Do("PUT", path, "{}"); r.StatusCode != 405 || r.Header.Get("Allow") != allow {
+			t.Errorf("%s: %d, Allow %q, want %q", path, r.StatusCode, r.Header.Get("Allow"), allow)
+		}
+	}
+}

@@ -121,8 +121,8 @@ func compressed(h http.Handler) (http.Handler, error) {
 }
 
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
-	return problem.NotFound("there is nothing at %s: the console is at /, the address manager at /api/v2, the fleet manager at /user/api/v1;"+
-		" /api/docs shows both", r.URL.Path)
+	return problem.NotFound("%s does not exist: the console is at /, the address API at /api/v2, the fleet API at /user/api/v1,"+
+		" their documentation at /api/docs", r.URL.Path)
 }
 
 // maxLogged is the maximum length in bytes of an unverified name in the log.

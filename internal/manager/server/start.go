@@ -141,7 +141,7 @@ type Manager struct {
 
 	// addressAPI finds the callers of the address API.
 	addressAPI *addressapi.API
-	// door admits the requests of all listeners.
+	// chain is the middleware of all listeners.
 	chain *middleware.Chain
 	// strangers limits the connections to the check-in listener that have shown no certificate.
 	strangers *fairlisten.Listener
@@ -172,7 +172,8 @@ type Manager struct {
 	// indexFault is the reason why an index of a user-defined field could not be created; nil without a failure.
 	indexFault atomic.Pointer[string]
 	servers    []*http.Server
-	// manager is the check-in door's certificate, made anew when a third of its life is left.
+	// certificate is the manager's own certificate, for the check-in listener, and for the APIs if none is configured. It is renewed when a
+	// third of its lifetime is left.
 	certificate atomic.Pointer[tls.Certificate]
 	background  sync.WaitGroup
 	stop        context.CancelFunc

@@ -265,9 +265,9 @@ func (m *Manager) certificates() (all []CertificateStatus) {
 }
 
 // certificateAdvice is the remedy for an expiring certificate, by its name.
-var certificateAdvice = map[string]string{"api": "put a new one into the file that --tls-cert names: it is read again by itself",
-	"check-in":  "start the manager again: it makes a new one each time",
-	"authority": "service points have to enrol anew with a new one: ask for help in time"}
+var certificateAdvice = map[string]string{"api": "write a new certificate to the file of --tls-cert; the manager reloads it automatically",
+	"check-in":  "restart the manager to create a new certificate",
+	"authority": "replace the authority before it expires; all service points must then enrol again (docs/operate.md)"}
 
 // alarms returns the problems in the status that need action, the most severe first.
 func (s *Status) alarms(now time.Time) []Alarm {
@@ -277,9 +277,9 @@ func (s *Status) alarms(now time.Time) []Alarm {
 		left, do := c.NotAfter.Sub(now), certificateAdvice[c.Name]
 		switch {
 		case left < 0:
-			add(critical, fmt.Sprintf("the certificate %s has ended on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
+			add(critical, fmt.Sprintf("the certificate %s expired on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
 		case left < certificateSoon && !c.Renewed:
-			add(warning, fmt.Sprintf("the certificate %s ends on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
+			add(warning, fmt.Sprintf("the certificate %s expires on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
 		}
 	}
 	if f := Sealing(s.MasterKey); f.Do != "" {
@@ -287,38 +287,39 @@ func (s *Status) alarms(now time.Time) []Alarm {
 	}
 	if s.FreeBytes != nil && *s.FreeBytes < littleRoom {
 		add(critical, fmt.Sprintf("the disk of the data directory has %d MiB left", *s.FreeBytes>>20),
-			"make room, or move the directory: a change that has no room is refused")
+			"free disk space, or move the directory; changes are refused when the disk is full")
 	}
 	switch s.Database.Condition {
 	case store.Full:
-		add(critical, "the disk of the database is full: changes are refused", "make room (docs/troubleshoot.md): it goes on by itself")
+		add(critical, "the disk of the database is full: changes are refused",
+			"free disk space (docs/troubleshoot.md); the manager then resumes automatically")
 	case store.Damaged:
-		add(critical, "the database is damaged", "portolan check names the tables; recover it as docs/troubleshoot.md says")
+		add(critical, "the database is damaged", "portolan check names the tables; recover the database as in docs/troubleshoot.md")
 	case store.Away:
-		add(critical, "the database is away", "look after its machine and the network to it")
+		add(critical, "the database is unreachable", "check the database server and the network to it")
 	}
 	if s.Database.LogBytes != nil && *s.Database.LogBytes > longLog {
-		add(warning, fmt.Sprintf("the log of the database is %d MiB long", *s.Database.LogBytes>>20),
-			"something reads for very long: look for a list or a backup that does not end")
+		add(warning, fmt.Sprintf("the write-ahead log of the database has %d MiB", *s.Database.LogBytes>>20),
+			"a long read prevents its truncation: find a list or a backup that does not end")
 	}
 	if s.Database.StandbyBytes != nil && *s.Database.StandbyBytes > behindStandby {
 		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20),
-			"look after its replication: lists are read from the database meanwhile")
+			"check its replication; lists are read from the database meanwhile")
 	}
 	if s.Indexes.Missing > 0 && s.Indexes.Fault != "" {
-		add(warning, fmt.Sprintf("%d indexes of user-defined fields could not be made: %s", s.Indexes.Missing, s.Indexes.Fault),
-			"filters by those fields look through all resources meanwhile: mend what is said, or set indexed to false; it is tried again by itself")
+		add(warning, fmt.Sprintf("%d indexes of user-defined fields could not be created: %s", s.Indexes.Missing, s.Indexes.Fault),
+			"correct the cause, or set indexed to false; the manager retries automatically. Filters by these fields scan all resources meanwhile")
 	}
 	switch b := s.Backups; {
 	case b.Schedules == 0:
-		add(warning, "nothing makes backups", "start the manager with --backup-every 24h, or make a schedule (docs/operate.md)")
+		add(warning, "no backups are configured", "start the manager with --backup-every 24h, or create a schedule (docs/operate.md)")
 	case b.Due != nil && now.Sub(*b.Due) > lateBackup:
 		last := "no backup was made yet"
 		if b.Last != nil {
 			last = "the last backup was made on " + b.Last.Format(time.DateTime)
 		}
 		add(warning, last+", and one was due on "+b.Due.Format(time.DateTime),
-			"portolan list events --filter category=DATABASE_MAINTENANCE says why it was not made")
+			"portolan list events --filter category=DATABASE_MAINTENANCE shows the reason")
 	}
 	if s.Backups.UploadFault != "" {
 		add(warning, "backups could not be uploaded to another machine: "+s.Backups.UploadFault,
@@ -326,28 +327,29 @@ func (s *Status) alarms(now time.Time) []Alarm {
 	}
 	if n := s.Fleet.Away; n > 0 {
 		add(warning, fmt.Sprintf("%d service points are not connected", n),
-			"portolan fleet list --filter connectionStatus=NOT_CONNECTED names them; look at their machines, and at the way to the check-in door")
+			"portolan fleet list --filter connectionStatus=NOT_CONNECTED lists them; check their machines, and their network path to the "+
+				"check-in listener")
 	}
 	if n := s.Fleet.Statuses[fleet.Unhealthy]; n > 0 {
 		add(warning, fmt.Sprintf("%d service points are %s", n, fleet.Unhealthy),
-			"portolan fleet list --filter status="+fleet.Unhealthy+" names them, portolan fleet events NAME says why")
+			"portolan fleet list --filter status="+fleet.Unhealthy+" lists them, portolan fleet events NAME shows the reason")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Fleet.Applications)) {
 		for _, status := range []string{checkin.DeployFailed, checkin.Unhealthy} {
 			if n := s.Fleet.Applications[name][status]; n > 0 {
 				add(warning, fmt.Sprintf("%d of the applications %s are %s", n, name, status), "portolan fleet list --filter application="+
-					name+" --filter applicationStatus="+status+" names their service points, portolan fleet applications NAME "+
-					"says why, portolan fleet logs NAME "+name+" what it says")
+					name+" --filter applicationStatus="+status+" lists their service points, portolan fleet applications NAME "+
+					"shows the reason, portolan fleet logs NAME "+name+" shows the log")
 			}
 		}
 	}
 	if n := s.Fleet.Updates[checkin.UpdateFailed]; n > 0 {
 		add(warning, fmt.Sprintf("updates of %d service points failed", n), "portolan fleet list --filter updateStatus="+checkin.UpdateFailed+
-			" names them, portolan fleet show NAME says why; portolan fleet update NAME VERSION tries it again")
+			" lists them, portolan fleet show NAME shows the reason; portolan fleet update NAME VERSION tries again")
 	}
 	if n := s.Fleet.Rollouts[fleet.RolloutHalted]; n > 0 {
 		add(warning, fmt.Sprintf("%d rollouts have halted", n),
-			"portolan rollout list says why; portolan rollout resume ID goes on with one, portolan rollout take-back ID back")
+			"portolan rollout list shows the reason; portolan rollout resume ID resumes a rollout, portolan rollout take-back ID rolls it back")
 	}
 	total, names := int64(0), []string{}
 	for _, n := range s.Space.NearlyFull {
@@ -358,7 +360,7 @@ func (s *Status) alarms(now time.Time) []Alarm {
 	}
 	if total > 0 {
 		add(warning, fmt.Sprintf("%d networks are %d%% full or more: %s", total, s.Space.Mark, strings.Join(names, ", ")),
-			"give back what is not in use, or assign a larger network: portolan next blocks/... --size /LENGTH")
+			"release unused addresses, or assign a larger network: portolan next blocks/... --size /LENGTH")
 	}
 	slices.SortStableFunc(all, func(x, y Alarm) int { return strings.Compare(x.Severity, y.Severity) })
 	return all

@@ -37,7 +37,7 @@ func TestStatus(t *testing.T) {
 	if kind := r.Text("database.kind"); kind != "SQLite" && kind != "PostgreSQL" || r.Text("database.bytes") == "0" {
 		t.Errorf("the database is %s", r.Body)
 	}
-	if !strings.Contains(string(r.Body), "nothing makes backups") || !strings.Contains(string(r.Body),
+	if !strings.Contains(string(r.Body), "no backups are configured") || !strings.Contains(string(r.Body),
 		"1 networks are 50% full or more: 10.1.0.0/30") {
 		t.Errorf("the alarms are %s", r.Body)
 	}
@@ -69,7 +69,7 @@ func TestAlarms(t *testing.T) {
 		t.Errorf("where all is well there are %v", all)
 	}
 	for says, change := range map[string]func(s *Status){
-		"CRITICAL the certificate api has ended on 2026-01-01": func(s *Status) {
+		"CRITICAL the certificate api expired on 2026-01-01": func(s *Status) {
 			s.Certificates = []CertificateStatus{{"api", now.Add(-24 * time.Hour), false}}
 		},
 		"WARNING the certificate api ends on 2026-01-09": func(s *Status) {
@@ -78,7 +78,7 @@ func TestAlarms(t *testing.T) {
 		"CRITICAL the disk of the data directory has 100 MiB left": func(s *Status) { s.FreeBytes = size(100 << 20) },
 		"WARNING the log of the database is 2048 MiB long":         func(s *Status) { s.Database.LogBytes = size(2 << 30) },
 		"WARNING the standby is 128 MiB behind":                    func(s *Status) { s.Database.StandbyBytes = size(128 << 20) },
-		"WARNING nothing makes backups":                            func(s *Status) { s.Backups = backup.Figures{} },
+		"WARNING no backups are configured":                        func(s *Status) { s.Backups = backup.Figures{} },
 		"WARNING the last backup was made on 2025-12-30 03:04:05, and one was due on 2025-12-31 03:04:05": func(s *Status) {
 			due := old.Add(24 * time.Hour)
 			s.Backups.Last, s.Backups.Due = &old, &due
@@ -90,7 +90,7 @@ func TestAlarms(t *testing.T) {
 		"WARNING 1 service points are UNHEALTHY": func(s *Status) {
 			s.Fleet.Statuses = map[string]int64{"UNHEALTHY": 1}
 		},
-		"WARNING 1 indexes of user-defined fields could not be made: no room": func(s *Status) {
+		"WARNING 1 indexes of user-defined fields could not be created: no room": func(s *Status) {
 			s.Indexes = IndexStatus{Missing: 1, Fault: "no room"}
 		},
 		"WARNING 1 of the applications dns are UNHEALTHY": func(s *Status) {

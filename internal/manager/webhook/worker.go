@@ -103,7 +103,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 	switch {
 	case errors.Is(err, store.ErrPruned), errors.Is(err, store.ErrForeignPosition): // changes would be lost
-		text := err.Error() + ": set enabled, and it goes on with what changes then"
+		text := err.Error() + ": set enabled to true to resume with the changes from then on"
 		w.log.Error("webhook stopped", "webhook", w.name, "error", err)
 		w.update(func(m *progress) { m.stopped, m.message = true, text },
 			event.Event{EventType: "ERROR", Message: "Webhook " + w.name + " is stopped: " + text})
@@ -205,7 +205,7 @@ func (w *worker) checkUnchanged(ctx context.Context) error {
 func (w *worker) deliveryFailed(reason string) {
 	var events []event.Event
 	if w.now.failures == 0 { // only this goroutine changes it
-		events = []event.Event{{EventType: "WARNING", Message: "Webhook " + w.name + " does not take what it is sent: " + reason}}
+		events = []event.Event{{EventType: "WARNING", Message: "Webhook " + w.name + " rejects messages: " + reason}}
 		w.log.Warn("webhook delivery failed", "webhook", w.name, "error", reason)
 	}
 	w.update(func(m *progress) { m.failures, m.message = m.failures+1, reason }, events...)
@@ -215,7 +215,7 @@ func (w *worker) deliveryFailed(reason string) {
 func (w *worker) delivered(at store.Position) {
 	var events []event.Event
 	if w.now.failures > 0 {
-		events = []event.Event{{EventType: "SUCCESS", Message: "Webhook " + w.name + " takes what it is sent again."}}
+		events = []event.Event{{EventType: "SUCCESS", Message: "Webhook " + w.name + " accepts messages again."}}
 	}
 	w.update(func(m *progress) { *m = progress{at: at, delivered: w.store.Now().UnixMilli()} }, events...)
 }

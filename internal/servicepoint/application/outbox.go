@@ -14,12 +14,14 @@ import (
 // implement RecordSource. The zero value is ready for use. Its methods are safe for concurrent use.
 type Outbox struct {
 	mu sync.Mutex
-	// The following fields are guarded by mu: the pending records, the number of the last record, the numbers of dropped records that no
-	// pending record reports, by kind, and a channel that is closed when a record is added.
-	pending []Record
-	last    int64
-	dropped map[string]int64
-	more    chan struct{}
+	// The following fields are guarded by mu: the pending records, the number of the last record, the number of the last record that Records
+	// has returned, the numbers of dropped records that no pending record reports, by kind, and a channel that is closed when a record is
+	// added.
+	pending  []Record
+	last     int64
+	returned int64
+	dropped  map[string]int64
+	more     chan struct{}
 }
 
 // maxPending is the maximum number of pending records; the oldest are dropped beyond it. maxBatch is the maximum number of records in
@@ -57,13 +59,15 @@ func (o *Outbox) Add(kind string, record any) error {
 	return nil
 }
 
-// drop drops the oldest record. The next record of its kind reports it as lost. The caller holds mu.
+// drop drops the oldest record that Records has not returned: a returned one may be on the disk already. The next record of its kind
+// reports it as lost. The caller holds mu.
 func (o *Outbox) drop() {
-	oldest := o.pending[0]
-	o.pending = slices.Clone(o.pending[1:])
+	at := slices.IndexFunc(o.pending, func(r Record) bool { return r.Number > o.returned })
+	oldest := o.pending[at]
+	o.pending = slices.Concat(o.pending[:at], o.pending[at+1:])
 	lost := oldest.Lost + 1
-	if i := slices.IndexFunc(o.pending, func(r Record) bool { return r.Kind == oldest.Kind }); i >= 0 {
-		o.pending[i].Lost += lost
+	if i := slices.IndexFunc(o.pending[at:], func(r Record) bool { return r.Kind == oldest.Kind }); i >= 0 {
+		o.pending[at+i].Lost += lost
 		return
 	}
 	if o.dropped == nil {
@@ -78,7 +82,9 @@ func (o *Outbox) Records(ctx context.Context) []Record {
 		o.mu.Lock()
 		if len(o.pending) > 0 {
 			defer o.mu.Unlock()
-			return slices.Clone(o.pending[:min(len(o.pending), maxBatch)])
+			batch := slices.Clone(o.pending[:min(len(o.pending), maxBatch)])
+			o.returned = max(o.returned, batch[len(batch)-1].Number)
+			return batch
 		}
 		if o.more == nil {
 			o.more = make(chan struct{})

@@ -34,3 +34,32 @@ func TestOutboxCountsLoss(t *testing.T) {
 		t.Errorf("the first record reports %d", all[0].Lost)
 	}
 }
+
+// TestOutboxKeepsReturnedRecords checks that a returned record is not dropped and does not change: the service point may have stored it.
+func TestOutboxKeepsReturnedRecords(t *testing.T) {
+	var o Outbox
+	add := func(n int) {
+		t.Helper()
+		for range n {
+			if err := o.Add("event", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add(maxBatch)
+	before := o.Records(t.Context())
+	add(maxPending) // as many as are returned must go
+	after := o.Records(t.Context())
+	if len(after) != len(before) {
+		t.Fatalf("%d records are returned, want %d", len(after), len(before))
+	}
+	for i := range after {
+		if after[i].Number != before[i].Number || after[i].Lost != 0 {
+			t.Fatalf("record %d became %d with %d lost", before[i].Number, after[i].Number, after[i].Lost)
+		}
+	}
+	o.Kept(after[len(after)-1].Number)
+	if next := o.Records(t.Context())[0]; next.Lost != maxBatch || next.Number != 2*maxBatch+1 {
+		t.Errorf("the next record is %d with %d lost, want %d with %d", next.Number, next.Lost, 2*maxBatch+1, maxBatch)
+	}
+}

@@ -28,7 +28,7 @@ func (f *followedViews) open(s *store.Store) {
 	f.known = store.NewCache[struct{}](s, store.CacheOptions[map[int64]bool]{Topics: []string{"views"}, Late: true, Max: 1})
 }
 
-// list returns the followed views.
+// list returns the ids of the views that follow a server.
 func (f *followedViews) list(tx *store.Tx) (map[int64]bool, error) {
 	if known, ok := f.known.Get(tx, struct{}{}); ok {
 		return known, nil

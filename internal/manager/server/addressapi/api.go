@@ -6,7 +6,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"path"
 	"strings"
 
 	"portolan/internal/base/problem"
@@ -106,7 +105,8 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
-	return at == statusPath || (at == tokensPath || strings.HasPrefix(at, tokensPath+"/")) && path.Clean(at) == at
+	id, below := strings.CutPrefix(at, tokensPath+"/")
+	return at == statusPath || at == tokensPath || below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
 }
 
 // statusPath is the path of the status.
@@ -115,7 +115,7 @@ const statusPath = published.Base + "/status"
 // statusPath declares the status of the manager.
 func (a *API) statusPath() family.Path {
 	return family.Path{Pattern: statusPath, Operations: []family.Operation{{
-		Method: http.MethodGet, ID: "getStatus", Summary: "Status of the manager, with its alarms (ours)",
+		Method: http.MethodGet, ID: "getStatus", Summary: "Status of the manager, with its alarms (Portolan extension)",
 		Description: "Versions, the database, backups, the fleet, nearly full networks, certificates, and alarms. Requires rights on " +
 			"everything.",
 		Access:   family.Access{Schemes: schemes, Admit: a.admit},

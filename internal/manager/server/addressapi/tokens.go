@@ -16,7 +16,8 @@ import (
 	"portolan/internal/manager/server/middleware"
 )
 
-// tokensPath is the path at which users create and revoke bearer tokens and key sets (ours). A token never exceeds the rights of its user.
+// tokensPath is the path at which users create and revoke bearer tokens and key sets (Portolan extension). A token never exceeds the
+// rights of its user.
 // Administrators see and revoke all tokens but create none for others: with a token of another administrator they could approve their
 // own changes.
 const tokensPath = published.Base + "/tokens"
@@ -51,12 +52,12 @@ func (a *API) tokenPaths() []family.Path {
 			"address, fleet, or collections whose resources it may change. None: no limits."}}, "name")
 	return []family.Path{
 		{Pattern: tokensPath, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "listTokens", Summary: "List the bearer tokens and key sets (ours)", Access: access,
+			Method: http.MethodGet, ID: "listTokens", Summary: "List the bearer tokens and key sets (Portolan extension)", Access: access,
 			Description: "Lists the caller's tokens, or all of them for administrators, without their secrets.",
 			Success:     family.Success{Status: http.StatusOK, Description: "The tokens.", Schema: family.DataOf("Token")},
 			Handle:      a.listTokens,
 		}, {
-			Method: http.MethodPost, ID: "makeToken", Summary: "Create a bearer token or a key set (ours)", Access: access,
+			Method: http.MethodPost, ID: "makeToken", Summary: "Create a bearer token or a key set (Portolan extension)", Access: access,
 			Description: "It belongs to the caller, who must be signed in by a session or a password, and never has more rights than that " +
 				"user. Its secret is shown once. It is valid for 90 days unless expires is set.",
 			Body:     &family.Body{Schema: made, Example: family.Schema{"name": "ci", "role": authz.Analyst}},
@@ -65,7 +66,7 @@ func (a *API) tokenPaths() []family.Path {
 		}}},
 		{Pattern: tokensPath + "/{id}", Parameters: []family.Parameter{{Name: "id", Description: "The id of the token or key set."}},
 			Operations: []family.Operation{{
-				Method: http.MethodDelete, ID: "revokeToken", Summary: "Revoke a bearer token or a key set (ours)",
+				Method: http.MethodDelete, ID: "revokeToken", Summary: "Revoke a bearer token or a key set (Portolan extension)",
 				Access:      family.Access{Schemes: schemes, Admit: a.admitRevoking},
 				Description: "The token and the access tokens exchanged for it are refused from then on.",
 				Success:     family.Success{Status: http.StatusNoContent, Description: "It is revoked."},

@@ -63,8 +63,8 @@ func (a *API) caller(r *http.Request) (authz.Principal, error) {
 	return p, err
 }
 
-// admitReader admits everyone with a bearer token. Users who do not see everything are held to their rights on labels: the fleet lies in no
-// part of the tree.
+// admitReader admits every caller with a bearer token. Users without rights on everything need rights on labels, because service points are
+// not part of the resource tree.
 func (a *API) admitReader(r *http.Request) (*http.Request, error) {
 	p, err := a.caller(r)
 	if err == nil && p.Rights != nil && !p.Rights.Everything() {

@@ -17,7 +17,7 @@ import (
 	"portolan/internal/wire/checkin"
 )
 
-// The applications of a service point (ours): their desired state and their progress.
+// The applications of a service point (Portolan extension): their desired state and their progress.
 
 // applicationPaths are the operations on the applications of a fleet service point.
 func (a *API) applicationPaths() []family.Path {
@@ -32,12 +32,12 @@ func (a *API) applicationPaths() []family.Path {
 	}
 	return []family.Path{
 		{Pattern: applications, Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "listFleetApplications", Summary: "List the applications of a service point (ours)",
+			Method: http.MethodGet, ID: "listFleetApplications", Summary: "List the applications of a service point (Portolan extension)",
 			Access: a.reading(), Description: "Returns them with their configuration.",
 			Success:  family.Success{Status: http.StatusOK, Description: "The applications.", Schema: family.DataOf("FleetApplication")},
 			Problems: []int{404}, Handle: a.listApplications,
 		}, {
-			Method: http.MethodPost, ID: "deployFleetApplication", Summary: "Deploy an application to a service point (ours)",
+			Method: http.MethodPost, ID: "deployFleetApplication", Summary: "Deploy an application to a service point (Portolan extension)",
 			Access:      a.changing(),
 			Description: "The service point is notified at once. The application's status shows the progress.",
 			Body: &family.Body{Within: rest.ReportBody,
@@ -49,12 +49,13 @@ func (a *API) applicationPaths() []family.Path {
 			Problems: []int{403, 404, 409}, Handle: a.deployApplication,
 		}}},
 		{Pattern: applications + "/{application}", Parameters: both, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "getFleetApplication", Summary: "Fetch one of the applications of a service point (ours)",
+			Method: http.MethodGet, ID: "getFleetApplication", Summary: "Fetch one of the applications of a service point (Portolan extension)",
 			Access: a.reading(), Description: "Returns it with its configuration.",
 			Success:  family.Success{Status: http.StatusOK, Description: "The application.", Schema: family.Ref("FleetApplication")},
 			Problems: []int{404}, Handle: a.getApplication,
 		}, {
-			Method: http.MethodPatch, ID: "changeFleetApplication", Summary: "Change one of the applications of a service point (ours)",
+			Method: http.MethodPatch, ID: "changeFleetApplication",
+			Summary:     "Change one of the applications of a service point (Portolan extension)",
 			Access:      a.changing(),
 			Description: "Replaces the configuration, the target version, all anycast addresses, or the limits.",
 			Body: &family.Body{Within: rest.ReportBody, Schema: family.Object(members(family.Schema{"targetVersion": family.Text()})),
@@ -62,14 +63,14 @@ func (a *API) applicationPaths() []family.Path {
 			Success:  family.Success{Status: http.StatusAccepted, Description: "Accepted."},
 			Problems: []int{403, 404, 409}, Handle: a.changeApplication,
 		}, {
-			Method: http.MethodDelete, ID: "undeployFleetApplication", Summary: "Remove an application from a service point (ours)",
+			Method: http.MethodDelete, ID: "undeployFleetApplication", Summary: "Remove an application from a service point (Portolan extension)",
 			Access:      a.changing(),
 			Description: "Its status is DELETED when the service point has confirmed it. A minute later it does not exist any more.",
 			Success:     family.Success{Status: http.StatusAccepted, Description: "Accepted."},
 			Problems:    []int{403, 404, 409}, Handle: a.undeployApplication,
 		}}},
 		{Pattern: applications + "/{application}/log", Parameters: both, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "getFleetApplicationLog", Summary: "Read the end of the log of an application (ours)",
+			Method: http.MethodGet, ID: "getFleetApplicationLog", Summary: "Read the end of the log of an application (Portolan extension)",
 			Access: a.reading(), Description: "Requests it from the service point, and waits up to 20 seconds.",
 			Query: []family.Parameter{{Name: "bytes", Description: "The number of bytes at the end.",
 				Schema: family.Schema{"type": "integer", "minimum": 1, "maximum": checkin.MaxLog, "default": logBytes}}},
@@ -120,11 +121,11 @@ func readChange(r *family.Request, names ...string) (c fleet.ApplicationChange, 
 		c.Configuration = compact.Bytes()
 	}
 	if raw, ok := r.Members["anycastAddresses"]; ok && (json.Unmarshal(raw, &c.AnycastAddresses) != nil || c.AnycastAddresses == nil) {
-		return c, nil, problem.Invalid("anycastAddresses", "must be an array of addresses; an empty one takes all away")
+		return c, nil, problem.Invalid("anycastAddresses", "must be an array of addresses; an empty array removes all addresses")
 	}
 	if raw, ok := r.Members["limits"]; ok {
 		if string(raw) == "null" {
-			return c, nil, problem.Invalid("limits", "must be an object; an empty one takes all away")
+			return c, nil, problem.Invalid("limits", "must be an object; an empty object removes all limits")
 		}
 		c.Limits = new(checkin.Limits)
 		return c, values, strictly("limits", raw, c.Limits)
@@ -223,7 +224,7 @@ func (a *API) getLog(w http.ResponseWriter, r *family.Request) error {
 	if text := r.URL.Query().Get("bytes"); text != "" {
 		var err error
 		if bytes, err = strconv.Atoi(text); err != nil {
-			return problem.Query("bytes", "%q is no number", text)
+			return problem.Query("bytes", "%q is not a number", text)
 		}
 	}
 	text, err := a.Fleet.Log(r.Context(), r.PathValue("id"), r.PathValue("application"), bytes)

@@ -25,7 +25,7 @@ func (a *API) instancePaths() []family.Path {
 	return []family.Path{
 		{Pattern: instancesPath, Operations: []family.Operation{{
 			Method: http.MethodGet, ID: "listFleetInstances", Summary: "List the fleet service points", Access: a.reading(),
-			Description: "Lists all of them, or the one with exactly this name. Other fields also filter the list (ours).",
+			Description: "Lists all of them, or the one with exactly this name. Other fields also filter the list (Portolan extension).",
 			Query:       instanceFilters(), Handle: a.listInstances,
 			Success: family.Success{Status: http.StatusOK, Description: "The service points.", Schema: family.DataOf("FleetServicePoint")},
 		}}},
@@ -34,7 +34,8 @@ func (a *API) instancePaths() []family.Path {
 			Description: "Gives one, with its proxy and the DNS servers of its nodes.",
 			Success:     detail, Problems: []int{404}, Handle: a.getInstance,
 		}, {
-			Method: http.MethodPatch, ID: "modifyFleetInstance", Summary: "Change one of the fleet service points (ours)", Access: a.changing(),
+			Method: http.MethodPatch, ID: "modifyFleetInstance", Summary: "Change one of the fleet service points (Portolan extension)",
+			Access: a.changing(),
 			Description: "Members that are missing in the body stay unchanged. targetVersion is the release to run; null cancels an update. " +
 				"A label of null is removed. anycast sets how anycast addresses are announced to routers; null ends it.",
 			Body: &family.Body{Schema: family.Object(family.Schema{"name": nameSchema(), "description": descriptionSchema(),
@@ -51,13 +52,14 @@ func (a *API) instancePaths() []family.Path {
 			Success:     gone, Problems: []int{403, 404}, Handle: a.deleteInstance,
 		}}},
 		{Pattern: instancesPath + "/{id}/registrationKey", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodPost, ID: "rekeyFleetInstance", Summary: "Give one of the fleet service points a new registration key (ours)",
+			Method: http.MethodPost, ID: "rekeyFleetInstance",
+			Summary:     "Give one of the fleet service points a new registration key (Portolan extension)",
 			Access:      a.changing(),
 			Description: "It waits for its registration from then on, and its previous certificate is refused: for a lost machine.",
 			Success:     created, Problems: []int{403, 404}, Handle: a.rekeyInstance,
 		}}},
 		{Pattern: instancesPath + "/{id}/nodes", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodPost, ID: "addFleetNode", Summary: "Add a node to one of the fleet service points (ours)",
+			Method: http.MethodPost, ID: "addFleetNode", Summary: "Add a node to one of the fleet service points (Portolan extension)",
 			Access:      a.changing(),
 			Description: "Returns the registration key of the node; an earlier unused key becomes invalid.",
 			Success:     family.Success{Status: http.StatusAccepted, Description: "The registration data of the node.", Schema: created.Schema},
@@ -65,14 +67,15 @@ func (a *API) instancePaths() []family.Path {
 		}}},
 		{Pattern: instancesPath + "/{id}/nodes/{node}",
 			Parameters: append(id, family.Parameter{Name: "node", Description: "The id of the node."}), Operations: []family.Operation{{
-				Method: http.MethodDelete, ID: "removeFleetNode", Summary: "Remove a node from one of the fleet service points (ours)",
+				Method: http.MethodDelete, ID: "removeFleetNode", Summary: "Remove a node from one of the fleet service points (Portolan extension)",
 				Access:      a.changing(),
 				Description: "Its certificate is refused from then on; there is room for another one.",
 				Success:     gone, Problems: []int{403, 404, 409}, Handle: a.removeNode,
 			}}},
 		{Pattern: instancesPath + "/{id}/events", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "listFleetEvents", Summary: "List the latest events of a service point and its applications (ours)",
-			Access: a.reading(), Description: "Returns at most 200, the earliest first.",
+			Method: http.MethodGet, ID: "listFleetEvents",
+			Summary: "List the latest events of a service point and its applications (Portolan extension)",
+			Access:  a.reading(), Description: "Returns at most 200, the earliest first.",
 			Success:  family.Success{Status: http.StatusOK, Description: "The events.", Schema: family.DataOf("FleetEvent")},
 			Problems: []int{404}, Handle: a.listEvents,
 		}}},
@@ -80,7 +83,7 @@ func (a *API) instancePaths() []family.Path {
 			Method: http.MethodPost, ID: "createFleetInstance", Summary: "Create a fleet service point with minimal configuration",
 			Access: a.changing(),
 			Description: "Creates a service point that waits for enrolment. The registration key is shown once. It is valid for seven days " +
-				"and for nodeCount machines (ours; 1 if omitted). A repeated request with the same Idempotency-Key returns the " +
+				"and for nodeCount machines (Portolan extension; 1 if omitted). A repeated request with the same Idempotency-Key returns the " +
 				"same answer until the key was used.",
 			Body: &family.Body{Schema: family.Object(family.Schema{"name": nameSchema(), "description": descriptionSchema(),
 				"nodeCount": nodeCountSchema()}, "name"),
@@ -93,16 +96,17 @@ func (a *API) instancePaths() []family.Path {
 // instanceFilters are the query parameters that narrow the list of service points.
 func instanceFilters() (all []family.Parameter) {
 	for _, one := range fleet.FilterFields() {
-		ours := " (ours)"
+		ours := " (Portolan extension)"
 		if one.Name == "name" {
 			ours = "" // as published
 		}
 		all = append(all, family.Parameter{Name: one.Name, Description: one.Meaning + ours + ".", Schema: textOf(one)})
 	}
-	return append(all, family.Parameter{Name: limitParameter, Description: "The maximum number to return (ours); all without it.",
-		Schema: family.Schema{"type": "integer", "minimum": 1}},
+	return append(all, family.Parameter{Name: limitParameter,
+		Description: "The maximum number to return (Portolan extension); all without it.",
+		Schema:      family.Schema{"type": "integer", "minimum": 1}},
 		family.Parameter{Name: labelParameter,
-			Description: "A label that they have, as NAME:VALUE, or as NAME for any value (ours). It may be repeated."})
+			Description: "A label that they have, as NAME:VALUE, or as NAME for any value (Portolan extension). It may be repeated."})
 }
 
 // textOf is the schema of a field of a filter.
@@ -125,7 +129,7 @@ func (a *API) listInstances(w http.ResponseWriter, r *family.Request) error {
 	for _, name := range names {
 		switch values := query[name]; {
 		case len(values) > 1:
-			return problem.Query(name, "is given %d times", len(values))
+			return problem.Query(name, "must be given once, not %d times", len(values))
 		case len(values) == 1:
 			if err := f.Set(name, values[0]); err != nil {
 				return err
@@ -138,7 +142,7 @@ func (a *API) listInstances(w http.ResponseWriter, r *family.Request) error {
 			name, value = text[:at], text[at+1:]
 		}
 		if _, twice := f.Labels[name]; twice {
-			return problem.Query(labelParameter, "%s is given twice", name)
+			return problem.Query(labelParameter, "%s must be given once", name)
 		}
 		if f.Labels == nil {
 			f.Labels = map[string]string{}
@@ -168,7 +172,7 @@ func (a *API) listInstances(w http.ResponseWriter, r *family.Request) error {
 	return list.End(err)
 }
 
-// limitParameter is the maximum number of service points in a list (ours). Without it, the list is complete, as published.
+// limitParameter is the maximum number of service points in a list (Portolan extension). Without it, the list is complete, as published.
 const limitParameter = "limit"
 
 // errListEnds ends a list that has reached its limit.
@@ -196,7 +200,7 @@ func (a *API) getInstance(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// modifyInstance changes a service point (ours).
+// modifyInstance changes a service point (Portolan extension).
 func (a *API) modifyInstance(w http.ResponseWriter, r *family.Request) error {
 	values, err := r.Strings("name", "description", "targetVersion")
 	if err != nil {
@@ -215,14 +219,14 @@ func (a *API) modifyInstance(w http.ResponseWriter, r *family.Request) error {
 	}
 	l := limitsOf(r.Context())
 	if _, ok := r.Members["labels"]; ok && l != nil {
-		return problem.Forbidden("AccessDenied", "labels: they say whose a service point is: administrators change them")
+		return problem.Forbidden("AccessDenied", "labels: only an administrator can change labels, because rights depend on them")
 	}
 	if _, ok := r.Members["nodeCount"]; ok && l != nil && l.level < authz.Full {
-		return problem.Forbidden("AccessDenied", "nodeCount: takes FULL at this service point (fleetRights)")
+		return problem.Forbidden("AccessDenied", "nodeCount: requires the level FULL for this service point (fleetRights)")
 	}
 	if raw, ok := r.Members["labels"]; ok {
 		if json.Unmarshal(raw, &c.Labels) != nil || c.Labels == nil {
-			return problem.Invalid("labels", "must be an object of texts; null takes a label away")
+			return problem.Invalid("labels", "must be an object of texts; null removes a label")
 		}
 	}
 	if raw, ok := r.Members["nodeCount"]; ok {
@@ -238,7 +242,7 @@ func (a *API) modifyInstance(w http.ResponseWriter, r *family.Request) error {
 	}
 	err = a.Fleet.Modify(r.Context(), r.PathValue("id"), c)
 	if p, ok := problem.As(err); ok && l != nil && p.Code == "ResourceAlreadyExists" { // whose it is may not be seen
-		return problem.Conflict("ResourceAlreadyExists", "name: %q is taken", values["name"])
+		return problem.Conflict("ResourceAlreadyExists", "name: %q is already in use", values["name"])
 	}
 	if err != nil {
 		return err
@@ -254,7 +258,7 @@ func (a *API) deleteInstance(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// rekeyInstance gives a service point a new registration key (ours).
+// rekeyInstance gives a service point a new registration key (Portolan extension).
 func (a *API) rekeyInstance(w http.ResponseWriter, r *family.Request) error {
 	created, err := a.Fleet.Rekey(r.Context(), r.PathValue("id"), a.Endpoint())
 	if err != nil {
@@ -264,7 +268,7 @@ func (a *API) rekeyInstance(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// addNode adds a node to a service point (ours).
+// addNode adds a node to a service point (Portolan extension).
 func (a *API) addNode(w http.ResponseWriter, r *family.Request) error {
 	created, err := a.Fleet.AddNode(r.Context(), r.PathValue("id"), a.Endpoint())
 	if err != nil {
@@ -274,7 +278,7 @@ func (a *API) addNode(w http.ResponseWriter, r *family.Request) error {
 	return nil
 }
 
-// removeNode deletes a node (ours).
+// removeNode deletes a node (Portolan extension).
 func (a *API) removeNode(w http.ResponseWriter, r *family.Request) error {
 	if err := a.Fleet.RemoveNode(r.Context(), r.PathValue("id"), r.PathValue("node")); err != nil {
 		return err

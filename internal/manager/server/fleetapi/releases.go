@@ -13,7 +13,7 @@ import (
 // releasePaths is the list of releases.
 func (a *API) releasePaths() []family.Path {
 	return []family.Path{{Pattern: root + "/releases", Operations: []family.Operation{{
-		Method: http.MethodGet, ID: "listReleases", Summary: "List the releases that service points can be updated to (ours)",
+		Method: http.MethodGet, ID: "listReleases", Summary: "List the releases that service points can be updated to (Portolan extension)",
 		Access: a.reading(), Description: "expires is until when service points take them; null where there are none.",
 		Success: family.Success{Status: http.StatusOK, Description: "The releases.", Schema: family.Object(family.Schema{
 			"data":    family.List(family.Ref("FleetRelease")),
@@ -22,7 +22,7 @@ func (a *API) releasePaths() []family.Path {
 	}}}}
 }
 
-// listReleases lists them (ours).
+// listReleases lists them (Portolan extension).
 func (a *API) listReleases(w http.ResponseWriter, _ *family.Request) error {
 	s, err := a.Releases()
 	if err != nil && !errors.Is(err, release.ErrNone) {

@@ -41,7 +41,7 @@ func (a *API) within(r *http.Request, p authz.Principal, needed authz.Level, see
 		if sees {
 			return nil, identity.Forbidden(p)
 		}
-		return nil, problem.Forbidden("AccessDenied", "%s does not see the fleet: that takes access rights by which everything is seen,"+
+		return nil, problem.Forbidden("AccessDenied", "%s does not see the fleet: it requires access rights on everything,"+
 			" or rights on labels (fleetRights)", p.Name)
 	}
 	l := &limited{scopes: scopes}
@@ -50,7 +50,7 @@ func (a *API) within(r *http.Request, p authz.Principal, needed authz.Level, see
 		return r, nil
 	}
 	if !strings.HasPrefix(r.URL.Path, instancesPath+"/") {
-		return nil, problem.Forbidden("AccessDenied", "%s has rights on labels of service points alone (fleetRights): they are at %s", p.Name,
+		return nil, problem.Forbidden("AccessDenied", "%s can only use %s, because its rights are limited to labels (fleetRights)", p.Name,
 			instancesPath)
 	}
 	id := r.PathValue("id")
@@ -71,7 +71,7 @@ func (a *API) within(r *http.Request, p authz.Principal, needed authz.Level, see
 	case best == authz.Hide && !sees:
 		return nil, fleet.Unknown(id)
 	}
-	return nil, problem.Forbidden("AccessDenied", "%s may do %s with this service point, and this takes %s (fleetRights)", p.Name,
+	return nil, problem.Forbidden("AccessDenied", "%s has the level %s for this service point; this requires %s (fleetRights)", p.Name,
 		max(best, authz.View), needed)
 }
 

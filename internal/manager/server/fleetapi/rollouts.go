@@ -12,7 +12,7 @@ import (
 	"portolan/internal/manager/server/middleware"
 )
 
-// Rollouts (ours): updates of many service points, in waves.
+// Rollouts (Portolan extension): updates of many service points, in waves.
 
 // rolloutPaths are the operations on rollouts.
 func (a *API) rolloutPaths() []family.Path {
@@ -22,12 +22,12 @@ func (a *API) rolloutPaths() []family.Path {
 	id := pathParameter("The id of the rollout.")
 	return []family.Path{
 		{Pattern: rolloutsPath, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "listRollouts", Summary: "List the rollouts (ours)", Access: a.reading(),
+			Method: http.MethodGet, ID: "listRollouts", Summary: "List the rollouts (Portolan extension)", Access: a.reading(),
 			Description: "Returns all, the latest first.",
 			Success:     family.Success{Status: http.StatusOK, Description: "The rollouts.", Schema: family.DataOf("FleetRollout")},
 			Handle:      a.listRollouts,
 		}, {
-			Method: http.MethodPost, ID: "startRollout", Summary: "Update many service points, in waves (ours)", Access: a.changing(),
+			Method: http.MethodPost, ID: "startRollout", Summary: "Update many service points, in waves (Portolan extension)", Access: a.changing(),
 			Description: "Selects the service points that match the filter now. Omitted members have the values of the example.",
 			Body: &family.Body{Within: rest.ReportBody, Schema: family.Object(planProperties(), "version"),
 				Example: family.Schema{"version": "1.2.0", "waves": []any{"1", "5%", "25%"}, "mostAway": "10%", "mostFailed": "0",
@@ -36,17 +36,18 @@ func (a *API) rolloutPaths() []family.Path {
 			Problems: []int{403, 409}, Handle: a.startRollout,
 		}}},
 		{Pattern: rolloutsPath + "/{id}", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "getRollout", Summary: "Fetch one of the rollouts (ours)", Access: a.reading(),
+			Method: http.MethodGet, ID: "getRollout", Summary: "Fetch one of the rollouts (Portolan extension)", Access: a.reading(),
 			Description: "Returns it with its counts.",
 			Success:     rollout(http.StatusOK, "The rollout."), Problems: []int{404}, Handle: a.getRollout,
 		}, {
-			Method: http.MethodDelete, ID: "deleteRollout", Summary: "Delete a rollout that has ended (ours)", Access: a.changing(),
+			Method: http.MethodDelete, ID: "deleteRollout", Summary: "Delete a rollout that has ended (Portolan extension)", Access: a.changing(),
 			Description: "Service points keep their versions.",
 			Success:     family.Success{Status: http.StatusNoContent, Description: "Deleted."},
 			Problems:    []int{403, 404, 409}, Handle: a.deleteRollout,
 		}}},
 		{Pattern: rolloutsPath + "/{id}/members", Parameters: id, Operations: []family.Operation{{
-			Method: http.MethodGet, ID: "listRolloutMembers", Summary: "List the service points of a rollout (ours)", Access: a.reading(),
+			Method: http.MethodGet, ID: "listRolloutMembers", Summary: "List the service points of a rollout (Portolan extension)",
+			Access:      a.reading(),
 			Description: "In the order of their updates.",
 			Query:       []family.Parameter{{Name: "state", Description: "The state that they are in."}},
 			Success: family.Success{Status: http.StatusOK, Description: "The service points.",
@@ -56,7 +57,7 @@ func (a *API) rolloutPaths() []family.Path {
 		{Pattern: rolloutsPath + "/{id}/{action}", Parameters: append(id, family.Parameter{Name: "action", Description: "What is done.",
 			Schema: family.Schema{"type": "string", "enum": []string{"pause", "resume", "takeBack"}}}),
 			Operations: []family.Operation{{
-				Method: http.MethodPost, ID: "actOnRollout", Summary: "Pause, resume or roll back a rollout (ours)", Access: a.changing(),
+				Method: http.MethodPost, ID: "actOnRollout", Summary: "Pause, resume or roll back a rollout (Portolan extension)", Access: a.changing(),
 				Description: "takeBack returns the updated service points to their previous version.",
 				Success:     rollout(http.StatusAccepted, "Accepted."), Problems: []int{403, 404, 409}, Handle: a.actOnRollout,
 			}}},

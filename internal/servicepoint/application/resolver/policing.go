@@ -20,7 +20,7 @@ import (
 
 // policed counts the answers that policies have changed or allowed.
 var policed = promauto.NewCounterVec(prometheus.CounterOpts{Name: "portolan_resolver_policy_answers_total",
-	Help: "Questions for which a rule of a response policy matched, by policy and by what it does."}, []string{"policy", "action"})
+	Help: "Queries that matched a rule of a response policy, by policy and action."}, []string{"policy", "action"})
 
 // policies is the name of the plugin. It is before the cache in the chain, so it also handles cached answers.
 const policies = "policies"
