@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("the demo ends with %v:\n%s", err, p.text())
 		}
 	})
-	if !until(func() bool { return strings.Contains(p.text(), "takes that back)") }) {
+	if !until(func() bool { return strings.Contains(p.text(), "rolls it back)") }) {
 		t.Fatalf("the demo says\n%s", p.text())
 	}
 	if strings.Contains(p.text(), "level=") {

@@ -287,7 +287,7 @@ func printDemo(s *session, m *server.Manager, n demoNotes, console string, point
   console        %[12]s
                  (signs you in once, within 15 minutes; then by user and password)
   address API    %[1]s/api/v2
-  its document   %[1]s/api/docs
+  API reference  %[1]s/api/docs
   fleet API      %[1]s/user/api/v1/fleetInstances
   check-in API   %[2]s
   diagnostics    %[3]s
@@ -305,10 +305,10 @@ Try:
   curl -s -u 'admin:%[5]s' '%[1]s/api/v2/networks?limit=3&fields=id,name,range'
   curl -s -H 'Authorization: Bearer %[6]s' '%[1]s/user/api/v1/fleetInstances'
   curl -s '%[7]s'
-  dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short    (what changes in the view internal is answered at once)
+  dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short    (changes of the view internal are served at once)
   export PORTOLAN_URL=%[1]s PORTOLAN_TOKEN=%[6]s
-  portolan rollout start %[10]s --watch        (updates both service points, once portolan fleet releases has it, in some
-                 seconds; portolan rollout take-back ID takes that back)
+  portolan rollout start %[10]s --watch        (updates both service points, as soon as portolan fleet releases lists
+                 the version; portolan rollout take-back ID rolls it back)
 `, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion(),
 		strings.Replace(resolver, ":", " port ", 1), console, logFile)
 }

@@ -270,7 +270,7 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 		return fmt.Errorf("verify the chain of the history: %w", err)
 	}
 	for _, check := range [][2]string{
-		{"transaction %d, %s, was slipped into the history: it has no link and is not pending", "SELECT id, operation FROM txn t" +
+		{"transaction %d, %s, was inserted into the history: it has no link and is not pending", "SELECT id, operation FROM txn t" +
 			" WHERE NOT EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id) AND NOT EXISTS (SELECT 1 FROM history_due d WHERE d.txn = t.id)"},
 		// A transaction that was pruned in part has lost its first change. If that change exists, the transaction was not pruned.
 		{"transaction %d is recorded as pruned%s, but it is complete", "SELECT t.id, '' FROM txn t JOIN marker m ON m.name = '" +

@@ -122,7 +122,7 @@ func compressed(h http.Handler) (http.Handler, error) {
 
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 	return problem.NotFound("%s does not exist: the console is at /, the address API at /api/v2, the fleet API at /user/api/v1,"+
-		" their documentation at /api/docs", r.URL.Path)
+		" and their documentation at /api/docs", r.URL.Path)
 }
 
 // maxLogged is the maximum length in bytes of an unverified name in the log.
