@@ -105,7 +105,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, k := range map[string]*Keeper{"who has seen it": first, "who has the file": keeper()} {
-		if err := look(k); err == nil || !strings.Contains(err.Error(), "is not what the chain has") {
+		if err := look(k); err == nil || !strings.Contains(err.Error(), "of the chain: transactions up to") {
 			t.Errorf("%s signs another chain: %v", name, err)
 		}
 		if err := k.lease.Release(t.Context()); err != nil {
@@ -129,7 +129,7 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		t.Fatalf("%+v, %v", blind.last, err)
 	}
 	insert("three")
-	if err := look(keeper()); err == nil || !strings.Contains(err.Error(), "is not what the chain has") {
+	if err := look(keeper()); err == nil || !strings.Contains(err.Error(), "of the chain: transactions up to") {
 		t.Errorf("who has the file goes on behind another chain: %v", err)
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
