@@ -164,7 +164,7 @@ func TestBadRequests(t *testing.T) {
 		{404, "ResourceNotFound", "does not exist", "GET", "/api/v2/networks/99999999999999999999999", nil},
 		{404, "ResourceNotFound", "does not exist", "GET", "/api/v2/networks/0", nil},
 		{404, "ResourceNotFound", "999999", "GET", "/api/v2/networks/999999/addresses", nil},
-		{404, "ResourceNotFound", "nothing at", "GET", "/elsewhere", nil},
+		{404, "ResourceNotFound", "does not exist", "GET", "/elsewhere", nil},
 		{404, "ResourceNotFound", "does not use the token of a session", "DELETE", "/api/v2/sessions/current", nil},
 		{414, "URITooLong", "16384", "GET", filter("name:'" + strings.Repeat("a", 20000) + "'"), nil},
 		{400, "InvalidHeaderValue", "Authorization: given 2 times", "GET", "/api/v2/networks",

@@ -72,11 +72,11 @@ func TestAlarms(t *testing.T) {
 		"CRITICAL the certificate api expired on 2026-01-01": func(s *Status) {
 			s.Certificates = []CertificateStatus{{"api", now.Add(-24 * time.Hour), false}}
 		},
-		"WARNING the certificate api ends on 2026-01-09": func(s *Status) {
+		"WARNING the certificate api expires on 2026-01-09": func(s *Status) {
 			s.Certificates = []CertificateStatus{{"api", now.Add(7 * 24 * time.Hour), false}}
 		},
 		"CRITICAL the disk of the data directory has 100 MiB left": func(s *Status) { s.FreeBytes = size(100 << 20) },
-		"WARNING the log of the database is 2048 MiB long":         func(s *Status) { s.Database.LogBytes = size(2 << 30) },
+		"WARNING the write-ahead log of the database has 2048 MiB": func(s *Status) { s.Database.LogBytes = size(2 << 30) },
 		"WARNING the standby is 128 MiB behind":                    func(s *Status) { s.Database.StandbyBytes = size(128 << 20) },
 		"WARNING no backups are configured":                        func(s *Status) { s.Backups = backup.Figures{} },
 		"WARNING the last backup was made on 2025-12-30 03:04:05, and one was due on 2025-12-31 03:04:05": func(s *Status) {

@@ -165,7 +165,7 @@ func TestWebhook(t *testing.T) {
 	}
 	awaitMember(m, "/api/v2/webhooks/"+id, "state", "RUNNING")
 	events := m.Want(200, "GET", "/api/v2/events?"+apitest.Filter("source.id:"+id), "")
-	if !strings.Contains(string(events.Body), "does not take") || !strings.Contains(string(events.Body), "again") {
+	if !strings.Contains(string(events.Body), "rejects messages") || !strings.Contains(string(events.Body), "again") {
 		t.Errorf("the events are %s", events.Body)
 	}
 	// Disabled it is sent nothing, and gets it when it is enabled again.
