@@ -222,6 +222,9 @@ func (p *plan) currentZones() (func(z *plannedZone, is deployedZone, f frame) bo
 		return nil, err
 	}
 	work := p.workOn(now.keys, now.addresses)
+	if err := p.addLinked(work, func(id string) (deployedZone, bool, error) { return readDeployed(p.tx, id) }); err != nil {
+		return nil, err
+	}
 	now.held = held
 	return func(z *plannedZone, is deployedZone, f frame) bool {
 		names, whole := f.changedNames(frames[z.id])
