@@ -167,8 +167,8 @@ func nextNumber(tx *store.Tx) (int64, error) {
 	return max(zones+1, servers+1, tx.Now().UnixMilli()), err
 }
 
-// againNumber returns a number for entries that the deployer queues itself. It is below those of all transactions, so that they are deployed
-// first, and differs from that of an earlier entry.
+// againNumber returns a number for entries that the deployer queues itself. It is below those of all transactions, so that they are
+// deployed first, and differs from that of an earlier entry.
 func againNumber(tx *store.Tx) (int64, error) {
 	number, err := nextNumber(tx)
 	return -number, err

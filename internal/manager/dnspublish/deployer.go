@@ -105,7 +105,8 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 			rollTopic}}), turns: map[int64]int64{}}
 }
 
-// Run works until ctx is cancelled. Live changes, large changes of live views, and deployments that users create do not wait for each other.
+// Run works until ctx is cancelled. Live changes, large changes of live views, and deployments that users create do not wait for each
+// other.
 func (d *Deployer) Run(ctx context.Context) {
 	live, stop := context.WithCancel(context.WithoutCancel(ctx)) // until the others have ended, because it releases the lease
 	defer stop()
@@ -335,7 +336,8 @@ type outcome struct {
 	// frames are the frames of the zones that were examined, by id. byID are all zones of the plan.
 	frames map[string]frame
 	byID   map[string]*plannedZone
-	// defers reports whether a zone is too large to be examined as a whole in laneLive; nil if no zone is. deferred are the ids of those zones.
+	// defers reports whether a zone is too large to be examined as a whole in laneLive; nil if no zone is. deferred are the ids of such
+	// zones.
 	defers   func(p *plan, z *plannedZone, is deployedZone) (bool, error)
 	deferred []string
 	// whole reports that zones which no server has yet are deployed too.

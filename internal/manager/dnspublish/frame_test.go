@@ -38,7 +38,8 @@ func (s *structure) change() string {
 		return fmt.Sprintf(`{"type":"DNSDeploymentRole","roleType":"%s","view":{"id":%s},"interfaces":[{"id":%s}]}`,
 			s.pick("PRIMARY", "SECONDARY", "HIDDEN_PRIMARY", "NONE"), s.view, s.pick(s.interfaces...))
 	}
-	method, path, body := "POST", "", ""
+	method := "POST"
+	var path, body string
 	switch s.random.IntN(15) {
 	case 0, 1:
 		path, body = "/api/v2/views/"+s.view+"/zones", `{"type":"Zone","deploymentEnabled":true,"absoluteName":"`+s.pick(names...)+`"}`

@@ -136,9 +136,9 @@ func isLarge(p *plan, z *plannedZone, is deployedZone) (bool, error) {
 		err = p.tx.QueryRow("SELECT count(*) FROM (SELECT 1 FROM resource WHERE "+query+" LIMIT ?) one", append(args, maxInline+1)...).Scan(&n)
 		return n, err
 	}
-	n, err := 0, error(nil)
-	low, high, reverse := z.reverseRange()
-	switch {
+	var n int
+	var err error
+	switch low, high, reverse := z.reverseRange(); {
 	case reverse:
 		n, err = count("configuration = ? AND collection = 'addresses' AND low >= ? AND low <= ?", p.configuration, store.AddrKey(low),
 			store.AddrKey(high))

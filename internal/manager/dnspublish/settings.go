@@ -53,7 +53,8 @@ func (s *serving) warn(format string, args ...any) {
 
 // servingOf returns the content of a server.
 func (p *plan) servingOf(server int64) (*serving, error) {
-	s := &serving{configuration: p.configuration, sealer: p.api.Sealer, settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
+	s := &serving{configuration: p.configuration, sealer: p.api.Sealer,
+		settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
 	s.warnOfIdle(p, server)
 	// The views with zones that the server answers for, the zones that it forwards, and its policy zones.
 	answered, asked, policies := map[int64]bool{}, map[int64][]*plannedZone{}, map[int64][]*plannedZone{}

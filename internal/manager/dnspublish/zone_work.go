@@ -18,24 +18,24 @@ type zoneWork struct {
 	whole     bool
 }
 
-// minMost is the minimum number of changed names for which a whole zone may be examined instead, and mostShare the share of its records:
+// minWhole is the minimum number of changed names for which a whole zone may be examined instead, and wholeShare the share of its records:
 // reading a name costs as much as reading that many records of the zone.
 const (
-	minMost   = 1000
-	mostShare = 10
+	minWhole   = 1000
+	wholeShare = 10
 )
 
 // isMost reports whether so many names of a zone have changed that an examination of the whole zone costs less.
 func (w *zoneWork) isMost(is deployedZone) bool {
 	n := len(w.keys) + len(w.addresses)
-	return n > minMost && int64(n)*mostShare > is.records
+	return n > minWhole && int64(n)*wholeShare > is.records
 }
 
 // works is the pending work by zone.
 type works map[*plannedZone]*zoneWork
 
-// of returns the work on a zone, which is added if there is none.
-func (w works) of(z *plannedZone) *zoneWork {
+// addZone returns the work on a zone, which is added if there is none.
+func (w works) addZone(z *plannedZone) *zoneWork {
 	if w[z] == nil {
 		w[z] = &zoneWork{}
 	}
@@ -64,7 +64,7 @@ func (p *plan) workOn(keys []string, addresses []netip.Addr) works {
 			to++
 		}
 		if from < to {
-			w := work.of(z)
+			w := work.addZone(z)
 			w.addresses = append(w.addresses, sorted[from:to]...)
 		}
 	}
@@ -94,7 +94,7 @@ func (p *plan) addNames(work works, keys []string) {
 // addName adds a name to the work on a zone. The names of a reverse zone that was not created by a user follow from addresses.
 func (w works) addName(z *plannedZone, key string) {
 	if z.row.ID != 0 {
-		one := w.of(z)
+		one := w.addZone(z)
 		one.keys = append(one.keys, key)
 	}
 }
