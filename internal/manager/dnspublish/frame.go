@@ -276,8 +276,8 @@ func (p *plan) deployedAt(z *plannedZone, owners map[string]bool) ([]zonedata.En
 	return p.deployedOf(z.id, all)
 }
 
-// changeOf returns the publication that replaces some deployed records of a zone, or nil if they are equal. The SOA stays, with a new serial
-// number, unless after contains another one.
+// changeOf returns the publication that replaces some deployed records of a zone, or nil if they are equal. The SOA stays, with a new
+// serial number, unless after contains another one.
 func (p *plan) changeOf(z *plannedZone, deployed deployedZone, before, after []zonedata.Entry, now time.Time) (*publication, error) {
 	isSOA := func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }
 	soa, err := p.soaOf(z)

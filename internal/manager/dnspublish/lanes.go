@@ -40,8 +40,8 @@ func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
 	return d.finishDue(ctx, o, now, err)
 }
 
-// finishDue commits an outcome. If it failed because of its data, its entries are set aside; after a concurrent deployment of the same zones
-// they stay queued.
+// finishDue commits an outcome. If it failed because of its data, its entries are set aside; after a concurrent deployment of the same
+// zones they stay queued.
 func (d *Deployer) finishDue(ctx context.Context, o *outcome, now dueEntries, err error) (more bool, failure error) {
 	if err == nil {
 		err = d.commitDue(ctx, o, now)

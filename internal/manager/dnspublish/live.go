@@ -19,8 +19,8 @@ const deployedName = "deployed"
 // dueTopic is touched when a change of a live view is queued.
 const dueTopic = "dns_due"
 
-// Kinds of queue entries: a name by the key of its record, an address, the roles, options and zones of the configuration, or a whole zone by
-// its id.
+// Kinds of queue entries: a name by the key of its record, an address, the roles, options and zones of the configuration, or a whole zone
+// by its id.
 const (
 	dueName    = "name"
 	dueAddress = "address"
