@@ -3,8 +3,12 @@ package nameserver
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // signatureKey identifies an RRset with cached signatures.
@@ -56,7 +60,12 @@ func (c *signatures) get(key signatureKey, of *set, now int64, sign func() (*set
 		return nil, err
 	}
 	c.made.Add(1)
-	shard.put(key, cachedSignature{of.ttl, of.data, until, out})
+	key.owner = strings.Clone(key.owner) // it may lie in the memory of a query
+	data := of.data
+	if key.kind == dns.TypeNSEC || key.kind == dns.TypeNSEC3 { // generated for the answer
+		data = slices.Clone(data)
+	}
+	shard.put(key, cachedSignature{of.ttl, data, until, out})
 	return out, nil
 }
 

@@ -263,7 +263,7 @@ func (z *servedZone) snapshot() (soa set, others []ownedSet, signs bool) {
 	}
 	for i, l := range z.chain.links {
 		if yes, _ := z.hasProof(z.chain, l.owner); yes {
-			owner, s := z.proofRecord(z.chain, i, soa.negativeTTL())
+			owner, s := z.proofRecord(z.chain, i, soa.negativeTTL(), new(generatedProof))
 			others = append(others, ownedSet{owner, *s, true})
 		}
 	}
