@@ -402,12 +402,40 @@ func (b *bench) startUp() error {
 		slices.Sort(all)
 		took[i] = all[len(all)/2]
 	}
+	if err := b.idleMemory(); err != nil {
+		return err
+	}
 	beyond := took[1] - took[0]
 	b.add(fmt.Sprintf("(g) start-up, %d addresses", sizes[1]), took[1].Round(time.Millisecond).String(),
 		took[0].Round(time.Millisecond).String()+" empty", float64(took[1])/float64(took[0]), "at most 200 ms beyond",
 		beyond <= 200*time.Millisecond)
 	return nil
 }
+
+// idleMemory measures the memory of an idle manager without data. Its own memory does not include the resident pages of the program's
+// file, which processes share and the system can drop.
+func (b *bench) idleMemory() error {
+	m, err := spawn("manager", filepath.Join(b.dir, "idle"), "")
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	time.Sleep(idleBefore)
+	own, err := status(m.cmd.Process.Pid, "RssAnon:")
+	if err != nil {
+		return err
+	}
+	all, err := m.residentNow()
+	if err != nil {
+		return err
+	}
+	b.add("(g) memory of an idle manager of its own", fmt.Sprintf("%.0f MiB", own), "28 MiB", own/28, "at most 1", own <= 28)
+	b.note("(g) the same with resident pages of the program", fmt.Sprintf("%.0f MiB", all))
+	return nil
+}
+
+// idleBefore is the time before the memory of an idle manager is read.
+const idleBefore = 5 * time.Second
 
 // databaseSize measures the size of addresses in the database, without history, which the bench does not write. It prints the size per
 // table.
