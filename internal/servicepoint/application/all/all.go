@@ -6,6 +6,7 @@ import (
 	"portolan/internal/servicepoint/application/httpprobe"
 	"portolan/internal/servicepoint/application/nameserver"
 	"portolan/internal/servicepoint/application/resolver"
+	"portolan/internal/servicepoint/application/tftp"
 	"portolan/internal/wire/checkin"
 )
 
@@ -20,5 +21,5 @@ func Programs() checkin.Programs {
 
 // Kinds returns all applications.
 func Kinds() []application.Kind {
-	return []application.Kind{nameserver.Kind(), resolver.Kind(), httpprobe.Kind()}
+	return []application.Kind{nameserver.Kind(), resolver.Kind(), httpprobe.Kind(), tftp.Kind()}
 }
