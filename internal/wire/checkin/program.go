@@ -10,6 +10,8 @@ const (
 	Resolver = "dns-resolver-service"
 	// FileServer is the name of the application that serves the files of TFTP groups.
 	FileServer = "tftp-service"
+	// DHCP is the name of the application that leases addresses to clients.
+	DHCP = "dhcp-service"
 )
 
 // Program describes an application that service points can run, for the checks of a manager.
