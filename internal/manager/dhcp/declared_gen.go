@@ -8,6 +8,7 @@ import "portolan/internal/engine/resource"
 func Register(r *resource.Registry) {
 	registerClientClasses(r)
 	registerLeases(r)
+	registerLeaseActions(r)
 	registerMACPools(r)
 	registerZoneGroups(r)
 	r.Describe(descriptions)
@@ -57,6 +58,13 @@ var descriptions = map[string]string{
 	"Lease.remoteId":                               "remoteId is the remote id of the relay agent (RFC 3046, RFC 4649).",
 	"Lease.server":                                 "server is the server that assigned the address.",
 	"Lease.state":                                  "state is the state of the lease.",
+	"LeaseAction":                                  "LeaseAction is an action on the lease of an address.",
+	"LeaseAction.action":                           "action is the action: END_LEASE ends the lease, CLEAR_ADDRESS makes an abandoned address free, and RESERVE reserves the address for the client of the lease.",
+	"LeaseAction.address":                          "address is the leased or abandoned address.",
+	"LeaseAction.configuration":                    "configuration is the configuration that contains the address.",
+	"LeaseAction.creationDateTime":                 "creationDateTime is the time of the request.",
+	"LeaseAction.reservation":                      "reservation is the address that RESERVE created or changed.",
+	"LeaseAction.state":                            "state is PENDING until the server has performed the action. It is NO_EFFECT if the address had no lease any more.",
 	"LeaseSpan":                                    "LeaseSpan is the time during which a client had an address. Spans are kept for the dhcpTransactionRetentionPeriod of AuditDataSettings.",
 	"LeaseSpan.address":                            "address is the address, or the first address of a delegated prefix.",
 	"LeaseSpan.circuitId":                          "circuitId and RemoteID are the port and the relay agent of the client (RFC 3046).",

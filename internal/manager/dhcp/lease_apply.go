@@ -58,6 +58,8 @@ type leaseWriter struct {
 	pages         *pages
 	// networks caches the spans of networks, by id; those that do not exist are nil.
 	networks map[int64]*store.Resource
+	// snapshot is the snapshot that is being received; 0 if there is none.
+	snapshot int64
 	// abandoned are the addresses that became abandoned; dropped is the number of changes of addresses that are in no network.
 	abandoned []leaseChange
 	dropped   int
@@ -98,9 +100,6 @@ func (w *leaseWriter) networkOf(reported int64, a netip.Addr) (int64, error) {
 	}
 	return found.ID, nil
 }
-
-// renew stores the new end of a lease.
-func (w *leaseWriter) renew(a netip.Addr, end time.Time) error { return w.pages.set(a, end) }
 
 // read returns the lease of an address.
 func (w *leaseWriter) read(a netip.Addr) (l storedLease, err error) {
@@ -186,7 +185,11 @@ func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 			return err
 		}
 	}
-	if err := w.pages.clear(c.address); err != nil {
+	set := func() error { return w.pages.clear(c.address) }
+	if c.state == stateAbandoned {
+		set = func() error { return w.pages.set(c.address, c.end) }
+	}
+	if err := set(); err != nil {
 		return err
 	}
 	l.span = 0
@@ -198,8 +201,8 @@ func (w *leaseWriter) finish(l storedLease, c leaseChange) error {
 		return err
 	}
 	body.Set("state", schema.AppendString(nil, c.state))
-	return w.tx.Write("UPDATE dhcp_lease SET state = ?, span = 0, body = ?, version = version + 1, server = ?, parent = ? WHERE id = ?",
-		c.state, string(body.Text()), w.server, c.network, l.id)
+	return w.tx.Write("UPDATE dhcp_lease SET state = ?, span = 0, body = ?, version = version + 1, server = ?, parent = ?,"+
+		" snapshot = ? WHERE id = ?", c.state, string(body.Text()), w.server, c.network, w.snapshot, l.id)
 }
 
 // writeLease creates or replaces the row of a lease.
@@ -226,15 +229,16 @@ func (w *leaseWriter) writeLease(l storedLease, c leaseChange) error {
 	}
 	if l.there {
 		return w.tx.Write("UPDATE dhcp_lease SET type = ?, parent = ?, high = ?, version = version + 1, refs = ?, body = ?, state = ?,"+
-			" server = ?, span = ? WHERE id = ?", row.Type, c.network, row.High, w.refs(), body, c.state, w.server, l.span, l.id)
+			" server = ?, span = ?, snapshot = ? WHERE id = ?", row.Type, c.network, row.High, w.refs(), body, c.state, w.server, l.span,
+			w.snapshot, l.id)
 	}
 	id, err := w.tx.NewID()
 	if err != nil {
 		return err
 	}
-	return w.tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, refs, body, state, server, span)"+
-		" VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?)", id, row.Type, c.network, w.configuration, row.Low, row.High, w.refs(), body, c.state,
-		w.server, l.span)
+	return w.tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, refs, body, state, server, span,"+
+		" snapshot) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)", id, row.Type, c.network, w.configuration, row.Low, row.High, w.refs(), body, c.state,
+		w.server, l.span, w.snapshot)
 }
 
 // writeSpan creates a span, or replaces one with the id; stop is the zero time while the lease lasts. The start of an existing span stays.
@@ -259,16 +263,15 @@ func (w *leaseWriter) writeSpan(id int64, c leaseChange, stop time.Time, reason 
 		return id, w.tx.Write("UPDATE dhcp_lease_span SET body = ?, parent = ?, refs = ?, version = version + 1 WHERE id = ? AND body <> ?", body,
 			c.network, w.refs(), id, body)
 	}
-	var ended *int64
+	ended := int64(0)
 	if !stop.IsZero() {
-		seconds := stop.Unix()
-		ended = &seconds
+		ended = stop.Unix()
 	}
 	if id, err = w.tx.NewID(); err != nil {
 		return 0, err
 	}
 	return id, w.tx.Write("INSERT INTO dhcp_lease_span (id, parent, configuration, low, high, version, refs, body, start, stop)"+
-		" VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)", id, c.network, w.configuration, row.Low, row.High, w.refs(), body, c.start.Unix(), ended)
+		" VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, nullif(?, 0))", id, c.network, w.configuration, row.Low, row.High, w.refs(), body, c.start.Unix(), ended)
 }
 
 // closeSpan stores the end of a span.

@@ -31,6 +31,9 @@ type page struct {
 // entrySize is the size of an entry of a page: the last octet of an address, and the end.
 const entrySize = 5
 
+// infinite is the end of a lease without an end.
+const infinite = 1<<32 - 1
+
 // newPages returns the pages of a configuration.
 func newPages(tx *store.Tx, configuration int64) *pages {
 	return &pages{tx: tx, configuration: configuration, all: map[string]*page{}}
@@ -66,7 +69,7 @@ func (p *pages) set(a netip.Addr, end time.Time) error {
 	if err != nil {
 		return err
 	}
-	seconds := uint32(min(max(0, end.Unix()), 1<<32-1)) //nolint:gosec // within the bounds
+	seconds := uint32(min(max(0, end.Unix()), infinite)) //nolint:gosec // within the bounds
 	if had, there := one.ends[octet]; !there || had != seconds {
 		one.ends[octet], one.changed = seconds, true
 	}
@@ -86,14 +89,14 @@ func (p *pages) clear(a netip.Addr) error {
 	return nil
 }
 
-// end returns the end of the lease of an address; the zero time if it has none.
+// end returns the end of the lease of an address; the zero time if it has none, or is infinite.
 func (p *pages) end(a netip.Addr) (time.Time, error) {
 	one, octet, err := p.of(a)
 	if err != nil {
 		return time.Time{}, err
 	}
 	seconds, there := one.ends[octet]
-	if !there {
+	if !there || seconds == infinite {
 		return time.Time{}, nil
 	}
 	return time.Unix(int64(seconds), 0).UTC(), nil

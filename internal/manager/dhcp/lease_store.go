@@ -25,17 +25,18 @@ func newLeaseExtension() *store.Extension {
 	return &store.Extension{Name: ExtensionName, State: &Leases{}, Migrations: leaseMigrations, Verify: verifyLeases,
 		Follow: func(tx *store.Tx) store.Follower { return &leaseFollower{tx: tx} },
 		Tables: []store.Table{
-			{Name: string(leaseRows), Columns: append(columns[:len(columns):len(columns)], "state", "server", "span"), Key: 1},
+			{Name: string(leaseRows), Columns: append(columns[:len(columns):len(columns)], "state", "server", "span", "snapshot"), Key: 1},
 			{Name: "dhcp_lease_page", Columns: []string{"configuration", "first", "ends"}, Key: 2},
-			{Name: string(spanRows), Columns: append(columns[:len(columns):len(columns)], "start", "stop"), Key: 1}}}
+			{Name: string(spanRows), Columns: append(columns[:len(columns):len(columns)], "start", "stop"), Key: 1},
+			{Name: "dhcp_lease_mark", Columns: []string{"server", "node", "journal", "sequence", "snapshot"}, Key: 2}}}
 }
 
 // leaseFollower moves leases to other networks when networks are split, merged or resized, and deletes those without a network.
 type leaseFollower struct {
 	tx *store.Tx
-	// gone are the networks that the transaction deletes, with their former spans; configurations are deleted configurations.
-	gone           []store.Resource
-	configurations []int64
+	// gone are the networks that the transaction deletes, with their former spans; configurations and servers are deleted, too.
+	gone                    []store.Resource
+	configurations, servers []int64
 }
 
 // Changed records deleted networks and configurations.
@@ -46,6 +47,8 @@ func (f *leaseFollower) Changed(before, after *store.Resource) error {
 		f.gone = append(f.gone, store.Resource{ID: before.ID, Configuration: before.Configuration, Low: before.Low, High: before.High})
 	case before.Collection == "configurations":
 		f.configurations = append(f.configurations, before.ID)
+	case before.Collection == "servers":
+		f.servers = append(f.servers, before.ID)
 	}
 	return nil
 }
@@ -66,6 +69,11 @@ func (f *leaseFollower) BeforeCommit() error {
 		}
 		if err := f.moveLeases(network); err != nil {
 			return fmt.Errorf("moving the leases of network %d: %w", network.ID, err)
+		}
+	}
+	for _, id := range f.servers {
+		if err := f.tx.Write("DELETE FROM dhcp_lease_mark WHERE server = ?", id); err != nil {
+			return err
 		}
 	}
 	for _, id := range f.configurations {

@@ -2,10 +2,12 @@ package server
 
 import (
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/server/checkinapi"
 	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/dhcplease"
 )
 
 // fleetPoints gives deployments access to the fleet. The two packages do not import each other.
@@ -33,4 +35,13 @@ func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s dnspublish.Se
 func (m *Manager) planners() map[string]checkinapi.Planner {
 	zones := dnspublish.Planner{Sealer: m.Address.Sealer}
 	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones}
+}
+
+// takeLeases connects the records about leases of service points to the leases of the address API.
+func (m *Manager) takeLeases() {
+	reporter := dhcp.NewReporter(m.Address)
+	m.Fleet.TakeStream(dhcplease.Stream, fleet.StreamTaker{Decode: reporter.Decode,
+		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
+			return reporter.Apply(tx, from.ServicePoint, from.Node, records)
+		}})
 }

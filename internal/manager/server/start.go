@@ -278,6 +278,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}})
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	m.Fleet.ObserveStream(m.metrics.recordsTaken)
+	m.takeLeases()
 	m.Fleet.Tell(serverconfig.PointsMoved)
 	m.observeStatus()
 	if err := m.Fleet.SetClock(ctx); err != nil {

@@ -98,6 +98,13 @@ func sample(t *testing.T, o server.Options) {
 			tx.Write("INSERT INTO lineage (service_point, node, process, body) SELECT id, 1, 'p', '{}' FROM service_point"),
 			tx.Write("INSERT INTO stream (service_point, node, application, kind, spool, next) "+
 				"SELECT id, 1, '', 'events', 's', 2 FROM service_point"),
+			tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, body, state, server) "+
+				"SELECT 990001, 'DHCPv4Lease', id, configuration, low, low, 1, '{}', 'DHCP_FREE', 1 FROM resource "+
+				"WHERE collection = 'networks' AND type = 'IPv4Network' ORDER BY id LIMIT 1"),
+			tx.Write("INSERT INTO dhcp_lease_page (configuration, first, ends) VALUES (1, ?, ?)", []byte{0}, []byte{1, 0, 0, 0, 1}),
+			tx.Write("INSERT INTO dhcp_lease_span (id, parent, configuration, low, high, version, body, start) VALUES (990002, 1, 1, ?, ?, 1, '{}', 7)",
+				[]byte{0}, []byte{0}),
+			tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence) VALUES (1, 1, 'j', 3)"),
 			tx.Write("INSERT INTO deleted_service_point (id) VALUES ('gone')"),
 			tx.Write("INSERT INTO spent_key (key_hash, until) VALUES ('k', 99999999999)"),
 			tx.Write("INSERT INTO node (service_point, number, key_public) SELECT id, 1, 'p' FROM service_point"),

@@ -1,5 +1,6 @@
 -- Leases and their spans, with the columns of resources (internal/manager/dhcp/lease_store.go). parent is the network, low the address,
--- high the last address of a delegated prefix. server is the id of the server, span the open span of the lease or 0.
+-- high the last address of a delegated prefix. server is the id of the server, span the open span of the lease or 0. snapshot is the last
+-- snapshot of the server that contains the lease.
 CREATE TABLE dhcp_lease (
     id            BIGINT PRIMARY KEY,
     collection    TEXT COLLATE "C" NOT NULL DEFAULT 'leases',
@@ -15,11 +16,13 @@ CREATE TABLE dhcp_lease (
     body          TEXT COLLATE "C" NOT NULL,
     state         TEXT COLLATE "C" NOT NULL,
     server        BIGINT NOT NULL,
-    span          BIGINT NOT NULL DEFAULT 0
+    span          BIGINT NOT NULL DEFAULT 0,
+    snapshot      BIGINT NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX dhcp_lease_space ON dhcp_lease (configuration, low);
 CREATE INDEX dhcp_lease_low ON dhcp_lease (low);
 CREATE INDEX dhcp_lease_parent ON dhcp_lease (parent, low, state);
+CREATE INDEX dhcp_lease_server ON dhcp_lease (server, id);
 CREATE INDEX dhcp_lease_state ON dhcp_lease ((json_extract(body, '$."state"') COLLATE "C"));
 CREATE INDEX dhcp_lease_mac ON dhcp_lease ((json_extract(body, '$."macAddress"') COLLATE "C"));
 CREATE INDEX dhcp_lease_client ON dhcp_lease ((json_extract(body, '$."clientIdentifier"') COLLATE "C"));
@@ -58,3 +61,12 @@ CREATE INDEX dhcp_lease_span_mac ON dhcp_lease_span ((json_extract(body, '$."mac
 CREATE INDEX dhcp_lease_span_client ON dhcp_lease_span ((json_extract(body, '$."clientIdentifier"') COLLATE "C"));
 CREATE INDEX dhcp_lease_span_circuit ON dhcp_lease_span ((json_extract(body, '$."circuitId"') COLLATE "C"));
 CREATE INDEX dhcp_lease_span_host ON dhcp_lease_span ((json_extract(body, '$."hostName"') COLLATE "C"));
+-- How far the journal of a server was applied. snapshot is the snapshot that is being received; 0 if there is none.
+CREATE TABLE dhcp_lease_mark (
+    server   BIGINT NOT NULL,
+    node     BIGINT NOT NULL,
+    journal  TEXT COLLATE "C" NOT NULL,
+    sequence BIGINT NOT NULL,
+    snapshot BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (server, node)
+);
