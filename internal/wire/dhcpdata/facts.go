@@ -30,13 +30,21 @@ type Facts struct {
 	Unicast bool
 	// Source is the address of the sender; it may be invalid.
 	Source netip.Addr
+	// Local are the addresses of the server on this machine, which count as its identifiers.
+	Local []netip.Addr
+	// Explain records the steps of the decision.
+	Explain bool
 
-	known bool
+	known   bool
+	stashed []byte
 }
 
 // option returns an option, or a sub-option of the relay information.
 func (f *Facts) option(code, sub uint8) ([]byte, bool) {
 	data, ok := f.Options[code]
+	if !ok && code == optRelay && f.stashed != nil {
+		data, ok = f.stashed, true
+	}
 	if !ok || sub == 0 {
 		return data, ok
 	}

@@ -1,7 +1,10 @@
 package dhcpdata
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
+	"math/bits"
 	"net/netip"
 	"strings"
 )
@@ -55,4 +58,15 @@ func contains(all []Interval, a netip.Addr) bool {
 		}
 	}
 	return low < len(all) && all[low].Contains(a)
+}
+
+// size returns the number of addresses, at most the largest uint64.
+func (i Interval) size() uint64 {
+	first, last := i.First.As16(), i.Last.As16()
+	high := binary.BigEndian.Uint64(last[:8]) - binary.BigEndian.Uint64(first[:8])
+	low, borrow := bits.Sub64(binary.BigEndian.Uint64(last[8:]), binary.BigEndian.Uint64(first[8:]), 0)
+	if high-borrow > 0 || low == math.MaxUint64 {
+		return math.MaxUint64
+	}
+	return low + 1
 }

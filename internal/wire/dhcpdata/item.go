@@ -6,7 +6,8 @@ import (
 	"net/netip"
 )
 
-// Item is an entry of a unit: Server, Network, Pool, Reservation, Class, Subclass, MACPool, MACAddress, Option, Service, Pair, Zone or Order.
+// Item is an entry of a unit: Server, Network, Pool, Reservation, Class, Subclass, MACPool, MACAddress, Option, Service, Pair, Zone or
+// Order.
 type Item interface {
 	// letter returns the letter of the record of the item.
 	letter() byte
