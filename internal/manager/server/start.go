@@ -29,6 +29,7 @@ import (
 	"portolan/internal/manager/audit"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/backup"
+	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
@@ -275,7 +276,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	resource.Provide(provisions, dnspublish.Options{Serving: func(tx *store.Tx, servicePoint string) (string, bool, error) {
 		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint)
 		return is.Content, is.There && !is.Silent, err
-	}})
+	}, Services: m.otherServices()})
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	m.Fleet.ObserveStream(m.metrics.recordsTaken)
 	m.takeLeases()
@@ -406,6 +407,8 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { copier.Run(ctx) })
 	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.rolled
 	m.background.Go(func() { deployer.Run(ctx) })
+	live := dhcppublish.NewLive(m.Address, fleetPoints{m.Fleet}, m.log)
+	m.background.Go(func() { live.Run(ctx) })
 	backups := backup.NewRunner(m.Address, func(ctx context.Context, w io.Writer) error {
 		_, err := archive.Write(ctx, m.Store, w, m.options.Version, func(int64) {})
 		return err
