@@ -74,6 +74,11 @@ func (d *Deployer) deployService(ctx context.Context, id int64, row *store.Resou
 	for {
 		var p Prepared
 		if err := d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+			if row.Type != validation {
+				if err := d.checkApplication(tx, row); err != nil {
+					return err
+				}
+			}
 			p, err = s.Prepare(tx, row.Parent)
 			return err
 		}); err != nil {
@@ -123,4 +128,27 @@ func (d *Deployer) commitService(ctx context.Context, id int64, p Prepared, o *o
 		d.points.Wake(point)
 	}
 	return nil
+}
+
+// checkApplication returns a problem if the service point of a deployment has no application for the service.
+func (d *Deployer) checkApplication(tx *store.Tx, deployment *store.Resource) error {
+	x, err := d.api.Object(deployment)
+	if err != nil {
+		return err
+	}
+	server, err := tx.Get(deployment.Parent)
+	if err != nil {
+		return err
+	}
+	o, err := d.api.Object(server)
+	if err != nil {
+		return err
+	}
+	point := serverconfig.FieldsOf(o).ServicePoint
+	is, err := d.points.ServingAs(tx, point, serviceField(x))
+	if err == nil && is.Provides == nil {
+		err = problem.Conflict("DeploymentFailed", "service point %s of server %s has no application for %s: deploy one with portolan fleet deploy",
+			point, server.Name, serviceField(x))
+	}
+	return err
 }

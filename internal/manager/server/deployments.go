@@ -28,10 +28,7 @@ func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s dnspublish.Se
 }
 
 // applicationsOf are the applications of services other than DNS.
-var applicationsOf = map[string]string{dhcppublish.ServiceV4: dhcpApplication, dhcppublish.ServiceV6: dhcpApplication}
-
-// dhcpApplication is the name of the application that serves DHCP.
-const dhcpApplication = "dhcp-service"
+var applicationsOf = map[string]string{dhcppublish.ServiceV4: checkin.DHCP, dhcppublish.ServiceV6: checkin.DHCP}
 
 // ServingAs returns the content that the application of a service serves.
 func (p fleetPoints) ServingAs(tx *store.Tx, servicePoint, service string) (s dnspublish.Serving, err error) {
@@ -50,7 +47,7 @@ func (p fleetPoints) serving(tx *store.Tx, servicePoint string, applications ...
 // planners returns the planners by the names of the applications that use their content.
 func (m *Manager) planners() map[string]checkinapi.Planner {
 	zones := dnspublish.Planner{Sealer: m.Address.Sealer}
-	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones, dhcpApplication: dhcppublish.Planner{}}
+	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones, checkin.DHCP: dhcppublish.Planner{}}
 }
 
 // otherServices returns the services of deployments other than DNS.

@@ -27,6 +27,7 @@ func (m *manager) dhcpServer() *dhcpPlan {
 	p := &dhcpPlan{manager: m}
 	p.configuration, _, _, p.block, p.network = m.Basics()
 	p.point, _ = m.create("dhcp")
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+p.point+"/applications", `{"name":"dhcp-service","configuration":{}}`)
 	p.server = m.ID("/api/v2/configurations/"+p.configuration+"/servers", `{"type":"Server","name":"dhcp1","profile":"DNS_DHCP_SERVER_20",`+
 		`"servicePoint":"`+p.point+`","overrideConfigurationLevelDhcpValidation":true,"dhcpConfigurationValidationEnabled":true,`+
 		`"interfaces":[{"managementAddress":"10.0.0.5"}]}`)
