@@ -11,10 +11,11 @@ import (
 	"slices"
 
 	"portolan/internal/base/problem"
+	"portolan/internal/wire/stream"
 )
 
 // Stream is the kind of the records in stream.Batch. Each record is a Record in JSON.
-const Stream = "dhcp-leases"
+const Stream = stream.Leases
 
 // Record is an entry of the journal of a server. Exactly one of Event, Renewals and Snapshot is set.
 type Record struct {
