@@ -189,6 +189,6 @@ func TestDHCPOnTheWire(t *testing.T) {
 	if ack = fourth.lease(); ack == nil {
 		t.Fatalf("without the manager the client gets nothing\n%s", p.process.text())
 	}
-	m.listen()
+	m.start()
 	m.page("/leases?filter="+url.QueryEscape("macAddress:'02:00:00:00:00:04'"), `"address":"`+ack.YourIPAddr.String()+`"`)
 }

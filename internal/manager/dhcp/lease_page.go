@@ -39,8 +39,8 @@ func newPages(tx *store.Tx, configuration int64) *pages {
 	return &pages{tx: tx, configuration: configuration, all: map[string]*page{}}
 }
 
-// of returns the page of an address, and its last octet.
-func (p *pages) of(a netip.Addr) (*page, byte, error) {
+// find returns the page of an address, and its last octet.
+func (p *pages) find(a netip.Addr) (*page, byte, error) {
 	first := slices.Clone(store.AddrKey(a))
 	octet := first[len(first)-1]
 	first[len(first)-1] = 0
@@ -65,7 +65,7 @@ func (p *pages) of(a netip.Addr) (*page, byte, error) {
 
 // set stores the end of the lease of an address.
 func (p *pages) set(a netip.Addr, end time.Time) error {
-	one, octet, err := p.of(a)
+	one, octet, err := p.find(a)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (p *pages) set(a netip.Addr, end time.Time) error {
 
 // clear removes the end of the lease of an address.
 func (p *pages) clear(a netip.Addr) error {
-	one, octet, err := p.of(a)
+	one, octet, err := p.find(a)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (p *pages) clear(a netip.Addr) error {
 
 // end returns the end of the lease of an address; the zero time if it has none, or is infinite.
 func (p *pages) end(a netip.Addr) (time.Time, error) {
-	one, octet, err := p.of(a)
+	one, octet, err := p.find(a)
 	if err != nil {
 		return time.Time{}, err
 	}

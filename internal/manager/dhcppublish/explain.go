@@ -297,7 +297,7 @@ func (l *reportedLeases) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
 
 // Of implements dhcpdata.Leases.
 func (l *reportedLeases) Of(network int64, client string) (dhcpdata.LeaseState, bool) {
-	for _, s := range l.of(client) {
+	for _, s := range l.listOf(client) {
 		if s.Network == network {
 			return s, true
 		}
@@ -305,8 +305,8 @@ func (l *reportedLeases) Of(network int64, client string) (dhcpdata.LeaseState, 
 	return dhcpdata.LeaseState{}, false
 }
 
-// of returns the leases of a client.
-func (l *reportedLeases) of(client string) (all []dhcpdata.LeaseState) {
+// listOf returns the leases of a client.
+func (l *reportedLeases) listOf(client string) (all []dhcpdata.LeaseState) {
 	var mac, identifier []byte
 	if rest, is := strings.CutPrefix(client, "c"); is {
 		identifier = []byte(rest)
@@ -337,7 +337,7 @@ func (l *reportedLeases) OfHardware(network int64, hardware []byte) (all []dhcpd
 
 // Elsewhere implements dhcpdata.Leases.
 func (l *reportedLeases) Elsewhere(network int64, client string) []dhcpdata.LeaseState {
-	return slices.DeleteFunc(l.of(client), func(s dhcpdata.LeaseState) bool { return s.Network == network })
+	return slices.DeleteFunc(l.listOf(client), func(s dhcpdata.LeaseState) bool { return s.Network == network })
 }
 
 // maxExplored is the maximum number of addresses that are examined for a free one.
