@@ -152,17 +152,18 @@ func (b *bench) compareResolvers(ours *resolving, others []*resolving) {
 			if least > 0 {
 				goal = fmt.Sprintf("at least %.1f", least)
 			}
-			ratio := median(r.costs[i]) / median(ours.costs[i])
-			b.add(fmt.Sprintf("(R) %s against %s, by CPU of an answer", what, r.name), fmt.Sprintf("%.1f us", median(ours.costs[i])),
-				fmt.Sprintf("%.1f us", median(r.costs[i])), ratio, goal, ratio >= least)
-			ratio = median(ours.rates[i]) / median(r.rates[i])
-			b.add(fmt.Sprintf("(R) %s against %s, by rate", what, r.name), perSecond(median(ours.rates[i])), perSecond(median(r.rates[i])), ratio,
+			ratio := medianOf(r.costs[i]) / medianOf(ours.costs[i])
+			b.add(fmt.Sprintf("(R) %s against %s, by CPU of an answer", what, r.name), fmt.Sprintf("%.1f us", medianOf(ours.costs[i])),
+				fmt.Sprintf("%.1f us", medianOf(r.costs[i])), ratio, goal, ratio >= least)
+			ratio = medianOf(ours.rates[i]) / medianOf(r.rates[i])
+			b.add(fmt.Sprintf("(R) %s against %s, by rate", what, r.name), perSecond(medianOf(ours.rates[i])), perSecond(medianOf(r.rates[i])), ratio,
 				goal, ratio >= least)
 		}
 	}
 }
 
-func median(of []float64) float64 {
+// medianOf returns the median of measurements.
+func medianOf(of []float64) float64 {
 	sorted := slices.Sorted(slices.Values(of))
 	return sorted[len(sorted)/2]
 }
@@ -214,13 +215,20 @@ func writeNames(file, beginning string, n int) error {
 
 // measure adds a measurement of one kind.
 func (r *resolving) measure(kind int, queries string, args ...string) error {
-	before := cpuOf(r.pid)
+	before, err := cpuOf(r.pid)
+	if err != nil {
+		return err
+	}
 	rate, answers, err := r.ask(queries, args...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
+	after, err := cpuOf(r.pid)
+	if err != nil {
+		return err
+	}
 	r.rates[kind] = append(r.rates[kind], rate)
-	r.costs[kind] = append(r.costs[kind], float64((cpuOf(r.pid)-before).Microseconds())/answers)
+	r.costs[kind] = append(r.costs[kind], float64((after-before).Microseconds())/answers)
 	return nil
 }
 
@@ -242,18 +250,6 @@ func (r *resolving) ask(queries string, args ...string) (rate, answers float64, 
 	}
 	answers, err = strconv.ParseFloat(string(completed[1]), 64)
 	return rate, answers, err
-}
-
-// cpuOf returns the CPU time of a process.
-func cpuOf(pid int) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	user, _ := strconv.Atoi(fields[11]) // the kernel writes numbers
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * (time.Second / 100) // in ticks
 }
 
 // upstreamRole answers each query with one address.

@@ -64,7 +64,7 @@ func (r *packetReader) pass(i int, m []byte) {
 }
 
 // maxIdle is the number of goroutines of a listener that wait for queries. A new goroutine costs more, because its stack must grow.
-const maxIdle = 256
+const maxIdle = 1024
 
 // answerAll answers a query, and further ones until the socket is closed or too many goroutines wait.
 func (s *socket) answerAll(w *packetWriter) {
