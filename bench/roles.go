@@ -54,7 +54,7 @@ func serveRole(role, data, body string) error {
 	case "upstream":
 		return upstreamRole(ctx)
 	case "authority":
-		return authorityRole(ctx, body)
+		return authorityRole(ctx, data, body)
 	case "bare-pg":
 		return barePG(ctx, data, body)
 	case "bare-get":

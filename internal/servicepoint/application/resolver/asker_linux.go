@@ -104,26 +104,24 @@ func (a *asker) close() error {
 func (a *asker) poll(raw syscall.RawConn) {
 	var events [64]unix.EpollEvent
 	var buffer [maxReply]byte
-	_ = raw.Read(func(fd uintptr) bool {
-		for {
-			//nolint:gosec // never waits
-			n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-			if errno != 0 {
-				n = 0
-			}
-			for _, e := range events[:n] {
-				a.mu.Lock()
-				s := a.sockets[e.Fd]
-				a.mu.Unlock()
-				if s != nil {
-					s.receive(buffer[:])
-				}
-			}
-			if n < uintptr(len(events)) && errno != unix.EINTR {
-				return false
+	receive := func(fd uintptr) (done bool) {
+		//nolint:gosec // never waits
+		n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+		if errno != 0 {
+			return errno == unix.EINTR
+		}
+		for _, e := range events[:n] {
+			a.mu.Lock()
+			s := a.sockets[e.Fd]
+			a.mu.Unlock()
+			if s != nil {
+				s.receive(buffer[:])
 			}
 		}
-	})
+		return n == uintptr(len(events))
+	}
+	for raw.Read(receive) == nil { // until it is closed
+	}
 }
 
 // receive reads packets until one is the answer to the open query, or until there are no others.
