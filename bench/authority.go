@@ -24,8 +24,8 @@ const (
 	costRounds = 7
 )
 
-// cost measures (G): the CPU of a question over UDP and the latency at half load, compared with BIND and NSD in alternating rounds; and of a
-// signed zone, the first questions and transfers.
+// cost measures (G): the CPU of a question over UDP and the latency at half load, compared with BIND and NSD in alternating rounds; and the
+// first questions and transfers of a signed zone.
 func (b *bench) cost() error {
 	if _, err := exec.LookPath("dnsperf"); err != nil {
 		return fmt.Errorf("dnsperf: %w", pgtest.ErrNone)

@@ -14,7 +14,7 @@ import (
 // ahead creates signatures before they are needed, so that no question waits for one: after each change of the content, and before they
 // end. It is safe for concurrent use.
 type ahead struct {
-	// wake contains a token if names are pending.
+	// wake contains a token if names are pending. It is nil if another engine signs.
 	wake chan struct{}
 
 	mu sync.Mutex
@@ -36,7 +36,7 @@ type namesToSign struct {
 }
 
 const (
-	// aheadInterval is the interval at which all signatures are checked. Those that must be renewed before the second next check are.
+	// aheadInterval is the interval at which all signatures are checked, see aheadTime.
 	aheadInterval = time.Hour
 	// signChunk is the number of names that are signed before a pause of the same duration. Signing therefore takes at most half of a
 	// processor.
@@ -47,6 +47,9 @@ const (
 
 // add adds names to sign.
 func (h *ahead) add(changes ...map[zoneKey]*namesToSign) {
+	if h.wake == nil {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, zones := range changes {
@@ -145,7 +148,7 @@ func (a *nameServer) signNames(ctx context.Context, key zoneKey, of *namesToSign
 			if !s.signed {
 				continue
 			}
-			if _, err := z.signing.signaturesUntil(s.owner, &s.set, start, start.Add(2*aheadInterval)); err != nil {
+			if _, err := z.signing.signaturesUntil(s.owner, &s.set, start, start.Add(z.signing.aheadTime())); err != nil {
 				return checked
 			}
 		}
