@@ -245,7 +245,7 @@ func agentRole(ctx context.Context, state, where string) error {
 	}
 	endpoint, key, _ := strings.Cut(where, " ")
 	versions := map[string]string{}
-	for _, kind := range all.Kinds() {
+	for _, kind := range all.Kinds("") {
 		versions[kind.Name] = kind.Version
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -268,7 +268,7 @@ func applicationRole(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	for _, kind := range all.Kinds() {
+	for _, kind := range all.Kinds("") {
 		if kind.Name == name {
 			return application.Serve(ctx, kind, socket, slog.New(slog.DiscardHandler))
 		}

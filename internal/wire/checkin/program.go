@@ -8,6 +8,8 @@ const (
 	Authority = "dns-authoritative-service"
 	// Resolver is the name of the application that resolves names for clients. A service point shows additional data for it.
 	Resolver = "dns-resolver-service"
+	// DHCP is the name of the application that leases addresses to clients.
+	DHCP = "dhcp-service"
 )
 
 // Program describes an application that service points can run, for the checks of a manager.
