@@ -156,8 +156,8 @@ func (b *bench) compareResolvers(ours *resolving, others []*resolving) {
 			b.add(fmt.Sprintf("(R) %s against %s, by CPU of an answer", what, r.name), fmt.Sprintf("%.1f us", medianOf(ours.costs[i])),
 				fmt.Sprintf("%.1f us", medianOf(r.costs[i])), ratio, goal, ratio >= least)
 			ratio = medianOf(ours.rates[i]) / medianOf(r.rates[i])
-			b.add(fmt.Sprintf("(R) %s against %s, by rate", what, r.name), perSecond(medianOf(ours.rates[i])), perSecond(medianOf(r.rates[i])), ratio,
-				goal, ratio >= least)
+			b.add(fmt.Sprintf("(R) %s against %s, by rate", what, r.name), perSecond(medianOf(ours.rates[i])),
+				perSecond(medianOf(r.rates[i])), ratio, goal, ratio >= least)
 		}
 	}
 }

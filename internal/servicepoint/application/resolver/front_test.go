@@ -113,7 +113,8 @@ func exchange(m *dns.Msg, network, from, at string) *dns.Msg {
 	if network == "tcp" {
 		local = &net.TCPAddr{IP: net.ParseIP(from)}
 	}
-	client := dns.Client{Net: network, Timeout: 5 * time.Second, Dialer: &net.Dialer{LocalAddr: local, Timeout: 5 * time.Second}, UDPSize: 4096}
+	dialer := &net.Dialer{LocalAddr: local, Timeout: 5 * time.Second}
+	client := dns.Client{Net: network, Timeout: 5 * time.Second, Dialer: dialer, UDPSize: 4096}
 	answer, _, err := client.Exchange(m.Copy(), at)
 	if err != nil {
 		return nil
@@ -172,8 +173,8 @@ func TestCachedEqualsUncached(t *testing.T) {
 
 // compareOnce compares the answers to a random query over UDP with the one over TCP.
 func compareOnce(t *rapid.T, at string) {
-	name := fmt.Sprintf("%s%d.t%d.test.", rapid.SampledFrom([]string{"a", "A", "no", "empty", "fail", "alias", "many", "four"}).Draw(t, "form"),
-		rapid.IntRange(1, 3).Draw(t, "number"), rapid.SampledFrom([]int{0, 5, 60, 300, 90000}).Draw(t, "ttl"))
+	form := rapid.SampledFrom([]string{"a", "A", "no", "empty", "fail", "alias", "many", "four"}).Draw(t, "form")
+	name := fmt.Sprintf("%s%d.t%d.test.", form, rapid.IntRange(1, 3).Draw(t, "number"), rapid.SampledFrom([]int{0, 5, 60, 300, 90000}).Draw(t, "ttl"))
 	m := new(dns.Msg)
 	m.SetQuestion(name, rapid.SampledFrom([]uint16{dns.TypeA, dns.TypeAAAA, dns.TypeMX, dns.TypeANY}).Draw(t, "type"))
 	m.RecursionDesired, m.CheckingDisabled = rapid.Bool().Draw(t, "RD"), rapid.Bool().Draw(t, "CD")
