@@ -38,7 +38,9 @@ func waitForIndex(data string) error {
 
 // mapRows selects the rows of the map of a block with 40,000 networks.
 const mapRows = "SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM usage u WHERE u.container = r.id) FROM resource r " +
-	"WHERE r.collection IN ('blocks', 'networks') AND r.low >= KEY(11.0.0.0) AND r.low <= KEY(11.255.255.255)"
+	"WHERE r.collection = 'networks' AND r.low BETWEEN KEY(11.0.0.0) AND KEY(11.255.255.255) UNION ALL " +
+	"SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM usage u WHERE u.container = r.id) FROM resource r " +
+	"WHERE r.collection = 'blocks' AND r.low BETWEEN KEY(11.0.0.0) AND KEY(11.255.255.255)"
 
 // addressRows selects the rows of the map of a network with all addresses.
 const addressRows = "SELECT CAST(id AS TEXT), low FROM resource WHERE collection = 'addresses' AND " +
