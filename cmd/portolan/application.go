@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"strconv"
 
 	"portolan/internal/servicepoint/application"
 	"portolan/internal/servicepoint/application/all"
@@ -58,7 +59,11 @@ func (c *applicationCommand) Run(s *session) error {
 	if err := noNewPrivileges(); err != nil {
 		return fmt.Errorf("giving up privileges: %w", err)
 	}
-	for _, kind := range all.Kinds() {
+	state, err := enterData()
+	if err != nil {
+		return fmt.Errorf("opening the folder for data: %w", err)
+	}
+	for _, kind := range all.Kinds(state) {
 		if kind.Name != c.Name {
 			continue
 		}
@@ -82,6 +87,19 @@ func (c *applicationCommand) Run(s *session) error {
 	return usageError{fmt.Errorf("application %q does not exist", c.Name)}
 }
 
+// enterData makes the folder for data that the service point passes the working directory, and returns its path; empty if it passes none.
+// The folder has no other path, because the process may not enter the folders above it.
+func enterData() (dir string, err error) {
+	if os.Getenv(application.DataVariable) != strconv.Itoa(application.DataDescriptor) {
+		return "", nil
+	}
+	folder := os.NewFile(application.DataDescriptor, "data")
+	if err := folder.Chdir(); err != nil {
+		return "", err
+	}
+	return ".", folder.Close()
+}
+
 // applicationProgram returns the command that runs an application.
 func applicationProgram() (program []string, err error) {
 	if runtime.GOOS == "linux" { // works even if the file was replaced, or if another user cannot reach it
@@ -93,7 +111,7 @@ func applicationProgram() (program []string, err error) {
 
 func applicationVersions() map[string]string {
 	versions := map[string]string{}
-	for _, kind := range all.Kinds() {
+	for _, kind := range all.Kinds("") {
 		versions[kind.Name] = kind.Version
 	}
 	return versions

@@ -203,7 +203,7 @@ func (c *demoCommand) startServicePoints(ctx context.Context, s *session, m *ser
 		}
 	}
 	for i, p := range demoPoints {
-		o := servicepoint.Options{Program: program, Versions: applicationVersions(), StatusListen: []string{c.Status},
+		o := servicepoint.Options{Program: program, Versions: applicationVersions(), Stateful: all.Stateful(), StatusListen: []string{c.Status},
 			State:    filepath.Join(c.Data, "service-points", p.name),
 			Endpoint: m.RegistrationEndpoint(), Variant: p.variant, Version: versionText(), Log: s.log.With("service point", p.name),
 			Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "127.0.0.1", HTTP: m.URL() + "/healthz"}}

@@ -50,6 +50,8 @@ type Options struct {
 	// Driving maps the names of applications that control another program of this machine to their further arguments. Such an application
 	// needs the program's files and runs with the privileges of the agent.
 	Driving map[string][]string
+	// Stateful are the names of the applications that keep data on the disk. Each one gets a folder of its own.
+	Stateful []string
 	// Base is the version of the program that was installed on the machine; empty means Version. Launched reports that a Launcher started
 	// this agent, so that an update can replace it.
 	Base     string
@@ -230,7 +232,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.machine.setServers(wanted.NTPServers)
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, driving: a.options.Driving,
 		proxy:    a.options.Targets.environment(),
-		versions: a.options.Versions, log: a.log,
+		versions: a.options.Versions, stateful: a.options.Stateful, log: a.log,
 		changed: a.notifyChange,
 		fetch:   a.fetchContent, decide: a.decideUpdate, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{},
 		removing: map[string]*process{}}

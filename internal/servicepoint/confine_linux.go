@@ -3,8 +3,10 @@ package servicepoint
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -27,6 +29,23 @@ func confinements() []func(*exec.Cmd) {
 	}
 	// The last one is for containers whose root user cannot change to another user.
 	return []func(*exec.Cmd){as(unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW), as(unix.CAP_NET_BIND_SERVICE), as(), plain}
+}
+
+// ownData makes the user of a process that has not started yet the owner of a folder and the files in it.
+func ownData(dir string, c *exec.Cmd) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	user, group := os.Getuid(), os.Getgid()
+	if to := c.SysProcAttr.Credential; to != nil {
+		user, group = int(to.Uid), int(to.Gid)
+	}
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, user, group)
+	})
 }
 
 // socketIn returns a short path of the socket in a folder. The path is valid while dir is open. It is needed because socket paths have at

@@ -440,7 +440,8 @@ func (p *process) remove(ctx context.Context) bool {
 	}
 	p.terminate()
 	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
-		err := errors.Join(p.s.groups.remove(p.id), p.s.streams.forget(p.id), os.RemoveAll(filepath.Join(p.s.dir, contentFolder, p.id)))
+		err := errors.Join(p.s.groups.remove(p.id), p.s.streams.forget(p.id), os.RemoveAll(filepath.Join(p.s.dir, contentFolder, p.id)),
+			os.RemoveAll(filepath.Join(p.s.dir, dataFolder, p.id)))
 		if err == nil { // the folder is removed last, because a restarted agent finds the application by it
 			err = os.RemoveAll(p.folder)
 		}

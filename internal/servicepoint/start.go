@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"portolan/internal/servicepoint/application"
@@ -68,6 +69,13 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 	if group != nil {
 		defer func() { _ = group.Close() }()
 	}
+	data, err := p.openData(name)
+	if err != nil {
+		return nil, err
+	}
+	if data != nil {
+		defer func() { _ = data.Close() }() // the process has a copy
+	}
 	folders := []*os.File{group}
 	if group != nil {
 		folders = append(folders, nil) // if the kernel refuses the group, start without it
@@ -83,6 +91,13 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 			c.Stdout, c.Stderr, c.ExtraFiles, c.Dir = out, out, []*os.File{socket}, "/"
 			c.Env = slices.Concat([]string{"PATH=/usr/bin:/bin"}, p.s.proxy, p.s.limitEnvironment(limits, folder != nil))
 			confine(c)
+			if data != nil {
+				c.ExtraFiles = append(c.ExtraFiles, data)
+				c.Env = append(c.Env, application.DataVariable+"="+strconv.Itoa(application.DataDescriptor))
+				if err := ownData(data.Name(), c); err != nil {
+					return nil, err
+				}
+			}
 			p.s.groups.startIn(c, folder)
 			if err = c.Start(); err == nil {
 				return c, nil
@@ -92,6 +107,21 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 		}
 	}
 	return nil, err
+}
+
+// dataFolder contains a folder for the data of each application that keeps some.
+const dataFolder = "data"
+
+// openData opens the folder for the data of the application; nil if it keeps none.
+func (p *process) openData(name string) (*os.File, error) {
+	if !slices.Contains(p.s.stateful, name) {
+		return nil, nil //nolint:nilnil // see above
+	}
+	dir := filepath.Join(p.s.dir, dataFolder, p.id)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.Open(dir)
 }
 
 // limits returns the wanted limits.

@@ -123,7 +123,7 @@ func (s *streams) spool(key streamKey) (*spool.Spool, error) {
 	if folder == "" {
 		folder = ownFolder
 	}
-	opened, err := spool.Open(filepath.Join(s.dir, folder, key.kind), spool.Options{MaxBytes: maxStreamBytes, Lossy: true})
+	opened, err := spool.Open(filepath.Join(s.dir, folder, key.kind), spool.Options{MaxBytes: maxStreamBytes, Lossy: stream.IsLossy(key.kind)})
 	if err != nil {
 		return nil, err
 	}

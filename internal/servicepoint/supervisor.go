@@ -27,6 +27,8 @@ type supervisor struct {
 	// to their versions.
 	program  []string
 	versions map[string]string
+	// stateful is Options.Stateful.
+	stateful []string
 	// groups are the control groups of applications; nil if they are not available.
 	groups *groups
 	log    *slog.Logger

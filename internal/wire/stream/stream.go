@@ -83,6 +83,13 @@ func (b Batch) Check() error {
 	return nil
 }
 
+// Leases is the kind of the records about DHCP leases (portolan/internal/wire/dhcplease). None of them is dropped: while the spool is full,
+// they stay in the journal of the application.
+const Leases = "dhcp-leases"
+
+// IsLossy reports whether the oldest records of a kind are dropped when the spool is full.
+func IsLossy(kind string) bool { return kind != Leases }
+
 // Events is the kind of records that are an Event.
 const Events = "events"
 

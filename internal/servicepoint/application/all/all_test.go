@@ -55,7 +55,7 @@ func TestConfigurations(t *testing.T) {
 		{"http-probe-service", `{"targets":{}}`, "configuration.targets"},
 	} {
 		found := false
-		for _, kind := range Kinds() {
+		for _, kind := range Kinds("") {
 			if kind.Name != c.kind {
 				continue
 			}

@@ -1,0 +1,500 @@
+package dhcp
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"portolan/internal/base/dhcpmsg"
+	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
+)
+
+// engine decides on messages, keeps the leases, and stores each lease on the disk before its reply. It knows no sockets.
+type engine struct {
+	log      *slog.Logger
+	clock    *clock
+	content  atomic.Pointer[content]
+	journal  *journal
+	counters *counters
+	// probe reports whether an address answers within a time; tests replace it.
+	probe func(a netip.Addr, seconds uint32) bool
+	// probes limits the concurrent probes.
+	probes chan struct{}
+	// commits are the leases that wait for the disk. full is true after a failed write, until one succeeds.
+	commits chan commit
+	full    atomic.Bool
+	stop    chan struct{}
+	tasks   sync.WaitGroup
+
+	mu sync.Mutex
+	// The following fields are guarded by mu: the leases, the performed orders, the number of the last snapshot, and the renewals that the
+	// manager has not learned.
+	table     *table
+	performed map[int64]bool
+	snapshot  int64
+	renewals  renewals
+}
+
+// content is the content in use.
+type content struct {
+	revision string
+	units    dhcpdata.Units
+	compiled *dhcpdata.Content
+	// thresholds are those of compiled.
+	thresholds map[int64]dhcpdata.Threshold
+}
+
+// commit is a change of leases that has to be stored.
+type commit struct {
+	entries [][]byte
+	// undo takes the change back after a failed write; the lock of the engine is held. done is called after a successful one.
+	undo func()
+	done func()
+}
+
+// Limits of the engine. The queue of commits refuses DISCOVERs first, then new leases, then renewals.
+const (
+	maxCommits     = 4096
+	maxProbes      = 1000
+	maxGroup       = 1024
+	digestInterval = time.Minute
+	tickInterval   = time.Second
+	maxExpired     = 2000 // leases that expire in one step, so that the lock is held for a short time only
+	checkpointStep = 1000
+	// checkpointAfter is the number of records after which a checkpoint is written.
+	checkpointAfter = 500_000
+)
+
+// newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
+func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
+	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), probe: probe, probes: make(chan struct{}, maxProbes),
+		commits: make(chan commit, maxCommits), stop: make(chan struct{}), performed: map[int64]bool{}, renewals: renewals{}}
+	e.table = newTable(e.clock.now)
+	j, err := openJournal(dir, o, e.applyEntry)
+	if j == nil {
+		return nil, nil, err
+	}
+	e.journal = j
+	empty, failed := dhcpdata.Compile(nil, nil)
+	if failed != nil {
+		return nil, nil, failed
+	}
+	e.content.Store(&content{compiled: empty})
+	e.tasks.Go(e.commitAll)
+	e.tasks.Go(e.tick)
+	return e, err, nil
+}
+
+// close stops the engine after the pending commits.
+func (e *engine) close() error {
+	close(e.stop)
+	e.tasks.Wait()
+	e.writeDigests()
+	return e.journal.close()
+}
+
+// request is a message with the facts about its way here.
+type request struct {
+	message *dhcpmsg.Message
+	packet  []byte
+	facts   dhcpdata.Facts
+	// reply sends a reply. It may be called later, and from another goroutine.
+	reply func(d *dhcpdata.Decision, packet []byte)
+}
+
+// handle decides on a message and carries the decision out.
+func (e *engine) handle(r *request) { e.decide(r, 0) }
+
+// maxProbed is the number of addresses that are probed for one DISCOVER.
+const maxProbed = 3
+
+func (e *engine) decide(r *request, probed int) {
+	c := e.content.Load().compiled
+	e.mu.Lock()
+	d := dhcpdata.Decide(c, &r.facts, e.table, e.clock.now())
+	reason, sendsNow := e.carryOut(r, d, probed)
+	e.mu.Unlock()
+	if reason != "" {
+		e.counters.refuse(d.Network, reason)
+	}
+	if sendsNow && d.Reply != 0 {
+		e.send(r, d)
+	}
+}
+
+// Reasons of the engine for messages without a reply.
+const (
+	busy        = "overloaded"
+	tooMany     = "too-many-offers"
+	journalFull = "journal-full"
+)
+
+// carryOut changes the leases. It returns the reason why the client is not served, and whether the reply, if there is one, is sent at once.
+// The caller holds mu.
+func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason string, sendsNow bool) {
+	client := dhcpdata.Identity(r.facts.HardwareType, r.facts.Hardware, r.facts.Options[61])
+	switch d.Action {
+	case dhcpdata.ActNothing, dhcpdata.ActRenew:
+	case dhcpdata.ActWithdraw:
+		e.table.withdraw(d.Client)
+		e.table.withdraw(client)
+	case dhcpdata.ActOffer:
+		return e.offer(r, d, probed)
+	case dhcpdata.ActCommit:
+		return e.lease(r, d), false
+	case dhcpdata.ActDecline:
+		e.table.withdraw(d.Client)
+		e.abandon(d, r, dhcplease.Decline)
+	case dhcpdata.ActRelease:
+		if s := e.table.slots[d.Address]; s != nil && s.lease != nil {
+			e.change(s.lease, freed(s.lease, e.clock.now()), dhcplease.Release, 0)
+		}
+	}
+	return string(d.Reason), true
+}
+
+// offer holds the address for the client, and sends the offer after the probe, if one is needed. The caller holds mu.
+func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason string, sendsNow bool) {
+	if e.full.Load() {
+		return journalFull, false
+	}
+	if len(e.commits) > maxCommits*3/4 {
+		return busy, false
+	}
+	o := offer{network: d.Network, pool: d.Pool, client: d.Client, hardware: append([]byte(nil), r.facts.Hardware...), relay: r.facts.Relay}
+	if !e.table.offer(o, d.Address) {
+		return tooMany, false
+	}
+	if !d.Probe {
+		return "", true
+	}
+	select {
+	case e.probes <- struct{}{}:
+	default:
+		e.table.withdraw(d.Client)
+		return busy, false
+	}
+	e.tasks.Go(func() {
+		answers := e.probe(d.Address, d.ProbeSeconds)
+		<-e.probes
+		if !answers {
+			e.send(r, d)
+			return
+		}
+		e.mu.Lock()
+		e.table.withdraw(d.Client)
+		e.abandon(d, r, dhcplease.Abandon)
+		e.mu.Unlock()
+		e.log.Warn("address without a lease answered", "address", d.Address, "network", d.Network)
+		if probed+1 < maxProbed {
+			e.decide(r, probed+1)
+		}
+	})
+	return "", false
+}
+
+// abandon makes an address unusable for a time. The caller holds mu.
+func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) {
+	now := e.clock.now()
+	l := &lease{network: d.Network, pool: d.Pool, address: d.Address, state: dhcpdata.Abandoned, start: now, renewed: now,
+		expires: now + int64(d.AbandonSeconds), holder: holderOf(r, d)}
+	var before *lease
+	if s := e.table.slots[d.Address]; s != nil && s.lease != nil {
+		before = s.lease
+		l.pool = before.pool
+	}
+	e.change(before, l, kind, 0)
+}
+
+// change stores a change of a lease that needs no reply. The caller holds mu.
+func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) {
+	e.table.set(after.address, after)
+	e.renewals.forget(after)
+	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, undo: func() { e.restore(after, before) }, done: func() {}}
+	select {
+	case e.commits <- c:
+	default:
+		c.undo()
+	}
+}
+
+// restore takes a change back, unless another one has followed. The caller holds mu.
+func (e *engine) restore(after, before *lease) {
+	if s := e.table.slots[after.address]; s != nil && s.lease == after {
+		e.table.set(after.address, before)
+	}
+}
+
+// holderOf returns the client of a message. It copies the octets, because the packet is used again.
+func holderOf(r *request, d *dhcpdata.Decision) *holder {
+	copied := func(b []byte, limit int) []byte { return append([]byte(nil), b[:min(len(b), limit)]...) }
+	o := r.facts.Options
+	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16), clientID: copied(o[61], 255),
+		hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[82], 255), vendor: copied(o[60], 255), parameters: copied(o[55], 255)}
+}
+
+// lease leases the address, stores the lease, and then sends the reply. The caller holds mu.
+func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
+	l := &lease{network: d.Network, pool: d.Pool, reservation: d.Reservation, address: d.Address, state: dhcpdata.Leased, start: d.Start,
+		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d)}
+	var before *lease
+	if s := e.table.slots[d.Address]; s != nil {
+		before = s.lease
+	}
+	entry, renews := e.entryOf(before, l)
+	if limit := maxCommits * 7 / 8; len(e.commits) > limit && !renews {
+		return busy
+	}
+	c := commit{entries: [][]byte{entry}, done: func() { e.send(r, d) }}
+	undo := []func(){func() { e.restore(l, before) }}
+	for _, a := range d.Ends {
+		s := e.table.slots[a]
+		if s == nil || s.lease == nil || s.lease.state != dhcpdata.Leased {
+			continue
+		}
+		old, end := s.lease, freed(s.lease, e.clock.now())
+		e.table.set(a, end)
+		e.renewals.forget(end)
+		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
+		undo = append(undo, func() { e.restore(end, old) })
+	}
+	e.table.set(l.address, l)
+	e.table.withdraw(d.Client)
+	c.undo = func() {
+		for i := len(undo) - 1; i >= 0; i-- {
+			undo[i]()
+		}
+	}
+	select {
+	case e.commits <- c:
+		e.renewals.forget(l)
+		if entry[0] == entryRenewal {
+			e.renewals.add(l)
+		}
+		return ""
+	default:
+		c.undo()
+		return busy
+	}
+}
+
+// entryOf returns the entry for a lease: a renewal if nothing but the time has changed. It keeps the beginning of a lease that goes on.
+func (e *engine) entryOf(before, l *lease) (entry []byte, renews bool) {
+	if before == nil || before.state != dhcpdata.Leased || before.holder.client != l.holder.client || before.expires <= e.clock.now() {
+		return event(dhcplease.Begin, l.renewed, 0, l), false
+	}
+	l.start = before.start
+	if len(l.holder.relay) == 0 && !l.holder.relayAddress.IsValid() { // a unicast renewal: the relay information of the first request holds
+		l.holder.relay, l.holder.relayAddress = before.holder.relay, before.holder.relayAddress
+	}
+	if before.holder.changed(l.holder) || before.reservation != l.reservation || before.pool != l.pool {
+		return event(dhcplease.Change, l.renewed, 0, l), true
+	}
+	if before.holder.same(l.holder) {
+		l.holder = before.holder // shared, to save memory
+	}
+	return renewal(l), true
+}
+
+// commitAll stores commits in groups with one sync each.
+func (e *engine) commitAll() {
+	for {
+		var group []commit
+		select {
+		case c := <-e.commits:
+			group = append(group, c)
+		case <-e.stop:
+			select {
+			case c := <-e.commits:
+				group = append(group, c)
+			default:
+				return
+			}
+		}
+		for len(group) < maxGroup && len(e.commits) > 0 {
+			group = append(group, <-e.commits)
+		}
+		e.commitGroup(group)
+	}
+}
+
+func (e *engine) commitGroup(group []commit) {
+	var entries [][]byte
+	for _, c := range group {
+		entries = append(entries, c.entries...)
+	}
+	if _, err := e.journal.append(entries); err != nil {
+		e.mu.Lock()
+		for i := len(group) - 1; i >= 0; i-- {
+			group[i].undo()
+		}
+		e.mu.Unlock()
+		if !e.full.Swap(true) {
+			e.log.Error("lease journal write failed", "error", err)
+		}
+		e.counters.refuse(0, journalFull)
+		return
+	}
+	if e.full.Swap(false) {
+		e.log.Info("lease journal write succeeded again")
+	}
+	for _, c := range group {
+		c.done()
+	}
+}
+
+// send encodes and sends the reply of a decision.
+func (e *engine) send(r *request, d *dhcpdata.Decision) {
+	out := dhcpmsg.Reply{To: r.message, Type: d.Reply, Yours: d.Address, Server: d.NextServer, File: d.File, ServerName: d.ServerName,
+		KeepClient: r.facts.Type == dhcpdata.Inform || d.Action == dhcpdata.ActCommit || d.Action == dhcpdata.ActRenew,
+		Broadcast:  d.Reply == dhcpdata.Nak && r.facts.Relay.IsValid()}
+	if d.Reply == dhcpdata.BOOTP {
+		out.Type = 0
+	}
+	for _, o := range d.Options {
+		out.Options = append(out.Options, dhcpmsg.Option{Code: o.Code, Value: o.Value})
+	}
+	packet, dropped := out.Append(make([]byte, 0, 576), dhcpmsg.MaxSize(r.facts.Options[57]))
+	if len(dropped) > 0 {
+		e.counters.refuse(d.Network, "option-too-long")
+	}
+	e.counters.send(messageName(d.Reply))
+	r.reply(d, packet)
+}
+
+// messageName returns the name of a message type.
+func messageName(kind uint8) string {
+	names := map[uint8]string{0: "BOOTP", 1: "DISCOVER", 2: "OFFER", 3: "REQUEST", 4: "DECLINE", 5: "ACK", 6: "NAK", 7: "RELEASE", 8: "INFORM",
+		dhcpdata.BOOTP: "BOOTP"}
+	if name, ok := names[kind]; ok {
+		return name
+	}
+	return "OTHER"
+}
+
+// tick ends leases that have expired, drops old offers, and writes digests and checkpoints.
+func (e *engine) tick() {
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	digests := time.NewTicker(digestInterval)
+	defer digests.Stop()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-digests.C:
+			e.writeDigests()
+		case wall := <-ticker.C:
+			e.expire()
+			e.logThresholds()
+			if e.full.Load() { // without clients that renew, nothing else shows that there is space again
+				e.commitGroup([]commit{{entries: [][]byte{{entryOrder, 0}}, undo: func() {}, done: func() {}}})
+			}
+			if seconds, stepped := e.clock.check(wall); stepped {
+				e.log.Warn("clock stepped", "seconds", seconds)
+			}
+			if e.journal.sinceCheckpoint() > checkpointAfter {
+				if err := e.writeCheckpoint(); err != nil {
+					e.log.Error("lease checkpoint failed", "error", err)
+				}
+			}
+		}
+	}
+}
+
+// expire ends the leases that have expired.
+func (e *engine) expire() {
+	for {
+		e.mu.Lock()
+		e.table.dropExpired()
+		all := e.table.expired(maxExpired)
+		for _, l := range all {
+			kind := dhcplease.Expire
+			if l.state == dhcpdata.Abandoned {
+				kind = dhcplease.Clear
+			}
+			e.change(l, freed(l, e.clock.now()), kind, 0)
+		}
+		e.mu.Unlock()
+		if len(all) < maxExpired || len(e.commits) > maxCommits/2 {
+			return
+		}
+	}
+}
+
+// writeDigests stores the renewals since the last digest for the manager.
+func (e *engine) writeDigests() {
+	e.mu.Lock()
+	pending := e.renewals
+	e.renewals = renewals{}
+	e.mu.Unlock()
+	entries, err := pending.digests()
+	if err == nil && len(entries) > 0 {
+		_, err = e.journal.append(entries)
+	}
+	if err == nil {
+		return
+	}
+	e.log.Error("lease digest failed", "error", err)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for network, all := range pending {
+		for a, expires := range all {
+			if e.renewals[network] == nil {
+				e.renewals[network] = map[netip.Addr]int64{}
+			}
+			if _, newer := e.renewals[network][a]; !newer {
+				e.renewals[network][a] = expires
+			}
+		}
+	}
+}
+
+// writeCheckpoint writes all leases to a checkpoint. Leases that change meanwhile have records after it.
+func (e *engine) writeCheckpoint() error {
+	e.writeDigests() // the renewals before the checkpoint are not replayed
+	number := e.journal.last.Load()
+	e.mu.Lock()
+	addresses := make([]netip.Addr, 0, len(e.table.slots))
+	for a, s := range e.table.slots {
+		if s.lease != nil {
+			addresses = append(addresses, a)
+		}
+	}
+	orders := make([]int64, 0, len(e.performed))
+	for id := range e.performed {
+		orders = append(orders, id)
+	}
+	e.mu.Unlock()
+	return e.journal.writeCheckpoint(number, func(add func([]byte) error) error {
+		for _, id := range orders {
+			if err := add(appendNumber([]byte{entryOrder}, id)); err != nil {
+				return err
+			}
+		}
+		for at := 0; at < len(addresses); at += checkpointStep {
+			var entries [][]byte
+			e.mu.Lock()
+			for _, a := range addresses[at:min(at+checkpointStep, len(addresses))] {
+				if s := e.table.slots[a]; s != nil && s.lease != nil && e.forgets6(s.lease) {
+					e.table.set(a, nil)
+				} else if s != nil && s.lease != nil {
+					entries = append(entries, s.lease.append([]byte{entryLease}))
+				}
+			}
+			e.mu.Unlock()
+			for _, one := range entries {
+				if err := add(one); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func appendNumber(to []byte, n int64) []byte { return binary.AppendUvarint(to, uint64(n)) }

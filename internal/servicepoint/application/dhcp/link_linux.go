@@ -1,0 +1,215 @@
+package dhcp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+type prefix = netip.Prefix
+
+// link is a packet socket of an interface. It receives the broadcasts of clients, and sends to clients that have no address yet.
+type link struct {
+	s       *service
+	name    string
+	index   int
+	fd      int
+	started bool
+	closed  chan struct{}
+	reading sync.WaitGroup
+}
+
+// receiveWait is the time after which a receiver examines whether the link was closed.
+const receiveWait = 200 * time.Millisecond
+
+// openLink opens the packet socket of an interface.
+func openLink(i *net.Interface, s *service) (*link, error) {
+	// Without a protocol the socket receives nothing before its filter is set.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		if errors.Is(err, unix.EPERM) {
+			return nil, errors.New("the program lacks the permission to open packet sockets (CAP_NET_RAW)")
+		}
+		return nil, fmt.Errorf("open packet socket: %w", err)
+	}
+	l := &link{s: s, name: i.Name, index: i.Index, fd: fd, closed: make(chan struct{})}
+	if err := l.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open packet socket on %s: %w", i.Name, err), unix.Close(fd))
+	}
+	return l, nil
+}
+
+func (l *link) prepare() error {
+	program, err := bpf.Assemble(linkFilter)
+	if err != nil {
+		return err
+	}
+	filter := make([]unix.SockFilter, len(program))
+	for i, one := range program {
+		filter[i] = unix.SockFilter{Code: one.Op, Jt: one.Jt, Jf: one.Jf, K: one.K}
+	}
+	if err := unix.SetsockoptSockFprog(l.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}); err != nil {
+		return err
+	}
+	wait := unix.NsecToTimeval(receiveWait.Nanoseconds())
+	if err := unix.SetsockoptTimeval(l.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
+		return err
+	}
+	_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) // the system limits it
+	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: l.index})
+}
+
+// linkFilter accepts UDP broadcasts to port 67 that were received, without a VLAN tag, and that are not fragments.
+var linkFilter = []bpf.Instruction{
+	bpf.LoadExtension{Num: bpf.ExtVLANTagPresent},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 13},
+	bpf.LoadExtension{Num: bpf.ExtType},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 11},
+	bpf.LoadAbsolute{Off: 9, Size: 1},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_UDP, SkipTrue: 9},
+	bpf.LoadAbsolute{Off: 16, Size: 4},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0xffffffff, SkipTrue: 7},
+	bpf.LoadAbsolute{Off: 6, Size: 2},
+	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x3fff, SkipTrue: 5},
+	bpf.LoadMemShift{Off: 0},
+	bpf.LoadIndirect{Off: 2, Size: 2},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: serverPort, SkipTrue: 2},
+	bpf.RetConstant{Val: 64 << 10},
+	bpf.RetConstant{Val: 0},
+	bpf.RetConstant{Val: 0},
+}
+
+func networkOrder(n uint16) uint16 { return n<<8 | n>>8 }
+
+func (l *link) interfaceName() string { return l.name }
+
+func (l *link) start() {
+	l.started = true
+	l.reading.Go(l.read)
+}
+
+func (l *link) close() {
+	close(l.closed)
+	l.reading.Wait()
+	_ = unix.Close(l.fd) // nothing is buffered
+}
+
+func (l *link) read() {
+	buffer := make([]byte, maxMessage)
+	for {
+		select {
+		case <-l.closed:
+			return
+		default:
+		}
+		n, _, err := unix.Recvfrom(l.fd, buffer, 0)
+		switch {
+		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+			continue
+		case err != nil: // the interface is down or gone; the service examines it
+			select {
+			case <-l.closed:
+				return
+			case <-time.After(receiveWait):
+			}
+			continue
+		}
+		if from, payload, ok := datagram(buffer[:n]); ok {
+			l.s.receive(incoming{packet: payload, from: from, to: broadcast, index: l.index, link: l})
+		}
+	}
+}
+
+// Sizes of the headers of IPv4 and UDP.
+const (
+	ipHeader  = 20
+	udpHeader = 8
+)
+
+// datagram returns the source and the payload of a UDP datagram with its IPv4 header. It checks all lengths.
+func datagram(packet []byte) (from netip.AddrPort, payload []byte, ok bool) {
+	if len(packet) < ipHeader || packet[0]>>4 != 4 {
+		return from, nil, false
+	}
+	header, total := int(packet[0]&15)*4, int(binary.BigEndian.Uint16(packet[2:]))
+	if header < ipHeader || total < header+udpHeader || total > len(packet) {
+		return from, nil, false
+	}
+	udp := packet[header:total]
+	length := int(binary.BigEndian.Uint16(udp[4:]))
+	if length < udpHeader || length > len(udp) {
+		return from, nil, false
+	}
+	from = netip.AddrPortFrom(netip.AddrFrom4([4]byte(packet[12:])), binary.BigEndian.Uint16(udp))
+	return from, udp[udpHeader:length], true
+}
+
+// send sends a packet to the hardware address of a client, or to all stations of the link.
+func (l *link) send(to netip.Addr, hardware []byte, from netip.Addr, payload []byte) error {
+	if !from.Is4() {
+		return syscall.EADDRNOTAVAIL
+	}
+	destination := unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: l.index, Halen: 6}
+	copy(destination.Addr[:], hardware)
+	if len(hardware) != 6 {
+		copy(destination.Addr[:], []byte{255, 255, 255, 255, 255, 255})
+	}
+	return unix.Sendto(l.fd, buildDatagram(from, to, payload), 0, &destination)
+}
+
+// buildDatagram returns a UDP datagram from port 67 to port 68 with its IPv4 header.
+func buildDatagram(from, to netip.Addr, payload []byte) []byte {
+	total := ipHeader + udpHeader + len(payload)
+	p := make([]byte, ipHeader+udpHeader, total)
+	p[0], p[8], p[9] = 0x45, 64, unix.IPPROTO_UDP
+	binary.BigEndian.PutUint16(p[2:], uint16(total))
+	copy(p[12:], from.AsSlice())
+	copy(p[16:], to.AsSlice())
+	binary.BigEndian.PutUint16(p[10:], ^fold(sum(0, p[:ipHeader])))
+	udp := p[ipHeader:]
+	binary.BigEndian.PutUint16(udp, serverPort)
+	binary.BigEndian.PutUint16(udp[2:], clientPort)
+	binary.BigEndian.PutUint16(udp[4:], uint16(udpHeader+len(payload)))
+	checksum := ^fold(sum(sum(sum(unix.IPPROTO_UDP+uint32(udpHeader+len(payload)), p[12:ipHeader]), udp), payload))
+	if checksum == 0 {
+		checksum = 0xffff
+	}
+	binary.BigEndian.PutUint16(udp[6:], checksum)
+	return append(p, payload...)
+}
+
+// sum adds 16-bit words for the checksum of the Internet protocols (RFC 1071).
+func sum(start uint32, octets []byte) uint32 {
+	for ; len(octets) >= 2; octets = octets[2:] {
+		start += uint32(binary.BigEndian.Uint16(octets))
+	}
+	if len(octets) == 1 {
+		start += uint32(octets[0]) << 8
+	}
+	return start
+}
+
+func fold(n uint32) uint16 {
+	for n > 0xffff {
+		n = n>>16 + n&0xffff
+	}
+	return uint16(n)
+}
+
+// allowBroadcast allows a socket to send broadcasts.
+func allowBroadcast(c syscall.RawConn) error {
+	var err error
+	if e := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BROADCAST, 1) }); e != nil {
+		return e
+	}
+	return err
+}

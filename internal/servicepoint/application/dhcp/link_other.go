@@ -1,0 +1,32 @@
+//go:build !linux
+
+package dhcp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+)
+
+type prefix = netip.Prefix
+
+// link does not exist on this system: clients without a relay are not served.
+type link struct {
+	index   int
+	started bool
+}
+
+func openLink(*net.Interface, *service) (*link, error) {
+	return nil, errors.New("packet sockets exist on Linux only")
+}
+
+func (l *link) interfaceName() string { return "" }
+
+func (l *link) start() { l.started = true }
+
+func (l *link) close() {}
+
+func (l *link) send(netip.Addr, []byte, netip.Addr, []byte) error { return net.ErrClosed }
+
+func allowBroadcast(syscall.RawConn) error { return nil }

@@ -1,0 +1,220 @@
+package dhcp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+
+	"portolan/internal/base/dhcpmsg"
+	"portolan/internal/wire/dhcpdata"
+
+	"golang.org/x/net/ipv4"
+)
+
+// listener is a UDP socket for relays and renewals.
+type listener struct {
+	s       *service
+	address netip.AddrPort
+	conn    *net.UDPConn
+	packets *ipv4.PacketConn
+	reading sync.WaitGroup
+}
+
+// maxMessage is the maximum size of a message in octets. Longer ones are truncated, and therefore malformed.
+const maxMessage = 4 << 10
+
+// receiveBuffer is the size of the receive buffer of a socket in bytes, for bursts of clients after a power cut.
+const receiveBuffer = 4 << 20
+
+func listen(address string, s *service) (*listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return allowBroadcast(c) }}
+	conn, err := config.ListenPacket(context.Background(), "udp4", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", address, err)
+	}
+	l := &listener{s: s, address: netip.MustParseAddrPort(address), conn: conn.(*net.UDPConn), packets: ipv4.NewPacketConn(conn)}
+	_ = l.conn.SetReadBuffer(receiveBuffer) // the system limits it
+	if err := l.packets.SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true); err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+func (l *listener) start() { l.reading.Go(l.read) }
+
+func (l *listener) close() {
+	_ = l.conn.Close() // nothing is buffered
+	l.reading.Wait()
+}
+
+func (l *listener) read() {
+	buffer := make([]byte, maxMessage)
+	for {
+		n, control, from, err := l.packets.ReadFrom(buffer)
+		if err != nil {
+			return // it was closed
+		}
+		in := incoming{packet: buffer[:n], listener: l}
+		if a, ok := from.(*net.UDPAddr); ok {
+			in.from = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+		}
+		if control != nil {
+			in.index = control.IfIndex
+			in.to, _ = netip.AddrFromSlice(control.Dst.To4())
+		}
+		if !in.to.IsValid() || in.to == broadcast && l.s.hasLink(in.index) {
+			continue // the link receives it as well
+		}
+		l.s.receive(in)
+	}
+}
+
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// incoming is a received message.
+type incoming struct {
+	packet []byte
+	// from and to are the source and the destination, and index is the index of the interface.
+	from  netip.AddrPort
+	to    netip.Addr
+	index int
+	// listener received the message; nil if link did.
+	listener *listener
+	link     *link
+}
+
+// receive reads a message and passes it to the engine.
+func (s *service) receive(in incoming) {
+	packet := slices.Clone(in.packet) // the buffer is used again, and probes and the disk take their time
+	m, err := dhcpmsg.Parse(packet)
+	if err != nil {
+		s.engine.counters.receive("MALFORMED")
+		s.engine.counters.refuse(0, err.Error())
+		return
+	}
+	s.engine.counters.receive(messageName(m.Type))
+	prefixes := prefixesOf(in.index)
+	f := dhcpdata.Facts{Type: m.Type, HardwareType: m.HardwareType, Hardware: m.Hardware, Secs: m.Secs,
+		Broadcast: m.Flags&dhcpmsg.BroadcastFlag != 0, Options: m.Options, Packet: packet, Source: in.from.Addr(), Link: in.index,
+		Unicast: in.to != broadcast && !isBroadcastOf(prefixes, in.to)}
+	if !m.Client.IsUnspecified() {
+		f.Client = m.Client
+	}
+	if m.Relay.IsUnspecified() {
+		f.Interface = prefixes
+	} else {
+		f.Relay = m.Relay
+	}
+	for _, p := range prefixes {
+		f.Local = append(f.Local, p.Addr())
+	}
+	if f.Unicast {
+		f.Local = append(f.Local, in.to)
+	}
+	local := in.from.Addr().IsLoopback()
+	if f.Relay.IsMulticast() || f.Relay.IsLoopback() && !local || f.Client.IsMulticast() || f.Client == broadcast {
+		s.engine.counters.refuse(0, string(dhcpdata.BadMessage))
+		return
+	}
+	s.engine.handle(&request{message: m, packet: packet, facts: f, reply: func(d *dhcpdata.Decision, reply []byte) {
+		if err := s.reply(in, m, d, reply); err != nil {
+			s.engine.counters.refuse(d.Network, "send-failed")
+			s.log.Debug("send reply failed", "error", err)
+		}
+	}})
+}
+
+// isBroadcastOf reports whether an address is the last one of a prefix.
+func isBroadcastOf(prefixes []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool {
+		return p.Bits() < 31 && p.Contains(a) && !p.Contains(a.Next())
+	})
+}
+
+// relaySourcePort is the sub-option of relays that receive replies at their source port (RFC 8357).
+const relaySourcePort = 19
+
+// reply sends a reply to the relay, to the address of the client, or to the link (RFC 2131 section 4.1). A client on the loopback interface
+// receives it at its source port.
+func (s *service) reply(in incoming, m *dhcpmsg.Message, d *dhcpdata.Decision, packet []byte) error {
+	switch {
+	case in.from.Addr().IsLoopback():
+		return s.send(in, in.from, packet)
+	case !m.Relay.IsUnspecified():
+		port := uint16(serverPort)
+		if _, ok := dhcpdata.SubOption(m.Options[82], relaySourcePort); ok {
+			port = in.from.Port()
+		}
+		return s.send(in, netip.AddrPortFrom(m.Relay, port), packet)
+	case d.Reply == dhcpdata.Nak:
+		return s.sendLink(in, broadcast, nil, d, packet)
+	case !m.Client.IsUnspecified():
+		return s.send(in, netip.AddrPortFrom(m.Client, clientPort), packet)
+	case d.Broadcast || len(m.Hardware) != 6 || !d.Address.IsValid():
+		return s.sendLink(in, broadcast, nil, d, packet)
+	}
+	return s.sendLink(in, d.Address, m.Hardware, d, packet)
+}
+
+// send sends a packet by UDP.
+func (s *service) send(in incoming, to netip.AddrPort, packet []byte) error {
+	l := in.listener
+	if l == nil {
+		s.linkLock.RLock()
+		l = s.primary
+		s.linkLock.RUnlock()
+	}
+	if l == nil {
+		return net.ErrClosed
+	}
+	_, err := l.conn.WriteToUDPAddrPort(packet, to)
+	return err
+}
+
+// sendLink sends a packet to a client on the link. Without a link the packet is broadcast by UDP.
+func (s *service) sendLink(in incoming, to netip.Addr, hardware []byte, d *dhcpdata.Decision, packet []byte) error {
+	k := in.link
+	if k == nil {
+		k = s.linkAt(in.index)
+	}
+	if k != nil {
+		return k.send(to, hardware, d.ServerID, packet)
+	}
+	if in.listener == nil {
+		return net.ErrClosed
+	}
+	_, err := in.listener.packets.WriteTo(packet, &ipv4.ControlMessage{IfIndex: in.index}, net.UDPAddrFromAddrPort(
+		netip.AddrPortFrom(broadcast, clientPort)))
+	return err
+}
+
+func (s *service) hasLink(index int) bool { return s.linkAt(index) != nil }
+
+// linkAt returns the link of an interface; nil if there is none.
+func (s *service) linkAt(index int) *link {
+	s.linkLock.RLock()
+	defer s.linkLock.RUnlock()
+	return s.linksByIndex[index]
+}
+
+// prefixesOf returns the IPv4 addresses of an interface with their prefixes.
+func prefixesOf(index int) (all []netip.Prefix) {
+	i, err := net.InterfaceByIndex(index)
+	if err != nil {
+		return nil
+	}
+	addresses, err := i.Addrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+			all = append(all, p)
+		}
+	}
+	return all
+}

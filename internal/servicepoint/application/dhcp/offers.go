@@ -1,0 +1,88 @@
+package dhcp
+
+import (
+	"container/list"
+	"net/netip"
+)
+
+// offer holds an address for a client for a short time. Offers are not stored on the disk.
+type offer struct {
+	slot     *slot
+	network  int64
+	pool     int64
+	client   string
+	hardware []byte
+	relay    netip.Addr
+	until    int64
+	element  *list.Element
+}
+
+// offers are the offers of all networks, the oldest first.
+type offers struct {
+	all     list.List
+	clients map[string]*offer
+	relays  map[netip.Addr]int
+}
+
+// Limits of offers: their number, the number through one relay, and their duration in seconds.
+const (
+	maxOffers         = 64 << 10
+	maxOffersPerRelay = maxOffers / 4
+	offerSeconds      = 120
+)
+
+func newOffers() offers { return offers{clients: map[string]*offer{}, relays: map[netip.Addr]int{}} }
+
+// offer holds an address for a client. It returns false if there are too many offers already. A client has one offer at a time.
+func (t *table) offer(o offer, a netip.Addr) bool {
+	t.withdraw(o.client)
+	if t.offers.all.Len() >= maxOffers || t.offers.relays[o.relay] >= maxOffersPerRelay {
+		return false
+	}
+	s := t.slot(a)
+	if s.offer != nil { // it has expired, or the address was reserved meanwhile
+		t.drop(s.offer)
+		s = t.slot(a)
+	}
+	o.slot, o.until = s, t.now()+offerSeconds
+	o.element = t.offers.all.PushBack(&o)
+	s.offer = &o
+	t.offers.clients[o.client] = &o
+	t.offers.relays[o.relay]++
+	return true
+}
+
+// withdraw drops the offer to a client.
+func (t *table) withdraw(client string) {
+	if o := t.offers.clients[client]; o != nil {
+		t.drop(o)
+	}
+}
+
+// drop drops an offer. An address that was never leased is the next one to be offered.
+func (t *table) drop(o *offer) {
+	t.offers.all.Remove(o.element)
+	delete(t.offers.clients, o.client)
+	if t.offers.relays[o.relay]--; t.offers.relays[o.relay] == 0 {
+		delete(t.offers.relays, o.relay)
+	}
+	o.slot.offer = nil
+	if o.slot.lease == nil {
+		delete(t.slots, o.slot.address)
+		if p := t.pool(o.pool); o.pool != 0 {
+			p.returned = append(p.returned, o.slot.address)
+		}
+	}
+}
+
+// dropExpired drops the offers that have expired.
+func (t *table) dropExpired() {
+	now := t.now()
+	for e := t.offers.all.Front(); e != nil; e = t.offers.all.Front() {
+		o := e.Value.(*offer)
+		if o.until > now {
+			return
+		}
+		t.drop(o)
+	}
+}

@@ -1,0 +1,145 @@
+package dhcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"portolan/internal/servicepoint/application"
+	"portolan/internal/wire/dhcplease"
+)
+
+// reports returns the records of the journal for the manager. A record is returned until the service point has stored it, also after a
+// restart: the manager skips records that it has.
+type reports struct {
+	engine *engine
+	id     string
+
+	mu sync.Mutex
+	// The following fields are guarded by mu: the position in the journal, the records that are not stored yet with their numbers in the
+	// journal, and the number of the last record.
+	cursor  *cursor
+	pending []pendingRecord
+	last    int64
+}
+
+type pendingRecord struct {
+	application.Record
+	sequence uint64
+}
+
+// maxPending is the maximum number of records in one answer.
+const maxPending = 64
+
+// idFile contains the id of the journal.
+const idFile = "id"
+
+// journalID returns the random id of the journal in a folder, and creates it at the first start.
+func journalID(dir string) (string, error) {
+	path := filepath.Join(dir, idFile)
+	text, err := os.ReadFile(path)
+	if err == nil && len(text) > 0 {
+		return string(text), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	id := rand.Text()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(id)
+	return id, errors.Join(err, f.Sync(), f.Close(), syncFolder(dir))
+}
+
+func newReports(e *engine, id string) *reports {
+	return &reports{engine: e, id: id, cursor: e.journal.cursor()}
+}
+
+// next waits for records and returns them; none when ctx ends.
+func (r *reports) next(ctx context.Context) []application.Record {
+	for {
+		more := r.engine.journal.wait()
+		if all := r.read(); len(all) > 0 {
+			return all
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.engine.stop:
+			return nil
+		case <-more:
+		}
+		select { // one answer for the events of a moment
+		case <-ctx.Done():
+		case <-time.After(gatherTime):
+		}
+	}
+}
+
+// gatherTime is the time that an answer waits for further records.
+const gatherTime = 50 * time.Millisecond
+
+// read returns the pending records, and new ones up to maxPending.
+func (r *reports) read() (all []application.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.pending) < maxPending {
+		number, entry, ok, err := r.cursor.read()
+		if err != nil {
+			r.engine.log.Error("read lease journal failed", "error", err)
+			break
+		}
+		if !ok {
+			break
+		}
+		record, wanted, err := r.engine.record(r.id, number, entry)
+		if err == nil && wanted {
+			err = r.add(record)
+		}
+		if err != nil {
+			r.engine.log.Error("lease record dropped", "number", number, "error", err)
+		}
+	}
+	for _, one := range r.pending {
+		all = append(all, one.Record)
+	}
+	return all
+}
+
+func (r *reports) add(record dhcplease.Record) error {
+	data, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	r.last++
+	r.pending = append(r.pending, pendingRecord{application.Record{Number: r.last, Kind: dhcplease.Stream, Data: data}, record.Sequence})
+	return nil
+}
+
+// kept forgets the records up to a number.
+func (r *reports) kept(number int64) error {
+	r.mu.Lock()
+	i := slices.IndexFunc(r.pending, func(p pendingRecord) bool { return p.Number > number })
+	if i < 0 {
+		i = len(r.pending)
+	}
+	var sequence uint64
+	if i > 0 {
+		sequence = r.pending[i-1].sequence
+	}
+	r.pending = slices.Clone(r.pending[i:])
+	r.mu.Unlock()
+	if sequence == 0 {
+		return nil
+	}
+	return r.engine.journal.acknowledge(sequence)
+}

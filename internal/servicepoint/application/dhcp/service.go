@@ -1,0 +1,299 @@
+// Package dhcp is the application dhcp-service: a DHCPv4 server. It decides by portolan/internal/wire/dhcpdata, keeps its leases in a
+// journal on the disk, and reports them to the manager. It serves no networks before the service point sends content.
+package dhcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"portolan/internal/base/dirlock"
+	"portolan/internal/base/ping"
+	"portolan/internal/servicepoint/application"
+)
+
+// service is the application: an engine with its sockets.
+type service struct {
+	log *slog.Logger
+	// engine is nil if the leases could not be opened; failed is the reason.
+	engine  *engine
+	failed  error
+	damaged error
+	unlock  func() error
+	reports *reports
+	metrics *metricsEndpoint
+
+	mu sync.Mutex
+	// The following fields are guarded by mu: the configuration, the listeners by address, the links by interface name, and their errors.
+	configuration Configuration
+	configured    bool
+	listeners     map[string]*listener
+	listeners6    map[string]*listener6
+	links         map[string]*link
+	linkErrors    map[string]string
+	stop          chan struct{}
+	watching      sync.WaitGroup
+	closing       sync.Once
+
+	// linkLock guards the following fields, which the receivers read: the links by the index of the interface, and the listener at the port
+	// of DHCP.
+	linkLock     sync.RWMutex
+	linksByIndex map[int]*link
+	primary      *listener
+}
+
+var (
+	_ application.Contented    = (*service)(nil)
+	_ application.RecordSource = (*service)(nil)
+)
+
+// watchInterval is the time between two examinations of the interfaces.
+const watchInterval = 2 * time.Second
+
+// newService opens the leases in a folder.
+func newService(dir string, log *slog.Logger) *service {
+	s := &service{log: log, listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{}, linkErrors: map[string]string{},
+		stop: make(chan struct{})}
+	s.failed = s.open(dir)
+	if s.failed != nil {
+		log.Error("open leases failed", "error", s.failed)
+		return s
+	}
+	s.watching.Go(s.watch)
+	return s
+}
+
+// errFolder reports an application without a folder for its leases.
+var errFolder = errors.New("the service point provides no folder for the leases")
+
+func (s *service) open(dir string) error {
+	if dir == "" {
+		return errFolder
+	}
+	folder := filepath.Join(dir, "leases")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	lock, err := dirlock.Take(folder, "the leases")
+	if err != nil {
+		return err
+	}
+	s.unlock = lock.Close
+	id, err := journalID(folder)
+	if err != nil {
+		return errors.Join(err, s.unlock())
+	}
+	started := time.Now()
+	s.engine, s.damaged, err = newEngine(folder, s.log, journalOptions{}, s.ping)
+	if err != nil {
+		return errors.Join(err, s.unlock())
+	}
+	if s.damaged != nil {
+		s.log.Error("lease journal damaged", "error", s.damaged)
+	}
+	s.log.Info("leases read", "addresses", len(s.engine.table.slots), "millis", time.Since(started).Milliseconds())
+	s.reports = newReports(s.engine, id)
+	return nil
+}
+
+// ping reports whether an address answers an echo request. If the system forbids it, no address answers.
+func (s *service) ping(a netip.Addr, seconds uint32) bool {
+	limit := time.Duration(seconds) * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Second)
+	defer cancel()
+	answers, err := ping.Answers(ctx, a, limit)
+	if err != nil {
+		s.engine.counters.refuse(0, "ping-failed")
+		s.log.Debug("ping before an offer failed", "address", a, "error", err)
+	}
+	return answers
+}
+
+// Configure implements application.Application.
+func (s *service) Configure(text json.RawMessage) error {
+	c, err := read(text)
+	if err != nil {
+		return err
+	}
+	if s.engine == nil {
+		return s.failed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	opened := map[string]*listener{}
+	opened6, err := s.open6(c)
+	if err != nil {
+		return err
+	}
+	for _, address := range c.Listen {
+		l := s.listeners[address]
+		if l == nil {
+			if l, err = listen(address, s); err != nil {
+				for _, one := range opened {
+					one.close()
+				}
+				closeAll6(opened6)
+				return err
+			}
+			opened[address] = l
+		}
+	}
+	metrics, err := s.metricsAt(c.Metrics)
+	if err != nil {
+		for _, one := range opened {
+			one.close()
+		}
+		closeAll6(opened6)
+		return err
+	}
+	if s.metrics != metrics {
+		err = s.metrics.close()
+		s.metrics = metrics
+	}
+	wanted := map[string]bool{}
+	for _, address := range c.Listen {
+		wanted[address] = true
+		if l := opened[address]; l != nil {
+			s.listeners[address] = l
+			l.start()
+		}
+	}
+	for address, l := range s.listeners {
+		if !wanted[address] {
+			l.close()
+			delete(s.listeners, address)
+		}
+	}
+	s.choosePrimary()
+	s.replace6(c, opened6)
+	s.configuration, s.configured = c, true
+	s.examineLinks()
+	return err
+}
+
+// choosePrimary finds the listener at the port of DHCP. The caller holds mu.
+func (s *service) choosePrimary() {
+	s.linkLock.Lock()
+	defer s.linkLock.Unlock()
+	s.primary = nil
+	for _, l := range s.listeners {
+		if l.address.Port() == serverPort {
+			s.primary = l
+		}
+	}
+}
+
+// Content implements application.Contented.
+func (s *service) Content() string {
+	if s.engine == nil {
+		return ""
+	}
+	return s.engine.revision()
+}
+
+// TakeContent implements application.Contented.
+func (s *service) TakeContent(streams io.Reader) error {
+	if s.engine == nil {
+		return s.failed
+	}
+	err := s.engine.takeContent(streams)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.configured {
+		s.examineLinks()
+	}
+	return err
+}
+
+// Records implements application.RecordSource.
+func (s *service) Records(ctx context.Context) []application.Record {
+	if s.engine == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return s.reports.next(ctx)
+}
+
+// Kept implements application.RecordSource.
+func (s *service) Kept(number int64) {
+	if s.engine == nil {
+		return
+	}
+	if err := s.reports.kept(number); err != nil {
+		s.log.Error("acknowledge lease records failed", "error", err)
+	}
+}
+
+// Health implements application.Application.
+func (s *service) Health() (conditions []string) {
+	if s.engine == nil {
+		return []string{fmt.Sprintf("leases are not available: %v", s.failed)}
+	}
+	if s.damaged != nil {
+		conditions = append(conditions, fmt.Sprintf("the lease journal was damaged, so some leases may be unknown: %v", s.damaged))
+	}
+	if s.engine.full.Load() {
+		conditions = append(conditions, "leases cannot be written to the disk: no client gets an address")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.configured {
+		return append(conditions, "no configuration yet")
+	}
+	for name, reason := range s.linkErrors {
+		conditions = append(conditions, fmt.Sprintf("clients on %s are not served without a relay: %s", name, reason))
+	}
+	return conditions
+}
+
+// Close implements application.Application.
+func (s *service) Close() error {
+	var err error
+	s.closing.Do(func() { err = s.closeAll() })
+	return err
+}
+
+func (s *service) closeAll() error {
+	if s.engine == nil {
+		return nil
+	}
+	close(s.stop)
+	s.watching.Wait()
+	s.mu.Lock()
+	for _, l := range s.listeners {
+		l.close()
+	}
+	for _, l := range s.links {
+		l.close()
+	}
+	closeAll6(s.listeners6)
+	err := s.metrics.close()
+	s.mu.Unlock()
+	return errors.Join(err, s.engine.close(), s.unlock())
+}
+
+// watch opens and closes the sockets of interfaces that appear, change and vanish.
+func (s *service) watch() {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+			s.mu.Lock()
+			if s.configured {
+				s.examineLinks()
+			}
+			s.mu.Unlock()
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package dhcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"portolan/internal/wire/dhcpdata"
+	"portolan/internal/wire/dhcplease"
+)
+
+// Content returns the revision of the content in use.
+func (e *engine) revision() string { return e.content.Load().revision }
+
+// takeContent applies content streams. Messages are decided on by the content before until the new content is complete. If one of several
+// streams is invalid, the content before it is used.
+func (e *engine) takeContent(in io.Reader) error {
+	before := e.content.Load()
+	revision, units, invalid := dhcpdata.ReadAll(in, before.revision, before.units)
+	if invalid != nil && revision == before.revision {
+		return invalid
+	}
+	compiled, err := dhcpdata.Compile(units, before.compiled)
+	if err != nil {
+		return errors.Join(invalid, err)
+	}
+	e.mu.Lock()
+	e.content.Store(&content{revision: revision, units: units, compiled: compiled, thresholds: compiled.Thresholds()})
+	for _, id := range changedNetworks(before.units, units) {
+		for _, pool := range compiled.PoolsOf(id) {
+			e.table.resetCursor(pool)
+		}
+	}
+	e.performOrders(compiled)
+	wanted := compiled.Server.Snapshot
+	due := wanted > e.snapshot
+	e.snapshot = max(e.snapshot, wanted)
+	e.mu.Unlock()
+	if due {
+		e.tasks.Go(func() {
+			if err := e.writeSnapshot(wanted); err != nil {
+				e.log.Error("lease snapshot failed", "error", err)
+			}
+		})
+	}
+	return invalid
+}
+
+// changedNetworks returns the ids of the networks whose units differ.
+func changedNetworks(before, after dhcpdata.Units) (ids []int64) {
+	for id, one := range after {
+		if n, ok := dhcpdata.NetworkOf(id); ok && (before[id] == nil || before[id].Hash != one.Hash) {
+			ids = append(ids, n)
+		}
+	}
+	return ids
+}
+
+// performOrders performs the orders in the content that were not performed yet, and forgets those that are not in it any more. The caller
+// holds mu.
+func (e *engine) performOrders(c *dhcpdata.Content) {
+	present := map[int64]bool{}
+	for network, all := range c.Orders() {
+		for _, o := range all {
+			present[o.ID] = true
+			if !e.performed[o.ID] {
+				e.performed[o.ID] = true
+				e.perform(network, o)
+			}
+		}
+	}
+	for id := range e.performed {
+		if !present[id] {
+			delete(e.performed, id)
+		}
+	}
+}
+
+// perform performs an order. The caller holds mu.
+func (e *engine) perform(network int64, o dhcpdata.Order) {
+	now := e.clock.now()
+	s := e.table.slots[o.Address]
+	switch {
+	case s == nil || s.lease == nil || s.lease.expires <= now:
+	case o.Action == dhcpdata.EndLease && s.lease.state == dhcpdata.Leased && !s.lease.ended:
+		l := *s.lease
+		l.ended = true
+		e.change(s.lease, &l, dhcplease.End, o.ID)
+		return
+	case o.Action == dhcpdata.ClearAddress && s.lease.state == dhcpdata.Abandoned:
+		e.change(s.lease, freed(s.lease, now), dhcplease.Clear, o.ID)
+		return
+	}
+	l := &lease{network: network, address: o.Address, start: now, renewed: now, expires: now, holder: &holder{}}
+	c := commit{entries: [][]byte{event(dhcplease.Ordered, now, o.ID, l)}, undo: func() { delete(e.performed, o.ID) }, done: func() {}}
+	select {
+	case e.commits <- c:
+	default:
+		c.undo()
+	}
+}
+
+// snapshotPart is the number of leases in a part of a snapshot.
+const snapshotPart = 100
+
+// writeSnapshot stores a list of all leases for the manager in the journal.
+func (e *engine) writeSnapshot(requested int64) error {
+	e.mu.Lock()
+	leases := make([]*lease, 0, len(e.table.slots))
+	now := e.clock.now()
+	for _, s := range e.table.slots {
+		if s.lease != nil && s.lease.state != dhcpdata.Free && !s.lease.ended && s.lease.expires > now {
+			leases = append(leases, s.lease)
+		}
+	}
+	e.mu.Unlock()
+	id := rand.Uint64()
+	for part := 0; ; part++ {
+		n := min(snapshotPart, len(leases))
+		p := dhcplease.Snapshot{ID: id, Part: part, Last: n == len(leases), Requested: requested, Leases: []dhcplease.Lease{}}
+		for _, l := range leases[:n] {
+			p.Leases = append(p.Leases, l.report())
+		}
+		text, err := json.Marshal(p)
+		if err == nil {
+			_, err = e.journal.append([][]byte{append([]byte{entrySnapshot}, text...)})
+		}
+		if err != nil || p.Last {
+			return err
+		}
+		leases = leases[n:]
+	}
+}
+
+// record returns the record for the manager of an entry of the journal; ok is false if the manager does not learn it.
+func (e *engine) record(journal string, number uint64, entry []byte) (r dhcplease.Record, ok bool, err error) {
+	r = dhcplease.Record{Journal: journal, Sequence: number, At: e.clock.now() * 1000}
+	switch text := entry[1:]; entry[0] {
+	case entryEvent:
+		kind, at, order, l, err := readEvent(text)
+		if err != nil {
+			return r, false, err
+		}
+		r.At = at * 1000
+		r.Event = &dhcplease.Event{Kind: kind, Order: order, Lease: l.report()}
+	case entryDigest:
+		r.Renewals = &dhcplease.Renewals{}
+		if err := decodeJSON(text, r.Renewals); err != nil {
+			return r, false, err
+		}
+	case entrySnapshot:
+		r.Snapshot = &dhcplease.Snapshot{}
+		if err := decodeJSON(text, r.Snapshot); err != nil {
+			return r, false, err
+		}
+	default:
+		return r, false, nil
+	}
+	return r, true, nil
+}
+
+func decodeJSON(text []byte, into any) error {
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return nil
+}

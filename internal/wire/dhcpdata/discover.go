@@ -1,0 +1,309 @@
+package dhcpdata
+
+import (
+	"bytes"
+	"math"
+	"net/netip"
+)
+
+// choice is an address for the client.
+type choice struct {
+	network     *network
+	pool        *pool
+	reservation *reservation
+	address     netip.Addr
+	probe       bool
+}
+
+// decideDiscover chooses an address and offers it.
+func (d *decider) decideDiscover() {
+	if d.prefersIPv6() {
+		return
+	}
+	chosen, from, reason := d.choose()
+	if reason != Served {
+		d.refuseAddress(from, reason)
+		return
+	}
+	d.grant(chosen, Offer, ActOffer)
+}
+
+// prefersIPv6 answers a client that asks for IPv6 only, where the option is set, without an address (RFC 8925).
+func (d *decider) prefersIPv6() bool {
+	n, r := d.candidates[0], d.reservation()
+	all := d.layers(n, nil, r)
+	o := all.option(optionKey{code: optIPv6Only})
+	if o == nil || !d.requests[optIPv6Only] {
+		return false
+	}
+	d.note(o.From, "IPv6 only", "the client asks for the option, and gets no address")
+	d.d.Reply, d.d.Action, d.d.Reason = Offer, ActNothing, IPv6OnlyPreferred
+	d.reply(all, choice{network: n, reservation: r})
+	return true
+}
+
+// refuseAddress ends the decision on a DISCOVER without an address. A client that asks about automatic configuration gets that option
+// (RFC 2563).
+func (d *decider) refuseAddress(from Source, reason Reason) {
+	all := d.layers(d.candidates[0], nil, nil)
+	if o := all.option(optionKey{code: optAutoConfig}); o != nil && d.f.Options[optAutoConfig] != nil {
+		d.note(o.From, "automatic configuration", "no address: %s", reason)
+		d.d.Reply, d.d.Action, d.d.Reason = Offer, ActNothing, NoAutoConfigure
+		d.requests[optAutoConfig] = true
+		d.reply(all, choice{network: d.candidates[0]})
+		return
+	}
+	d.refuse(reason, from)
+}
+
+// choose chooses an address: the reservation, the address of the client's lease, its former address, the address it asks for, or the one
+// that has been free for longest.
+func (d *decider) choose() (c choice, from Source, reason Reason) {
+	if r := d.reservation(); r != nil {
+		if d.available(r) {
+			d.note(r.source(), "address", "reserved for the client")
+			return choice{network: r.network, reservation: r, pool: r.network.poolOf(r.Address), address: r.Address}, Source{}, Served
+		}
+		d.note(r.source(), "address", "reserved for the client, and still leased to another one")
+	}
+	from, reason = d.candidates[0].source(), NoRange
+	var pools []*pool
+	for _, n := range d.candidates {
+		for _, p := range n.pools {
+			if p.DelegatedLength != 0 || len(p.Ranges) == 0 {
+				continue
+			}
+			why, not := d.permits(p)
+			if not != Served {
+				d.note(why, "range", "%d %s does not serve the client: %s", p.ID, p.Name, not)
+				from, reason = why, not
+				continue
+			}
+			pools = append(pools, p)
+		}
+	}
+	if len(pools) == 0 {
+		return c, from, reason
+	}
+	if a := d.preferred(pools); a.IsValid() {
+		return d.chosen(pools, a), Source{}, Served
+	}
+	for _, abandoned := range []bool{false, true} {
+		for _, p := range pools {
+			a, ok := d.leases.Next(p.network.ID, p.ID, p.Ranges, abandoned, func(a netip.Addr) bool { return d.leasable(p, a) })
+			if ok {
+				d.note(p.source(), "address", "%s was free for longest", a)
+				c := d.chosen([]*pool{p}, a)
+				c.probe = c.probe || abandoned
+				return c, Source{}, Served
+			}
+			d.note(p.source(), "range", "%d %s has no free address", p.ID, p.Name)
+		}
+	}
+	return c, pools[0].source(), Exhausted
+}
+
+// preferred returns the address that the client holds, held, or asks for, if a pool contains it and it is free for the client.
+func (d *decider) preferred(pools []*pool) netip.Addr {
+	for _, state := range []State{Leased, Offered, Free} {
+		for _, n := range d.candidates {
+			l, ok := d.leases.Of(n.ID, d.d.Client)
+			if ok && l.State == state && !l.Ended && d.isFree(l.Address) && d.inPools(pools, l.Address) {
+				d.note(n.source(), "address", "the client holds or held %s", l.Address)
+				return l.Address
+			}
+		}
+	}
+	if a := d.requested; a.IsValid() && d.isFree(a) && d.inPools(pools, a) {
+		d.note(Source{}, "address", "the client asks for %s", a)
+		return a
+	}
+	return netip.Addr{}
+}
+
+func (d *decider) inPools(pools []*pool, a netip.Addr) bool {
+	for _, p := range pools {
+		if contains(p.Ranges, a) {
+			return d.leasable(p, a)
+		}
+	}
+	return false
+}
+
+// isFree reports whether an address is not held by or offered to another client, and not abandoned.
+func (d *decider) isFree(a netip.Addr) bool {
+	l, ok := d.leases.At(a)
+	return !ok || l.State == Free || l.State != Abandoned && !l.Ended && d.holds(l)
+}
+
+// leasable reports whether an address of a pool can be leased to any client: it is not reserved, and not an address of the network itself.
+func (d *decider) leasable(p *pool, a netip.Addr) bool {
+	n := p.network
+	if len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
+		return false
+	}
+	for _, own := range d.f.Local {
+		if a == own {
+			return false
+		}
+	}
+	return true
+}
+
+// isSpecial reports whether an address is the first or last one of a network with at most 30 bits.
+func (n *network) isSpecial(a netip.Addr) bool {
+	if !a.Is4() || n.Prefix.Bits() > 30 {
+		return false
+	}
+	p, err := a.Prefix(n.Prefix.Bits())
+	if err != nil || p.Addr() == a {
+		return true
+	}
+	return !n.Prefix.Contains(a.Next())
+}
+
+// chosen returns the choice of an address of one of the pools. It is probed if it was never leased.
+func (d *decider) chosen(pools []*pool, a netip.Addr) choice {
+	for _, p := range pools {
+		if !contains(p.Ranges, a) {
+			continue
+		}
+		_, leased := d.leases.At(a)
+		pinged := d.layers(p.network, p, nil).flag("ping-check", true) && !leased
+		return choice{network: p.network, pool: p, address: a, probe: pinged || contains(p.Probed, a) && !leased}
+	}
+	return choice{}
+}
+
+// poolOf returns the pool that contains an address; nil if none does.
+func (n *network) poolOf(a netip.Addr) *pool {
+	for _, p := range n.pools {
+		if contains(p.Ranges, a) {
+			return p
+		}
+	}
+	return nil
+}
+
+// available reports whether a reserved address is not held by another client.
+func (d *decider) available(r *reservation) bool {
+	l, ok := d.leases.At(r.Address)
+	if !ok || l.State == Free || l.State == Abandoned {
+		return true
+	}
+	return d.holdsReserved(r, l) && !l.Ended
+}
+
+// holdsReserved reports whether the client with a reservation holds the lease of its address.
+func (d *decider) holdsReserved(r *reservation, l LeaseState) bool {
+	return l.Client == d.d.Client || len(r.MAC) > 0 && bytes.Equal(l.Hardware, d.f.Hardware) && bytes.Equal(r.MAC, d.f.Hardware)
+}
+
+// grant fills in a decision with an address.
+func (d *decider) grant(c choice, reply uint8, action Action) {
+	all := d.layers(c.network, c.pool, c.reservation)
+	out := d.d
+	out.Reply, out.Action, out.Reason = reply, action, Served
+	out.Network, out.Address, out.Probe = c.network.ID, c.address, c.probe
+	if c.pool != nil {
+		out.Pool = c.pool.ID
+	}
+	if r := c.reservation; r != nil {
+		out.Reservation, out.Counted = r.ID, nil
+		if len(r.ClientID) == 0 { // the lease belongs to the hardware, whatever identifier it sends
+			out.Client = Identity(d.f.HardwareType, d.f.Hardware, nil)
+		}
+	}
+	out.ProbeSeconds = all.number("ping-timeout", 1)
+	out.AbandonSeconds = all.number("abandon-lease-time", 86400)
+	d.leaseTime(all, c)
+	if action == ActCommit && reply != BOOTP && d.cached(all, c) {
+		out.Action = ActRenew
+	}
+	if action == ActCommit {
+		d.endOthers(all, c)
+	}
+	d.reply(all, c)
+}
+
+// leaseTime computes the length of the lease.
+func (d *decider) leaseTime(all layers, c choice) {
+	standard := all.number("default-lease-time", 86400)
+	maximum := all.number("max-lease-time", max(standard, 86400))
+	minimum := min(all.number("min-lease-time", min(300, standard)), maximum)
+	seconds, from := standard, all.service("default-lease-time")
+	if data := d.f.Options[optLeaseTime]; len(data) == 4 {
+		seconds, from = uint32(data[0])<<24|uint32(data[1])<<16|uint32(data[2])<<8|uint32(data[3]), nil
+	}
+	if d.f.Type == 0 {
+		seconds, maximum = all.number("dynamic-bootp-lease-length", Infinite), Infinite
+	}
+	if c.reservation == nil && c.pool != nil && d.f.Type != 0 {
+		held, ok := d.leases.At(c.address)
+		mine := ok && held.State == Leased && d.holds(held)
+		if s := all.service("adaptive-lease-time-threshold"); s != nil && !mine && c.pool.size > 0 &&
+			float64(d.leases.Used(c.pool.ID))*100 > float64(c.pool.size)*float64(s.number) {
+			seconds, from = minimum, s
+		}
+	}
+	seconds = max(min(seconds, maximum), minimum)
+	d.d.Start, d.d.LeaseTime = d.now, seconds
+	d.d.Expires = d.now + int64(seconds)
+	if seconds == Infinite {
+		d.d.Expires = InfiniteTime
+	}
+	source := Source{}
+	if from != nil {
+		source = from.From
+	}
+	d.note(source, "lease time", "%d s, between %d and %d", seconds, minimum, maximum)
+}
+
+// cached reports whether a renewal comes so early that the rest of the lease is enough (dhcp-cache-threshold).
+func (d *decider) cached(all layers, c choice) bool {
+	l, ok := d.leases.At(c.address)
+	if !ok || l.State != Leased || l.Ended || l.Client != d.d.Client || !bytes.Equal(l.Hardware, d.f.Hardware) || l.Expires <= d.now {
+		return false
+	}
+	if relay, relayed := d.f.Options[optRelay]; relayed && !bytes.Equal(relay, l.Relay) { // the client moved to another port
+		return false
+	}
+	out := d.d
+	if l.Expires == InfiniteTime {
+		out.Start, out.Expires = l.Start, l.Expires
+		return out.LeaseTime == Infinite
+	}
+	percent := int64(all.number("dhcp-cache-threshold", 25))
+	if (d.now-l.Start)*100 >= (l.Expires-l.Start)*percent || l.Expires-d.now > int64(out.LeaseTime) {
+		return false
+	}
+	out.Start, out.Expires = l.Start, l.Expires
+	out.LeaseTime = uint32(min(l.Expires-d.now, math.MaxUint32-1))
+	d.note(Source{}, "lease time", "the lease is renewed early, and has %d s left", out.LeaseTime)
+	return true
+}
+
+// endOthers lists the leases of the client that end: at other addresses of the network, with other identifiers unless duplicates are
+// allowed, and in other networks with one-lease-per-client.
+func (d *decider) endOthers(all layers, c choice) {
+	add := func(l LeaseState) {
+		if l.State == Leased && l.Address != c.address {
+			d.d.Ends = append(d.d.Ends, l.Address)
+		}
+	}
+	for _, n := range d.candidates {
+		if l, ok := d.leases.Of(n.ID, d.d.Client); ok {
+			add(l)
+		}
+	}
+	if !all.flag("duplicates", true) {
+		for _, l := range d.leases.OfHardware(c.network.ID, d.f.Hardware) {
+			add(l)
+		}
+	}
+	if all.flag("one-lease-per-client", false) {
+		for _, l := range d.leases.Elsewhere(c.network.ID, d.d.Client) {
+			add(l)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package dhcpdata
+
+import "net/netip"
+
+// Leases is the view of the leases that a decision depends on. The caller of Decide keeps it unchanged until it has applied the decision.
+type Leases interface {
+	// At returns the state of an address; ok is false if it was never leased.
+	At(a netip.Addr) (l LeaseState, ok bool)
+	// Of returns the address that a client holds in a network, or held last; ok is false if it never had one.
+	Of(network int64, client string) (l LeaseState, ok bool)
+	// OfHardware returns the leases of a hardware address in a network.
+	OfHardware(network int64, hardware []byte) []LeaseState
+	// Elsewhere returns the leases of a client in other networks.
+	Elsewhere(network int64, client string) []LeaseState
+	// Next returns the address of a range that has been free for longest, for which usable returns true. With abandoned it returns an
+	// abandoned address instead.
+	Next(network, pool int64, ranges []Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool)
+	// Used returns the number of leases in a range.
+	Used(pool int64) uint64
+	// Members returns the number of leases that count for a class or subclass, without those of a client.
+	Members(class int64, without string) int
+}
+
+// State is the state of an address.
+type State uint8
+
+// The states of an address. An Offered address is held for a client for a short time.
+const (
+	Free State = iota
+	Offered
+	Leased
+	Abandoned
+)
+
+// LeaseState is the state of an address that was leased or offered.
+type LeaseState struct {
+	Network int64
+	Address netip.Addr
+	State   State
+	// Client is the identity of the client that holds the address, or held it last: see Identity.
+	Client   string
+	Hardware []byte
+	// Start and Expires are in Unix seconds by the clock that Decide gets.
+	Start, Expires int64
+	// Relay is the relay information (option 82) of the request, for stash-agent-options.
+	Relay []byte
+	// Ended is true for a lease that an operator has ended: the client gets a NAK, and the address is not leased until Expires.
+	Ended bool
+}
+
+// InfiniteTime is the Expires of a lease without an end, in Unix seconds.
+const InfiniteTime = int64(1) << 62
+
+// Identity returns the identity of a client: its client identifier or, if there is none or it is ignored, its hardware address.
+func Identity(hardwareType uint8, hardware, clientID []byte) string {
+	if len(clientID) > 0 {
+		return "c" + string(clientID)
+	}
+	return "h" + string([]byte{hardwareType}) + string(hardware)
+}
