@@ -244,7 +244,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 	for i, q := range all {
 		statements[i] = q.bare
 	}
-	text, err := json.Marshal(append(statements, mapRows, addressRows))
+	text, err := json.Marshal(append(statements, mapRows, freeRows))
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,11 @@ func (b *bench) ask(what, data string, addresses int) error {
 	}
 	defer bare.stop()
 	for i, q := range all {
-		theirs, err := b.median(bare.addr, request("GET", "/"+strconv.Itoa(i), "", ""))
+		size, err := answerSize(m, q.ask)
+		if err != nil {
+			return fmt.Errorf("%s: %w", q.what, err)
+		}
+		theirs, err := b.median(bare.addr, request("GET", fmt.Sprintf("/%d?size=%d", i, size), "", ""))
 		if err != nil {
 			return fmt.Errorf("%s, bare: %w", q.what, err)
 		}
