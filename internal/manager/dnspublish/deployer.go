@@ -37,16 +37,16 @@ type Points interface {
 	Changed(tx *store.Tx, servicePoint string)
 	// Wake notifies a service point after that transaction was committed.
 	Wake(servicePoint string)
-	// Serving returns the state of a service point.
-	Serving(tx *store.Tx, servicePoint string) (Serving, error)
+	// Serving returns the state of a service point, as far as a service such as DNS is concerned.
+	Serving(tx *store.Tx, servicePoint, service string) (Serving, error)
 }
 
 // Serving is the state of a service point.
 type Serving struct {
-	// There reports whether the service point exists. Provides are the capabilities of its applications.
+	// There reports whether the service point exists. Provides are the capabilities of its applications for the service.
 	There    bool
 	Provides checkin.Capabilities
-	// Content is the revision that it has confirmed.
+	// Content is the revision that it has confirmed; the earliest one if several applications serve the content.
 	Content string
 	// Silent reports that it is not connected.
 	Silent bool
@@ -346,6 +346,8 @@ type outcome struct {
 	looked map[string]bool
 	// checked reports that nothing is to be deployed (validation), continues that a zone that cannot be deployed does not stop the others.
 	checked, continues bool
+	// text is the summary of a service other than DNS.
+	text string
 	// statics are the dynamic records to make static.
 	statics []int64
 }
@@ -357,19 +359,28 @@ func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
 		return err
 	}
 	var o *outcome
+	var other Service
+	var row *store.Resource
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
-		row, err := tx.Get(id)
+		found, err := tx.Get(id)
 		if err != nil {
 			return err
 		}
+		row = found.Clone()
 		x, err := d.api.Object(row)
 		if err != nil {
+			return err
+		}
+		if other, err = serviceOf(d.api, serviceField(x)); err != nil || other != nil {
 			return err
 		}
 		o, err = d.prepare(tx, row, x)
 		return err
 	}); err != nil {
 		return err
+	}
+	if other != nil {
+		return d.deployService(ctx, id, row, other)
 	}
 	state, message := completed, o.summary()
 	if len(o.warnings) > 0 {
@@ -418,6 +429,9 @@ func (o *outcome) summary() string {
 	if o.checked {
 		text = fmt.Sprintf("%d zones were checked", o.zones)
 	}
+	if o.text != "" {
+		text = o.text
+	}
 	for _, one := range o.warnings[:min(len(o.warnings), maxFindings)] {
 		text += "; " + one
 	}
@@ -464,7 +478,11 @@ func (d *Deployer) end(ctx context.Context, id int64, state, message string) err
 		if kind == validation {
 			category = "DEPLOYMENT_DATA_VALIDATION"
 		}
-		if err := event.Add(tx, event.Event{EventType: kindsOfEvents[state], Category: category, Subcategory: "DNS", SourceName: kind,
+		x, err := d.api.Object(row)
+		if err != nil {
+			return err
+		}
+		if err := event.Add(tx, event.Event{EventType: kindsOfEvents[state], Category: category, Subcategory: serviceField(x), SourceName: kind,
 			Message: fmt.Sprintf("%s %d%s has ended: %s: %s", kind, id, of, state, schema.Cut(message, 1000))}, id); err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ import (
 	"portolan/internal/manager/audit"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/backup"
+	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/discovery"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
@@ -273,11 +274,12 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, o.Programs, m.releases)
 	resource.Provide(provisions, dnspublish.Options{Serving: func(tx *store.Tx, servicePoint string) (string, bool, error) {
-		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint)
+		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint, serverconfig.ServiceDNS)
 		return is.Content, is.There && !is.Silent, err
-	}})
+	}, Services: m.otherServices()})
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	m.Fleet.ObserveStream(m.metrics.recordsTaken)
+	m.takeLeases()
 	m.Fleet.Tell(serverconfig.PointsMoved)
 	m.observeStatus()
 	if err := m.Fleet.SetClock(ctx); err != nil {
@@ -408,6 +410,8 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { copier.Run(ctx) })
 	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.rolled
 	m.background.Go(func() { deployer.Run(ctx) })
+	live := dhcppublish.NewLive(m.Address, fleetPoints{m.Fleet}, m.log)
+	m.background.Go(func() { live.Run(ctx) })
 	backups := backup.NewRunner(m.Address, func(ctx context.Context, w io.Writer) error {
 		_, err := archive.Write(ctx, m.Store, w, m.options.Version, func(int64) {})
 		return err

@@ -3,6 +3,7 @@ package nameserver
 import (
 	"context"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -118,6 +119,7 @@ func (a *nameServer) signAhead(ctx context.Context) {
 			a.ahead.add(all)
 		case <-a.ahead.wake:
 		}
+		before := a.signatures.made.Load()
 		room := signatureShards * maxSignatures // more signatures would displace others
 		for ctx.Err() == nil {
 			key, of, ok := a.ahead.take()
@@ -125,6 +127,9 @@ func (a *nameServer) signAhead(ctx context.Context) {
 				break
 			}
 			room -= a.signNames(ctx, key, of, room)
+		}
+		if a.signatures.made.Load()-before > maxNamesToSign {
+			debug.FreeOSMemory() // answers allocate nothing, so the next collection may be far
 		}
 	}
 }
