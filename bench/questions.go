@@ -21,8 +21,8 @@ import (
 )
 
 // question is a request of a user, and the statement with the minimum work for its answer. In the statement, KEY(address) is the key of an
-// address, MEMBER(path) a member of the body, and HAS(text) a match of the trigram index. ORDER BY +id sorts the rows: with the index of ids
-// SQLite would read the whole collection in their order.
+// address, MEMBER(path) a member of the body, and HAS(text) a match of the trigram index. ORDER BY +id sorts the rows: with the index of
+// ids SQLite would read the whole collection in their order.
 type question struct {
 	what, ask, bare string
 	// maxRatio is the maximum ratio to the bare statement's duration.
