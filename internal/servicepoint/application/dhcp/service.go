@@ -42,6 +42,8 @@ type service struct {
 	watching      sync.WaitGroup
 	closing       sync.Once
 
+	interfaces interfaces
+
 	// linkLock guards the following fields, which the receivers read: the links by the index of the interface, and the listener at the port
 	// of DHCP.
 	linkLock     sync.RWMutex
