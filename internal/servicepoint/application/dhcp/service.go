@@ -80,7 +80,7 @@ func (s *service) open(dir string) error {
 		return errFolder
 	}
 	folder := filepath.Join(dir, "leases")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil { //nolint:gosec // the folder that the service point provides
 		return err
 	}
 	lock, err := dirlock.Take(folder, "the leases")
