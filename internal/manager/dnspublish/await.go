@@ -81,7 +81,15 @@ func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err e
 	if x == nil || x.ServicePoint == "" {
 		return "the server is no service point of the fleet any more", true, nil
 	}
-	s, err := d.points.Serving(tx, x.ServicePoint)
+	deployment, err := tx.Get(w.id)
+	if err != nil {
+		return "", false, err
+	}
+	of, err := d.api.Object(deployment)
+	if err != nil {
+		return "", false, err
+	}
+	s, err := d.points.Serving(tx, x.ServicePoint, serviceOf(of))
 	if err != nil {
 		return "", false, err
 	}

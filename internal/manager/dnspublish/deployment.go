@@ -156,14 +156,6 @@ func (x *DeploymentHead) enqueue(c *resource.Change, at ...int64) error {
 	return nil
 }
 
-// onlyDNS rejects services that cannot be deployed.
-func onlyDNS(service string) error {
-	if service != serverconfig.ServiceDNS {
-		return problem.New(501, "NotImplemented", "service: %s is not supported yet; must be DNS", service)
-	}
-	return nil
-}
-
 // BeforeWrite rejects servers that cannot be deployed to.
 func (x *FullDeployment) BeforeWrite(c *resource.Change) error { return x.queueFor(c, x.Service) }
 
@@ -183,7 +175,7 @@ func (x *DeploymentHead) queueFor(c *resource.Change, service string) error {
 	if !c.Requested() {
 		return nil
 	}
-	if err := onlyDNS(service); err != nil {
+	if err := checkService("service", x.Type, service); err != nil {
 		return err
 	}
 	group, err := serverconfig.IsServerGroup(c.Tx, x.Parent)
@@ -228,7 +220,7 @@ func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
 	servers, err := serverconfig.GroupMembers(c.Tx, x.Parent)
 	for _, server := range servers {
 		if err == nil {
-			err = orderFor(c, x.Type, server, *x)
+			err = orderFor(c, x.Type, serviceOf(c.New), server, *x)
 		}
 	}
 	return err
@@ -250,8 +242,9 @@ func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
 	return endGroup(c, x.Group.ID, x.ID)
 }
 
-// orderFor creates a DNS deployment of one server, with user, method and group of like. The caller has checked the server (see checkReady).
-func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead) error {
+// orderFor creates a deployment of a service to one server, with user, method and group of like. The caller has checked the server (see
+// checkReady).
+func orderFor(c *resource.Change, kind, service string, server int64, like DeploymentHead) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
 		return err
@@ -266,11 +259,11 @@ func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead
 	}
 	switch x := o.(type) {
 	case *FullDeployment:
-		x.Service = serverconfig.ServiceDNS
+		x.Service = service
 	case *DifferentialDeployment:
-		x.Service = serverconfig.ServiceDNS
+		x.Service = service
 	case *ValidationDeployment:
-		x.Service = serverconfig.ServiceDNS
+		x.Service = service
 	}
 	_, err = c.Following().Create(t, o)
 	return err

@@ -106,8 +106,10 @@ func (x *DeploymentSchedule) checkTimes(c *resource.Change, old *DeploymentSched
 		return problem.Field("EmptyFieldValue", "deploymentServices", "must have at least one entry")
 	}
 	for _, service := range x.DeploymentServices {
-		if service != serverconfig.ServiceDNS {
-			return problem.NotYet("deploymentServices: %s is not supported yet; must be DNS", service)
+		if err := checkService("deploymentServices", x.DeploymentType, service); problem.Is(err, "NotImplemented") {
+			return problem.NotYet("deploymentServices: %s is not supported yet", service)
+		} else if err != nil {
+			return err
 		}
 	}
 	return x.Times().Check(c.Tx.Now(), timesOf(old))
@@ -164,40 +166,44 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	slices.Sort(servers)
 	c.Tx.Touch(deployments)
 	for _, server := range slices.Compact(servers) {
-		// A queued deployment of this type will deploy the same changes.
-		waits, err := isQueued(c.Tx, server, x.DeploymentType)
-		if err != nil {
-			return err
-		}
-		if waits {
-			continue
-		}
-		if err = c.MayDeploy(x.Holder.ID, x.DeploymentType, server); err == nil {
-			err = checkReady(c, x.DeploymentType, server)
-		}
-		if err == nil {
-			if err := orderFor(c, x.DeploymentType, server, DeploymentHead{User: schema.Ref{ID: cmp.Or(x.Holder.ID, x.Owner.ID)},
-				Method: "SCHEDULED"}); err != nil {
+		for _, service := range x.DeploymentServices {
+			if err := x.deployService(c, row, server, service); err != nil {
 				return err
 			}
-			continue
-		}
-		p, ok := problem.As(err)
-		if !ok || p.Status >= 500 {
-			return err
-		}
-		if err := event.Add(c.Tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: serverconfig.ServiceDNS,
-			SourceName: row.Name,
-			Message:    fmt.Sprintf("The schedule %s did not deploy to server %d: %s", row.Name, server, p.Message)}, row.ID); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-// isQueued reports whether a deployment of a type is queued for a server.
-func isQueued(tx *store.Tx, server int64, kind string) (bool, error) {
-	return tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
-		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: kind},
-		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: queued}}})
+// deployService creates the deployment of a service to a server.
+func (x *DeploymentSchedule) deployService(c *resource.Change, row *store.Resource, server int64, service string) error {
+	// A queued deployment of this type will deploy the same changes.
+	waits, err := isQueued(c, server, x.DeploymentType, service)
+	if err != nil || waits {
+		return err
+	}
+	if err = c.MayDeploy(x.Holder.ID, x.DeploymentType, server); err == nil {
+		err = checkReady(c, x.DeploymentType, server)
+	}
+	if err == nil {
+		return orderFor(c, x.DeploymentType, service, server, DeploymentHead{User: schema.Ref{ID: cmp.Or(x.Holder.ID, x.Owner.ID)},
+			Method: "SCHEDULED"})
+	}
+	p, ok := problem.As(err)
+	if !ok || p.Status >= 500 {
+		return err
+	}
+	return event.Add(c.Tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: service, SourceName: row.Name,
+		Message: fmt.Sprintf("The schedule %s did not deploy to server %d: %s", row.Name, server, p.Message)}, row.ID)
+}
+
+// isQueued reports whether a deployment of a type and service is queued for a server.
+func isQueued(c *resource.Change, server int64, kind, service string) (is bool, err error) {
+	err = c.Each(store.All{store.InCollection(deployments), store.HasParent(server), inState(queued),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: kind}},
+		func(_ *store.Resource, o schema.Object) error {
+			is = is || serviceOf(o) == service
+			return nil
+		})
+	return is, err
 }

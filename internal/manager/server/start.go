@@ -42,6 +42,7 @@ import (
 	"portolan/internal/manager/server/middleware"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/settings"
+	"portolan/internal/manager/tftppublish"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
@@ -273,7 +274,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, o.Programs, m.releases)
 	resource.Provide(provisions, dnspublish.Options{Serving: func(tx *store.Tx, servicePoint string) (string, bool, error) {
-		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint)
+		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint, serverconfig.ServiceDNS)
 		return is.Content, is.There && !is.Silent, err
 	}})
 	m.Fleet.Observe(m.metrics.fleetMoved)
@@ -401,6 +402,7 @@ func (m *Manager) serve() error {
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := dnspublish.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
+	deployer.Pipelines = map[string]dnspublish.Pipeline{serverconfig.ServiceTFTP: tftppublish.NewPipeline(m.Address)}
 	copier := dnspublish.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
 	if copier.Copied = m.metrics.copied; m.options.Feeds != "" {
 		copier.Feed = m.feed

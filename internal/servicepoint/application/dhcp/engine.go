@@ -480,7 +480,9 @@ func (e *engine) writeCheckpoint() error {
 			var entries [][]byte
 			e.mu.Lock()
 			for _, a := range addresses[at:min(at+checkpointStep, len(addresses))] {
-				if s := e.table.slots[a]; s != nil && s.lease != nil {
+				if s := e.table.slots[a]; s != nil && s.lease != nil && e.forgets6(s.lease) {
+					e.table.set(a, nil)
+				} else if s != nil && s.lease != nil {
 					entries = append(entries, s.lease.append([]byte{entryLease}))
 				}
 			}
