@@ -27,7 +27,7 @@ func (points) Changed(*store.Tx, string) {}
 
 func (points) Wake(string) {}
 
-func (points) Serving(*store.Tx, string) (dnspublish.Serving, error) {
+func (points) Serving(*store.Tx, string, string) (dnspublish.Serving, error) {
 	return dnspublish.Serving{There: true, Provides: checkin.Capabilities{checkin.AnswersZones: true}, Silent: true}, nil
 }
 
