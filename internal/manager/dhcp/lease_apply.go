@@ -12,6 +12,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
 )
 
 // leaseChange is a reported change of a lease.
@@ -142,6 +143,7 @@ func (w *leaseWriter) change(c leaseChange) error {
 		w.dropped++
 		return nil
 	}
+	ipam.LeasesChanged(w.tx, network)
 	l, err := w.read(c.address)
 	if err != nil {
 		return err
