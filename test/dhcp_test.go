@@ -183,6 +183,15 @@ func TestDHCPOnTheWire(t *testing.T) {
 		t.Errorf("check: %s", got)
 	}
 
+	flags := []string{"--url", "http://" + m.api, "--token", m.token}
+	for want, args := range map[string][]string{"lamp": {"dhcp", "leases", "02:00:00:00:00:01"}, "ENDED": {"dhcp", "history", held.String()},
+		"offers 10.0.0.20 for 3600 s": {"dhcp", "explain", "networks/10.0.0.0/24", "02:00:00:00:00:02"},
+		"block 10.0.0.0/16":           {"dhcp", "explain", "10.0.0.0/24", "02:00:00:00:00:02"}} {
+		if got := m.portolan(append(args, flags...)...); !strings.Contains(got, want) {
+			t.Errorf("%v lacks %q:\n%s", args, want, got)
+		}
+	}
+
 	// The server serves without the manager, and reports the lease afterwards.
 	_ = m.process.signal(syscall.SIGKILL)
 	fourth := dhcpClient{t, at, net.HardwareAddr{2, 0, 0, 0, 0, 4}}
