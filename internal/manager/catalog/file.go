@@ -3,6 +3,7 @@ package catalog
 import (
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"strings"
 
 	"portolan/internal/base/problem"
@@ -127,4 +128,23 @@ func openFile(row *store.Resource, a *resource.API) (size int64, part func(tx *s
 		err = tx.QueryRow("SELECT data FROM file_part WHERE hash = ? AND number = ?", x.SHA256Checksum, number).Scan(&data)
 		return data, err
 	}, nil
+}
+
+// FileParts calls fn for the parts of the content with a SHA-256 checksum, in order.
+func FileParts(tx *store.Tx, checksum string, fn func(part []byte) error) error {
+	found := false
+	if err := tx.Each(func(scan func(...any) error) error {
+		var data []byte
+		if err := scan(&data); err != nil {
+			return err
+		}
+		found = true
+		return fn(data)
+	}, "SELECT data FROM file_part WHERE hash = ? ORDER BY number", checksum); err != nil {
+		return fmt.Errorf("read the content of a file: %w", err)
+	}
+	if !found {
+		return fmt.Errorf("the content %.16s… is not in the database", checksum)
+	}
+	return nil
 }

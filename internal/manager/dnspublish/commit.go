@@ -42,17 +42,8 @@ func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, stat
 				return err
 			}
 		}
-		if err := tx.QueryRow("SELECT count(*) FROM deployment_wait WHERE deployment = ?", id).Scan(&waits); err != nil || waits == 0 {
-			return err
-		}
-		row, err := tx.Get(id)
-		if err != nil {
-			return err
-		}
-		return d.update(tx, row, func(x *DeploymentHead) {
-			ninety := int64(90)
-			x.PercentComplete, x.Message = &ninety, schema.Cut(message, maxMessageLength)
-		})
+		waits, err = d.markWaiting(tx, id, message)
+		return err
 	})
 	if err != nil {
 		return err
@@ -66,6 +57,21 @@ func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, stat
 	return d.end(ctx, id, state, message)
 }
 
+// markWaiting sets the progress of a deployment that waits for service points. It returns the number of them.
+func (d *Deployer) markWaiting(tx *store.Tx, id int64, message string) (waits int, err error) {
+	if err := tx.QueryRow("SELECT count(*) FROM deployment_wait WHERE deployment = ?", id).Scan(&waits); err != nil || waits == 0 {
+		return waits, err
+	}
+	row, err := tx.Get(id)
+	if err != nil {
+		return waits, err
+	}
+	return waits, d.update(tx, row, func(x *DeploymentHead) {
+		ninety := int64(90)
+		x.PercentComplete, x.Message = &ninety, schema.Cut(message, maxMessageLength)
+	})
+}
+
 // forceRevision forces a new revision for the server of a full deployment, if its service point serves a revision that this database does
 // not know. This is the case after a restore from an older backup. It returns changed with that server added.
 func (d *Deployer) forceRevision(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
@@ -76,7 +82,7 @@ func (d *Deployer) forceRevision(tx *store.Tx, o *outcome, changed []int64) ([]i
 	if err != nil || point == "" {
 		return changed, err
 	}
-	s, err := d.points.Serving(tx, point)
+	s, err := d.points.Serving(tx, point, serverconfig.ServiceDNS)
 	if err != nil {
 		return changed, err
 	}

@@ -27,12 +27,8 @@ func (points) Changed(*store.Tx, string) {}
 
 func (points) Wake(string) {}
 
-func (points) Serving(*store.Tx, string) (dnspublish.Serving, error) {
+func (points) Serving(*store.Tx, string, string) (dnspublish.Serving, error) {
 	return dnspublish.Serving{There: true, Provides: checkin.Capabilities{checkin.AnswersZones: true}, Silent: true}, nil
-}
-
-func (p points) ServingAs(tx *store.Tx, point, _ string) (dnspublish.Serving, error) {
-	return p.Serving(tx, point)
 }
 
 // start returns the API with a deployer, for several clients.

@@ -83,7 +83,7 @@ func (d *Deployer) checkApplications(tx *store.Tx, server *store.Resource, s *se
 		return err
 	}
 	point := serverconfig.FieldsOf(o).ServicePoint
-	is, err := d.points.Serving(tx, point)
+	is, err := d.points.Serving(tx, point, serverconfig.ServiceDNS)
 	resolves := slices.ContainsFunc(s.settings.Views, func(v zonedata.View) bool { return v.Recursion != nil || len(v.Policies) > 0 })
 	asking := 0
 	for _, v := range s.settings.Views {

@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/zonedata"
 )
 
@@ -70,7 +71,7 @@ func (p *plan) servedNow(points Points) (*servedNow, error) {
 			return nil, err
 		}
 		n.numbers[server] = revision.Number
-		is, err := points.Serving(p.tx, p.servers[server].ServicePoint)
+		is, err := points.Serving(p.tx, p.servers[server].ServicePoint, serverconfig.ServiceDNS)
 		if err != nil {
 			return nil, err
 		}

@@ -119,18 +119,25 @@ const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 
 // Served is the content that the applications of a service point serve.
 type Served struct {
-	// There means that the service point exists. Provides are the capabilities of its applications with content, without those being
-	// deleted. An application that has not reported yet counts only if its program has always served content (checkin.Program.Contented).
-	There    bool
-	Provides checkin.Capabilities
-	// Content is the earliest revision that any of the applications serves; empty while one of them serves none.
+	// There means that the service point exists. Applications are its applications with content, without those being deleted. An
+	// application that has not reported yet counts only if its program has always served content (checkin.Program.Contented).
+	There        bool
+	Applications []ServedApplication
+}
+
+// ServedApplication is an application with content.
+type ServedApplication struct {
+	// Name is the name of its program. Provides are its capabilities.
+	Name     string
+	Provides []checkin.Capability
+	// Content is the revision that it serves; empty while it serves none.
 	Content string
-	// Trouble are the error conditions of these applications.
+	// Trouble are its error conditions.
 	Trouble []string
 }
 
-// Serves returns, in a transaction, what the applications of a service point with the given names serve.
-func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is Served, err error) {
+// Serves returns, in a transaction, what a service point serves.
+func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err error) {
 	all, err := applicationsOf(tx, servicePoint)
 	if err != nil {
 		return is, err
@@ -150,7 +157,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is
 	}
 	is.There = true
 	for _, a := range all {
-		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") || !slices.Contains(names, a.Name) {
+		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") {
 			continue
 		}
 		var now checkin.Application
@@ -160,18 +167,11 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is
 		if !now.Contented && !s.programs[a.Name].Contented {
 			continue
 		}
-		if is.Provides == nil || isEarlier(now.Content, is.Content) {
-			is.Content = now.Content
-		}
-		is.Trouble = append(is.Trouble, now.ErrorConditions...)
-		if is.Provides == nil {
-			is.Provides = checkin.Capabilities{}
-		}
+		one := ServedApplication{Name: a.Name, Content: now.Content, Trouble: now.ErrorConditions}
 		if provides := s.programs[a.Name].Provides; provides != nil {
-			for _, c := range provides(now.Engine) {
-				is.Provides[c] = true
-			}
+			one.Provides = provides(now.Engine)
 		}
+		is.Applications = append(is.Applications, one)
 	}
 	return is, nil
 }

@@ -29,6 +29,7 @@ import (
 	"portolan/internal/manager/secrets"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/settings"
+	"portolan/internal/manager/tftppublish"
 	"portolan/internal/manager/userfields"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/manager/workflow"
@@ -43,7 +44,8 @@ func newRegistry() *resource.Registry {
 	for _, register := range []func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register,
 		userfields.Register,
 		settings.Register, audit.Register, event.Register, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
-		dhcp.Register, serverconfig.Register, dnspublish.Register, dhcppublish.Register, webhook.Register, imports.Register, backup.Register, notify.Register,
+		dhcp.Register, serverconfig.Register, dhcppublish.Register, dnspublish.Register, tftppublish.Register,
+		webhook.Register, imports.Register, backup.Register, notify.Register,
 		workflow.Register} {
 		register(r)
 	}

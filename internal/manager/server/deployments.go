@@ -1,13 +1,18 @@
 package server
 
 import (
+	"slices"
+
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/server/checkinapi"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/manager/tftppublish"
 	"portolan/internal/wire/checkin"
+	"portolan/internal/wire/content"
 	"portolan/internal/wire/dhcplease"
 )
 
@@ -22,37 +27,51 @@ func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) {
 // Wake answers the waiting requests of a service point after the commit.
 func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 
-// Serving returns the content that the name servers and resolvers of a service point serve, and its capabilities.
-func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s dnspublish.Serving, err error) {
-	return p.serving(tx, servicePoint, checkin.Authority, checkin.Resolver)
+// applicationsOf are the applications that serve the content of each service.
+var applicationsOf = map[string][]string{
+	serverconfig.ServiceDNS:  {checkin.Authority, checkin.Resolver},
+	serverconfig.ServiceTFTP: {checkin.FileServer},
+	dhcppublish.ServiceV4:    {checkin.DHCP},
 }
 
-// applicationsOf are the applications of services other than DNS.
-var applicationsOf = map[string]string{dhcppublish.ServiceV4: checkin.DHCP, dhcppublish.ServiceV6: checkin.DHCP}
-
-// ServingAs returns the content that the application of a service serves.
-func (p fleetPoints) ServingAs(tx *store.Tx, servicePoint, service string) (s dnspublish.Serving, err error) {
-	return p.serving(tx, servicePoint, applicationsOf[service])
-}
-
-func (p fleetPoints) serving(tx *store.Tx, servicePoint string, applications ...string) (s dnspublish.Serving, err error) {
-	is, err := p.fleet.Serves(tx, servicePoint, applications...)
-	s = dnspublish.Serving{There: is.There, Provides: is.Provides, Content: is.Content, Trouble: is.Trouble}
+// Serving returns the content that a service point serves of a service, and the capabilities of the applications for it. Of several
+// applications, it returns the earliest content.
+func (p fleetPoints) Serving(tx *store.Tx, servicePoint, service string) (s dnspublish.Serving, err error) {
+	is, err := p.fleet.Serves(tx, servicePoint)
+	s.There = is.There
+	for _, a := range is.Applications {
+		if !slices.Contains(applicationsOf[service], a.Name) {
+			continue
+		}
+		if s.Provides == nil || isEarlier(a.Content, s.Content) {
+			s.Content = a.Content
+		}
+		if s.Provides == nil {
+			s.Provides = checkin.Capabilities{}
+		}
+		for _, c := range a.Provides {
+			s.Provides[c] = true
+		}
+		s.Trouble = append(s.Trouble, a.Trouble...)
+	}
 	if err == nil && s.There {
 		s.Silent, err = p.fleet.Silent(tx, servicePoint)
 	}
 	return s, err
 }
 
+// isEarlier reports whether a revision is earlier than another one. No revision is earlier than any.
+func isEarlier(one, other string) bool {
+	a, err := content.ParseRevision(one)
+	b, e := content.ParseRevision(other)
+	return e == nil && (err != nil || a.Number < b.Number)
+}
+
 // planners returns the planners by the names of the applications that use their content.
 func (m *Manager) planners() map[string]checkinapi.Planner {
 	zones := dnspublish.Planner{Sealer: m.Address.Sealer}
-	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones, checkin.DHCP: dhcppublish.Planner{}}
-}
-
-// otherServices returns the services of deployments other than DNS.
-func (m *Manager) otherServices() map[string]dnspublish.Service {
-	return map[string]dnspublish.Service{dhcppublish.ServiceV4: dhcppublish.Service{API: m.Address}}
+	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones, checkin.FileServer: tftppublish.Planner{},
+		checkin.DHCP: dhcppublish.Planner{}}
 }
 
 // takeLeases connects the records about leases of service points to the leases of the address API.

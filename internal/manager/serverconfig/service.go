@@ -409,5 +409,8 @@ func createServices(c *resource.Change, x *Server) error {
 	return nil
 }
 
-// ServiceDNS is the service that can be deployed.
-const ServiceDNS = "DNS"
+// The services that can be deployed.
+const (
+	ServiceDNS  = "DNS"
+	ServiceTFTP = "TFTP"
+)

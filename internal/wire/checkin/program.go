@@ -8,6 +8,8 @@ const (
 	Authority = "dns-authoritative-service"
 	// Resolver is the name of the application that resolves names for clients. A service point shows additional data for it.
 	Resolver = "dns-resolver-service"
+	// FileServer is the name of the application that serves the files of TFTP groups.
+	FileServer = "tftp-service"
 	// DHCP is the name of the application that leases addresses to clients.
 	DHCP = "dhcp-service"
 )
@@ -45,6 +47,8 @@ const (
 	ResolvesNames Capability = "recursion"
 	// ForwardsAlike means that the application forwards the queries of all views to the same servers.
 	ForwardsAlike Capability = "forwards alike"
+	// ServesFiles means that the application serves the files of TFTP groups.
+	ServesFiles Capability = "files"
 )
 
 // Capabilities is a set of capabilities.

@@ -23,7 +23,10 @@ type Content struct {
 	classes  []*class
 	macs     map[string]member
 	scope4   *scope
-	units    map[string]compiled
+	// scope6 are the options of DHCPv6 of the server. duid identifies it.
+	scope6 *scope
+	duid   []byte
+	units  map[string]compiled
 }
 
 // compiled is a compiled unit, which the next Compile uses again if its hash is the same.
@@ -37,6 +40,9 @@ type network struct {
 	Network
 	scope *scope // of the levels from the configuration to the network
 	pools []*pool
+	// scope6 are the options of DHCPv6, of the same levels. reserved6 are the reservations of IPv6 by client.
+	scope6    *scope
+	reserved6 reserved6
 	// byAddress contains the reservations of an address; more than one if several hardware addresses of a machine share it.
 	byAddress  map[netip.Addr][]*reservation
 	byMAC      map[string]*reservation
@@ -49,12 +55,18 @@ type pool struct {
 	network *network
 	scope   *scope // of the levels from the configuration to the range
 	size    uint64
+	// scope6 are the options of DHCPv6, of the same levels. size6 is the number of addresses or of delegated prefixes.
+	scope6 *scope
+	size6  uint64
+	// reservedPrefixes are the prefixes of the range that contain reservations.
+	reservedPrefixes map[netip.Addr]bool
 }
 
 type reservation struct {
 	Reservation
 	network *network
 	own     *scope // nil without options
+	own6    *scope // of DHCPv6; nil without options
 }
 
 // class is a class with its subclasses by value.
@@ -114,7 +126,7 @@ func Compile(units Units, previous *Content) (*Content, error) {
 		c.units[id] = compiled{hash: one.Hash, unit: p}
 	}
 	if len(units) == 0 {
-		c.scope4 = newScope(nil, nil, nil)
+		c.scope4, c.scope6 = newScope(nil, nil, nil), newScope(nil, nil, nil)
 		return c, nil
 	}
 	if err := c.compileServer(); err != nil {
@@ -227,6 +239,7 @@ func (c *Content) compileServer() error {
 		c.Pairs[one.ID] = one
 	}
 	c.scope4 = newScope(nil, p.options[0], p.services[0])
+	c.compileServer6(p)
 	if err := p.checkUsed(map[int64]bool{0: true}); err != nil {
 		return err
 	}
@@ -241,17 +254,26 @@ func (c *Content) compileNetwork(id int64, p *parsed) error {
 		byClientID: map[string]*reservation{}, orders: p.orders}
 	used := map[int64]bool{0: true}
 	n.scope = newScope(c.scope4, p.options[0], p.services[0])
+	n.scope6 = newScope6(c.scope6, p.options[0], p.services[0])
 	if _, ok := c.Pairs[n.Pair]; n.Pair != 0 && !ok {
 		return fmt.Errorf("the pair %d does not exist", n.Pair)
 	}
 	for _, one := range p.reservations {
-		if err := n.reserve(&reservation{Reservation: one, network: n, own: p.scope(one.ID, used)}); err != nil {
+		r := &reservation{Reservation: one, network: n, own: p.scope(one.ID, used)}
+		err := error(nil)
+		if n.Prefix.Addr().Is4() {
+			err = n.reserve(r)
+		} else {
+			err = n.addReservation6(r, p)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	for _, one := range p.pools {
 		used[one.ID] = true
-		x := &pool{Pool: one, network: n, scope: newScope(n.scope, p.options[one.ID], p.services[one.ID])}
+		x := &pool{Pool: one, network: n, scope: newScope(n.scope, p.options[one.ID], p.services[one.ID]),
+			scope6: newScope6(n.scope6, p.options[one.ID], p.services[one.ID])}
 		for _, i := range one.Ranges {
 			if !n.Prefix.Contains(i.First) || !n.Prefix.Contains(i.Last) {
 				return fmt.Errorf("the range %s is outside of %s", i, n.Prefix)
@@ -263,6 +285,7 @@ func (c *Content) compileNetwork(id int64, p *parsed) error {
 	if err := n.checkPools(); err != nil {
 		return err
 	}
+	n.measurePools6()
 	if c.byPrefix[n.Prefix] != nil {
 		return fmt.Errorf("the prefix %s is served twice, also as network %d", n.Prefix, c.byPrefix[n.Prefix].ID)
 	}
@@ -407,10 +430,23 @@ type scope struct {
 	services map[string]*setting
 }
 
-// newScope returns the options of an outer scope, replaced by more specific ones. It returns the outer scope itself if there are none.
+// newScope returns the options of DHCPv4 of an outer scope, replaced by more specific ones. It returns the outer scope itself if there are
+// none.
 func newScope(outer *scope, options []Option, services []Service) *scope {
 	options = slices.DeleteFunc(slices.Clone(options), func(o Option) bool { return o.V6 })
 	services = slices.DeleteFunc(slices.Clone(services), func(s Service) bool { return s.V6 })
+	return nestScope(outer, options, services)
+}
+
+// newScope6 returns the options of DHCPv6, as newScope those of DHCPv4.
+func newScope6(outer *scope, options []Option, services []Service) *scope {
+	options = slices.DeleteFunc(slices.Clone(options), func(o Option) bool { return !o.V6 })
+	services = slices.DeleteFunc(slices.Clone(services), func(s Service) bool { return !s.V6 })
+	return nestScope(outer, options, services)
+}
+
+// nestScope returns an outer scope with more specific options.
+func nestScope(outer *scope, options []Option, services []Service) *scope {
 	if outer != nil && len(options)+len(services) == 0 {
 		return outer
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // ServiceOption describes a service option: its value and its effect.
@@ -16,6 +17,8 @@ type ServiceOption struct {
 	Value ValueKind
 	// Min and Max are the limits of a Number; Max 0 means 2³²-1.
 	Min, Max uint32
+	// Values are the allowed values of a Text; nil allows all.
+	Values []string
 	// Effect states in one sentence how the option changes the behaviour of the server. It is empty for an option without an effect, which
 	// the manager refuses to deploy; Refusal is the reason.
 	Effect  string
@@ -86,6 +89,9 @@ func (o ServiceOption) CheckValue(value json.RawMessage) error {
 		text, err := valueOf[string](value)
 		if err == nil && (text == "" || len(text) > maxIdentifier) {
 			return fmt.Errorf("the text has %d octets, not 1 to %d", len(text), maxIdentifier)
+		}
+		if err == nil && o.Values != nil && !slices.Contains(o.Values, text) {
+			return fmt.Errorf("%q must be one of %s", text, strings.Join(o.Values, ", "))
 		}
 		return err
 	case Address:

@@ -143,6 +143,9 @@ func sample(t *testing.T, o server.Options) {
 		if err := tx.Write("INSERT INTO file_part (hash, number, data) VALUES ('h', 1, ?)", []byte("content")); err != nil {
 			return err
 		}
+		if err := tx.Write("INSERT INTO tftp_tree (server, number, hash, manifest) VALUES (1, 2, 'h', ?)", []byte("{}")); err != nil {
+			return err
+		}
 		if err := tx.Write("INSERT INTO import_part (import, number, data) VALUES (7, 1, ?)", []byte("name")); err != nil {
 			return err
 		}

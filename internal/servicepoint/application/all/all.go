@@ -7,6 +7,7 @@ import (
 	"portolan/internal/servicepoint/application/httpprobe"
 	"portolan/internal/servicepoint/application/nameserver"
 	"portolan/internal/servicepoint/application/resolver"
+	"portolan/internal/servicepoint/application/tftp"
 	"portolan/internal/wire/checkin"
 )
 
@@ -21,7 +22,7 @@ func Programs() checkin.Programs {
 
 // Kinds returns all applications. An application that keeps data does so in the folder state; it may be empty where none is run.
 func Kinds(state string) []application.Kind {
-	return []application.Kind{nameserver.Kind(), resolver.Kind(), httpprobe.Kind(), dhcp.Kind(state)}
+	return []application.Kind{nameserver.Kind(), resolver.Kind(), httpprobe.Kind(), dhcp.Kind(state), tftp.Kind()}
 }
 
 // Stateful returns the names of the applications that keep data on the disk.

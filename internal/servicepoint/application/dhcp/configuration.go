@@ -21,6 +21,8 @@ type Configuration struct {
 	// Listen are the addresses and ports for relays and renewals; empty means port 67 of all addresses. Clients without a relay are served if
 	// a port is 67.
 	Listen []string `json:"listen"`
+	// Listen6 are the IPv6 addresses and ports of DHCPv6; empty means port 547 of all addresses if Listen is empty, else none.
+	Listen6 []string `json:"listen6,omitempty"`
 	// Metrics is the address and port of the Prometheus metrics endpoint; empty disables it.
 	Metrics string `json:"metrics"`
 }
@@ -47,7 +49,7 @@ func Kind(dir string) application.Kind {
 			if err != nil {
 				return nil
 			}
-			return append(slices.Clone(c.Listen), strings.Fields(c.Metrics)...)
+			return slices.Concat(c.Listen, c.Listen6, strings.Fields(c.Metrics))
 		}},
 		New: func(log *slog.Logger) application.Application { return newService(dir, log) }}
 }
@@ -70,6 +72,9 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	}
 	if len(c.Listen) == 0 {
 		c.Listen = []string{fmt.Sprintf("0.0.0.0:%d", serverPort)}
+		if len(c.Listen6) == 0 {
+			c.Listen6 = []string{standard6}
+		}
 	}
 	if len(c.Listen) > maxListeners {
 		return c, bad("listen", "has %d entries, more than %d", len(c.Listen), maxListeners)
@@ -78,6 +83,15 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		a, err := netip.ParseAddrPort(one)
 		if err != nil || !a.Addr().Is4() || a.Port() == 0 || slices.Contains(c.Listen[:i], one) {
 			return c, bad(fmt.Sprintf("listen[%d]", i), "%q is not an IPv4 address and port, or is repeated", one)
+		}
+	}
+	if len(c.Listen6) > maxListeners {
+		return c, bad("listen6", "has %d entries, more than %d", len(c.Listen6), maxListeners)
+	}
+	for i, one := range c.Listen6 {
+		a, err := netip.ParseAddrPort(one)
+		if err != nil || !a.Addr().Is6() || a.Addr().Is4In6() || a.Port() == 0 || slices.Contains(c.Listen6[:i], one) {
+			return c, bad(fmt.Sprintf("listen6[%d]", i), "%q is not an IPv6 address and port, or is repeated", one)
 		}
 	}
 	if c.Metrics != "" {

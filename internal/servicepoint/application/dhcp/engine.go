@@ -44,6 +44,8 @@ type content struct {
 	revision string
 	units    dhcpdata.Units
 	compiled *dhcpdata.Content
+	// thresholds are those of compiled.
+	thresholds map[int64]dhcpdata.Threshold
 }
 
 // commit is a change of leases that has to be stored.
@@ -388,6 +390,7 @@ func (e *engine) tick() {
 			e.writeDigests()
 		case wall := <-ticker.C:
 			e.expire()
+			e.logThresholds()
 			if e.full.Load() { // without clients that renew, nothing else shows that there is space again
 				e.commitGroup([]commit{{entries: [][]byte{{entryOrder, 0}}, undo: func() {}, done: func() {}}})
 			}
@@ -477,7 +480,9 @@ func (e *engine) writeCheckpoint() error {
 			var entries [][]byte
 			e.mu.Lock()
 			for _, a := range addresses[at:min(at+checkpointStep, len(addresses))] {
-				if s := e.table.slots[a]; s != nil && s.lease != nil {
+				if s := e.table.slots[a]; s != nil && s.lease != nil && e.forgets6(s.lease) {
+					e.table.set(a, nil)
+				} else if s != nil && s.lease != nil {
 					entries = append(entries, s.lease.append([]byte{entryLease}))
 				}
 			}

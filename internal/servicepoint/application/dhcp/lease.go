@@ -67,6 +67,9 @@ func (l *lease) report() dhcplease.Lease {
 	out := dhcplease.Lease{Network: l.network, Pool: l.pool, Address: l.address, Reservation: l.reservation, Start: l.start, Expires: l.expires,
 		HardwareType: h.hardwareType, MAC: hex.EncodeToString(h.hardware), ClientID: hex.EncodeToString(h.clientID), HostName: h.hostName,
 		Relay: h.relayAddress, VendorClass: hex.EncodeToString(h.vendor), Abandoned: l.state == dhcpdata.Abandoned}
+	if l.address.Is6() {
+		describe6(h, &out)
+	}
 	for code, to := range map[uint8]*string{1: &out.CircuitID, 2: &out.RemoteID, 6: &out.SubscriberID} {
 		if data, ok := dhcpdata.SubOption(h.relay, code); ok {
 			*to = hex.EncodeToString(data)

@@ -28,6 +28,7 @@ func (s *service) examineLinks() {
 		s.log.Info("interface served", "interface", name)
 	}
 	s.linkErrors = errors
+	s.examineLinks6()
 	byIndex := map[int]*link{}
 	for _, l := range s.links {
 		byIndex[l.index] = l

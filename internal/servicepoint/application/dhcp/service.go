@@ -36,6 +36,7 @@ type service struct {
 	configuration Configuration
 	configured    bool
 	listeners     map[string]*listener
+	listeners6    map[string]*listener6
 	links         map[string]*link
 	linkErrors    map[string]string
 	stop          chan struct{}
@@ -59,7 +60,7 @@ const watchInterval = 2 * time.Second
 
 // newService opens the leases in a folder.
 func newService(dir string, log *slog.Logger) *service {
-	s := &service{log: log, listeners: map[string]*listener{}, links: map[string]*link{}, linkErrors: map[string]string{},
+	s := &service{log: log, listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{}, linkErrors: map[string]string{},
 		stop: make(chan struct{})}
 	s.failed = s.open(dir)
 	if s.failed != nil {
@@ -128,6 +129,10 @@ func (s *service) Configure(text json.RawMessage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	opened := map[string]*listener{}
+	opened6, err := s.open6(c)
+	if err != nil {
+		return err
+	}
 	for _, address := range c.Listen {
 		l := s.listeners[address]
 		if l == nil {
@@ -135,6 +140,7 @@ func (s *service) Configure(text json.RawMessage) error {
 				for _, one := range opened {
 					one.close()
 				}
+				closeAll6(opened6)
 				return err
 			}
 			opened[address] = l
@@ -145,6 +151,7 @@ func (s *service) Configure(text json.RawMessage) error {
 		for _, one := range opened {
 			one.close()
 		}
+		closeAll6(opened6)
 		return err
 	}
 	if s.metrics != metrics {
@@ -166,6 +173,7 @@ func (s *service) Configure(text json.RawMessage) error {
 		}
 	}
 	s.choosePrimary()
+	s.replace6(c, opened6)
 	s.configuration, s.configured = c, true
 	s.examineLinks()
 	return err
@@ -266,6 +274,7 @@ func (s *service) closeAll() error {
 	for _, l := range s.links {
 		l.close()
 	}
+	closeAll6(s.listeners6)
 	err := s.metrics.close()
 	s.mu.Unlock()
 	return errors.Join(err, s.engine.close(), s.unlock())

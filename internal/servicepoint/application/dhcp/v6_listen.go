@@ -1,0 +1,225 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"portolan/internal/base/dhcpmsg"
+	"portolan/internal/wire/dhcpdata"
+
+	"golang.org/x/net/ipv6"
+)
+
+// serverPort6 and clientPort6 are the ports of DHCPv6.
+const (
+	serverPort6 = 547
+	clientPort6 = 546
+)
+
+// The multicast addresses of servers (RFC 9915 section 7.1): the first one is for clients and relays of a link, the second one for relays
+// of a site.
+var (
+	allAgents6  = netip.MustParseAddr("ff02::1:2")
+	allServers6 = netip.MustParseAddr("ff05::1:3")
+)
+
+// listener6 is a UDP socket for DHCPv6.
+type listener6 struct {
+	s       *service
+	address netip.AddrPort
+	conn    *net.UDPConn
+	packets *ipv6.PacketConn
+	reading sync.WaitGroup
+	// joined are the indexes of the interfaces whose clients it receives. The lock of the service guards it.
+	joined map[int]bool
+}
+
+func listen6(address string, s *service) (*listener6, error) {
+	conn, err := new(net.ListenConfig).ListenPacket(context.Background(), "udp6", address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", address, err)
+	}
+	l := &listener6{s: s, address: netip.MustParseAddrPort(address), conn: conn.(*net.UDPConn), packets: ipv6.NewPacketConn(conn),
+		joined: map[int]bool{}}
+	_ = l.conn.SetReadBuffer(receiveBuffer) // the system limits it
+	if err := l.packets.SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true); err != nil {
+		return nil, errors.Join(fmt.Errorf("listening on %s: %w", address, err), conn.Close())
+	}
+	return l, nil
+}
+
+func (l *listener6) start() { l.reading.Go(l.read) }
+
+func (l *listener6) close() {
+	_ = l.conn.Close() // nothing is buffered
+	l.reading.Wait()
+}
+
+func (l *listener6) read() {
+	buffer := make([]byte, maxMessage6)
+	for {
+		n, control, from, err := l.packets.ReadFrom(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		a, ok := from.(*net.UDPAddr)
+		if err != nil || !ok || control == nil { // such as an ICMP error for an earlier reply
+			continue
+		}
+		to, _ := netip.AddrFromSlice(control.Dst)
+		l.receive(slices.Clone(buffer[:n]), a, to, control.IfIndex)
+	}
+}
+
+// maxMessage6 is the maximum size of a message in octets. Longer ones are truncated, and therefore malformed.
+const maxMessage6 = 64 << 10
+
+// receive reads a message and passes it to the engine. The packet is not used again by the caller.
+func (l *listener6) receive(packet []byte, from *net.UDPAddr, to netip.Addr, index int) {
+	s := l.s
+	m, err := dhcpmsg.Parse6(packet)
+	if err != nil {
+		s.engine.counters.receive("MALFORMED6")
+		s.engine.counters.refuse(0, err.Error())
+		return
+	}
+	s.engine.counters.receive(messageName6(m.Type))
+	source, _ := netip.AddrFromSlice(from.IP)
+	f := dhcpdata.Facts6{Message: m, Source: source, Link: index, Interface: prefixesOf6(index)}
+	for _, p := range f.Interface {
+		f.Local = append(f.Local, p.Addr())
+	}
+	reply := &net.UDPAddr{IP: from.IP, Port: clientPort6, Zone: from.Zone}
+	control := &ipv6.ControlMessage{IfIndex: index}
+	if !to.IsMulticast() {
+		control.Src = to.AsSlice() // a relay expects the reply from the address that it asked
+	}
+	if len(m.Relays) > 0 {
+		reply.Port = int(m.RelayPort6(uint16(from.Port))) //nolint:gosec // a port
+	}
+	if source.IsLoopback() { // a client or relay of a test or of "portolan dhcp ask"
+		reply.Port = from.Port
+	}
+	s.engine.handle6(&request6{facts: f, reply: func(packet []byte) {
+		if _, err := l.packets.WriteTo(packet, control, reply); err != nil {
+			s.engine.counters.refuse(0, "send-failed")
+			s.log.Debug("send reply failed", "error", err)
+		}
+	}})
+}
+
+// prefixesOf6 returns the IPv6 addresses of an interface with their prefixes.
+func prefixesOf6(index int) (all []netip.Prefix) {
+	i, err := net.InterfaceByIndex(index)
+	if err != nil {
+		return nil
+	}
+	addresses, err := i.Addrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().Is4() {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// examineLinks6 joins the groups of servers on each interface whose clients are served. The caller holds mu.
+func (s *service) examineLinks6() {
+	if len(s.listeners6) == 0 {
+		return
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		s.log.Error("list interfaces failed", "error", err)
+		return
+	}
+	content := s.engine.content.Load().compiled
+	for _, l := range s.listeners6 {
+		present := map[int]bool{}
+		for _, i := range all {
+			named := slices.Contains(s.configuration.Interfaces, i.Name)
+			serves := slices.ContainsFunc(prefixesOf6(i.Index), func(p netip.Prefix) bool { return content.Serves(p.Addr()) })
+			if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagMulticast == 0 || !named && (len(s.configuration.Interfaces) > 0 || !serves) {
+				continue
+			}
+			if present[i.Index] = true; l.joined[i.Index] {
+				continue
+			}
+			err := l.packets.JoinGroup(&i, &net.UDPAddr{IP: allAgents6.AsSlice()})
+			err = errors.Join(err, l.packets.JoinGroup(&i, &net.UDPAddr{IP: allServers6.AsSlice()}))
+			if err != nil {
+				s.linkErrors[i.Name] = fmt.Sprintf("join the groups of DHCPv6: %v", err)
+				continue
+			}
+			l.joined[i.Index] = true
+			s.log.Info("interface served", "interface", i.Name)
+		}
+		for index := range l.joined {
+			if !present[index] { // the kernel leaves the groups of an interface that vanishes
+				delete(l.joined, index)
+			}
+		}
+	}
+}
+
+// standard6 is the address of listeners without a configuration. A machine without IPv6 cannot have it.
+const standard6 = "[::]:547"
+
+// open6 opens the listeners of a configuration that are not open yet. A machine without IPv6 does not listen at the standard address. The
+// caller holds mu.
+func (s *service) open6(c Configuration) (opened map[string]*listener6, err error) {
+	opened = map[string]*listener6{}
+	for _, address := range c.Listen6 {
+		if s.listeners6[address] != nil {
+			continue
+		}
+		l, err := listen6(address, s)
+		if err != nil && address == standard6 && !hasIPv6() {
+			s.log.Info("DHCPv6 not served, the machine has no IPv6", "error", err)
+			continue
+		}
+		if err != nil {
+			closeAll6(opened)
+			return nil, err
+		}
+		opened[address] = l
+	}
+	return opened, nil
+}
+
+// hasIPv6 reports whether the machine has an IPv6 address.
+func hasIPv6() bool {
+	addresses, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && !p.Addr().Is4()
+	})
+}
+
+// replace6 starts opened listeners and closes those that the configuration does not contain. The caller holds mu.
+func (s *service) replace6(c Configuration, opened map[string]*listener6) {
+	for address, l := range opened {
+		s.listeners6[address] = l
+		l.start()
+	}
+	for address, l := range s.listeners6 {
+		if !slices.Contains(c.Listen6, address) {
+			l.close()
+			delete(s.listeners6, address)
+		}
+	}
+}
+
+func closeAll6(all map[string]*listener6) {
+	for _, l := range all {
+		l.close()
+	}
+}
