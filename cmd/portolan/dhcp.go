@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"portolan/client"
-	"portolan/internal/base/space"
 )
 
 type dhcpCommand struct {
@@ -94,7 +94,7 @@ func leasesOf(s *session, cl *client.Client, collection, text string) (at, filte
 	if _, err := netip.ParseAddr(text); err == nil {
 		return collection, "address:" + quoted, nil
 	}
-	if _, err := space.ParseHardware(text); err == nil {
+	if _, err := net.ParseMAC(text); err == nil {
 		return collection, "macAddress:" + quoted, nil
 	}
 	switch {

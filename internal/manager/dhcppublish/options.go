@@ -47,11 +47,11 @@ func (c *compiler) readOptions(places store.Expr) error {
 	group := c.fields.ServerGroup.ID
 	return c.each("deploymentOptions", places, func(row *store.Resource, o schema.Object) error {
 		one := option{id: row.ID, kind: row.Type, name: row.Name, definition: row.Ref("definition")}
-		switch scope := row.Ref("serverScope"); {
-		case scope == 0:
-		case scope == c.server.ID:
+		switch row.Ref("serverScope") {
+		case 0:
+		case c.server.ID:
 			one.rank = 2
-		case scope == group:
+		case group:
 			one.rank = 1
 		default:
 			return nil

@@ -182,8 +182,8 @@ func TestDHCPValidation(t *testing.T) {
 		t.Errorf("the validation says %s", r)
 	}
 	m.Want(200, "PATCH", "/api/v2/servers/"+p.server, `{"dhcpConfigurationValidationEnabled":false}`, apitest.MergePatch)
-	m.Refused(400, "DhcpDeploymentValidationNotEnabled", "dhcpConfigurationValidationEnabled", "POST", "/api/v2/servers/"+p.server+"/deployments",
-		`{"type":"ValidationDeployment","service":"DHCPv4"}`)
+	m.Refused(400, "DhcpDeploymentValidationNotEnabled", "dhcpConfigurationValidationEnabled", "POST",
+		"/api/v2/servers/"+p.server+"/deployments", `{"type":"ValidationDeployment","service":"DHCPv4"}`)
 }
 
 // Changes of a deployed network with dynamicUpdateEnabled, and of MAC pools with instantDeploymentEnabled, reach the content without a

@@ -108,7 +108,8 @@ func TestLeasesAreReported(t *testing.T) {
 	next.MAC, next.Start, next.HostName, next.CircuitID = "00005e005302", end.Add(time.Minute).Unix(), "radio", ""
 	source.event(dhcplease.Begin, end.Add(time.Minute), next)
 	spans := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+filter("address:'10.0.0.20'"), "")
-	if spans.Count() != 2 || spans.Text("data.0.endReason") != "RELEASED" || spans.Text("data.0.endDateTime") != end.UTC().Format(time.RFC3339) ||
+	if spans.Count() != 2 || spans.Text("data.0.endReason") != "RELEASED" ||
+		spans.Text("data.0.endDateTime") != end.UTC().Format(time.RFC3339) ||
 		spans.Text("data.1.macAddress") != "00-00-5E-00-53-02" || spans.Text("data.1.endDateTime") != "" {
 		t.Errorf("the spans are %s", spans.Body)
 	}
@@ -125,7 +126,8 @@ func TestLeasesAreReported(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("state:'DHCP_ABANDONED'"), ""); r.Count() != 1 {
 		t.Errorf("after the decline: %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT'"), ""); !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
+	r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT'"), "")
+	if !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
 		t.Errorf("the events are %s", r.Body)
 	}
 	m.Verify()
