@@ -135,7 +135,8 @@ func TestDHCPOnTheWire(t *testing.T) {
 	}
 	first := dhcpClient{t, at, net.HardwareAddr{2, 0, 0, 0, 0, 1}}
 	ack := first.lease()
-	if ack == nil || ack.MessageType() != dhcpv4.MessageTypeAck || ack.DomainName() != "harbour.example" || ack.IPAddressLeaseTime(0) != time.Hour {
+	if ack == nil || ack.MessageType() != dhcpv4.MessageTypeAck || ack.DomainName() != "harbour.example" ||
+		ack.IPAddressLeaseTime(0) != time.Hour {
 		t.Fatalf("the client gets %v\n%s", ack, p.process.text())
 	}
 	address := ack.YourIPAddr.String()

@@ -169,7 +169,8 @@ func TestLeasesOfAddresses(t *testing.T) {
 			t.Errorf("%s: %s", path, got.Body)
 		}
 	}
-	if got := m.Want(200, "GET", "/api/v2/ranges/"+r, ""); got.Text("usage.DHCP_ALLOCATED") != "2" || got.Text("usage.DHCP_ABANDONED") != "1" ||
+	if got := m.Want(200, "GET", "/api/v2/ranges/"+r, ""); got.Text("usage.DHCP_ALLOCATED") != "2" ||
+		got.Text("usage.DHCP_ABANDONED") != "1" ||
 		got.Text("usage.UNASSIGNED") != "7" {
 		t.Errorf("the range is %s", got.Body)
 	}
