@@ -60,8 +60,8 @@ const watchInterval = 2 * time.Second
 
 // newService opens the leases in a folder.
 func newService(dir string, log *slog.Logger) *service {
-	s := &service{log: log, listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{}, linkErrors: map[string]string{},
-		stop: make(chan struct{})}
+	s := &service{log: log, listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{},
+		linkErrors: map[string]string{}, stop: make(chan struct{})}
 	s.failed = s.open(dir)
 	if s.failed != nil {
 		log.Error("open leases failed", "error", s.failed)
