@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,12 +9,10 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"portolan/internal/wire/checkin"
@@ -68,118 +65,6 @@ func (b *bench) getOne() error {
 		return err
 	}
 	b.add("(a) GET one resource", perSecond(ours), perSecond(theirs), ours/theirs, "at least 0.6", ours/theirs >= 0.6)
-	return nil
-}
-
-// scan measures a bare scan of n rows.
-func scan(addr string, n, times int) (time.Duration, error) {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = c.Close() }()
-	in := bufio.NewReaderSize(c, 64<<10)
-	var all []time.Duration
-	for range times {
-		start := time.Now()
-		if _, err := fmt.Fprintf(c, "%d\n", n); err != nil {
-			return 0, err
-		}
-		for {
-			part, err := in.ReadSlice(0)
-			if err == nil {
-				break
-			}
-			if err != bufio.ErrBufferFull || len(part) == 0 {
-				return 0, err
-			}
-		}
-		all = append(all, time.Since(start))
-	}
-	slices.Sort(all)
-	return all[len(all)/2], nil
-}
-
-// page compares a page of n addresses in both JSON forms with a bare scan.
-func (b *bench) page(name string, n, times int) (m *child, err error) {
-	dir, _, err := b.data(max(n, 100000))
-	if err != nil {
-		return nil, err
-	}
-	bare, err := spawn("bare-scan", dir, "")
-	if err != nil {
-		return nil, err
-	}
-	defer bare.stop()
-	if m, err = spawn("manager", dir, ""); err != nil {
-		return nil, err
-	}
-	for _, form := range []string{"application/hal+json", "application/json"} {
-		rq := []byte(strings.Replace(string(request("GET", fmt.Sprintf("/api/v2/addresses?limit=%d", n), m.token, "")),
-			"Host: bench", "Host: bench\r\nAccept: "+form, 1))
-		theirs, err := scan(bare.addr, n, times)
-		if err != nil {
-			return m, err
-		}
-		ours, err := latency(m.addr, times, code200, func(int) []byte { return rq })
-		if err != nil {
-			return m, err
-		}
-		ratio := float64(ours) / float64(theirs)
-		maxRatio := 2.0
-		if n <= 1000 && form == "application/hal+json" {
-			maxRatio = 1.6
-		}
-		b.add(name+", "+form, ours.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String(), ratio,
-			fmt.Sprintf("at most %.1f", maxRatio), ratio <= maxRatio)
-	}
-	return m, nil
-}
-
-// page1000 measures (b): a page of 1,000 addresses.
-func (b *bench) page1000() error {
-	m, err := b.page("(b) page of 1,000", 1000, 200)
-	if m != nil {
-		m.stop()
-	}
-	return err
-}
-
-// page100000 measures (c): a page of 100,000 addresses, and the growth of resident memory.
-func (b *bench) page100000() error {
-	m, err := b.page("(c) page of 100,000", 100000, 7)
-	if m != nil {
-		m.stop()
-	}
-	if err != nil {
-		return err
-	}
-	dir, _, err := b.data(100000)
-	if err != nil {
-		return err
-	}
-	if m, err = spawn("manager", dir, ""); err != nil {
-		return err
-	}
-	defer m.stop()
-	small := request("GET", "/api/v2/addresses?limit=1000", m.token, "")
-	if _, err := latency(m.addr, 20, code200, func(int) []byte { return small }); err != nil {
-		return err
-	}
-	before, err := m.residentNow()
-	if err != nil {
-		return err
-	}
-	large := request("GET", "/api/v2/addresses?limit=100000", m.token, "")
-	if _, err := latency(m.addr, 3, code200, func(int) []byte { return large }); err != nil {
-		return err
-	}
-	after, err := m.resident()
-	if err != nil {
-		return err
-	}
-	b.add("(c) its resident memory", fmt.Sprintf("%.1f MiB", after), fmt.Sprintf("%.1f MiB before", before), after-before,
-		"at most 64 MiB more", after-before <= 64)
 	return nil
 }
 
@@ -402,12 +287,40 @@ func (b *bench) startUp() error {
 		slices.Sort(all)
 		took[i] = all[len(all)/2]
 	}
+	if err := b.idleMemory(); err != nil {
+		return err
+	}
 	beyond := took[1] - took[0]
 	b.add(fmt.Sprintf("(g) start-up, %d addresses", sizes[1]), took[1].Round(time.Millisecond).String(),
 		took[0].Round(time.Millisecond).String()+" empty", float64(took[1])/float64(took[0]), "at most 200 ms beyond",
 		beyond <= 200*time.Millisecond)
 	return nil
 }
+
+// idleMemory measures the memory of an idle manager without data. Its own memory does not include the resident pages of the program's
+// file, which processes share and the system can drop.
+func (b *bench) idleMemory() error {
+	m, err := spawn("manager", filepath.Join(b.dir, "idle"), "")
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	time.Sleep(idleBefore)
+	own, err := status(m.cmd.Process.Pid, "RssAnon:")
+	if err != nil {
+		return err
+	}
+	all, err := m.residentNow()
+	if err != nil {
+		return err
+	}
+	b.add("(g) memory of an idle manager of its own", fmt.Sprintf("%.0f MiB", own), "28 MiB", own/28, "at most 1", own <= 28)
+	b.note("(g) the same with resident pages of the program", fmt.Sprintf("%.0f MiB", all))
+	return nil
+}
+
+// idleBefore is the time before the memory of an idle manager is read.
+const idleBefore = 5 * time.Second
 
 // databaseSize measures the size of addresses in the database, without history, which the bench does not write. It prints the size per
 // table.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -122,7 +123,8 @@ func bareGet(ctx context.Context, file string) error {
 	return nil
 }
 
-// bareScan answers every line "N\n" on a connection. It scans N rows of addresses in SQLite and writes their bodies, then a NUL.
+// bareScan answers every line "N SIZE\n" on a connection. It scans N rows of addresses in SQLite and writes SIZE bytes for each, which
+// begin with its body, then a NUL.
 func bareScan(ctx context.Context, data string) error {
 	conn, err := sqlite.OpenConn(filepath.Join(data, "portolan.db"))
 	if err != nil {
@@ -145,11 +147,11 @@ func bareScan(ctx context.Context, data string) error {
 			return nil
 		}
 		for {
-			var n int
-			if _, err := fmt.Fscanf(c, "%d\n", &n); err != nil {
+			var n, size int
+			if _, err := fmt.Fscanf(c, "%d %d\n", &n, &size); err != nil {
 				break
 			}
-			if err := scanTo(c, stmt, n); err != nil {
+			if err := scanTo(c, stmt, n, size); err != nil {
 				return err
 			}
 		}
@@ -157,7 +159,8 @@ func bareScan(ctx context.Context, data string) error {
 	}
 }
 
-func scanTo(w io.Writer, stmt *sqlite.Stmt, n int) error {
+func scanTo(w io.Writer, stmt *sqlite.Stmt, n, size int) error {
+	rest := bytes.Repeat([]byte{'-'}, size)
 	if err := stmt.Reset(); err != nil {
 		return err
 	}
@@ -183,6 +186,7 @@ func scanTo(w io.Writer, stmt *sqlite.Stmt, n int) error {
 		from := len(out)
 		out = append(out, make([]byte, stmt.ColumnLen(11))...)
 		stmt.ColumnBytes(11, out[from:])
+		out = append(out, rest[min(len(out)-from+1, size):]...)
 		out = append(out, '\n')
 		if len(out) >= 64<<10 {
 			if _, err := w.Write(out); err != nil {

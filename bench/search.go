@@ -51,6 +51,11 @@ func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int)
 			return err
 		}
 	}
+	if strings.Contains("vacant", b.question) {
+		if err := b.vacant(what, m); err != nil {
+			return err
+		}
+	}
 	if !strings.Contains("map", b.question) {
 		return nil
 	}
@@ -75,6 +80,33 @@ func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int)
 	}
 	return b.against(fmt.Sprintf("%s map of a network with %d addresses in 65,536 cells", what, addresses), m,
 		"networks/"+network+"/map?cells=65536", theirs, 3)
+}
+
+// vacant measures the lists of free addresses in the network with all addresses, compared with a page of its addresses.
+func (b *bench) vacant(what string, m *child) error {
+	network, err := firstOf(m, "networks?filter="+url.QueryEscape("name:'wide'"))
+	if err != nil {
+		return err
+	}
+	list := "networks/" + network + "/addresses?limit=1"
+	page, err := b.median(m.addr, request("GET", "/api/v2/"+list, m.token, ""))
+	if err != nil {
+		return err
+	}
+	for _, one := range []struct{ what, more string }{
+		{"", "&filter=state:'UNASSIGNED'"},
+		{", with their number", "&filter=state:'UNASSIGNED'&total=true"},
+		{" from the last", "&filter=state:'UNASSIGNED'&orderBy=desc(address)"},
+		{" from the thousandth", "&filter=state:'UNASSIGNED'&offset=1000"},
+		{" in half of it", "&filter=state:'UNASSIGNED' and address:ge('10.128.0.0')"},
+		{" or a name", "&filter=state:'UNASSIGNED' or name:'nothing'"},
+		{" or the gateway", "&filter=state:in('UNASSIGNED','GATEWAY')"},
+	} {
+		if err := b.against(what+" free addresses"+one.what+", against a page of addresses", m, list+one.more, page, 8); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // searches measures the search with texts of all kinds in turns, each with random numbers.

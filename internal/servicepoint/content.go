@@ -20,8 +20,26 @@ import (
 )
 
 // contents is the folder with an application's content: a chain of streams, each from one revision to the next, the first from nothing.
-// The application can serve it without the manager. Only the goroutine that supplies the application uses it.
-type contents struct{ dir string }
+// The application can serve it without the manager. One goroutine uses it at a time. The files are listed once: a change of the content
+// costs the same whatever the folder holds.
+type contents struct {
+	dir string
+	// streams are the files in order, if listed is true.
+	streams []storedStream
+	listed  bool
+}
+
+// storedStream is a file with a stream. whole reports that the stream begins at nothing.
+type storedStream struct {
+	name  string
+	size  int64
+	whole bool
+}
+
+// contentsOf returns the contents of an application, whose folder is below dir.
+func contentsOf(dir, application string) *contents {
+	return &contents{dir: filepath.Join(dir, contentFolder, application)}
+}
 
 const contentFolder = "content"
 
@@ -29,7 +47,7 @@ const contentFolder = "content"
 const incompletePrefix = ".new-"
 
 // clean removes incomplete files.
-func (c contents) clean() error {
+func (c *contents) clean() error {
 	left, err := filepath.Glob(filepath.Join(c.dir, incompletePrefix+"*"))
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
@@ -44,19 +62,48 @@ const (
 	maxDifferences    = 1 << 20
 )
 
-// names returns the file names in order.
-func (c contents) names() (names []string, err error) {
-	entries, err := os.ReadDir(c.dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+// list reads the folder.
+func (c *contents) list() error {
+	if c.listed {
+		return nil
+	}
+	c.streams = nil
+	entries, err := os.ReadDir(c.dir) // sorted by name
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") {
-			names = append(names, e.Name())
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
 		}
+		f, err := os.Open(filepath.Join(c.dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		if err != nil {
+			_ = f.Close()
+			return err
+		}
+		h, err := content.Read(bufio.NewReader(f))
+		_ = f.Close()
+		if err != nil {
+			return err
+		}
+		c.streams = append(c.streams, storedStream{e.Name(), info.Size(), h.From == ""})
 	}
-	slices.Sort(names)
-	return names, err
+	c.listed = true
+	return nil
+}
+
+// remove deletes the streams from i up to, but not including, j.
+func (c *contents) remove(i, j int) (err error) {
+	for _, one := range c.streams[i:j] {
+		err = errors.Join(err, os.Remove(filepath.Join(c.dir, one.name)))
+	}
+	c.streams = slices.Delete(c.streams, i, j)
+	c.listed = err == nil
+	return err
 }
 
 // revisionOf returns the revision that the stream in a file ends at.
@@ -67,34 +114,24 @@ func revisionOf(name string) string {
 
 // lastRevision returns the revision at the end of the chain; empty if there is none. full reports that the full content must be requested
 // again.
-func (c contents) lastRevision() (revision string, full bool, err error) {
-	names, err := c.names()
-	if err != nil || len(names) == 0 {
+func (c *contents) lastRevision() (revision string, full bool, err error) {
+	if err := c.list(); err != nil || len(c.streams) == 0 {
 		return "", false, err
 	}
-	sizes := make([]int64, len(names))
-	for i, name := range names {
-		info, err := os.Stat(filepath.Join(c.dir, name))
-		if err != nil {
-			return "", false, err
-		}
-		sizes[i] = info.Size()
-	}
 	behind := int64(0)
-	for _, size := range sizes[1:] {
-		behind += size
+	for _, one := range c.streams[1:] {
+		behind += one.size
 	}
-	return revisionOf(names[len(names)-1]), len(names) > maxContentStreams || behind > maxDifferences+sizes[0]/2, nil
+	return revisionOf(c.streams[len(c.streams)-1].name), len(c.streams) > maxContentStreams || behind > maxDifferences+c.streams[0].size/2, nil
 }
 
 // add stores a stream, which fetch writes, on the disk and returns its path. A stream from nothing replaces all before it, which prune
 // deletes.
-func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
+func (c *contents) add(fetch func(io.Writer) error) (path string, err error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return "", err
 	}
-	before, err := c.names()
-	if err != nil {
+	if err := c.list(); err != nil {
 		return "", err
 	}
 	f, err := os.CreateTemp(c.dir, incompletePrefix)
@@ -117,70 +154,67 @@ func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
 		return "", err
 	}
 	number := 0
-	if len(before) > 0 {
-		if _, err := fmt.Sscanf(before[len(before)-1], "%d_", &number); err != nil {
-			return "", fmt.Errorf("a file %q among what is served: %w", before[len(before)-1], err)
+	if n := len(c.streams); n > 0 {
+		last := c.streams[n-1].name
+		if _, err := fmt.Sscanf(last, "%d_", &number); err != nil {
+			return "", fmt.Errorf("a file %q among what is served: %w", last, err)
 		}
-		if h.From != "" && h.From != revisionOf(before[len(before)-1]) {
+		if h.From != "" && h.From != revisionOf(last) {
 			return "", errors.New("what is to be served begins at another revision than what is served")
 		}
 	} else if h.From != "" {
 		return "", errors.New("what is to be served begins at a revision that is not there")
 	}
-	path = filepath.Join(c.dir, fmt.Sprintf("%08d_%s", number+1, h.To))
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("%08d_%s", number+1, h.To)
+	path = filepath.Join(c.dir, name)
 	if err := os.Rename(f.Name(), path); err != nil {
 		return "", err
 	}
+	c.streams = append(c.streams, storedStream{name, size, h.From == ""})
 	return path, syncDir(c.dir)
 }
 
-// chains returns the files grouped into chains that each begin at nothing, the last chain first. There are several if the application has
-// not accepted the last one yet, or after a crash.
-func (c contents) chains() (chains [][]string, err error) {
-	names, err := c.names()
-	if err != nil {
-		return nil, err
+// removeLast deletes the last stream.
+func (c *contents) removeLast() error { return c.remove(len(c.streams)-1, len(c.streams)) }
+
+// lastChain returns the index of the first stream of the last chain. There are several chains if the application has not accepted the last
+// one yet, or after a crash.
+func (c *contents) lastChain() (first int, err error) {
+	if err := c.list(); err != nil {
+		return 0, err
 	}
-	var paths []string
-	for _, name := range slices.Backward(names) {
-		path := filepath.Join(c.dir, name)
-		paths = append([]string{path}, paths...)
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		h, err := content.Read(bufio.NewReader(f))
-		_ = f.Close()
-		if err != nil {
-			return nil, err
-		}
-		if h.From == "" {
-			chains, paths = append(chains, paths), nil
+	for i, one := range slices.Backward(c.streams) {
+		if one.whole {
+			return i, nil
 		}
 	}
-	if len(chains) == 0 {
-		return nil, errors.New("what is served has no beginning on the disk")
-	}
-	return chains, nil
+	return 0, errors.New("what is served has no beginning on the disk")
 }
 
 // prune deletes all chains but the last one. It is called after the application has accepted the last one.
-func (c contents) prune() error {
-	chains, err := c.chains()
-	if err != nil {
+func (c *contents) prune() error {
+	first, err := c.lastChain()
+	if err != nil || first == 0 {
 		return err
 	}
-	for _, chain := range chains[1:] {
-		for _, path := range chain {
-			err = errors.Join(err, os.Remove(path))
-		}
+	return c.remove(0, first)
+}
+
+// paths returns the paths of the streams from first on.
+func (c *contents) paths(first int) (paths []string) {
+	for _, one := range c.streams[first:] {
+		paths = append(paths, filepath.Join(c.dir, one.name))
 	}
-	return err
+	return paths
 }
 
 // supply sends an application its content until ctx ends: first from the disk, then updates from the manager.
 func (p *process) supply(ctx context.Context) {
-	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
+	c := contentsOf(p.s.dir, p.id)
 	if err := c.clean(); err != nil {
 		p.log.Warn("remove incomplete content failed", "reason", err)
 	}
@@ -208,7 +242,7 @@ func (p *process) supply(ctx context.Context) {
 
 // syncContent sends the application the content on the disk if it has another revision. Then it waits for newer content from the manager
 // and sends that. It reports whether there was newer content.
-func (p *process) syncContent(ctx context.Context, c contents) (other bool, err error) {
+func (p *process) syncContent(ctx context.Context, c *contents) (other bool, err error) {
 	now, err := p.getStatus(ctx)
 	if err != nil {
 		return false, err
@@ -218,6 +252,7 @@ func (p *process) syncContent(ctx context.Context, c contents) (other bool, err 
 		err = p.catchUp(ctx, c)
 	}
 	if err != nil { // the manager can send the full content again
+		c.listed = false
 		p.log.Error("stored content not usable, requesting full content", "reason", err)
 		have = ""
 	}
@@ -235,7 +270,7 @@ func (p *process) syncContent(ctx context.Context, c contents) (other bool, err 
 	var refused *contentRejected
 	if errors.As(err, &refused) { // the application continues to serve its previous content; the next request fetches the full content
 		p.setRefused(refused.Error())
-		return false, errors.Join(err, os.Remove(path))
+		return false, errors.Join(err, c.removeLast())
 	}
 	if err == nil {
 		p.setRefused("")
@@ -260,7 +295,7 @@ func (p *process) setRefused(why string) {
 // restoreContent sends a newly started application the content on the disk before its configuration. Otherwise it would answer wrongly in
 // between.
 func (p *process) restoreContent(ctx context.Context, now application.Status) {
-	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
+	c := contentsOf(p.s.dir, p.id)
 	have, _, err := c.lastRevision()
 	if err == nil && have != "" && now.Content == "" {
 		err = p.catchUp(ctx, c)
@@ -272,44 +307,41 @@ func (p *process) restoreContent(ctx context.Context, now application.Status) {
 
 // catchUp sends the application all content on the disk in one stream, so that it never serves an intermediate revision. If it refuses
 // the last chain, that chain is deleted and the chain before it is sent.
-func (p *process) catchUp(ctx context.Context, c contents) error {
-	chains, err := c.chains()
-	if err != nil {
-		return err
-	}
-	for i, paths := range chains {
-		err = p.sendChain(ctx, paths)
+func (p *process) catchUp(ctx context.Context, c *contents) error {
+	for {
+		first, err := c.lastChain()
+		if err != nil {
+			return err
+		}
+		err = p.sendChain(ctx, c, first)
 		var refused *contentRejected
 		if err == nil {
 			return c.prune()
 		}
-		if !errors.As(err, &refused) || i == len(chains)-1 {
-			break
+		if !errors.As(err, &refused) || first == 0 {
+			return err
 		}
 		p.log.Error("content rejected, restoring previous content", "reason", err)
-		for _, path := range paths {
-			if err := os.Remove(path); err != nil {
-				return err
-			}
+		if err := c.remove(first, len(c.streams)); err != nil {
+			return err
 		}
 	}
-	return err
 }
 
-// sendChain sends the application the streams of files as one. If it refuses them, sendChain sends all but the last one, which it then
+// sendChain sends the application the streams from first on as one. If it refuses them, sendChain sends all but the last one, which it then
 // deletes.
-func (p *process) sendChain(ctx context.Context, paths []string) error {
+func (p *process) sendChain(ctx context.Context, c *contents, first int) error {
+	paths := c.paths(first)
 	err := p.sendContent(ctx, &files{paths: paths}) // sendContent closes the files
 	var refused *contentRejected
 	if len(paths) < 2 || !errors.As(err, &refused) {
 		return err
 	}
-	last := paths[len(paths)-1]
 	if p.sendContent(ctx, &files{paths: paths[:len(paths)-1]}) != nil {
 		return err
 	}
 	p.log.Error("last content rejected, restoring previous content", "reason", err)
-	return os.Remove(last)
+	return c.removeLast()
 }
 
 // files reads several files as one stream.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,15 +57,21 @@ func streamOf(from, to int64) func(io.Writer) error {
 // TestContentStaysUntilAnotherIsServed checks that content stays on the disk until newer content is in use. After a crash or a refusal it
 // is sent again.
 func TestContentStaysUntilAnotherIsServed(t *testing.T) {
-	c := contents{filepath.Join(t.TempDir(), "content")}
+	c := contentsOf(t.TempDir(), "application")
 	app := &taker{refuses: map[string]bool{}}
 	p := &process{log: slog.New(slog.DiscardHandler), contentHTTP: &http.Client{Transport: app}}
 	files := func(want string) {
 		t.Helper()
-		names, err := c.names()
-		var numbers []string
-		for _, name := range names {
-			numbers = append(numbers, fmt.Sprint(revisionNumber(t, name)))
+		entries, err := os.ReadDir(c.dir)
+		var numbers, listed []string
+		for _, e := range entries {
+			numbers = append(numbers, fmt.Sprint(revisionNumber(t, e.Name())))
+		}
+		for _, one := range c.streams {
+			listed = append(listed, fmt.Sprint(revisionNumber(t, one.name)))
+		}
+		if !slices.Equal(numbers, listed) {
+			t.Errorf("on the disk are %v, listed %v", numbers, listed)
 		}
 		if got := strings.Join(numbers, " "); got != want || err != nil {
 			t.Errorf("on the disk is %q, want %q; %v", got, want, err)

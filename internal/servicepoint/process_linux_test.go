@@ -60,9 +60,17 @@ type ferry struct {
 }
 
 func (f *ferry) Configure(text json.RawMessage) error {
-	var c struct{ Listen, Wrong string }
+	var c struct{ Listen, Wrong, Keep string }
 	if err := json.Unmarshal(text, &c); err != nil {
 		return err
+	}
+	if c.Keep != "" { // in the folder for data
+		if err := os.NewFile(application.DataDescriptor, "data").Chdir(); err != nil {
+			return err
+		}
+		if err := os.WriteFile("kept", []byte(c.Keep), 0o600); err != nil {
+			return err
+		}
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -420,4 +428,29 @@ func TestApplicationThatHangs(t *testing.T) {
 	}
 	end(nil)
 	s.group.Wait()
+}
+
+// TestApplicationKeepsData checks that an application that keeps data can write to a folder of its own as its confined user, also after a
+// restart, and that the folder is deleted with the application.
+func TestApplicationKeepsData(t *testing.T) {
+	state, at := t.TempDir(), freeport.For(t).String()
+	kept := filepath.Join(state, dataFolder, "a", "kept")
+	for _, text := range []string{"first", "second"} {
+		s, end := supervising(t, state)
+		s.stateful = []string{"ferry"}
+		s.start(running("ferry", fmt.Sprintf(`{"listen":%q,"keep":%q}`, at, text)), true)
+		soon(t, "kept", func() bool {
+			got, err := os.ReadFile(kept)
+			return err == nil && string(got) == text
+		})
+		if text == "second" {
+			s.apply(checkin.Desired{Generation: 8, NTPServers: []string{}})
+			soon(t, "deleted", func() bool {
+				_, err := os.Stat(filepath.Dir(kept))
+				return errors.Is(err, fs.ErrNotExist)
+			})
+		}
+		end(nil)
+		s.group.Wait()
+	}
 }

@@ -155,6 +155,14 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
 	e, err := f.Condition(n)
+	if known := s.knownValues(n, path[0]); err == nil && len(known) < len(n.Values) {
+		if len(known) == 0 {
+			return store.Nothing, nil
+		}
+		of := *n
+		of.Values = known
+		return f.Condition(&of)
+	}
 	if err != nil || !f.DNS || s.allNamed(path[0]) || n.Op != "eq" && n.Op != "in" || slices.ContainsFunc(n.Values, schema.Literal.Null) {
 		return e, err
 	}
@@ -165,6 +173,28 @@ func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store
 		}
 	}
 	return store.All{e, named}, nil
+}
+
+// knownValues returns the values of a comparison that a resource of the scope can have. It omits values that the enums of the field do not
+// contain: a search for them would read all resources in vain.
+func (s Scope) knownValues(n *schema.Node, field string) []schema.Literal {
+	if n.Op != "eq" && n.Op != "in" {
+		return n.Values
+	}
+	var values []string
+	for _, t := range s.Types {
+		f, ok := t.ByName[field]
+		if !ok {
+			continue
+		}
+		if f.Kind != schema.Text || f.Enum == nil || f.Others != nil || f.ReadOnly {
+			return n.Values
+		}
+		values = append(values, f.Enum...)
+	}
+	return slices.DeleteFunc(slices.Clone(n.Values), func(l schema.Literal) bool {
+		return !l.Null() && l.Text != "" && !slices.Contains(values, l.Text)
+	})
 }
 
 // typeIs returns the condition that a resource has a type.

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"encoding/json"
+	"math/big"
 	"net/netip"
 	"slices"
 
@@ -30,6 +31,8 @@ type Vacancy struct {
 	Field, Value string
 	// Whole is the space that is searched for free addresses.
 	Whole space.Range
+	// Size returns the number of free addresses in Whole.
+	Size func() (*big.Int, error)
 	// Parent and Configuration are those of the vacant resources.
 	Parent, Configuration int64
 	// Free calls fn for the free ranges from low to high, in order, or backwards, until fn returns false.
@@ -95,6 +98,9 @@ type FieldChange struct {
 type Counts struct {
 	// Name is the last part of the path; Summary is a sentence about the counted objects.
 	Name, Summary string
+	// Children is the subcollection whose resources are exactly the counted ones, and Field their field that always has one of the keys.
+	// Lists of it use the numbers. Empty: the numbers count other resources, too.
+	Children, Field string
 	// Of returns the numbers of one resource. Zeros may be omitted.
 	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)
 }

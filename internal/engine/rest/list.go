@@ -116,9 +116,13 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	if v != nil && p.after != nil { // vacant resources have offsets only
 		return invalidPlace()
 	}
+	rows, err := a.rowCount(tx, p, &q)
+	if err != nil {
+		return err
+	}
 	total := ""
 	if p.total {
-		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
+		n, err := rows.get()
 		if err != nil {
 			return err
 		}
@@ -126,7 +130,7 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 			return err
 		}
 	}
-	return a.page(tx, l, r, q, p, v, total)
+	return a.page(tx, l, r, q, p, v, rows, total)
 }
 
 // historyOfDeleted permits the history of a deleted resource for callers that see the whole history, because they most often want to know
@@ -227,7 +231,8 @@ func (w *waitingRoom) release() {
 // maxRoom is the maximum size of reused memory, in bytes.
 const maxRoom = 1 << 20
 
-func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, total string) error {
+func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, rows *rowCount,
+	total string) error {
 	room, _ := pagerMemories.Get().(*waitingRoom)
 	defer room.release()
 	p := &pager{rd: a.renderer(tx, plan.media, plan.caller), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller,
@@ -243,7 +248,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 		return err
 	}
 	if !p.more {
-		if err := v.list(q, p); err != nil {
+		if err := v.list(rows, p); err != nil {
 			return err
 		}
 	}
@@ -263,7 +268,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 	}
 	all := plan.offset + p.count
 	if p.count == 0 && plan.offset > 0 { // after the last row
-		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
+		n, err := rows.get()
 		if err != nil {
 			return err
 		}

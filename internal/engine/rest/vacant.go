@@ -217,6 +217,13 @@ func (v *vacancies) total(others int64) (string, error) {
 	if v == nil {
 		return sum.String(), nil
 	}
+	if len(v.matching) == 1 && v.matching[0] == v.kind.Whole {
+		n, err := v.kind.Size()
+		if err != nil {
+			return "", err
+		}
+		return sum.Add(sum, n).String(), nil
+	}
 	for _, part := range v.matching {
 		if err := v.kind.Free(part.Low, part.High, false, func(i space.Range) bool {
 			sum.Add(sum, i.Size())
@@ -229,13 +236,13 @@ func (v *vacancies) total(others int64) (string, error) {
 }
 
 // list adds the vacant resources to a page that has room after the existing ones.
-func (v *vacancies) list(q store.Query, p *pager) error {
+func (v *vacancies) list(rows *rowCount, p *pager) error {
 	if v == nil || len(v.matching) == 0 {
 		return nil
 	}
 	skip := new(big.Int)
 	if v.offset > 0 {
-		others, err := v.tx.Count(store.Query{From: q.From, Where: q.Where})
+		others, err := rows.get()
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,17 @@ func (c *commits) topic(name string) *atomic.Uint64 {
 	return n.(*atomic.Uint64)
 }
 
+// latest returns the number of the last commit that touched one of the topics, or whose topics are unknown; 0 without topics.
+func (c *commits) latest(topics []string) (number uint64) {
+	if len(topics) > 0 {
+		number = c.unknown.Load()
+	}
+	for _, name := range topics {
+		number = max(number, c.topic(name).Load())
+	}
+	return number
+}
+
 // record counts a commit that touched the topics. known is false if its topics are unknown. The topics are updated before last, so that a
 // transaction that starts at that number sees the new topic numbers.
 func (c *commits) record(topics []string, known bool) {

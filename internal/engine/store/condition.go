@@ -3,6 +3,7 @@ package store
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -145,6 +146,23 @@ func (b *builder) join(list []Expr, row, with, none string) {
 func (e Not) sql(b *builder, row string) {
 	b.WriteString("NOT ")
 	All{e.Expr}.sql(b, row)
+}
+
+// isNeverTrue reports whether no row can meet the condition, so that none has to be read.
+func isNeverTrue(e Expr) bool {
+	switch x := e.(type) {
+	case All:
+		return slices.ContainsFunc(x, isNeverTrue)
+	case Any:
+		return !slices.ContainsFunc(x, func(one Expr) bool { return !isNeverTrue(one) })
+	case IDs:
+		return len(x) == 0
+	case LinksTo:
+		return len(x.Targets) == 0
+	case nothing:
+		return true
+	}
+	return false
 }
 
 // column writes the field as SQL.

@@ -174,6 +174,8 @@ func (tx *Tx) noteChanged(before, after *Resource) error {
 	default:
 		tx.tally.Changed++
 	}
+	tx.expected.forget(before)
+	tx.expected.forget(after)
 	tx.noteTotals(before, after)
 	tx.noteText(before, after)
 	for _, f := range tx.followers {

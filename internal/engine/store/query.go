@@ -100,6 +100,9 @@ func (nothing) sql(b *builder, _ string) { b.WriteString("FALSE") }
 
 // Exists reports whether the query selects any row.
 func (tx *Tx) Exists(q Query) (exists bool, err error) {
+	if isNeverTrue(q.Where) {
+		return false, nil
+	}
 	query, args, err := q.build(tx, "1")
 	if err != nil {
 		return false, err
@@ -110,6 +113,9 @@ func (tx *Tx) Exists(q Query) (exists bool, err error) {
 
 // CountBy counts the selected rows by the value of a text field. Rows without a value are counted under "".
 func (tx *Tx) CountBy(q Query, by Field) (map[string]int64, error) {
+	if isNeverTrue(q.Where) {
+		return map[string]int64{}, nil
+	}
 	b := &builder{dialect: tx.conn.sqlDialect()}
 	by.column(b, "r")
 	query, args, err := q.build(tx, b.String()+" AS value, count(*)")
@@ -227,6 +233,9 @@ func (a access) from(b *builder, from Source, joined string) {
 
 // Count returns the number of rows of the query, without its limit and offset.
 func (tx *Tx) Count(q Query) (n int64, err error) {
+	if isNeverTrue(q.Where) {
+		return 0, nil
+	}
 	if k, ok := q.total(); ok && !tx.writing {
 		tx.keepPlan()
 		return tx.readTotal(k)
@@ -249,6 +258,10 @@ const maxShortPage = 101
 // List calls fn for each resource that the query selects, in its order. The resource is only valid until fn returns; fn must clone what
 // it keeps.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
+	if isNeverTrue(q.Where) {
+		tx.keepPlan()
+		return nil
+	}
 	wanted, as := columns, row.readResource
 	if q.Shown {
 		wanted, as = shownColumns, row.readShown

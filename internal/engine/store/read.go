@@ -314,6 +314,9 @@ func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {
 
 // ByKey reads the resources of a configuration with the given key.
 func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
+	if found, ok := tx.expected.keys[keyIn{configuration, key}]; ok {
+		return shallowCopies(found), nil
+	}
 	return tx.queryMany("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
 }
 

@@ -18,7 +18,7 @@ func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 		return All(all), err
 	case Any:
 		either, err := tx.resolveEach(x)
-		return Any(either), err
+		return Any(slices.DeleteFunc(either, isNeverTrue)), err
 	case Not:
 		x.Expr, err = tx.resolve(x.Expr)
 		return x, err

@@ -114,6 +114,8 @@ type Tx struct {
 	prefetched map[int64]Head
 	// readRows are resources that this change has read, in their current state. It is used only while no other change can commit.
 	readRows map[int64]*Resource
+	// expected are resources that this change has read ahead.
+	expected expected
 	// besideTexts are the texts that were read together with shown resources, in the order of the layout's extensions.
 	besideTexts map[int64][]string
 }

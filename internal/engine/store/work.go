@@ -24,15 +24,22 @@ func (s *Store) Hurry() int { return s.hurry }
 // one. name is the name of the work in the log.
 func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger, name string, runOnce func(context.Context) error,
 	leases ...*Lease) {
+	s.WorkOn(ctx, nil, every, log, name, runOnce, leases...)
+}
+
+// WorkOn is Work that calls runOnce also as soon as a commit has changed data of one of the topics.
+func (s *Store) WorkOn(ctx context.Context, topics []string, every time.Duration, log *slog.Logger, name string,
+	runOnce func(context.Context) error, leases ...*Lease) {
 	lastError := ""
 	for ctx.Err() == nil {
+		known := s.commits.latest(topics) // before runOnce, so that a commit during it is not missed
 		err := runOnce(ctx)
 		if text := fmt.Sprint(err); text != lastError && ctx.Err() == nil {
 			if lastError = text; err != nil {
 				log.Error("background work failed", "work", name, "error", err)
 			}
 		}
-		Pause(ctx, s.Paced(every))
+		s.pauseUntilCommit(ctx, s.Paced(every), topics, known)
 	}
 	releaseCtx, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer end()
@@ -42,6 +49,23 @@ func (s *Store) Work(ctx context.Context, every time.Duration, log *slog.Logger,
 	}
 	if err != nil {
 		log.Error("lease release failed", "work", name, "error", err)
+	}
+}
+
+// pauseUntilCommit waits for d, until ctx ends, or until a commit after known has changed data of one of the topics.
+func (s *Store) pauseUntilCommit(ctx context.Context, d time.Duration, topics []string, known uint64) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for {
+		signal := s.commitSignal.wait() // before the check, so that no commit is missed
+		if s.commits.latest(topics) > known {
+			return
+		}
+		select {
+		case <-signal:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -167,12 +167,8 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Serv
 		if err := z.Read(zone, func(dns.RR) bool { return true }); err != nil {
 			return nil, err
 		}
-		holder := zone.ID
-		if zone.Type == "InternalRootZone" { // all zones of the view are below the root
-			holder = zone.Parent
-		}
 		for _, add := range []func() error{
-			func() error { return z.addDelegations(holder, zone) }, func() error { return z.addNumbers(zone) },
+			func() error { return z.addDelegations(zone) }, func() error { return z.addNumbers(zone) },
 			func() error { return z.addResponses(zone, nil) },
 		} {
 			if err := add(); err != nil {
@@ -326,49 +322,24 @@ func (z *ZoneReader) convertRows(rows <-chan []*store.Resource, wanted func(dns.
 }
 
 // addDelegations adds the name servers of the zones right below, and the glue addresses of name servers inside of the delegated zones.
-func (z *ZoneReader) addDelegations(holder int64, zone *store.Resource) error {
-	own, err := FQDN(zone.Key)
+func (z *ZoneReader) addDelegations(zone *store.Resource) error {
+	apex, err := FQDN(zone.Key)
 	if err != nil {
 		return err
 	}
-	var below []*store.Resource
-	if err := z.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
-		store.HasParent(holder)}},
-		func(r *store.Resource) error {
-			if r.Type == "Zone" || r.Type == "ENUMZone" {
-				below = append(below, r.Clone())
-			}
-			return nil
-		}); err != nil {
+	below, err := ChildZones(z.Tx, zone)
+	if err != nil {
 		return err
 	}
 	for _, child := range below {
-		apex, err := FQDN(child.Key)
-		if err != nil {
+		d := delegation{servers: z.served.nameServers(child)}
+		if d.apex, err = FQDN(child.Key); err != nil {
 			return err
 		}
-		servers := map[string]bool{}
-		sub := &ZoneReader{Tx: z.Tx, API: z.API}
-		if err := sub.Read(child, func(rr dns.RR) bool { return true }); err != nil {
+		if err := z.readDelegation(child, &d); err != nil {
 			return err
 		}
-		sub.addNameServers(apex, apex, z.served.nameServers(child))
-		for _, server := range z.served.nameServers(child) {
-			if !dns.IsSubDomain(apex, server.Name) {
-				z.addServerAddresses(own, server)
-			}
-		}
-		for _, rr := range sub.Records {
-			if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
-				servers[dns.CanonicalName(ns.Ns)] = true
-				z.Records = append(z.Records, rr)
-			}
-		}
-		for _, rr := range sub.Records {
-			if t := rr.Header().Rrtype; (t == dns.TypeA || t == dns.TypeAAAA) && servers[dns.CanonicalName(rr.Header().Name)] {
-				z.Records = append(z.Records, rr)
-			}
-		}
+		z.addDelegation(apex, d, nil)
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ func (d *Deployer) commitOutcome(ctx context.Context, id int64, o *outcome, stat
 		if err != nil {
 			return err
 		}
+		if err := o.storeFrames(tx); err != nil {
+			return err
+		}
 		if changed, err = d.forceRevision(tx, o, changed); err != nil {
 			return err
 		}
@@ -168,4 +171,11 @@ func nextNumber(tx *store.Tx) (int64, error) {
 	}
 	err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_server").Scan(&servers)
 	return max(zones+1, servers+1, tx.Now().UnixMilli()), err
+}
+
+// againNumber returns a number for entries that the deployer queues itself. It is below those of all transactions, so that they are
+// deployed first, and differs from that of an earlier entry.
+func againNumber(tx *store.Tx) (int64, error) {
+	number, err := nextNumber(tx)
+	return -number, err
 }

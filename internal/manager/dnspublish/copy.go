@@ -244,6 +244,9 @@ func (c *Copier) commit(ctx context.Context, z *copiedZone, p *publication,
 			if changed, err = publish(tx, z.configuration, number, []*publication{p}); err != nil {
 				return err
 			}
+			if err := (frame{}).write(tx, z.id); err != nil {
+				return err
+			}
 		}
 		also, err := setVoid(tx, c.api.Sealer, z.id, number, void)
 		if err != nil {

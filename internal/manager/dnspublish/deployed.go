@@ -37,7 +37,8 @@ func registerDeployed(r *resource.Registry) {
 			{Name: "dns_key", Columns: []string{"zone", "tag", "published", "parent", "signing", "warned"}, Key: 2},
 			{Name: "dns_copy", Columns: []string{"zone", "configuration", "refreshed", "expired", "notified"}, Key: 1},
 			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "a server that is behind gets its whole content"},
-			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
+			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed", "lane"}, Key: 3},
+			{Name: "dns_frame", Columns: []string{"zone", "data"}, Key: 1, Derived: "zones without a frame are examined as a whole"},
 			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3},
 			{Name: string(deletedRecords), Columns: []string{"id", "collection", "type", "name", "parent", "configuration", "low", "high", "key",
 				"version", "refs", "body"}, Key: 1}}})
@@ -95,6 +96,18 @@ func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err erro
 		return z, false, nil
 	}
 	return z, err == nil && z.records > 0, err
+}
+
+// readAllDeployed returns the deployed states of the zones of a configuration. The number of records of a zone that is not deployed is 0.
+func readAllDeployed(tx *store.Tx, configuration int64) (map[string]deployedZone, error) {
+	all := map[string]deployedZone{}
+	err := tx.Each(func(scan func(...any) error) error {
+		var z deployedZone
+		err := scan(&z.id, &z.serial, &z.hash, &z.number, &z.records, &z.complete)
+		all[z.id] = z
+		return err
+	}, "SELECT zone, serial, hash, number, records, complete FROM dns_zone WHERE configuration = ?", configuration)
+	return all, err
 }
 
 // partEntries is the approximate number of records in a part of a zone. A part with twice as many is split between two names.
@@ -249,6 +262,10 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 			return nil, err
 		case c.empty && there: // it was copied meanwhile
 			continue
+		case there && c.existed && now.hash != c.before.hash && c.rebases:
+			if c, err = c.rebase(tx, now); err != nil {
+				return nil, err
+			}
 		case there != c.existed || there && now.hash != c.before.hash:
 			return nil, errConcurrentDeployment
 		}
@@ -338,12 +355,13 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 	}
 	contents := map[string]string{}
 	s.gone = nil
+	deployed, err := readAllDeployed(tx, s.configuration)
+	if err != nil {
+		return false, err
+	}
 	for _, z := range s.zones {
-		d, there, err := readDeployed(tx, z.id)
-		if err != nil {
-			return false, err
-		}
-		if !there {
+		d := deployed[z.id]
+		if d.records == 0 {
 			return false, fmt.Errorf("zone %s is to be served but was never deployed", z.id)
 		}
 		if contents[z.id] = d.hash; !served[z.id] {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync"
 	"time"
 
 	"portolan/internal/base/problem"
@@ -61,9 +62,9 @@ type Deployer struct {
 	lease  *store.Lease
 	// Pipelines deploy the services other than DNS, by the name of the service.
 	Pipelines map[string]Pipeline
-	// noDeployments is true if no deployment is queued, running or waiting, noChanges if no change of a live view is queued. Both are
-	// cached until something changes.
-	noDeployments, noChanges *store.Cache[struct{}, bool]
+	// noDeployments is true if no deployment is queued, running or waiting, noChanges if no change of a live view is queued, and noBulk if no
+	// large one is. They are cached until something changes.
+	noDeployments, noChanges, noBulk *store.Cache[struct{}, bool]
 	// Ended is called for each deployment that has ended, with its type and state.
 	Ended func(kind, state string)
 	// Changed is called with the number of queue entries of live views that were deployed.
@@ -76,12 +77,17 @@ type Deployer struct {
 	rolled *store.Cache[struct{}, bool]
 	// schedules computes when deployments are due by a schedule.
 	schedules *timetable.Clock
-	// The following fields are used by Run only: when the lease was last tried, when waits and keys were last checked.
-	leaseTried, waitsChecked, rolledAt time.Time
+	// mu guards held, whether this manager holds the lease, and leaseTried, when it last tried to take it.
+	mu         sync.Mutex
+	held       bool
+	leaseTried time.Time
+	// waitsChecked is when waits were last checked. It and turns are used by runDeployments only, the other fields by runLive only.
+	waitsChecked time.Time
+	// rolledAt is when keys were last checked.
+	rolledAt time.Time
 	// unconfirmed are the deployed data of keys that not all servers serve yet, with the revision numbers to be reached. unconfirmedBefore
 	// are those of the previous check.
 	unconfirmed, unconfirmedBefore map[keyData]int64
-	held                           bool
 	// turns is the number of deployments run for each user. Of the users with queued deployments, the one with the fewest is next.
 	turns map[int64]int64
 	// plan is the plan of the last deployed live configuration, planned the lease period that it was read in. It stays valid while
@@ -96,19 +102,34 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 		noDeployments: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
 		Changed: func(int) {}, Rolled: func(string, int) {}, unconfirmed: map[keyData]int64{}, schedules: timetable.NewClock(a, schedules),
 		noChanges: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
+		noBulk:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
 		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments,
 			rollTopic}}), turns: map[int64]int64{}}
 }
 
-// Run works until ctx is cancelled.
+// Run works until ctx is cancelled. Live changes, large changes of live views, and deployments that users create do not wait for each
+// other.
 func (d *Deployer) Run(ctx context.Context) {
-	d.api.Store.Work(ctx, pollInterval, d.log, deployments, d.runOnce, d.lease)
+	live, stop := context.WithCancel(context.WithoutCancel(ctx)) // until the others have ended, because it releases the lease
+	defer stop()
+	var others sync.WaitGroup
+	others.Go(func() {
+		d.api.Store.WorkOn(ctx, []string{dueTopic}, pollInterval, d.log, "large changes of live views", d.runBulk)
+	})
+	others.Go(func() {
+		d.api.Store.WorkOn(ctx, []string{deployments}, pollInterval, d.log, deployments, d.runDeployments)
+	})
+	go func() {
+		<-ctx.Done()
+		others.Wait()
+		stop()
+	}()
+	d.api.Store.WorkOn(live, []string{deployments, dueTopic}, pollInterval, d.log, "live changes", d.runLive, d.lease)
 }
 
-// runOnce does all pending work: schedules, key rollovers, live changes, waits, and the next deployment.
-func (d *Deployer) runOnce(ctx context.Context) (failure error) {
-	idle, idleKnown := d.noDeployments.Now(struct{}{})
-	unchanged, unchangedKnown := d.noChanges.Now(struct{}{})
+// runLive does the work that must not wait: schedules, key rollovers, and live changes.
+func (d *Deployer) runLive(ctx context.Context) (failure error) {
+	unchanged, known := d.noChanges.Now(struct{}{})
 	due, err := d.schedules.Due(ctx)
 	if err != nil {
 		return err
@@ -117,10 +138,10 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 	if err != nil {
 		return err
 	}
-	if idle && idleKnown && unchanged && unchangedKnown && !due && !rolls {
+	if unchanged && known && !due && !rolls {
 		return nil
 	}
-	if err := d.takeLease(ctx); err != nil || !d.held {
+	if held, err := d.takeLease(ctx); err != nil || !held {
 		return err
 	}
 	if due {
@@ -134,9 +155,33 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
-	if err := d.deployChanges(ctx); err != nil {
+	return d.deployAll(ctx, d.deployDue)
+}
+
+// runBulk deploys the large changes of live views.
+func (d *Deployer) runBulk(ctx context.Context) error {
+	if unchanged, known := d.noBulk.Now(struct{}{}); unchanged && known {
+		return nil
+	}
+	if held, err := d.takeLease(ctx); err != nil || !held {
 		return err
 	}
+	defer d.lease.Keep(ctx, d.log)()
+	if err := d.deployAll(ctx, d.deployBulk); err != nil {
+		return err
+	}
+	return d.deployAll(ctx, d.deployWhole)
+}
+
+// runDeployments ends the waits for service points, and runs the next deployment.
+func (d *Deployer) runDeployments(ctx context.Context) error {
+	if idle, known := d.noDeployments.Now(struct{}{}); idle && known {
+		return nil
+	}
+	if held, err := d.takeLease(ctx); err != nil || !held {
+		return err
+	}
+	defer d.lease.Keep(ctx, d.log)()
 	next, waiting, err := d.nextDeployment(ctx)
 	if err != nil || next == 0 && waiting == 0 {
 		return err
@@ -151,6 +196,9 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 		return nil
 	}
 	err = d.deploy(ctx, next)
+	if errors.Is(err, errConcurrentDeployment) { // it runs again
+		return nil
+	}
 	if p, ok := problem.As(err); ok && p.Status < 500 {
 		return d.end(ctx, next, failed, p.Message)
 	}
@@ -161,16 +209,11 @@ func (d *Deployer) runOnce(ctx context.Context) (failure error) {
 	return err
 }
 
-// deployChanges deploys the changes of live views until the queue is empty.
-func (d *Deployer) deployChanges(ctx context.Context) error {
+// deployAll calls deploy until there is no more.
+func (d *Deployer) deployAll(ctx context.Context, deploy func(context.Context) (more bool, err error)) error {
 	for ctx.Err() == nil {
-		more, err := d.deployDue(ctx)
-		if err != nil {
-			d.plan = nil
+		if more, err := deploy(ctx); err != nil || !more {
 			return err
-		}
-		if !more {
-			break
 		}
 	}
 	return nil
@@ -181,18 +224,19 @@ func isTransient(ctx context.Context, err error) bool {
 	return store.IsFailure(err) || ctx.Err() != nil
 }
 
-// takeLease takes or renews the lease, at most once per interval.
-func (d *Deployer) takeLease(ctx context.Context) (err error) {
+// takeLease takes or renews the lease, at most once per interval, and reports whether this manager holds it.
+func (d *Deployer) takeLease(ctx context.Context) (held bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	every := leaseInterval
 	if !d.held { // another manager holds it
 		every = time.Second
 	}
-	if time.Since(d.leaseTried) < every {
-		return nil
+	if time.Since(d.leaseTried) >= every {
+		d.leaseTried = time.Now()
+		d.held, err = d.lease.Take(ctx)
 	}
-	d.leaseTried = time.Now()
-	d.held, err = d.lease.Take(ctx)
-	return err
+	return d.held, err
 }
 
 // nextDeployment returns the deployment to run, and how many deployments wait for service points. A running deployment comes first. Queued
@@ -287,8 +331,19 @@ type outcome struct {
 	faults []fault
 	// healed are zones that had a fault before and now equal their deployed content.
 	healed []string
-	// redoAll reports that the whole configuration must be examined once more, because a zone can be deployed for the first time.
+	// redoAll reports that the structure of the configuration must be examined once more, because a zone was deployed for the first time.
 	redoAll bool
+	// servings are the new contents of servers for queued changes of the structure; nil if only names are queued.
+	servings map[int64]*serving
+	// frames are the frames of the zones that were examined, by id. byID are all zones of the plan.
+	frames map[string]frame
+	byID   map[string]*plannedZone
+	// defers reports whether a zone is too large to be examined as a whole in laneLive; nil if no zone is. deferred are the ids of such
+	// zones.
+	defers   func(p *plan, z *plannedZone, is deployedZone) (bool, error)
+	deferred []string
+	// whole reports that zones which no server has yet are deployed too.
+	whole bool
 	// looked are the ids of the zones that were examined for queue entries.
 	looked map[string]bool
 	// checked reports that nothing is to be deployed (validation), continues that a zone that cannot be deployed does not stop the others.

@@ -14,41 +14,37 @@ func (d due) compare(o due) int {
 	return cmp.Or(cmp.Compare(d.configuration, o.configuration), cmp.Compare(d.kind, o.kind), cmp.Compare(d.what, o.what))
 }
 
-// deployDue deploys one batch of queued changes of live views. It reports whether there may be more.
-func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
-	var o *outcome
-	var now dueEntries
-	var servings map[int64]*serving
-	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
-		defer recoverFault(&err)
-		o, servings = &outcome{}, nil
-		if o.configuration, now, err = readDue(tx); err != nil {
-			return err
-		}
-		if o.configuration == 0 {
-			d.noChanges.Put(tx, struct{}{}, true)
-			return nil
-		}
-		if now.all {
-			servings, err = d.prepareAll(tx, o)
-			return err
-		}
-		return d.prepareDue(tx, o, now)
-	})
-	if err == nil && o.configuration == 0 {
-		return false, nil
+// addStructure adds the entry for the roles, options and zones of the configuration, if it is queued. These precede the names.
+func (now *dueEntries) addStructure(tx *store.Tx) error {
+	if now.all {
+		return nil
 	}
-	if err == nil {
-		err = d.commitDue(ctx, o, servings, now)
+	return tx.Each(func(scan func(...any) error) error {
+		r := dueRow{due: due{now.configuration, dueAll, ""}}
+		err := scan(&r.changed)
+		now.all, now.rows = true, append(now.rows, r)
+		return err
+	}, "SELECT changed FROM dns_due WHERE configuration = ? AND kind = ? AND what = ''", now.configuration, dueAll)
+}
+
+// livePlan returns the plan for changes of laneLive: a new one after changes of its structure, else the previous one. It is nil if the
+// configuration was deleted.
+func (d *Deployer) livePlan(tx *store.Tx, configuration int64, changed bool) (p *plan, err error) {
+	if !changed && d.plan != nil && d.plan.configuration == configuration && d.planned == d.lease.Holding() {
+		return d.plan, nil
 	}
-	if isFault(err) && o.configuration != 0 {
-		err = d.setAside(ctx, o.configuration, now, err)
+	d.plan = nil
+	if _, err := tx.Get(configuration); store.IsNotFound(err) {
+		return nil, nil
 	}
-	return err == nil, err
+	if p, err = newPlan(tx, d.api, configuration); err == nil {
+		d.plan, d.planned = p, d.lease.Holding()
+	}
+	return p, err
 }
 
 // commitDue commits the outcome of queued changes, and removes them from the queue.
-func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueEntries) error {
+func (d *Deployer) commitDue(ctx context.Context, o *outcome, now dueEntries) error {
 	var toWake []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		number, err := nextNumber(tx)
@@ -59,7 +55,7 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64
 		if err != nil {
 			return err
 		}
-		for server, s := range servings {
+		for server, s := range o.servings {
 			also, err := s.serve(tx, server, number)
 			if err != nil {
 				return err
@@ -68,7 +64,7 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64
 				changed = append(changed, server)
 			}
 		}
-		for _, s := range servings { // after all servers have stored what they serve
+		for _, s := range o.servings { // after all servers have stored what they serve
 			if err := deleteUnserved(tx, s.gone...); err != nil {
 				return err
 			}
@@ -87,11 +83,13 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64
 				return err
 			}
 		}
-		if err := now.removeDone(tx); err != nil || !o.redoAll {
+		if err := o.storeFrames(tx); err != nil {
 			return err
 		}
-		return tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, '', ?) ON CONFLICT (configuration, kind, what)"+
-			" DO UPDATE SET changed = excluded.changed", o.configuration, dueAll, number)
+		if err := now.removeDone(tx); err != nil {
+			return err
+		}
+		return o.queueRest(tx)
 	})
 	if err != nil {
 		return err
@@ -105,29 +103,152 @@ func (d *Deployer) commitDue(ctx context.Context, o *outcome, servings map[int64
 	for _, point := range toWake {
 		d.points.Wake(point)
 	}
-	d.Changed(len(now.rows))
+	d.Changed(max(len(now.rows), len(now.keys)+len(now.addresses)))
 	return nil
 }
 
-// prepareAll computes the changes of all live zones of a configuration, and the content of the servers that were deployed to before.
-func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, error) {
-	d.plan = nil
-	live, err := liveOf(tx)
+// storeFrames stores the frames of the zones that were examined.
+func (o *outcome) storeFrames(tx *store.Tx) error {
+	for id, f := range o.frames {
+		if err := f.write(tx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queueRest queues what the outcome leaves to later deployments: zones that are deployed as a whole, and the configuration if a zone was
+// deployed for the first time.
+func (o *outcome) queueRest(tx *store.Tx) error {
+	if len(o.deferred) == 0 && !o.redoAll {
+		return nil
+	}
+	number, err := againNumber(tx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := tx.Get(o.configuration); store.IsNotFound(err) { // the configuration was deleted
-		return nil, nil
+	for _, id := range o.deferred {
+		if err := (due{o.configuration, dueZone, id}).queue(tx, number, laneWhole); err != nil {
+			return err
+		}
 	}
-	p, err := newPlan(tx, d.api, o.configuration)
+	tx.Touch(dueTopic)
+	if !o.redoAll {
+		return nil
+	}
+	return due{o.configuration, dueAll, ""}.queue(tx, number, laneLive)
+}
+
+// prepareDue computes the changes of the queued names and addresses, and of roles, options and zones if they are queued.
+func (d *Deployer) prepareDue(p *plan, o *outcome, now dueEntries) error {
+	live, err := liveOf(p.tx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	servings := map[int64]*serving{}
-	for server := range p.servers {
-		_, _, there, err := revisionOf(tx, server)
+	deployed, err := p.deployedStates(now.all)
+	if err != nil {
+		return err
+	}
+	work := p.workOn(now.keys, now.addresses)
+	if err := p.addLinked(work, deployed); err != nil {
+		return err
+	}
+	o.looked, o.byID = map[string]bool{}, p.byID
+	for z := range work {
+		is, there, err := deployed(z.id)
 		if err != nil {
-			return nil, err
+			return err
+		}
+		if live[z.view] == 0 || p.isForeign(z) {
+			delete(work, z)
+		} else if !there && is.complete != neverDeployed && !now.all {
+			delete(work, z)
+			if err := o.deferAgain(p.tx, z); err != nil {
+				return err
+			}
+		}
+	}
+	if now.all {
+		if err := d.prepareStructure(p, o, work, live, deployed); err != nil {
+			return err
+		}
+	}
+	for _, z := range p.zones {
+		w := work[z]
+		if w == nil {
+			continue
+		}
+		is, there, err := deployed(z.id)
+		if err != nil {
+			return err
+		}
+		whole := w.whole || w.isMost(is) || !there || is.complete <= 0 // it was not completely deployed before
+		if whole && o.defers != nil {
+			large, err := o.defers(p, z, is)
+			if err != nil {
+				return err
+			}
+			if large {
+				o.deferZone(z, there)
+				continue
+			}
+		}
+		o.looked[z.id] = true
+		w.keys = append(w.keys, now.heldIn(z)...)
+		if err := d.prepareZone(p, o, z, w, is, there, whole); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepareZone computes the changes of a zone.
+func (d *Deployer) prepareZone(p *plan, o *outcome, z *plannedZone, w *zoneWork, is deployedZone, there, whole bool) (err error) {
+	var c *publication
+	now := d.api.Store.Now()
+	if whole {
+		c, err = p.wholePublication(z, now)
+	} else {
+		c, err = p.partialPublication(z, is, w.keys, w.addresses, w.framed, now)
+	}
+	if err == nil && c != nil {
+		c, err = o.withhold(p, z, c)
+	}
+	if err == nil && !there && o.servings == nil { // its servers must get it as a new zone
+		if o.redoAll = true; !o.whole {
+			return nil
+		}
+	}
+	if isFault(err) && !there { // no earlier content exists
+		o.leaveOut(z)
+	}
+	if err == nil && whole && o.frames[z.id].whole == 0 {
+		f, wrong := p.frameOf(z, now)
+		if wrong != nil {
+			return wrong
+		}
+		o.setFrame(z, f)
+	}
+	if err != nil {
+		delete(o.frames, z.id)
+	}
+	return o.addResult(z, is, there, c, err)
+}
+
+// prepareStructure computes the content of the servers that were deployed to before, and adds the zones whose frames have changed to work.
+func (d *Deployer) prepareStructure(p *plan, o *outcome, work works, live map[int64]int64,
+	deployed func(id string) (deployedZone, bool, error),
+) error {
+	frames, err := readFrames(p.tx, o.configuration)
+	if err != nil {
+		return err
+	}
+	o.servings = map[int64]*serving{}
+	examined := map[*plannedZone]bool{}
+	for server := range p.servers {
+		_, _, there, err := revisionOf(p.tx, server)
+		if err != nil {
+			return err
 		}
 		if !there {
 			continue
@@ -138,40 +259,123 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		lives := func(all []zonedata.View) bool {
 			return slices.ContainsFunc(all, func(v zonedata.View) bool { return live[v.ID] != 0 })
 		}
-		before, err := settingsOf(tx, d.api.Sealer, server)
+		before, err := settingsOf(p.tx, d.api.Sealer, server)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !lives(s.settings.Views) && (before == nil || !lives(before.Views)) { // its last live view may have been removed just now
 			continue
 		}
-		servings[server] = s
-		for _, z := range slices.Clone(s.zones) {
-			deployed, there, err := readDeployed(tx, z.id)
-			if err != nil {
-				return nil, err
-			}
-			if live[z.view] == 0 && there || slices.ContainsFunc(o.all, func(c *publication) bool { return c.zone == z }) {
+		o.servings[server] = s
+		for _, z := range s.zones {
+			if examined[z] {
 				continue
 			}
-			c, err := p.wholePublication(z, d.api.Store.Now())
-			if err == nil && c != nil {
-				c, err = o.withhold(p, z, c)
+			examined[z] = true
+			is, there, err := deployed(z.id)
+			if err != nil {
+				return err
 			}
-			if isFault(err) && !there { // no earlier content exists
-				s.leaveOut(z)
+			if live[z.view] == 0 && there {
+				continue
 			}
-			if err := o.addResult(z, deployed, there, c, err); err != nil {
-				return nil, err
+			if err := d.examine(p, o, z, work, frames[z.id], is, there); err != nil {
+				return err
 			}
 		}
 	}
-	return servings, nil
+	for z := range work { // no server has it yet
+		if _, is, err := deployed(z.id); err != nil || !is && !examined[z] {
+			delete(work, z)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// examine adds a zone to work if its frame has changed since it was deployed, or if it was not completely deployed.
+func (d *Deployer) examine(p *plan, o *outcome, z *plannedZone, work works, before frame, is deployedZone,
+	there bool,
+) error {
+	if there && p.isForeign(z) { // its content comes from its primary servers
+		if before.whole != 0 {
+			o.setFrame(z, frame{})
+		}
+		return nil
+	}
+	w := work[z]
+	if w == nil {
+		w = &zoneWork{}
+	}
+	f, err := p.frameOf(z, d.api.Store.Now())
+	if isFault(err) { // the examination of the whole zone reports it
+		work[z], w.whole = w, true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.framed, w.whole = f.changedNames(before)
+	if w.whole = w.whole || !there || is.complete <= 0; w.whole || len(w.framed) > 0 {
+		work[z] = w
+		o.setFrame(z, f)
+	}
+	return nil
+}
+
+// setFrame sets the frame that a zone is deployed with.
+func (o *outcome) setFrame(z *plannedZone, f frame) {
+	if o.frames == nil {
+		o.frames = map[string]frame{}
+	}
+	o.frames[z.id] = f
+}
+
+// deferZone leaves a zone to laneWhole. Until then, its servers do not get it if it is new.
+func (o *outcome) deferZone(z *plannedZone, there bool) {
+	o.deferred = append(o.deferred, z.id)
+	delete(o.frames, z.id)
+	if !there {
+		o.leaveOut(z)
+	}
+}
+
+// deferAgain queues a zone that waits in laneWhole once more, because it has changed since.
+func (o *outcome) deferAgain(tx *store.Tx, z *plannedZone) error {
+	waits := 0
+	err := tx.QueryRow("SELECT count(*) FROM dns_due WHERE configuration = ? AND kind = ? AND what = ?", o.configuration, dueZone, z.id).
+		Scan(&waits)
+	if waits > 0 {
+		o.deferred = append(o.deferred, z.id)
+	}
+	return err
+}
+
+// leaveOut removes a zone that has no content from the contents of servers.
+func (o *outcome) leaveOut(z *plannedZone) {
+	for _, s := range o.servings {
+		s.leaveOut(z)
+	}
+}
+
+// deployedStates returns a function that returns the deployed state of a zone. all reads the states of all zones at once.
+func (p *plan) deployedStates(all bool) (func(id string) (deployedZone, bool, error), error) {
+	if !all {
+		return func(id string) (deployedZone, bool, error) { return readDeployed(p.tx, id) }, nil
+	}
+	states, err := readAllDeployed(p.tx, p.configuration)
+	return func(id string) (deployedZone, bool, error) {
+		z := states[id]
+		z.id = id
+		return z, z.records > 0, nil
+	}, err
 }
 
 // wholePublication returns the publication of a whole zone. A panic becomes an error of this zone only.
@@ -199,99 +403,10 @@ func (o *outcome) addResult(z *plannedZone, deployed deployedZone, there bool, c
 	case err != nil:
 		return err
 	case c != nil:
+		c.rebases = o.defers == nil // laneLive examines the names again instead
 		o.all = append(o.all, c)
 	case there && deployed.complete == 0:
 		o.healed = append(o.healed, z.id)
 	}
 	return nil
-}
-
-// prepareDue computes the changes of the queued names and addresses.
-func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueEntries) (err error) {
-	live, err := liveOf(tx)
-	if err != nil {
-		return err
-	}
-	if d.plan == nil || d.plan.configuration != o.configuration || d.planned != d.lease.Holding() {
-		if d.plan, err = newPlan(tx, d.api, o.configuration); err != nil {
-			return err
-		}
-		d.planned = d.lease.Holding()
-	}
-	p := d.plan
-	p.tx = tx
-	defer func() { p.tx = nil }()
-	keys, err := withLinked(tx, o.configuration, now.keys)
-	if err != nil {
-		return err
-	}
-	for _, z := range p.zones {
-		if live[z.view] == 0 {
-			continue
-		}
-		mine, back := z.names(keys), z.addresses(now.addresses)
-		if len(mine)+len(back) == 0 || p.isForeign(z) {
-			continue
-		}
-		deployed, there, err := readDeployed(tx, z.id)
-		if err != nil {
-			return err
-		}
-		if !there && deployed.complete != neverDeployed {
-			continue
-		}
-		if mine = append(mine, now.heldIn(z)...); o.looked == nil {
-			o.looked = map[string]bool{}
-		}
-		o.looked[z.id] = true
-		var c *publication
-		if deployed.complete <= 0 { // it was not completely deployed before
-			c, err = p.wholePublication(z, d.api.Store.Now())
-		} else {
-			c, err = p.partialPublication(z, deployed, mine, back, d.api.Store.Now())
-		}
-		if err == nil && c != nil {
-			c, err = o.withhold(p, z, c)
-		}
-		if err == nil && !there { // its servers must get it as a new zone
-			o.redoAll = true
-			continue
-		}
-		if err := o.addResult(z, deployed, there, c, err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withLinked adds the keys of records that link to the records of keys: an alias changes with the name of its host.
-func withLinked(tx *store.Tx, configuration int64, keys []string) ([]string, error) {
-	all := slices.Clone(keys)
-	for _, key := range keys {
-		rows, err := tx.ByKey(configuration, key)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			if r.Collection != "resourceRecords" {
-				continue
-			}
-			links, err := tx.Referring(r.ID)
-			if err != nil {
-				return nil, err
-			}
-			for _, l := range links {
-				if l.Field != "linkedRecord" {
-					continue
-				}
-				other, err := tx.Get(l.Target)
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, other.Key)
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all), nil
 }

@@ -108,6 +108,12 @@ func (f *fault) addEvent(tx *store.Tx, configuration int64) error {
 // removeDone removes the processed entries from the queue, except entries that changed meanwhile.
 func (now dueEntries) removeDone(tx *store.Tx) error {
 	tx.Touch(dueTopic)
+	for _, number := range now.numbers { // the entries of a transaction become visible together
+		if err := tx.Write("DELETE FROM dns_due WHERE lane = ? AND changed = ? AND configuration = ?", laneBulk, number,
+			now.configuration); err != nil {
+			return err
+		}
+	}
 	for _, r := range now.rows {
 		if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
 			r.what, r.changed); err != nil {
@@ -129,15 +135,14 @@ func (f *fault) mark(one withheld) string {
 	return fmt.Sprintf("%016x\t%s\t%s", sum.Sum64(), f.zone, one.name)
 }
 
-// heldIn returns the withheld names of a zone, without the name of the zone itself, which would require an examination of the whole zone. A
-// reverse zone that was not created by a user has none, because its names follow from addresses.
+// heldIn returns the withheld names of a zone. A reverse zone that was not created by a user has none, because its names follow from
+// addresses.
 func (now dueEntries) heldIn(z *plannedZone) (names []string) {
 	if z.row.ID == 0 {
 		return nil
 	}
 	for _, mark := range now.held {
-		parts := strings.SplitN(mark, "\t", 3)
-		if len(parts) == 3 && parts[1] == z.id && parts[2] != z.row.Key {
+		if parts := strings.SplitN(mark, "\t", 3); len(parts) == 3 && parts[1] == z.id {
 			names = append(names, parts[2])
 		}
 	}
@@ -164,8 +169,7 @@ func (now dueEntries) saveHeld(tx *store.Tx, o *outcome) error {
 	}
 	for _, mark := range now.held {
 		parts := strings.SplitN(mark, "\t", 3)
-		apex := len(parts) == 3 && strings.HasSuffix(parts[1], "/"+parts[2])
-		if len(parts) == 3 && !now.all && (!o.looked[parts[1]] || apex && !slices.Contains(now.keys, parts[2])) {
+		if len(parts) == 3 && !o.looked[parts[1]] && o.byID[parts[1]] != nil {
 			marks = append(marks, mark)
 		}
 	}
@@ -178,8 +182,7 @@ func (now dueEntries) saveHeld(tx *store.Tx, o *outcome) error {
 		return err
 	}
 	for _, mark := range marks {
-		if err := tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, ?, 0)", -o.configuration, dueName,
-			mark); err != nil {
+		if err := (due{-o.configuration, dueName, mark}).queue(tx, 0, laneHeld); err != nil {
 			return err
 		}
 	}
@@ -189,7 +192,6 @@ func (now dueEntries) saveHeld(tx *store.Tx, o *outcome) error {
 // setAside removes the entries from the queue where none of them can be deployed. It adds an event, and marks all zones of the
 // configuration to be examined again with their next changes.
 func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueEntries, why error) error {
-	d.plan = nil
 	d.log.Error("live deployment failed", "configuration", configuration, "reason", why)
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		if _, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete > 0 AND configuration = ?", configuration); err != nil {

@@ -1,7 +1,9 @@
 package dnspublish
 
 import (
+	"database/sql"
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -17,12 +19,26 @@ const deployedName = "deployed"
 // dueTopic is touched when a change of a live view is queued.
 const dueTopic = "dns_due"
 
-// Kinds of queue entries: a name by the key of its record, an address, or the whole configuration.
+// Kinds of queue entries: a name by the key of its record, an address, the roles, options and zones of the configuration, or a whole zone
+// by its id.
 const (
 	dueName    = "name"
 	dueAddress = "address"
 	dueAll     = "all"
+	dueZone    = "zone"
 )
+
+// Lanes of queue entries. Those of laneLive are deployed first, by age. The entries of a transaction with more than maxLive names are in
+// laneBulk, and zones that are deployed as a whole in laneWhole: both are deployed beside laneLive. laneHeld are marks of withheld records.
+const (
+	laneLive  = 0
+	laneBulk  = 1
+	laneHeld  = 2
+	laneWhole = 3
+)
+
+// maxLive is the maximum number of names in one transaction that are deployed in laneLive.
+const maxLive = 200
 
 // liveViews caches the live views, whose changes are deployed automatically, and queues the changes of each transaction.
 type liveViews struct {
@@ -99,6 +115,9 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 	}
 	switch {
 	case slices.Contains(structuralCollections, r.Collection):
+		if !isStructural(r) || before != nil && after != nil && isEqualServed(before, after) {
+			return nil
+		}
 		return f.markAll(r)
 	case r.Collection == "blocks" || r.Collection == "networks":
 		if before != nil && (after == nil || string(before.Low) != string(after.Low) || string(before.High) != string(after.High)) {
@@ -116,6 +135,55 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// isStructural reports whether DNS uses a resource of structuralCollections. Roles and options of other services are in the same
+// collections.
+func isStructural(r *store.Resource) bool {
+	switch r.Collection {
+	case "deploymentRoles":
+		return r.Type == "DNSDeploymentRole"
+	case "deploymentOptions":
+		return slices.Contains([]string{"DNSOption", "StartOfAuthority", "DNSRawOption"}, r.Type)
+	}
+	return true
+}
+
+// unservedFields are fields of structuralCollections that describe a resource for its users only.
+var unservedFields = []string{"userDefinedFields", "comment", "description", "tags", "location", "restrictedRanges", "template"}
+
+// isEqualServed reports whether both versions of a resource differ only in unservedFields.
+func isEqualServed(before, after *store.Resource) bool {
+	if before.Name != after.Name || before.Parent != after.Parent || before.Key != after.Key || before.Configuration != after.Configuration {
+		return false
+	}
+	refs := func(r *store.Resource) []store.Ref {
+		return slices.DeleteFunc(slices.Clone(r.Refs), func(ref store.Ref) bool { return slices.Contains(unservedFields, ref.Field) })
+	}
+	links := func(r *store.Resource) []store.Ref {
+		return slices.DeleteFunc(slices.Clone(r.Links), func(l store.Ref) bool { return slices.Contains(unservedFields, l.Field) })
+	}
+	if !slices.Equal(refs(before), refs(after)) || !slices.Equal(links(before), links(after)) {
+		return false
+	}
+	was, err := servedMembers(before.Body)
+	if err != nil {
+		return false
+	}
+	is, err := servedMembers(after.Body)
+	return err == nil && maps.Equal(was, is)
+}
+
+// servedMembers returns the members of a resource that are not among unservedFields.
+func servedMembers(body []byte) (map[string]string, error) {
+	all := map[string]string{}
+	err := store.Members(body, func(name, raw []byte) error {
+		if !slices.Contains(unservedFields, string(name)) {
+			all[string(name)] = string(raw)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // checkSigningKept rejects a change of a zone to unsigned, or to another policy, while its parent zone has its DS records. Resolvers would
@@ -294,15 +362,27 @@ func (f *liveFollower) BeforeCommit() error {
 		all = append(all, d)
 	}
 	slices.SortFunc(all, due.compare)
+	lane := laneLive
+	if len(all) > maxLive {
+		lane = laneBulk
+	}
 	for _, d := range all {
-		if err := f.tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, ?, ?)"+
-			" ON CONFLICT (configuration, kind, what) DO UPDATE SET changed = excluded.changed", d.configuration, d.kind, d.what,
-			number); err != nil {
+		at := lane
+		if d.kind == dueAll {
+			at = laneLive
+		}
+		if err := d.queue(f.tx, number, at); err != nil {
 			return err
 		}
 	}
 	f.tx.Touch(dueTopic)
 	return nil
+}
+
+// queue stores a queue entry in a lane. number is that of the transaction.
+func (d due) queue(tx *store.Tx, number int64, lane int) error {
+	return tx.Write("INSERT INTO dns_due (configuration, kind, what, changed, lane) VALUES (?, ?, ?, ?, ?) ON CONFLICT (configuration, kind,"+
+		" what) DO UPDATE SET changed = excluded.changed, lane = excluded.lane", d.configuration, d.kind, d.what, number, lane)
 }
 
 // dueEntries are the queue entries of a configuration at a moment.
@@ -311,6 +391,10 @@ type dueEntries struct {
 	keys      []string
 	addresses []netip.Addr
 	rows      []dueRow
+	// configuration is that of the entries. numbers are the transactions with entries of laneBulk, all of which are among the names and
+	// addresses; rows lists those of the other lanes.
+	configuration int64
+	numbers       []int64
 	// held are the marks of records that were withheld before.
 	held []string
 }
@@ -321,37 +405,54 @@ type dueRow struct {
 	changed int64
 }
 
-// maxDue is the maximum number of queue entries of one deployment.
+// maxDue is the maximum number of queue entries of one deployment in laneLive.
 const maxDue = 2000
 
-// readDue returns the first configuration with queue entries, and its entries; 0 if the queue is empty.
-func readDue(tx *store.Tx) (configuration int64, now dueEntries, err error) {
-	err = tx.QueryRow("SELECT coalesce(min(configuration), 0) FROM dns_due WHERE configuration > 0").Scan(&configuration)
-	if err != nil || configuration == 0 {
+// readDue returns the configuration with the oldest queue entry of a lane, and its oldest entries; 0 if the lane is empty. It returns the
+// first limit entries; all for the limit 0.
+func readDue(tx *store.Tx, lane, limit int) (configuration int64, now dueEntries, err error) {
+	err = tx.QueryRow("SELECT configuration FROM dns_due WHERE lane = ? ORDER BY changed LIMIT 1", lane).Scan(&configuration)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, now, nil
+	}
+	if err != nil {
 		return 0, now, err
 	}
+	now.configuration = configuration
 	if now.held, err = readHeld(tx, configuration); err != nil {
 		return 0, now, err
+	}
+	query, args := "SELECT kind, what, changed FROM dns_due WHERE lane = ? AND configuration = ? ORDER BY changed", []any{lane, configuration}
+	if limit > 0 {
+		query, args = query+" LIMIT ?", append(args, limit)
 	}
 	return configuration, now, tx.Each(func(scan func(...any) error) error {
 		r := dueRow{due: due{configuration: configuration}}
 		if err := scan(&r.kind, &r.what, &r.changed); err != nil {
 			return err
 		}
-		now.rows = append(now.rows, r)
-		switch r.kind {
-		case dueAll:
-			now.all = true
-		case dueName:
-			now.keys = append(now.keys, r.what)
-		case dueAddress:
-			a, err := netip.ParseAddr(r.what)
-			if err != nil {
-				return err
-			}
-			now.addresses = append(now.addresses, a)
+		if limit > 0 {
+			now.rows = append(now.rows, r)
+		} else if n := len(now.numbers); n == 0 || now.numbers[n-1] != r.changed {
+			now.numbers = append(now.numbers, r.changed)
 		}
-		return nil
-	}, "SELECT kind, what, changed FROM dns_due WHERE configuration = ? ORDER BY CASE kind WHEN '"+dueAll+
-		"' THEN 0 ELSE 1 END, kind, what LIMIT ?", configuration, maxDue)
+		return now.add(r.kind, r.what)
+	}, query, args...)
+}
+
+// add adds a queue entry.
+func (now *dueEntries) add(kind, what string) error {
+	switch kind {
+	case dueAll:
+		now.all = true
+	case dueName:
+		now.keys = append(now.keys, what)
+	case dueAddress:
+		a, err := netip.ParseAddr(what)
+		if err != nil {
+			return err
+		}
+		now.addresses = append(now.addresses, a)
+	}
+	return nil
 }

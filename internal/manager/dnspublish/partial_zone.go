@@ -37,22 +37,14 @@ func keyOf(name string) (string, error) {
 	return string(zonedata.Key(packed[:max(end, 0)])), err
 }
 
-// names returns the keys in a zone and in the zones below it.
-func (z *plannedZone) names(keys []string) (mine []string) {
-	if z.row.ID == 0 {
-		return nil
-	}
-	for _, key := range keys {
-		if _, in := naming.Relative(key, z.row.Key); in {
-			mine = append(mine, key)
-		}
-	}
-	return mine
+// reverseRange returns the addresses of a reverse zone; ok is false for any other zone.
+func (z *plannedZone) reverseRange() (low, high netip.Addr, ok bool) {
+	return naming.ReverseRange(z.row.Key)
 }
 
 // addresses returns the addresses in the range of a reverse zone; nil for any other zone.
 func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
-	low, high, ok := naming.ReverseRange(z.row.Key)
+	low, high, ok := z.reverseRange()
 	if !ok {
 		return nil
 	}
@@ -87,9 +79,9 @@ func (z *plannedZone) withReverse(keys []string, back []netip.Addr) ([]string, [
 	return slices.Compact(all), back, nil
 }
 
-// partialPublication returns the changes of some names of a zone, and of the reverse names of some addresses. If the names affect other
-// names, as that of a name server does, it returns the changes of the whole zone.
-func (p *plan) partialPublication(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (
+// partialPublication returns the changes of some names of a zone, and of the reverse names of some addresses. framed are further names, as
+// absolute names in lower case, whose delegations, name servers or keys have changed.
+func (p *plan) partialPublication(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, framed []string, now time.Time) (
 	c *publication, err error,
 ) {
 	defer recoverFault(&err)
@@ -103,17 +95,31 @@ func (p *plan) partialPublication(z *plannedZone, deployed deployedZone, keys []
 			return nil, err
 		}
 	}
-	if further, err := p.needsWholeZone(z, owners); err != nil || further {
-		if err != nil {
+	further := len(framed) > 0
+	if !further {
+		if further, err = p.touchesFrame(z, owners); err != nil {
 			return nil, err
 		}
-		return p.publication(z, nil, now)
 	}
-	if len(owners) == 0 {
+	switch {
+	case further && !p.framed(z):
+		return p.publication(z, nil, now)
+	case further:
+		all := map[string]bool{}
+		for _, name := range framed {
+			all[name] = true
+		}
+		for _, key := range keys {
+			name, err := naming.FQDN(key)
+			if err != nil {
+				return nil, err
+			}
+			all[wire.CanonicalName(name)] = true
+		}
+		return p.framePublication(z, deployed, all, now)
+	case len(owners) == 0:
 		return nil, nil
 	}
-	c = &publication{zone: z, before: deployed, existed: true, complete: deployed.complete,
-		serial: uint32(deployed.serial)} //nolint:gosec // of 32 bits
 	rrs, err := dns.NameData(p.tx, p.api, z.row, keys, back)
 	if err != nil {
 		return nil, err
@@ -126,20 +132,7 @@ func (p *plan) partialPublication(z *plannedZone, deployed deployedZone, keys []
 	if err != nil {
 		return nil, err
 	}
-	if c.removed, c.added = zonedata.Diff(before, after); len(c.removed)+len(c.added) == 0 {
-		return nil, nil
-	}
-	c.serial = p.nextSerial(z, c.serial, true, now)
-	soa, err := p.soaOf(z)
-	if err != nil {
-		return nil, err
-	}
-	c.removed = append(c.removed, soa)
-	soa.Record = withSerial(soa.Record, c.serial)
-	c.added = append(c.added, soa)
-	slices.SortFunc(c.removed, zonedata.Entry.Compare)
-	slices.SortFunc(c.added, zonedata.Entry.Compare)
-	return c, c.count()
+	return p.changeOf(z, deployed, before, after, now)
 }
 
 // compileRecords returns the records of some names as they are in a compiled zone, without the SOA.
@@ -153,9 +146,9 @@ func compileRecords(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
 	return slices.DeleteFunc(all, func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }), err
 }
 
-// needsWholeZone reports whether one of the names affects more than its own records: the name of the zone itself, of a zone below it, or of
+// touchesFrame reports whether one of the names affects more than its own records: the name of the zone itself, of a zone below it, or of
 // a name server. It removes names in zones below that do not affect this zone from owners.
-func (p *plan) needsWholeZone(z *plannedZone, owners names) (bool, error) {
+func (p *plan) touchesFrame(z *plannedZone, owners names) (bool, error) {
 	apex, err := keyOf(z.row.Key)
 	if err != nil || z.row.Type != "Zone" && !p.isPolicy(z) || owners[apex] {
 		return true, err
@@ -163,15 +156,20 @@ func (p *plan) needsWholeZone(z *plannedZone, owners names) (bool, error) {
 	if p.isPolicy(z) { // each name of a policy zone is independent
 		return false, nil
 	}
-	for _, server := range p.nameServers(z) {
-		if key, err := keyOf(server.Name); err != nil || owners[key] {
-			return true, err
+	framed, err := p.framedNames(z)
+	if err != nil {
+		return true, err
+	}
+	for owner := range owners {
+		if framed[owner] {
+			return true, nil
 		}
 	}
 	cuts, err := p.cutsOf(z.view)
 	if err != nil {
 		return true, err
 	}
+	_, _, reverse := z.reverseRange()
 	for owner := range owners {
 		cut := cutAbove(owner, apex, cuts)
 		if cut == "" {
@@ -189,7 +187,9 @@ func (p *plan) needsWholeZone(z *plannedZone, owners names) (bool, error) {
 				return true, nil
 			}
 		}
-		delete(owners, owner)
+		if !reverse { // a reverse zone has the names of its addresses, whichever zones are below it
+			delete(owners, owner)
+		}
 	}
 	return false, nil
 }

@@ -56,11 +56,17 @@ type plan struct {
 	viewRoles map[int64]map[int64]assigned
 	policies  map[int64]*dns.ResponsePolicyZone
 	responses map[int64]*dns.ResponsePolicy
-	// byName are the zones by view and absolute name; below are the signed zones that a zone delegates, filled on demand.
-	byName map[int64]map[string]*plannedZone
-	below  map[*plannedZone][]*plannedZone
-	// checks are the checks of servers, filled on demand.
-	checks map[int64]checks
+	// byName are the zones by view and absolute name; below are the signed zones that a zone delegates, nearest all zones with no planned
+	// zone between them. Both are filled on demand.
+	byName  map[int64]map[string]*plannedZone
+	below   map[*plannedZone][]*plannedZone
+	nearest map[*plannedZone][]*plannedZone
+	// children are the zones that a zone delegates, whether they are deployed or not, in the order of their ids; those of a view are below
+	// its internal root zone.
+	children map[int64][]*store.Resource
+	// checks are the checks of servers, framedBy the names that the plan contributes to zones. Both are filled on demand.
+	checks   map[int64]checks
+	framedBy map[*plannedZone]names
 }
 
 // roleServer is an interface of a server, with its name for NS records and its addresses.
@@ -80,6 +86,8 @@ type option struct {
 // plannedZone is a zone that a role is in effect for.
 type plannedZone struct {
 	id string
+	// name is the name in wire form, filled on demand (fqdn).
+	name string
 	// row is the zone. A reverse zone that was not created by a user has the id 0.
 	row  *store.Resource
 	view int64
@@ -118,11 +126,14 @@ func zoneID(view int64, key string) string { return fmt.Sprintf("%d/%s", view, k
 
 // fqdn returns the name of a zone with its final dot, in lower case.
 func (z *plannedZone) fqdn() string {
-	name, err := naming.ASCII(naming.Clean(z.row.Key))
-	if err != nil { // the name was checked when the zone was created
-		return wire.CanonicalName(z.row.Key)
+	if z.name == "" {
+		name, err := naming.ASCII(naming.Clean(z.row.Key))
+		if err != nil { // the name was checked when the zone was created
+			name = z.row.Key
+		}
+		z.name = wire.CanonicalName(name)
 	}
-	return wire.CanonicalName(name)
+	return z.name
 }
 
 // newPlan reads the plan of a configuration.
@@ -134,7 +145,7 @@ func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err
 		keys:   map[string]zonedata.SigningKey{},
 		byName: map[int64]map[string]*plannedZone{}, byID: map[string]*plannedZone{},
 		apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}, viewRoles: map[int64]map[int64]assigned{},
-		policies: map[int64]*dns.ResponsePolicyZone{}, responses: map[int64]*dns.ResponsePolicy{}}
+		children: map[int64][]*store.Resource{}, policies: map[int64]*dns.ResponsePolicyZone{}, responses: map[int64]*dns.ResponsePolicy{}}
 	if p.inherits, err = serverconfig.OptionsInherit(tx, api, configuration); err != nil {
 		return nil, err
 	}
@@ -260,6 +271,9 @@ func (p *plan) readZones() error {
 	deployed := map[int64]bool{}
 	if err := p.each("zones", func(row *store.Resource, o schema.Object) error {
 		below[row.Parent] = append(below[row.Parent], row)
+		if dns.IsDelegated(row) {
+			p.children[row.Parent] = append(p.children[row.Parent], row)
+		}
 		t := p.api.TypeNamed(row.Type)
 		deployed[row.ID] = t.IsTrue(o, "deploymentEnabled")
 		if x, ok := o.(*dns.ResponsePolicyZone); ok { // a policy zone has no such field; roles alone decide

@@ -147,15 +147,26 @@ func (p *plan) zonesServed(server int64, s *serving, out *outcome) (zones []*pla
 // prepareZones computes the contents of zones: of those that the server writes, and of others that were never deployed.
 func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, server int64, checks checks) error {
 	var f findings
+	isCurrent, err := p.currentZones()
+	if err != nil {
+		return err
+	}
 	for _, z := range zones {
-		_, there, err := readDeployed(p.tx, z.id)
+		is, there, err := readDeployed(p.tx, z.id)
 		if err != nil {
 			return err
 		}
 		if there && !z.roles[server].writes() && !out.checked && !p.isPolicy(z) {
 			continue
 		}
-		c, err := p.publication(z, nil, p.api.Store.Now())
+		var c *publication
+		now := p.api.Store.Now()
+		frame, err := p.frameOf(z, now)
+		if err == nil && !(there && isCurrent(z, is, frame)) {
+			if c, err = p.publication(z, nil, now); !p.isForeign(z) {
+				out.setFrame(z, frame)
+			}
+		}
 		if err != nil {
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", problem.About(z.row.ID, z.row.Key), err)
 		}
@@ -171,12 +182,59 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 			}
 		}
 		if c != nil {
+			c.rebases = true
 			out.all = append(out.all, c)
 		}
 	}
 	out.warnings = append(out.warnings, f.warnings...)
 	return f.err()
 }
+
+// currentZones returns a function that reports whether the deployed content of a zone is current: the zone is in a live view, has the frame
+// that it was deployed with, and none of its names are queued or withheld.
+func (p *plan) currentZones() (func(z *plannedZone, is deployedZone, f frame) bool, error) {
+	live, err := liveOf(p.tx)
+	if err != nil {
+		return nil, err
+	}
+	frames, err := readFrames(p.tx, p.configuration)
+	if err != nil {
+		return nil, err
+	}
+	held, err := readHeld(p.tx, p.configuration)
+	if err != nil {
+		return nil, err
+	}
+	var now dueEntries
+	zones, more := map[string]bool{}, 0
+	if err := p.tx.Each(func(scan func(...any) error) error {
+		var kind, what string
+		if err := scan(&kind, &what); err != nil {
+			return err
+		}
+		more++
+		if kind == dueZone {
+			zones[what] = true
+			return nil
+		}
+		return now.add(kind, what)
+	}, "SELECT kind, what FROM dns_due WHERE configuration = ? LIMIT ?", p.configuration, maxPending); err != nil {
+		return nil, err
+	}
+	work := p.workOn(now.keys, now.addresses)
+	if err := p.addLinked(work, func(id string) (deployedZone, bool, error) { return readDeployed(p.tx, id) }); err != nil {
+		return nil, err
+	}
+	now.held = held
+	return func(z *plannedZone, is deployedZone, f frame) bool {
+		names, whole := f.changedNames(frames[z.id])
+		return live[z.view] != 0 && is.complete > 0 && !whole && len(names) == 0 && work[z] == nil && !zones[z.id] &&
+			more < maxPending && len(now.heldIn(z)) == 0
+	}, nil
+}
+
+// maxPending is the maximum number of queued changes that are compared with the zones of a deployment. With more, all zones are examined.
+const maxPending = 10_000
 
 // prepareQuick computes the changes that a user made in the zones of the primary server of a zone.
 func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) (*outcome, error) {

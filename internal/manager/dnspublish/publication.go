@@ -7,6 +7,7 @@ import (
 	"time"
 
 	wire "portolan/internal/base/dnsmsg"
+	"portolan/internal/base/naming"
 	"portolan/internal/engine/store"
 	"portolan/internal/wire/zonedata"
 )
@@ -25,6 +26,8 @@ type publication struct {
 	records int64
 	// empty reports that it is the placeholder of a zone that was not copied yet.
 	empty bool
+	// rebases reports that changes of the zone that were deployed meanwhile stay (rebase). Otherwise they make the publication fail.
+	rebases bool
 }
 
 // publication returns the new content of a zone, or nil if it equals the deployed content. wanted selects the records to update; all other
@@ -178,6 +181,92 @@ func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 	}
 	return tx.Write("DELETE FROM dns_difference WHERE zone = ? AND number <= (SELECT number FROM dns_difference WHERE zone = ?"+
 		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, maxDifferences)
+}
+
+// rebase returns the publication based on a later content of its zone: at the names that were deployed meanwhile, the later content stays,
+// and these names are queued to be examined again. It fails if they are no longer stored.
+func (c *publication) rebase(tx *store.Tx, now deployedZone) (*publication, error) {
+	apex, err := keyOf(c.zone.row.Key)
+	if err != nil {
+		return nil, err
+	}
+	later := map[string]string{} // the names by their keys
+	from, to := c.before.hash, c.before.hash
+	note := func(r zonedata.Record) error {
+		key := string(zonedata.Key(r.Owner()))
+		if key == apex && r.Type() != wire.TypeSOA { // the SOA follows from the other records there
+			return errConcurrentDeployment
+		}
+		name, _, err := wire.UnpackDomainName(r.Owner(), 0)
+		later[key] = name
+		return err
+	}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var before, after string
+		var data []byte
+		if err := scan(&before, &after, &data); err != nil {
+			return err
+		}
+		if before != to {
+			return errConcurrentDeployment
+		}
+		to = after
+		return readDifference(data, note, note)
+	}, "SELECT from_hash, to_hash, data FROM dns_difference WHERE zone = ? AND number > ? ORDER BY number", c.zone.id,
+		c.before.number); err != nil {
+		return nil, err
+	}
+	if to == from || to != now.hash {
+		return nil, errConcurrentDeployment
+	}
+	delete(later, apex)
+	current, err := deployedOf(tx, c.zone.id, names{apex: true})
+	if err != nil {
+		return nil, err
+	}
+	isSOA := func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }
+	soa, next := slices.IndexFunc(current, isSOA), slices.IndexFunc(c.added, isSOA)
+	if soa < 0 || next < 0 {
+		return nil, errConcurrentDeployment
+	}
+	r := *c
+	if int32(r.serial-uint32(now.serial)) <= 0 { //nolint:gosec // as RFC 1982 compares
+		r.serial = uint32(now.serial) + 1 //nolint:gosec // of 32 bits
+	}
+	authority := c.added[next]
+	authority.Record = withSerial(authority.Record, r.serial)
+	stays := func(e zonedata.Entry) bool {
+		_, is := later[string(e.Key)]
+		return is || isSOA(e)
+	}
+	r.removed = append(slices.DeleteFunc(slices.Clone(c.removed), stays), current[soa])
+	r.added = append(slices.DeleteFunc(slices.Clone(c.added), stays), authority)
+	slices.SortFunc(r.removed, zonedata.Entry.Compare)
+	slices.SortFunc(r.added, zonedata.Entry.Compare)
+	r.before, r.after = now, nil
+	if err := r.queueNames(tx, later); err != nil {
+		return nil, err
+	}
+	return &r, r.count()
+}
+
+// queueNames queues names of the zone to be examined again.
+func (c *publication) queueNames(tx *store.Tx, again map[string]string) error {
+	number, err := againNumber(tx)
+	if err != nil {
+		return err
+	}
+	for _, name := range again {
+		d := due{c.zone.row.Configuration, dueName, naming.Key(naming.Clean(name))}
+		if a, ok := naming.ReverseAddress(name, c.zone.row.Key); ok {
+			d.kind, d.what = dueAddress, a.String()
+		}
+		if err := d.queue(tx, number, laneLive); err != nil {
+			return err
+		}
+	}
+	tx.Touch(dueTopic)
+	return nil
 }
 
 // maxDifferences is the number of changes of a zone that are kept.

@@ -23,9 +23,10 @@ var supportedOptions = []string{"match-clients", "allow-query", "allow-transfer"
 
 // serving is the content of a server: its settings and zones.
 type serving struct {
-	settings zonedata.Settings
-	zones    []*plannedZone
-	sealer   resource.Sealer
+	configuration int64
+	settings      zonedata.Settings
+	zones         []*plannedZone
+	sealer        resource.Sealer
 	// answers reports whether the server answers for any zone.
 	answers bool
 	// gone are the zones that the server no longer serves, set by serve, for deleteUnserved.
@@ -52,7 +53,8 @@ func (s *serving) warn(format string, args ...any) {
 
 // servingOf returns the content of a server.
 func (p *plan) servingOf(server int64) (*serving, error) {
-	s := &serving{sealer: p.api.Sealer, settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
+	s := &serving{configuration: p.configuration, sealer: p.api.Sealer,
+		settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
 	s.warnOfIdle(p, server)
 	// The views with zones that the server answers for, the zones that it forwards, and its policy zones.
 	answered, asked, policies := map[int64]bool{}, map[int64][]*plannedZone{}, map[int64][]*plannedZone{}

@@ -108,14 +108,7 @@ func writeSeen(tx *store.Tx, zone string, tag uint16, one keySeen) error {
 
 // above returns the parent zone, if this manager deploys it; else nil.
 func (p *plan) above(z *plannedZone) (found *plannedZone) {
-	name := z.fqdn()
-	for at := name; at != "." && found == nil; {
-		at = at[len(wire.SplitDomainName(at)[0])+1:]
-		if at == "" {
-			at = "."
-		}
-		found = p.byName[z.view][at]
-	}
+	found = p.nearestAbove(z)
 	if found == nil || p.isForeign(found) {
 		return nil
 	}

@@ -118,22 +118,35 @@ func inOrder(all []zonedata.Entry) []zonedata.Entry {
 	return slices.CompactFunc(all, func(a, b zonedata.Entry) bool { return a.Compare(b) == 0 })
 }
 
-// reverseBelow returns the name servers of the reverse zones directly below one that was not created by a user, by name.
+// reverseBelow returns the name servers of the planned zones directly below one that was not created by a user, by name.
 func (p *plan) reverseBelow(z *plannedZone) map[string][]dns.NameServer {
-	name, found := z.fqdn(), map[string][]dns.NameServer{}
-	var names []string
-	for _, other := range p.zones {
-		if one := other.fqdn(); other.view == z.view && one != name && wire.IsSubDomain(name, one) {
-			names = append(names, one)
-			found[one] = p.nameServers(other)
+	if p.nearest == nil {
+		p.nearest = map[*plannedZone][]*plannedZone{}
+		for _, one := range p.zones {
+			if above := p.nearestAbove(one); above != nil {
+				p.nearest[above] = append(p.nearest[above], one)
+			}
 		}
 	}
-	for _, one := range names {
-		if slices.ContainsFunc(names, func(above string) bool { return above != one && wire.IsSubDomain(above, one) }) {
-			delete(found, one)
-		}
+	found := map[string][]dns.NameServer{}
+	for _, below := range p.nearest[z] {
+		found[below.fqdn()] = p.nameServers(below)
 	}
 	return found
+}
+
+// nearestAbove returns the planned zone of the view with the longest name above a zone; nil if there is none.
+func (p *plan) nearestAbove(z *plannedZone) *plannedZone {
+	for at := z.fqdn(); at != "."; {
+		next, end := wire.NextLabel(at, 0)
+		if at = at[next:]; end {
+			at = "."
+		}
+		if found := p.byName[z.view][at]; found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // nameServers returns the name servers for the NS records of a zone, without hidden ones. If no server of the configuration answers for the

@@ -74,8 +74,9 @@ func (at target) checkExists(c *resource.Change) error {
 	return err
 }
 
-// find returns the resource of a row if it exists, and otherwise the parent of the new resource.
-func (p *executor) find(t *schema.Type, members map[string]json.RawMessage) (there *store.Resource, at resource.Target, err error) {
+// find returns the resource of a row if it exists, and otherwise the parent of the new resource. object is the decoded row, or nil.
+func (p *executor) find(t *schema.Type, object schema.Object, members map[string]json.RawMessage) (there *store.Resource,
+	at resource.Target, err error) {
 	c := p.API.CollectionOf(t)
 	var id int64
 	if raw, ok := members["id"]; ok && string(raw) != "null" && p.action != createOnly {
@@ -97,7 +98,7 @@ func (p *executor) find(t *schema.Type, members map[string]json.RawMessage) (the
 	if at, err = p.placeIn(t, c, members); err != nil {
 		return nil, at, err
 	}
-	there, err = p.findExisting(t, c, at, members)
+	there, err = p.findExisting(t, object, c, at, members)
 	if there != nil && err == nil { // if the user who started it can see it
 		there, err = p.API.Locate(p.Tx, resource.Target{Collection: c, ID: there.ID}, p.Caller)
 		if problem.IsNotFound(err) {
@@ -267,28 +268,32 @@ func (p *executor) configurationOf(members map[string]json.RawMessage) (*store.R
 
 // findExisting returns the resource below a parent that has the name, the range or the absolute name of a row, if the type identifies
 // resources by it. Otherwise it compares all members. It returns nil if there is none.
-func (p *executor) findExisting(t *schema.Type, c *resource.Collection, at resource.Target,
+func (p *executor) findExisting(t *schema.Type, object schema.Object, c *resource.Collection, at resource.Target,
 	members map[string]json.RawMessage) (*store.Resource, error) {
 	parent := at.ID
 	if at.Sub == nil && !slices.Contains(p.API.ParentsOf(t), "") {
 		parent = resource.RootID
 	}
 	o := t.New()
-	spanned, ok := o.(schema.Spanned)
+	_, ok := o.(schema.Spanned)
 	var found []*store.Resource
 	var err error
 	switch {
 	case ok:
-		if _, problems := t.Decode(o, members, true); len(problems) > 0 { // creating it reports the error
-			return nil, nil
+		if object == nil {
+			if _, problems := t.Decode(o, members, true); len(problems) > 0 { // creating it reports the error
+				return nil, nil
+			}
+			object = o
 		}
+		spanned, _ := object.(schema.Spanned)
 		low, high := spanned.Span()
 		if !low.IsValid() || !high.IsValid() { // a size; the manager finds free space for it
 			return nil, nil
 		}
 		from, to := store.AddrKey(low), store.AddrKey(high)
-		found, err = p.Tx.Within(parent, c.Name, from, to, 2)
-		found = slices.DeleteFunc(found, func(r *store.Resource) bool { return !bytes.Equal(r.Low, from) || !bytes.Equal(r.High, to) })
+		found, err = p.Tx.BeginningAt(parent, c.Name, from)
+		found = slices.DeleteFunc(found, func(r *store.Resource) bool { return !bytes.Equal(r.High, to) })
 	case t.Unique == "siblings", t.Unique == "all":
 		var name string
 		if json.Unmarshal(members["name"], &name) != nil || name == "" {
@@ -319,7 +324,7 @@ func (p *executor) findExisting(t *schema.Type, c *resource.Collection, at resou
 	case p.action == createOrUpdate && (t.ByName["absoluteName"] == nil || p.declared && members["absoluteName"] == nil):
 		return p.findNameless(t, c, at, members)
 	default:
-		return p.findByWholeName(t, at, members)
+		return p.findByWholeName(t, object, at, members)
 	}
 	if err != nil || len(found) != 1 || found[0].Type != t.Name {
 		return nil, err
@@ -401,9 +406,25 @@ func withWholeName(t *schema.Type, above *store.Resource, members map[string]jso
 	return named, err
 }
 
+// named returns the decoded resource of a row with its absolute name; nil if the row has no usable name or another error.
+func named(t *schema.Type, above *store.Resource, members map[string]json.RawMessage) schema.Object {
+	if members["absoluteName"] == nil {
+		var err error
+		if members, err = withWholeName(t, above, members); err != nil || members == nil {
+			return nil
+		}
+	}
+	o := t.New()
+	if _, problems := t.Decode(o, members, true); len(problems) > 0 { // creating it reports the error
+		return nil
+	}
+	return o
+}
+
 // findByWholeName returns the resource below a parent that has the absolute name of a row. If several may have it, all other members must
 // match, except for the TTL.
-func (p *executor) findByWholeName(t *schema.Type, at resource.Target, members map[string]json.RawMessage) (*store.Resource, error) {
+func (p *executor) findByWholeName(t *schema.Type, object schema.Object, at resource.Target,
+	members map[string]json.RawMessage) (*store.Resource, error) {
 	if t.ByName["absoluteName"] == nil || at.ID == 0 {
 		return nil, nil
 	}
@@ -411,14 +432,11 @@ func (p *executor) findByWholeName(t *schema.Type, at resource.Target, members m
 	if err != nil {
 		return nil, err
 	}
-	o, named := t.New(), members
-	if members["absoluteName"] == nil {
-		if named, err = withWholeName(t, parent, members); err != nil || named == nil {
-			return nil, err
+	o := object
+	if o == nil {
+		if o = named(t, parent, members); o == nil {
+			return nil, nil
 		}
-	}
-	if _, problems := t.Decode(o, named, true); len(problems) > 0 {
-		return nil, nil
 	}
 	found, err := p.Tx.ByKey(parent.Configuration, t.KeyOf(o))
 	if err != nil {

@@ -36,6 +36,11 @@ type row struct {
 	cells   []cell
 	// wrong is the error of a row that cannot be read; otherwise nil.
 	wrong *problem.Problem
+	// kind is the type of the row, and sent its members as a resource of the type, if they were prepared (job.readAhead). object is sent,
+	// decoded, if that is possible without a look at the database.
+	kind   *schema.Type
+	sent   map[string]json.RawMessage
+	object schema.Object
 }
 
 // wrongRow returns a row that cannot be read. The rows after it can.

@@ -68,14 +68,14 @@ func (p *executor) applyRow(r *row) (o outcome, err error) {
 	if err != nil {
 		return o, err
 	}
-	members, err := r.body(t)
+	members, err := r.bodyOf(t)
 	if err == nil {
 		err = p.nameReferences(t, members)
 	}
 	if err != nil {
 		return o, err
 	}
-	there, at, err := p.find(t, members)
+	there, at, err := p.find(t, r.object, members)
 	if by := p.API.CollectionOf(t).PlacedBy; by != "" && t.ByName[by] == nil {
 		delete(members, by)
 	}
@@ -143,6 +143,9 @@ func isImportCollection(c *resource.Collection) bool {
 
 // typeOf returns the type of a row: the one it names, or the only possible one.
 func (p *executor) typeOf(r *row) (*schema.Type, error) {
+	if r.kind != nil {
+		return r.kind, nil
+	}
 	name := ""
 	for _, c := range r.cells {
 		if c.column.Name == typeColumn {
@@ -176,6 +179,14 @@ func (p *executor) typeOf(r *row) (*schema.Type, error) {
 		return nil, problem.Field("InvalidResourceType", typeColumn, "resources of the type %q cannot be imported", name)
 	}
 	return t, nil
+}
+
+// bodyOf is body, from the prepared members if there are any. The caller may change the result.
+func (r *row) bodyOf(t *schema.Type) (members map[string]json.RawMessage, err error) {
+	if r.sent != nil {
+		return maps.Clone(r.sent), nil
+	}
+	return r.body(t)
 }
 
 // body returns the members of a row as a resource of a type.

@@ -24,7 +24,9 @@ const tooManyAsked = "%d addresses were asked whether they answer, and more woul
 var resultNames = [...]string{unchanged: "unchanged", created: "created", updated: "updated", refused: "refused", undone: "undone"}
 
 // importInSteps imports the rows in steps, one transaction each. The progress is written in the same transaction as the rows.
-func (j *job) importInSteps(ctx context.Context, in rowReader) error {
+func (j *job) importInSteps(ctx context.Context, from rowReader) error {
+	in := j.readAhead(ctx, from)
+	defer in.close()
 	var rows []*row // rows read but not processed
 	var ended error // why reading stopped: io.EOF or an error of the file
 	for size := firstStep; ; {
@@ -385,6 +387,9 @@ func (j *job) applyRows(tx *store.Tx, o resource.Outside, rows []*row, wrong map
 	}
 	tx.Describe("IMPORT_ENTITIES", fmt.Sprintf("Imported %s, rows %d to %d", j.name, rows[0].number, rows[len(rows)-1].number))
 	p := &executor{job: j, Change: &resource.Change{Tx: tx, API: j.api, Caller: caller, Options: j.options, Probed: o.Probed, Made: o.Made}}
+	if err := p.expect(rows); err != nil {
+		return nil, err
+	}
 	outcomes = make([]outcome, len(rows))
 	met := map[int64]string{}
 	j.isTaken = func(id int64) bool { return met[id] != "" || j.met[id] != "" }
@@ -467,7 +472,7 @@ func (j *job) prepare(ctx context.Context, rows []*row) error {
 		if wrong != nil || j.api.CollectionOf(t).Beforehand == nil {
 			continue
 		}
-		members, wrong := one.body(t)
+		members, wrong := one.bodyOf(t)
 		if wrong != nil {
 			continue
 		}

@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"errors"
+	"math/big"
 	"net/netip"
 	"time"
 
@@ -294,6 +295,11 @@ func describeVacancy(tx *store.Tx, network *store.Resource) (*resource.Vacancy, 
 		Configuration: network.Configuration,
 		Free: func(low, high netip.Addr, backwards bool, fn func(space.Range) bool) error {
 			return freeWithin(tx, id, low, high, backwards, fn)
+		},
+		Size: func() (*big.Int, error) {
+			usage, err := UsageOf(tx, []int64{id})
+			size := Usable(network).Size()
+			return size.Sub(size, big.NewInt(usage[id].Used())), err
 		}}
 	if v.Whole.Low.Is4() {
 		v.Type = "IPv4Address"

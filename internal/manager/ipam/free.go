@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"portolan/internal/base/space"
 	"portolan/internal/engine/store"
@@ -112,36 +113,48 @@ func freeEach(tx *store.Tx, container int64, fn func(space.Range) (more bool)) e
 }
 
 // freeWithin calls fn for the free intervals from low to high, clipped to these bounds, until fn returns false. backwards reverses the
-// order. fn must not change free space.
+// order. fn must not change free space. It reads a few intervals at first and more later, because most callers stop soon.
 func freeWithin(tx *store.Tx, container int64, low, high netip.Addr, backwards bool, fn func(space.Range) (more bool)) error {
-	stop := errors.New("enough")
-	order := ""
+	// The interval that contains low may begin before it.
+	first := "coalesce((SELECT low FROM free WHERE container = ? AND low <= ? ORDER BY low DESC LIMIT 1), ?)"
+	from, to, order := []any{container, store.AddrKey(low), store.AddrKey(low)}, high, ""
 	if backwards {
 		order = " DESC"
 	}
-	err := tx.Each(func(scan func(...any) error) error {
-		var from, to []byte
-		if err := scan(&from, &to); err != nil {
-			return err
+	for limit := 32; ; limit = min(limit*8, 16_384) {
+		var last space.Range
+		n, done := 0, false
+		err := tx.Each(func(scan func(...any) error) error {
+			var lowKey, highKey []byte
+			if err := scan(&lowKey, &highKey); err != nil || done {
+				return err
+			}
+			last = space.Range{Low: store.KeyAddr(lowKey), High: store.KeyAddr(highKey)}
+			n++
+			i := last
+			if i.Low.Less(low) {
+				i.Low = low
+			}
+			if high.Less(i.High) {
+				i.High = high
+			}
+			done = !i.High.Less(i.Low) && !fn(i)
+			return nil
+		}, "SELECT low, high FROM free WHERE container = ? AND low <= ? AND low >= "+first+" ORDER BY low"+order+" LIMIT "+
+			strconv.Itoa(limit), append([]any{container, store.AddrKey(to)}, from...)...)
+		switch {
+		case err != nil:
+			return fmt.Errorf("reading free space: %w", err)
+		case done || n < limit:
+			return nil
+		case backwards:
+			if to = last.Low.Prev(); !to.IsValid() {
+				return nil
+			}
+		default:
+			first, from = "?", []any{store.AddrKey(last.High)} // the next interval begins behind it
 		}
-		i := space.Range{Low: store.KeyAddr(from), High: store.KeyAddr(to)}
-		if i.Low.Less(low) {
-			i.Low = low
-		}
-		if high.Less(i.High) {
-			i.High = high
-		}
-		if !i.High.Less(i.Low) && !fn(i) {
-			return stop
-		}
-		return nil
-	}, "SELECT low, high FROM free WHERE container = ? AND low <= ? AND low >= coalesce((SELECT low FROM free WHERE container = ? AND "+
-		"low <= ? ORDER BY low DESC LIMIT 1), ?) ORDER BY low"+order,
-		container, store.AddrKey(high), container, store.AddrKey(low), store.AddrKey(low))
-	if err != nil && !errors.Is(err, stop) {
-		return fmt.Errorf("reading free space: %w", err)
 	}
-	return nil
 }
 
 // freeAt returns the free interval that contains the address, or space.ErrTaken.

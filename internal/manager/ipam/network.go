@@ -16,7 +16,7 @@ import (
 func registerNetworks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Place: placeSpace,
 		Complete: completeSpace, Map: networkMap,
-		Counts: addressCounts, Space: resource.HoldsSpace, Workflow: workflowOnly("IPv4Network", "IPV4_NETWORK"),
+		Counts: networkCounts(), Space: resource.HoldsSpace, Workflow: workflowOnly("IPv4Network", "IPV4_NETWORK"),
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
 			noGateway.For(resource.Writing, "IPv4Network")}},
 		&IPv4Network{}, &IPv6Network{})

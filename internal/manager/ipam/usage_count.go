@@ -76,6 +76,13 @@ var addressCounts = resource.Counts{Name: "addressCounts", Summary: "How many ad
 		return counts, err
 	}}
 
+// networkCounts is addressCounts for networks, whose addresses are directly below them.
+func networkCounts() resource.Counts {
+	counts := addressCounts
+	counts.Children, counts.Field = "addresses", "state"
+	return counts
+}
+
 // usageBatch is the number of containers that one statement reads.
 const usageBatch = 500
 

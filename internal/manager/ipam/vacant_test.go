@@ -56,6 +56,23 @@ func TestUnassigned(t *testing.T) {
 		"Accept: text/csv").Body); text != "id,address\r\n,10.0.0.2\r\n,10.0.0.3\r\n" {
 		t.Errorf("as CSV it is %q", text)
 	}
+	list("limit=3&"+apitest.Filter("state:'GATEWAY'"), "1")
+	list("limit=3&offset=1&"+apitest.Filter("state:'GATEWAY'"), "")
+	list("limit=2&"+apitest.Filter("state:'STATIC' and address:gt('10.0.0.4')"), "6 7")
+	list("limit=9&"+apitest.Filter("state:'STATIC' or address:'10.0.0.1'"), "1 4 6 7 200")
+	list("limit=9&"+apitest.Filter("state:'NONSENSE' or address:'10.0.0.1'"), "1")
+	list("limit=9&"+apitest.Filter("state:'NONSENSE'"), "")
+	list("limit=9&"+apitest.Filter("state:'RESERVED'"), "")
+	for text, total := range map[string]string{"state:'STATIC'": "4", "state:in('STATIC','STATIC')": "4", "state:'RESERVED'": "0",
+		"state:in('UNASSIGNED','STATIC')": "253", "state:'UNASSIGNED' and address:le('10.0.0.10')": "6", "state:'STATIC' and name:null": "4"} {
+		if r := m.Want(200, "GET", addresses+"?limit=2&total=true&"+apitest.Filter(text), ""); r.Text("totalCount") != total {
+			t.Errorf("%s matches %s, want %s", text, r.Text("totalCount"), total)
+		}
+	}
+	r = m.Want(200, "GET", addresses+"?limit=2&"+apitest.Filter("state:'STATIC'"), "")
+	if r = m.Want(200, "GET", r.Text("_links.next.href"), ""); r.Text("data.1.address") != "10.0.0.200" || r.Get("_links.next") != nil {
+		t.Errorf("the second page of STATIC is %s", r.Body)
+	}
 	// A page of more than is put together at a time, with a group among it.
 	large := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.4.0.0/22"}`)
 	m.ID("/api/v2/networks/"+large+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.4.1.7"}`)

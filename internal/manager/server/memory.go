@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"runtime/debug"
 	gauges "runtime/metrics"
 	"sync"
+	"time"
 )
 
 // memoryLimit is the soft memory limit of a manager without service points, in bytes.
@@ -61,6 +63,52 @@ func setCollector(live uint64) {
 	if difference := percent - collecting.percent; collecting.own && max(difference, -difference) > collecting.percent/8 {
 		collecting.percent = percent
 		debug.SetGCPercent(percent)
+	}
+}
+
+// How an idle manager returns memory to the system. It is idle if it allocated less than idleAllocation in idlePeriod. Returning less than
+// worthReturning is not worth a run of the garbage collector.
+const (
+	idlePeriod     = 30 * time.Second
+	idleAllocation = 8 << 20
+	worthReturning = 12 << 20
+)
+
+// heapState are figures of the heap, in bytes: what was allocated since the start, what lived at the last run of the garbage collector, and
+// what is taken from the system.
+type heapState struct{ allocated, live, taken uint64 }
+
+// readHeap reads the figures.
+func readHeap() heapState {
+	all := []gauges.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
+	gauges.Read(all)
+	n := func(i int) uint64 { return all[i].Value.Uint64() }
+	return heapState{allocated: n(0), live: n(1), taken: n(2) + n(3) + n(4)}
+}
+
+// isWorthReturning reports whether an idle manager should return memory. before is the state a period ago.
+func (h heapState) isWorthReturning(before heapState) bool {
+	return h.allocated-before.allocated < idleAllocation && h.taken > h.live+h.live/2+worthReturning
+}
+
+// returnMemory returns the garbage of the start to the system at once, and that of work when the manager is idle. The garbage collector
+// would keep it: it runs seldom, and not at all while nothing is allocated.
+func returnMemory(ctx context.Context) {
+	debug.FreeOSMemory()
+	each := time.NewTicker(idlePeriod)
+	defer each.Stop()
+	for before := readHeap(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-each.C:
+		}
+		now := readHeap()
+		if now.isWorthReturning(before) {
+			debug.FreeOSMemory()
+		}
+		before = now
 	}
 }
 

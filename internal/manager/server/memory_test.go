@@ -1,6 +1,9 @@
 package server
 
-import "testing"
+import (
+	"runtime/debug"
+	"testing"
+)
 
 // A small heap may be four times garbage; there is never much of it, but in proportion to what lives.
 func TestCollectorFollowsTheHeap(t *testing.T) {
@@ -13,5 +16,38 @@ func TestCollectorFollowsTheHeap(t *testing.T) {
 		if got := percentFor(c.live, c.many); got != c.want {
 			t.Errorf("with %d MiB (%t) it is %d %%, and not %d", c.live>>20, c.many, got, c.want)
 		}
+	}
+}
+
+// TestIdleReturnsMemory checks when an idle manager returns memory, and that FreeOSMemory makes the figures say so.
+func TestIdleReturnsMemory(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		before, now heapState
+		want        bool
+	}{
+		{heapState{100 * mib, 8 * mib, 40 * mib}, heapState{101 * mib, 8 * mib, 40 * mib}, true},
+		{heapState{100 * mib, 8 * mib, 40 * mib}, heapState{120 * mib, 8 * mib, 40 * mib}, false},       // it works
+		{heapState{100 * mib, 8 * mib, 20 * mib}, heapState{101 * mib, 8 * mib, 20 * mib}, false},       // little to return
+		{heapState{900 * mib, 200 * mib, 310 * mib}, heapState{901 * mib, 200 * mib, 310 * mib}, false}, // little for its size
+		{heapState{900 * mib, 200 * mib, 400 * mib}, heapState{901 * mib, 200 * mib, 400 * mib}, true},
+	} {
+		if got := c.now.isWorthReturning(c.before); got != c.want {
+			t.Errorf("from %+v to %+v it is %t", c.before, c.now, got)
+		}
+	}
+	before := readHeap()
+	garbage := make([][]byte, 64)
+	for i := range garbage {
+		garbage[i] = make([]byte, mib)
+	}
+	used := readHeap()
+	if used.allocated < before.allocated+uint64(len(garbage))*mib {
+		t.Errorf("64 MiB were allocated, and the figures went from %+v to %+v", before, used)
+	}
+	clear(garbage)
+	debug.FreeOSMemory()
+	if after := readHeap(); after.taken+32*mib > used.taken {
+		t.Errorf("of %d MiB, %d are left after 64 were returned", used.taken/mib, after.taken/mib)
 	}
 }

@@ -69,6 +69,46 @@ var (
 	sortsRows       = regexp.MustCompile(`TEMP B-TREE FOR ORDER|Sort Key`)
 )
 
+// TestVacantReadsNoAddresses checks that lists of free addresses read no stored address: there may be millions of others.
+func TestVacantReadsNoAddresses(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.Basics()
+	m.ID("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.9"}`)
+	free := regexp.MustCompile(`\br\.collection = 'addresses'`)
+	var mu sync.Mutex
+	var seen []string
+	m.Store.Observe(func(s store.Statement) {
+		mu.Lock()
+		defer mu.Unlock()
+		if free.MatchString(s.Query) {
+			seen = append(seen, s.Query)
+		}
+	})
+	defer m.Store.Observe(nil)
+	ask := func(more string) []string {
+		mu.Lock()
+		seen = nil
+		mu.Unlock()
+		m.Want(200, "GET", "/api/v2/networks/"+network+"/addresses?limit=1&"+more, "")
+		mu.Lock()
+		defer mu.Unlock()
+		return seen
+	}
+	for _, more := range []string{"", "&total=true", "&orderBy=desc(address)", "&offset=100", "&offset=1000", "&fields=address"} {
+		if read := ask(filter("state:'UNASSIGNED'") + more); len(read) > 0 {
+			t.Errorf("the list with %q reads addresses: %s", more, read)
+		}
+	}
+	for _, text := range []string{"state:'UNASSIGNED' and address:ge('10.0.0.100')", "state:in('UNASSIGNED','RESERVED')", "state:'RESERVED'"} {
+		if read := ask(filter(text)); len(read) > 0 {
+			t.Errorf("the list of %s reads addresses: %s", text, read)
+		}
+	}
+	if len(ask(filter("state:'STATIC'"))) == 0 {
+		t.Error("a list of stored addresses reads none of them, so this test would find no fault")
+	}
+}
+
 // Behind what people ask most, as they send it, no statement reads resources from the first to the last, on either database; nor all of a
 // collection, but where it is asked for in an order, which is an index's.
 func TestPlansOfQuestions(t *testing.T) {

@@ -381,6 +381,9 @@ func (m *Manager) serve() error {
 		m.start(ctx, m.figures, mux, nil)
 	}
 	m.background.Go(func() { m.sweep(ctx) })
+	if m.options.MemoryLimit > 0 { // this program controls the collector
+		m.background.Go(func() { returnMemory(ctx) })
+	}
 	if m.options.LogLevel == "" {
 		m.background.Go(func() { m.heedLevels(ctx) })
 	}

@@ -24,6 +24,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
 	"portolan/internal/engine/store"
+	"portolan/internal/engine/timetable"
 	"portolan/internal/manager/audit"
 	"portolan/internal/manager/authz"
 	"portolan/internal/manager/catalog"
@@ -141,7 +142,7 @@ func registry(register []func(*resource.Registry)) *resource.Registry {
 // open opens the database and creates the API.
 func (a *API) open(o store.Options, register []func(*resource.Registry)) (err error) {
 	o.Layout, o.Exclusive = registry(register).Layout(), true
-	o.Layout.Extensions = append(o.Layout.Extensions, rest.Extension(), history.Extension())
+	o.Layout.Extensions = append(o.Layout.Extensions, rest.Extension(), timetable.Extension(), history.Extension())
 	if a.Store, err = store.Open(o); err != nil {
 		return err
 	}

@@ -101,16 +101,16 @@ func WireName(name string) (string, error) {
 
 // Key converts a name in wire form and lower case to bytes that sort in canonical order (RFC 4034 section 6.1). A name sorts before all
 // names below it, and those before the next name.
-func Key(owner []byte) []byte {
+func Key(owner []byte) []byte { return AppendKey(make([]byte, 0, len(owner)), owner) }
+
+// AppendKey appends the result of Key to key.
+func AppendKey(key, owner []byte) []byte {
 	var starts [128]int
 	labels := 0
-	size := 0
 	for at := 0; at < len(owner) && owner[at] != 0 && labels < len(starts); at += 1 + int(owner[at]) {
 		starts[labels] = at
 		labels++
-		size += 1 + int(owner[at])
 	}
-	key := make([]byte, 0, size)
 	for i := labels - 1; i >= 0; i-- {
 		label := owner[starts[i]+1 : starts[i]+1+int(owner[starts[i]])]
 		for _, c := range label {

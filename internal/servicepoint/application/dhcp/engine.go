@@ -44,6 +44,8 @@ type content struct {
 	revision string
 	units    dhcpdata.Units
 	compiled *dhcpdata.Content
+	// thresholds are those of compiled.
+	thresholds map[int64]dhcpdata.Threshold
 }
 
 // commit is a change of leases that has to be stored.
@@ -388,6 +390,7 @@ func (e *engine) tick() {
 			e.writeDigests()
 		case wall := <-ticker.C:
 			e.expire()
+			e.logThresholds()
 			if e.full.Load() { // without clients that renew, nothing else shows that there is space again
 				e.commitGroup([]commit{{entries: [][]byte{{entryOrder, 0}}, undo: func() {}, done: func() {}}})
 			}

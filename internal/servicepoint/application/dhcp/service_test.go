@@ -549,3 +549,20 @@ func TestClock(t *testing.T) {
 		t.Error("the step has moved the clock")
 	}
 }
+
+// TestThreshold checks that a range above log-threshold-high is logged once, and again after it was below log-threshold-low.
+func TestThreshold(t *testing.T) {
+	s, address := start(t, t.TempDir(), units(t, noPing, option("log-threshold-high", 0), option("log-threshold-low", 0)))
+	logged := func() bool {
+		s.engine.mu.Lock()
+		defer s.engine.mu.Unlock()
+		return s.engine.table.pool(8).logged
+	}
+	if s.engine.logThresholds(); logged() {
+		t.Error("an empty range is logged")
+	}
+	dial(t, address, 1).lease()
+	if s.engine.logThresholds(); !logged() {
+		t.Error("the range is not logged")
+	}
+}

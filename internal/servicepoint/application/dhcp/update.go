@@ -28,7 +28,7 @@ func (e *engine) takeContent(in io.Reader) error {
 		return errors.Join(invalid, err)
 	}
 	e.mu.Lock()
-	e.content.Store(&content{revision: revision, units: units, compiled: compiled})
+	e.content.Store(&content{revision: revision, units: units, compiled: compiled, thresholds: compiled.Thresholds()})
 	for _, id := range changedNetworks(before.units, units) {
 		for _, pool := range compiled.PoolsOf(id) {
 			e.table.resetCursor(pool)

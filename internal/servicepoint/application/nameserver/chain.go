@@ -1,6 +1,8 @@
 package nameserver
 
 import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // the only hash algorithm of NSEC3 (RFC 5155 section 11)
 	"encoding/base32"
 	"encoding/binary"
 	"slices"
@@ -26,12 +28,38 @@ type chain struct {
 // link is a name with its sort key.
 type link struct{ key, owner string }
 
+// maxKey is the maximum size of a sort key.
+const maxKey = 2 * maxName
+
 // keyOf returns the sort key of a name.
 func (c *chain) keyOf(owner string) string {
+	var key [maxKey]byte
+	return string(c.appendKey(key[:0], owner))
+}
+
+// appendKey appends the sort key of a name.
+func (c *chain) appendKey(key []byte, owner string) []byte {
 	if c.hashed { // zones signed here use no salt and no extra iterations (RFC 9276 section 3.1)
-		return c.hashOf(owner)
+		return c.appendHash(key, owner)
 	}
-	return string(zonedata.Key([]byte(owner)))
+	return zonedata.AppendKey(key, bytesOf(owner))
+}
+
+// find returns the index of the first link whose key is not below key.
+func (c *chain) find(key []byte) (at int, found bool) {
+	below, above := 0, len(c.links)
+	for below < above {
+		middle := int(uint(below+above) >> 1) //nolint:gosec // not negative
+		switch order := bytes.Compare(bytesOf(c.links[middle].key), key); {
+		case order == 0:
+			return middle, true
+		case order < 0:
+			below = middle + 1
+		default:
+			above = middle
+		}
+	}
+	return below, false
 }
 
 // linkOf returns the link of an owner. ok is false if the owner of an NSEC3 record does not start with a hash.
@@ -136,7 +164,8 @@ func (z *zone) previousProof(c *chain, i int) int {
 			break
 		}
 		if i--; cut != "" && !c.hashed {
-			i, _ = slices.BinarySearchFunc(c.links, link{key: c.keyOf(cut)}, compareLinks)
+			var key [maxKey]byte
+			i, _ = c.find(c.appendKey(key[:0], cut))
 		}
 	}
 	return i
@@ -162,41 +191,59 @@ func (z *zone) nextProof(c *chain, i int) int {
 
 // proofIndex returns the index of a name's link, or of the link whose proof record covers the name.
 func (z *zone) proofIndex(c *chain, owner string) int {
-	i, found := slices.BinarySearchFunc(c.links, link{key: c.keyOf(owner)}, compareLinks)
+	var key [maxKey]byte
+	i, found := c.find(c.appendKey(key[:0], owner))
 	if !found {
 		i--
 	}
 	return z.previousProof(c, i)
 }
 
-// base32Hex encodes hashes as labels (RFC 5155 section 3.3).
-var base32Hex = base32.HexEncoding.WithPadding(base32.NoPadding)
+// base32Hex decodes and base32Lower encodes hashes as labels (RFC 5155 section 3.3).
+var (
+	base32Hex   = base32.HexEncoding.WithPadding(base32.NoPadding)
+	base32Lower = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+)
 
-// proofRecord returns the proof record of a link: its owner, and its data as an RRset.
-func (z *zone) proofRecord(c *chain, i int, ttl uint32) (owner string, s *set) {
+// generatedProof is the memory of a proof record, which is generated for each answer.
+type generatedProof struct {
+	set   set
+	owner []byte
+	kinds []uint16
+}
+
+// proofRecord returns the proof record of a link: its owner, and its data as an RRset. Both lie in out, unless the zone is presigned.
+func (z *zone) proofRecord(c *chain, i int, ttl uint32, out *generatedProof) (owner string, s *set) {
 	if c.isPresigned {
 		owner = c.links[i].owner
 		return owner, z.nodes[owner].set(c.kind())
 	}
 	one, next := c.links[i], c.links[z.nextProof(c, i)]
-	if !c.hashed {
-		s = &set{kind: dns.TypeNSEC, ttl: ttl}
-		s.append(append([]byte(next.owner), z.bitmap(one.owner, false)...))
-		return one.owner, s
+	data := out.set.data[:0]
+	data = append(data, 0, 0) // the size
+	if c.hashed {
+		data = append(append(data, dns.SHA1, 0, 0, 0, 0, byte(len(next.key))), next.key...)
+		var hash [sha1.Size]byte
+		label := base32Lower.EncodedLen(copy(hash[:], one.key))
+		out.owner = base32Lower.AppendEncode(append(out.owner[:0], byte(label)), hash[:len(one.key)]) //nolint:gosec // 32
+		out.owner = append(out.owner, z.apex...)
+		owner = shared(out.owner)
+	} else {
+		data = append(data, next.owner...)
+		owner = one.owner
 	}
-	s = &set{kind: dns.TypeNSEC3, ttl: ttl}
-	data := append([]byte{dns.SHA1, 0, 0, 0, 0, byte(len(next.key))}, next.key...)
-	s.append(append(data, z.bitmap(one.owner, true)...))
-	label := strings.ToLower(base32Hex.EncodeToString([]byte(one.key)))
-	return string(byte(len(label))) + label + z.apex, s
+	data = z.appendBitmap(data, one.owner, c.hashed, out)
+	binary.BigEndian.PutUint16(data, uint16(len(data)-2)) //nolint:gosec // at most 9,000
+	out.set = set{kind: c.kind(), ttl: ttl, count: 1, data: data}
+	return owner, &out.set
 }
 
-// bitmap returns the type bitmap of a name (RFC 4034 section 4.1.2, RFC 5155 section 3.2.1). At a delegation it contains only the
+// appendBitmap appends the type bitmap of a name (RFC 4034 section 4.1.2, RFC 5155 section 3.2.1). At a delegation it contains only the
 // parent's types.
-func (z *zone) bitmap(owner string, hashed bool) []byte {
+func (z *zone) appendBitmap(out []byte, owner string, hashed bool, memory *generatedProof) []byte {
 	n := z.nodes[owner]
 	cut := owner != z.apex && n.set(dns.TypeNS) != nil
-	var kinds []uint16
+	kinds := memory.kinds[:0]
 	signs := false
 	for _, s := range n.sets {
 		if cut && s.kind != dns.TypeNS && s.kind != dns.TypeDS {
@@ -211,7 +258,7 @@ func (z *zone) bitmap(owner string, hashed bool) []byte {
 		kinds = append(kinds, dns.TypeRRSIG)
 	}
 	slices.Sort(kinds)
-	var out []byte
+	memory.kinds = kinds
 	for len(kinds) > 0 {
 		window := kinds[0] >> 8
 		var bits [32]byte

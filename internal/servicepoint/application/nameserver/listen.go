@@ -163,26 +163,19 @@ func (l *listener) servePackets(c *net.UDPConn) {
 	if err != nil { // the socket is closed already
 		return
 	}
-	for {
-		n, err := p.wait()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // for example an ICMP error for an earlier answer
-			continue
-		}
+	one := new(exchange)
+	_ = p.serve(func(n int) {
 		for i := range n {
 			m, from := p.message(i), p.client(i)
 			if isUpdate(m) {
 				l.answerUpdate(c, slices.Clone(m), from)
 				continue
 			}
-			if answer := l.a.answer(m, p.buffer(i), addressOf(from), false); answer != nil {
+			if answer := l.a.answerWith(one, m, p.buffer(i), addressOf(from), false); len(answer) > 0 {
 				p.reply(i, answer)
 			}
 		}
-		p.flush()
-	}
+	}) // until the socket is closed
 }
 
 // addressOf returns the address of a client without its IPv6 zone.

@@ -1,6 +1,8 @@
 package nameserver
 
 import (
+	"slices"
+
 	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
 )
@@ -16,7 +18,7 @@ func (a *answer) resolve(v *view, w zonedata.Client) {
 
 // follow answers from the zone of the question's name, then from the zones of the aliases' targets.
 func (a *answer) follow(v *view, w zonedata.Client) {
-	name, seen := a.q.name, [maxAliases]string{}
+	name := a.q.name
 	for hop := range maxAliases {
 		z := v.zoneOf(name, a.q.kind == dns.TypeDS)
 		if z == nil || !zonedata.Allows(z.settings.Query, w, true) {
@@ -25,13 +27,10 @@ func (a *answer) follow(v *view, w zonedata.Client) {
 			}
 			return
 		}
-		for _, before := range seen[:hop] {
-			if before == name { // the aliases form a loop
-				a.code = dns.RcodeServerFailure
-				return
-			}
+		if slices.Contains(a.seen[:hop], name) { // the aliases form a loop
+			a.code = dns.RcodeServerFailure
+			return
 		}
-		seen[hop] = name
 		a.apex = z.apex
 		if z.settings.Void {
 			a.code = dns.RcodeServerFailure
@@ -41,7 +40,7 @@ func (a *answer) follow(v *view, w zonedata.Client) {
 		if next == "" {
 			return
 		}
-		name = next
+		a.seen[hop], name = name, next
 	}
 	a.code = dns.RcodeServerFailure // a DNAME below its own target creates an endless chain of aliases
 }
@@ -80,14 +79,24 @@ func (a *answer) answerFrom(v *view, z *zone, name string, first bool) (next str
 	for z.nodes[at.encloser] == nil {
 		at.encloser, at.closer = parent(at.encloser), at.encloser
 	}
-	at.owner = "\x01*" + at.encloser
+	at.owner = a.wildcardOf(at.encloser)
 	n := z.nodes[at.owner]
 	if n == nil {
 		a.code = dns.RcodeNameError
-		a.addNegative(z, at.nxdomainProof(a.chain))
+		a.addNegative(z, a.nxdomainProof(at))
 		return ""
 	}
 	return a.answerNode(v, z, n, at)
+}
+
+// wildcardOf returns the name of the wildcard below a name. It is valid until the next one is looked up; that of the first records in the
+// answer, until the next query.
+func (a *answer) wildcardOf(encloser string) string {
+	of := &a.wildcards[0]
+	if a.origin != "" {
+		of = &a.wildcards[1]
+	}
+	return shared(append(append(of[:0], "\x01*"...), encloser...))
 }
 
 // place describes the owner of the records in an answer.
@@ -124,7 +133,7 @@ func (a *answer) answerNode(v *view, z *zone, n *node, at place) (next string) {
 		return ""
 	}
 	if alias != nil {
-		alias.eachRecord(0, func(data []byte) bool { next = lowerName(data); return false })
+		alias.eachRecord(0, func(data []byte) bool { next = lowerNameIn(data); return false })
 		return next
 	}
 	a.appendProofs()
@@ -132,6 +141,17 @@ func (a *answer) answerNode(v *view, z *zone, n *node, at place) (next string) {
 	return ""
 }
 
+// lowerNameIn returns the name in the data of a record in lower case. It shares the data, which never changes, if that is in lower case.
+func lowerNameIn(data []byte) string {
+	for _, c := range data {
+		if c >= 'A' && c <= 'Z' {
+			return lowerName(data)
+		}
+	}
+	return shared(data)
+}
+
+// lowerName returns a copy of a name in lower case.
 func lowerName(data []byte) string {
 	name := append([]byte(nil), data...)
 	toLower(name)
@@ -200,19 +220,19 @@ func (a *answer) addReferral(z *zone, at string, s *set) {
 	}
 	if ds := z.nodes[at].set(dns.TypeDS); a.isSecured() && !a.bare {
 		if ds != nil && !a.writeSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.writeProofs(z, place{name: at,
-			owner: at}.nodataProof(a.chain)...) {
+			owner: at}.nodataProof(a.chain)) {
 			a.truncate()
 			return
 		}
 	}
 	s.eachRecord(0, func(data []byte) bool {
-		server := lowerName(data)
+		server := lowerNameIn(data)
 		needed := len(server) > len(at) && server[len(server)-len(at):] == at
 		n := z.nodes[server]
 		if n == nil {
 			return true
 		}
-		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		for _, kind := range [...]uint16{dns.TypeA, dns.TypeAAAA} {
 			if glue := n.set(kind); glue != nil && !a.writeSet(server, glue, glue.ttl, &a.extra) && needed {
 				a.truncated = true // the referral is useless without this glue (RFC 9471)
 			}
@@ -237,7 +257,7 @@ func (a *answer) addHosts(v *view, z *zone, s *set) {
 		if len(data) <= skip {
 			return true
 		}
-		name := lowerName(data[skip:])
+		name := lowerNameIn(data[skip:])
 		if held := v.zoneOf(name, false); held == nil || held.zone != z { // another zone has its own lock
 			return true
 		}
@@ -245,7 +265,7 @@ func (a *answer) addHosts(v *view, z *zone, s *set) {
 			return true
 		}
 		if n := z.nodes[name]; n != nil {
-			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			for _, kind := range [...]uint16{dns.TypeA, dns.TypeAAAA} {
 				if hosts := n.set(kind); hosts != nil && !a.writeSigned(name, name, hosts, hosts.ttl, &a.extra) {
 					return false
 				}
@@ -256,13 +276,13 @@ func (a *answer) addHosts(v *view, z *zone, s *set) {
 }
 
 // addNegative adds the SOA for a negative answer (RFC 2308 section 3), and in a signed zone the proofs for names.
-func (a *answer) addNegative(z *zone, names []string) {
+func (a *answer) addNegative(z *zone, names proof) {
 	s := z.nodes[z.apex].set(dns.TypeSOA)
 	if s == nil {
 		return
 	}
 	a.appendProofs()
-	if !a.writeSigned(z.apex, z.apex, s, s.negativeTTL(), &a.authority) || !a.writeProofs(z, names...) {
+	if !a.writeSigned(z.apex, z.apex, s, s.negativeTTL(), &a.authority) || !a.writeProofs(z, names) {
 		a.truncate()
 	}
 }

@@ -2,6 +2,7 @@ package nameserver
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/wire/zonedata"
@@ -14,8 +15,9 @@ type query struct {
 	// recursion is the RD bit. sent is the name in its original case, at byte 12 of the message.
 	recursion bool
 	sent      []byte
-	// name is in wire format and in lower case.
+	// name is in wire format and in lower case. It lies in lower, and is valid until the next message is parsed: clone it to keep it.
 	name        string
+	lower       *[maxName]byte
 	kind, class uint16
 	// edns reports an OPT record (RFC 6891); version, size and dnssec are its fields.
 	edns    bool
@@ -39,6 +41,8 @@ const (
 	minUDP  = 512
 	maxUDP  = 1232
 	optSize = 11
+	// maxName is the maximum size of a name in wire format (RFC 1035 section 2.3.4).
+	maxName = 255
 )
 
 // Codes of EDNS options.
@@ -52,7 +56,11 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	if len(m) < headerSize || m[2]&0x80 != 0 { // too short, or a response
 		return 0, false
 	}
-	*q = query{id: binary.BigEndian.Uint16(m), opcode: int(m[2] >> 3 & 15), recursion: m[2]&1 != 0, size: minUDP}
+	lower := q.lower
+	if lower == nil {
+		lower = new([maxName]byte)
+	}
+	*q = query{id: binary.BigEndian.Uint16(m), opcode: int(m[2] >> 3 & 15), recursion: m[2]&1 != 0, size: minUDP, lower: lower}
 	questions, others := binary.BigEndian.Uint16(m[4:]), binary.BigEndian.Uint16(m[6:])+binary.BigEndian.Uint16(m[8:])
 	further := binary.BigEndian.Uint16(m[10:])
 	if q.opcode != dns.OpcodeQuery && q.opcode != dns.OpcodeUpdate && q.opcode != dns.OpcodeNotify {
@@ -68,10 +76,9 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	if end < 0 || end+4 > len(m) {
 		return dns.RcodeFormatError, true
 	}
-	var lower [256]byte
 	n := copy(lower[:], m[headerSize:end])
 	toLower(lower[:n])
-	q.sent, q.name = m[headerSize:end], string(lower[:n])
+	q.sent, q.name = m[headerSize:end], shared(lower[:n])
 	q.kind, q.class = binary.BigEndian.Uint16(m[end:]), binary.BigEndian.Uint16(m[end+2:])
 	switch q.class {
 	case 0, dns.ClassNONE, dns.ClassANY:
@@ -159,6 +166,16 @@ func (q *query) options(text []byte) (code int) {
 	return 0
 }
 
+// shared returns a string that shares the memory of b. It changes with b.
+func shared(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // a copy would allocate memory for each query
+}
+
+// bytesOf returns the bytes of a string, which must not be changed.
+func bytesOf(s string) []byte {
+	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // see shared
+}
+
 // toLower converts a name in wire format to lower case in place. Length bytes are at most 63, so they are never letters.
 func toLower(name []byte) {
 	for i, c := range name {
@@ -224,6 +241,12 @@ type answer struct {
 	from *zone
 	// denied are the chain records in the response.
 	denied []denied
+	// wildcards contain the wildcard names that were looked up: the owner of the first records in the answer, and the latest one.
+	wildcards [2][maxName]byte
+	// seen are the names of the aliases that were followed.
+	seen [maxAliases]string
+	// generated is the proof record that is written.
+	generated generatedProof
 	// proofs are authority records that are written after the answer section. They are counted already.
 	proofs []byte
 	// followed are the DNAME RRsets that were followed. Each is written once.
@@ -234,7 +257,9 @@ type answer struct {
 
 // start resets the answer and writes the header and the question.
 func (a *answer) start(q *query, buf []byte, limit int) {
-	*a = answer{q: q, m: append(buf[:0], make([]byte, headerSize)...), limit: limit, proofs: a.proofs[:0], followed: a.followed[:0]}
+	a.reset(q, limit)
+	a.m = buf[:0]
+	a.m = append(a.m, make([]byte, headerSize)...)
 	if q.edns {
 		a.limit -= optSize + 4 + 40 // the maximum size of the options
 	}
@@ -243,6 +268,16 @@ func (a *answer) start(q *query, buf []byte, limit int) {
 		a.m = binary.BigEndian.AppendUint16(a.m, q.kind)
 		a.m = binary.BigEndian.AppendUint16(a.m, q.class)
 	}
+}
+
+// reset clears all fields except for the memory that is used again.
+func (a *answer) reset(q *query, limit int) {
+	a.q, a.limit = q, limit
+	a.answers, a.authority, a.extra, a.code = 0, 0, 0, 0
+	a.authoritative, a.truncated = false, false
+	a.apex, a.origin = "", ""
+	a.signing, a.chain, a.from, a.bare = nil, nil, nil, false
+	a.denied, a.proofs, a.followed, a.signError = a.denied[:0], a.proofs[:0], a.followed[:0], nil
 }
 
 // finish writes the final header and returns the message.
@@ -269,14 +304,18 @@ func (a *answer) finish() []byte {
 	return a.m
 }
 
-// addOPT adds the OPT record.
-func (a *answer) addOPT(options []byte) {
-	a.m = append(a.m, 0, 0, byte(dns.TypeOPT), maxUDP>>8, maxUDP&255, byte(a.code>>4), 0, 0, 0, byte(len(options)>>8), byte(len(options)))
+// startOPT adds the OPT record without options. The options follow, and endOPT.
+func (a *answer) startOPT() {
+	a.m = append(a.m, 0, 0, byte(dns.TypeOPT), maxUDP>>8, maxUDP&255, byte(a.code>>4), 0, 0, 0, 0, 0)
 	if a.q.dnssec {
 		a.m[len(a.m)-4] |= 0x80
 	}
-	a.m = append(a.m, options...)
 	a.extra++
+}
+
+// endOPT writes the size of the options that were added since the OPT record ended at offset from.
+func (a *answer) endOPT(from int) {
+	binary.BigEndian.PutUint16(a.m[from-2:], uint16(len(a.m)-from)) //nolint:gosec // at most 100
 }
 
 // writeName writes a name. It compresses the name with a pointer into the question if both share a suffix.

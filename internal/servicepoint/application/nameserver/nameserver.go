@@ -116,10 +116,12 @@ func newNameServer(log *slog.Logger) *nameServer {
 	a.revisionChanged.Store(&another)
 	newCookies(&a.cookies)
 	a.signatures.seed = maphash.MakeSeed()
+	a.ahead.wake, a.ahead.pending = make(chan struct{}, 1), map[zoneKey]*namesToSign{}
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
 	a.notifier = newNotifier(ctx, log, a.sourceAddress)
 	a.checks.Go(func() { a.watch(ctx) })
+	a.checks.Go(func() { a.signAhead(ctx) })
 	return a
 }
 
@@ -189,11 +191,13 @@ type nameServer struct {
 	cookies     cookies
 	// signatures caches the signatures of signed zones.
 	signatures signatures
-	notifier   *notifier
-	limiter    atomic.Pointer[limiter]
-	counts     counts
-	updates    updates
-	replays    replays
+	// ahead creates signatures before they are needed.
+	ahead    ahead
+	notifier *notifier
+	limiter  atomic.Pointer[limiter]
+	counts   counts
+	updates  updates
+	replays  replays
 	// lastRefusal is the time of the last logged refusal in Unix seconds.
 	lastRefusal atomic.Int64
 	// revisionChanged is closed and replaced when another revision is served.
@@ -419,8 +423,10 @@ type Diagnostics struct {
 	Revision string `json:"revision"`
 	Zones    int    `json:"zones"`
 	Records  int    `json:"records"`
-	// Signed is the number of signed zones. Signatures counts the created signatures.
+	// Signed is the number of signed zones. Signatures counts the created signatures. Unsigned is the number of zones with names for which
+	// signatures are being created ahead of questions.
 	Signed     int   `json:"signed"`
+	Unsigned   int   `json:"unsigned"`
 	Signatures int64 `json:"signatures"`
 	// ID is the start time in Unix milliseconds.
 	ID int64 `json:"id"`
@@ -438,7 +444,7 @@ func (a *nameServer) Diagnostics() any {
 	s := a.served.Load()
 	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
 		Left: a.counts.left.Load(), Limited: a.counts.limited.Load(), CertificateExpiration: a.expiry.Load(),
-		Signatures: a.signatures.made.Load()}
+		Signatures: a.signatures.made.Load(), Unsigned: a.ahead.zones()}
 	for _, z := range s.zones {
 		z.mu.RLock()
 		if d.Records += z.records; z.chain != nil {

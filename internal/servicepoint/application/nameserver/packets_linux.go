@@ -12,17 +12,19 @@ import (
 )
 
 // packets reads and writes batches of packets of a socket without allocations. It is not safe for concurrent use.
+//
+// All calls are non-blocking and bypass the scheduler: syscall.Syscall wakes its monitor thread, which then polls every 20 us and costs as
+// much as the answer to a question. A socket without packets waits in the poller and keeps neither a thread nor a processor.
 type packets struct {
 	raw syscall.RawConn
 	// in are the received packets, out the answers. sent is the number of answers that have been sent.
-	in, out              [batch]packet
-	read, answered, sent int
-	err                  error
-	ins, outs            [batch]unix.Iovec
-	from                 [batch]unix.RawSockaddrInet6 // an IPv4 address uses the start of the structure
-	buffers              [batch][maxQuery]byte
-	answers              [batch][maxUDP + 512]byte
-	receive, send        func(fd uintptr) bool
+	in, out        [batch]packet
+	answered, sent int
+	ins, outs      [batch]unix.Iovec
+	from           [batch]unix.RawSockaddrInet6 // an IPv4 address uses the start of the structure
+	buffers        [batch][maxQuery]byte
+	answers        [batch][maxUDP + 512]byte
+	send           func(fd uintptr) bool
 }
 
 // packet is the structure mmsghdr of recvmmsg(2).
@@ -45,38 +47,31 @@ func newPackets(c *net.UDPConn) (*packets, error) {
 		p.out[i].header.Iov = &p.outs[i]
 		p.out[i].header.SetIovlen(1)
 	}
-	p.receive, p.send = p.receiveNow, p.sendNow
-	return p, nil
+	p.send = p.sendNow
+	return p, raw.Control(enlargeBuffers)
 }
 
-// receiveNow reads packets. It returns false if none are available.
-func (p *packets) receiveNow(fd uintptr) bool {
-	for i := range p.in {
-		p.in[i].header.Namelen = unix.SizeofSockaddrInet6
+// bufferSize is the size of the buffers of a socket in bytes. Queries wait there while other sockets are served.
+const bufferSize = 1 << 20
+
+// enlargeBuffers enlarges the buffers of a socket to bufferSize, or to the limit of the system for a process without CAP_NET_ADMIN. A
+// failure is no error, because a smaller buffer only loses packets sooner.
+func enlargeBuffers(fd uintptr) {
+	for _, option := range [][2]int{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
+		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option[0], bufferSize) != nil { //nolint:gosec // a file descriptor
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option[1], bufferSize) //nolint:gosec // see above
+		}
 	}
-	n, err := transmit(unix.SYS_RECVMMSG, fd, p.in[:])
-	p.read, p.err = n, err
-	return err != unix.EAGAIN //nolint:errorlint // an errno
 }
 
-// sendNow sends the remaining answers. It returns false if the send buffer is full.
-func (p *packets) sendNow(fd uintptr) bool {
-	n, err := transmit(unix.SYS_SENDMMSG, fd, p.out[p.sent:p.answered])
-	if err == unix.EAGAIN { //nolint:errorlint // an errno
-		return false
-	}
-	p.sent += max(n, 1) // skip an answer that cannot be sent; the client repeats its query
-	return true
-}
-
-// transmit calls recvmmsg(2) or sendmmsg(2) and returns the number of packets.
-func transmit(call, fd uintptr, of []packet) (int, error) {
+// transmit calls recvmmsg(2) or sendmmsg(2) without waiting and returns the number of packets.
+func transmit(call, fd uintptr, of []packet) (int, syscall.Errno) {
 	for {
 		//nolint:gosec // the system has no other way in
-		n, _, errno := unix.Syscall6(call, fd, uintptr(unsafe.Pointer(&of[0])), uintptr(len(of)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := unix.RawSyscall6(call, fd, uintptr(unsafe.Pointer(&of[0])), uintptr(len(of)), unix.MSG_DONTWAIT, 0, 0)
 		switch errno {
 		case 0:
-			return int(n), nil
+			return int(n), 0
 		case unix.EINTR:
 			continue
 		}
@@ -84,13 +79,32 @@ func transmit(call, fd uintptr, of []packet) (int, error) {
 	}
 }
 
-// wait waits for packets and returns their number, at least one.
-func (p *packets) wait() (int, error) {
-	p.answered = 0
-	if err := p.raw.Read(p.receive); err != nil {
-		return 0, err
-	}
-	return p.read, p.err
+// serve calls answer with the number of packets of each batch, and sends the answers, until the socket is closed.
+//
+// It never leaves the callback of RawConn.Read, because the poller reports only packets that arrive after the callback began, and each
+// of them once. A batch that is not full has emptied the socket, so the next report is not missed and no further call is needed.
+func (p *packets) serve(answer func(n int)) error {
+	return p.raw.Read(func(fd uintptr) bool {
+		for {
+			for i := range p.in {
+				p.in[i].header.Namelen = unix.SizeofSockaddrInet6
+			}
+			n, errno := transmit(unix.SYS_RECVMMSG, fd, p.in[:])
+			switch errno {
+			case 0:
+			case unix.EAGAIN:
+				return false
+			default: // for example an ICMP error for an earlier answer; it is reported once
+				continue
+			}
+			p.answered = 0
+			answer(n)
+			p.flush(fd)
+			if n < batch {
+				return false
+			}
+		}
+	})
 }
 
 // message returns a received packet.
@@ -126,11 +140,22 @@ func (p *packets) reply(i int, answer []byte) {
 	p.answered++
 }
 
-// flush sends the answers.
-func (p *packets) flush() {
-	for p.sent = 0; p.sent < p.answered; {
-		if err := p.raw.Write(p.send); err != nil {
-			return // the socket is closed
-		}
+// flush sends the answers. It waits in the poller while the send buffer is full.
+func (p *packets) flush(fd uintptr) {
+	if p.sent = 0; p.sendNow(fd) {
+		return
 	}
+	_ = p.raw.Write(p.send) // fails if the socket is closed, which ends serve
+}
+
+// sendNow sends the remaining answers. It returns false if the send buffer is full.
+func (p *packets) sendNow(fd uintptr) bool {
+	for p.sent < p.answered {
+		n, errno := transmit(unix.SYS_SENDMMSG, fd, p.out[p.sent:p.answered])
+		if errno == unix.EAGAIN {
+			return false
+		}
+		p.sent += max(n, 1) // skip an answer that cannot be sent; the client repeats its query
+	}
+	return true
 }

@@ -3,6 +3,7 @@
 package nameserver
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 )
@@ -19,13 +20,22 @@ type packets struct {
 
 func newPackets(c *net.UDPConn) (*packets, error) { return &packets{c: c}, nil }
 
-// wait waits for a packet and returns the number of packets, 1.
-func (p *packets) wait() (n int, err error) {
-	p.answer = nil
-	if p.n, p.from, err = p.c.ReadFromUDPAddrPort(p.in[:]); err != nil {
-		return 0, err
+// serve calls answer for each packet, with the number of packets, 1, and sends the answer, until the socket is closed.
+func (p *packets) serve(answer func(n int)) (err error) {
+	for {
+		p.n, p.from, err = p.c.ReadFromUDPAddrPort(p.in[:])
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		if err != nil { // for example an ICMP error for an earlier answer
+			continue
+		}
+		p.answer = nil
+		answer(1)
+		if p.answer != nil {
+			_, _ = p.c.WriteToUDPAddrPort(p.answer, p.from) // the client repeats its query
+		}
 	}
-	return 1, nil
 }
 
 // message returns the received packet.
@@ -37,12 +47,5 @@ func (p *packets) client(int) netip.AddrPort { return p.from }
 // buffer returns the buffer for the answer.
 func (p *packets) buffer(int) []byte { return p.out[:0] }
 
-// reply sets the answer for the next flush.
+// reply sets the answer that serve sends.
 func (p *packets) reply(_ int, answer []byte) { p.answer = answer }
-
-// flush sends the answer. Errors are ignored, because the client repeats its query.
-func (p *packets) flush() {
-	if p.answer != nil {
-		_, _ = p.c.WriteToUDPAddrPort(p.answer, p.from)
-	}
-}

@@ -63,13 +63,14 @@ func (c *chain) affectedLinks(r zonedata.Record) (link, all bool) {
 	return false, false
 }
 
-// hashOf returns the NSEC3 hash of a name (RFC 5155 section 5).
-func (c *chain) hashOf(owner string) string {
-	sum := sha1.Sum(append([]byte(owner), c.salt...)) //nolint:gosec // see the import
+// appendHash appends the NSEC3 hash of a name (RFC 5155 section 5).
+func (c *chain) appendHash(out []byte, owner string) []byte {
+	var of [maxName + 255]byte                                   // a salt has at most 255 bytes
+	sum := sha1.Sum(append(append(of[:0], owner...), c.salt...)) //nolint:gosec // see the import
 	for range c.iterations {
-		sum = sha1.Sum(append(sum[:], c.salt...)) //nolint:gosec // see the import
+		sum = sha1.Sum(append(append(of[:0], sum[:]...), c.salt...)) //nolint:gosec // see the import
 	}
-	return string(sum[:])
+	return append(out, sum[:]...)
 }
 
 // signaturesOf returns the signatures of an RRset in a presigned zone; nil if there are none.

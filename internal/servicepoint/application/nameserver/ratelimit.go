@@ -1,6 +1,7 @@
 package nameserver
 
 import (
+	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
@@ -142,7 +143,8 @@ func (c *cookies) isGood(cookie []byte, client netip.Addr, now time.Time) bool {
 		return false
 	}
 	age := int32(uint32(now.Unix()) - binary.BigEndian.Uint32(cookie[12:])) //nolint:gosec // serial number arithmetic
-	return age >= -300 && age <= 3600 && string(c.sum(cookie[:8], cookie[8:16], client)) == string(cookie[16:])
+	sum := c.sum(cookie[:8], cookie[8:16], client)
+	return age >= -300 && age <= 3600 && subtle.ConstantTimeCompare(sum[:], cookie[16:]) == 1
 }
 
 // rateVerdict returns the decision on an answer over UDP.

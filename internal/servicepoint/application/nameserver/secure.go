@@ -78,7 +78,7 @@ type denied struct {
 
 // writeProofs adds the proof records for names, each once. A proof record shows that a name does not exist, or which types it has.
 // writeProofs reports whether there was room.
-func (a *answer) writeProofs(z *zone, names ...string) bool {
+func (a *answer) writeProofs(z *zone, names proof) bool {
 	if !a.isSecured() || a.bare {
 		return true
 	}
@@ -87,13 +87,16 @@ func (a *answer) writeProofs(z *zone, names ...string) bool {
 		return true
 	}
 	for _, name := range names {
+		if name == "" {
+			continue
+		}
 		i := z.proofIndex(a.chain, name)
 		one := denied{a.chain, a.chain.links[i].owner}
 		if slices.Contains(a.denied, one) {
 			continue
 		}
 		a.denied = append(a.denied, one)
-		owner, s := z.proofRecord(a.chain, i, soa.negativeTTL())
+		owner, s := z.proofRecord(a.chain, i, soa.negativeTTL(), &a.generated)
 		if !a.writeSigned(owner, owner, s, s.ttl, &a.authority) {
 			return false
 		}
@@ -103,9 +106,9 @@ func (a *answer) writeProofs(z *zone, names ...string) bool {
 
 // deferProofs stores the proofs of names for the authority section, which follows the answers that aliases still add. It reports whether
 // there was room.
-func (a *answer) deferProofs(z *zone, names []string) bool {
+func (a *answer) deferProofs(z *zone, names proof) bool {
 	from := len(a.m)
-	if !a.writeProofs(z, names...) {
+	if !a.writeProofs(z, names) {
 		return false
 	}
 	a.proofs = append(a.proofs, a.m[from:]...) // their compression pointers point only into the question, so they can be moved
@@ -130,59 +133,63 @@ func (a *answer) answerNSEC(z *zone, at place) bool {
 	if soa == nil {
 		return false
 	}
-	_, s := z.proofRecord(a.chain, z.proofIndex(a.chain, at.owner), soa.negativeTTL())
-	if !a.writeSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.writeProofs(z, at.wildcardProof(a.chain)...) {
+	_, s := z.proofRecord(a.chain, z.proofIndex(a.chain, at.owner), soa.negativeTTL(), &a.generated)
+	if !a.writeSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.writeProofs(z, at.wildcardProof(a.chain)) {
 		a.truncate()
 	}
 	return true
 }
 
+// proof contains the names of the proof records that an answer needs. Empty ones are unused.
+type proof [3]string
+
 // nxdomainProof returns the names to prove that a name does not exist and no wildcard matches it (RFC 4035 section 3.1.3.2, RFC 5155
 // section 7.2.2).
-func (p place) nxdomainProof(c *chain) []string {
-	if c == nil || !c.hashed {
-		return []string{p.name, p.owner}
+func (a *answer) nxdomainProof(p place) proof {
+	if a.chain == nil || !a.chain.hashed {
+		return proof{p.name, p.owner}
 	}
-	encloser, closer := c.closestProvable(p.encloser, p.closer)
-	return []string{encloser, closer, "\x01*" + encloser}
+	encloser, closer := a.chain.closestProvable(p.encloser, p.closer)
+	return proof{encloser, closer, a.wildcardOf(encloser)}
 }
 
 // wildcardProof returns the names to prove that a wildcard matches a name (RFC 4035 section 3.1.3.3, RFC 5155 section 7.2.6).
-func (p place) wildcardProof(c *chain) []string {
+func (p place) wildcardProof(c *chain) proof {
 	if c != nil && c.hashed {
-		return []string{p.closer}
+		return proof{p.closer}
 	}
-	return []string{p.name}
+	return proof{p.name}
 }
 
 // nodataProof returns the names to prove that a name, or the wildcard that matches it, has no records of a type. See RFC 4035 sections
 // 3.1.3.1 and 3.1.3.4, and RFC 5155 sections 7.2.3 to 7.2.5.
-func (p place) nodataProof(c *chain) []string {
+func (p place) nodataProof(c *chain) proof {
 	switch hashed := c != nil && c.hashed; {
 	case p.name == p.owner && hashed:
 		return c.typesProof(p.owner)
 	case p.name == p.owner:
-		return []string{p.owner}
+		return proof{p.owner}
 	case hashed:
-		return []string{p.encloser, p.closer, p.owner}
+		return proof{p.encloser, p.closer, p.owner}
 	}
-	return []string{p.owner, p.name}
+	return proof{p.owner, p.name}
 }
 
 // typesProof returns the names to prove the types of an existing name with NSEC3. These are the name itself or, if opt-out omits it,
 // those of the closest provable encloser proof (RFC 5155 sections 7.2.4 and 7.2.7).
-func (c *chain) typesProof(name string) []string {
+func (c *chain) typesProof(name string) proof {
 	if encloser, closer := c.closestProvable(name, ""); closer != "" {
-		return []string{encloser, closer}
+		return proof{encloser, closer}
 	}
-	return []string{name}
+	return proof{name}
 }
 
 // closestProvable returns the closest provable encloser at or above a name, and its child towards the name (RFC 5155 section 1.3).
 // Opt-out zones have names without an NSEC3 record: insecure delegations, and the empty non-terminals above them.
 func (c *chain) closestProvable(encloser, closer string) (string, string) {
 	for c.isPresigned && len(encloser) > 1 {
-		if _, found := slices.BinarySearchFunc(c.links, link{key: c.keyOf(encloser)}, compareLinks); found {
+		var key [maxKey]byte
+		if _, found := c.find(c.appendKey(key[:0], encloser)); found {
 			break
 		}
 		encloser, closer = parent(encloser), encloser

@@ -1,7 +1,6 @@
 package nameserver
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -18,7 +17,7 @@ import (
 // badVersion is the response code for an unsupported EDNS version (RFC 6891 section 6.1.3).
 const badVersion = 16
 
-// exchange is a query with its answer. Exchanges are pooled, so that a query allocates no memory.
+// exchange is a query with its answer. Exchanges are reused, so that a query allocates no memory.
 type exchange struct {
 	query
 	answer
@@ -27,17 +26,22 @@ type exchange struct {
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // answer answers a message from a client, using buf. It returns nil if there must be no answer. tcp raises the size limit to 65,535
-// bytes. A panic costs only this answer.
+// bytes.
 func (a *nameServer) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []byte) {
+	one := exchanges.Get().(*exchange) //nolint:forcetypeassert // the pool contains no other type
+	defer exchanges.Put(one)
+	return a.answerWith(one, m, buf, client, tcp)
+}
+
+// answerWith answers like answer, with an exchange that no other goroutine uses. A panic costs only this answer.
+func (a *nameServer) answerWith(one *exchange, m, buf []byte, client netip.Addr, tcp bool) (wire []byte) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.log.Error("panic while answering a query", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
 			wire = nil
 		}
 	}()
-	reused := exchanges.Get().(*exchange) //nolint:forcetypeassert // the pool contains no other type
-	defer exchanges.Put(reused)
-	q, out := &reused.query, &reused.answer
+	q, out := &one.query, &one.answer
 	code, ok := q.parse(m)
 	if !ok {
 		a.counts.left.Add(1)
@@ -76,7 +80,10 @@ func (a *nameServer) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []
 		}
 	}
 	if q.edns {
-		out.addOPT(a.options(q, client))
+		out.startOPT()
+		from := len(out.m)
+		out.m = a.appendOptions(out.m, q, client)
+		out.endOPT(from)
 	}
 	a.counts.codes[out.code&15].Add(1)
 	if wire = out.finish(); sign != nil {
@@ -151,8 +158,8 @@ func (a *nameServer) chaos(out *answer) {
 	out.answers++
 }
 
-// options returns the EDNS options of the answer.
-func (a *nameServer) options(q *query, client netip.Addr) (options []byte) {
+// appendOptions appends the EDNS options of the answer.
+func (a *nameServer) appendOptions(options []byte, q *query, client netip.Addr) []byte {
 	if name := a.identity.Load(); q.nsid && name != nil && *name != "" {
 		options = append(options, 0, optionNSID, 0, byte(len(*name))) //nolint:gosec // at most maxIdentity
 		options = append(options, *name...)
@@ -160,7 +167,8 @@ func (a *nameServer) options(q *query, client netip.Addr) (options []byte) {
 	if q.cookie != nil {
 		options = append(options, 0, optionCookie, 0, 8+16)
 		options = append(options, q.cookie[:8]...)
-		options = append(options, a.cookies.issue(q.cookie[:8], client, time.Now())...)
+		sum := a.cookies.issue(q.cookie[:8], client, time.Now())
+		options = append(options, sum[:]...)
 	}
 	return options
 }
@@ -170,20 +178,24 @@ type cookies struct{ secret [32]byte }
 
 func newCookies(c *cookies) { _, _ = rand.Read(c.secret[:]) } // rand.Read never fails
 
-// issue returns a 16-byte server cookie: version, reserved bytes, time and hash. The format is that of RFC 9018 section 4 with another
-// hash, because no other server must verify it.
-func (c *cookies) issue(client8 []byte, client netip.Addr, now time.Time) []byte {
-	cookie := make([]byte, 8, 16)
+// issue returns a server cookie: version, reserved bytes, time and hash. The format is that of RFC 9018 section 4 with another hash,
+// because no other server must verify it.
+func (c *cookies) issue(client8 []byte, client netip.Addr, now time.Time) (cookie [16]byte) {
 	cookie[0] = 1
 	binary.BigEndian.PutUint32(cookie[4:], uint32(now.Unix())) //nolint:gosec // serial number arithmetic (RFC 9018 section 4.3)
-	return append(cookie, c.sum(client8, cookie, client)...)
+	sum := c.sum(client8, cookie[:8], client)
+	copy(cookie[8:], sum[:])
+	return cookie
 }
 
-func (c *cookies) sum(client8, front []byte, client netip.Addr) []byte {
-	sum := hmac.New(sha256.New, c.secret[:])
-	sum.Write(client8)
-	sum.Write(front)
+// sum returns the hash of a cookie. The secret comes first and all parts have a fixed size, so the truncated hash needs no HMAC.
+func (c *cookies) sum(client8, front []byte, client netip.Addr) [8]byte {
+	var of [len(c.secret) + 8 + 8 + 16]byte
+	at := copy(of[:], c.secret[:])
+	at += copy(of[at:], client8)
+	at += copy(of[at:], front)
 	address := client.As16()
-	sum.Write(address[:])
-	return sum.Sum(nil)[:8]
+	copy(of[at:], address[:])
+	sum := sha256.Sum256(of[:])
+	return [8]byte(sum[:8])
 }

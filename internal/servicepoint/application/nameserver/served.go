@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 
 	dns "portolan/internal/base/dnsmsg"
@@ -76,47 +77,71 @@ func (a *nameServer) applyContent(in io.Reader) error {
 	defer a.contentLock.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now, hidden := a.served.Load(), false
+	signed := now.signings()
+	var due []map[zoneKey]*namesToSign
 	for {
-		next, anew, err := now.next(streams, &a.signatures)
+		next, names, anew, err := now.next(streams, &a.signatures)
 		if err != nil {
 			return err
 		}
+		due = append(due, names)
 		if now, hidden = next, hidden || anew; !hidden { // zones in use have changed
 			a.served.Store(now)
+			a.ahead.add(due...)
+			due = nil
 		}
 		if _, err := streams.Peek(1); errors.Is(err, io.EOF) {
 			break
 		}
 	}
 	a.served.Store(now)
+	a.ahead.add(due...)
+	if current := now.signings(); !maps.Equal(current, signed) {
+		a.signatures.forget(current)
+	}
 	return nil
 }
 
-// next returns the content after a stream. anew reports that the stream begins at nothing and shares no zone with the current content.
+// signings returns the signings of all zones.
+func (s *served) signings() map[*signing]bool {
+	out := map[*signing]bool{}
+	for _, v := range s.views {
+		for _, z := range v.zones {
+			if z.signing != nil {
+				out[z.signing] = true
+			}
+		}
+	}
+	return out
+}
+
+// next returns the content after a stream, and the names to sign ahead once it is served. anew reports that the stream begins at nothing and shares no zone with the current content.
 // Other streams change zones in place, for all revisions that contain them.
-func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, anew bool, err error) {
-	t := &contentReader{before: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
+func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, due map[zoneKey]*namesToSign, anew bool, err error) {
+	t := &contentReader{before: s, current: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
 	if err := zonedata.Read(stream, t); err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	if next, err = t.make(); err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	for id, c := range t.zones {
 		if c.isWhole() {
 			continue
 		}
 		if err := c.apply(next.zones[id]); err != nil { // check has passed before
-			return nil, false, fmt.Errorf("%w: %w", errBroken, err)
+			return nil, nil, false, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
 	next.updateChains()
-	return next, t.before != s, nil
+	return next, t.unsigned(next), t.before != s, nil
 }
 
 // contentReader is a stream that is being read. It changes no zone in use.
 type contentReader struct {
 	before *served
+	// current is the content in use, which is before unless the stream begins at nothing.
+	current *served
 	// made is the cache of signatures.
 	made     *signatures
 	to       string
@@ -258,7 +283,7 @@ func (t *contentReader) signingOf(of zonedata.Zone, apex string) (*signing, erro
 	if of.Signing == nil {
 		return nil, nil
 	}
-	for _, v := range t.before.views {
+	for _, v := range t.current.views {
 		if z := v.zones[apex]; z != nil && z.settings.ID == of.ID && z.signing != nil && reflect.DeepEqual(z.settings.Signing, of.Signing) {
 			return z.signing, nil
 		}

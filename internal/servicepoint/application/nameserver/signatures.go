@@ -3,8 +3,13 @@ package nameserver
 import (
 	"bytes"
 	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+
+	dns "portolan/internal/base/dnsmsg"
 )
 
 // signatureKey identifies an RRset with cached signatures.
@@ -25,7 +30,7 @@ type cachedSignature struct {
 // Size of the cache. Each shard keeps two generations of entries. It drops an entry that was not used while maxSignatures others were.
 const (
 	signatureShards = 16
-	maxSignatures   = 8192
+	maxSignatures   = 1 << 15
 )
 
 // signatures caches the signatures of all zones, because creating one costs a thousand times as much as a lookup. It is safe for
@@ -44,19 +49,36 @@ type signatureShard struct {
 	now, before map[signatureKey]cachedSignature
 }
 
-// get returns the signatures of an RRset. It creates them if they are missing, belong to other data, or must be renewed at now, in Unix
-// seconds.
-func (c *signatures) get(key signatureKey, of *set, now int64, sign func() (*set, int64, error)) (*set, error) {
+// forget removes the signatures of zones that are no longer signed, or by other keys.
+func (c *signatures) forget(current map[*signing]bool) {
+	for i := range c.shards {
+		shard := &c.shards[i]
+		shard.mu.Lock()
+		for _, generation := range []map[signatureKey]cachedSignature{shard.now, shard.before} {
+			maps.DeleteFunc(generation, func(key signatureKey, _ cachedSignature) bool { return !current[key.by] })
+		}
+		shard.mu.Unlock()
+	}
+}
+
+// get returns the signatures of an RRset. It creates them if they are missing, belong to other data, or must be renewed before until, in
+// Unix seconds.
+func (c *signatures) get(key signatureKey, of *set, until int64, sign func() (*set, int64, error)) (*set, error) {
 	shard := &c.shards[maphash.String(c.seed, key.owner)%signatureShards]
-	if there, ok := shard.find(key); ok && there.ttl == of.ttl && now < there.until && bytes.Equal(there.data, of.data) {
+	if there, ok := shard.find(key); ok && there.ttl == of.ttl && until < there.until && bytes.Equal(there.data, of.data) {
 		return there.set, nil
 	}
-	out, until, err := sign()
+	out, renewal, err := sign()
 	if err != nil {
 		return nil, err
 	}
 	c.made.Add(1)
-	shard.put(key, cachedSignature{of.ttl, of.data, until, out})
+	key.owner = strings.Clone(key.owner) // it may lie in the memory of a query
+	data := of.data
+	if key.kind == dns.TypeNSEC || key.kind == dns.TypeNSEC3 { // generated for the answer
+		data = slices.Clone(data)
+	}
+	shard.put(key, cachedSignature{of.ttl, data, renewal, out})
 	return out, nil
 }
 

@@ -71,7 +71,12 @@ func (s *signing) signers(kind uint16) []signingKey {
 
 // signaturesFor returns the signatures of an RRset. They are cached until their renewal time.
 func (s *signing) signaturesFor(owner string, of *set, now time.Time) (*set, error) {
-	return s.made.get(signatureKey{s, owner, of.kind}, of, now.Unix(), func() (*set, int64, error) { return s.sign(owner, of, now) })
+	return s.signaturesUntil(owner, of, now, now)
+}
+
+// signaturesUntil returns signatures of an RRset whose renewal time is after until, unless their validity is too short.
+func (s *signing) signaturesUntil(owner string, of *set, now, until time.Time) (*set, error) {
+	return s.made.get(signatureKey{s, owner, of.kind}, of, until.Unix(), func() (*set, int64, error) { return s.sign(owner, of, now) })
 }
 
 // sign creates the signatures of an RRset. until is their renewal time in Unix seconds.

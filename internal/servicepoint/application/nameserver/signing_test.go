@@ -302,7 +302,7 @@ func TestSigningBegins(t *testing.T) {
 	if m := a.question(t, "mail.harbour.example.", dns.TypeA); len(m.Answer) != 1 {
 		t.Fatalf("nobody asked for signatures: %s", m)
 	}
-	made := a.signatures.made.Load()
+	made := a.awaitSigned(t)
 	a.question(t, "mail.harbour.example.", dns.TypeA, do)
 	if again := a.signatures.made.Load(); again != made {
 		t.Errorf("%d signatures were made for an answer that was given before", again-made)
@@ -328,6 +328,7 @@ func TestSigningBegins(t *testing.T) {
 func TestSignaturesEnd(t *testing.T) {
 	g := given{name: "harbour.example.", records: harbour}.signedBy(t, dns.ECDSAP256SHA256, false)
 	a := start(t, nil, g)
+	a.awaitSigned(t)
 	z := a.served.Load().views[0].zones["\x07harbour\x07example\x00"]
 	s := z.nodes["\x04mail\x07harbour\x07example\x00"].set(dns.TypeA)
 	now := time.Now()

@@ -157,7 +157,7 @@ func (z *servedZone) eachSet(fn func(owner string, of *set) error) error {
 		if !signs || !o.signed {
 			continue
 		}
-		signatures, _, err := z.signing.sign(o.owner, &o.set, time.Now())
+		signatures, err := z.signing.signaturesFor(o.owner, &o.set, time.Now())
 		if err == nil {
 			err = fn(o.owner, signatures)
 		}
@@ -244,26 +244,19 @@ func (z *servedZone) snapshot() (soa set, others []ownedSet, signs bool) {
 	z.copying.RLock()
 	defer z.copying.RUnlock()
 	signs = z.signs()
-	for owner, n := range z.nodes {
-		hidden := ""
-		if z.chain != nil {
-			_, hidden = z.hasProof(z.chain, owner)
-		}
-		cut := owner != z.apex && n.set(dns.TypeNS) != nil
-		for _, s := range n.sets {
-			if s.kind == dns.TypeSOA {
-				soa = s
-				continue
-			}
-			others = append(others, ownedSet{owner, s, hidden == "" && (!cut || s.kind == dns.TypeDS)})
-		}
+	for owner := range z.nodes {
+		others = z.appendSets(others, owner)
+	}
+	if at := slices.IndexFunc(others, func(o ownedSet) bool { return o.kind == dns.TypeSOA }); at >= 0 {
+		soa, others[at] = others[at].set, others[len(others)-1]
+		others = others[:len(others)-1]
 	}
 	if !signs {
 		return soa, others, false
 	}
 	for i, l := range z.chain.links {
 		if yes, _ := z.hasProof(z.chain, l.owner); yes {
-			owner, s := z.proofRecord(z.chain, i, soa.negativeTTL())
+			owner, s := z.proofRecord(z.chain, i, soa.negativeTTL(), new(generatedProof))
 			others = append(others, ownedSet{owner, *s, true})
 		}
 	}

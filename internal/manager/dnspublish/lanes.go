@@ -1,0 +1,151 @@
+package dnspublish
+
+import (
+	"context"
+	"errors"
+
+	"portolan/internal/engine/store"
+)
+
+// deployDue deploys one batch of the queued changes of laneLive. It reports whether there may be more.
+func (d *Deployer) deployDue(ctx context.Context) (more bool, err error) {
+	o, now := &outcome{}, dueEntries{}
+	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		defer recoverFault(&err)
+		o = &outcome{defers: isLarge}
+		if o.configuration, now, err = readDue(tx, laneLive, maxDue); err != nil {
+			return err
+		}
+		if o.configuration == 0 {
+			d.noChanges.Put(tx, struct{}{}, true)
+			return nil
+		}
+		if err := now.addStructure(tx); err != nil {
+			return err
+		}
+		p, err := d.livePlan(tx, o.configuration, now.all)
+		if err != nil || p == nil {
+			return err
+		}
+		p.tx = tx
+		defer func() { p.tx = nil }()
+		return d.prepareDue(p, o, now)
+	})
+	if err == nil && o.configuration == 0 {
+		return false, nil
+	}
+	if err != nil {
+		d.plan = nil
+	}
+	return d.finishDue(ctx, o, now, err)
+}
+
+// finishDue commits an outcome. If it failed because of its data, its entries are set aside; after a concurrent deployment of the same
+// zones they stay queued.
+func (d *Deployer) finishDue(ctx context.Context, o *outcome, now dueEntries, err error) (more bool, failure error) {
+	if err == nil {
+		err = d.commitDue(ctx, o, now)
+	}
+	switch {
+	case errors.Is(err, errConcurrentDeployment):
+		return true, nil
+	case isFault(err) && o.configuration != 0:
+		err = d.setAside(ctx, o.configuration, now, err)
+	}
+	return err == nil, err
+}
+
+// deployBulk deploys all queued changes of a configuration in laneBulk. It reports whether there may be more.
+func (d *Deployer) deployBulk(ctx context.Context) (more bool, err error) {
+	o, now := &outcome{}, dueEntries{}
+	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		defer recoverFault(&err)
+		o = &outcome{}
+		if o.configuration, now, err = readDue(tx, laneBulk, 0); err != nil || o.configuration == 0 {
+			return err
+		}
+		if _, err := tx.Get(o.configuration); store.IsNotFound(err) {
+			return nil
+		}
+		p, err := newPlan(tx, d.api, o.configuration)
+		if err != nil {
+			return err
+		}
+		return d.prepareDue(p, o, now)
+	})
+	if err == nil && o.configuration == 0 {
+		return false, nil
+	}
+	return d.finishDue(ctx, o, now, err)
+}
+
+// deployWhole deploys the zone that has waited longest in laneWhole. It reports whether there may be more.
+func (d *Deployer) deployWhole(ctx context.Context) (more bool, err error) {
+	o, now := &outcome{}, dueEntries{}
+	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		defer recoverFault(&err)
+		o = &outcome{whole: true}
+		if o.configuration, now, err = readDue(tx, laneWhole, 1); err != nil {
+			return err
+		}
+		if o.configuration == 0 {
+			configuration, _, err := readDue(tx, laneBulk, 1)
+			if err == nil && configuration == 0 {
+				d.noBulk.Put(tx, struct{}{}, true)
+			}
+			return err
+		}
+		live, err := liveOf(tx)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Get(o.configuration); store.IsNotFound(err) {
+			return nil
+		}
+		p, err := newPlan(tx, d.api, o.configuration)
+		if err != nil {
+			return err
+		}
+		o.looked, o.byID = map[string]bool{}, p.byID
+		z := p.byID[now.rows[0].what]
+		if z == nil || live[z.view] == 0 {
+			return nil
+		}
+		is, there, err := readDeployed(tx, z.id)
+		if err != nil {
+			return err
+		}
+		o.looked[z.id] = true
+		return d.prepareZone(p, o, z, &zoneWork{}, is, there, true)
+	})
+	if err == nil && o.configuration == 0 {
+		return false, nil
+	}
+	return d.finishDue(ctx, o, now, err)
+}
+
+// maxInline is the maximum number of records of a zone that is examined as a whole in laneLive.
+const maxInline = 2000
+
+// isLarge reports whether the examination of a whole zone would delay other changes.
+func isLarge(p *plan, z *plannedZone, is deployedZone) (bool, error) {
+	if is.records > maxInline {
+		return true, nil
+	}
+	count := func(query string, args ...any) (n int, err error) {
+		err = p.tx.QueryRow("SELECT count(*) FROM (SELECT 1 FROM resource WHERE "+query+" LIMIT ?) one", append(args, maxInline+1)...).Scan(&n)
+		return n, err
+	}
+	var n int
+	var err error
+	switch low, high, reverse := z.reverseRange(); {
+	case reverse:
+		n, err = count("configuration = ? AND collection = 'addresses' AND low >= ? AND low <= ?", p.configuration, store.AddrKey(low),
+			store.AddrKey(high))
+	case p.policies[z.row.ID] != nil:
+		n, err = count("parent = ? AND collection = 'policyItems'", p.policies[z.row.ID].ResponsePolicy.ID)
+	default:
+		n, err = count("parent = ? AND collection = 'resourceRecords'", z.row.ID)
+	}
+	return n > maxInline, err
+}
