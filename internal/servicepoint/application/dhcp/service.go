@@ -43,6 +43,9 @@ type service struct {
 	watching      sync.WaitGroup
 	closing       sync.Once
 
+	// interfaces and interfaces6 are the addresses of IPv4 and IPv6.
+	interfaces, interfaces6 interfaces
+
 	// linkLock guards the following fields, which the receivers read: the links by the index of the interface, and the listener at the port
 	// of DHCP.
 	linkLock     sync.RWMutex
@@ -61,7 +64,8 @@ const watchInterval = 2 * time.Second
 // newService opens the leases in a folder.
 func newService(dir string, log *slog.Logger) *service {
 	s := &service{log: log, listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{},
-		linkErrors: map[string]string{}, stop: make(chan struct{})}
+		linkErrors: map[string]string{}, interfaces: interfaces{of: prefixesOf}, interfaces6: interfaces{of: prefixesOf6},
+		stop: make(chan struct{})}
 	s.failed = s.open(dir)
 	if s.failed != nil {
 		log.Error("open leases failed", "error", s.failed)
@@ -79,7 +83,7 @@ func (s *service) open(dir string) error {
 		return errFolder
 	}
 	folder := filepath.Join(dir, "leases")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil { //nolint:gosec // the folder that the service point provides
 		return err
 	}
 	lock, err := dirlock.Take(folder, "the leases")
