@@ -51,7 +51,7 @@ func serveRole(role, data, body string) error {
 	case "coredns":
 		return coreDNSRole(ctx, body)
 	case "authority":
-		return authorityRole(ctx, body)
+		return authorityRole(ctx, data, body)
 	case "bare-pg":
 		return barePG(ctx, data, body)
 	case "bare-get":

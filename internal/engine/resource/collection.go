@@ -214,6 +214,8 @@ type Sub struct {
 	Remove func(c *Change, above *store.Resource, item int64) error
 	// Find returns the ids of the resources of a computed subcollection.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
+	// Where returns a condition on the resources of a computed subcollection; nil if Find returns their ids.
+	Where func(tx *store.Tx, a *API, above *store.Resource) (store.Expr, error)
 	// From is the source of the found rows; empty: resources.
 	From store.Source
 	// Vacant returns the resources that the free space of the resource above could hold; nil without such.

@@ -15,8 +15,12 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 	q := store.Query{From: store.Resources}
 	if from := a.source(s); from != store.Resources {
 		where := store.HasParent(id)
-		if s.Relation == History {
+		switch s.Relation {
+		case History:
 			where = store.Touching{Resource: id}
+		case Computed: // its resources are found in the transaction (Found)
+			where = store.All{}
+		case Unbuilt, Children, Linked, Linking:
 		}
 		q.From, q.Where = from, narrowed(where, a.seen(a.byName[s.Items[0]], caller))
 		return q
@@ -59,13 +63,18 @@ func (a *API) source(s *Sub) store.Source {
 	return a.byName[s.Items[0]].From
 }
 
-// Found narrows the query of a computed subcollection to the ids that it finds. It returns other queries unchanged.
+// Found narrows the query of a computed subcollection to the resources that it finds. It returns other queries unchanged.
 func (a *API) Found(tx *store.Tx, s *Sub, id int64, q store.Query) (store.Query, error) {
 	if s == nil || s.Relation != Computed {
 		return q, nil
 	}
 	above, err := tx.Get(id)
 	if err != nil {
+		return q, err
+	}
+	if s.Where != nil {
+		within, err := s.Where(tx, a, above)
+		q.Where = store.All{within, q.Where}
 		return q, err
 	}
 	ids, err := s.Find(tx, a, above)

@@ -246,8 +246,9 @@ type ComputedSub struct {
 	From store.Source
 	// Asks: a POST creates a request for approval, if POST is published (Sub.Asks).
 	Asks bool
-	// Find returns the ids of the resources.
-	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
+	// Find returns the ids of the resources. Where returns a condition on them in place of Find, if they are too many for a list of ids.
+	Find  func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
+	Where func(tx *store.Tx, a *API, above *store.Resource) (store.Expr, error)
 }
 
 // JoinedSub is a published subcollection whose items are joined to the resource above by hidden resources. The items have a source of
@@ -323,7 +324,7 @@ func (a *API) complete(c *Collection, r *Registry) {
 	for _, one := range r.computed {
 		if one.Below == c.Name && one.Items != nil && c.Sub(one.Name) == nil {
 			c.Subs = append(c.Subs, Sub{Name: one.Name, Ours: true, Relation: Computed, Items: one.Items, From: one.From,
-				Find: r.finder(c.Name, one.Name)})
+				Find: r.finder(c.Name, one.Name), Where: one.Where})
 		}
 	}
 }
@@ -339,7 +340,8 @@ func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 	}
 	if find := r.finder(c.Name, p.Name); find != nil {
 		i := slices.IndexFunc(r.computed, func(one ComputedSub) bool { return one.Below == c.Name && one.Name == p.Name })
-		return Sub{Relation: Computed, Items: a.itemCollections(p), From: r.computed[i].From, Asks: r.computed[i].Asks, Find: find}
+		return Sub{Relation: Computed, Items: a.itemCollections(p), From: r.computed[i].From, Asks: r.computed[i].Asks, Find: find,
+			Where: r.computed[i].Where}
 	}
 	var refs []string
 	for _, t := range c.Types {

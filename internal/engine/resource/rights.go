@@ -92,6 +92,8 @@ const (
 	Events
 	// Asking: the resources are requests for approval by the user in the reference creator, about resources below the reference place.
 	Asking
+	// Along: the rows have a source of their own. Each is visible with its parent.
+	Along
 )
 
 // ordinary reports whether resources are stored, undone and deleted like all others, subject only to access rights.

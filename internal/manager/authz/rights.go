@@ -239,7 +239,10 @@ func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
 // visible returns the condition for the visible resources of a collection; nil for all. If alone is true, only this collection is queried,
 // and the condition uses its surroundings (store.Governed).
 func (r *Rights) visible(c *resource.Collection, alone bool) store.Expr {
-	if c.From != store.Resources {
+	switch {
+	case c.Guard == resource.Along:
+		return r.visibleAlong()
+	case c.From != store.Resources:
 		return r.visibleResources()
 	}
 	var around store.Surroundings
@@ -261,15 +264,29 @@ func (r *Rights) visible(c *resource.Collection, alone bool) store.Expr {
 
 // visibleResources returns the condition for rows that show resources of any type; nil for all.
 func (r *Rights) visibleResources() store.Expr {
-	named := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(r.special)) {
-		named[r.special[name]] = append(named[r.special[name]], name)
-	}
-	e := r.byType(store.Surroundings{}, named)
+	e := r.ofAnyType()
 	if e == nil || e == store.Nothing {
 		return e
 	}
 	return store.OfResource{Where: e}
+}
+
+// visibleAlong returns the condition for rows that are visible with their parents; nil for all.
+func (r *Rights) visibleAlong() store.Expr {
+	e := r.ofAnyType()
+	if e == nil || e == store.Nothing {
+		return e
+	}
+	return store.Through{Ref: "parent", Column: true, Where: e}
+}
+
+// ofAnyType returns the condition for visible resources of any type; nil for all.
+func (r *Rights) ofAnyType() store.Expr {
+	named := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.special)) {
+		named[r.special[name]] = append(named[r.special[name]], name)
+	}
+	return r.byType(store.Surroundings{}, named)
 }
 
 // byType returns the condition for visible resources, by type. named maps representative types to the types they represent. "" also

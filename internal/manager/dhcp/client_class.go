@@ -98,7 +98,7 @@ func (x *DHCPv4ClientClass) coversSubclasses(c *resource.Change) error {
 			if err != nil {
 				return err
 			}
-			bytes, err := readValue(o.(*DHCPv4Subclass).Value)
+			bytes, err := ReadValue(o.(*DHCPv4Subclass).Value)
 			if err == nil && int64(len(bytes)) > *x.MatchLength {
 				err = problem.Field("InvalidMatchCriteria", "matchLength", "subclass %d (%s) has %d bytes", r.ID, r.Name, len(bytes))
 			}
@@ -187,7 +187,7 @@ func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 			"the class %s cannot have subclasses because its matchExpression starts with if",
 			class.Name)
 	}
-	bytes, err := readValue(x.Value)
+	bytes, err := ReadValue(x.Value)
 	if err != nil {
 		return problem.Invalid("value", "%v", err)
 	}
@@ -200,8 +200,8 @@ func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 	return nil
 }
 
-// readValue parses the value of a subclass: bytes such as 0x0A0B or 0A:0B, or a text with or without quotes.
-func readValue(text string) ([]byte, error) {
+// ReadValue parses the value of a subclass: bytes such as 0x0A0B or 0A:0B, or a text with or without quotes.
+func ReadValue(text string) ([]byte, error) {
 	if digits, ok := strings.CutPrefix(text, "0x"); ok {
 		return hex.DecodeString(digits)
 	}

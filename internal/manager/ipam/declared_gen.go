@@ -128,7 +128,7 @@ var descriptions = map[string]string{
 	"IPv4GroupTemplateItem.rangeDefinitionFormat":               "rangeDefinitionFormat selects the end of the network that the offset counts from.",
 	"IPv4GroupTemplateItem.size":                                "size is the number of addresses.",
 	"IPv4Network":                                               "IPv4Network is an IPv4 subnet: a leaf of the address tree that holds addresses and ranges.",
-	"IPv4Network.dynamicUpdateEnabled":                          "dynamicUpdateEnabled sends reserved addresses to DHCP servers immediately. The value true is rejected, because DHCP is not served yet.",
+	"IPv4Network.dynamicUpdateEnabled":                          "dynamicUpdateEnabled sends changes of the network to its DHCP servers immediately, after a first deployment: reserved addresses, ranges and options.",
 	"IPv4Network.gateway":                                       "gateway is the address of the router, which has the state GATEWAY. The default for a new network is its first host; a /31 or /32 has no default. The request can set another address, or none with x-bcn-no-gateway.",
 	"IPv4Network.routerPortInfo":                                "routerPortInfo is the router and port where the network was seen.",
 	"IPv4Network.sharedNetworkTag":                              "sharedNetworkTag is the tag of the shared network that contains this network.",

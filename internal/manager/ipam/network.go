@@ -36,9 +36,9 @@ type IPv4Network struct {
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
 	// SharedNetworkTag is the tag of the shared network that contains this network.
 	SharedNetworkTag schema.Ref `api:"sharedNetworkTag" ref:"Tag" back:"sharedResources"`
-	// DynamicUpdateEnabled sends reserved addresses to DHCP servers immediately. The value true is rejected, because DHCP is not served
-	// yet.
-	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,computed" always:"false"`
+	// DynamicUpdateEnabled sends changes of the network to its DHCP servers immediately, after a first deployment: reserved addresses,
+	// ranges and options.
+	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,notNull" default:"false"`
 	// Usage counts the network's addresses by state.
 	Usage json.RawMessage `api:"usage,computed,sums"`
 }
@@ -48,15 +48,6 @@ type IPv6Network struct{ SpaceHead }
 
 // BeforeWrite places the network and determines its gateway.
 func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
-	if raw, given := c.Sent["dynamicUpdateEnabled"]; given {
-		var enabled bool
-		if json.Unmarshal(raw, &enabled) != nil {
-			return problem.Field("JsonDeserializationError", "dynamicUpdateEnabled", "must be true or false")
-		}
-		if enabled {
-			return problem.NotYet("dynamicUpdateEnabled: DHCP is not served yet")
-		}
-	}
 	if err := keepInherited(c); err != nil {
 		return err
 	}

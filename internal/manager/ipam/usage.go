@@ -117,6 +117,9 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 				return fmt.Errorf("reading the usage of resource %d: %w", r.ID, err)
 			}
 			if r.Type == "IPv4Network" {
+				if string(body.Get("dynamicUpdateEnabled")) == "null" { // stored before the field existed
+					body.Set("dynamicUpdateEnabled", []byte("false"))
+				}
 				body.Set("usage", usageText(usage[r.ID], space.Hosts(whole).Size()))
 			} else {
 				body.Set("usagePercentage", blockUsage(usage[r.ID], whole.Size()))

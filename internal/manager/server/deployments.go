@@ -1,9 +1,9 @@
 package server
 
 import (
-	"slices"
-
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
+	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/server/checkinapi"
@@ -11,6 +11,7 @@ import (
 	"portolan/internal/manager/tftppublish"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/content"
+	"portolan/internal/wire/dhcplease"
 )
 
 // fleetPoints gives deployments access to the fleet. The two packages do not import each other.
@@ -28,17 +29,16 @@ func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 var applicationsOf = map[string][]string{
 	serverconfig.ServiceDNS:  {checkin.Authority, checkin.Resolver},
 	serverconfig.ServiceTFTP: {checkin.FileServer},
+	dhcppublish.ServiceV4:    {checkin.DHCP},
+	dhcppublish.ServiceV6:    {checkin.DHCP},
 }
 
 // Serving returns the content that a service point serves of a service, and the capabilities of the applications for it. Of several
 // applications, it returns the earliest content.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint, service string) (s dnspublish.Serving, err error) {
-	is, err := p.fleet.Serves(tx, servicePoint)
+	is, err := p.fleet.Serves(tx, servicePoint, applicationsOf[service]...)
 	s.There = is.There
 	for _, a := range is.Applications {
-		if !slices.Contains(applicationsOf[service], a.Name) {
-			continue
-		}
 		if s.Provides == nil || isEarlier(a.Content, s.Content) {
 			s.Content = a.Content
 		}
@@ -66,5 +66,21 @@ func isEarlier(one, other string) bool {
 // planners returns the planners by the names of the applications that use their content.
 func (m *Manager) planners() map[string]checkinapi.Planner {
 	zones := dnspublish.Planner{Sealer: m.Address.Sealer}
-	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones, checkin.FileServer: tftppublish.Planner{}}
+	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones, checkin.FileServer: tftppublish.Planner{},
+		checkin.DHCP: dhcppublish.Planner{}}
+}
+
+// otherServices returns the services of deployments other than DNS.
+func (m *Manager) otherServices() map[string]dnspublish.Service {
+	return map[string]dnspublish.Service{dhcppublish.ServiceV4: dhcppublish.Service{API: m.Address},
+		serverconfig.ServiceTFTP: tftppublish.Service{API: m.Address}}
+}
+
+// takeLeases connects the records about leases of service points to the leases of the address API.
+func (m *Manager) takeLeases() {
+	reporter := dhcp.NewReporter(m.Address)
+	m.Fleet.TakeStream(dhcplease.Stream, fleet.StreamTaker{Decode: reporter.Decode,
+		Apply: func(tx *store.Tx, from fleet.StreamSource, records []any) error {
+			return reporter.Apply(tx, from.ServicePoint, from.Node, records)
+		}})
 }

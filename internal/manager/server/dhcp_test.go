@@ -1,9 +1,11 @@
 package server
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
+	"portolan/internal/engine/store"
 	"portolan/internal/testkit/apitest"
 )
 
@@ -18,6 +20,10 @@ func init() {
 			`{"type":"DHCPForwardZone","zone":{"absoluteName":"elsewhere.example"},"primaryDnsServerAddress":"10.0.0.53"}`)
 		m.ID("/api/v2/zoneGroups/"+group+"/zoneDeclarations",
 			`{"type":"DHCPReverseZone","prefix":{"range":"10.9.0.0/16"},"primaryDnsServerAddress":"10.0.0.53"}`)
+		leased := m.ID(at+"/blocks", `{"type":"IPv4Block","range":"198.51.100.0/24"}`)
+		leased = m.ID("/api/v2/blocks/"+leased+"/networks", `{"type":"IPv4Network","range":"198.51.100.0/25"}`)
+		m.storeLease("198.51.100.9", leased)
+		m.Want(201, "POST", "/api/v2/networks/"+leased+"/leaseActions", `{"address":"198.51.100.9","action":"END_LEASE"}`)
 	})
 }
 
@@ -145,6 +151,19 @@ func TestZoneGroups(t *testing.T) {
 	m.Want(204, "DELETE", "/api/v2/zoneGroups/"+group+"/servers/"+server, "")
 	m.Want(200, "GET", "/api/v2/servers/"+server, "")
 	m.Verify()
+}
+
+// storeLease stores a lease that no server has reported.
+func (m *manager) storeLease(address, network string) {
+	m.T.Helper()
+	key := store.AddrKey(netip.MustParseAddr(address))
+	if err := m.Store.Update(m.T.Context(), store.Author{}, func(tx *store.Tx) error {
+		return tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, body, state, server) SELECT 900001, "+
+			"'DHCPv4Lease', id, configuration, ?, ?, 1, '{\"userDefinedFields\":null,\"address\":\"' || ? || '\",\"state\":\"DHCP_ALLOCATED\"}', "+
+			"'DHCP_ALLOCATED', 1 FROM resource WHERE id = ?", key, key, address, int64Of(m.T, network))
+	}); err != nil {
+		m.T.Fatal(err)
+	}
 }
 
 // Leases are listed, and there are none.

@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/engine/event"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dnspublish"
 	"portolan/internal/manager/history"
 	"portolan/internal/manager/identity"
@@ -82,6 +83,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 	}
 	now := m.Store.Now()
 	keep, events, sessions := m.options.KeepHistory, m.options.KeepEvents, m.options.KeepSessions
+	var spans time.Duration
 	if err := m.Store.View(ctx, func(tx *store.Tx) error { // the settings take precedence over the options
 		old, recent, err := settings.Retention(tx, m.Address)
 		if old > 0 {
@@ -89,6 +91,13 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		}
 		if recent > 0 {
 			events, sessions = recent, recent
+		}
+		if err != nil {
+			return err
+		}
+		kept, isSet, err := settings.LeaseRetention(tx, m.Address)
+		if spans = 0; isSet {
+			spans = max(kept, time.Second) // with a period of zero, every ended lease is deleted
 		}
 		return err
 	}); err != nil {
@@ -105,6 +114,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		}},
 		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
 		{"deployments", events, func(before time.Time) (int, error) { return dnspublish.Prune(ctx, m.Address, update, before) }},
+		{"lease spans", spans, func(before time.Time) (int, error) { return dhcp.PruneSpans(ctx, update, before) }},
 		{"sessions", sessions, func(before time.Time) (int, error) {
 			return identity.RemoveSessions(ctx, m.Address, update, before)
 		}},

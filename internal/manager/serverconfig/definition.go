@@ -135,6 +135,9 @@ func definition(o schema.Object) Definition {
 	return Definition{}
 }
 
+// DefinitionOf returns the fields of a definition of any type; the zero value for any other object.
+func DefinitionOf(o schema.Object) Definition { return definition(o) }
+
 // definitionFiles are the files with the built-in definitions, by the type of the definitions.
 var definitionFiles = map[string]string{
 	"DHCPv4ClientOptionDefinition":  "dhcpv4_client",

@@ -250,6 +250,31 @@ func (f Format) checkList(raw json.RawMessage, named map[string][]string) ([]byt
 	return append(out, ']'), nil
 }
 
+// Each calls fn for each value in a checked value of the format, in order, with the kind of its token.
+func (f Format) Each(value json.RawMessage, fn func(kind string, value json.RawMessage) error) error {
+	if !f.list {
+		return fn(f.row[0].kind, value)
+	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(value, &entries); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		row := []json.RawMessage{entry}
+		if f.rows {
+			if err := json.Unmarshal(entry, &row); err != nil {
+				return err
+			}
+		}
+		for i, one := range row {
+			if err := fn(f.row[min(i, len(f.row)-1)].kind, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // String returns the tokens of one entry.
 func (f Format) String() string {
 	var texts []string

@@ -38,7 +38,7 @@ var descriptions = map[string]string{
 	"AuditDataSettings.administrativeHistoryRetentionPeriod": "administrativeHistoryRetentionPeriod is the retention period of transactions and their operations; null for the value of the command line.",
 	"AuditDataSettings.ddnsTransactionRetentionPeriod":       "ddnsTransactionRetentionPeriod is the retention period of dynamic updates.",
 	"AuditDataSettings.destination":                          "destination is the receiver of the audit data.",
-	"AuditDataSettings.dhcpTransactionRetentionPeriod":       "dhcpTransactionRetentionPeriod is the retention period of DHCP transactions.",
+	"AuditDataSettings.dhcpTransactionRetentionPeriod":       "dhcpTransactionRetentionPeriod is the retention period of ended leases (leaseSpans); null keeps them, and zero keeps none.",
 	"AuditDataSettings.exportEnabled":                        "exportEnabled controls whether audit data is sent to a destination.",
 	"AuditDataSettings.sessionAndEventsRetentionPeriod":      "sessionAndEventsRetentionPeriod is the retention period of events and ended sessions; null for the value of the command line.",
 	"DHCPAlertSettings":                                      "DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet, because DHCP is not served.",

@@ -70,7 +70,7 @@ type AuditDataSettings struct {
 	AdministrativeHistoryRetentionPeriod string `api:"administrativeHistoryRetentionPeriod,duration"`
 	// SessionAndEventsRetentionPeriod is the retention period of events and ended sessions; null for the value of the command line.
 	SessionAndEventsRetentionPeriod string `api:"sessionAndEventsRetentionPeriod,duration"`
-	// DHCPTransactionRetentionPeriod is the retention period of DHCP transactions.
+	// DHCPTransactionRetentionPeriod is the retention period of ended leases (leaseSpans); null keeps them, and zero keeps none.
 	DHCPTransactionRetentionPeriod string `api:"dhcpTransactionRetentionPeriod,duration"`
 	// DdnsTransactionRetentionPeriod is the retention period of dynamic updates.
 	DdnsTransactionRetentionPeriod string `api:"ddnsTransactionRetentionPeriod,duration"`
@@ -205,17 +205,16 @@ func (x *SystemSettings) Validate(*resource.Change) error {
 // Validate rejects the fields that have no effect yet, and retention periods under one day or not in whole days.
 func (x *AuditDataSettings) Validate(*resource.Change) error {
 	switch {
-	case x.DHCPTransactionRetentionPeriod != "":
-		return problem.NotYet("dhcpTransactionRetentionPeriod: DHCP is not supported yet")
 	case x.DdnsTransactionRetentionPeriod != "":
 		return problem.NotYet("ddnsTransactionRetentionPeriod: dynamic updates by DHCP are not supported yet")
 	case x.ExportEnabled || x.Destination != nil:
 		return problem.NotYet("exportEnabled: use webhooks to export events and --history-syslog to export the history")
 	}
 	for field, text := range map[string]string{"administrativeHistoryRetentionPeriod": x.AdministrativeHistoryRetentionPeriod,
-		"sessionAndEventsRetentionPeriod": x.SessionAndEventsRetentionPeriod} {
+		"sessionAndEventsRetentionPeriod": x.SessionAndEventsRetentionPeriod,
+		"dhcpTransactionRetentionPeriod":  x.DHCPTransactionRetentionPeriod} {
 		switch d := schema.LengthOf(text); {
-		case text == "":
+		case text == "", d == 0 && field == "dhcpTransactionRetentionPeriod":
 		case d < 24*time.Hour:
 			return problem.Field("DurationValueOutsideRange", field, "must be at least one day")
 		case d%(24*time.Hour) != 0:
@@ -234,6 +233,16 @@ func Retention(tx *store.Tx, a *resource.API) (history, events time.Duration, er
 		return 0, 0, err
 	}
 	return schema.LengthOf(x.AdministrativeHistoryRetentionPeriod), schema.LengthOf(x.SessionAndEventsRetentionPeriod), nil
+}
+
+// LeaseRetention returns the retention period of ended leases. isSet is false if they are kept.
+func LeaseRetention(tx *store.Tx, a *resource.API) (keep time.Duration, isSet bool, err error) {
+	o, err := a.Only(tx, "AuditDataSettings")
+	x, there := o.(*AuditDataSettings)
+	if !there || err != nil || x.DHCPTransactionRetentionPeriod == "" {
+		return 0, false, err
+	}
+	return schema.LengthOf(x.DHCPTransactionRetentionPeriod), true, nil
 }
 
 // Levels are the log levels by their published names.

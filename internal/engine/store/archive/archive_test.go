@@ -25,6 +25,7 @@ import (
 	"portolan/internal/manager/workflow"
 	"portolan/internal/servicepoint/application/all"
 	"portolan/internal/testkit/pgtest"
+	"portolan/internal/wire/dhcpdata"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -91,6 +92,15 @@ func sample(t *testing.T, o server.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unit, err := dhcpdata.NewUnit(dhcpdata.ServerUnit, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packer, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packedUnit := packer.EncodeAll([]byte("[]"), nil)
 	if err := s.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as if it had checked in
 		return cmp.Or(tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, 7, 1 FROM service_point"),
 			tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
@@ -98,6 +108,16 @@ func sample(t *testing.T, o server.Options) {
 			tx.Write("INSERT INTO lineage (service_point, node, process, body) SELECT id, 1, 'p', '{}' FROM service_point"),
 			tx.Write("INSERT INTO stream (service_point, node, application, kind, spool, next) "+
 				"SELECT id, 1, '', 'events', 's', 2 FROM service_point"),
+			tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, body, state, server) "+
+				"SELECT 990001, 'DHCPv4Lease', id, configuration, low, low, 1, '{}', 'DHCP_FREE', 1 FROM resource "+
+				"WHERE collection = 'networks' AND type = 'IPv4Network' ORDER BY id LIMIT 1"),
+			tx.Write("INSERT INTO dhcp_lease_page (configuration, first, ends) VALUES (1, ?, ?)", []byte{0}, []byte{1, 0, 0, 0, 1}),
+			tx.Write("INSERT INTO dhcp_lease_span (id, parent, configuration, low, high, version, body, start) VALUES (990002, 1, 1, ?, ?, 1, '{}', 7)",
+				[]byte{0}, []byte{0}),
+			tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence) VALUES (1, 1, 'j', 3)"),
+			tx.Write("INSERT INTO dhcp_server (server, hash, number) VALUES (1, ?, 3)", dhcpdata.Total(map[string]string{"server": unit.Hash}).String()),
+			tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (1, 'server', ?, ?)", unit.Hash, packedUnit),
+			tx.Write("INSERT INTO dhcp_due (configuration, what, changed) VALUES (1, 1, 7)"),
 			tx.Write("INSERT INTO deleted_service_point (id) VALUES ('gone')"),
 			tx.Write("INSERT INTO spent_key (key_hash, until) VALUES ('k', 99999999999)"),
 			tx.Write("INSERT INTO node (service_point, number, key_public) SELECT id, 1, 'p' FROM service_point"),

@@ -14,6 +14,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/rest"
 	"portolan/internal/manager/authz"
+	"portolan/internal/manager/dhcppublish"
 	"portolan/internal/manager/identity"
 	"portolan/internal/manager/server/middleware"
 )
@@ -32,8 +33,9 @@ type API struct {
 
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
-	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(), Paths: append(a.tokenPaths(), a.statusPath()),
-		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample}}
+	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(), Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath()),
+		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
+			"DhcpExplanation": dhcppublish.Explanation{}}}
 }
 
 // Serve handles a request to the resource engine. A login request has no credentials, or those to verify.
@@ -106,7 +108,7 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
 	id, below := strings.CutPrefix(at, tokensPath+"/")
-	return at == statusPath || at == tokensPath || below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
+	return at == statusPath || at == explainPath || at == tokensPath || below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
 }
 
 // statusPath is the path of the status.

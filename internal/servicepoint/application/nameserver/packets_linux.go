@@ -81,30 +81,27 @@ func transmit(call, fd uintptr, of []packet) (int, syscall.Errno) {
 
 // serve calls answer with the number of packets of each batch, and sends the answers, until the socket is closed.
 //
-// It never leaves the callback of RawConn.Read, because the poller reports only packets that arrive after the callback began, and each
-// of them once. A batch that is not full has emptied the socket, so the next report is not missed and no further call is needed.
-func (p *packets) serve(answer func(n int)) error {
-	return p.raw.Read(func(fd uintptr) bool {
-		for {
-			for i := range p.in {
-				p.in[i].header.Namelen = unix.SizeofSockaddrInet6
-			}
-			n, errno := transmit(unix.SYS_RECVMMSG, fd, p.in[:])
-			switch errno {
-			case 0:
-			case unix.EAGAIN:
-				return false
-			default: // for example an ICMP error for an earlier answer; it is reported once
-				continue
-			}
-			p.answered = 0
-			answer(n)
-			p.flush(fd)
-			if n < batch {
-				return false
-			}
+// The callback of RawConn.Read answers a batch before it returns. A batch that is not full has emptied the socket, and the poller reports
+// each packet that arrives after RawConn.Read began, so the callback can wait for more without another call. After a full batch it returns,
+// so that a closed socket is noticed under any load.
+func (p *packets) serve(answer func(n int)) (err error) {
+	receive := func(fd uintptr) (done bool) {
+		for i := range p.in {
+			p.in[i].header.Namelen = unix.SizeofSockaddrInet6
 		}
-	})
+		n, errno := transmit(unix.SYS_RECVMMSG, fd, p.in[:])
+		if errno != 0 { // beside EAGAIN for example an ICMP error for an earlier answer, which is reported once
+			return errno != unix.EAGAIN
+		}
+		p.answered = 0
+		answer(n)
+		p.flush(fd)
+		return n == batch
+	}
+	for err == nil {
+		err = p.raw.Read(receive)
+	}
+	return err
 }
 
 // message returns a received packet.

@@ -1,0 +1,70 @@
+package dhcp
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"strings"
+	"time"
+
+	"portolan/internal/base/space"
+	"portolan/internal/engine/store"
+)
+
+// Holder is the client that has an address, or had it last.
+type Holder struct {
+	Network            int64
+	Address            netip.Addr
+	Hardware, ClientID []byte
+	Leased, Abandoned  bool
+	// Expires is the end of the lease, or of the time that the address is abandoned.
+	Expires time.Time
+}
+
+// HolderAt returns the holder of an address, as servers have reported it; there is false if it was never leased.
+func HolderAt(tx *store.Tx, configuration int64, a netip.Addr) (h Holder, there bool, err error) {
+	w := &leaseWriter{tx: tx, configuration: configuration, pages: newPages(tx, configuration)}
+	l, err := w.read(a)
+	if err != nil || !l.there {
+		return h, false, err
+	}
+	h = Holder{Network: l.parent, Address: a, Leased: l.state == stateAllocated || l.state == stateLeased, Abandoned: l.state == stateAbandoned}
+	if mac, wrong := space.ParseHardware(l.mac); wrong == nil {
+		h.Hardware = mac
+	}
+	if id, wrong := hex.DecodeString(l.clientID); wrong == nil {
+		h.ClientID = id
+	}
+	h.Expires, err = w.pages.end(a)
+	return h, true, err
+}
+
+// maxHeld is the maximum number of leases of a client that are read.
+const maxHeld = 100
+
+// HoldersOf returns the leases of a hardware address or, if it is nil, of a client identifier.
+func HoldersOf(tx *store.Tx, configuration int64, hardware, clientID []byte) (all []Holder, err error) {
+	field, text := "macAddress", space.FormatHardware(hardware)
+	if hardware == nil {
+		field, text = "clientIdentifier", strings.ToUpper(hex.EncodeToString(clientID))
+	}
+	var held []netip.Addr
+	if err := tx.List(store.Query{From: leaseRows, Limit: maxHeld, Where: store.All{
+		store.Compare{Field: configurationColumn, Op: "eq", Value: configuration},
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{field}, Indexed: true}, Op: "eq", Value: text}}},
+		func(r *store.Resource) error {
+			held = append(held, store.KeyAddr(r.Low))
+			return nil
+		}); err != nil {
+		return nil, err
+	}
+	for _, a := range held {
+		h, there, err := HolderAt(tx, configuration, a)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			all = append(all, h)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,288 @@
+package dhcp
+
+import (
+	"cmp"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"portolan/internal/base/space"
+	"portolan/internal/engine/event"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/dhcplease"
+)
+
+// Reporter applies the records that DHCP servers send about leases.
+type Reporter struct {
+	api *resource.API
+	// Applied is called with the numbers of applied events and renewals, and of records of addresses in no network. A transaction that is
+	// repeated counts again.
+	Applied func(events, renewals, dropped int)
+}
+
+// NewReporter returns a reporter.
+func NewReporter(a *resource.API) *Reporter {
+	return &Reporter{api: a, Applied: func(int, int, int) {}}
+}
+
+// Decode parses a record.
+func (r *Reporter) Decode(text json.RawMessage) (any, error) {
+	var record dhcplease.Record
+	if err := json.Unmarshal(text, &record); err != nil {
+		return nil, err
+	}
+	if record.Sequence > math.MaxInt64 {
+		return nil, errors.New("the sequence is too large")
+	}
+	return record, record.Check()
+}
+
+// Apply applies records of a node of a service point, as returned by Decode. Records that were applied before are skipped. Records of a
+// service point without a server are dropped: nobody can see them.
+func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records []any) error {
+	server, err := ServerOfPoint(tx, servicePoint)
+	if err != nil {
+		return err
+	}
+	if server == nil {
+		r.Applied(0, 0, len(records))
+		return nil
+	}
+	w := newLeaseWriter(tx, r.api, server)
+	mark, err := readMark(tx, server.ID, node)
+	if err != nil {
+		return err
+	}
+	w.snapshot = mark.snapshot
+	renewals := 0
+	for _, one := range records {
+		record, ok := one.(dhcplease.Record)
+		if !ok {
+			return fmt.Errorf("%T is not a record about leases", one)
+		}
+		sequence := int64(record.Sequence) //nolint:gosec // Decode limits it
+		if record.Journal == mark.journal && sequence <= mark.sequence {
+			continue
+		}
+		mark.journal, mark.sequence = record.Journal, sequence
+		n, err := w.record(record)
+		if err != nil {
+			return err
+		}
+		renewals += n
+	}
+	mark.snapshot = w.snapshot
+	if err := errors.Join(w.pages.write(), mark.write(tx, server.ID, node), w.reportAbandoned()); err != nil {
+		return err
+	}
+	r.Applied(len(records), renewals, w.dropped)
+	return nil
+}
+
+// ServerOfPoint returns the server that is linked to a service point; nil if there is none.
+func ServerOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
+	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}}, Op: "eq", Value: servicePoint}}})
+}
+
+// leaseMark is the position in the journal of a server.
+type leaseMark struct {
+	journal            string
+	sequence, snapshot int64
+}
+
+func readMark(tx *store.Tx, server, node int64) (m leaseMark, err error) {
+	err = tx.QueryRow("SELECT journal, sequence, snapshot FROM dhcp_lease_mark WHERE server = ? AND node = ?", server, node).
+		Scan(&m.journal, &m.sequence, &m.snapshot)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return m, err
+}
+
+func (m leaseMark) write(tx *store.Tx, server, node int64) error {
+	return tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence, snapshot) VALUES (?, ?, ?, ?, ?)"+
+		" ON CONFLICT (server, node) DO UPDATE SET journal = excluded.journal, sequence = excluded.sequence, snapshot = excluded.snapshot",
+		server, node, m.journal, m.sequence, m.snapshot)
+}
+
+// record applies a record, and returns the number of renewals.
+func (w *leaseWriter) record(r dhcplease.Record) (renewals int, err error) {
+	switch {
+	case r.Renewals != nil:
+		all, err := dhcplease.Unpack(r.Renewals.Packed)
+		if err != nil {
+			return 0, err
+		}
+		for _, one := range all {
+			if err := w.pages.set(one.Address, endOf(one.Expires)); err != nil {
+				return 0, err
+			}
+		}
+		return len(all), nil
+	case r.Snapshot != nil:
+		return 0, w.takeSnapshot(r)
+	}
+	c, changes := changeOf(r.Event, time.UnixMilli(r.At))
+	if changes {
+		err = w.change(c)
+	}
+	if err == nil && r.Event.Order != 0 {
+		err = w.ordered(r.Event.Order, changes)
+	}
+	return 0, err
+}
+
+// takeSnapshot applies a part of the list of all leases of the server. After the last part, leases that are not in the list end.
+func (w *leaseWriter) takeSnapshot(r dhcplease.Record) error {
+	id := int64(r.Snapshot.ID & math.MaxInt64) //nolint:gosec // without the sign
+	if w.snapshot = id; id == 0 {
+		w.snapshot = 1
+	}
+	for _, l := range r.Snapshot.Leases {
+		kind := dhcplease.Change
+		if l.Abandoned {
+			kind = dhcplease.Abandon
+		}
+		c, _ := changeOf(&dhcplease.Event{Kind: kind, Lease: l}, time.UnixMilli(r.At))
+		if err := w.change(c); err != nil {
+			return err
+		}
+	}
+	if !r.Snapshot.Last {
+		return nil
+	}
+	var gone []leaseChange
+	if err := w.tx.Each(func(scan func(...any) error) error {
+		var low []byte
+		var network int64
+		if err := scan(&low, &network); err != nil {
+			return err
+		}
+		gone = append(gone, leaseChange{state: stateFree, address: store.KeyAddr(low), network: network, start: time.UnixMilli(r.At),
+			reason: "EXPIRED"})
+		return nil
+	}, "SELECT low, parent FROM dhcp_lease WHERE server = ? AND snapshot <> ? AND state <> ?", w.server, w.snapshot, stateFree); err != nil {
+		return err
+	}
+	for _, c := range gone {
+		if err := w.change(c); err != nil {
+			return err
+		}
+	}
+	w.snapshot = 0
+	return nil
+}
+
+// endOf returns the end of a lease. An infinite lease ends at the last time of a page.
+func endOf(seconds int64) time.Time { return time.Unix(min(seconds, infinite), 0) }
+
+// reasons are the reasons of spans, by the event that ends them.
+var reasons = map[dhcplease.Kind]string{dhcplease.Expire: "EXPIRED", dhcplease.Release: "RELEASED", dhcplease.End: "ENDED",
+	dhcplease.Conflict: "CONFLICT", dhcplease.Decline: "DECLINED", dhcplease.Abandon: "CONFLICT"}
+
+// changeOf returns the change that an event at a time reports; changes is false if it reports none.
+func changeOf(e *dhcplease.Event, at time.Time) (c leaseChange, changes bool) {
+	l := e.Lease
+	c = leaseChange{state: stateAllocated, start: time.Unix(l.Start, 0), end: endOf(l.Expires), network: l.Network, address: l.Address,
+		prefix: l.PrefixLength, mac: hardwareText(l.MAC), clientID: strings.ToUpper(cmp.Or(l.DUID, l.ClientID)), hostName: cleaned(l.HostName),
+		circuit: shownText(l.CircuitID), remote: shownText(l.RemoteID), link: shownText(l.InterfaceID), vendor: shownText(l.VendorClass)}
+	for _, p := range l.Parameters {
+		c.params = append(c.params, int64(p))
+	}
+	if l.DUID != "" {
+		c.iaid = strconv.FormatUint(uint64(l.IAID), 10)
+	}
+	if l.Reservation != 0 {
+		c.state = stateLeased
+	}
+	switch e.Kind {
+	case dhcplease.Begin, dhcplease.Change:
+		return c, true
+	case dhcplease.Ordered:
+		return c, false
+	case dhcplease.Decline, dhcplease.Abandon:
+		c.state = stateAbandoned
+	case dhcplease.Expire, dhcplease.Release, dhcplease.End, dhcplease.Conflict, dhcplease.Clear:
+		c.state = stateFree
+	}
+	c.reason, c.start = reasons[e.Kind], at
+	if expires := time.Unix(l.Expires, 0); e.Kind == dhcplease.Expire && expires.Before(at) {
+		c.start = expires
+	}
+	return c, true
+}
+
+// hardwareText returns the shown form of a hardware address in hexadecimal digits.
+func hardwareText(digits string) string {
+	mac, err := hex.DecodeString(digits)
+	if err != nil || len(mac) == 0 {
+		return ""
+	}
+	return space.FormatHardware(mac)
+}
+
+// shownText returns octets in hexadecimal digits as text if they are printable ASCII, else as 0x and the digits.
+func shownText(digits string) string {
+	data, err := hex.DecodeString(digits)
+	if err != nil || len(data) == 0 {
+		return ""
+	}
+	if slices.ContainsFunc(data, func(b byte) bool { return b < ' ' || b > '~' }) {
+		return "0x" + strings.ToUpper(digits)
+	}
+	return string(data)
+}
+
+// cleaned returns a text without control characters.
+func cleaned(text string) string {
+	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text), "")
+}
+
+// maxNamedAddresses is the maximum number of addresses that an event lists.
+const maxNamedAddresses = 10
+
+// reportAbandoned adds one event for each network with addresses that became abandoned.
+func (w *leaseWriter) reportAbandoned() error {
+	byNetwork := map[int64][]string{}
+	var networks []int64
+	for _, c := range w.abandoned {
+		if byNetwork[c.network] == nil {
+			networks = append(networks, c.network)
+		}
+		byNetwork[c.network] = append(byNetwork[c.network], c.address.String())
+	}
+	for _, id := range networks {
+		all := byNetwork[id]
+		list := strings.Join(all[:min(len(all), maxNamedAddresses)], ", ")
+		if more := len(all) - maxNamedAddresses; more > 0 {
+			list += fmt.Sprintf(" and %d more", more)
+		}
+		service, name := "DHCPv4", ""
+		if strings.Contains(all[0], ":") {
+			service = "DHCPv6"
+		}
+		if row := w.networks[id]; row != nil {
+			name = row.Name
+		}
+		if err := event.Add(w.tx, event.Event{EventType: "WARNING", Category: "DHCP_ALERT", Subcategory: service, SourceName: name,
+			Message: fmt.Sprintf("Abandoned addresses: %s. Another machine answers, or a client declined them.", list)}, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,380 @@
+package dhcppublish
+
+import (
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
+	"portolan/internal/wire/content"
+	"portolan/internal/wire/dhcpdata"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// extensionName is the name of the extension with the deployed content.
+const extensionName = "dhcp content"
+
+// registerContent declares the tables of deployed content. Each server has units; the differences are the recent changes.
+func registerContent(r *resource.Registry) {
+	live := &liveChanges{}
+	r.Extension(&store.Extension{Name: extensionName, State: live, Opened: live.open, Migrations: migrations, Verify: verifyContent,
+		Follow: live.follow,
+		Tables: []store.Table{
+			{Name: "dhcp_server", Columns: []string{"server", "hash", "number"}, Key: 1},
+			{Name: "dhcp_unit", Columns: []string{"server", "unit", "hash", "records"}, Key: 2},
+			{Name: "dhcp_difference", Columns: []string{"server", "number", "from_hash", "to_hash", "data"}, Key: 2,
+				Derived: "a server that is behind gets its whole content"},
+			{Name: "dhcp_due", Columns: []string{"configuration", "what", "changed"}, Key: 2}}})
+	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: renumber, BeforeDelete: deleteContent})
+}
+
+// Compression of stored data; both are safe for concurrent use.
+var (
+	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+)
+
+// deployed returns the revision of the content of a server; there is false if nothing was deployed to it.
+func deployed(tx *store.Tx, server int64) (r content.Revision, there bool, err error) {
+	err = tx.QueryRow("SELECT hash, number FROM dhcp_server WHERE server = ?", server).Scan(&r.Hash, &r.Number)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, false, nil
+	}
+	return r, err == nil, err
+}
+
+// readUnit decodes the records of a unit.
+func readUnit(id string, packed []byte) (*dhcpdata.Unit, error) {
+	text, err := unpacker.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unit %s: %w", id, err)
+	}
+	var records []dhcpdata.Record
+	if err := json.Unmarshal(text, &records); err != nil {
+		return nil, fmt.Errorf("unit %s: %w", id, err)
+	}
+	return dhcpdata.NewUnit(id, records)
+}
+
+// packUnit encodes records.
+func packUnit(records []dhcpdata.Record) ([]byte, error) {
+	if records == nil {
+		records = []dhcpdata.Record{}
+	}
+	text, err := json.Marshal(records)
+	if err != nil {
+		return nil, err
+	}
+	return packer.EncodeAll(text, []byte{}), nil
+}
+
+// unitsOf returns the deployed units of a server; with ids, only these.
+func unitsOf(tx *store.Tx, server int64, ids ...string) (dhcpdata.Units, error) {
+	units := dhcpdata.Units{}
+	read := func(scan func(...any) error) error {
+		var id string
+		var packed []byte
+		if err := scan(&id, &packed); err != nil {
+			return err
+		}
+		one, err := readUnit(id, packed)
+		units[id] = one
+		return err
+	}
+	if ids == nil {
+		return units, tx.Each(read, "SELECT unit, records FROM dhcp_unit WHERE server = ?", server)
+	}
+	for _, id := range ids {
+		if err := tx.Each(read, "SELECT unit, records FROM dhcp_unit WHERE server = ? AND unit = ?", server, id); err != nil {
+			return nil, err
+		}
+	}
+	return units, nil
+}
+
+// unitChange is the change of a unit in a difference. From is the hash before it; empty for a new unit. To is empty for a deleted one.
+type unitChange struct {
+	From    string            `json:"from,omitempty"`
+	To      string            `json:"to,omitempty"`
+	Removed []dhcpdata.Record `json:"removed,omitempty"`
+	Added   []dhcpdata.Record `json:"added,omitempty"`
+}
+
+// maxDifferences is the number of differences that are kept for a server.
+const maxDifferences = 200
+
+// storeUnits replaces units of a server: those of after, and those of before that after lacks are deleted. It returns the number of the new
+// revision; 0 if nothing changed.
+func storeUnits(tx *store.Tx, server int64, before, after dhcpdata.Units) (number int64, err error) {
+	changes := map[string]unitChange{}
+	for id, one := range before {
+		if after[id] == nil {
+			changes[id] = unitChange{From: one.Hash}
+		}
+	}
+	for id, one := range after {
+		c, old := unitChange{To: one.Hash}, []dhcpdata.Record(nil)
+		if had := before[id]; had != nil {
+			c.From, old = had.Hash, had.Records
+		}
+		if c.From != c.To {
+			c.Removed, c.Added = dhcpdata.Diff(old, one.Records)
+			changes[id] = c
+		}
+	}
+	revision, there, err := deployed(tx, server)
+	if err != nil || len(changes) == 0 && there {
+		return 0, err
+	}
+	for _, id := range sortedKeys(changes) {
+		if changes[id].To == "" {
+			err = tx.Write("DELETE FROM dhcp_unit WHERE server = ? AND unit = ?", server, id)
+		} else {
+			var packed []byte
+			if packed, err = packUnit(after[id].Records); err == nil {
+				err = tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (?, ?, ?, ?) ON CONFLICT (server, unit) DO UPDATE SET"+
+					" hash = excluded.hash, records = excluded.records", server, id, changes[id].To, packed)
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	hashes := map[string]string{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id, hash string
+		err := scan(&id, &hash)
+		hashes[id] = hash
+		return err
+	}, "SELECT unit, hash FROM dhcp_unit WHERE server = ?", server); err != nil {
+		return 0, err
+	}
+	hash := dhcpdata.Total(hashes).String()
+	number = max(revision.Number+1, tx.Now().UnixMilli())
+	if there {
+		text, err := json.Marshal(changes)
+		if err != nil {
+			return 0, err
+		}
+		if err := tx.Write("INSERT INTO dhcp_difference (server, number, from_hash, to_hash, data) VALUES (?, ?, ?, ?, ?)", server, number,
+			revision.Hash, hash, packer.EncodeAll(text, []byte{})); err != nil {
+			return 0, err
+		}
+		if err := tx.Write("DELETE FROM dhcp_difference WHERE server = ? AND number <= (SELECT number FROM dhcp_difference WHERE server = ?"+
+			" ORDER BY number DESC LIMIT 1 OFFSET ?)", server, server, maxDifferences); err != nil {
+			return 0, err
+		}
+	}
+	tx.Touch(contentTopic)
+	return number, tx.Write("INSERT INTO dhcp_server (server, hash, number) VALUES (?, ?, ?) ON CONFLICT (server) DO UPDATE SET"+
+		" hash = excluded.hash, number = excluded.number", server, hash, number)
+}
+
+// Planner provides the content of DHCP servers to service points.
+type Planner struct{}
+
+// IsBehind reports whether a service point serves an older revision than it should.
+func (Planner) IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error) {
+	to, there, err := Planner{}.revision(tx, servicePoint)
+	if err != nil {
+		return false, err
+	}
+	if !there {
+		return serves != "" && serves != dhcpdata.Nothing(), nil
+	}
+	from, err := content.ParseRevision(serves)
+	if err != nil { // it serves nothing
+		return true, nil //nolint:nilerr // see above
+	}
+	return from.Number < to.Number, nil
+}
+
+// revision returns the revision that a service point should serve.
+func (Planner) revision(tx *store.Tx, servicePoint string) (r content.Revision, there bool, err error) {
+	server, err := dhcp.ServerOfPoint(tx, servicePoint)
+	if err != nil || server == nil {
+		return r, false, err
+	}
+	return deployed(tx, server.ID)
+}
+
+// Write writes the change from a revision to the deployed one. It writes the whole content if from is empty, or if the differences since
+// from are no longer stored.
+func (Planner) Write(tx *store.Tx, servicePoint, from string, out io.Writer) error {
+	server, err := dhcp.ServerOfPoint(tx, servicePoint)
+	if err != nil {
+		return err
+	}
+	there := false
+	var to content.Revision
+	if server != nil {
+		if to, there, err = deployed(tx, server.ID); err != nil {
+			return err
+		}
+	}
+	if !there {
+		return dhcpdata.WriteAll(out, dhcpdata.Nothing(), nil)
+	}
+	if before, err := content.ParseRevision(from); err == nil && before.Number <= to.Number {
+		changes, complete, err := netChanges(tx, server.ID, before, to.Hash)
+		if err != nil {
+			return err
+		}
+		if complete {
+			return writeChanges(out, from, to.String(), changes)
+		}
+	}
+	units, err := unitsOf(tx, server.ID)
+	if err != nil {
+		return err
+	}
+	return dhcpdata.WriteAll(out, to.String(), units)
+}
+
+// netChange is the sum of the changes of a unit.
+type netChange struct {
+	from, to string
+	records  map[string]int
+}
+
+// netChanges returns the sum of the differences since a revision. complete is false if they are no longer stored, or if a unit was deleted
+// and created again.
+func netChanges(tx *store.Tx, server int64, since content.Revision, to string) (all map[string]*netChange, complete bool, err error) {
+	all = map[string]*netChange{}
+	last, complete := since.Hash, true
+	err = tx.Each(func(scan func(...any) error) error {
+		var fromHash, toHash string
+		var packed []byte
+		if err := scan(&fromHash, &toHash, &packed); err != nil {
+			return err
+		}
+		complete = complete && fromHash == last
+		last = toHash
+		text, err := unpacker.DecodeAll(packed, nil)
+		if err != nil {
+			return err
+		}
+		var changes map[string]unitChange
+		if err := json.Unmarshal(text, &changes); err != nil {
+			return err
+		}
+		for id, c := range changes {
+			one := all[id]
+			if one == nil {
+				one = &netChange{from: c.From, records: map[string]int{}}
+				all[id] = one
+			} else if one.to == "" { // deleted before
+				complete = false
+			}
+			one.to = c.To
+			for _, r := range c.Removed {
+				one.records[string(r)]--
+			}
+			for _, r := range c.Added {
+				one.records[string(r)]++
+			}
+		}
+		return nil
+	}, "SELECT from_hash, to_hash, data FROM dhcp_difference WHERE server = ? AND number > ? ORDER BY number", server, since.Number)
+	return all, complete && last == to, err
+}
+
+// writeChanges writes a stream with changes.
+func writeChanges(out io.Writer, from, to string, all map[string]*netChange) error {
+	w := dhcpdata.NewWriter(out, from, to)
+	for _, id := range sortedKeys(all) {
+		one := all[id]
+		switch {
+		case one.to == "" && one.from != "":
+			w.Gone(id)
+			continue
+		case one.to == one.from:
+			continue
+		}
+		w.Change(dhcpdata.Change{Unit: id, From: one.from, To: one.to})
+		for _, r := range sortedKeys(one.records) {
+			if one.records[r] < 0 {
+				w.Removed(dhcpdata.Record(r))
+			}
+		}
+		for _, r := range sortedKeys(one.records) {
+			if one.records[r] > 0 {
+				w.Added(dhcpdata.Record(r))
+			}
+		}
+	}
+	return w.Close()
+}
+
+// verifyContent compares the stored units with their hashes.
+func verifyContent(tx *store.Tx, fault func(format string, args ...any)) error {
+	hashes := map[int64]map[string]string{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var server int64
+		var id, hash string
+		var packed []byte
+		if err := scan(&server, &id, &hash, &packed); err != nil {
+			return err
+		}
+		if hashes[server] == nil {
+			hashes[server] = map[string]string{}
+		}
+		hashes[server][id] = hash
+		one, err := readUnit(id, packed)
+		if err != nil {
+			fault("the DHCP content of server %d: %v", server, err)
+			return nil
+		}
+		if one.Hash != hash {
+			fault("the DHCP content of server %d does not match the hash of unit %s", server, id)
+		}
+		return nil
+	}, "SELECT server, unit, hash, records FROM dhcp_unit"); err != nil {
+		return err
+	}
+	return tx.Each(func(scan func(...any) error) error {
+		var server int64
+		var hash string
+		if err := scan(&server, &hash); err != nil {
+			return err
+		}
+		if dhcpdata.Total(hashes[server]).String() != hash {
+			fault("the DHCP content of server %d does not match its hash", server)
+		}
+		return nil
+	}, "SELECT server, hash FROM dhcp_server")
+}
+
+// renumber gives a server a new revision number if its service point changes, so that the new service point fetches the content.
+func renumber(c *resource.Change) error {
+	now, before := c.Type.TextOf(c.New, "servicePoint"), ""
+	if c.Old != nil {
+		before = c.Type.TextOf(c.Old, "servicePoint")
+	}
+	if now == before {
+		return nil
+	}
+	return c.Tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ? AND number < ?", c.Tx.Now().UnixMilli(), schema.HeadOf(c.New).ID,
+		c.Tx.Now().UnixMilli())
+}
+
+// deleteContent deletes the content of a server.
+func deleteContent(c *resource.Change) error {
+	c.Tx.Touch(contentTopic)
+	for _, table := range []string{"dhcp_unit", "dhcp_server", "dhcp_difference"} {
+		if err := c.Tx.Write("DELETE FROM "+table+" WHERE server = ?", schema.HeadOf(c.Old).ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+package dhcppublish
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/base/space"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
+	"portolan/internal/wire/dhcpdata"
+)
+
+// Question is a message of a client, for an explanation.
+type Question struct {
+	// Network is the id of the network of the client.
+	Network int64
+	// MACAddress and ClientIdentifier identify the client.
+	MACAddress, ClientIdentifier string
+	// CircuitID, RemoteID and VendorClass are texts, or octets such as 0x0A0B.
+	CircuitID, RemoteID, VendorClass string
+	// Requested is the address that the client requests; it may be invalid.
+	Requested netip.Addr
+	// Planned asks about the current settings, not about the deployed ones.
+	Planned bool
+}
+
+// Explanation is the answer of a server to a client, with the object that each part comes from.
+type Explanation struct {
+	// Server is the server that answers, and Network the network of the client.
+	Server  ExplainedObject `json:"server"`
+	Network ExplainedObject `json:"network"`
+	// Planned reports whether the current settings were asked, not the deployed ones.
+	Planned bool `json:"planned"`
+	// Reply is OFFER, or null if the client gets no answer. Reason is the reason for that.
+	Reply  *string `json:"reply"`
+	Reason *string `json:"reason"`
+	// Address is the offered address; null if there is none. Range and Reservation are the ids of the objects that it comes from.
+	Address     *string `json:"address"`
+	Range       *int64  `json:"range"`
+	Reservation *int64  `json:"reservation"`
+	// LeaseTime is in seconds.
+	LeaseTime *int64 `json:"leaseTime"`
+	// Classes are the classes of the client.
+	Classes []string `json:"classes"`
+	// Options are the options of the answer.
+	Options []ExplainedOption `json:"options"`
+	// Steps are the rules that were examined, in order.
+	Steps []ExplainedStep `json:"steps"`
+}
+
+// ExplainedObject is an object of an explanation.
+type ExplainedObject struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+}
+
+// ExplainedOption is an option of the answer: its value in hexadecimal digits, and the object that it is set at.
+type ExplainedOption struct {
+	Code  int            `json:"code"`
+	Name  string         `json:"name"`
+	Value string         `json:"value"`
+	From  ExplainedPlace `json:"from"`
+}
+
+// ExplainedPlace is the object that a value is set at. Level is the kind of the object, or default.
+type ExplainedPlace struct {
+	Level string `json:"level"`
+	ID    int64  `json:"id"`
+	Name  string `json:"name"`
+}
+
+// ExplainedStep is a rule that was examined, with its result.
+type ExplainedStep struct {
+	Rule   string         `json:"rule"`
+	Result string         `json:"result"`
+	From   ExplainedPlace `json:"from"`
+}
+
+// placeOf returns a source for an explanation.
+func placeOf(s dhcpdata.Source) ExplainedPlace { return ExplainedPlace{string(s.Level), s.ID, s.Name} }
+
+// Explain returns what a client would get: by the same function as the server, over the same content, with the leases that the server has
+// reported. It asks about a network that the caller sees.
+func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) (e Explanation, err error) {
+	network, err := a.Visible(tx, q.Network, caller)
+	if err != nil {
+		return e, err
+	}
+	if network.Type != "IPv4Network" {
+		return e, problem.BadRequest("InvalidQueryParameter", "network: %d is an %s, not an IPv4Network", network.ID, network.Type)
+	}
+	network = network.Clone()
+	if network.Low == nil { // a shown row has no span
+		if network, err = tx.Get(q.Network); err != nil {
+			return e, err
+		}
+	}
+	facts, err := q.facts(network)
+	if err != nil {
+		return e, err
+	}
+	server, units, err := unitsFor(tx, a, network, q.Planned)
+	if err != nil {
+		return e, err
+	}
+	content, err := dhcpdata.Compile(units, nil)
+	if err != nil {
+		return e, problem.Conflict("DeploymentFailed", "the settings of server %s cannot be served: %v", server.Name, err)
+	}
+	leases := &reportedLeases{tx: tx, configuration: network.Configuration}
+	d := dhcpdata.Decide(content, facts, leases, tx.Now().Unix())
+	if leases.err != nil {
+		return e, leases.err
+	}
+	e = Explanation{Server: ExplainedObject{server.ID, server.Name}, Network: ExplainedObject{network.ID, network.Name}, Planned: q.Planned,
+		Classes: append([]string{}, d.Classes...), Options: []ExplainedOption{}, Steps: []ExplainedStep{}}
+	if d.Reply == dhcpdata.Offer {
+		reply := "OFFER"
+		e.Reply = &reply
+	}
+	if d.Reason != dhcpdata.Served {
+		reason := string(d.Reason)
+		e.Reason = &reason
+	}
+	if d.Address.IsValid() {
+		text, seconds := d.Address.String(), int64(d.LeaseTime)
+		e.Address, e.LeaseTime = &text, &seconds
+	}
+	for _, one := range []struct {
+		id *int64
+		at **int64
+	}{{&d.Pool, &e.Range}, {&d.Reservation, &e.Reservation}} {
+		if *one.id != 0 {
+			*one.at = one.id
+		}
+	}
+	for _, o := range d.Options {
+		e.Options = append(e.Options, ExplainedOption{int(o.Code), o.Name, hex.EncodeToString(o.Value), placeOf(o.From)})
+	}
+	for _, s := range d.Steps {
+		e.Steps = append(e.Steps, ExplainedStep{s.Rule, s.Result, placeOf(s.From)})
+	}
+	return e, nil
+}
+
+// unitsFor returns the server of a network and its content: the deployed one, or with planned the one of the current settings.
+func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bool) (*store.Resource, dhcpdata.Units, error) {
+	var servers []int64
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		servers = append(servers, id)
+		return err
+	}, "SELECT server FROM dhcp_unit WHERE unit = ? ORDER BY server", dhcpdata.NetworkUnit(network.ID)); err != nil {
+		return nil, nil, err
+	}
+	if !planned {
+		if len(servers) == 0 {
+			return nil, nil, problem.NotFound("network %d is not deployed to a DHCP server: run a full deployment of DHCPv4, or ask about the "+
+				"planned settings", network.ID)
+		}
+		row, err := tx.Get(servers[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		units, err := unitsOf(tx, servers[0])
+		return row.Clone(), units, err
+	}
+	row, err := plannedServer(tx, a, network)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := newCompiler(tx, a, row, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.compileAll(); err != nil {
+		return nil, nil, err
+	}
+	if faults := c.texts(true); len(faults) > 0 {
+		return nil, nil, problem.Conflict("DeploymentFailed", "the settings of server %s cannot be served: %s", row.Name,
+			strings.Join(faults, "; "))
+	}
+	units, err := (Service{API: a}).units(c, nil)
+	return row, units, err
+}
+
+// plannedServer returns the server of the role in effect for a network.
+func plannedServer(tx *store.Tx, a *resource.API, network *store.Resource) (*store.Resource, error) {
+	c := &compiler{tx: tx, api: a, configuration: network.Configuration, server: network}
+	c.init()
+	if err := c.readCommon(); err != nil {
+		return nil, err
+	}
+	chain, err := c.chain(network)
+	if err != nil {
+		return nil, err
+	}
+	role := c.roleOf(chain)
+	if role == nil || len(role.RoleInterfaces) == 0 {
+		return nil, problem.NotFound("network %d has no DHCP role: create one at the network or at a block above it", network.ID)
+	}
+	row, err := tx.Get(c.interfaces[role.RoleInterfaces[0].ID].server)
+	if err != nil {
+		return nil, err
+	}
+	return row.Clone(), nil
+}
+
+// maxQuestion is the maximum number of octets of a text of a question.
+const maxQuestion = 255
+
+// facts returns the message of the question: a DISCOVER through a relay in the network.
+func (q Question) facts(network *store.Resource) (*dhcpdata.Facts, error) {
+	f := &dhcpdata.Facts{Type: dhcpdata.Discover, HardwareType: 1, Options: map[uint8][]byte{}, Explain: true,
+		Relay: store.KeyAddr(network.Low).Next()}
+	if f.Relay.Compare(store.KeyAddr(network.High)) > 0 {
+		f.Relay = store.KeyAddr(network.Low)
+	}
+	mac, err := space.ParseHardware(q.MACAddress)
+	if err != nil {
+		return nil, problem.BadRequest("InvalidQueryParameter", "macAddress: %v", err)
+	}
+	f.Hardware = mac
+	var relay []byte
+	for _, one := range []struct {
+		name, text string
+		set        func(data []byte)
+	}{{"clientIdentifier", q.ClientIdentifier, func(data []byte) { f.Options[61] = data }},
+		{"vendorClassIdentifier", q.VendorClass, func(data []byte) { f.Options[60] = data }},
+		{"circuitId", q.CircuitID, func(data []byte) { relay = append(append(relay, 1, byte(len(data))), data...) }},
+		{"remoteId", q.RemoteID, func(data []byte) { relay = append(append(relay, 2, byte(len(data))), data...) }}} {
+		if one.text == "" {
+			continue
+		}
+		data, err := dhcp.ReadValue(one.text)
+		if err != nil || len(data) == 0 || len(data) > maxQuestion {
+			return nil, problem.BadRequest("InvalidQueryParameter", "%s: must be a text or octets such as 0x0A0B, at most %d octets", one.name,
+				maxQuestion)
+		}
+		one.set(data)
+	}
+	if relay != nil {
+		f.Options[82] = relay
+	}
+	if q.Requested.Is4() {
+		f.Options[50] = q.Requested.AsSlice()
+	}
+	var codes []byte
+	for code := 1; code < 255; code++ { // every option that is set, so that the explanation lists it
+		if !slices.Contains([]int{50, 51, 53, 54, 57, 58, 59, 61, 82, 108}, code) {
+			codes = append(codes, byte(code))
+		}
+	}
+	f.Options[55] = codes
+	f.Options[57] = []byte{0xff, 0xff}
+	return f, nil
+}
+
+// reportedLeases are the leases that servers have reported. A decision has no error, so err keeps the first one.
+type reportedLeases struct {
+	tx            *store.Tx
+	configuration int64
+	err           error
+}
+
+// state returns a reported lease.
+func (l *reportedLeases) state(found dhcp.Holder, there bool, err error) (s dhcpdata.LeaseState, ok bool) {
+	if err != nil {
+		l.err = fmt.Errorf("reading leases: %w", err)
+		return s, false
+	}
+	if !there {
+		return s, false
+	}
+	s = dhcpdata.LeaseState{Network: found.Network, Address: found.Address, Hardware: found.Hardware,
+		Client:  dhcpdata.Identity(1, found.Hardware, found.ClientID),
+		Expires: found.Expires.Unix()}
+	switch {
+	case found.Abandoned:
+		s.State = dhcpdata.Abandoned
+	case found.Leased:
+		s.State = dhcpdata.Leased
+	}
+	return s, true
+}
+
+// At implements dhcpdata.Leases.
+func (l *reportedLeases) At(a netip.Addr) (dhcpdata.LeaseState, bool) {
+	return l.state(dhcp.HolderAt(l.tx, l.configuration, a))
+}
+
+// Of implements dhcpdata.Leases.
+func (l *reportedLeases) Of(network int64, client string) (dhcpdata.LeaseState, bool) {
+	for _, s := range l.listOf(client) {
+		if s.Network == network {
+			return s, true
+		}
+	}
+	return dhcpdata.LeaseState{}, false
+}
+
+// listOf returns the leases of a client.
+func (l *reportedLeases) listOf(client string) (all []dhcpdata.LeaseState) {
+	var mac, identifier []byte
+	if rest, is := strings.CutPrefix(client, "c"); is {
+		identifier = []byte(rest)
+	} else if len(client) > 2 {
+		mac = []byte(client[2:])
+	}
+	held, err := dhcp.HoldersOf(l.tx, l.configuration, mac, identifier)
+	for _, one := range held {
+		if s, ok := l.state(one, true, nil); ok && s.Client == client {
+			all = append(all, s)
+		}
+	}
+	l.state(dhcp.Holder{}, false, err)
+	return all
+}
+
+// OfHardware implements dhcpdata.Leases.
+func (l *reportedLeases) OfHardware(network int64, hardware []byte) (all []dhcpdata.LeaseState) {
+	held, err := dhcp.HoldersOf(l.tx, l.configuration, hardware, nil)
+	for _, one := range held {
+		if s, ok := l.state(one, true, nil); ok && s.Network == network {
+			all = append(all, s)
+		}
+	}
+	l.state(dhcp.Holder{}, false, err)
+	return all
+}
+
+// Elsewhere implements dhcpdata.Leases.
+func (l *reportedLeases) Elsewhere(network int64, client string) []dhcpdata.LeaseState {
+	return slices.DeleteFunc(l.listOf(client), func(s dhcpdata.LeaseState) bool { return s.Network == network })
+}
+
+// maxExplored is the maximum number of addresses that are examined for a free one.
+const maxExplored = 1 << 12
+
+// Next implements dhcpdata.Leases. The order of the server is not known here, so the first free address is returned.
+func (l *reportedLeases) Next(_, _ int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
+	examined := 0
+	for _, r := range ranges {
+		for a := r.First; a.IsValid() && r.Contains(a) && examined < maxExplored; a = a.Next() {
+			examined++
+			s, there := l.At(a)
+			free := !there || s.State == dhcpdata.Free
+			if abandoned {
+				free = there && s.State == dhcpdata.Abandoned
+			}
+			if free && usable(a) {
+				return a, true
+			}
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Used implements dhcpdata.Leases. The numbers of the server are not known here.
+func (l *reportedLeases) Used(int64) uint64 { return 0 }
+
+// Members implements dhcpdata.Leases. The numbers of the server are not known here.
+func (l *reportedLeases) Members(int64, string) int { return 0 }

@@ -1,0 +1,201 @@
+package dhcppublish
+
+import (
+	"fmt"
+	"strings"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/resource"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dnspublish"
+	"portolan/internal/manager/serverconfig"
+	"portolan/internal/wire/content"
+	"portolan/internal/wire/dhcpdata"
+)
+
+// Service deploys DHCP for the deployer of dnspublish.
+type Service struct {
+	API *resource.API
+	// V6 selects DHCPv6.
+	V6 bool
+}
+
+// Types returns the types of deployments of DHCP.
+func (Service) Types() []string {
+	return []string{"FullDeployment", "DifferentialDeployment", "ValidationDeployment"}
+}
+
+// Check rejects the validation of a server without checks of DHCP data, and a differential deployment without a previous full one.
+func (s Service) Check(c *resource.Change, kind string, server *store.Resource) error {
+	if kind == "DifferentialDeployment" {
+		_, there, err := deployed(c.Tx, server.ID)
+		if err == nil && !there {
+			err = problem.BadRequest("NoPreviousFullDeploymentForDifferential",
+				"server %d has never been deployed: run a FullDeployment first", server.ID)
+		}
+		return err
+	}
+	if kind != "ValidationDeployment" {
+		return nil
+	}
+	o, err := c.API.Object(server)
+	if err != nil {
+		return err
+	}
+	x := serverconfig.FieldsOf(o)
+	enabled := x.OverrideDHCPValidation && x.DHCPConfigurationValidationEnabled
+	if !x.OverrideDHCPValidation {
+		row, err := c.Tx.Get(server.Configuration)
+		if err != nil {
+			return err
+		}
+		above, err := c.API.Object(row)
+		if err != nil {
+			return err
+		}
+		enabled = c.API.TypeNamed(row.Type).IsTrue(above, "dhcpConfigurationValidationEnabled")
+	}
+	if !enabled {
+		return problem.BadRequest("DhcpDeploymentValidationNotEnabled", "checks of DHCP data are disabled for server %d and its configuration:"+
+			" set dhcpConfigurationValidationEnabled", server.ID)
+	}
+	return nil
+}
+
+// name returns the value of the field service.
+func (s Service) name() string {
+	if s.V6 {
+		return ServiceV6
+	}
+	return ServiceV4
+}
+
+// Prepare compiles the content of a server. The units of the other family stay as they are deployed.
+func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error) {
+	var p dnspublish.Prepared
+	row, err := tx.Get(server)
+	if err != nil {
+		return p, err
+	}
+	c, err := newCompiler(tx, s.API, row.Clone(), s.V6)
+	if err != nil {
+		return p, err
+	}
+	if err := c.compileAll(); err != nil {
+		return p, err
+	}
+	revision, there, err := deployed(tx, server)
+	if err != nil {
+		return p, err
+	}
+	before, err := unitsOf(tx, server)
+	if err != nil {
+		return p, err
+	}
+	after, err := s.units(c, before)
+	if err != nil {
+		c.fail("%v", err)
+	} else if _, err := dhcpdata.Compile(after, nil); err != nil {
+		c.fail("%v", err)
+	}
+	if len(c.networks) == 0 {
+		c.warn("no %s network has a DHCP role with server %s", family(s.V6), row.Name)
+	}
+	p.Warnings = c.texts(false)
+	if faults := c.texts(true); len(faults) > 0 {
+		return p, problem.Conflict("DeploymentFailed", "%s cannot be deployed to server %s: %s", s.name(), row.Name, strings.Join(faults, "; "))
+	}
+	pools, reservations := 0, 0
+	for _, items := range c.units {
+		for _, x := range items {
+			switch x.(type) {
+			case dhcpdata.Pool:
+				pools++
+			case dhcpdata.Reservation:
+				reservations++
+			}
+		}
+	}
+	p.Summary = fmt.Sprintf("%d networks with %d ranges and %d reservations", len(c.networks), pools, reservations)
+	p.Commit = func(tx *store.Tx, _ string) (int64, error) {
+		return commitUnits(tx, server, revision, there, before, after)
+	}
+	return p, nil
+}
+
+// commitUnits stores the content of a server, unless it has changed since the revision. It returns the number of the revision to serve.
+func commitUnits(tx *store.Tx, server int64, revision content.Revision, there bool, before, after dhcpdata.Units) (int64, error) {
+	now, is, err := deployed(tx, server)
+	if err != nil {
+		return 0, err
+	}
+	if is != there || now != revision {
+		return 0, dnspublish.ErrConcurrent
+	}
+	number, err := storeUnits(tx, server, before, after)
+	if number == 0 {
+		number = revision.Number
+	}
+	return number, err
+}
+
+// units returns the new content: the compiled units, and the deployed ones of the other family.
+func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, error) {
+	after := dhcpdata.Units{}
+	for id, one := range before {
+		keep := false
+		switch {
+		case networkOf(id) != 0:
+			x, err := networkItem(one)
+			if err != nil {
+				return nil, err
+			}
+			keep = x.Prefix.Addr().Is6() != s.V6
+		case id != dhcpdata.ServerUnit:
+			keep = s.V6 // classes and MAC pools are those of DHCPv4
+		}
+		if keep {
+			after[id] = one
+		}
+	}
+	if had := before[dhcpdata.ServerUnit]; had != nil { // the options of the other family
+		for _, r := range had.Records {
+			x, err := dhcpdata.Decode(r)
+			if err != nil {
+				return nil, err
+			}
+			switch y := x.(type) {
+			case dhcpdata.Option:
+				if y.V6 != s.V6 {
+					c.add(dhcpdata.ServerUnit, y)
+				}
+			case dhcpdata.Service:
+				if y.V6 != s.V6 {
+					c.add(dhcpdata.ServerUnit, y)
+				}
+			}
+		}
+	}
+	for _, id := range sortedKeys(c.units) {
+		one, err := dhcpdata.EncodeUnit(id, c.units[id]...)
+		if err != nil {
+			return nil, err
+		}
+		after[id] = one
+	}
+	return after, nil
+}
+
+// networkItem returns the item of the network of a unit.
+func networkItem(u *dhcpdata.Unit) (dhcpdata.Network, error) {
+	for _, r := range u.Records {
+		if r[0] == 'N' {
+			x, err := dhcpdata.Decode(r)
+			if n, ok := x.(dhcpdata.Network); ok {
+				return n, nil
+			}
+			return dhcpdata.Network{}, err
+		}
+	}
+	return dhcpdata.Network{}, fmt.Errorf("the unit %s has no network", u.ID)
+}

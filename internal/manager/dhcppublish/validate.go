@@ -1,0 +1,185 @@
+package dhcppublish
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+	"portolan/internal/wire/dhcpdata"
+)
+
+// finding is a sentence about the settings. A deployment with a finding that stops it changes nothing.
+type finding struct {
+	text  string
+	stops bool
+}
+
+// fail adds a finding that stops the deployment.
+func (c *compiler) fail(format string, args ...any) {
+	c.addFinding(finding{fmt.Sprintf(format, args...), true})
+}
+
+// warn adds a warning.
+func (c *compiler) warn(format string, args ...any) {
+	c.addFinding(finding{fmt.Sprintf(format, args...), false})
+}
+
+func (c *compiler) addFinding(f finding) {
+	if !slices.Contains(c.findings, f) {
+		c.findings = append(c.findings, f)
+	}
+}
+
+// texts returns the findings that stop the deployment, or the warnings.
+func (c *compiler) texts(stops bool) (all []string) {
+	for _, f := range c.findings {
+		if f.stops == stops {
+			all = append(all, f.text)
+		}
+	}
+	return all
+}
+
+// validate checks the compiled networks against each other.
+func (c *compiler) validate() error {
+	server, err := c.merged(c.serverLevels()...)
+	if err != nil {
+		return err
+	}
+	for _, n := range c.networks {
+		all := maps.Clone(server)
+		maps.Copy(all, n.values)
+		c.checkTimes(n, all)
+		c.checkPermissions(n, all)
+		c.checkSize(n, all)
+	}
+	if !c.whole {
+		return nil
+	}
+	return c.checkShared()
+}
+
+// serverLevels returns the levels of the options of the server, the farthest first.
+func (c *compiler) serverLevels() (all []level) {
+	for _, at := range []level{{dhcpdata.AtConfiguration, c.rows[c.configuration]}, {dhcpdata.AtServerGroup, c.rows[c.fields.ServerGroup.ID]},
+		{dhcpdata.AtServer, c.server}} {
+		if at.row != nil {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// serviceNumber returns the number of a service option in effect.
+func (c *compiler) serviceNumber(all map[string]chosen, name string) (n int64, from chosen, is bool) {
+	for _, one := range all {
+		if isService(one.kind) && one.name == name && json.Unmarshal(one.value, &n) == nil {
+			return n, one, true
+		}
+	}
+	return 0, from, false
+}
+
+// checkTimes compares the lease times of a network.
+func (c *compiler) checkTimes(n *servedNetwork, all map[string]chosen) {
+	least, _, hasLeast := c.serviceNumber(all, "min-lease-time")
+	usual, _, hasUsual := c.serviceNumber(all, "default-lease-time")
+	most, _, hasMost := c.serviceNumber(all, "max-lease-time")
+	at := n.row.Type + " " + c.label(n.row)
+	switch {
+	case hasLeast && hasMost && least > most:
+		c.fail("%s: min-lease-time %d is greater than max-lease-time %d", at, least, most)
+	case hasLeast && hasUsual && least > usual:
+		c.fail("%s: min-lease-time %d is greater than default-lease-time %d", at, least, usual)
+	case hasUsual && hasMost && usual > most:
+		c.fail("%s: default-lease-time %d is greater than max-lease-time %d", at, usual, most)
+	}
+}
+
+// checkPermissions finds options that leave no client to serve.
+func (c *compiler) checkPermissions(n *servedNetwork, all map[string]chosen) {
+	lists := map[string][]string{}
+	for _, one := range all {
+		var names []string
+		if isService(one.kind) && json.Unmarshal(one.value, &names) == nil {
+			lists[one.name] = names
+		}
+	}
+	for _, pair := range [][3]string{{"allow-mac-pool", "deny-mac-pool", "MAC pools"},
+		{"allow-dhcp-class-members", "deny-dhcp-class-members", "client classes"}} {
+		allowed, denied := lists[pair[0]], lists[pair[1]]
+		if len(allowed) > 0 && !slices.ContainsFunc(allowed, func(name string) bool { return !slices.Contains(denied, name) }) {
+			c.fail("%s %s serves no client: it allows and denies the %s %s", n.row.Type, c.label(n.row), pair[2], strings.Join(allowed, ", "))
+		}
+	}
+}
+
+// smallReply is the number of octets for options in a reply of 576 octets, which every client accepts (RFC 2131 section 2), without the
+// fields file and sname. fixedOptions is the size of the options in every reply.
+const (
+	smallReply   = 576 - 20 - 8 - 240
+	fixedOptions = 3 + 6 + 6 + 6 + 6 + 1
+)
+
+// checkSize warns of options that together need the fields file and sname, or more.
+func (c *compiler) checkSize(n *servedNetwork, all map[string]chosen) {
+	if c.v6 {
+		return
+	}
+	size := fixedOptions
+	for _, one := range all {
+		if isService(one.kind) {
+			continue
+		}
+		if item, sent, err := c.clientOption(0, one); err == nil && sent { // other errors are findings already
+			size += len(item.Value) + 2*(1+len(item.Value)/255)
+		}
+	}
+	if size > smallReply {
+		c.warn("%s %s: the options have %d octets; a client with messages of 576 octets gets at most %d without option overload", n.row.Type,
+			c.label(n.row), size, smallReply)
+	}
+}
+
+// checkShared requires the same role for all networks of a shared network.
+func (c *compiler) checkShared() error {
+	first := map[int64]*servedNetwork{}
+	for _, n := range c.networks {
+		if n.shared == 0 {
+			continue
+		}
+		one := first[n.shared]
+		if one == nil {
+			first[n.shared] = n
+			continue
+		}
+		if one.role.ID != n.role.ID && !sameServers(one, n) {
+			c.fail("%s %s and %s are in one shared network and have different roles", n.row.Type, c.label(one.row), c.label(n.row))
+		}
+	}
+	for _, tag := range sortedKeys(first) {
+		var members []*store.Resource
+		if err := c.each("networks", store.LinksTo{Targets: []int64{tag}, Field: "sharedNetworkTag"},
+			func(row *store.Resource, _ schema.Object) error {
+				members = append(members, row)
+				return nil
+			}); err != nil {
+			return err
+		}
+		for _, row := range members {
+			if !slices.ContainsFunc(c.networks, func(n *servedNetwork) bool { return n.row.ID == row.ID }) {
+				c.fail("%s %s is in the shared network of %s, and has no role with this server", row.Type, c.label(row), c.label(first[tag].row))
+			}
+		}
+	}
+	return nil
+}
+
+// sameServers reports whether two networks have roles with the same interfaces.
+func sameServers(a, b *servedNetwork) bool {
+	return slices.Equal(a.role.RoleInterfaces, b.role.RoleInterfaces)
+}

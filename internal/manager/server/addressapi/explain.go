@@ -1,0 +1,70 @@
+package addressapi
+
+import (
+	"net/http"
+	"net/netip"
+	"strconv"
+
+	"portolan/internal/base/problem"
+	"portolan/internal/engine/family"
+	"portolan/internal/engine/published"
+	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcppublish"
+)
+
+// explainPath is the path of explanations of DHCP.
+const explainPath = published.Base + "/dhcpExplanation"
+
+// explanationPath declares the explanation of what a DHCP client gets.
+func (a *API) explanationPath() family.Path {
+	text := family.Schema{"type": "string"}
+	return family.Path{Pattern: explainPath, Operations: []family.Operation{{
+		Method: http.MethodGet, ID: "getDhcpExplanation", Summary: "What a DHCP client would get, and why (Portolan extension)",
+		Description: "The answer of the server of a network to a DISCOVER of a client, with the object that each option comes from. It is " +
+			"computed by the function that the server itself uses, over the deployed content.",
+		Access: family.Access{Schemes: schemes, Admit: a.admit},
+		Query: []family.Parameter{
+			{Name: "network", Description: "The id of the network of the client.", Schema: family.Schema{"type": "integer", "format": "int64"}},
+			{Name: "macAddress", Description: "The hardware address of the client.", Schema: text},
+			{Name: "clientIdentifier", Description: "The client identifier: a text, or octets such as 0x0A0B.", Schema: text},
+			{Name: "circuitId", Description: "The circuit id of the relay agent.", Schema: text},
+			{Name: "remoteId", Description: "The remote id of the relay agent.", Schema: text},
+			{Name: "vendorClassIdentifier", Description: "The vendor class of the client.", Schema: text},
+			{Name: "requested", Description: "The address that the client requests.", Schema: text},
+			{Name: "planned", Description: "true asks about the current settings, not about the deployed ones.",
+				Schema: family.Schema{"type": "boolean"}},
+		},
+		Success:  family.Success{Status: http.StatusOK, Description: "The explanation.", Schema: family.Ref("DhcpExplanation")},
+		Problems: []int{400, 404, 409}, Handle: a.explain,
+	}}}
+}
+
+// explain answers with the explanation.
+func (a *API) explain(w http.ResponseWriter, r *family.Request) error {
+	query := r.URL.Query()
+	q := dhcppublish.Question{MACAddress: query.Get("macAddress"), ClientIdentifier: query.Get("clientIdentifier"),
+		CircuitID: query.Get("circuitId"), RemoteID: query.Get("remoteId"), VendorClass: query.Get("vendorClassIdentifier")}
+	var err error
+	if q.Network, err = strconv.ParseInt(query.Get("network"), 10, 64); err != nil || q.Network <= 0 {
+		return problem.Query("network", "%q is not the id of a network", query.Get("network"))
+	}
+	if text := query.Get("requested"); text != "" {
+		if q.Requested, err = netip.ParseAddr(text); err != nil || !q.Requested.Is4() {
+			return problem.Query("requested", "%q is not an IPv4 address", text)
+		}
+	}
+	if text := query.Get("planned"); text != "" {
+		if q.Planned, err = strconv.ParseBool(text); err != nil {
+			return problem.Query("planned", "must be true or false")
+		}
+	}
+	var answer dhcppublish.Explanation
+	if err := a.Address.Store.View(r.Context(), func(tx *store.Tx) (err error) {
+		answer, err = dhcppublish.Explain(tx, a.Address, callerOf(r), q)
+		return err
+	}); err != nil {
+		return err
+	}
+	family.WriteJSON(w, http.StatusOK, answer)
+	return nil
+}

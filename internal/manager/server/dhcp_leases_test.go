@@ -1,0 +1,229 @@
+package server
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/testkit/apitest"
+	"portolan/internal/wire/dhcplease"
+	"portolan/internal/wire/stream"
+)
+
+// leaseSource is a DHCP server that reports leases to a manager.
+type leaseSource struct {
+	m        *manager
+	post     func(dhcplease.Record)
+	sequence uint64
+}
+
+// leaseServer creates a server that is linked to a new service point.
+func (m *manager) leaseServer(configuration, name string) (server string, source *leaseSource) {
+	m.T.Helper()
+	point, certificate := m.provisioned(name)
+	server = m.ID("/api/v2/configurations/"+configuration+"/servers", `{"type":"Server","name":"`+name+`","profile":"DNS_DHCP_SERVER_20",`+
+		`"servicePoint":"`+point+`","interfaces":[{"managementAddress":"10.0.0.5"}]}`)
+	first := int64(1)
+	source = &leaseSource{m: m}
+	source.post = func(r dhcplease.Record) {
+		m.T.Helper()
+		text, err := json.Marshal(r)
+		if err != nil {
+			m.T.Fatal(err)
+		}
+		b := stream.Batch{Kind: dhcplease.Stream, Spool: "A", First: first, Records: []json.RawMessage{text}}
+		if status, a := m.doorPost(stream.Path, b, certificate); status != 200 || a["next"] != float64(first+1) {
+			m.T.Fatalf("the answer is %d %v", status, a)
+		}
+		first++
+	}
+	return server, source
+}
+
+// send sends a record with the next sequence.
+func (s *leaseSource) send(r dhcplease.Record) {
+	s.m.T.Helper()
+	s.sequence++
+	r.Journal, r.Sequence = "j", s.sequence
+	s.post(r)
+}
+
+// event sends an event about a lease.
+func (s *leaseSource) event(kind dhcplease.Kind, at time.Time, l dhcplease.Lease) {
+	s.m.T.Helper()
+	s.send(dhcplease.Record{At: at.UnixMilli(), Event: &dhcplease.Event{Kind: kind, Lease: l}})
+}
+
+// Leases that a server reports are listed at every path, a renewal changes the end alone, and spans say who had an address. Records that
+// arrive twice change nothing.
+func TestLeasesAreReported(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, block, network := m.Basics()
+	server, source := m.leaseServer(configuration, "dhcp1")
+	start := m.Store.Now().Truncate(time.Second).Add(-time.Hour)
+	lease := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+		Expires: start.Add(24 * time.Hour).Unix(), MAC: "00005e005301", HostName: "lamp", CircuitID: "657468302f31", RemoteID: "00ff",
+		VendorClass: "4d534654", Parameters: []int{1, 3, 6}}
+	source.event(dhcplease.Begin, start, lease)
+	one := m.Want(200, "GET", "/api/v2/leases?"+filter("type:'DHCPv4Lease'"), "")
+	for field, want := range map[string]string{"address": "10.0.0.20", "state": "DHCP_ALLOCATED", "macAddress": "00-00-5E-00-53-01",
+		"hostName": "lamp", "circuitId": "eth0/1", "remoteId": "0x00FF", "vendorClassIdentifier": "MSFT", "server.id": server,
+		"network.id": network, "configuration.id": configuration, "leaseDateTime": start.UTC().Format(time.RFC3339),
+		"leaseExpirationDateTime": start.Add(24 * time.Hour).UTC().Format(time.RFC3339), "parameterRequestList.1": "3"} {
+		if got := one.Text("data.0." + field); got != want {
+			t.Errorf("%s is %q, want %q: %s", field, got, want, one.Body)
+		}
+	}
+	id := one.Text("data.0.id")
+	if r := m.Want(200, "GET", "/api/v2/leases/"+id, ""); r.Text("address") != "10.0.0.20" || r.Text("server.name") != "dhcp1" {
+		t.Errorf("the lease is %s", r.Body)
+	}
+	for _, path := range []string{"leases", "blocks/" + block + "/leases", "networks/" + network + "/leases",
+		"leases?" + filter("macAddress:'00:00:5e:00:53:01'"), "leases?" + filter("address:'10.0.0.20'"), "leases?" + filter("hostName:'lamp'"),
+		"leases?" + filter("circuitId:'eth0/1'"), "leases?" + filter("state:'DHCP_ALLOCATED' and network.id:"+network),
+		"leases?orderBy=desc(address)", "networks/" + network + "/leaseSpans", "leaseSpans?" + filter("endDateTime:null")} {
+		if r := m.Want(200, "GET", "/api/v2/"+path, ""); r.Count() != 1 || r.Text("data.0.address") != "10.0.0.20" {
+			t.Errorf("%s: %s", path, r.Body)
+		}
+	}
+	for _, path := range []string{"leases?" + filter("macAddress:'00:00:5e:00:53:02'"), "leases?" + filter("state:'DHCP_FREE'")} {
+		m.Want(200, "GET", "/api/v2/"+path, "").None(t)
+	}
+	later := start.Add(48 * time.Hour)
+	source.send(dhcplease.Record{At: start.UnixMilli(), Renewals: &dhcplease.Renewals{Network: lease.Network,
+		Packed: dhcplease.Pack([]dhcplease.Renewal{{Address: lease.Address, Expires: later.Unix()}})}})
+	if r := m.Want(200, "GET", "/api/v2/leases/"+id, ""); r.Text("leaseExpirationDateTime") != later.UTC().Format(time.RFC3339) {
+		t.Errorf("after the renewal: %s", r.Body)
+	}
+	end := start.Add(30 * time.Minute)
+	source.event(dhcplease.Release, end, lease)
+	source.sequence-- // as after an answer that was lost, from a spool that begins anew
+	source.event(dhcplease.Begin, end, lease)
+	if r := m.Want(200, "GET", "/api/v2/leases/"+id, ""); r.Text("state") != "DHCP_FREE" || r.Text("leaseExpirationDateTime") != "" {
+		t.Errorf("after the release: %s", r.Body)
+	}
+	next := lease
+	next.MAC, next.Start, next.HostName, next.CircuitID = "00005e005302", end.Add(time.Minute).Unix(), "radio", ""
+	source.event(dhcplease.Begin, end.Add(time.Minute), next)
+	spans := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+filter("address:'10.0.0.20'"), "")
+	if spans.Count() != 2 || spans.Text("data.0.endReason") != "RELEASED" || spans.Text("data.0.endDateTime") != end.UTC().Format(time.RFC3339) ||
+		spans.Text("data.1.macAddress") != "00-00-5E-00-53-02" || spans.Text("data.1.endDateTime") != "" {
+		t.Errorf("the spans are %s", spans.Body)
+	}
+	at := start.Add(10 * time.Minute).UTC().Format(time.RFC3339)
+	if r := m.Want(200, "GET", "/api/v2/leaseSpans?"+filter("address:'10.0.0.20' and startDateTime:le('"+at+"') and (endDateTime:gt('"+at+
+		"') or endDateTime:null)"), ""); r.Count() != 1 || r.Text("data.0.hostName") != "lamp" {
+		t.Errorf("who had it then: %s", r.Body)
+	}
+	mac := m.ID("/api/v2/configurations/"+configuration+"/macAddresses", `{"address":"00:00:5e:00:53:01"}`)
+	if r := m.Want(200, "GET", "/api/v2/macAddresses/"+mac+"/leaseSpans", ""); r.Count() != 1 || r.Text("data.0.circuitId") != "eth0/1" {
+		t.Errorf("the spans of the hardware address: %s", r.Body)
+	}
+	source.event(dhcplease.Decline, end.Add(2*time.Minute), next)
+	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("state:'DHCP_ABANDONED'"), ""); r.Count() != 1 {
+		t.Errorf("after the decline: %s", r.Body)
+	}
+	if r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT'"), ""); !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
+		t.Errorf("the events are %s", r.Body)
+	}
+	m.Verify()
+	m.Want(204, "DELETE", "/api/v2/networks/"+network, "")
+	m.Want(200, "GET", "/api/v2/leases", "").None(t)
+	m.Verify()
+}
+
+// A snapshot replaces the leases of its server: leases that it lacks end.
+func TestLeaseSnapshot(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.Basics()
+	_, source := m.leaseServer(configuration, "dhcp1")
+	start := m.Store.Now().Truncate(time.Second)
+	var leases []dhcplease.Lease
+	for _, a := range []string{"10.0.0.20", "10.0.0.21", "10.0.0.22"} {
+		l := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr(a), Start: start.Unix(),
+			Expires: start.Add(time.Hour).Unix(), MAC: "00005e0053" + a[len(a)-2:]}
+		source.event(dhcplease.Begin, start, l)
+		leases = append(leases, l)
+	}
+	snapshot := func(part int, last bool, some ...dhcplease.Lease) {
+		source.send(dhcplease.Record{At: start.UnixMilli(), Snapshot: &dhcplease.Snapshot{ID: 1 << 63, Part: part, Last: last, Leases: some}})
+	}
+	snapshot(0, false, leases[0])
+	during := leases[0]
+	during.Address, during.MAC = netip.MustParseAddr("10.0.0.30"), "00005e005330"
+	source.event(dhcplease.Begin, start, during)
+	snapshot(1, true, leases[2])
+	all := m.Want(200, "GET", "/api/v2/leases?orderBy=asc(address)&fields=address,state", "")
+	if got := string(all.Body); !strings.Contains(got, `{"address":"10.0.0.20","state":"DHCP_ALLOCATED"},{"address":"10.0.0.21","state":"DHCP_FREE"},`+
+		`{"address":"10.0.0.22","state":"DHCP_ALLOCATED"},{"address":"10.0.0.30","state":"DHCP_ALLOCATED"}`) {
+		t.Errorf("the leases are %s", got)
+	}
+	m.Verify()
+}
+
+// A lease becomes a reservation in one call, and orders wait for the server.
+func TestLeaseActions(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.Basics()
+	_, source := m.leaseServer(configuration, "dhcp1")
+	start := m.Store.Now().Truncate(time.Second)
+	lease := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.20"), Start: start.Unix(),
+		Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301", HostName: "lamp"}
+	source.event(dhcplease.Begin, start, lease)
+	actions := "/api/v2/networks/" + network + "/leaseActions"
+	m.Refused(404, "ResourceNotFound", "10.0.0.21", "POST", actions, `{"address":"10.0.0.21","action":"END_LEASE"}`)
+	m.Refused(409, "ResourceConflictsWithOther", "not abandoned", "POST", actions, `{"address":"10.0.0.20","action":"CLEAR_ADDRESS"}`)
+	end := m.Want(201, "POST", actions, `{"address":"10.0.0.20","action":"END_LEASE"}`)
+	if end.Text("state") != "PENDING" {
+		t.Errorf("the order is %s", end.Body)
+	}
+	reserved := m.Want(201, "POST", actions, `{"address":"10.0.0.20","action":"RESERVE"}`)
+	if reserved.Text("state") != "DONE" {
+		t.Errorf("the reservation is %s", reserved.Body)
+	}
+	if r := m.Want(200, "GET", "/api/v2/addresses/"+reserved.Text("reservation.id"), ""); r.Text("state") != "DHCP_RESERVED" ||
+		r.Text("macAddress.address") != "00-00-5E-00-53-01" || r.Text("address") != "10.0.0.20" {
+		t.Errorf("the reserved address is %s", r.Body)
+	}
+	source.send(dhcplease.Record{At: start.UnixMilli(), Event: &dhcplease.Event{Kind: dhcplease.End, Lease: lease,
+		Order: int64Of(t, end.Text("id"))}})
+	if r := m.Want(200, "GET", "/api/v2/leaseActions/"+end.Text("id"), ""); r.Text("state") != "DONE" {
+		t.Errorf("the order is %s", r.Body)
+	}
+	m.Refused(409, "ResourceConflictsWithOther", "no lease", "POST", actions, `{"address":"10.0.0.20","action":"END_LEASE"}`)
+	m.Verify()
+}
+
+// A user sees the leases of the networks that the user sees.
+func TestLeasesByRights(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, block, network := m.Basics()
+	hidden := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24"}`)
+	_, source := m.leaseServer(configuration, "dhcp1")
+	start := m.Store.Now().Truncate(time.Second)
+	for n, of := range map[string]string{"10.0.0.20": network, "10.0.1.20": hidden} {
+		source.event(dhcplease.Begin, start, dhcplease.Lease{Network: int64Of(t, of), Address: netip.MustParseAddr(n), Start: start.Unix(),
+			Expires: start.Add(time.Hour).Unix(), MAC: "00005e005301"})
+	}
+	bob := m.ID("/api/v2/users", `{"name":"bob","email":"b@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	m.ID("/api/v2/accessRights", `{"userScope":{"id":`+bob+`},"resource":{"id":`+network+`},"defaultAccessLevel":"VIEW"}`)
+	as := apitest.BasicAuth("bob", "a-long-password")
+	if r := m.Want(200, "GET", "/api/v2/leases", "", as); r.Count() != 1 || r.Text("data.0.address") != "10.0.0.20" {
+		t.Errorf("the user sees %s", r.Body)
+	}
+	if r := m.Want(200, "GET", "/api/v2/leaseSpans", "", as); r.Count() != 1 {
+		t.Errorf("the user sees %s", r.Body)
+	}
+	m.Want(404, "GET", "/api/v2/networks/"+hidden+"/leases", "", as)
+}
+
+// int64Of parses an id.
+func int64Of(t testing.TB, text string) (n int64) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
