@@ -113,8 +113,8 @@ func TestClients6(t *testing.T) {
 	t.Logf("dhclient had %s and %s", address, prefix)
 }
 
-// link6 creates two network namespaces with a link: the interface s6 of the server with the address 2001:db8:1::1, and c6 of the client. The
-// test is skipped without root.
+// link6 creates two network namespaces with a link: the interface s6 of the server with the address 2001:db8:1::1, and c6 of the client.
+// The test is skipped without root.
 func link6(t testing.TB) (ip, server, client string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

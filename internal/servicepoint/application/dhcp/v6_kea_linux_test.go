@@ -84,8 +84,8 @@ func serveKea6(t testing.TB, ip, kea, namespace string) (stop func() time.Durati
 func offer6Load(t testing.TB, ip, perfdhcp, namespace, kind string) float64 {
 	t.Helper()
 	const rate, seconds = "4000", "5"
-	out, _ := exec.CommandContext(t.Context(), ip, "netns", "exec", namespace, perfdhcp, "-6", "-l", "c6", "-r", rate, "-R", "100000", "-p", seconds,
-		"-e", kind, "-W", "1").CombinedOutput() //nolint:gosec // as above; it fails where packets are lost
+	out, _ := exec.CommandContext(t.Context(), ip, "netns", "exec", namespace, perfdhcp, "-6", "-l", "c6", "-r", rate, "-R", "100000",
+		"-p", seconds, "-e", kind, "-W", "1").CombinedOutput() //nolint:gosec // as above; it fails where packets are lost
 	m := regexp.MustCompile(`(?s)REQUEST-REPLY.*?received packets: (\d+)`).FindSubmatch(out)
 	if m == nil {
 		t.Fatalf("perfdhcp: %s", out)
