@@ -271,7 +271,7 @@ func orderFor(c *resource.Change, kind, service string, server int64, like Deplo
 
 // checkReady returns an error if a deployment of a type cannot be requested for a server.
 func checkReady(c *resource.Change, kind, service string, server int64) error {
-	if kind == validation && service == serviceDHCPv4 {
+	if kind == validation && (service == serviceDHCPv4 || service == serviceDHCPv6) {
 		return checkHasDHCPValidation(c, server)
 	}
 	if kind == validation {

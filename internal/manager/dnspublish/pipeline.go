@@ -42,27 +42,25 @@ func serviceOf(o schema.Object) string {
 	return serverconfig.ServiceDNS
 }
 
-// serviceDHCPv4 is a service that a validation checks by settings of its own.
-const serviceDHCPv4 = "DHCPv4"
+// The services that a validation checks by the settings of DHCP.
+const (
+	serviceDHCPv4 = "DHCPv4"
+	serviceDHCPv6 = "DHCPv6"
+)
 
 // servicesOf are the services that each type of deployment supports. Differential deployments are of DNS only, as release 9.6 publishes.
 var servicesOf = map[string][]string{
-	"FullDeployment":         {serverconfig.ServiceDNS, serverconfig.ServiceTFTP, serviceDHCPv4},
+	"FullDeployment":         {serverconfig.ServiceDNS, serverconfig.ServiceTFTP, serviceDHCPv4, serviceDHCPv6},
 	"DifferentialDeployment": {serverconfig.ServiceDNS},
-	validation:               {serverconfig.ServiceDNS, serviceDHCPv4},
+	validation:               {serverconfig.ServiceDNS, serviceDHCPv4, serviceDHCPv6},
 }
 
 // checkService rejects a service that a type of deployment does not support.
 func checkService(field, kind, service string) error {
-	switch {
-	case slices.Contains(servicesOf[kind], service):
+	if slices.Contains(servicesOf[kind], service) {
 		return nil
-	case kind == "DifferentialDeployment":
-		return problem.Field("UnsupportedResourceFieldValue", field, "%s has no differential deployments: run a FullDeployment", service)
-	case service == serverconfig.ServiceTFTP:
-		return problem.Field("UnsupportedResourceFieldValue", field, "%s has no deployments of the type %s: run a FullDeployment", service, kind)
 	}
-	return problem.New(501, "NotImplemented", "%s: %s is not supported yet", field, service)
+	return problem.Field("UnsupportedResourceFieldValue", field, "%s has no deployments of the type %s: run a FullDeployment", service, kind)
 }
 
 // ErrConcurrent is returned by Prepared.Publish if the stored content has changed since the snapshot. The deployment starts again.

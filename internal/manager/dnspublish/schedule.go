@@ -106,9 +106,7 @@ func (x *DeploymentSchedule) checkTimes(c *resource.Change, old *DeploymentSched
 		return problem.Field("EmptyFieldValue", "deploymentServices", "must have at least one entry")
 	}
 	for _, service := range x.DeploymentServices {
-		if err := checkService("deploymentServices", x.DeploymentType, service); problem.Is(err, "NotImplemented") {
-			return problem.NotYet("deploymentServices: %s is not supported yet", service)
-		} else if err != nil {
+		if err := checkService("deploymentServices", x.DeploymentType, service); err != nil {
 			return err
 		}
 	}

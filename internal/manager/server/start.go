@@ -405,7 +405,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := dnspublish.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
 	deployer.Pipelines = map[string]dnspublish.Pipeline{serverconfig.ServiceTFTP: tftppublish.NewPipeline(m.Address),
-		dhcppublish.ServiceV4: dhcppublish.Pipeline{API: m.Address}}
+		dhcppublish.ServiceV4: dhcppublish.Pipeline{API: m.Address}, dhcppublish.ServiceV6: dhcppublish.Pipeline{API: m.Address, V6: true}}
 	live := dhcppublish.NewLive(m.Address, fleetPoints{m.Fleet}, m.log)
 	m.background.Go(func() { live.Run(ctx) })
 	copier := dnspublish.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
