@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +29,11 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	_ "github.com/coredns/coredns/plugin/file" // registers the plugin that reads the zone
+	// The plugins of its configurations.
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/file"
+	_ "github.com/coredns/coredns/plugin/forward"
 )
 
 // answeredNames is the number of names in the zone of the measurement.
@@ -136,11 +141,11 @@ func (b *bench) answers() error {
 		return err
 	}
 	zone, queries := filepath.Join(dir, "example.zone"), filepath.Join(dir, "queries")
-	if err := writeAnswered(zone, queries); err != nil {
+	if err := writeAnswered(zone, queries, answeredNames); err != nil {
 		return err
 	}
 	report := filepath.Join(dir, "report")
-	c, err := spawn("authority", "", report)
+	c, err := spawn("authority", fmt.Sprint(answeredNames), report)
 	if err != nil {
 		return err
 	}
@@ -175,16 +180,16 @@ func (b *bench) answers() error {
 	return nil
 }
 
-// writeAnswered writes the zone and the queries. Nine of ten queried names exist.
-func writeAnswered(zone, queries string) error {
+// writeAnswered writes a zone with a number of names, and the queries. Nine of ten queried names exist.
+func writeAnswered(zone, queries string, names int) error {
 	var out, asked bytes.Buffer
 	fmt.Fprintf(&out, answeredHead, 1)
-	for n := range answeredNames {
+	for n := range names {
 		fmt.Fprintf(&out, "%s 3600 IN A %s\n", answeredName(n), answeredAddress(n))
 	}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a measurement
 	for range 200_000 {
-		fmt.Fprintf(&asked, "%s A\n", answeredName(random.IntN(answeredNames*10/9)))
+		fmt.Fprintf(&asked, "%s A\n", answeredName(random.IntN(names*10/9)))
 	}
 	if err := os.WriteFile(zone, out.Bytes(), 0o600); err != nil {
 		return err
@@ -194,43 +199,47 @@ func writeAnswered(zone, queries string) error {
 
 // measureOther measures another name server. It returns queries per second and memory in MiB.
 func (b *bench) measureOther(s nameServer, dir, zone, queries string) (rate, mib float64, err error) {
-	if _, err := exec.LookPath(s.program); s.program != "" && err != nil {
+	c, err := s.run(dir, zone)
+	if err != nil {
 		return 0, 0, err
+	}
+	defer c.stop()
+	if rate, err = b.perf(c.addr, queries); err != nil {
+		return 0, 0, err
+	}
+	return rate, residentOfAll(c.cmd.Process.Pid), nil
+}
+
+// run starts the name server with a zone file and waits until it answers.
+func (s nameServer) run(dir, zone string) (*child, error) {
+	if _, err := exec.LookPath(s.program); s.program != "" && err != nil {
+		return nil, err
 	}
 	place, err := os.MkdirTemp(dir, s.program)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	_ = l.Close()
-	cmd := s.start(place, zone, port)
-	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+	c := &child{cmd: s.start(place, zone, port), addr: fmt.Sprintf("127.0.0.1:%d", port)}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
 	}
-	defer func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-	}()
-	at := fmt.Sprintf("127.0.0.1:%d", port)
 	m := new(dns.Msg)
-	m.SetQuestion(answeredName(answeredNames-1), dns.TypeA)
+	m.SetQuestion(answeredName(0), dns.TypeA)
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if r, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, at); err == nil && len(r.Answer) == 1 {
-			break
+		if r, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, c.addr); err == nil && len(r.Answer) > 0 {
+			return c, nil
 		}
 		if time.Now().After(deadline) {
-			return 0, 0, errors.New("it does not answer")
+			c.stop()
+			return nil, errors.New("it does not answer")
 		}
 	}
-	if rate, err = b.perf(at, queries); err != nil {
-		return 0, 0, err
-	}
-	return rate, residentOfAll(cmd.Process.Pid), nil
 }
 
 // residentOfAll returns the memory of a process and its children, in MiB.
@@ -277,15 +286,26 @@ func (b *bench) perf(at, queries string) (float64, error) {
 	return rates[1], nil
 }
 
-// authorityRole serves the zone. It writes to a file how long loading the zone and changing one record took, in milliseconds.
-func authorityRole(ctx context.Context, report string) error {
+// authorityRole serves a zone with a number of names, which is signed if the word signed follows. It writes to a file how long loading the
+// zone and changing one record took, in milliseconds. A signed zone is served once all signatures exist.
+func authorityRole(ctx context.Context, shape, report string) error {
 	a := nameserver.Kind().New(slog.New(slog.DiscardHandler))
 	defer func() { _ = a.Close() }()
 	served, ok := a.(application.Contented)
 	if !ok {
 		return errors.New("the name server takes no zones")
 	}
+	names, signed := strings.CutSuffix(shape, " signed")
 	z := &answeredZone{}
+	var err error
+	if z.names, err = strconv.Atoi(names); err != nil {
+		return err
+	}
+	if signed {
+		if err := z.createKeys(); err != nil {
+			return err
+		}
+	}
 	start := time.Now()
 	if err := z.loadAll(served); err != nil {
 		return err
@@ -304,6 +324,9 @@ func authorityRole(ctx context.Context, report string) error {
 	text := fmt.Sprintf("%.0f ms, %.2f ms", float64(whole.Microseconds())/1000, float64(changes[len(changes)/2].Microseconds())/1000)
 	if err := os.WriteFile(report, []byte(text), 0o600); err != nil {
 		return err
+	}
+	for signed && a.Diagnostics().(nameserver.Diagnostics).Unsigned > 0 {
+		time.Sleep(100 * time.Millisecond)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -336,6 +359,10 @@ func coreDNSRole(ctx context.Context, corefile string) error {
 
 // answeredZone is the zone in the form that the name server receives.
 type answeredZone struct {
+	names int
+	// signing is nil if the zone is not signed; keys are its DNSKEY records.
+	signing  *zonedata.Signing
+	keys     string
 	settings []byte
 	hash     zonedata.Hash
 	revision string
@@ -353,14 +380,14 @@ func record(text string) (zonedata.Record, error) {
 
 // eachRecord calls fn for all records, the SOA first.
 func (z *answeredZone) eachRecord(fn func(zonedata.Record)) error {
-	for line := range strings.Lines(fmt.Sprintf(answeredHead, 1)) {
+	for line := range strings.Lines(fmt.Sprintf(answeredHead, 1) + z.keys) {
 		r, err := record(line)
 		if err != nil {
 			return err
 		}
 		fn(r)
 	}
-	for n := range answeredNames {
+	for n := range z.names {
 		name := make([]byte, 32)
 		end, err := dns.PackDomainName(answeredName(n), name, 0, nil, false)
 		if err != nil {
@@ -381,7 +408,8 @@ func (z *answeredZone) nextRevision() string {
 func (z *answeredZone) loadAll(to application.Contented) error {
 	var err error
 	if z.settings, err = json.Marshal(zonedata.Settings{Views: []zonedata.View{{ID: 1, Name: "default"}},
-		Zones: []zonedata.Zone{{ID: "1/example", View: 1, Name: "example."}}}); err != nil {
+		Zones: []zonedata.Zone{{ID: "1/example", View: 1, Name: "example.", Signing: z.signing,
+			Transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}}}); err != nil {
 		return err
 	}
 	if err := z.eachRecord(z.hash.Add); err != nil {

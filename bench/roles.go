@@ -50,8 +50,12 @@ func serveRole(role, data, body string) error {
 		return applicationRole(ctx, body)
 	case "coredns":
 		return coreDNSRole(ctx, body)
+	case "resolver":
+		return resolverRole(ctx, body)
+	case "upstream":
+		return upstreamRole(ctx)
 	case "authority":
-		return authorityRole(ctx, body)
+		return authorityRole(ctx, data, body)
 	case "bare-pg":
 		return barePG(ctx, data, body)
 	case "bare-get":

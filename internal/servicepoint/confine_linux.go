@@ -2,11 +2,11 @@ package servicepoint
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -40,12 +40,16 @@ func ownData(dir string, c *exec.Cmd) error {
 	if to := c.SysProcAttr.Credential; to != nil {
 		user, group = int(to.Uid), int(to.Gid)
 	}
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir) // the application may have left links to other folders
+	if err != nil {
+		return err
+	}
+	return errors.Join(fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(path, user, group)
-	})
+		return root.Lchown(path, user, group)
+	}), root.Close())
 }
 
 // socketIn returns a short path of the socket in a folder. The path is valid while dir is open. It is needed because socket paths have at

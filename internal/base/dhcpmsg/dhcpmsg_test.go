@@ -112,7 +112,7 @@ func TestReplySizes(t *testing.T) {
 		"empty option":           {reply(t, 0), 548, "[]", nil},
 	} {
 		p, dropped := one.reply.Append(nil, one.limit)
-		if len(p) > one.limit || len(p) < minReply || fmt.Sprint(dropped) != one.dropped {
+		if len(p) > one.limit || len(p) < minReply || fmt.Sprintf("%d", dropped) != one.dropped {
 			t.Errorf("%s: %d octets, dropped %v", name, len(p), dropped)
 		}
 		got, err := dhcpv4.FromBytes(p)

@@ -197,8 +197,8 @@ func TestSchedulesRefused(t *testing.T) {
 		future + `,"interval":"PT5S"`:            {"DurationValueOutsideRange", "interval", "one minute"},
 		future + `,"interval":"daily"`:           {"InvalidDurationValue", "interval", ""},
 		future + `,"deploymentType":"Quick"`:     {"InvalidEnumValue", "deploymentType", ""},
-		future + `,"deploymentServices":["DHCPv4"]`: {"UnsupportedResourceFieldValue", "deploymentServices",
-			"DHCPv4 is not supported"},
+		future + `,"deploymentServices":["DHCPv6"]`: {"UnsupportedResourceFieldValue", "deploymentServices",
+			"DHCPv6 is not supported"},
 		future + `,"deploymentServices":[]`:              {"EmptyFieldValue", "deploymentServices", ""},
 		future + `,"servers":[{"id":` + elsewhere + `}]`: {"ResourceNotInConfiguration", "servers", "another configuration"},
 	} {

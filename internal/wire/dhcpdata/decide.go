@@ -118,19 +118,22 @@ func (d *decider) readMessage() Reason {
 // findNetworks finds the networks of the client: link selection, subnet selection, the relay, the client's own address, the interface.
 func (d *decider) findNetworks() bool {
 	var n *network
-	if data, ok := d.f.option(optRelay, subLinkSelection); ok && len(data) == 4 {
-		n = d.c.find(netip.AddrFrom4([4]byte(data)))
-		d.note(Source{}, "network", "the relay selects the link %s", netip.AddrFrom4([4]byte(data)))
-	} else if data := d.f.Options[optSubnet]; len(data) == 4 {
-		n = d.c.find(netip.AddrFrom4([4]byte(data)))
-		d.note(Source{}, "network", "the client selects the subnet %s", netip.AddrFrom4([4]byte(data)))
-	} else if d.f.Relay.IsValid() {
+	link, linked := d.f.option(optRelay, subLinkSelection)
+	subnet := d.f.Options[optSubnet]
+	switch {
+	case linked && len(link) == 4:
+		n = d.c.find(netip.AddrFrom4([4]byte(link)))
+		d.note(Source{}, "network", "the relay selects the link %s", netip.AddrFrom4([4]byte(link)))
+	case len(subnet) == 4:
+		n = d.c.find(netip.AddrFrom4([4]byte(subnet)))
+		d.note(Source{}, "network", "the client selects the subnet %s", netip.AddrFrom4([4]byte(subnet)))
+	case d.f.Relay.IsValid():
 		n = d.c.find(d.f.Relay)
 		d.note(Source{}, "network", "the relay is %s", d.f.Relay)
-	} else if d.f.Unicast && d.f.Client.IsValid() {
+	case d.f.Unicast && d.f.Client.IsValid():
 		n = d.c.find(d.f.Client)
 		d.note(Source{}, "network", "the client writes from %s", d.f.Client)
-	} else {
+	default:
 		for _, p := range d.f.Interface {
 			if n = d.c.find(p.Addr()); n != nil {
 				d.note(Source{}, "network", "the interface has the address %s", p)

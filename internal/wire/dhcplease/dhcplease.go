@@ -245,7 +245,8 @@ func (l Lease) check() error {
 	case len(l.Parameters) > maxParameters:
 		return fmt.Errorf("%s has %d parameters", l.Address, len(l.Parameters))
 	}
-	for _, text := range []string{l.MAC, l.ClientID, l.DUID, l.HostName, l.CircuitID, l.RemoteID, l.SubscriberID, l.InterfaceID, l.VendorClass} {
+	for _, text := range []string{l.MAC, l.ClientID, l.DUID, l.HostName, l.CircuitID, l.RemoteID, l.SubscriberID, l.InterfaceID,
+		l.VendorClass} {
 		if len(text) > maxIdentifier {
 			return fmt.Errorf("%s has an identifier of %d characters", l.Address, len(text))
 		}

@@ -196,7 +196,8 @@ func (c *client) tryLease() string {
 
 // quickly is ask with a short time limit, for a server that may be gone.
 func (c *client) quickly(kind dhcpv4.MessageType, change ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
-	change = append([]dhcpv4.Modifier{dhcpv4.WithMessageType(kind), dhcpv4.WithHwAddr(c.mac), dhcpv4.WithGatewayIP([]byte{10, 0, 0, 1})}, change...)
+	change = append([]dhcpv4.Modifier{dhcpv4.WithMessageType(kind), dhcpv4.WithHwAddr(c.mac),
+		dhcpv4.WithGatewayIP([]byte{10, 0, 0, 1})}, change...)
 	m, err := dhcpv4.New(change...)
 	if err != nil {
 		return nil

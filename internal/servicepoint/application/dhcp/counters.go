@@ -18,7 +18,8 @@ type counters struct {
 const maxCountedNetworks = 20_000
 
 func newCounters() *counters {
-	return &counters{received: map[string]int64{}, sent: map[string]int64{}, refused: map[string]int64{}, byNetwork: map[int64]map[string]int64{}}
+	return &counters{received: map[string]int64{}, sent: map[string]int64{}, refused: map[string]int64{},
+		byNetwork: map[int64]map[string]int64{}}
 }
 
 func (c *counters) receive(kind string) {

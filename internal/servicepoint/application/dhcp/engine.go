@@ -327,7 +327,7 @@ func (e *engine) commitGroup(group []commit) {
 	for _, c := range group {
 		entries = append(entries, c.entries...)
 	}
-	if _, err := e.journal.append(entries); err != nil {
+	if err := e.journal.append(entries); err != nil {
 		e.mu.Lock()
 		for i := len(group) - 1; i >= 0; i-- {
 			group[i].undo()
@@ -434,7 +434,7 @@ func (e *engine) writeDigests() {
 	e.mu.Unlock()
 	entries, err := pending.digests()
 	if err == nil && len(entries) > 0 {
-		_, err = e.journal.append(entries)
+		err = e.journal.append(entries)
 	}
 	if err == nil {
 		return

@@ -81,10 +81,10 @@ func openJournal(dir string, o journalOptions, apply func(entry []byte) error) (
 		o.segmentSize = defaultSegment
 	}
 	if o.open == nil {
-		o.open = func(path string) (journalFile, error) { return openAppend(path) }
+		o.open = openAppend
 	}
 	j := &journal{dir: dir, options: o, more: make(chan struct{})}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the folder that the service point provides
 		return nil, err
 	}
 	checkpoints, err := j.list()
@@ -300,23 +300,23 @@ func (j *journal) startSegment(first uint64) error {
 	return err
 }
 
-// append writes records and waits until they are on the disk. It writes all or none, and returns the number of the first one.
-func (j *journal) append(entries [][]byte) (first uint64, err error) {
+// append writes records and waits until they are on the disk. It writes all or none.
+func (j *journal) append(entries [][]byte) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.broken != nil {
-		return 0, j.broken
+		return j.broken
 	}
-	first = j.last.Load() + 1
+	first := j.last.Load() + 1
 	if j.size >= j.options.segmentSize {
 		if err := j.startSegment(first); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	var text []byte
 	for i, entry := range entries {
 		if len(entry) == 0 || len(entry) > maxEntry {
-			return 0, fmt.Errorf("a record of %d octets", len(entry))
+			return fmt.Errorf("a record of %d octets", len(entry))
 		}
 		text = appendEntry(text, first+uint64(i), entry)
 	}
@@ -328,13 +328,13 @@ func (j *journal) append(entries [][]byte) (first uint64, err error) {
 		if back := j.file.Truncate(j.size); back != nil {
 			j.broken = errors.Join(err, back)
 		}
-		return 0, err
+		return err
 	}
 	j.size += int64(len(text))
 	j.last.Add(uint64(len(entries)))
 	close(j.more)
 	j.more = make(chan struct{})
-	return first, nil
+	return nil
 }
 
 // wait returns a channel that is closed when records are added.

@@ -41,7 +41,7 @@ func numbered(first, last int) (all []string) {
 func write(t testing.TB, j *journal, all []string) {
 	t.Helper()
 	for _, one := range all {
-		if _, err := j.append([][]byte{[]byte(one)}); err != nil {
+		if err := j.append([][]byte{[]byte(one)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestForgetfulDisk(t *testing.T) {
 			for i := range 1 + r.IntN(5) {
 				batch = append(batch, fmt.Appendf(nil, "entry %d", acknowledged+1+i))
 			}
-			if _, err := j.append(batch); err != nil {
+			if err := j.append(batch); err != nil {
 				t.Fatal(err)
 			}
 			acknowledged += len(batch)
@@ -273,7 +273,7 @@ func TestFullDisk(t *testing.T) {
 	j, _, _ := open(t, dir, o)
 	write(t, j, numbered(1, 2))
 	c := j.cursor()
-	if _, err := j.append([][]byte{bytes.Repeat([]byte("x"), 200)}); !errors.Is(err, syscall.ENOSPC) {
+	if err := j.append([][]byte{bytes.Repeat([]byte("x"), 200)}); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
 	for n := 1; n <= 2; n++ {
@@ -339,7 +339,7 @@ func FuzzJournal(f *testing.F) {
 			t.Fatal(err)
 		}
 		j, before, _ := open(t, dir, journalOptions{})
-		if _, err := j.append([][]byte{[]byte("new")}); err != nil {
+		if err := j.append([][]byte{[]byte("new")}); err != nil {
 			t.Fatal(err)
 		}
 		if _, after, _ := open(t, dir, journalOptions{}); len(after) != len(before)+1 || after[len(before)] != "new" {

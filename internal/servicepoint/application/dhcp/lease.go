@@ -64,7 +64,8 @@ func (l *lease) view(now int64) dhcpdata.LeaseState {
 // report returns the lease for the manager.
 func (l *lease) report() dhcplease.Lease {
 	h := l.holder
-	out := dhcplease.Lease{Network: l.network, Pool: l.pool, Address: l.address, Reservation: l.reservation, Start: l.start, Expires: l.expires,
+	out := dhcplease.Lease{Network: l.network, Pool: l.pool, Address: l.address, Reservation: l.reservation, Start: l.start,
+		Expires:      l.expires,
 		HardwareType: h.hardwareType, MAC: hex.EncodeToString(h.hardware), ClientID: hex.EncodeToString(h.clientID), HostName: h.hostName,
 		Relay: h.relayAddress, VendorClass: hex.EncodeToString(h.vendor), Abandoned: l.state == dhcpdata.Abandoned}
 	if l.address.Is6() {

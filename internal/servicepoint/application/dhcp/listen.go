@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"portolan/internal/base/dhcpmsg"
 	"portolan/internal/wire/dhcpdata"
@@ -97,7 +98,7 @@ func (s *service) receive(in incoming) {
 		return
 	}
 	s.engine.counters.receive(messageName(m.Type))
-	prefixes := prefixesOf(in.index)
+	prefixes := s.interfaces.prefixes(in.index)
 	f := dhcpdata.Facts{Type: m.Type, HardwareType: m.HardwareType, Hardware: m.Hardware, Secs: m.Secs,
 		Broadcast: m.Flags&dhcpmsg.BroadcastFlag != 0, Options: m.Options, Packet: packet, Source: in.from.Addr(), Link: in.index,
 		Unicast: in.to != broadcast && !isBroadcastOf(prefixes, in.to)}
@@ -199,6 +200,37 @@ func (s *service) linkAt(index int) *link {
 	s.linkLock.RLock()
 	defer s.linkLock.RUnlock()
 	return s.linksByIndex[index]
+}
+
+// interfaces remembers the addresses of interfaces for a short time, because asking the system for them costs more than a reply.
+type interfaces struct {
+	mu    sync.Mutex
+	known map[int]knownInterface
+}
+
+type knownInterface struct {
+	prefixes []netip.Prefix
+	until    time.Time
+}
+
+// interfaceTime is the time that the addresses of an interface are remembered.
+const interfaceTime = time.Second
+
+// prefixes returns the IPv4 addresses of an interface with their prefixes.
+func (i *interfaces) prefixes(index int) []netip.Prefix {
+	now := time.Now()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	one, ok := i.known[index]
+	if ok && now.Before(one.until) {
+		return one.prefixes
+	}
+	if i.known == nil || len(i.known) > 1000 { // interfaces that vanished
+		i.known = map[int]knownInterface{}
+	}
+	one = knownInterface{prefixes: prefixesOf(index), until: now.Add(interfaceTime)}
+	i.known[index] = one
+	return one.prefixes
 }
 
 // prefixesOf returns the IPv4 addresses of an interface with their prefixes.

@@ -66,10 +66,11 @@ type collector struct{ s *service }
 var (
 	receivedMetric = prometheus.NewDesc("portolan_dhcp_received_total", "Messages of clients by type.", []string{"type"}, nil)
 	sentMetric     = prometheus.NewDesc("portolan_dhcp_sent_total", "Replies by type.", []string{"type"}, nil)
-	refusedMetric  = prometheus.NewDesc("portolan_dhcp_refused_total", "Messages without a reply, or with a NAK, by reason.", []string{"reason"}, nil)
-	leasesMetric   = prometheus.NewDesc("portolan_dhcp_addresses", "Addresses by state.", []string{"state"}, nil)
-	usedMetric     = prometheus.NewDesc("portolan_dhcp_range_leases", "Leases of a range.", []string{"range"}, nil)
-	pendingMetric  = prometheus.NewDesc("portolan_dhcp_journal_pending", "Records that wait for the disk.", nil, nil)
+	refusedMetric  = prometheus.NewDesc("portolan_dhcp_refused_total", "Messages without a reply, or with a NAK, by reason.",
+		[]string{"reason"}, nil)
+	leasesMetric  = prometheus.NewDesc("portolan_dhcp_addresses", "Addresses by state.", []string{"state"}, nil)
+	usedMetric    = prometheus.NewDesc("portolan_dhcp_range_leases", "Leases of a range.", []string{"range"}, nil)
+	pendingMetric = prometheus.NewDesc("portolan_dhcp_journal_pending", "Records that wait for the disk.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -80,7 +80,8 @@ func (l *lab) dhclient(namespace, link string, flags ...string) string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.in(namespace, peers.Program(l.t, "dhclient"), "-4", "-x", "-sf", "/bin/true", "-lf", file, "-pf", filepath.Join(l.dir, namespace+".pid"), link)
+	l.in(namespace, peers.Program(l.t, "dhclient"), "-4", "-x", "-sf", "/bin/true", "-lf", file, "-pf", filepath.Join(l.dir, namespace+".pid"),
+		link)
 	all := regexp.MustCompile(`fixed-address ([0-9.]+);`).FindAllStringSubmatch(string(text), -1)
 	if len(all) == 0 {
 		l.t.Fatalf("dhclient has no lease:\n%s", text)
@@ -93,10 +94,12 @@ func (l *lab) udhcpc(flags ...string) string {
 	l.t.Helper()
 	script := filepath.Join(l.dir, "script")
 	out := filepath.Join(l.dir, "environment")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = bound ] && env >"+out+"\nexit 0\n"), 0o700); err != nil { //nolint:gosec // it is run
+	text := []byte("#!/bin/sh\n[ \"$1\" = bound ] && env >" + out + "\nexit 0\n")
+	if err := os.WriteFile(script, text, 0o700); err != nil { //nolint:gosec // it is run
 		l.t.Fatal(err)
 	}
-	l.in(l.client, append([]string{peers.Program(l.t, "udhcpc"), "-f", "-q", "-n", "-t", "10", "-T", "2", "-i", "c0", "-s", script}, flags...)...)
+	l.in(l.client, append([]string{peers.Program(l.t, "udhcpc"), "-f", "-q", "-n", "-t", "10", "-T", "2", "-i", "c0", "-s", script},
+		flags...)...)
 	text, err := os.ReadFile(out)
 	if err != nil {
 		l.t.Fatal(err)
@@ -107,7 +110,8 @@ func (l *lab) udhcpc(flags ...string) string {
 // TestRealClients checks that the clients of ISC, BusyBox and dhcpcd get leases on the link, the same one again, and their options.
 func TestRealClients(t *testing.T) {
 	l := newLab(t)
-	dns := dhcpdata.Option{Code: 6, Name: "dns-server", Value: dhcpdata.Hex{10, 0, 0, 53}, From: dhcpdata.Source{Level: dhcpdata.AtNetwork, ID: 7}}
+	dns := dhcpdata.Option{Code: 6, Name: "dns-server", Value: dhcpdata.Hex{10, 0, 0, 53},
+		From: dhcpdata.Source{Level: dhcpdata.AtNetwork, ID: 7}}
 	name := dhcpdata.Option{Code: 15, Name: "domain-name", Value: dhcpdata.Hex("example.com"), From: dns.From}
 	l.serve(units(t, dns, name))
 	first := l.dhclient(l.client, "c0")
@@ -165,7 +169,8 @@ func TestRelay(t *testing.T) {
 		dhcpdata.Network{ID: 9, Prefix: netip.MustParsePrefix("10.9.0.0/24"), Gateway: netip.MustParseAddr("10.9.0.1")},
 		dhcpdata.Pool{ID: 10, Ranges: []dhcpdata.Interval{{First: netip.MustParseAddr("10.9.0.50"), Last: netip.MustParseAddr("10.9.0.60")}}})
 	l.serve(u)
-	relay := exec.Command("ip", "netns", "exec", l.client, peers.Program(t, "dhcrelay"), "-4", "-d", "-a", "-id", "r0", "-iu", "c0", "10.0.0.2")
+	relay := exec.Command("ip", "netns", "exec", l.client, peers.Program(t, "dhcrelay"), "-4", "-d", "-a", "-id", "r0", "-iu", "c0",
+		"10.0.0.2")
 	if err := relay.Start(); err != nil {
 		t.Fatal(err)
 	}

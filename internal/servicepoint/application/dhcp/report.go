@@ -44,7 +44,7 @@ const idFile = "id"
 // journalID returns the random id of the journal in a folder, and creates it at the first start.
 func journalID(dir string) (string, error) {
 	path := filepath.Join(dir, idFile)
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // in the folder that the service point provides
 	if err == nil && len(text) > 0 {
 		return string(text), nil
 	}
@@ -52,7 +52,7 @@ func journalID(dir string) (string, error) {
 		return "", err
 	}
 	id := rand.Text()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // as above
 	if err != nil {
 		return "", err
 	}

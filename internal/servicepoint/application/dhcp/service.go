@@ -43,6 +43,8 @@ type service struct {
 	watching      sync.WaitGroup
 	closing       sync.Once
 
+	interfaces interfaces
+
 	// linkLock guards the following fields, which the receivers read: the links by the index of the interface, and the listener at the port
 	// of DHCP.
 	linkLock     sync.RWMutex
@@ -79,7 +81,7 @@ func (s *service) open(dir string) error {
 		return errFolder
 	}
 	folder := filepath.Join(dir, "leases")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil { //nolint:gosec // the folder that the service point provides
 		return err
 	}
 	lock, err := dirlock.Take(folder, "the leases")

@@ -48,7 +48,8 @@ func units(t testing.TB, more ...dhcpdata.Item) dhcpdata.Units {
 		dhcpdata.Pool{ID: 8, Ranges: []dhcpdata.Interval{{First: netip.MustParseAddr("10.0.1.0"), Last: netip.MustParseAddr("10.0.200.255")}}},
 		dhcpdata.Reservation{ID: 9, Address: netip.MustParseAddr("10.0.0.20"), MAC: dhcpdata.Hex{2, 0, 0, 0, 0, 9}}}, more...)
 	return dhcpdata.Units{
-		dhcpdata.ServerUnit:     unit(t, dhcpdata.ServerUnit, dhcpdata.Server{ID: 1, Name: "buoy", Configuration: 2, Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}),
+		dhcpdata.ServerUnit: unit(t, dhcpdata.ServerUnit, dhcpdata.Server{ID: 1, Name: "buoy", Configuration: 2,
+			Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}),
 		dhcpdata.NetworkUnit(7): unit(t, dhcpdata.NetworkUnit(7), items...)}
 }
 
@@ -67,11 +68,14 @@ func deliver(t testing.TB, take func(text []byte) error, u dhcpdata.Units) {
 }
 
 // start starts a service in a folder, with content and a listener on the loopback interface.
-func start(t testing.TB, dir string, u dhcpdata.Units) (*service, string) {
+func start(t testing.TB, dir string, u dhcpdata.Units, prepare ...func(*service)) (*service, string) {
 	t.Helper()
 	s := newService(dir, slog.New(slog.DiscardHandler))
 	if s.failed != nil {
 		t.Fatal(s.failed)
+	}
+	for _, one := range prepare {
+		one(s)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, u)
@@ -102,7 +106,8 @@ func dial(t testing.TB, address string, n byte) *client {
 // ask sends a message and returns the reply; nil if there is none.
 func (c *client) ask(kind dhcpv4.MessageType, change ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
 	c.t.Helper()
-	change = append([]dhcpv4.Modifier{dhcpv4.WithMessageType(kind), dhcpv4.WithHwAddr(c.mac), dhcpv4.WithGatewayIP(net.IPv4(10, 0, 0, 1))}, change...)
+	change = append([]dhcpv4.Modifier{dhcpv4.WithMessageType(kind), dhcpv4.WithHwAddr(c.mac),
+		dhcpv4.WithGatewayIP(net.IPv4(10, 0, 0, 1))}, change...)
 	m, err := dhcpv4.New(change...)
 	if err != nil {
 		c.t.Fatal(err)
@@ -326,9 +331,10 @@ func TestReports(t *testing.T) {
 
 // TestProbe checks that an address that answers is abandoned and reported, and that the client gets another one.
 func TestProbe(t *testing.T) {
-	s, address := start(t, t.TempDir(), units(t))
 	taken := netip.MustParseAddr("10.0.1.0")
-	s.engine.probe = func(a netip.Addr, _ uint32) bool { return a == taken }
+	s, address := start(t, t.TempDir(), units(t), func(s *service) {
+		s.engine.probe = func(a netip.Addr, _ uint32) bool { return a == taken }
+	})
 	if a := dial(t, address, 1).lease(); a != "10.0.1.1" {
 		t.Error(a)
 	}

@@ -69,10 +69,10 @@ func (t *table) slot(a netip.Addr) *slot {
 	return s
 }
 
-// set replaces the lease of an address and returns the previous one; l is nil to forget the address.
-func (t *table) set(a netip.Addr, l *lease) (before *lease) {
+// set replaces the lease of an address; l is nil to forget the address.
+func (t *table) set(a netip.Addr, l *lease) {
 	s := t.slot(a)
-	if before = s.lease; before != nil {
+	if s.lease != nil {
 		t.unlink(s)
 	}
 	if s.lease = l; l != nil {
@@ -80,7 +80,6 @@ func (t *table) set(a netip.Addr, l *lease) (before *lease) {
 	} else if s.offer == nil {
 		delete(t.slots, a)
 	}
-	return before
 }
 
 // unlink removes a slot from the indexes of its lease.

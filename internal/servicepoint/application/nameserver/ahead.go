@@ -3,6 +3,7 @@ package nameserver
 import (
 	"context"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +15,7 @@ import (
 // ahead creates signatures before they are needed, so that no question waits for one: after each change of the content, and before they
 // end. It is safe for concurrent use.
 type ahead struct {
-	// wake contains a token if names are pending.
+	// wake contains a token if names are pending. It is nil if another engine signs.
 	wake chan struct{}
 
 	mu sync.Mutex
@@ -36,7 +37,7 @@ type namesToSign struct {
 }
 
 const (
-	// aheadInterval is the interval at which all signatures are checked. Those that must be renewed before the second next check are.
+	// aheadInterval is the interval at which all signatures are checked, see aheadTime.
 	aheadInterval = time.Hour
 	// signChunk is the number of names that are signed before a pause of the same duration. Signing therefore takes at most half of a
 	// processor.
@@ -47,6 +48,9 @@ const (
 
 // add adds names to sign.
 func (h *ahead) add(changes ...map[zoneKey]*namesToSign) {
+	if h.wake == nil {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, zones := range changes {
@@ -71,8 +75,8 @@ func (h *ahead) add(changes ...map[zoneKey]*namesToSign) {
 	}
 }
 
-// take removes and returns the names of one zone. ok is false if none are pending.
-func (h *ahead) take() (key zoneKey, of *namesToSign, ok bool) {
+// takeZone removes and returns the names of one zone. ok is false if none are pending.
+func (h *ahead) takeZone() (key zoneKey, of *namesToSign, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.working = false
@@ -115,13 +119,17 @@ func (a *nameServer) signAhead(ctx context.Context) {
 			a.ahead.add(all)
 		case <-a.ahead.wake:
 		}
+		before := a.signatures.made.Load()
 		room := signatureShards * maxSignatures // more signatures would displace others
 		for ctx.Err() == nil {
-			key, of, ok := a.ahead.take()
+			key, of, ok := a.ahead.takeZone()
 			if !ok {
 				break
 			}
 			room -= a.signNames(ctx, key, of, room)
+		}
+		if a.signatures.made.Load()-before > maxNamesToSign {
+			debug.FreeOSMemory() // answers allocate nothing, so the next collection may be far
 		}
 	}
 }
@@ -145,7 +153,7 @@ func (a *nameServer) signNames(ctx context.Context, key zoneKey, of *namesToSign
 			if !s.signed {
 				continue
 			}
-			if _, err := z.signing.signaturesUntil(s.owner, &s.set, start, start.Add(2*aheadInterval)); err != nil {
+			if _, err := z.signing.signaturesUntil(s.owner, &s.set, start, start.Add(z.signing.aheadTime())); err != nil {
 				return checked
 			}
 		}

@@ -2,6 +2,7 @@ package nameserver
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,7 +29,7 @@ func (a *nameServer) awaitSigned(t testing.TB) int64 {
 func (a *nameServer) transferAll(t testing.TB) (sets int) {
 	t.Helper()
 	for _, z := range a.served.Load().views[0].zones {
-		if err := z.eachSet(func(string, *set) error { sets++; return nil }); err != nil {
+		if err := z.eachSet(time.Now(), func(string, *set) error { sets++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,6 +133,40 @@ func TestSignaturesAreForgotten(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("there are no signatures")
+	}
+}
+
+// TestCopiedSignaturesLast checks that signatures are kept between transfers and renewed so early that none ends before the next serial.
+func TestCopiedSignaturesLast(t *testing.T) {
+	g := given{name: "harbour.example.", records: harbour}.signedBy(t, dns.ECDSAP256SHA256, false)
+	a := start(t, nil, g)
+	made := a.awaitSigned(t)
+	z := a.served.Load().views[0].zones["\x07harbour\x07example\x00"]
+	validity, renewal := time.Duration(g.signing.Validity)*time.Second, time.Duration(g.signing.Renewal)*time.Second
+	for _, c := range []struct {
+		age  time.Duration
+		kept bool
+	}{{0, true}, {(validity-renewal)/2 - time.Hour, true}, {(validity-renewal)/2 + time.Hour, false}} {
+		now := time.Now().Add(c.age)
+		err := z.eachSet(now, func(owner string, s *set) error {
+			if s.kind != dns.TypeRRSIG {
+				return nil
+			}
+			s.eachRecord(0, func(data []byte) bool {
+				end := time.Unix(int64(binary.BigEndian.Uint32(data[8:])), 0)
+				if least := now.Add(renewal + (validity-renewal)/2 - time.Minute); end.Before(least) {
+					t.Errorf("after %s the signature of %q ends at %s, before %s", c.age, owner, end, least)
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := a.signatures.made.Load(); (again == made) != c.kept {
+			t.Errorf("after %s %d signatures were created, want them kept: %t", c.age, again-made, c.kept)
+		}
 	}
 }
 

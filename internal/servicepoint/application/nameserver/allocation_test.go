@@ -54,6 +54,7 @@ func TestAnswersAllocateNothing(t *testing.T) {
 	zones["NSEC3"] = zones["plain"].signedBy(t, dns.ECDSAP256SHA256, true)
 	for name, z := range zones {
 		a, one, buf := start(t, nil, z), new(exchange), make([]byte, 0, maxUDP+512)
+		a.awaitSigned(t) // signing allocates
 		for i, q := range hotQuestions {
 			wire := hotQuery(t, i, z.signing != nil)
 			answer := a.answerWith(one, wire, buf, loopback, false)

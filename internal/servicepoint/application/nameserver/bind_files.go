@@ -66,7 +66,7 @@ func (b *bind) writeZone(z bindZone) (changed bool, err error) {
 	fmt.Fprintf(&head, ";%s; %s %s", marker, z.settings.ID, z.hash.String())
 	z.mu.RUnlock()
 	if z.signing != nil {
-		due := time.Now().Add(time.Duration(z.signing.settings.Validity-z.signing.settings.Renewal) * time.Second / 2)
+		due := time.Now().Add(z.signing.copyTime())
 		if b.renewal.IsZero() || due.Before(b.renewal) {
 			b.renewal = due
 		}
@@ -80,7 +80,7 @@ func (b *bind) writeZone(z bindZone) (changed bool, err error) {
 		if _, err := w.Write(head.Bytes()); err != nil {
 			return err
 		}
-		return z.eachSet(func(owner string, s *set) error {
+		return z.eachSet(time.Now(), func(owner string, s *set) error {
 			rrs, err := s.records(owner)
 			if err != nil {
 				return err

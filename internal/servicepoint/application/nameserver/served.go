@@ -115,8 +115,8 @@ func (s *served) signings() map[*signing]bool {
 	return out
 }
 
-// next returns the content after a stream, and the names to sign ahead once it is served. anew reports that the stream begins at nothing and shares no zone with the current content.
-// Other streams change zones in place, for all revisions that contain them.
+// next returns the content after a stream, and the names to sign ahead once it is served. anew reports that the stream begins at nothing
+// and shares no zone with the current content. Other streams change zones in place, for all revisions that contain them.
 func (s *served) next(stream *bufio.Reader, made *signatures) (next *served, due map[zoneKey]*namesToSign, anew bool, err error) {
 	t := &contentReader{before: s, current: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
 	if err := zonedata.Read(stream, t); err != nil {

@@ -19,12 +19,11 @@ type signatureKey struct {
 	kind  uint16
 }
 
-// cachedSignature is a cache entry: the signatures, the signed data, and the renewal time in Unix seconds.
+// cachedSignature is a cache entry: the signatures, the signed data, and the renewal time in Unix seconds. It is immutable.
 type cachedSignature struct {
-	ttl   uint32
+	set   set
 	data  []byte
 	until int64
-	set   *set
 }
 
 // Size of the cache. Each shard keeps two generations of entries. It drops an entry that was not used while maxSignatures others were.
@@ -46,7 +45,7 @@ type signatures struct {
 type signatureShard struct {
 	mu sync.Mutex
 	// The following fields are guarded by mu: the entries used recently, and the generation before them.
-	now, before map[signatureKey]cachedSignature
+	now, before map[signatureKey]*cachedSignature
 }
 
 // forget removes the signatures of zones that are no longer signed, or by other keys.
@@ -54,8 +53,8 @@ func (c *signatures) forget(current map[*signing]bool) {
 	for i := range c.shards {
 		shard := &c.shards[i]
 		shard.mu.Lock()
-		for _, generation := range []map[signatureKey]cachedSignature{shard.now, shard.before} {
-			maps.DeleteFunc(generation, func(key signatureKey, _ cachedSignature) bool { return !current[key.by] })
+		for _, generation := range []map[signatureKey]*cachedSignature{shard.now, shard.before} {
+			maps.DeleteFunc(generation, func(key signatureKey, _ *cachedSignature) bool { return !current[key.by] })
 		}
 		shard.mu.Unlock()
 	}
@@ -65,8 +64,8 @@ func (c *signatures) forget(current map[*signing]bool) {
 // Unix seconds.
 func (c *signatures) get(key signatureKey, of *set, until int64, sign func() (*set, int64, error)) (*set, error) {
 	shard := &c.shards[maphash.String(c.seed, key.owner)%signatureShards]
-	if there, ok := shard.find(key); ok && there.ttl == of.ttl && until < there.until && bytes.Equal(there.data, of.data) {
-		return there.set, nil
+	if there := shard.find(key); there != nil && there.set.ttl == of.ttl && until < there.until && bytes.Equal(there.data, of.data) {
+		return &there.set, nil
 	}
 	out, renewal, err := sign()
 	if err != nil {
@@ -74,37 +73,37 @@ func (c *signatures) get(key signatureKey, of *set, until int64, sign func() (*s
 	}
 	c.made.Add(1)
 	key.owner = strings.Clone(key.owner) // it may lie in the memory of a query
-	data := of.data
+	one := &cachedSignature{*out, of.data, renewal}
 	if key.kind == dns.TypeNSEC || key.kind == dns.TypeNSEC3 { // generated for the answer
-		data = slices.Clone(data)
+		one.data = slices.Clone(one.data)
 	}
-	shard.put(key, cachedSignature{of.ttl, data, renewal, out})
-	return out, nil
+	shard.put(key, one)
+	return &one.set, nil
 }
 
-func (s *signatureShard) find(key signatureKey) (cachedSignature, bool) {
+// find returns an entry; nil if it does not exist.
+func (s *signatureShard) find(key signatureKey) *cachedSignature {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if there, ok := s.now[key]; ok {
-		return there, true
+	there := s.now[key]
+	if there == nil {
+		if there = s.before[key]; there != nil {
+			s.keep(key, there)
+		}
 	}
-	there, ok := s.before[key]
-	if ok {
-		s.keep(key, there)
-	}
-	return there, ok
+	return there
 }
 
-func (s *signatureShard) put(key signatureKey, one cachedSignature) {
+func (s *signatureShard) put(key signatureKey, one *cachedSignature) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep(key, one)
 }
 
 // keep stores an entry. The caller holds mu.
-func (s *signatureShard) keep(key signatureKey, one cachedSignature) {
+func (s *signatureShard) keep(key signatureKey, one *cachedSignature) {
 	if s.now == nil || len(s.now) >= maxSignatures {
-		s.now, s.before = map[signatureKey]cachedSignature{}, s.now
+		s.now, s.before = map[signatureKey]*cachedSignature{}, s.now
 	}
 	s.now[key] = one
 }

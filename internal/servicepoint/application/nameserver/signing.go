@@ -79,6 +79,17 @@ func (s *signing) signaturesUntil(owner string, of *set, now, until time.Time) (
 	return s.made.get(signatureKey{s, owner, of.kind}, of, until.Unix(), func() (*set, int64, error) { return s.sign(owner, of, now) })
 }
 
+// copyTime returns the maximum age of a copy of the zone. The manager then raises the serial, so that secondaries transfer the zone again,
+// and the file of another engine is written again. A copied signature must therefore have this time left before its renewal time.
+func (s *signing) copyTime() time.Duration {
+	return time.Duration(s.settings.Validity-s.settings.Renewal) * time.Second / 2
+}
+
+// aheadTime returns the time before its renewal time at which a signature is renewed ahead of questions and transfers.
+func (s *signing) aheadTime() time.Duration {
+	return min(s.copyTime()+2*aheadInterval, s.copyTime()*3/2)
+}
+
 // sign creates the signatures of an RRset. until is their renewal time in Unix seconds.
 func (s *signing) sign(owner string, of *set, now time.Time) (out *set, until int64, err error) {
 	records, err := of.records(owner)

@@ -130,7 +130,7 @@ func (s *served) transferZone(w zonedata.Client, name string) *servedZone {
 // sendZone sends a complete zone.
 func (s *sending) sendZone(z *servedZone) error {
 	var soa *set
-	err := z.eachSet(func(owner string, of *set) error {
+	err := z.eachSet(time.Now(), func(owner string, of *set) error {
 		if of.kind == dns.TypeSOA {
 			soa = of
 		}
@@ -145,8 +145,9 @@ func (s *sending) sendZone(z *servedZone) error {
 	return err
 }
 
-// eachSet calls fn with all RRsets of a consistent snapshot of the zone, the SOA first, with their signatures if the zone is signed.
-func (z *servedZone) eachSet(fn func(owner string, of *set) error) error {
+// eachSet calls fn with all RRsets of a consistent snapshot of the zone, the SOA first, with their signatures if the zone is signed. The
+// signatures last until the copy is replaced.
+func (z *servedZone) eachSet(now time.Time, fn func(owner string, of *set) error) error {
 	soa, others, signs := z.snapshot()
 	for _, o := range append([]ownedSet{{z.apex, soa, true}}, others...) {
 		for _, part := range o.parts() {
@@ -157,7 +158,7 @@ func (z *servedZone) eachSet(fn func(owner string, of *set) error) error {
 		if !signs || !o.signed {
 			continue
 		}
-		signatures, err := z.signing.signaturesFor(o.owner, &o.set, time.Now())
+		signatures, err := z.signing.signaturesUntil(o.owner, &o.set, now, now.Add(z.signing.copyTime()))
 		if err == nil {
 			err = fn(o.owner, signatures)
 		}

@@ -52,6 +52,8 @@ type node struct {
 	sets []set
 	// children is the number of direct child nodes.
 	children int
+	// first is the memory of the first RRset, which is read together with the node.
+	first [1]set
 }
 
 // set is an RRset. data contains the records' data, each with a two-byte length before it.
@@ -143,6 +145,9 @@ func (z *zone) add(r zonedata.Record) {
 	kind, data := r.Type(), r.Data()
 	s := n.set(kind)
 	if s == nil {
+		if n.sets == nil {
+			n.sets = n.first[:0]
+		}
 		n.sets = append(n.sets, set{kind: kind})
 		s = &n.sets[len(n.sets)-1]
 		if z.isCut(owner, kind) {
