@@ -29,7 +29,11 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	_ "github.com/coredns/coredns/plugin/file" // registers the plugin that reads the zone
+	// The plugins of its configurations.
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/file"
+	_ "github.com/coredns/coredns/plugin/forward"
 )
 
 // answeredNames is the number of names in the zone of the measurement.

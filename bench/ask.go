@@ -26,6 +26,29 @@ import (
 
 // against compares the median of a request to the manager with a duration. list is a path below /api/v2/ with its query.
 func (b *bench) against(what string, m *child, list string, theirs time.Duration, maxRatio float64) error {
+	ours, err := b.median(m.addr, request("GET", pathOf(list), m.token, ""))
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	ratio := float64(ours) / float64(theirs)
+	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", maxRatio),
+		ratio <= maxRatio)
+	return nil
+}
+
+// answerSize returns the number of bytes of the answer for a list.
+func answerSize(m *child, list string) (int, error) {
+	c, err := dial(m.addr, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = c.conn.Close() }()
+	_, answer, err := c.do(request("GET", pathOf(list), m.token, ""), true)
+	return len(answer), err
+}
+
+// pathOf returns the path of a list below /api/v2/, with its query encoded.
+func pathOf(list string) string {
 	at, query, asks := strings.Cut(list, "?")
 	at = strings.TrimSuffix("/api/v2/"+at, "/")
 	if asks {
@@ -36,14 +59,7 @@ func (b *bench) against(what string, m *child, list string, theirs time.Duration
 		}
 		at += "?" + strings.Join(values, "&")
 	}
-	ours, err := b.median(m.addr, request("GET", at, m.token, ""))
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	ratio := float64(ours) / float64(theirs)
-	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", maxRatio),
-		ratio <= maxRatio)
-	return nil
+	return at
 }
 
 // median returns the median duration of a request. It repeats fast requests often and slow ones a few times.
@@ -134,7 +150,7 @@ func (b *bench) walk(what string, m *child, pages int) error {
 	return nil
 }
 
-// bareSQL serves GET /N with the texts that statement N of the file selects.
+// bareSQL serves GET /N?size=SIZE with the texts that statement N of the file selects, and as many bytes more as SIZE requires.
 func bareSQL(ctx context.Context, data, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -156,8 +172,12 @@ func bareSQL(ctx context.Context, data, file string) error {
 	fmt.Println(l.Addr())
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
+		out := &countingWriter{w, 0}
 		if err == nil {
-			err = run(w, statements[n])
+			err = run(out, statements[n])
+		}
+		if size, e := strconv.Atoi(r.URL.Query().Get("size")); e == nil && err == nil && size > out.n {
+			_, err = w.Write(make([]byte, size-out.n))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -168,6 +188,18 @@ func bareSQL(ctx context.Context, data, file string) error {
 		return err
 	}
 	return nil
+}
+
+// countingWriter counts the bytes that it writes.
+type countingWriter struct {
+	w io.Writer
+	n int
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += n
+	return n, err
 }
 
 // bareDriver returns a function that runs a statement and writes the texts that it selects.

@@ -50,6 +50,10 @@ func serveRole(role, data, body string) error {
 		return applicationRole(ctx, body)
 	case "coredns":
 		return coreDNSRole(ctx, body)
+	case "resolver":
+		return resolverRole(ctx, body)
+	case "upstream":
+		return upstreamRole(ctx)
 	case "authority":
 		return authorityRole(ctx, data, body)
 	case "bare-pg":

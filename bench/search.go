@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,11 +37,13 @@ func waitForIndex(data string) error {
 
 // mapRows selects the rows of the map of a block with 40,000 networks.
 const mapRows = "SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM usage u WHERE u.container = r.id) FROM resource r " +
-	"WHERE r.collection IN ('blocks', 'networks') AND r.low >= KEY(11.0.0.0) AND r.low <= KEY(11.255.255.255)"
+	"WHERE r.collection = 'networks' AND r.low BETWEEN KEY(11.0.0.0) AND KEY(11.255.255.255) UNION ALL " +
+	"SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM usage u WHERE u.container = r.id) FROM resource r " +
+	"WHERE r.collection = 'blocks' AND r.low BETWEEN KEY(11.0.0.0) AND KEY(11.255.255.255)"
 
-// addressRows selects the rows of the map of a network with all addresses.
-const addressRows = "SELECT CAST(id AS TEXT), low FROM resource WHERE collection = 'addresses' AND " +
-	"low BETWEEN KEY(10.0.0.0) AND KEY(10.255.255.255)"
+// freeRows selects the rows of the map of a network with all addresses: its free intervals.
+const freeRows = "SELECT CAST(f.container AS TEXT), f.low, f.high FROM free f WHERE f.container = " +
+	"(SELECT id FROM resource WHERE collection = 'networks' AND low = KEY(10.0.0.0))"
 
 // oursAlone measures the search, and the map compared with bare statements. statement is the number of the first of these.
 func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int) error {
@@ -63,23 +64,27 @@ func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int)
 	if err != nil {
 		return err
 	}
-	theirs, err := b.median(bare.addr, request("GET", "/"+strconv.Itoa(statement), "", ""))
-	if err != nil {
-		return err
-	}
-	if err := b.against(what+" map of a /8 with 40,000 networks in 65,536 cells", m, "blocks/"+block+"/map?cells=65536", theirs,
-		3); err != nil {
-		return err
-	}
 	network, err := firstOf(m, "networks?filter="+url.QueryEscape("range:'10.0.0.0/8'"))
 	if err != nil {
 		return err
 	}
-	if theirs, err = b.median(bare.addr, request("GET", "/"+strconv.Itoa(statement+1), "", "")); err != nil {
-		return err
+	for i, one := range []struct{ what, ask string }{
+		{"map of a /8 with 40,000 networks in 65,536 cells", "blocks/" + block + "/map?cells=65536"},
+		{fmt.Sprintf("map of a network with %d addresses in 65,536 cells", addresses), "networks/" + network + "/map?cells=65536"},
+	} {
+		size, err := answerSize(m, one.ask)
+		if err != nil {
+			return err
+		}
+		theirs, err := b.median(bare.addr, request("GET", fmt.Sprintf("/%d?size=%d", statement+i, size), "", ""))
+		if err != nil {
+			return err
+		}
+		if err := b.against(what+" "+one.what, m, one.ask, theirs, 3); err != nil {
+			return err
+		}
 	}
-	return b.against(fmt.Sprintf("%s map of a network with %d addresses in 65,536 cells", what, addresses), m,
-		"networks/"+network+"/map?cells=65536", theirs, 3)
+	return nil
 }
 
 // vacant measures the lists of free addresses in the network with all addresses, compared with a page of its addresses.

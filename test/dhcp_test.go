@@ -135,7 +135,8 @@ func TestDHCPOnTheWire(t *testing.T) {
 	}
 	first := dhcpClient{t, at, net.HardwareAddr{2, 0, 0, 0, 0, 1}}
 	ack := first.lease()
-	if ack == nil || ack.MessageType() != dhcpv4.MessageTypeAck || ack.DomainName() != "harbour.example" || ack.IPAddressLeaseTime(0) != time.Hour {
+	if ack == nil || ack.MessageType() != dhcpv4.MessageTypeAck || ack.DomainName() != "harbour.example" ||
+		ack.IPAddressLeaseTime(0) != time.Hour {
 		t.Fatalf("the client gets %v\n%s", ack, p.process.text())
 	}
 	address := ack.YourIPAddr.String()
@@ -181,6 +182,15 @@ func TestDHCPOnTheWire(t *testing.T) {
 	}
 	if got := m.check(); got != "no faults found" {
 		t.Errorf("check: %s", got)
+	}
+
+	flags := []string{"--url", "http://" + m.api, "--token", m.token}
+	for want, args := range map[string][]string{"lamp": {"dhcp", "leases", "02:00:00:00:00:01"}, "ENDED": {"dhcp", "history", held.String()},
+		"offers 10.0.0.20 for 3600 s": {"dhcp", "explain", "networks/10.0.0.0/24", "02:00:00:00:00:02"},
+		"block 10.0.0.0/16":           {"dhcp", "explain", "10.0.0.0/24", "02:00:00:00:00:02"}} {
+		if got := m.portolan(append(args, flags...)...); !strings.Contains(got, want) {
+			t.Errorf("%v lacks %q:\n%s", args, want, got)
+		}
 	}
 
 	// The server serves without the manager, and reports the lease afterwards.

@@ -382,12 +382,21 @@ export type DHCPv4Lease = {
   type: "DHCPv4Lease"
   name: string | null
   _links?: Links
-  address: Ref | null
+  address: string | null
+  circuitId: string | null
+  clientIdentifier: string | null
   configuration: Ref | null
+  hostName: string | null
   leaseDateTime: string | null
   leaseExpirationDateTime: string | null
+  macAddress: string | null
+  network: Ref | null
+  parameterRequestList: any[] | null
+  remoteId: string | null
+  server: Ref | null
   state: "DHCP_ALLOCATED" | "DHCP_LEASED" | "DHCP_FREE" | "DHCP_ABANDONED" | null
   userDefinedFields: any
+  vendorClassIdentifier: string | null
 }
 
 /** DHCPv4RawOption is text for the configuration of DHCPv4 servers. */
@@ -475,16 +484,25 @@ export type DHCPv6ClientOptionDefinition = {
   valueFormat: any
 }
 
-/** DHCPv6Lease is the lease of an IPv6 address to a client. */
+/** DHCPv6Lease is the lease of an IPv6 address or prefix to a client. */
 export type DHCPv6Lease = {
   id: number
   type: "DHCPv6Lease"
   name: string | null
   _links?: Links
-  address: Ref | null
+  address: string | null
+  clientIdentifier: string | null
   configuration: Ref | null
+  hostName: string | null
+  identityAssociationIdentifier: string | null
+  interfaceId: string | null
   leaseDateTime: string | null
   leaseExpirationDateTime: string | null
+  macAddress: string | null
+  network: Ref | null
+  prefixLength: number | null
+  remoteId: string | null
+  server: Ref | null
   state: "DHCP_ALLOCATED" | "DHCP_LEASED" | "DHCP_FREE" | "DHCP_ABANDONED" | null
   userDefinedFields: any
 }
@@ -792,6 +810,26 @@ export type DeviceType = {
   name: string | null
   _links?: Links
   userDefinedFields: any
+}
+
+/**  */
+export type DhcpExplanation = {
+  id: number
+  type: "DhcpExplanation"
+  name: string | null
+  _links?: Links
+  address: any
+  classes: any[]
+  leaseTime: any
+  network: any
+  options: any[]
+  planned: boolean
+  range: any
+  reason: any
+  reply: any
+  reservation: any
+  server: any
+  steps: any[]
 }
 
 /** DifferentialDeployment deploys the changes of the records in a server's zones since the last deployment. */
@@ -1933,6 +1971,42 @@ export type LDAPAuthenticator = {
   userDefinedFields: any
   userObjectClass: string | null
   userPrefix: string | null
+}
+
+/** LeaseAction is an action on the lease of an address. */
+export type LeaseAction = {
+  id: number
+  type: "LeaseAction"
+  name: string | null
+  _links?: Links
+  action: "END_LEASE" | "CLEAR_ADDRESS" | "RESERVE"
+  address: string
+  configuration: Ref | null
+  creationDateTime: string | null
+  reservation: Ref | null
+  state: "PENDING" | "DONE" | "NO_EFFECT" | null
+  userDefinedFields: any
+}
+
+/** LeaseSpan is the time during which a client had an address. Spans are kept for the dhcpTransactionRetentionPeriod of AuditDataSettings. */
+export type LeaseSpan = {
+  id: number
+  type: "LeaseSpan"
+  name: string | null
+  _links?: Links
+  address: string | null
+  circuitId: string | null
+  clientIdentifier: string | null
+  configuration: Ref | null
+  endDateTime: string | null
+  endReason: "EXPIRED" | "RELEASED" | "DECLINED" | "CONFLICT" | "REPLACED" | "ENDED" | null
+  hostName: string | null
+  macAddress: string | null
+  network: Ref | null
+  remoteId: string | null
+  server: Ref | null
+  startDateTime: string | null
+  userDefinedFields: any
 }
 
 /** LicenseService holds the licence of the machine. */

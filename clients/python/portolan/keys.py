@@ -5,6 +5,8 @@ KEYS = {
     "blocks": "range",
     "clientIdentifiers": "duid",
     "ipGroups": "range",
+    "leaseSpans": "address",
+    "leases": "address",
     "locations": "code",
     "macAddresses": "address",
     "moves": "absoluteName",

@@ -380,20 +380,6 @@ DHCPv4CustomClientOptionDefinition = TypedDict("DHCPv4CustomClientOptionDefiniti
 DHCPv4CustomClientOptionDefinition.__doc__ = "DHCPv4CustomClientOptionDefinition defines a custom option that a DHCPv4 server sends to clients."
 
 
-DHCPv4Lease = TypedDict("DHCPv4Lease", {
-    "id": int,
-    "type": Literal["DHCPv4Lease"],
-    "name": Optional[str],
-    "userDefinedFields": Optional[Dict[str, Optional[str]]],
-    "configuration": Optional[Dict[str, Any]],
-    "address": Optional[Dict[str, Any]],
-    "state": Optional[Literal["DHCP_ALLOCATED", "DHCP_LEASED", "DHCP_FREE", "DHCP_ABANDONED"]],
-    "leaseDateTime": Optional[str],
-    "leaseExpirationDateTime": Optional[str],
-}, total=False)
-DHCPv4Lease.__doc__ = "DHCPv4Lease is the lease of an IPv4 address to a client."
-
-
 DHCPv4RawOption = TypedDict("DHCPv4RawOption", {
     "id": int,
     "type": Literal["DHCPv4RawOption"],
@@ -477,20 +463,6 @@ DHCPv6ClientOptionDefinition = TypedDict("DHCPv6ClientOptionDefinition", {
     "otherNames": Optional[List[str]],
 }, total=False)
 DHCPv6ClientOptionDefinition.__doc__ = "DHCPv6ClientOptionDefinition defines an option that a DHCPv6 server sends to clients."
-
-
-DHCPv6Lease = TypedDict("DHCPv6Lease", {
-    "id": int,
-    "type": Literal["DHCPv6Lease"],
-    "name": Optional[str],
-    "userDefinedFields": Optional[Dict[str, Optional[str]]],
-    "configuration": Optional[Dict[str, Any]],
-    "address": Optional[Dict[str, Any]],
-    "state": Optional[Literal["DHCP_ALLOCATED", "DHCP_LEASED", "DHCP_FREE", "DHCP_ABANDONED"]],
-    "leaseDateTime": Optional[str],
-    "leaseExpirationDateTime": Optional[str],
-}, total=False)
-DHCPv6Lease.__doc__ = "DHCPv6Lease is the lease of an IPv6 address to a client."
 
 
 DHCPv6RawOption = TypedDict("DHCPv6RawOption", {
@@ -1924,6 +1896,21 @@ LDAPAuthenticator = TypedDict("LDAPAuthenticator", {
     "aliasDereferencePolicy": Literal["ALWAYS", "NEVER", "FINDING", "SEARCHING"],
 }, total=False)
 LDAPAuthenticator.__doc__ = "LDAPAuthenticator authenticates users against an LDAP directory."
+
+
+LeaseAction = TypedDict("LeaseAction", {
+    "id": int,
+    "type": Literal["LeaseAction"],
+    "name": Optional[str],
+    "userDefinedFields": Optional[Dict[str, Optional[str]]],
+    "configuration": Optional[Dict[str, Any]],
+    "address": str,
+    "action": Literal["END_LEASE", "CLEAR_ADDRESS", "RESERVE"],
+    "state": Optional[Literal["PENDING", "DONE", "NO_EFFECT"]],
+    "creationDateTime": Optional[str],
+    "reservation": Optional[Dict[str, Any]],
+}, total=False)
+LeaseAction.__doc__ = "LeaseAction is an action on the lease of an address."
 
 
 LicenseService = TypedDict("LicenseService", {

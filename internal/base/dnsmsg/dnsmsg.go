@@ -90,6 +90,7 @@ const (
 	HmacSHA384                    = dns.HmacSHA384
 	HmacSHA512                    = dns.HmacSHA512
 	MaxMsgSize                    = dns.MaxMsgSize
+	MinMsgSize                    = dns.MinMsgSize
 	OpcodeIQuery                  = dns.OpcodeIQuery
 	OpcodeNotify                  = dns.OpcodeNotify
 	OpcodeQuery                   = dns.OpcodeQuery

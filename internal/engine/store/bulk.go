@@ -338,6 +338,11 @@ func quoted(names ...string) string { return "'" + strings.Join(names, "','") + 
 func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(all)), loadAtOnce) {
 		list, args := In(part)
+		first, last := part[0], part[len(part)-1]
+		where := "source IN " + list
+		if last-first < int64(len(part))*denseIDs { // one look-up of the range instead of one for each id
+			where, args = "source >= ? AND source <= ?", []any{first, last}
+		}
 		if err := tx.Each(func(scan func(...any) error) error {
 			var source int64
 			var ref Ref
@@ -348,12 +353,15 @@ func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 				r.Links = append(r.Links, ref)
 			}
 			return nil
-		}, "SELECT source, field, target FROM reference WHERE source IN "+list+" ORDER BY source, field, target", args...); err != nil {
+		}, "SELECT source, field, target FROM reference WHERE "+where+" ORDER BY source, field, target", args...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// denseIDs is the number of ids in a range for each wanted one up to which the whole range is read.
+const denseIDs = 2
 
 // Referring returns the references to a resource. In the result, Target is the source of each reference.
 func (tx *Tx) Referring(target int64) (links []Ref, err error) {

@@ -82,8 +82,8 @@ func (tx *Tx) ExpectSpans(parent int64, collection string, lows [][]byte) error 
 func lookUp[T any](tx *Tx, kind string, values []T, condition string, args ...any) ([]*Resource, error) {
 	wanted := "r." + strings.ReplaceAll(columns, ", ", ", r.")
 	if tx.RoundTrips() {
-		return tx.queryMany("SELECT "+wanted+" FROM (SELECT DISTINCT unnest(?::"+kind+"[]) AS value) w CROSS JOIN LATERAL (SELECT * FROM resource r WHERE "+
-			condition+" OFFSET 0) r ORDER BY r.id", append([]any{values}, args...)...)
+		return tx.queryMany("SELECT "+wanted+" FROM (SELECT DISTINCT unnest(?::"+kind+"[]) AS value) w CROSS JOIN LATERAL "+
+			"(SELECT * FROM resource r WHERE "+condition+" OFFSET 0) r ORDER BY r.id", append([]any{values}, args...)...)
 	}
 	all := make([]any, expectAtOnce, expectAtOnce+len(args)) // one statement serves all numbers of values: the last one is repeated
 	for i := range all {

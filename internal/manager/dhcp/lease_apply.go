@@ -12,6 +12,7 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/schema"
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/ipam"
 )
 
 // leaseChange is a reported change of a lease.
@@ -142,6 +143,7 @@ func (w *leaseWriter) change(c leaseChange) error {
 		w.dropped++
 		return nil
 	}
+	ipam.LeasesChanged(w.tx, network)
 	l, err := w.read(c.address)
 	if err != nil {
 		return err
@@ -237,8 +239,8 @@ func (w *leaseWriter) writeLease(l storedLease, c leaseChange) error {
 		return err
 	}
 	return w.tx.Write("INSERT INTO dhcp_lease (id, type, parent, configuration, low, high, version, refs, body, state, server, span,"+
-		" snapshot) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)", id, row.Type, c.network, w.configuration, row.Low, row.High, w.refs(), body, c.state,
-		w.server, l.span, w.snapshot)
+		" snapshot) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?)", id, row.Type, c.network, w.configuration, row.Low, row.High, w.refs(), body,
+		c.state, w.server, l.span, w.snapshot)
 }
 
 // writeSpan creates a span, or replaces one with the id; stop is the zero time while the lease lasts. The start of an existing span stays.
@@ -271,7 +273,8 @@ func (w *leaseWriter) writeSpan(id int64, c leaseChange, stop time.Time, reason 
 		return 0, err
 	}
 	return id, w.tx.Write("INSERT INTO dhcp_lease_span (id, parent, configuration, low, high, version, refs, body, start, stop)"+
-		" VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, nullif(?, 0))", id, c.network, w.configuration, row.Low, row.High, w.refs(), body, c.start.Unix(), ended)
+		" VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, nullif(?, 0))", id, c.network, w.configuration, row.Low, row.High, w.refs(), body, c.start.Unix(),
+		ended)
 }
 
 // closeSpan stores the end of a span.
@@ -288,7 +291,8 @@ func (w *leaseWriter) closeSpan(id int64, stop time.Time, reason string) error {
 	}
 	body.Set("endDateTime", schema.AppendString(nil, schema.FormatTime(stop)))
 	body.Set("endReason", schema.AppendString(nil, reason))
-	return w.tx.Write("UPDATE dhcp_lease_span SET body = ?, stop = ?, version = version + 1 WHERE id = ?", string(body.Text()), stop.Unix(), id)
+	return w.tx.Write("UPDATE dhcp_lease_span SET body = ?, stop = ?, version = version + 1 WHERE id = ?", string(body.Text()), stop.Unix(),
+		id)
 }
 
 // encode returns the row of an object, and its body with all members.

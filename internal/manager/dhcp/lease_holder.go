@@ -27,7 +27,8 @@ func HolderAt(tx *store.Tx, configuration int64, a netip.Addr) (h Holder, there 
 	if err != nil || !l.there {
 		return h, false, err
 	}
-	h = Holder{Network: l.parent, Address: a, Leased: l.state == stateAllocated || l.state == stateLeased, Abandoned: l.state == stateAbandoned}
+	h = Holder{Network: l.parent, Address: a, Leased: l.state == stateAllocated || l.state == stateLeased,
+		Abandoned: l.state == stateAbandoned}
 	if mac, wrong := space.ParseHardware(l.mac); wrong == nil {
 		h.Hardware = mac
 	}

@@ -13,8 +13,8 @@ import (
 //go:embed migrations/*/*.sql
 var leaseMigrations embed.FS
 
-// ExtensionName is the name of the extension with the tables of leases. Its State is a *Leases.
-const ExtensionName = "leases"
+// extensionName is the name of the extension with the tables of leases. Its State is a *Leases, which package ipam finds by this name.
+const extensionName = "leases"
 
 // Leases reads the leases of the extension, for packages that do not import this one.
 type Leases struct{}
@@ -22,7 +22,7 @@ type Leases struct{}
 // newLeaseExtension returns the extension that stores leases. They are not resources: they have no history and no change feed.
 func newLeaseExtension() *store.Extension {
 	columns := []string{"id", "collection", "type", "name", "parent", "configuration", "low", "high", "key", "version", "refs", "body"}
-	return &store.Extension{Name: ExtensionName, State: &Leases{}, Migrations: leaseMigrations, Verify: verifyLeases,
+	return &store.Extension{Name: extensionName, State: &Leases{}, Migrations: leaseMigrations, Verify: verifyLeases,
 		Follow: func(tx *store.Tx) store.Follower { return &leaseFollower{tx: tx} },
 		Tables: []store.Table{
 			{Name: string(leaseRows), Columns: append(columns[:len(columns):len(columns)], "state", "server", "span", "snapshot"), Key: 1},

@@ -186,7 +186,7 @@ func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bo
 		return nil, nil, problem.Conflict("DeploymentFailed", "the settings of server %s cannot be served: %s", row.Name,
 			strings.Join(faults, "; "))
 	}
-	units, err := (Service{API: a}).units(c, nil)
+	units, err := (Pipeline{API: a}).units(c, nil)
 	return row, units, err
 }
 

@@ -24,8 +24,8 @@ const (
 	dueTopic     = "dhcp changes"
 )
 
-// liveChanges queues the changes of deployed networks with dynamicUpdateEnabled, of MAC pools with instantDeploymentEnabled, and the actions
-// on leases.
+// liveChanges queues the changes of deployed networks with dynamicUpdateEnabled, of MAC pools with instantDeploymentEnabled, and the
+// actions on leases.
 type liveChanges struct {
 	// units are the deployed units of all servers, cached until content changes.
 	units *store.Cache[struct{}, map[string]bool]
@@ -75,9 +75,9 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		}
 		switch r.Collection {
 		case "addresses", "ranges":
-			f.networks[r.Parent] = f.networks[r.Parent]
+			f.collect(r.Parent)
 		case "networks":
-			f.networks[r.ID] = f.networks[r.ID]
+			f.collect(r.ID)
 		case dhcp.LeaseActions:
 			if before == nil {
 				f.networks[r.Parent] = true
@@ -91,6 +91,13 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// collect collects a changed network.
+func (f *liveFollower) collect(network int64) {
+	if !f.networks[network] {
+		f.networks[network] = false
+	}
 }
 
 // BeforeCommit queues the changes of deployed content.
@@ -135,9 +142,9 @@ func (f *liveFollower) collectParent(id int64) error {
 	}
 	switch row.Collection {
 	case "networks":
-		f.networks[id] = f.networks[id]
+		f.collect(id)
 	case "addresses", "ranges":
-		f.networks[row.Parent] = f.networks[row.Parent]
+		f.collect(row.Parent)
 	case "macPools":
 		f.pools[id] = true
 	case "macAddresses":

@@ -47,11 +47,11 @@ func (c *compiler) readOptions(places store.Expr) error {
 	group := c.fields.ServerGroup.ID
 	return c.each("deploymentOptions", places, func(row *store.Resource, o schema.Object) error {
 		one := option{id: row.ID, kind: row.Type, name: row.Name, definition: row.Ref("definition")}
-		switch scope := row.Ref("serverScope"); {
-		case scope == 0:
-		case scope == c.server.ID:
+		switch row.Ref("serverScope") {
+		case 0:
+		case c.server.ID:
 			one.rank = 2
-		case scope == group:
+		case group:
 			one.rank = 1
 		default:
 			return nil
@@ -95,8 +95,8 @@ func (o *option) key() string {
 	return o.kind + "/" + strconv.FormatInt(o.definition, 10)
 }
 
-// merged returns the options in effect after levels, the farthest first. A nearer level replaces a farther one; at one object, an option for
-// the server replaces one for its group, and that one replaces one for all servers. Raw options are translated before: an explicit option
+// merged returns the options in effect after levels, the farthest first. A nearer level replaces a farther one; at one object, an option
+// for the server replaces one for its group, and that one replaces one for all servers. Raw options are translated before: an explicit option
 // of the same object replaces a raw one.
 func (c *compiler) merged(levels ...level) (map[string]chosen, error) {
 	all := map[string]chosen{}

@@ -58,27 +58,27 @@ func joinWords(words []word) string {
 func splitStatements(text string) (all [][]word, err error) {
 	var now []word
 	for i := 0; i < len(text); {
-		switch b := text[i]; {
-		case b == ' ' || b == '\t' || b == '\n' || b == '\r':
+		switch text[i] {
+		case ' ', '\t', '\n', '\r':
 			i++
-		case b == '#':
+		case '#':
 			end := strings.IndexByte(text[i:], '\n')
 			if end < 0 {
 				end = len(text) - i
 			}
 			i += end
-		case b == ';':
+		case ';':
 			if len(now) > 0 {
 				all = append(all, now)
 			}
 			now = nil
 			i++
-		case b == ',':
+		case ',':
 			now = append(now, word{text: ","})
 			i++
-		case b == '{' || b == '}':
+		case '{', '}':
 			return nil, fmt.Errorf("blocks in braces are not translated")
-		case b == '"':
+		case '"':
 			end := i + 1
 			for end < len(text) && text[end] != '"' {
 				if text[end] == '\\' {

@@ -8,62 +8,19 @@ import (
 	"portolan/internal/engine/resource"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dnspublish"
-	"portolan/internal/manager/serverconfig"
 	"portolan/internal/wire/content"
 	"portolan/internal/wire/dhcpdata"
 )
 
-// Service deploys DHCP for the deployer of dnspublish.
-type Service struct {
+// Pipeline deploys DHCP for the deployer of dnspublish.
+type Pipeline struct {
 	API *resource.API
 	// V6 selects DHCPv6.
 	V6 bool
 }
 
-// Types returns the types of deployments of DHCP.
-func (Service) Types() []string {
-	return []string{"FullDeployment", "DifferentialDeployment", "ValidationDeployment"}
-}
-
-// Check rejects the validation of a server without checks of DHCP data, and a differential deployment without a previous full one.
-func (s Service) Check(c *resource.Change, kind string, server *store.Resource) error {
-	if kind == "DifferentialDeployment" {
-		_, there, err := deployed(c.Tx, server.ID)
-		if err == nil && !there {
-			err = problem.BadRequest("NoPreviousFullDeploymentForDifferential",
-				"server %d has never been deployed: run a FullDeployment first", server.ID)
-		}
-		return err
-	}
-	if kind != "ValidationDeployment" {
-		return nil
-	}
-	o, err := c.API.Object(server)
-	if err != nil {
-		return err
-	}
-	x := serverconfig.FieldsOf(o)
-	enabled := x.OverrideDHCPValidation && x.DHCPConfigurationValidationEnabled
-	if !x.OverrideDHCPValidation {
-		row, err := c.Tx.Get(server.Configuration)
-		if err != nil {
-			return err
-		}
-		above, err := c.API.Object(row)
-		if err != nil {
-			return err
-		}
-		enabled = c.API.TypeNamed(row.Type).IsTrue(above, "dhcpConfigurationValidationEnabled")
-	}
-	if !enabled {
-		return problem.BadRequest("DhcpDeploymentValidationNotEnabled", "checks of DHCP data are disabled for server %d and its configuration:"+
-			" set dhcpConfigurationValidationEnabled", server.ID)
-	}
-	return nil
-}
-
 // name returns the value of the field service.
-func (s Service) name() string {
+func (s Pipeline) name() string {
 	if s.V6 {
 		return ServiceV6
 	}
@@ -71,39 +28,32 @@ func (s Service) name() string {
 }
 
 // Prepare compiles the content of a server. The units of the other family stay as they are deployed.
-func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error) {
-	var p dnspublish.Prepared
-	row, err := tx.Get(server)
+func (s Pipeline) Prepare(tx *store.Tx, server *store.Resource, _ dnspublish.Serving) (dnspublish.Prepared, error) {
+	row := server.Clone()
+	c, err := newCompiler(tx, s.API, row, s.V6)
 	if err != nil {
-		return p, err
-	}
-	c, err := newCompiler(tx, s.API, row.Clone(), s.V6)
-	if err != nil {
-		return p, err
+		return nil, err
 	}
 	if err := c.compileAll(); err != nil {
-		return p, err
+		return nil, err
 	}
-	revision, there, err := deployed(tx, server)
-	if err != nil {
-		return p, err
+	p := &prepared{server: row.ID}
+	if p.revision, p.there, err = deployed(tx, row.ID); err != nil {
+		return nil, err
 	}
-	before, err := unitsOf(tx, server)
-	if err != nil {
-		return p, err
+	if p.before, err = unitsOf(tx, row.ID); err != nil {
+		return nil, err
 	}
-	after, err := s.units(c, before)
-	if err != nil {
+	if p.after, err = s.units(c, p.before); err != nil {
 		c.fail("%v", err)
-	} else if _, err := dhcpdata.Compile(after, nil); err != nil {
+	} else if _, err := dhcpdata.Compile(p.after, nil); err != nil {
 		c.fail("%v", err)
 	}
 	if len(c.networks) == 0 {
 		c.warn("no %s network has a DHCP role with server %s", family(s.V6), row.Name)
 	}
-	p.Warnings = c.texts(false)
 	if faults := c.texts(true); len(faults) > 0 {
-		return p, problem.Conflict("DeploymentFailed", "%s cannot be deployed to server %s: %s", s.name(), row.Name, strings.Join(faults, "; "))
+		return nil, problem.Conflict("DeploymentFailed", "%s cannot be deployed to server %s: %s", s.name(), row.Name, strings.Join(faults, "; "))
 	}
 	pools, reservations := 0, 0
 	for _, items := range c.units {
@@ -116,31 +66,49 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 			}
 		}
 	}
-	p.Summary = fmt.Sprintf("%d networks with %d ranges and %d reservations", len(c.networks), pools, reservations)
-	p.Commit = func(tx *store.Tx, _ string) (int64, error) {
-		return commitUnits(tx, server, revision, there, before, after)
-	}
+	p.summary, p.warnings = fmt.Sprintf("%d networks with %d ranges and %d reservations", len(c.networks), pools, reservations), c.texts(false)
 	return p, nil
 }
 
-// commitUnits stores the content of a server, unless it has changed since the revision. It returns the number of the revision to serve.
-func commitUnits(tx *store.Tx, server int64, revision content.Revision, there bool, before, after dhcpdata.Units) (int64, error) {
-	now, is, err := deployed(tx, server)
+// prepared is the compiled content of a server.
+type prepared struct {
+	server        int64
+	summary       string
+	warnings      []string
+	revision      content.Revision
+	there         bool
+	before, after dhcpdata.Units
+}
+
+// Describe implements dnspublish.Prepared.
+func (p *prepared) Describe() (message string, warnings []string) { return p.summary, p.warnings }
+
+// Publish stores the content, unless it has changed since it was compiled. serves is the revision that the service point has confirmed: if
+// it is newer, as after the restore of an older backup, the content gets a newer number.
+func (p *prepared) Publish(tx *store.Tx, serves string) (number int64, changed bool, err error) {
+	now, is, err := deployed(tx, p.server)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if is != there || now != revision {
-		return 0, dnspublish.ErrConcurrent
+	if is != p.there || now != p.revision {
+		return 0, false, dnspublish.ErrConcurrent
 	}
-	number, err := storeUnits(tx, server, before, after)
-	if number == 0 {
-		number = revision.Number
+	if number, err = storeUnits(tx, p.server, p.before, p.after); err != nil {
+		return 0, false, err
 	}
-	return number, err
+	changed = number != 0
+	if !changed {
+		number = p.revision.Number
+	}
+	if known, err := content.ParseRevision(serves); err == nil && known.Number > number {
+		number, changed = known.Number+1, true
+		return number, changed, tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ?", number, p.server)
+	}
+	return number, changed, nil
 }
 
 // units returns the new content: the compiled units, and the deployed ones of the other family.
-func (s Service) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, error) {
+func (s Pipeline) units(c *compiler, before dhcpdata.Units) (dhcpdata.Units, error) {
 	after := dhcpdata.Units{}
 	for id, one := range before {
 		keep := false

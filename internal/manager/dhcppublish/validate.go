@@ -75,20 +75,20 @@ func (c *compiler) serverLevels() (all []level) {
 }
 
 // serviceNumber returns the number of a service option in effect.
-func (c *compiler) serviceNumber(all map[string]chosen, name string) (n int64, from chosen, is bool) {
+func serviceNumber(all map[string]chosen, name string) (n int64, is bool) {
 	for _, one := range all {
 		if isService(one.kind) && one.name == name && json.Unmarshal(one.value, &n) == nil {
-			return n, one, true
+			return n, true
 		}
 	}
-	return 0, from, false
+	return 0, false
 }
 
 // checkTimes compares the lease times of a network.
 func (c *compiler) checkTimes(n *servedNetwork, all map[string]chosen) {
-	least, _, hasLeast := c.serviceNumber(all, "min-lease-time")
-	usual, _, hasUsual := c.serviceNumber(all, "default-lease-time")
-	most, _, hasMost := c.serviceNumber(all, "max-lease-time")
+	least, hasLeast := serviceNumber(all, "min-lease-time")
+	usual, hasUsual := serviceNumber(all, "default-lease-time")
+	most, hasMost := serviceNumber(all, "max-lease-time")
 	at := n.row.Type + " " + c.label(n.row)
 	switch {
 	case hasLeast && hasMost && least > most:

@@ -81,7 +81,15 @@ func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err e
 	if x == nil || x.ServicePoint == "" {
 		return "the server is no service point of the fleet any more", true, nil
 	}
-	s, err := d.servingOf(tx, w.id, x.ServicePoint)
+	deployment, err := tx.Get(w.id)
+	if err != nil {
+		return "", false, err
+	}
+	of, err := d.api.Object(deployment)
+	if err != nil {
+		return "", false, err
+	}
+	s, err := d.points.Serving(tx, x.ServicePoint, serviceOf(of))
 	if err != nil {
 		return "", false, err
 	}
@@ -100,20 +108,4 @@ func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err e
 		why += ": " + strings.Join(s.Trouble, "; ")
 	}
 	return why, true, nil
-}
-
-// servingOf returns the state of a service point for the service of a deployment.
-func (d *Deployer) servingOf(tx *store.Tx, deployment int64, servicePoint string) (s Serving, err error) {
-	service := serverconfig.ServiceDNS
-	switch row, err := tx.Get(deployment); {
-	case err == nil:
-		x, err := d.api.Object(row)
-		if err != nil {
-			return s, err
-		}
-		service = serviceField(x)
-	case !store.IsNotFound(err):
-		return s, err
-	}
-	return d.points.Serving(tx, servicePoint, service)
 }

@@ -60,6 +60,8 @@ type Deployer struct {
 	points Points
 	log    *slog.Logger
 	lease  *store.Lease
+	// Pipelines deploy the services other than DNS, by the name of the service.
+	Pipelines map[string]Pipeline
 	// noDeployments is true if no deployment is queued, running or waiting, noChanges if no change of a live view is queued, and noBulk if no
 	// large one is. They are cached until something changes.
 	noDeployments, noChanges, noBulk *store.Cache[struct{}, bool]
@@ -346,8 +348,6 @@ type outcome struct {
 	looked map[string]bool
 	// checked reports that nothing is to be deployed (validation), continues that a zone that cannot be deployed does not stop the others.
 	checked, continues bool
-	// text is the summary of a service other than DNS.
-	text string
 	// statics are the dynamic records to make static.
 	statics []int64
 }
@@ -359,28 +359,26 @@ func (d *Deployer) deploy(ctx context.Context, id int64) (err error) {
 		return err
 	}
 	var o *outcome
-	var other Service
-	var row *store.Resource
+	var pipeline Pipeline
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
-		found, err := tx.Get(id)
+		row, err := tx.Get(id)
 		if err != nil {
 			return err
 		}
-		row = found.Clone()
 		x, err := d.api.Object(row)
 		if err != nil {
 			return err
 		}
-		if other, err = serviceOf(d.api, serviceField(x)); err != nil || other != nil {
-			return err
+		if pipeline = d.Pipelines[serviceOf(x)]; pipeline != nil {
+			return nil
 		}
 		o, err = d.prepare(tx, row, x)
 		return err
 	}); err != nil {
 		return err
 	}
-	if other != nil {
-		return d.deployService(ctx, id, row, other)
+	if pipeline != nil {
+		return d.deployService(ctx, id, pipeline)
 	}
 	state, message := completed, o.summary()
 	if len(o.warnings) > 0 {
@@ -429,9 +427,6 @@ func (o *outcome) summary() string {
 	if o.checked {
 		text = fmt.Sprintf("%d zones were checked", o.zones)
 	}
-	if o.text != "" {
-		text = o.text
-	}
 	for _, one := range o.warnings[:min(len(o.warnings), maxFindings)] {
 		text += "; " + one
 	}
@@ -474,15 +469,15 @@ func (d *Deployer) end(ctx context.Context, id int64, state, message string) err
 		if err != nil {
 			return err
 		}
-		category := "DEPLOYMENT"
-		if kind == validation {
-			category = "DEPLOYMENT_DATA_VALIDATION"
-		}
 		x, err := d.api.Object(row)
 		if err != nil {
 			return err
 		}
-		if err := event.Add(tx, event.Event{EventType: kindsOfEvents[state], Category: category, Subcategory: serviceField(x), SourceName: kind,
+		category := "DEPLOYMENT"
+		if kind == validation {
+			category = "DEPLOYMENT_DATA_VALIDATION"
+		}
+		if err := event.Add(tx, event.Event{EventType: kindsOfEvents[state], Category: category, Subcategory: serviceOf(x), SourceName: kind,
 			Message: fmt.Sprintf("%s %d%s has ended: %s: %s", kind, id, of, state, schema.Cut(message, 1000))}, id); err != nil {
 			return err
 		}

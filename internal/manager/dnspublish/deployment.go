@@ -175,7 +175,7 @@ func (x *DeploymentHead) queueFor(c *resource.Change, service string) error {
 	if !c.Requested() {
 		return nil
 	}
-	if err := checkService(c.API, "service", x.Type, service); err != nil {
+	if err := checkService("service", x.Type, service); err != nil {
 		return err
 	}
 	group, err := serverconfig.IsServerGroup(c.Tx, x.Parent)
@@ -198,10 +198,10 @@ func (x *DeploymentHead) queueFor(c *resource.Change, service string) error {
 		x.State, x.StartDateTime = running, c.Tx.Now()
 	}
 	for _, server := range servers {
-		if err := checkReady(c, service, x.Type, server); err != nil {
+		if err := checkReady(c, x.Type, service, server); err != nil {
 			return err
 		}
-		if err := x.checkNotRunning(c, service, server); err != nil {
+		if err := x.checkNotRunning(c, server); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
 	servers, err := serverconfig.GroupMembers(c.Tx, x.Parent)
 	for _, server := range servers {
 		if err == nil {
-			err = orderFor(c, serviceField(c.New), x.Type, server, *x)
+			err = orderFor(c, x.Type, serviceOf(c.New), server, *x)
 		}
 	}
 	return err
@@ -242,8 +242,9 @@ func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
 	return endGroup(c, x.Group.ID, x.ID)
 }
 
-// orderFor creates a deployment of a service of one server, with user, method and group of like. The caller has checked the server (see checkReady).
-func orderFor(c *resource.Change, service, kind string, server int64, like DeploymentHead) error {
+// orderFor creates a deployment of a service to one server, with user, method and group of like. The caller has checked the server (see
+// checkReady).
+func orderFor(c *resource.Change, kind, service string, server int64, like DeploymentHead) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
 		return err
@@ -269,20 +270,9 @@ func orderFor(c *resource.Change, service, kind string, server int64, like Deplo
 }
 
 // checkReady returns an error if a deployment of a type cannot be requested for a server.
-func checkReady(c *resource.Change, service, kind string, server int64) error {
-	other, err := serviceOf(c.API, service)
-	if err != nil {
-		return err
-	}
-	if other != nil {
-		if err := checkDeployable(c, server); err != nil {
-			return err
-		}
-		row, err := c.Tx.Get(server)
-		if err != nil {
-			return err
-		}
-		return other.Check(c, kind, row)
+func checkReady(c *resource.Change, kind, service string, server int64) error {
+	if kind == validation && (service == serviceDHCPv4 || service == serviceDHCPv6) {
+		return checkHasDHCPValidation(c, server)
 	}
 	if kind == validation {
 		return checkHasValidation(c, server)
@@ -396,11 +386,11 @@ func checkDeployable(c *resource.Change, server int64) error {
 	return nil
 }
 
-// checkNotRunning rejects a deployment of a service of a server while another one has not ended, and a validation while the same user has another one
+// checkNotRunning rejects a deployment of a server while another one has not ended, and a validation while the same user has another one
 // queued. A validation changes nothing, so it does not block deployments.
-func (x *DeploymentHead) checkNotRunning(c *resource.Change, service string, server int64) error {
+func (x *DeploymentHead) checkNotRunning(c *resource.Change, server int64) error {
 	isValidation := store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: validation}
-	beside := store.All{store.InCollection(deployments), store.HasParent(server), ofService(service)}
+	beside := store.All{store.InCollection(deployments), store.HasParent(server)}
 	states := []string{queued}
 	if x.Type == validation {
 		beside = append(beside, isValidation, store.LinksTo{Targets: []int64{x.User.ID}, Field: "user"})

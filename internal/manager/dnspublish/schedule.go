@@ -106,10 +106,7 @@ func (x *DeploymentSchedule) checkTimes(c *resource.Change, old *DeploymentSched
 		return problem.Field("EmptyFieldValue", "deploymentServices", "must have at least one entry")
 	}
 	for _, service := range x.DeploymentServices {
-		switch err := checkService(c.API, "deploymentServices", x.DeploymentType, service); {
-		case problem.Is(err, "NotImplemented"):
-			return problem.NotYet("deploymentServices: %s is not supported yet", service)
-		case err != nil:
+		if err := checkService("deploymentServices", x.DeploymentType, service); err != nil {
 			return err
 		}
 	}
@@ -168,7 +165,7 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	c.Tx.Touch(deployments)
 	for _, server := range slices.Compact(servers) {
 		for _, service := range x.DeploymentServices {
-			if err := d.deployServiceBySchedule(c, row, x, server, service); err != nil {
+			if err := x.deployService(c, row, server, service); err != nil {
 				return err
 			}
 		}
@@ -176,19 +173,18 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	return nil
 }
 
-// deployServiceBySchedule creates the deployment of one service of one server.
-func (d *Deployer) deployServiceBySchedule(c *resource.Change, row *store.Resource, x *DeploymentSchedule, server int64, service string,
-) error {
+// deployService creates the deployment of a service to a server.
+func (x *DeploymentSchedule) deployService(c *resource.Change, row *store.Resource, server int64, service string) error {
 	// A queued deployment of this type will deploy the same changes.
-	waits, err := isQueued(c.Tx, server, x.DeploymentType, service)
+	waits, err := isQueued(c, server, x.DeploymentType, service)
 	if err != nil || waits {
 		return err
 	}
 	if err = c.MayDeploy(x.Holder.ID, x.DeploymentType, server); err == nil {
-		err = checkReady(c, service, x.DeploymentType, server)
+		err = checkReady(c, x.DeploymentType, service, server)
 	}
 	if err == nil {
-		return orderFor(c, service, x.DeploymentType, server, DeploymentHead{User: schema.Ref{ID: cmp.Or(x.Holder.ID, x.Owner.ID)},
+		return orderFor(c, x.DeploymentType, service, server, DeploymentHead{User: schema.Ref{ID: cmp.Or(x.Holder.ID, x.Owner.ID)},
 			Method: "SCHEDULED"})
 	}
 	p, ok := problem.As(err)
@@ -199,10 +195,13 @@ func (d *Deployer) deployServiceBySchedule(c *resource.Change, row *store.Resour
 		Message: fmt.Sprintf("The schedule %s did not deploy to server %d: %s", row.Name, server, p.Message)}, row.ID)
 }
 
-// isQueued reports whether a deployment of a type and a service is queued for a server.
-func isQueued(tx *store.Tx, server int64, kind, service string) (bool, error) {
-	return tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
-		ofService(service),
-		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: kind},
-		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: queued}}})
+// isQueued reports whether a deployment of a type and service is queued for a server.
+func isQueued(c *resource.Change, server int64, kind, service string) (is bool, err error) {
+	err = c.Each(store.All{store.InCollection(deployments), store.HasParent(server), inState(queued),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: kind}},
+		func(_ *store.Resource, o schema.Object) error {
+			is = is || serviceOf(o) == service
+			return nil
+		})
+	return is, err
 }

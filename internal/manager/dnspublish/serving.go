@@ -35,8 +35,6 @@ type zoneServer struct {
 type Options struct {
 	// Serving returns the content that a service point has confirmed (Serving.Content), and whether it is connected.
 	Serving func(tx *store.Tx, servicePoint string) (content string, connected bool, err error)
-	// Services are the services other than DNS, by the values of the field service.
-	Services map[string]Service
 }
 
 // servingReport declares the report on the servers that serve a zone.

@@ -136,8 +136,8 @@ type ServedApplication struct {
 	Trouble []string
 }
 
-// Serves returns, in a transaction, what the applications of a service point with the given names serve.
-func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is Served, err error) {
+// Serves returns, in a transaction, what a service point serves.
+func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err error) {
 	all, err := applicationsOf(tx, servicePoint)
 	if err != nil {
 		return is, err
@@ -157,7 +157,7 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string, names ...string) (is
 	}
 	is.There = true
 	for _, a := range all {
-		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") || !slices.Contains(names, a.Name) {
+		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") {
 			continue
 		}
 		var now checkin.Application

@@ -22,7 +22,7 @@ const unassigned = "UNASSIGNED"
 const excluded = "DHCP_EXCLUDED"
 
 // shownStates lists the states in the order of the usage field.
-var shownStates = []string{excluded, "DHCP_RESERVED", gateway, "RESERVED", "STATIC", unassigned}
+var shownStates = []string{"DHCP_ABANDONED", "DHCP_ALLOCATED", excluded, "DHCP_RESERVED", gateway, "RESERVED", "STATIC", unassigned}
 
 // usageText returns the number of addresses by state as JSON. size is the total number of addresses.
 func usageText(u Usage, size *big.Int) []byte {
@@ -218,11 +218,16 @@ func rangeUsage(tx *store.Tx, rows []*store.Resource, wholes []space.Range) ([]U
 		}
 		usages[p.of][excluded] += free
 	}
-	return usages, nil
+	return usages, addLeases(tx, spans, usages)
 }
 
-// completeAddresses adds the reference to the IP group that contains an IPv4 address.
+// completeAddresses adds the values of leases, and the reference to the IP group that contains an IPv4 address.
 func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
+	if l := leasesIn(tx); l != nil {
+		if err := l.Complete(tx, rows); err != nil {
+			return err
+		}
+	}
 	if used, err := settingsOf(tx).inUse(tx); err != nil || !used.groups {
 		return err
 	}

@@ -44,7 +44,7 @@ func newRegistry() *resource.Registry {
 	for _, register := range []func(*resource.Registry){authz.Register, identity.Register, secrets.Register, catalog.Register,
 		userfields.Register,
 		settings.Register, audit.Register, event.Register, ipam.Register, discovery.Register, dns.Register, transfer.Register, dnssec.Register,
-		dhcp.Register, serverconfig.Register, dnspublish.Register, tftppublish.Register, dhcppublish.Register,
+		dhcp.Register, serverconfig.Register, dhcppublish.Register, dnspublish.Register, tftppublish.Register,
 		webhook.Register, imports.Register, backup.Register, notify.Register,
 		workflow.Register} {
 		register(r)

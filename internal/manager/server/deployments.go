@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/dhcppublish"
@@ -30,15 +32,17 @@ var applicationsOf = map[string][]string{
 	serverconfig.ServiceDNS:  {checkin.Authority, checkin.Resolver},
 	serverconfig.ServiceTFTP: {checkin.FileServer},
 	dhcppublish.ServiceV4:    {checkin.DHCP},
-	dhcppublish.ServiceV6:    {checkin.DHCP},
 }
 
 // Serving returns the content that a service point serves of a service, and the capabilities of the applications for it. Of several
 // applications, it returns the earliest content.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint, service string) (s dnspublish.Serving, err error) {
-	is, err := p.fleet.Serves(tx, servicePoint, applicationsOf[service]...)
+	is, err := p.fleet.Serves(tx, servicePoint)
 	s.There = is.There
 	for _, a := range is.Applications {
+		if !slices.Contains(applicationsOf[service], a.Name) {
+			continue
+		}
 		if s.Provides == nil || isEarlier(a.Content, s.Content) {
 			s.Content = a.Content
 		}
@@ -68,13 +72,6 @@ func (m *Manager) planners() map[string]checkinapi.Planner {
 	zones := dnspublish.Planner{Sealer: m.Address.Sealer}
 	return map[string]checkinapi.Planner{checkin.Authority: zones, checkin.Resolver: zones, checkin.FileServer: tftppublish.Planner{},
 		checkin.DHCP: dhcppublish.Planner{}}
-}
-
-// otherServices returns the services of deployments other than DNS.
-func (m *Manager) otherServices() map[string]dnspublish.Service {
-	return map[string]dnspublish.Service{dhcppublish.ServiceV4: dhcppublish.Service{API: m.Address},
-		dhcppublish.ServiceV6:    dhcppublish.Service{API: m.Address, V6: true},
-		serverconfig.ServiceTFTP: tftppublish.Service{API: m.Address}}
 }
 
 // takeLeases connects the records about leases of service points to the leases of the address API.

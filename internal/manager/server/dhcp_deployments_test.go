@@ -181,11 +181,9 @@ func TestDHCPValidation(t *testing.T) {
 	if !strings.Contains(r, "10.0.0.20 and 10.0.0.21") {
 		t.Errorf("the validation says %s", r)
 	}
-	m.Refused(400, "NoPreviousFullDeploymentForDifferential", "never", "POST", "/api/v2/servers/"+p.server+"/deployments",
-		`{"type":"DifferentialDeployment","service":"DHCPv4"}`)
 	m.Want(200, "PATCH", "/api/v2/servers/"+p.server, `{"dhcpConfigurationValidationEnabled":false}`, apitest.MergePatch)
-	m.Refused(400, "DhcpDeploymentValidationNotEnabled", "dhcpConfigurationValidationEnabled", "POST", "/api/v2/servers/"+p.server+"/deployments",
-		`{"type":"ValidationDeployment","service":"DHCPv4"}`)
+	m.Refused(400, "DhcpDeploymentValidationNotEnabled", "dhcpConfigurationValidationEnabled", "POST",
+		"/api/v2/servers/"+p.server+"/deployments", `{"type":"ValidationDeployment","service":"DHCPv4"}`)
 }
 
 // Changes of a deployed network with dynamicUpdateEnabled, and of MAC pools with instantDeploymentEnabled, reach the content without a

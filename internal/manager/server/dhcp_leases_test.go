@@ -108,7 +108,8 @@ func TestLeasesAreReported(t *testing.T) {
 	next.MAC, next.Start, next.HostName, next.CircuitID = "00005e005302", end.Add(time.Minute).Unix(), "radio", ""
 	source.event(dhcplease.Begin, end.Add(time.Minute), next)
 	spans := m.Want(200, "GET", "/api/v2/leaseSpans?orderBy=asc(startDateTime)&"+filter("address:'10.0.0.20'"), "")
-	if spans.Count() != 2 || spans.Text("data.0.endReason") != "RELEASED" || spans.Text("data.0.endDateTime") != end.UTC().Format(time.RFC3339) ||
+	if spans.Count() != 2 || spans.Text("data.0.endReason") != "RELEASED" ||
+		spans.Text("data.0.endDateTime") != end.UTC().Format(time.RFC3339) ||
 		spans.Text("data.1.macAddress") != "00-00-5E-00-53-02" || spans.Text("data.1.endDateTime") != "" {
 		t.Errorf("the spans are %s", spans.Body)
 	}
@@ -125,12 +126,57 @@ func TestLeasesAreReported(t *testing.T) {
 	if r := m.Want(200, "GET", "/api/v2/leases?"+filter("state:'DHCP_ABANDONED'"), ""); r.Count() != 1 {
 		t.Errorf("after the decline: %s", r.Body)
 	}
-	if r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT'"), ""); !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
+	r := m.Want(200, "GET", "/api/v2/events?"+filter("category:'DHCP_ALERT'"), "")
+	if !strings.Contains(r.Text("data.0.message"), "10.0.0.20") {
 		t.Errorf("the events are %s", r.Body)
 	}
 	m.Verify()
 	m.Want(204, "DELETE", "/api/v2/networks/"+network, "")
 	m.Want(200, "GET", "/api/v2/leases", "").None(t)
+	m.Verify()
+}
+
+// A reserved address shows its lease, a range counts its leases, and a water mark that leases cross is an event.
+func TestLeasesOfAddresses(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.Basics()
+	_, source := m.leaseServer(configuration, "dhcp1")
+	at := "/api/v2/networks/" + network
+	r := m.ID(at+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.20-10.0.0.29","highWaterMark":15}`)
+	reserved := m.ID(at+"/addresses", `{"type":"IPv4Address","address":"10.0.0.40","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:40"}}`)
+	m.Want(200, "GET", "/api/v2/addresses/"+reserved, "")
+	m.Want(200, "GET", at+"/addresses", "")
+	start := m.Store.Now().Truncate(time.Second)
+	end := start.Add(time.Hour)
+	for _, n := range []string{"20", "21", "22", "40"} {
+		l := dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0." + n), Start: start.Unix(),
+			Expires: end.Unix(), MAC: "00005e0053" + n, CircuitID: "0102"}
+		if n == "40" {
+			l.Reservation = int64Of(t, reserved)
+		}
+		source.event(dhcplease.Begin, start, l)
+	}
+	source.event(dhcplease.Decline, start, dhcplease.Lease{Network: int64Of(t, network), Address: netip.MustParseAddr("10.0.0.22"),
+		Expires: end.Unix()})
+	for _, path := range []string{"/api/v2/addresses/" + reserved, at + "/addresses?" + filter("address:'10.0.0.40'")} {
+		got := m.Want(200, "GET", path, "")
+		prefix := ""
+		if strings.Contains(path, "filter") {
+			prefix = "data.0."
+		}
+		if got.Text(prefix+"leaseDateTime") != start.UTC().Format(time.RFC3339) || got.Text(prefix+"circuitId") != "0x0102" ||
+			got.Text(prefix+"leaseExpirationDateTime") != end.UTC().Format(time.RFC3339) || got.Text(prefix+"state") != "DHCP_RESERVED" {
+			t.Errorf("%s: %s", path, got.Body)
+		}
+	}
+	if got := m.Want(200, "GET", "/api/v2/ranges/"+r, ""); got.Text("usage.DHCP_ALLOCATED") != "2" ||
+		got.Text("usage.DHCP_ABANDONED") != "1" ||
+		got.Text("usage.UNASSIGNED") != "7" {
+		t.Errorf("the range is %s", got.Body)
+	}
+	if got := m.Want(200, "GET", "/api/v2/events?"+filter("message:contains('10.0.0.20')"), ""); got.Count() == 0 {
+		t.Errorf("the events are %s", m.Want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=5", "").Body)
+	}
 	m.Verify()
 }
 

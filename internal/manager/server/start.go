@@ -43,6 +43,7 @@ import (
 	"portolan/internal/manager/server/middleware"
 	"portolan/internal/manager/serverconfig"
 	"portolan/internal/manager/settings"
+	"portolan/internal/manager/tftppublish"
 	"portolan/internal/manager/webhook"
 	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/release"
@@ -276,7 +277,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	resource.Provide(provisions, dnspublish.Options{Serving: func(tx *store.Tx, servicePoint string) (string, bool, error) {
 		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint, serverconfig.ServiceDNS)
 		return is.Content, is.There && !is.Silent, err
-	}, Services: m.otherServices()})
+	}})
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	m.Fleet.ObserveStream(m.metrics.recordsTaken)
 	m.takeLeases()
@@ -403,6 +404,10 @@ func (m *Manager) serve() error {
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := dnspublish.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
+	deployer.Pipelines = map[string]dnspublish.Pipeline{serverconfig.ServiceTFTP: tftppublish.NewPipeline(m.Address),
+		dhcppublish.ServiceV4: dhcppublish.Pipeline{API: m.Address}, dhcppublish.ServiceV6: dhcppublish.Pipeline{API: m.Address, V6: true}}
+	live := dhcppublish.NewLive(m.Address, fleetPoints{m.Fleet}, m.log)
+	m.background.Go(func() { live.Run(ctx) })
 	copier := dnspublish.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
 	if copier.Copied = m.metrics.copied; m.options.Feeds != "" {
 		copier.Feed = m.feed
@@ -410,8 +415,6 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { copier.Run(ctx) })
 	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.rolled
 	m.background.Go(func() { deployer.Run(ctx) })
-	live := dhcppublish.NewLive(m.Address, fleetPoints{m.Fleet}, m.log)
-	m.background.Go(func() { live.Run(ctx) })
 	backups := backup.NewRunner(m.Address, func(ctx context.Context, w io.Writer) error {
 		_, err := archive.Write(ctx, m.Store, w, m.options.Version, func(int64) {})
 		return err

@@ -18,6 +18,7 @@ import (
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/catalog"
 	"portolan/internal/manager/dnspublish"
+	"portolan/internal/wire/checkin"
 	"portolan/internal/wire/content"
 	"portolan/internal/wire/filetree"
 )
@@ -89,14 +90,11 @@ func (t tree) store(tx *store.Tx, server int64) (number int64, err error) {
 		" ORDER BY number DESC LIMIT ?)", server, server, keptTrees)
 }
 
-// Service deploys TFTP for the deployer of dnspublish.
-type Service struct{ API *resource.API }
+// pipeline deploys TFTP.
+type pipeline struct{ api *resource.API }
 
-// Types returns the type of the only deployments of TFTP.
-func (Service) Types() []string { return []string{"FullDeployment"} }
-
-// Check accepts every server.
-func (Service) Check(*resource.Change, string, *store.Resource) error { return nil }
+// NewPipeline returns the pipeline of the service TFTP.
+func NewPipeline(a *resource.API) dnspublish.Pipeline { return pipeline{a} }
 
 // prepared is the tree of a server, before it is published.
 type prepared struct {
@@ -110,39 +108,39 @@ type prepared struct {
 }
 
 // Prepare collects the files of the groups that have a role for the server.
-func (s Service) Prepare(tx *store.Tx, server int64) (p dnspublish.Prepared, err error) {
-	o := &prepared{server: server}
-	c := collector{tx: tx, api: s.API, at: map[string]int64{}}
+func (p pipeline) Prepare(tx *store.Tx, server *store.Resource, point dnspublish.Serving) (dnspublish.Prepared, error) {
+	if !point.Provides[checkin.ServesFiles] {
+		return nil, problem.BadRequest("ServerNotConnected", "the service point of server %s does not run the application %s: deploy it to it "+
+			"first (portolan fleet deploy)", problem.About(server.ID, server.Name), checkin.FileServer)
+	}
+	o := &prepared{server: server.ID}
+	c := collector{tx: tx, api: p.api, at: map[string]int64{}}
 	var groups []int64
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentRoles"),
-		store.LinksTo{Targets: []int64{server}, Field: "server"}}}, func(r *store.Resource) error {
+		store.LinksTo{Targets: []int64{server.ID}, Field: "server"}}}, func(r *store.Resource) error {
 		groups = append(groups, r.Parent)
 		return nil
 	}); err != nil {
-		return p, err
+		return nil, err
 	}
 	slices.Sort(groups)
 	groups = slices.Compact(groups)
 	o.groups = len(groups)
 	for _, group := range groups {
 		if err := c.collect(group, ""); err != nil {
-			return p, err
+			return nil, err
 		}
 	}
 	slices.SortFunc(c.files, func(a, b filetree.File) int { return strings.Compare(a.Path, b.Path) })
 	o.files = filetree.Manifest{Files: c.files}
 	if err := o.files.Check(); err != nil {
-		return p, problem.BadRequest("InvalidDeploymentData", "the files cannot be deployed: %v", err)
+		return nil, problem.BadRequest("InvalidDeploymentData", "the files cannot be deployed: %v", err)
 	}
+	var err error
 	if o.manifest, o.revision.Hash, err = o.files.Encode(); err != nil {
-		return p, err
+		return nil, err
 	}
-	if err := o.compare(tx); err != nil {
-		return p, err
-	}
-	p.Summary, p.Warnings = o.describe()
-	p.Commit = o.publish
-	return p, nil
+	return o, o.compare(tx)
 }
 
 // compare counts the differences to the tree that was deployed before.
@@ -173,28 +171,29 @@ func (o *prepared) compare(tx *store.Tx) error {
 	return nil
 }
 
-// describe returns the size of the tree and of the change.
-func (o *prepared) describe() (message string, warnings []string) {
+// Describe returns the size of the tree and of the change.
+func (o *prepared) Describe() (message string, warnings []string) {
 	if o.groups == 0 {
 		warnings = append(warnings, "the server has no TFTP role: it serves no files")
 	}
 	return fmt.Sprintf("%d files, %d of them changed: %d bytes to send, %d removed", len(o.files.Files), o.added, o.sent, o.removed), warnings
 }
 
-// publish stores the tree. A tree that is stored already gets a new revision only if the service point serves a revision that this database
+// Publish stores the tree. A tree that is stored already gets a new revision only if the service point serves a revision that this database
 // does not know, as after the restore of an older backup.
-func (o *prepared) publish(tx *store.Tx, serves string) (number int64, err error) {
+func (o *prepared) Publish(tx *store.Tx, serves string) (number int64, changed bool, err error) {
 	now, there, err := lastTree(tx, o.server)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if there && now.revision.Hash == o.revision.Hash {
 		from, wrong := content.ParseRevision(serves)
 		if wrong != nil || from.Number < now.revision.Number || from == now.revision {
-			return now.revision.Number, nil //nolint:nilerr // a service point without a readable revision gets the whole content
+			return now.revision.Number, false, nil //nolint:nilerr // a service point without a readable revision gets the whole content
 		}
 	}
-	return o.store(tx, o.server)
+	number, err = o.store(tx, o.server)
+	return number, true, err
 }
 
 // collector collects the files of groups. at are the ids of the files by path.

@@ -485,33 +485,3 @@ func newSetting(x Service) *setting {
 	}
 	return s
 }
-
-// NetworkOf returns the id of the network of a unit; ok is false for another unit.
-func NetworkOf(unit string) (id int64, ok bool) {
-	prefix, id, err := parseUnit(unit)
-	return id, err == nil && prefix == networkPrefix
-}
-
-// PoolsOf returns the ids of the ranges of a network.
-func (c *Content) PoolsOf(network int64) (ids []int64) {
-	if n := c.networks[network]; n != nil {
-		for _, p := range n.pools {
-			ids = append(ids, p.ID)
-		}
-	}
-	return ids
-}
-
-// Orders returns the orders by network.
-func (c *Content) Orders() map[int64][]Order {
-	all := map[int64][]Order{}
-	for id, n := range c.networks {
-		if len(n.orders) > 0 {
-			all[id] = n.orders
-		}
-	}
-	return all
-}
-
-// Serves reports whether a network contains an address.
-func (c *Content) Serves(a netip.Addr) bool { return c.find(a) != nil }

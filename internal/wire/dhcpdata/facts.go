@@ -1,7 +1,6 @@
 package dhcpdata
 
 import (
-	"errors"
 	"net/netip"
 	"strconv"
 )
@@ -61,17 +60,6 @@ func SubOption(data []byte, code uint8) ([]byte, bool) {
 		data = data[2+length:]
 	}
 	return nil, false
-}
-
-// CheckSubOptions returns an error if sub-options are truncated.
-func CheckSubOptions(data []byte) error {
-	for len(data) > 0 {
-		if len(data) < 2 || len(data) < 2+int(data[1]) {
-			return errors.New("a sub-option is truncated")
-		}
-		data = data[2+int(data[1]):]
-	}
-	return nil
 }
 
 // appendNumber appends a number in a base.

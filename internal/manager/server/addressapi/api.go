@@ -33,7 +33,8 @@ type API struct {
 
 // Family declares the operations that follow from no declared type.
 func (a *API) Family() *family.Family {
-	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(), Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath()),
+	return &family.Family{Name: "address", Tag: "tokens", Errors: family.PlainErrors(),
+		Paths: append(a.tokenPaths(), a.statusPath(), a.explanationPath()),
 		Schemas: map[string]any{"Token": identity.Token{}, "MadeToken": madeToken{}, "Status": a.Sample,
 			"DhcpExplanation": dhcppublish.Explanation{}}}
 }
@@ -108,7 +109,8 @@ func (a *API) admitted(r *http.Request, opens func(p authz.Principal, caller res
 // IsOwn reports whether a path is one of Family's: a multiplexer finds its operation.
 func IsOwn(at string) bool {
 	id, below := strings.CutPrefix(at, tokensPath+"/")
-	return at == statusPath || at == explainPath || at == tokensPath || below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
+	return at == statusPath || at == explainPath || at == tokensPath ||
+		below && id != "" && id != "." && id != ".." && !strings.Contains(id, "/")
 }
 
 // statusPath is the path of the status.

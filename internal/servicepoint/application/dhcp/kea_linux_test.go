@@ -79,7 +79,8 @@ func keaConfiguration(t *testing.T, dir string, threads int) string {
 // offered is the load in exchanges per second, and its duration in seconds.
 type offered struct{ rate, seconds int }
 
-var perfNumbers = regexp.MustCompile(`(?s)DISCOVER-OFFER.*?received packets: (\d+).*?REQUEST-ACK.*?received packets: (\d+).*?avg delay: ([0-9.]+) ms`)
+var perfNumbers = regexp.MustCompile(`(?s)DISCOVER-OFFER.*?received packets: (\d+).*?REQUEST-ACK.*?received packets: (\d+).*?` +
+	`avg delay: ([0-9.]+) ms`)
 
 // measure runs perfdhcp and returns the ACKs per second and the average delay from REQUEST to ACK in milliseconds.
 func (l *lab) measure(o offered) (acks, delay float64) {

@@ -75,8 +75,8 @@ func (h *ahead) add(changes ...map[zoneKey]*namesToSign) {
 	}
 }
 
-// take removes and returns the names of one zone. ok is false if none are pending.
-func (h *ahead) take() (key zoneKey, of *namesToSign, ok bool) {
+// takeZone removes and returns the names of one zone. ok is false if none are pending.
+func (h *ahead) takeZone() (key zoneKey, of *namesToSign, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.working = false
@@ -122,7 +122,7 @@ func (a *nameServer) signAhead(ctx context.Context) {
 		before := a.signatures.made.Load()
 		room := signatureShards * maxSignatures // more signatures would displace others
 		for ctx.Err() == nil {
-			key, of, ok := a.ahead.take()
+			key, of, ok := a.ahead.takeZone()
 			if !ok {
 				break
 			}

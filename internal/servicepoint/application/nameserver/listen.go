@@ -18,6 +18,7 @@ import (
 
 	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/fairlisten"
+	"portolan/internal/servicepoint/application/udpbatch"
 	"portolan/internal/wire/zonedata"
 )
 
@@ -55,7 +56,6 @@ const (
 	maxConnections = 4096
 	idleTime       = 10 * time.Second
 	sendTime       = 10 * time.Second
-	maxQuery       = 4096
 )
 
 // listen opens the sockets of an address.
@@ -154,25 +154,22 @@ func (l *listener) close() {
 	l.group.Wait()
 }
 
-// batch is the maximum number of packets per read or write.
-const batch = 32
-
 // servePackets answers queries over UDP.
 func (l *listener) servePackets(c *net.UDPConn) {
-	p, err := newPackets(c)
+	p, err := udpbatch.New(c)
 	if err != nil { // the socket is closed already
 		return
 	}
 	one := new(exchange)
-	_ = p.serve(func(n int) {
+	_ = p.Serve(func(n int) {
 		for i := range n {
-			m, from := p.message(i), p.client(i)
+			m := p.Message(i)
 			if isUpdate(m) {
-				l.answerUpdate(c, slices.Clone(m), from)
+				l.answerUpdate(p, slices.Clone(m), p.Origin(i))
 				continue
 			}
-			if answer := l.a.answerWith(one, m, p.buffer(i), addressOf(from), false); len(answer) > 0 {
-				p.reply(i, answer)
+			if answer := l.a.answerWith(one, m, p.Buffer(i), addressOf(p.Client(i)), false); len(answer) > 0 {
+				p.Reply(i, answer)
 			}
 		}
 	}) // until the socket is closed
@@ -182,15 +179,15 @@ func (l *listener) servePackets(c *net.UDPConn) {
 func addressOf(from netip.AddrPort) netip.Addr { return from.Addr().Unmap().WithZone("") }
 
 // answerUpdate answers an update message over UDP after the manager's decision.
-func (l *listener) answerUpdate(c *net.UDPConn, m []byte, from netip.AddrPort) {
+func (l *listener) answerUpdate(p *udpbatch.Conn, m []byte, from udpbatch.Origin) {
 	if l.updating.Add(1) > maxUpdates {
 		l.updating.Add(-1)
 		return
 	}
 	l.group.Go(func() {
 		defer l.updating.Add(-1)
-		if answer := l.a.update(m, addressOf(from)); answer != nil {
-			_, _ = c.WriteToUDPAddrPort(answer, from) // the client repeats the update
+		if answer := l.a.update(m, addressOf(from.Client)); answer != nil {
+			_ = p.Write(from, answer) // the client repeats the update
 		}
 	})
 }

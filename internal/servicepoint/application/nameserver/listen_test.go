@@ -11,6 +11,7 @@ import (
 
 	dns "portolan/internal/base/dnsmsg"
 	"portolan/internal/base/freeport"
+	"portolan/internal/servicepoint/application/udpbatch"
 )
 
 // versionAt sends a version query to a listener.
@@ -87,7 +88,7 @@ func TestConfigurationThatFails(t *testing.T) {
 
 // TestPacketsTogether checks that each of several packets that arrive together is answered to its sender, over IPv4 and IPv6.
 func TestPacketsTogether(t *testing.T) {
-	const clients, each = 5, batch + 8 // at most the number of packets that a socket queues
+	const clients, each = 5, udpbatch.Size + 8 // at most the number of packets that a socket queues
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
 	v4 := listening(t, a)
 	v6 := netip.AddrPortFrom(netip.IPv6Loopback(), v4.Port())

@@ -251,7 +251,7 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 	if c.Cache.ServeStaleSeconds > 0 {
 		fmt.Fprintf(b, "  serve_stale %ds verify\n", c.Cache.ServeStaleSeconds)
 	}
-	b.WriteString(" }\n")
+	b.WriteString(" }\n " + uncached + "\n " + upstreams + "\n")
 	c.zoneBlock(b)
 	b.WriteString(" forward .")
 	for _, u := range c.Upstreams {

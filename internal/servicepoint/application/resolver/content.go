@@ -37,14 +37,9 @@ type activePolicy struct {
 	override *rule
 }
 
-// viewFor returns the first view that allows a client; nil if there is none.
-func (c *content) viewFor(client netip.Addr) *view {
-	for _, v := range c.views {
-		if zonedata.Allows(v.Clients, zonedata.Client{Address: client}, true) {
-			return v
-		}
-	}
-	return nil
+// viewFor returns the index of the first view that allows a client; -1 if there is none.
+func (c *content) viewFor(client netip.Addr) int {
+	return slices.IndexFunc(c.views, func(v *view) bool { return zonedata.Allows(v.Clients, zonedata.Client{Address: client}, true) })
 }
 
 // resolves reports whether a view contains recursion settings or policies.
@@ -95,6 +90,7 @@ func (r *resolver) TakeContent(in io.Reader) error {
 		t.apply(next)
 		if now = next; last || !hidden {
 			r.content.Store(now)
+			r.contents.Add(1) // cached answers of the previous content are not used any more
 		}
 		if last {
 			break

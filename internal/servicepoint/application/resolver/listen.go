@@ -7,9 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"portolan/internal/base/fairlisten"
 
@@ -27,11 +29,31 @@ const (
 	startServing = "begins-serving"
 )
 
+// uncached is the name of the plugin after the cache. It sees the queries that the cache does not answer.
+const uncached = "uncached"
+
 // socket contains the sockets of a listener: TCP, and UDP unless it uses TLS.
 type socket struct {
-	of      Listener
-	stream  *net.TCPListener
-	packets *net.UDPConn
+	of     Listener
+	stream *net.TCPListener
+	// packets are the UDP sockets, one per processor; the kernel distributes clients across them. local is their address.
+	packets []*net.UDPConn
+	local   net.Addr
+	// front answers over UDP; nil until the first configuration is in use. read starts the readers then.
+	front   atomic.Pointer[front]
+	read    sync.Once
+	readers sync.WaitGroup
+	// work passes queries to idle goroutines, of which idle is the number.
+	work chan *packetWriter
+	idle atomic.Int64
+}
+
+// packetSockets returns the number of UDP sockets of a listener.
+func packetSockets() int {
+	if runtime.GOOS != "linux" { // other systems do not distribute clients
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // open opens the sockets of an address.
@@ -40,24 +62,40 @@ func open(of Listener) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{of: of, stream: l.(*net.TCPListener)} //nolint:forcetypeassert // the network is tcp
+	s := &socket{of: of, stream: l.(*net.TCPListener), work: make(chan *packetWriter)} //nolint:forcetypeassert // the network is tcp
 	if of.TLS {
 		return s, nil
 	}
-	p, err := reuseport.ListenPacket("udp", of.address())
-	if err != nil {
-		return nil, errors.Join(err, s.close())
+	for range packetSockets() {
+		p, err := reuseport.ListenPacket("udp", of.address())
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.packets = append(s.packets, p.(*net.UDPConn)) //nolint:forcetypeassert // the network is udp
 	}
-	s.packets = p.(*net.UDPConn) //nolint:forcetypeassert // the network is udp
+	s.local = s.packets[0].LocalAddr()
 	return s, nil
 }
 
+// close closes the sockets and waits for the readers.
 func (s *socket) close() error {
 	err := s.stream.Close()
-	if s.packets != nil {
-		err = errors.Join(err, s.packets.Close())
+	for _, p := range s.packets {
+		err = errors.Join(err, p.Close())
 	}
+	s.readers.Wait()
+	close(s.work)
 	return err
+}
+
+// use makes a front answer over UDP.
+func (s *socket) use(f *front) {
+	s.front.Store(f)
+	s.read.Do(func() {
+		for _, p := range s.packets {
+			s.readers.Go(func() { s.readPackets(p) })
+		}
+	})
 }
 
 // openFor returns the sockets for listeners: existing ones and new ones. If one cannot be opened, the new ones are closed.
@@ -90,20 +128,76 @@ func closeExcept(list, but []*socket) (err error) {
 // server is a CoreDNS server for one socket.
 type server interface {
 	Serve(l net.Listener) error
-	ServePacket(p net.PacketConn) error
 	Stop() error
 }
 
-// generation serves one configuration. Its servers use copies of the sockets, so that the end of a server does not close the socket.
+// generation serves one configuration. Its servers use copies of the TCP sockets, so that the end of a server does not close the socket.
+// Its fronts answer over UDP.
 type generation struct {
-	config  *dnsserver.Config
-	sockets []*socket
-	servers []server
-	copies  []io.Closer
-	log     *slog.Logger
+	resolver *resolver
+	config   *dnsserver.Config
+	settings frontSettings
+	sockets  []*socket
+	servers  []server
+	// fronts are the fronts of the sockets; nil for those without UDP.
+	fronts []*front
+	copies []io.Closer
+	log    *slog.Logger
 	// maxConnections is the maximum number of connections in total, unless the limit of file descriptors is lower.
 	maxConnections int
 	ended          atomic.Bool
+	// pending is the number of queries over UDP that CoreDNS is answering. idle is closed when there are none after the end.
+	pending  atomic.Int64
+	idle     chan struct{}
+	idleOnce sync.Once
+}
+
+func newGeneration(r *resolver, sockets []*socket, settings frontSettings) *generation {
+	return &generation{resolver: r, settings: settings, sockets: sockets, log: r.log, maxConnections: r.connections,
+		idle: make(chan struct{})}
+}
+
+// enter begins an answer of CoreDNS. It returns false if the generation has ended; otherwise the caller must call leave.
+func (g *generation) enter() bool {
+	g.pending.Add(1)
+	if g.ended.Load() {
+		g.leave()
+		return false
+	}
+	return true
+}
+
+// leave ends an answer of CoreDNS.
+func (g *generation) leave() {
+	if g.pending.Add(-1) == 0 && g.ended.Load() {
+		g.idleOnce.Do(func() { close(g.idle) })
+	}
+}
+
+// graceTime is the maximum time for the pending queries of an ended generation, as in CoreDNS.
+const graceTime = 5 * time.Second
+
+// drain waits for the pending queries over UDP.
+func (g *generation) drain() {
+	if g.pending.Load() == 0 {
+		return
+	}
+	select {
+	case <-g.idle:
+	case <-time.After(graceTime):
+	}
+}
+
+// install makes the generation answer over UDP, unless it has ended.
+func (g *generation) install() {
+	if g.ended.Load() {
+		return
+	}
+	for i, s := range g.sockets {
+		if g.fronts[i] != nil {
+			s.use(g.fronts[i])
+		}
+	}
 }
 
 // start starts serving. It creates all servers before the first one serves, because creating one sets up the shared plugins.
@@ -114,6 +208,7 @@ func (g *generation) start() error {
 			return err
 		}
 		g.servers = append(g.servers, one)
+		g.fronts = append(g.fronts, g.frontOf(one))
 	}
 	most := fairlisten.Each(len(g.sockets), g.maxConnections)
 	for i, s := range g.sockets {
@@ -121,7 +216,20 @@ func (g *generation) start() error {
 			return errors.Join(err, g.stop())
 		}
 	}
+	g.install()
 	return nil
+}
+
+// frontOf returns the front of a server; nil if the server has no UDP.
+func (g *generation) frontOf(one server) *front {
+	plain, is := one.(*dnsserver.Server)
+	if !is {
+		return nil
+	}
+	ctx := context.WithValue(context.Background(), dnsserver.Key{}, plain)
+	f := &front{of: g, server: plain, ctx: context.WithValue(ctx, dnsserver.LoopKey{}, 0)}
+	f.hits.load(f)
+	return f
 }
 
 // serve starts a server on copies of a socket with at most limit connections.
@@ -133,15 +241,6 @@ func (g *generation) serve(one server, s *socket, limit int) error {
 	fair := fairlisten.New(stream, fairlisten.Limits{Max: limit, PerNetwork: max(limit/4, 1)})
 	g.copies = append(g.copies, fair)
 	go func() { g.logStopped(s.of, one.Serve(fair)) }()
-	if s.packets == nil {
-		return nil
-	}
-	packets, err := copyOfPackets(s.packets)
-	if err != nil {
-		return err
-	}
-	g.copies = append(g.copies, packets)
-	go func() { g.logStopped(s.of, one.ServePacket(packets)) }()
 	return nil
 }
 
@@ -173,6 +272,7 @@ func (g *generation) stop() error {
 			}
 		})
 	}
+	group.Go(g.drain)
 	group.Wait()
 	for _, c := range g.copies {
 		_ = c.Close() // usually closed by its server already
@@ -188,16 +288,6 @@ func copyOf(l *net.TCPListener) (net.Listener, error) {
 	}
 	defer file.Close() //nolint:errcheck // a copy without written data
 	return net.FileListener(file)
-}
-
-// copyOfPackets returns a new connection on the same socket.
-func copyOfPackets(c *net.UDPConn) (net.PacketConn, error) {
-	file, err := c.File()
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() //nolint:errcheck // a copy without written data
-	return net.FilePacketConn(file)
 }
 
 // maxConnections is the maximum number of connections, unless the limit of file descriptors is lower.

@@ -1,11 +1,14 @@
 package resolver
 
 import (
+	"context"
 	"crypto/tls"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	dns "portolan/internal/base/dnsmsg"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
@@ -17,6 +20,8 @@ import (
 type starting struct {
 	resolver   *resolver
 	generation *generation
+	// upstreams is the plugin of that name; nil if it is not used.
+	upstreams *upstreamAsker
 	// tls is the TLS configuration of listeners; nil if there are none. It is not in the Corefile, because private keys must not be written
 	// to a file.
 	tls *tls.Config
@@ -39,6 +44,8 @@ func (s *starting) activate() {
 func registerPlugins() {
 	chain := slices.Concat([]string{stopServing}, dnsserver.Directives, []string{startServing})
 	chain[slices.Index(chain, "prometheus")] = metricsPlugin
+	chain = slices.Insert(chain, slices.Index(chain, "cache")+1, uncached)
+	chain = slices.Insert(chain, slices.Index(chain, "forward"), upstreams)
 	dnsserver.Directives = slices.Insert(chain, slices.Index(chain, "cache"), policies)
 	plugin.Register(stopServing, func(c *caddy.Controller) error {
 		g := global.starts.Load().generation
@@ -62,6 +69,7 @@ func registerPlugins() {
 			return plugin.Error("log", err)
 		}
 		q := &queryLog{every: every, log: global.starts.Load().resolver.log}
+		global.starts.Load().generation.settings.log = q
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 			q.next = next
 			return q
@@ -73,6 +81,27 @@ func registerPlugins() {
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 			p.next = next
 			return p
+		})
+		return nil
+	})
+	plugin.Register(uncached, func(c *caddy.Controller) error {
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			return plugin.HandlerFunc(func(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+				setUncached(ctx)
+				return plugin.NextOrFailure(uncached, next, ctx, w, m)
+			})
+		})
+		return nil
+	})
+	plugin.Register(upstreams, func(c *caddy.Controller) error {
+		u := global.starts.Load().upstreams
+		if u == nil {
+			return nil
+		}
+		c.OnShutdown(u.close)
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			u.next = next
+			return u
 		})
 		return nil
 	})

@@ -50,12 +50,15 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 			return dns.RcodeServerFailure, err
 		}
 		q.client = client.Unmap()
-		v := c.viewFor(q.client)
-		if v == nil && c.resolves() || // the roles do not permit this client
-			v != nil && v.Recursion != nil && !zonedata.Allows(v.Recursion.Clients, zonedata.Client{Address: q.client}, true) {
+		at := c.viewFor(q.client)
+		if at < 0 && c.resolves() { // the roles do not permit this client
 			return refuse(w, m)
 		}
-		if v != nil {
+		if at >= 0 {
+			v := c.views[at]
+			if v.Recursion != nil && !zonedata.Allows(v.Recursion.Clients, zonedata.Client{Address: q.client}, true) {
+				return refuse(w, m)
+			}
 			q.policies = v.policies
 		}
 	}
@@ -373,6 +376,7 @@ func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 
 // applyRule applies a rule. answer is the unchanged answer; nil if the query was not resolved.
 func (q *policedQuestion) applyRule(is match, answer *dns.Msg, code int) (int, error) {
+	setUncached(q.ctx)
 	does := is.rule
 	if does.action == tcpOnly && q.r.Proto() != "udp" {
 		does.action = passThrough

@@ -382,6 +382,14 @@ func (z activePolicy) ruleKinds() (answers, servers bool) {
 	return servers || len(z.answers.rules) > 0, servers
 }
 
+// dependsOnMore reports whether the policy decides by more than a question and its answer: by the client, or by name servers.
+func (z activePolicy) dependsOnMore(client netip.Addr) bool {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	_, named := z.clients.find(client)
+	return named || len(z.servers)+len(z.serverAt.rules) > 0
+}
+
 // hasServerAddressRules reports whether the policy has rules for addresses of name servers.
 func (z activePolicy) hasServerAddressRules() bool {
 	z.mu.RLock()

@@ -42,7 +42,7 @@ func (q *queryLog) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 			return plugin.NextOrFailure(q.Name(), q.next, ctx, w, m)
 		}
 	}
-	if q.seen.Add(1)%q.every != 0 {
+	if !q.isSampled() {
 		return plugin.NextOrFailure(q.Name(), q.next, ctx, w, m)
 	}
 	began := time.Now()
@@ -53,7 +53,15 @@ func (q *queryLog) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 	if recorder.Msg == nil { // CoreDNS writes the error answer later
 		answered = code
 	}
-	q.log.Info("query", "client", r.IP(), "protocol", r.Proto(), "name", r.Name(), "type", r.Type(), "code", dns.RcodeToString[answered],
-		"bytes", recorder.Len, "took", fmt.Sprintf("%.2fms", float64(time.Since(began).Microseconds())/1000))
+	q.write(r.IP(), r.Proto(), r.Name(), r.Type(), answered, recorder.Len, time.Since(began))
 	return code, err
+}
+
+// isSampled counts a query and reports whether it is logged.
+func (q *queryLog) isSampled() bool { return q.seen.Add(1)%q.every == 0 }
+
+// write logs a query.
+func (q *queryLog) write(client, protocol, name, kind string, code, bytes int, took time.Duration) {
+	q.log.Info("query", "client", client, "protocol", protocol, "name", name, "type", kind, "code", dns.RcodeToString[code],
+		"bytes", bytes, "took", fmt.Sprintf("%.2fms", float64(took.Microseconds())/1000))
 }

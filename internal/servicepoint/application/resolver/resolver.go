@@ -74,11 +74,14 @@ type resolver struct {
 	// upstreams.
 	content               atomic.Pointer[content]
 	logsQueries, hasZones atomic.Bool
-	// applyLock is held while a configuration or content is applied. It guards sockets, the open sockets, and metrics, the metrics
-	// endpoint.
-	applyLock sync.Mutex
-	sockets   []*socket
-	metrics   *metricsEndpoint
+	// contents counts the contents and configurations that were applied. It increases after each of them.
+	contents atomic.Uint64
+	// applyLock is held while a configuration or content is applied. It guards sockets, the open sockets, metrics, the metrics
+	// endpoint, and generation, which serves the configuration in use.
+	applyLock  sync.Mutex
+	sockets    []*socket
+	metrics    *metricsEndpoint
+	generation *generation
 
 	mu sync.Mutex
 	// The following fields and the check results are guarded by mu, and change only while applyLock is held as well. configuration is the
@@ -168,27 +171,33 @@ func (r *resolver) start(given Configuration, of *content) error {
 			}
 		}
 	}()
-	next.generation = &generation{sockets: sockets, log: r.log, maxConnections: r.connections}
+	next.generation = newGeneration(r, sockets, c.frontSettings())
+	if next.upstreams, err = c.newUpstreamAsker(); err != nil {
+		return errors.Join(err, closeExcept(sockets, r.sockets))
+	}
 	next.activate()
 	instance := r.instance
 	if instance == nil {
 		// sockets of plugins stay open after an error, because only the end of the process closes them
 		if instance, err = caddy.Start(input); err != nil {
-			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), closeExcept(sockets, nil))
+			return errors.Join(fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err), next.upstreams.close(),
+				closeExcept(sockets, nil))
 		}
 	} else if instance, err = instance.Restart(input); err != nil {
-		return errors.Join(fmt.Errorf("starting to answer: %w", err), closeExcept(sockets, r.sockets))
+		r.generation.install() // it still answers
+		return errors.Join(fmt.Errorf("starting to answer: %w", err), next.upstreams.close(), closeExcept(sockets, r.sockets))
 	}
 	if err := closeExcept(r.sockets, sockets); err != nil {
 		r.log.Warn("close old listeners failed", "error", err)
 	}
-	r.sockets, r.metrics = sockets, endpoint
+	r.sockets, r.metrics, r.generation = sockets, endpoint, next.generation
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recursor, r.fallbackReason, r.effective = recursor, fallbackReason, effective
 	r.instance, r.configuration, r.requested = instance, c, given // the check results stay valid until the next check
 	r.logsQueries.Store(c.QueryLog != nil)
 	r.hasZones.Store(len(c.Zones) > 0)
+	r.contents.Add(1) // answers from before are not used any more
 	for _, l := range []*periodicCheck{r.front, r.back} {
 		select {
 		case l.wake <- struct{}{}:

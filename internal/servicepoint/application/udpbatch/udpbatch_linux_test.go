@@ -1,4 +1,4 @@
-package nameserver
+package udpbatch
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 )
 
 // filled returns a socket in which n packets wait, and the client that has sent them.
-func filled(t *testing.T, n int) (server, client *net.UDPConn, p *packets) {
+func filled(t *testing.T, n int) (server, client *net.UDPConn, p *Conn) {
 	t.Helper()
 	at := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}
 	server, err := net.ListenUDP("udp4", at)
@@ -19,7 +19,7 @@ func filled(t *testing.T, n int) (server, client *net.UDPConn, p *packets) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	if p, err = newPackets(server); err != nil {
+	if p, err = New(server); err != nil {
 		t.Fatal(err)
 	}
 	client, err = net.DialUDP("udp4", at, server.LocalAddr().(*net.UDPAddr))
@@ -37,14 +37,14 @@ func filled(t *testing.T, n int) (server, client *net.UDPConn, p *packets) {
 
 // TestPacketsAreServed checks that all waiting packets and later ones are answered, in batches.
 func TestPacketsAreServed(t *testing.T) {
-	const waiting, later = 3*batch + 5, 20
+	const waiting, later = 3*Size + 5, 20
 	server, client, p := filled(t, waiting)
 	largest, ended := 0, make(chan error)
 	go func() {
-		ended <- p.serve(func(n int) {
+		ended <- p.Serve(func(n int) {
 			largest = max(largest, n)
 			for i := range n {
-				p.reply(i, append(p.buffer(i), p.message(i)...))
+				p.Reply(i, append(p.Buffer(i), p.Message(i)...))
 			}
 		})
 	}()
@@ -67,16 +67,16 @@ func TestPacketsAreServed(t *testing.T) {
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("serving ends with %v", err)
 	}
-	if largest != batch {
-		t.Errorf("the largest batch has %d packets, want %d", largest, batch)
+	if largest != Size {
+		t.Errorf("the largest batch has %d packets, want %d", largest, Size)
 	}
 }
 
 // TestClosedUnderLoad checks that a socket in which packets always wait can be closed.
 func TestClosedUnderLoad(t *testing.T) {
-	server, _, p := filled(t, 4*batch)
+	server, _, p := filled(t, 4*Size)
 	batches, closed := 0, make(chan error)
-	err := p.serve(func(int) {
+	err := p.Serve(func(int) {
 		if batches++; batches > 1 {
 			return
 		}

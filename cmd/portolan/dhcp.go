@@ -1,0 +1,303 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"portolan/client"
+)
+
+type dhcpCommand struct {
+	Leases  dhcpLeasesCommand  `cmd:"" example:"portolan dhcp leases networks/10.1.0.0/24" help:"List leases of a network, an address, a hardware address or a host name."`
+	History dhcpHistoryCommand `cmd:"" example:"portolan dhcp history 10.1.0.20 --at 2026-11-29T10:00:00Z" help:"List who had an address, or what a client had."`
+	Explain dhcpExplainCommand `cmd:"" example:"portolan dhcp explain networks/10.1.0.0/24 00:00:5E:00:53:01" help:"Show what a client would get, and why."`
+	Release dhcpReleaseCommand `cmd:"" example:"portolan dhcp release 10.1.0.20" help:"End the lease of an address, or make an abandoned address free."`
+	Reserve dhcpReserveCommand `cmd:"" example:"portolan dhcp reserve 10.1.0.20" help:"Reserve an address for the client that has it."`
+}
+
+// lease is a lease, or a span.
+type lease struct {
+	Address, State, MACAddress, ClientIdentifier, HostName, CircuitID string
+	LeaseExpirationDateTime, StartDateTime, EndDateTime, EndReason    string
+	Network                                                           struct{ ID int64 }
+	Server                                                            struct{ Name string }
+}
+
+type dhcpLeasesCommand struct {
+	managerFlags
+	Limit int64  `help:"The maximum number of leases." default:"100"`
+	Of    string `arg:"" optional:"" help:"A network such as networks/10.1.0.0/24, an address, a hardware address or a host name. Default: all leases."`
+}
+
+// Run lists leases.
+func (c *dhcpLeasesCommand) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	collection, filter, err := leasesOf(s, cl, "leases", c.Of)
+	if err != nil {
+		return err
+	}
+	return listLeases(s, cl, c.JSON, collection, client.Query{Filter: filter, OrderBy: "asc(address)", Limit: c.Limit},
+		"ADDRESS\tSTATE\tMAC ADDRESS\tHOST NAME\tEXPIRES\tSERVER", func(l lease) string {
+			return strings.Join([]string{l.Address, l.State, l.MACAddress, l.HostName, l.LeaseExpirationDateTime, l.Server.Name}, "\t")
+		})
+}
+
+type dhcpHistoryCommand struct {
+	managerFlags
+	Limit int64  `help:"The maximum number of entries." default:"100"`
+	At    string `help:"Only the clients that had an address at this time (RFC 3339)."`
+	Of    string `arg:"" help:"A network such as networks/10.1.0.0/24, an address, a hardware address or a host name."`
+}
+
+// Run lists the clients that had addresses.
+func (c *dhcpHistoryCommand) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	collection, filter, err := leasesOf(s, cl, "leaseSpans", c.Of)
+	if err != nil {
+		return err
+	}
+	if c.At != "" {
+		at, err := time.Parse(time.RFC3339, c.At)
+		if err != nil {
+			return usageError{fmt.Errorf("--at: %q is not a time such as 2026-11-29T10:00:00Z", c.At)}
+		}
+		text := at.UTC().Format(time.RFC3339)
+		during := fmt.Sprintf("startDateTime:le('%s') and (endDateTime:gt('%s') or endDateTime:null)", text, text)
+		if filter != "" {
+			filter += " and "
+		}
+		filter += during
+	}
+	return listLeases(s, cl, c.JSON, collection, client.Query{Filter: filter, OrderBy: "desc(startDateTime)", Limit: c.Limit},
+		"ADDRESS\tFROM\tTO\tEND\tMAC ADDRESS\tHOST NAME\tPORT", func(l lease) string {
+			return strings.Join([]string{l.Address, l.StartDateTime, l.EndDateTime, l.EndReason, l.MACAddress, l.HostName, l.CircuitID}, "\t")
+		})
+}
+
+// leasesOf returns the collection and the filter for the leases that a text names.
+func leasesOf(s *session, cl *client.Client, collection, text string) (at, filter string, err error) {
+	quoted := "'" + strings.ReplaceAll(text, "'", `\'`) + "'"
+	if _, err := netip.ParseAddr(text); err == nil {
+		return collection, "address:" + quoted, nil
+	}
+	if _, err := net.ParseMAC(text); err == nil {
+		return collection, "macAddress:" + quoted, nil
+	}
+	switch {
+	case text == "":
+		return collection, "", nil
+	case strings.Contains(text, "/"):
+		id, err := networkID(s, cl, text)
+		return fmt.Sprintf("networks/%d/%s", id, collection), "", err
+	}
+	return collection, "hostName:" + quoted, nil
+}
+
+// networkID returns the id of a network that a path names by its id or its range.
+func networkID(s *session, cl *client.Client, path string) (int64, error) {
+	name := strings.TrimPrefix(path, "networks/")
+	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
+		return id, nil
+	}
+	ids, err := cl.IDs(s.ctx, "networks", "range:'"+strings.ReplaceAll(name, "'", `\'`)+"'", 2)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(ids) == 0:
+		return 0, fmt.Errorf("network %s does not exist", name)
+	case len(ids) > 1:
+		return 0, fmt.Errorf("several networks have the range %s: give the id of one, such as networks/%d", name, ids[0])
+	}
+	return ids[0], nil
+}
+
+// listLeases prints leases as a table.
+func listLeases(s *session, cl *client.Client, asJSON bool, collection string, q client.Query, head string, row func(lease) string) error {
+	page, err := cl.List(s.ctx, collection, q)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return json.NewEncoder(s.stdout).Encode(page.Data)
+	}
+	if len(page.Data) == 0 {
+		_, err = fmt.Fprintln(s.stderr, "no leases")
+		return err
+	}
+	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, head)
+	for _, text := range page.Data {
+		var l lease
+		if err := json.Unmarshal(text, &l); err != nil {
+			return err
+		}
+		fmt.Fprintln(w, row(l))
+	}
+	return w.Flush()
+}
+
+type dhcpExplainCommand struct {
+	managerFlags
+	Planned          bool   `help:"Ask about the current settings, not about the deployed ones."`
+	ClientIdentifier string `help:"The client identifier: a text, or octets such as 0x0A0B."`
+	CircuitID        string `help:"The circuit id of the relay agent." name:"circuit-id"`
+	RemoteID         string `help:"The remote id of the relay agent." name:"remote-id"`
+	VendorClass      string `help:"The vendor class of the client."`
+	Network          string `arg:"" help:"The network of the client, such as networks/10.1.0.0/24."`
+	MACAddress       string `arg:"" name:"mac-address" help:"The hardware address of the client."`
+}
+
+// Run prints what a client would get, with the object that each part comes from.
+func (c *dhcpExplainCommand) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	id, err := networkID(s, cl, c.Network)
+	if err != nil {
+		return err
+	}
+	query := url.Values{"network": {strconv.FormatInt(id, 10)}, "macAddress": {c.MACAddress}}
+	for name, text := range map[string]string{"clientIdentifier": c.ClientIdentifier, "circuitId": c.CircuitID, "remoteId": c.RemoteID,
+		"vendorClassIdentifier": c.VendorClass} {
+		if text != "" {
+			query.Set(name, text)
+		}
+	}
+	if c.Planned {
+		query.Set("planned", "true")
+	}
+	var answer json.RawMessage
+	if err := cl.Get(s.ctx, "dhcpExplanation?"+query.Encode(), &answer); err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(s.stdout).Encode(answer)
+	}
+	type place struct {
+		Level, Name string
+		ID          int64
+	}
+	var e struct {
+		Server                 struct{ Name string }
+		Reply, Reason, Address string
+		Range, Reservation     int64
+		LeaseTime              int64
+		Classes                []string
+		Options                []struct {
+			Code        int
+			Name, Value string
+			From        place
+		}
+		Steps []struct {
+			Rule, Result string
+			From         place
+		}
+	}
+	if err := json.Unmarshal(answer, &e); err != nil {
+		return err
+	}
+	if e.Reply == "" {
+		fmt.Fprintf(s.stdout, "server %s does not answer: %s\n", e.Server.Name, e.Reason)
+	} else {
+		fmt.Fprintf(s.stdout, "server %s offers %s for %d s\n", e.Server.Name, e.Address, e.LeaseTime)
+	}
+	if len(e.Classes) > 0 {
+		fmt.Fprintf(s.stdout, "classes: %s\n", strings.Join(e.Classes, ", "))
+	}
+	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
+	if len(e.Options) > 0 {
+		fmt.Fprintln(w, "CODE\tOPTION\tVALUE\tSET AT")
+	}
+	for _, o := range e.Options {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s %s\n", o.Code, o.Name, o.Value, o.From.Level, o.From.Name)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, step := range e.Steps {
+		fmt.Fprintf(s.stdout, "%s: %s\n", step.Rule, step.Result)
+	}
+	return nil
+}
+
+type dhcpReleaseCommand struct {
+	managerFlags
+	Address string `arg:"" help:"The address."`
+}
+
+// Run ends the lease of an address.
+func (c *dhcpReleaseCommand) Run(s *session) error {
+	return c.act(s, c.Address, func(l lease) string {
+		if l.State == "DHCP_ABANDONED" {
+			return "CLEAR_ADDRESS"
+		}
+		return "END_LEASE"
+	})
+}
+
+type dhcpReserveCommand struct {
+	managerFlags
+	Address string `arg:"" help:"The address."`
+}
+
+// Run reserves an address for the client of its lease.
+func (c *dhcpReserveCommand) Run(s *session) error {
+	return c.act(s, c.Address, func(lease) string { return "RESERVE" })
+}
+
+// act requests an action on the lease of an address.
+func (f *managerFlags) act(s *session, address string, action func(lease) string) error {
+	cl, err := f.client()
+	if err != nil {
+		return err
+	}
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return usageError{fmt.Errorf("%q is not an address", address)}
+	}
+	page, err := cl.List(s.ctx, "leases", client.Query{Filter: "address:'" + a.String() + "'", Limit: 2})
+	if err != nil {
+		return err
+	}
+	if len(page.Data) != 1 {
+		return fmt.Errorf("%d leases of %s exist: an action needs one", len(page.Data), a)
+	}
+	var l lease
+	if err := json.Unmarshal(page.Data[0], &l); err != nil {
+		return err
+	}
+	if l.Network.ID == 0 {
+		return errors.New("the network of the lease is not visible to you")
+	}
+	var done struct {
+		ID          int64
+		State       string
+		Reservation struct{ ID int64 }
+	}
+	kind := action(l)
+	if err := cl.Create(s.ctx, fmt.Sprintf("networks/%d/leaseActions", l.Network.ID), map[string]string{"address": a.String(), "action": kind},
+		&done); err != nil {
+		return err
+	}
+	if kind == "RESERVE" {
+		_, err = fmt.Fprintf(s.stdout, "Reserved %s for %s as address %d\n", a, l.MACAddress, done.Reservation.ID)
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "Ordered: %s of %s (leaseActions/%d is %s)\n", kind, a, done.ID, done.State)
+	return err
+}

@@ -1,0 +1,75 @@
+package dhcp
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/engine/schema"
+	"portolan/internal/engine/store"
+)
+
+// CountStates returns the numbers of leases by state, of the addresses from low to high in a network. Leases of reserved addresses are not
+// counted: the address counts as reserved.
+func (*Leases) CountStates(tx *store.Tx, network int64, low, high []byte) (map[string]int64, error) {
+	counts := map[string]int64{}
+	err := tx.Each(func(scan func(...any) error) error {
+		var state string
+		var n int64
+		err := scan(&state, &n)
+		counts[state] = n
+		return err
+	}, "SELECT state, count(*) FROM dhcp_lease WHERE parent = ? AND low >= ? AND low <= ? AND state <> ? GROUP BY state", network, low, high,
+		stateLeased)
+	return counts, err
+}
+
+// leaseMembers are the members of an address that show its lease; the members of the lease have the same names.
+var leaseMembers = []string{"leaseDateTime", "remoteId", "circuitId", "vendorClassIdentifier", "parameterRequestList",
+	"identityAssociationIdentifier", "interfaceId"}
+
+// Complete adds the values of their leases to the bodies of reserved addresses.
+func (*Leases) Complete(tx *store.Tx, rows []*store.Resource) error {
+	var body, lease store.Object
+	all := map[int64]*pages{}
+	for _, r := range rows {
+		if err := body.Read(r.Body); err != nil {
+			return err
+		}
+		if string(body.Get("state")) != `"DHCP_RESERVED"` {
+			continue
+		}
+		a, err := netip.ParseAddr(textOf(&body, "address"))
+		if err != nil {
+			return fmt.Errorf("address %d: %w", r.ID, err)
+		}
+		if all[r.Configuration] == nil {
+			all[r.Configuration] = newPages(tx, r.Configuration)
+		}
+		w := &leaseWriter{tx: tx, configuration: r.Configuration, pages: all[r.Configuration]}
+		l, err := w.read(a)
+		if err != nil {
+			return err
+		}
+		if l.state != stateLeased && l.state != stateAllocated {
+			continue
+		}
+		if err := lease.Read([]byte(l.body)); err != nil {
+			return err
+		}
+		for _, name := range leaseMembers {
+			if value := lease.Get(name); value != nil {
+				body.Set(name, slices.Clone(value))
+			}
+		}
+		end, err := w.pages.end(a)
+		if err != nil {
+			return err
+		}
+		if !end.IsZero() {
+			body.Set("leaseExpirationDateTime", schema.AppendString(nil, schema.FormatTime(end)))
+		}
+		r.Body = body.Text()
+	}
+	return nil
+}
