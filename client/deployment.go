@@ -25,8 +25,13 @@ func (d *Deployment) Ended() bool {
 
 // DeployServer starts a deployment of DNS to a server. kind is FullDeployment, DifferentialDeployment or ValidationDeployment.
 func (c *Client) DeployServer(ctx context.Context, server int64, kind string) (d *Deployment, err error) {
+	return c.DeployService(ctx, server, kind, "DNS")
+}
+
+// DeployService starts a deployment of a service, such as DNS or TFTP, to a server. kind is as for DeployServer.
+func (c *Client) DeployService(ctx context.Context, server int64, kind, service string) (d *Deployment, err error) {
 	d = &Deployment{}
-	return d, c.Create(ctx, fmt.Sprintf("servers/%d/deployments", server), map[string]string{"type": kind, "service": "DNS"}, d)
+	return d, c.Create(ctx, fmt.Sprintf("servers/%d/deployments", server), map[string]string{"type": kind, "service": service}, d)
 }
 
 // DeployZone starts a deployment of the user's changes to a zone and to the other zones that its server writes.

@@ -140,6 +140,10 @@ func serveFiles(t *testing.T, database, curl string) {
 		t.Errorf("the change of one file is a stream of %d octets, %v", last.Size(), err)
 	}
 	deploy("COMPLETED", "0 of them changed: 0 bytes")
+	if text := m.portolan("deploy", "server", "boot1", "--service", "TFTP", "--url", "http://"+m.api, "--token", m.token); !strings.Contains(
+		text, "3 files") {
+		t.Errorf("the command says %s", text)
+	}
 	conflict := m.upload("POST", "/files/"+phones+"/files", "vmlinuz", "another")
 	deploy("FAILED", `have the same path "images/vmlinuz"`)
 	if status, text, err := m.call("DELETE", "/files/"+conflict, ""); status != http.StatusNoContent {

@@ -14,7 +14,7 @@ import (
 )
 
 type deployCommand struct {
-	Server deployServer `cmd:"" example:"portolan deploy server ns1" help:"Deploy the DNS data of a server: all of it, or only the changes."`
+	Server deployServer `cmd:"" example:"portolan deploy server ns1" help:"Deploy the data of a service to a server: all of it, or only the changes."`
 	Zone   deployZone   `cmd:"" example:"portolan deploy zone example.net --view internal" help:"Deploy your changes to a zone and to the other zones of its server."`
 }
 
@@ -29,6 +29,7 @@ type deployServer struct {
 	deployFlags
 	Changes  bool   `help:"Deploy only record changes in zones that the server already has. Changes of roles and options require a full deployment." env:"-"`
 	Validate bool   `help:"Validate the data on the server without deploying it." env:"-"`
+	Service  string `help:"The service: DNS, DHCPv4, DHCPv6 or TFTP." enum:"DNS,DHCPv4,DHCPv6,TFTP" default:"DNS" env:"-"`
 	Name     string `arg:"" help:"The name or the id of the server."`
 }
 
@@ -47,7 +48,7 @@ func (c *deployServer) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	d, err := cl.DeployServer(s.ctx, id, kind)
+	d, err := cl.DeployService(s.ctx, id, kind, c.Service)
 	if err != nil {
 		return err
 	}

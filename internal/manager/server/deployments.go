@@ -73,6 +73,7 @@ func (m *Manager) planners() map[string]checkinapi.Planner {
 // otherServices returns the services of deployments other than DNS.
 func (m *Manager) otherServices() map[string]dnspublish.Service {
 	return map[string]dnspublish.Service{dhcppublish.ServiceV4: dhcppublish.Service{API: m.Address},
+		dhcppublish.ServiceV6:    dhcppublish.Service{API: m.Address, V6: true},
 		serverconfig.ServiceTFTP: tftppublish.Service{API: m.Address}}
 }
 

@@ -90,7 +90,7 @@ func TestDeploymentsRefused(t *testing.T) {
 	planned := "/api/v2/servers/" + m.ID(at+"/servers", apitest.ServerBody("ns1", "10.0.0.53"))
 	full := `{"type":"FullDeployment","service":"DNS"}`
 	m.Refused(400, "ServerNotConnected", "servicePoint", "POST", planned+"/deployments", full)
-	m.Refused(501, "NotImplemented", "DHCPv6", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
+	m.Refused(400, "ServerNotConnected", "servicePoint", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)
 	m.Refused(400, "UnsupportedResourceFieldValue", "FullDeployment", "POST", planned+"/deployments",
 		`{"type":"DifferentialDeployment","service":"TFTP"}`)
 	m.Refused(400, "InvalidEnumValue", "service", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"NTP"}`)

@@ -193,12 +193,10 @@ func TestSchedulesRefused(t *testing.T) {
 	elsewhere := m.ID("/api/v2/configurations/"+m.ID("/api/v2/configurations", `{"name":"other"}`)+"/serverGroups", `{"name":"far"}`)
 	future := `"startDateTime":"2999-01-01T00:00:00Z"`
 	for more, want := range map[string][3]string{
-		`"startDateTime":"2001-01-01T00:00:00Z"`: {"InvalidResourceFieldValue", "startDateTime", "is in the past"},
-		future + `,"interval":"PT5S"`:            {"DurationValueOutsideRange", "interval", "one minute"},
-		future + `,"interval":"daily"`:           {"InvalidDurationValue", "interval", ""},
-		future + `,"deploymentType":"Quick"`:     {"InvalidEnumValue", "deploymentType", ""},
-		future + `,"deploymentServices":["DHCPv6"]`: {"UnsupportedResourceFieldValue", "deploymentServices",
-			"DHCPv6 is not supported"},
+		`"startDateTime":"2001-01-01T00:00:00Z"`:         {"InvalidResourceFieldValue", "startDateTime", "is in the past"},
+		future + `,"interval":"PT5S"`:                    {"DurationValueOutsideRange", "interval", "one minute"},
+		future + `,"interval":"daily"`:                   {"InvalidDurationValue", "interval", ""},
+		future + `,"deploymentType":"Quick"`:             {"InvalidEnumValue", "deploymentType", ""},
 		future + `,"deploymentServices":[]`:              {"EmptyFieldValue", "deploymentServices", ""},
 		future + `,"servers":[{"id":` + elsewhere + `}]`: {"ResourceNotInConfiguration", "servers", "another configuration"},
 	} {

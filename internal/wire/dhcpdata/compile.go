@@ -260,13 +260,11 @@ func (c *Content) compileNetwork(id int64, p *parsed) error {
 	}
 	for _, one := range p.reservations {
 		r := &reservation{Reservation: one, network: n, own: p.scope(one.ID, used)}
-		err := error(nil)
-		if n.Prefix.Addr().Is4() {
-			err = n.reserve(r)
-		} else {
-			err = n.addReservation6(r, p)
+		add := n.reserve
+		if !n.Prefix.Addr().Is4() {
+			add = func(r *reservation) error { return n.addReservation6(r, p) }
 		}
-		if err != nil {
+		if err := add(r); err != nil {
 			return err
 		}
 	}

@@ -248,7 +248,8 @@ func (d *decider6) pools(prefix bool, a association) (all []*pool, from Source, 
 			if (p.DelegatedLength > 0) != prefix || len(p.Ranges) == 0 {
 				continue
 			}
-			if s := (layers{p.scope6}).service("boot-unknown-clients"); s != nil && !s.flag && len(d.reservations(false))+len(d.reservations(true)) == 0 {
+			known := len(d.reservations(false))+len(d.reservations(true)) > 0
+			if s := (layers{p.scope6}).service("boot-unknown-clients"); s != nil && !s.flag && !known {
 				from, reason = s.From, UnknownClient
 				d.note(from, "range", "%d %s does not serve the client: %s", p.ID, p.Name, reason)
 				continue

@@ -17,8 +17,8 @@ import (
 // duid6 is the identifier of a client with a hardware address (DUID-LL).
 func duid6(last byte) []byte { return []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, last} }
 
-// newPlan6 returns content with IPv6: network 40 is 2001:db8:1::/48 with addresses ::10 to ::13 of its first /64, prefixes of length 56, and
-// reservations of client 9 by DUID and of client 8 by hardware address. Network 50 is another link.
+// newPlan6 returns content with IPv6: network 40 is 2001:db8:1::/48 with addresses ::10 to ::13 of its first /64, prefixes of length 56,
+// and reservations of client 9 by DUID and of client 8 by hardware address. Network 50 is another link.
 func newPlan6(more ...Item) plan {
 	p := plan{
 		ServerUnit: {Server{ID: 1, Name: "buoy", Configuration: 2, Addresses: []netip.Addr{addr("2001:db8::1")}}},
@@ -231,8 +231,8 @@ func TestExchange6(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	want("CONFIRM", ask(ask6{kind: dhcpmsg.Confirm6, client: 1, options: dhcpmsg.Options6{na(1, first)}}), "REPLY; status 0")
-	want("CONFIRM of another link", ask(ask6{kind: dhcpmsg.Confirm6, client: 1, link: "2001:db8:2::1", options: dhcpmsg.Options6{na(1, first)}}),
-		"REPLY; status 4")
+	want("CONFIRM of another link", ask(ask6{kind: dhcpmsg.Confirm6, client: 1, link: "2001:db8:2::1",
+		options: dhcpmsg.Options6{na(1, first)}}), "REPLY; status 4")
 	want("RENEW", ask(ask6{kind: dhcpmsg.Renew6, client: 1, options: dhcpmsg.Options6{na(1, first)}}), "REPLY; ia-na 1 "+first+"/86400")
 	want("REBIND", ask(ask6{kind: dhcpmsg.Rebind6, client: 1, options: dhcpmsg.Options6{na(1, first)}}), "REPLY; ia-na 1 "+first+"/86400")
 	want("REQUEST of another link", ask(ask6{kind: dhcpmsg.Request6, client: 1, link: "2001:db8:2::1",
@@ -241,7 +241,10 @@ func TestExchange6(t *testing.T) {
 		options: dhcpmsg.Options6{na(1, first)}}), "REPLY; ia-na 1 "+first+"/0")
 	want("RENEW of another's address", ask(ask6{kind: dhcpmsg.Renew6, client: 2, options: dhcpmsg.Options6{na(1, first)}}),
 		"REPLY; ia-na 1 status 3")
-	want("REBIND of another's address", ask(ask6{kind: dhcpmsg.Rebind6, client: 2, options: dhcpmsg.Options6{na(1, first)}}), "none:not-leased")
+	want("REBIND of another's address", ask(ask6{kind: dhcpmsg.Rebind6, client: 2, options: dhcpmsg.Options6{na(1, first)}}),
+		"none:not-leased")
+	want("REBIND of a prefix that is not delegated", ask(ask6{kind: dhcpmsg.Rebind6, client: 2,
+		options: dhcpmsg.Options6{pd(1, "2001:db8:1:7000::/56"), pd(2, "2001:db8:77::/56")}}), "REPLY; ia-pd 1 2001:db8:1:7000::/56/0")
 	want("RELEASE of another's address", ask(ask6{kind: dhcpmsg.Release6, client: 2, options: dhcpmsg.Options6{na(1, first)}}),
 		"REPLY; status 0; ia-na 1 status 3")
 	second := addressOf(ask(ask6{kind: dhcpmsg.Request6, client: 2, options: dhcpmsg.Options6{na(1)}}))
@@ -263,7 +266,8 @@ func TestExchange6(t *testing.T) {
 	want("an abandoned address", ask(ask6{kind: dhcpmsg.Request6, client: 1, options: dhcpmsg.Options6{na(1, first)}}),
 		"REPLY; ia-na 1 status 2")
 	want("INFORMATION-REQUEST", ask(ask6{kind: dhcpmsg.InformationRequest6}), "REPLY")
-	want("IA_TA", ask(ask6{kind: dhcpmsg.Solicit6, client: 4, options: dhcpmsg.Options6{ia(dhcpmsg.OptIATA6, 1)}}), "ADVERTISE; ia-ta 1 status 2")
+	want("IA_TA", ask(ask6{kind: dhcpmsg.Solicit6, client: 4, options: dhcpmsg.Options6{ia(dhcpmsg.OptIATA6, 1)}}),
+		"ADVERTISE; ia-ta 1 status 2")
 	want("another network", ask(ask6{kind: dhcpmsg.Solicit6, client: 4, link: "2001:db8:77::1", options: dhcpmsg.Options6{na(1)}}),
 		"none:no-network")
 }
@@ -350,7 +354,8 @@ func TestServices6(t *testing.T) {
 	check("max-lease-time", "800", request, memory{}, valid(86400, 54000), valid(800, 500))
 	check("min-lease-time", "86000", ask6{kind: dhcpmsg.Renew6, client: 8, options: dhcpmsg.Options6{wish("2001:db8:1::12", 60)}}, memory{},
 		valid(300, 187), valid(86000, 53750))
-	check("dhcp-cache-threshold", "5", request, held(), func(d *Decision6) bool { return d.Changes[0].Action == ActRenew && d.Changes[0].Valid == 900 },
+	check("dhcp-cache-threshold", "5", request, held(),
+		func(d *Decision6) bool { return d.Changes[0].Action == ActRenew && d.Changes[0].Valid == 900 },
 		func(d *Decision6) bool { return d.Changes[0].Action == ActCommit })
 	check("dhcpv6-set-tee-times", "false", request, memory{}, func(d *Decision6) bool {
 		v := data(d, dhcpmsg.OptIANA6)
@@ -475,8 +480,8 @@ func TestBadMessages6(t *testing.T) {
 		"a truncated IA":                    {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{truncated(na(1), 1)}},
 		"a truncated address":               {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{truncated(na(1, first), 1)}},
 		"an odd option request":             {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{{Code: 6, Data: []byte{0, 23, 0}}}},
-		"a prefix in an IA of addresses":    {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{ia(dhcpmsg.OptIANA6, 1, "2001:db8::/56")}},
-		"an address in an IA of prefixes":   {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{ia(dhcpmsg.OptIAPD6, 1, first)}},
+		"a prefix in an IA of addresses":    {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{na(1, "2001:db8::/56")}},
+		"an address in an IA of prefixes":   {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{pd(1, first)}},
 		"a link address that is not served": {kind: dhcpmsg.Solicit6, client: 1, link: "2001:db8:99::1", options: dhcpmsg.Options6{na(1)}},
 	} {
 		if d := q.decide(t, c, memory{}); d.Reply != 0 || len(d.Changes) > 0 || d.Reason == Served {
@@ -580,7 +585,8 @@ func TestIntervals6(t *testing.T) {
 // FuzzDecide6 checks that no message makes the decision panic.
 func FuzzDecide6(f *testing.F) {
 	c := newPlan6().compile(f)
-	f.Add(append([]byte{dhcpmsg.Solicit6, 1, 2, 3}, dhcpmsg.AppendOption6(dhcpmsg.AppendOption6(nil, 1, duid6(1)), 3, na(1, "2001:db8:1::10").Data)...))
+	packet := dhcpmsg.AppendOption6([]byte{dhcpmsg.Solicit6, 1, 2, 3}, dhcpmsg.OptClientID6, duid6(1))
+	f.Add(dhcpmsg.AppendOption6(packet, dhcpmsg.OptIANA6, na(1, "2001:db8:1::10").Data))
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		m, err := dhcpmsg.Parse6(packet)
 		if err != nil {

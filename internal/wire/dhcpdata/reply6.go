@@ -115,7 +115,8 @@ func (d *decider6) lifetimes(b binding, hints []hint) (preferred, valid uint32) 
 		preferred = uint32(uint64(valid) * 5 / 8)
 	}
 	preferred = min(all.number("preferred-lifetime", preferred), valid)
-	d.note(sourceOf(all, "default-lease-time"), "lease time", "%d s, between %d and %d, preferred for %d s", valid, minimum, maximum, preferred)
+	d.note(sourceOf(all, "default-lease-time"), "lease time", "%d s, between %d and %d, preferred for %d s", valid, minimum, maximum,
+		preferred)
 	return preferred, valid
 }
 
@@ -168,8 +169,10 @@ func (d *decider6) decideRenew(rebinds bool) {
 				r.status = NoBinding6
 				break
 			}
+			pools, _, _ := d.pools(a.code == dhcpmsg.OptIAPD6, a)
 			for _, h := range a.hints {
-				if a.code == dhcpmsg.OptIANA6 && !d.onLink(h.address) {
+				_, known := d.dynamic(pools, h.address)
+				if prefix := a.code == dhcpmsg.OptIAPD6; prefix && !known && d.onLink(h.address) || !prefix && !d.onLink(h.address) {
 					r.removed, r.reason = append(r.removed, h), WrongNetwork
 				}
 			}

@@ -204,6 +204,8 @@ func (s *service) linkAt(index int) *link {
 
 // interfaces remembers the addresses of interfaces for a short time, because asking the system for them costs more than a reply.
 type interfaces struct {
+	// of returns the addresses of an interface: prefixesOf or prefixesOf6.
+	of    func(index int) []netip.Prefix
 	mu    sync.Mutex
 	known map[int]knownInterface
 }
@@ -216,7 +218,7 @@ type knownInterface struct {
 // interfaceTime is the time that the addresses of an interface are remembered.
 const interfaceTime = time.Second
 
-// prefixes returns the IPv4 addresses of an interface with their prefixes.
+// prefixes returns the addresses of an interface with their prefixes.
 func (i *interfaces) prefixes(index int) []netip.Prefix {
 	now := time.Now()
 	i.mu.Lock()
@@ -228,7 +230,7 @@ func (i *interfaces) prefixes(index int) []netip.Prefix {
 	if i.known == nil || len(i.known) > 1000 { // interfaces that vanished
 		i.known = map[int]knownInterface{}
 	}
-	one = knownInterface{prefixes: prefixesOf(index), until: now.Add(interfaceTime)}
+	one = knownInterface{prefixes: i.of(index), until: now.Add(interfaceTime)}
 	i.known[index] = one
 	return one.prefixes
 }

@@ -43,7 +43,8 @@ type service struct {
 	watching      sync.WaitGroup
 	closing       sync.Once
 
-	interfaces interfaces
+	// interfaces and interfaces6 are the addresses of IPv4 and IPv6.
+	interfaces, interfaces6 interfaces
 
 	// linkLock guards the following fields, which the receivers read: the links by the index of the interface, and the listener at the port
 	// of DHCP.
@@ -62,7 +63,8 @@ const watchInterval = 2 * time.Second
 
 // newService opens the leases in a folder.
 func newService(dir string, log *slog.Logger) *service {
-	s := &service{log: log, listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{}, linkErrors: map[string]string{},
+	s := &service{log: log, listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{},
+		linkErrors: map[string]string{}, interfaces: interfaces{of: prefixesOf}, interfaces6: interfaces{of: prefixesOf6},
 		stop: make(chan struct{})}
 	s.failed = s.open(dir)
 	if s.failed != nil {

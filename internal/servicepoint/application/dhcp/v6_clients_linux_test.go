@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -16,12 +17,29 @@ import (
 	"time"
 
 	"portolan/internal/testkit/peers"
+	"portolan/internal/wire/dhcpdata"
 )
 
 // serveFolder is the environment variable with the folder of TestServe6.
 const serveFolder = "PORTOLAN_TEST_SERVE6"
 
-// TestServe6 is not a test: TestClients6 runs it as a server in a network of its own. It ends with its input.
+// manyAddresses is the content of units6 with more addresses and prefixes.
+func manyAddresses(t testing.TB) dhcpdata.Units {
+	t.Helper()
+	u := units6(t)
+	interval := func(first, last string) []dhcpdata.Interval {
+		return []dhcpdata.Interval{{First: netip.MustParseAddr(first), Last: netip.MustParseAddr(last)}}
+	}
+	u[dhcpdata.NetworkUnit(40)] = unit(t, dhcpdata.NetworkUnit(40),
+		dhcpdata.Network{ID: 40, Prefix: netip.MustParsePrefix("2001:db8:1::/48")},
+		dhcpdata.Pool{ID: 41, Ranges: interval("2001:db8:1::1:0", "2001:db8:1::1000:ffff")},
+		dhcpdata.Pool{ID: 42, DelegatedLength: 64, Ranges: interval("2001:db8:1:8000::", "2001:db8:1:ffff:ffff:ffff:ffff:ffff")},
+		dhcpdata.Option{V6: true, Code: 23, Name: "dns-servers", Value: dhcpdata.Hex(net.ParseIP("2001:db8::53")),
+			From: dhcpdata.Source{Level: dhcpdata.AtNetwork, ID: 40}})
+	return u
+}
+
+// TestServe6 is not a test: TestClients6 and BenchmarkKea6 run it as a server in a network of its own. It ends with its input.
 func TestServe6(t *testing.T) {
 	dir := os.Getenv(serveFolder)
 	if dir == "" {
@@ -31,7 +49,7 @@ func TestServe6(t *testing.T) {
 	if s.failed != nil {
 		t.Fatal(s.failed)
 	}
-	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, units6(t))
+	deliver(t, func(text []byte) error { return s.TakeContent(bytes.NewReader(text)) }, manyAddresses(t))
 	if err := s.Configure(json.RawMessage(`{"listen":["127.0.0.1:6767"],"listen6":["[::]:547"]}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +63,7 @@ func TestServe6(t *testing.T) {
 }
 
 // run6 runs a program and returns its output.
-func run6(t *testing.T, args ...string) string {
+func run6(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput() //nolint:gosec // the programs of the test
 	if err != nil {
@@ -56,13 +74,55 @@ func run6(t *testing.T, args ...string) string {
 
 // TestClients6 lets dhclient and dhcpcd lease addresses and prefixes of a server on another machine: two network namespaces with a link.
 func TestClients6(t *testing.T) {
+	dhclient, dhcpcd := peers.Program(t, "dhclient"), peers.Program(t, "dhcpcd")
+	ip, server, client := link6(t)
+	stop := serve6(t, ip, server)
+	defer func() { t.Logf("CPU time of the server: %v", stop()) }()
+	in := func(args ...string) []string { return append([]string{ip, "netns", "exec", client}, args...) }
+	dir := t.TempDir()
+	leases := filepath.Join(dir, "leases")
+	arguments := []string{"-6", "-N", "-P", "-D", "LL", "-sf", "/bin/true", "-lf", leases, "-pf", filepath.Join(dir, "pid"), "c6"}
+	run6(t, in(append([]string{dhclient, "-v", "-1"}, arguments...)...)...)
+	text, err := os.ReadFile(leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := func(pattern string) string {
+		t.Helper()
+		m := regexp.MustCompile(pattern).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("dhclient has no %s:\n%s", pattern, text)
+		}
+		return string(m[1])
+	}
+	address, prefix := found(`iaaddr ([0-9a-f:]+) `), found(`iaprefix ([0-9a-f:/]+) `)
+	if !netip.MustParsePrefix("2001:db8:1::/96").Contains(netip.MustParseAddr(address)) ||
+		!netip.MustParsePrefix("2001:db8:1:8000::/49").Contains(netip.MustParsePrefix(prefix).Addr()) || !strings.HasSuffix(prefix, "/64") {
+		t.Errorf("dhclient has %s and %s", address, prefix)
+	}
+	if dns := found(`option dhcp6.name-servers ([0-9a-f:]+);`); dns != "2001:db8::53" {
+		t.Errorf("the name server of dhclient is %s", dns)
+	}
+	run6(t, in(append([]string{dhclient, "-v", "-r"}, arguments...)...)...)
+	// The mounts are those of "ip netns exec" alone, so dhcpcd finds no files of other runs.
+	out := run6(t, in("sh", "-c", "mount -t tmpfs tmpfs /var/lib/dhcpcd && mount -t tmpfs tmpfs /run && exec "+dhcpcd+
+		" -6 -1 -B -d -t 20 --noipv6rs --ia_na=1 --ia_pd=2 -c /bin/true c6")...)
+	if !strings.Contains(out, "2001:db8:1::") || !strings.Contains(out, "/64") {
+		t.Errorf("dhcpcd has no lease:\n%s", out)
+	}
+	t.Logf("dhclient had %s and %s", address, prefix)
+}
+
+// link6 creates two network namespaces with a link: the interface s6 of the server with the address 2001:db8:1::1, and c6 of the client.
+// The test is skipped without root.
+func link6(t testing.TB) (ip, server, client string) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces require root")
 	}
-	ip := peers.Program(t, "ip")
-	dhclient, dhcpcd := peers.Program(t, "dhclient"), peers.Program(t, "dhcpcd")
+	ip = peers.Program(t, "ip")
 	ns := func(name string) string { return fmt.Sprintf("h6-%s-%d", name, os.Getpid()) }
-	server, client := ns("s"), ns("c")
+	server, client = ns("s"), ns("c")
 	if out, err := exec.CommandContext(t.Context(), ip, "netns", "add", server).CombinedOutput(); err != nil { //nolint:gosec // as above
 		t.Skipf("no network namespaces: %s", out)
 	}
@@ -85,43 +145,11 @@ func TestClients6(t *testing.T) {
 			return strings.Count(out, "fe80:") == 1 && !strings.Contains(out, "tentative")
 		})
 	}
-	stop := serve6(t, ip, server)
-	defer stop()
-	in := func(args ...string) []string { return append([]string{ip, "netns", "exec", client}, args...) }
-	dir := t.TempDir()
-	leases := filepath.Join(dir, "leases")
-	arguments := []string{"-6", "-N", "-P", "-D", "LL", "-sf", "/bin/true", "-lf", leases, "-pf", filepath.Join(dir, "pid"), "c6"}
-	run6(t, in(append([]string{dhclient, "-v", "-1"}, arguments...)...)...)
-	text, err := os.ReadFile(leases)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := func(pattern string) string {
-		t.Helper()
-		m := regexp.MustCompile(pattern).FindSubmatch(text)
-		if m == nil {
-			t.Fatalf("dhclient has no %s:\n%s", pattern, text)
-		}
-		return string(m[1])
-	}
-	address, prefix := found(`iaaddr ([0-9a-f:]+) `), found(`iaprefix ([0-9a-f:/]+) `)
-	if !netip.MustParsePrefix("2001:db8:1::1:0/122").Contains(netip.MustParseAddr(address)) ||
-		!netip.MustParsePrefix("2001:db8:1:8000::/50").Contains(netip.MustParsePrefix(prefix).Addr()) || !strings.HasSuffix(prefix, "/56") {
-		t.Errorf("dhclient has %s and %s", address, prefix)
-	}
-	if dns := found(`option dhcp6.name-servers ([0-9a-f:]+);`); dns != "2001:db8::53" {
-		t.Errorf("the name server of dhclient is %s", dns)
-	}
-	run6(t, in(append([]string{dhclient, "-v", "-r"}, arguments...)...)...)
-	out := run6(t, in(dhcpcd, "-6", "-1", "-B", "-d", "-t", "20", "--noipv6rs", "--ia_na=1", "--ia_pd=2", "-c", "/bin/true", "c6")...)
-	if !strings.Contains(out, "2001:db8:1::1:") || !strings.Contains(out, "/56") {
-		t.Errorf("dhcpcd has no lease:\n%s", out)
-	}
-	t.Logf("dhclient had %s and %s", address, prefix)
+	return ip, server, client
 }
 
-// serve6 runs the server in a network namespace, and returns a function that ends it.
-func serve6(t *testing.T, ip, namespace string) (stop func()) {
+// serve6 runs the server in a network namespace, and returns a function that ends it and returns its CPU time.
+func serve6(t testing.TB, ip, namespace string) (stop func() time.Duration) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), ip, "netns", "exec", namespace, os.Args[0], "-test.run", "^TestServe6$") //nolint:gosec // this test
 	c.Env = append(os.Environ(), serveFolder+"="+t.TempDir())
@@ -146,7 +174,7 @@ func serve6(t *testing.T, ip, namespace string) (stop func()) {
 		return string(data)
 	}
 	waitFor(t, func() bool { return strings.Contains(text(), "SERVING") || strings.Contains(text(), "FAIL") })
-	return func() {
+	return func() time.Duration {
 		_ = input.Close()
 		done := make(chan error, 1)
 		go func() { done <- c.Wait() }()
@@ -158,5 +186,6 @@ func serve6(t *testing.T, ip, namespace string) (stop func()) {
 		if err != nil || t.Failed() {
 			t.Errorf("the server ended: %v\n%s", err, text())
 		}
+		return c.ProcessState.SystemTime() + c.ProcessState.UserTime()
 	}
 }

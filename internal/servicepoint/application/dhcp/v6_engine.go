@@ -32,8 +32,8 @@ func (e *engine) handle6(r *request6) {
 	}
 }
 
-// carryOut6 changes the leases. It returns the reason why the client is not served, and whether the reply, if there is one, is sent at once.
-// All changes of a message are stored together. The caller holds mu.
+// carryOut6 changes the leases. It returns the reason why the client is not served, and whether the reply, if there is one, is sent at
+// once. All changes of a message are stored together. The caller holds mu.
 func (e *engine) carryOut6(r *request6, d *dhcpdata.Decision6) (reason string, sendsNow bool) {
 	var p pending6
 	for _, change := range d.Changes {

@@ -214,7 +214,8 @@ func TestLeases6(t *testing.T) {
 			l.Relay != netip.MustParseAddr("2001:db8:1::1") || l.ClientID != "" {
 			t.Errorf("%+v", l)
 		}
-		if l.Address.String() == address && l.PrefixLength == 0 && l.IAID == 1 || fmt.Sprintf("%s/%d", l.Address, l.PrefixLength) == prefix && l.IAID == 2 {
+		delegated := fmt.Sprintf("%s/%d", l.Address, l.PrefixLength)
+		if l.Address.String() == address && l.PrefixLength == 0 && l.IAID == 1 || delegated == prefix && l.IAID == 2 {
 			found++
 		}
 	}

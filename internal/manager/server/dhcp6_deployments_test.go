@@ -1,0 +1,60 @@
+package server
+
+import (
+	"net/netip"
+	"testing"
+
+	"portolan/internal/base/dhcpmsg"
+	"portolan/internal/testkit/apitest"
+	"portolan/internal/wire/dhcpdata"
+)
+
+// noLeases is a view of leases without any.
+type noLeases struct{ dhcpdata.Leases }
+
+func (noLeases) At(netip.Addr) (l dhcpdata.LeaseState, ok bool)    { return l, false }
+func (noLeases) Of(int64, string) (l dhcpdata.LeaseState, ok bool) { return l, false }
+func (noLeases) Elsewhere(int64, string) []dhcpdata.LeaseState     { return nil }
+func (noLeases) Used(int64) uint64                                 { return 0 }
+
+// A full deployment of DHCPv6 compiles ranges, reservations by DUID and options.
+func TestDHCPv6Deployment(t *testing.T) {
+	m := startAlone(t)
+	p := m.dhcpServer()
+	block := m.ID("/api/v2/configurations/"+p.configuration+"/blocks", `{"type":"IPv6Block","name":"six","range":"2001:db8::/32"}`)
+	network := m.ID("/api/v2/blocks/"+block+"/networks", `{"type":"IPv6Network","name":"quay6","range":"2001:db8:0:1::/64"}`)
+	p.point, _ = m.create("dhcp6")
+	m.Want(202, "POST", "/user/api/v1/fleetInstances/"+p.point+"/applications", `{"name":"dhcp-service","configuration":{}}`)
+	p.server = m.ID("/api/v2/configurations/"+p.configuration+"/servers", `{"type":"Server","name":"dhcp6","profile":"DNS_DHCP_SERVER_20",`+
+		`"servicePoint":"`+p.point+`","interfaces":[{"managementAddress":"2001:db8:0:1::5"}]}`)
+	own := m.Want(200, "GET", "/api/v2/servers/"+p.server+"/interfaces", "").Text("data.0.id")
+	m.ID("/api/v2/blocks/"+block+"/deploymentRoles", `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
+	at := "/api/v2/networks/" + network
+	m.ID(at+"/ranges", `{"type":"IPv6DHCPRange","range":"2001:db8:0:1::100-2001:db8:0:1::1ff"}`)
+	m.ID(at+"/addresses", `{"type":"IPv6Address","address":"2001:db8:0:1::9","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID",`+
+		`"clientIdentifier":{"duid":"00:03:00:01:02:00:00:00:00:09"}}`)
+	m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ServiceOption","name":"default-lease-time","value":7200}`)
+	id := p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
+	apitest.Eventually(t, "the deployment waits for the service point", func() bool {
+		r := p.Want(200, "GET", "/api/v2/deployments/"+id, "")
+		if r.Text("state") == "FAILED" {
+			t.Fatalf("the deployment failed: %s", r.Text("message"))
+		}
+		return r.Text("percentComplete") == "90"
+	})
+	p.fetch()
+	c, err := dhcpdata.Compile(p.units, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for client, want := range map[byte]string{9: "2001:db8:0:1::9/128", 1: "2001:db8:0:1::100/120"} {
+		message := &dhcpmsg.Message6{Type: dhcpmsg.Request6, Options: dhcpmsg.Options6{
+			{Code: dhcpmsg.OptClientID6, Data: []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, client}}, {Code: dhcpmsg.OptServerID6, Data: c.ServerDUID()},
+			{Code: dhcpmsg.OptIANA6, Data: make([]byte, 12)}}}
+		d := dhcpdata.Decide6(c, &dhcpdata.Facts6{Message: message, Interface: []netip.Prefix{netip.MustParsePrefix("2001:db8:0:1::1/64")}},
+			noLeases{}, 1000)
+		if len(d.Changes) != 1 || !netip.MustParsePrefix(want).Contains(d.Changes[0].Address) || d.Changes[0].Valid != 7200 {
+			t.Errorf("client %d gets %+v, %s", client, d.Changes, d.Reason)
+		}
+	}
+}
