@@ -95,9 +95,9 @@ func (o *option) key() string {
 	return o.kind + "/" + strconv.FormatInt(o.definition, 10)
 }
 
-// merged returns the options in effect after levels, the farthest first. A nearer level replaces a farther one; at one object, an option
-// for the server replaces one for its group, and that one replaces one for all servers. Raw options are translated before: an explicit option
-// of the same object replaces a raw one.
+// merged returns the options in effect after levels, the farthest first. A nearer level replaces a farther one. At one object, an option
+// for the server replaces one for its group, and that one replaces one for all servers. Raw options are translated before: an explicit
+// option of the same object replaces a raw one.
 func (c *compiler) merged(levels ...level) (map[string]chosen, error) {
 	all := map[string]chosen{}
 	for _, at := range levels {

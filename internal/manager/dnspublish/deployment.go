@@ -242,7 +242,8 @@ func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
 	return endGroup(c, x.Group.ID, x.ID)
 }
 
-// orderFor creates a deployment of a service of one server, with user, method and group of like. The caller has checked the server (see checkReady).
+// orderFor creates a deployment of a service of one server, with user, method and group of like. The caller has checked the server (see
+// checkReady).
 func orderFor(c *resource.Change, service, kind string, server int64, like DeploymentHead) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
@@ -396,8 +397,8 @@ func checkDeployable(c *resource.Change, server int64) error {
 	return nil
 }
 
-// checkNotRunning rejects a deployment of a service of a server while another one has not ended, and a validation while the same user has another one
-// queued. A validation changes nothing, so it does not block deployments.
+// checkNotRunning rejects a deployment of a service of a server while another one has not ended, and a validation while the same user has
+// another one queued. A validation changes nothing, so it does not block deployments.
 func (x *DeploymentHead) checkNotRunning(c *resource.Change, service string, server int64) error {
 	isValidation := store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: validation}
 	beside := store.All{store.InCollection(deployments), store.HasParent(server), ofService(service)}

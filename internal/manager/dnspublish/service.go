@@ -163,7 +163,8 @@ func (d *Deployer) checkApplication(tx *store.Tx, deployment *store.Resource) er
 	point := serverconfig.FieldsOf(o).ServicePoint
 	is, err := d.points.Serving(tx, point, serviceField(x))
 	if err == nil && is.Provides == nil {
-		err = problem.Conflict("DeploymentFailed", "service point %s of server %s has no application for %s: deploy one with portolan fleet deploy",
+		err = problem.Conflict("DeploymentFailed",
+			"service point %s of server %s has no application for %s: deploy one with portolan fleet deploy",
 			point, server.Name, serviceField(x))
 	}
 	return err
