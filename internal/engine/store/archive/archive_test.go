@@ -112,10 +112,12 @@ func sample(t *testing.T, o server.Options) {
 				"SELECT 990001, 'DHCPv4Lease', id, configuration, low, low, 1, '{}', 'DHCP_FREE', 1 FROM resource "+
 				"WHERE collection = 'networks' AND type = 'IPv4Network' ORDER BY id LIMIT 1"),
 			tx.Write("INSERT INTO dhcp_lease_page (configuration, first, ends) VALUES (1, ?, ?)", []byte{0}, []byte{1, 0, 0, 0, 1}),
-			tx.Write("INSERT INTO dhcp_lease_span (id, parent, configuration, low, high, version, body, start) VALUES (990002, 1, 1, ?, ?, 1, '{}', 7)",
+			tx.Write("INSERT INTO dhcp_lease_span (id, parent, configuration, low, high, version, body, start)"+
+				" VALUES (990002, 1, 1, ?, ?, 1, '{}', 7)",
 				[]byte{0}, []byte{0}),
 			tx.Write("INSERT INTO dhcp_lease_mark (server, node, journal, sequence) VALUES (1, 1, 'j', 3)"),
-			tx.Write("INSERT INTO dhcp_server (server, hash, number) VALUES (1, ?, 3)", dhcpdata.Total(map[string]string{"server": unit.Hash}).String()),
+			tx.Write("INSERT INTO dhcp_server (server, hash, number) VALUES (1, ?, 3)",
+				dhcpdata.Total(map[string]string{"server": unit.Hash}).String()),
 			tx.Write("INSERT INTO dhcp_unit (server, unit, hash, records) VALUES (1, 'server', ?, ?)", unit.Hash, packedUnit),
 			tx.Write("INSERT INTO dhcp_due (configuration, what, changed) VALUES (1, 1, 7)"),
 			tx.Write("INSERT INTO deleted_service_point (id) VALUES ('gone')"),

@@ -174,7 +174,8 @@ func TestCachedEqualsUncached(t *testing.T) {
 // compareOnce compares the answers to a random query over UDP with the one over TCP.
 func compareOnce(t *rapid.T, at string) {
 	form := rapid.SampledFrom([]string{"a", "A", "no", "empty", "fail", "alias", "many", "four"}).Draw(t, "form")
-	name := fmt.Sprintf("%s%d.t%d.test.", form, rapid.IntRange(1, 3).Draw(t, "number"), rapid.SampledFrom([]int{0, 5, 60, 300, 90000}).Draw(t, "ttl"))
+	name := fmt.Sprintf("%s%d.t%d.test.", form, rapid.IntRange(1, 3).Draw(t, "number"),
+		rapid.SampledFrom([]int{0, 5, 60, 300, 90000}).Draw(t, "ttl"))
 	m := new(dns.Msg)
 	m.SetQuestion(name, rapid.SampledFrom([]uint16{dns.TypeA, dns.TypeAAAA, dns.TypeMX, dns.TypeANY}).Draw(t, "type"))
 	m.RecursionDesired, m.CheckingDisabled = rapid.Bool().Draw(t, "RD"), rapid.Bool().Draw(t, "CD")
@@ -274,8 +275,8 @@ func TestAnswersAge(t *testing.T) {
 	}
 }
 
-// TestPrefetchSeesQueries checks that CoreDNS sees the queries that it needs for prefetching: the first ones, later one each second, and all
-// in the last part of the TTL.
+// TestPrefetchSeesQueries checks that CoreDNS sees the queries that it needs for prefetching: the first ones, later one each second, and
+// all in the last part of the TTL.
 func TestPrefetchSeesQueries(t *testing.T) {
 	second := int64(time.Second)
 	a := &packedAnswer{ttl: 100, original: 100, passes: 1}
