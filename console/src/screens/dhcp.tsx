@@ -170,10 +170,22 @@ function Leases({ c }: { c: number }) {
       at={rows.at}
       id={r => r.id}
       open={r => go("/ui/leases/" + r.id)}
-      empty={<Empty title="No leases yet.">No service point application serves DHCP yet.</Empty>}
+      empty={
+        <Empty title="No leases yet.">
+          Deploy DHCP to a server whose service point runs the application dhcp-service.
+        </Empty>
+      }
       columns={[
-        { key: "address", title: "Address", width: "12rem", cell: r => <To r={r.address} mono /> },
+        { key: "address", title: "Address", width: "12rem", cell: r => <span class="mono">{r.address}</span> },
         { key: "state", title: "State", width: "9rem", cell: r => <State of={r.state} /> },
+        {
+          key: "client",
+          title: "Client",
+          width: "12rem",
+          cell: r => <span class="mono">{r.macAddress || r.clientIdentifier}</span>,
+        },
+        { key: "host", title: "Host name", width: "12rem", minor: true, cell: r => <span>{r.hostName}</span> },
+        { key: "network", title: "Network", width: "11rem", minor: true, cell: r => <To r={r.network} mono /> },
         { key: "began", title: "Granted", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> },
         { key: "ends", title: "Ends", width: "9rem", cell: r => <When at={r.leaseExpirationDateTime} /> },
       ]}

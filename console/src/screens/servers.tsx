@@ -122,15 +122,31 @@ export function Servers() {
   )
 }
 
+/** The deployment types of each service. */
+const typesOf: { [service: string]: string[] } = {
+  DNS: ["FullDeployment", "DifferentialDeployment", "ValidationDeployment"],
+  DHCPv4: ["FullDeployment", "ValidationDeployment"],
+  DHCPv6: ["FullDeployment", "ValidationDeployment"],
+  TFTP: ["FullDeployment"],
+}
+
+/** The labels of the deployment types. */
+const typeNames: { [type: string]: string } = {
+  FullDeployment: "full deployment",
+  DifferentialDeployment: "changes only",
+  ValidationDeployment: "check only",
+}
+
 function Deploy({ s, close }: { s: Resource; close: () => void }) {
-  const [type, setType] = useState("DifferentialDeployment"),
+  const [type, setType] = useState("FullDeployment"),
+    [service, setService] = useState("DNS"),
     [problem, setProblem] = useState<Problem>()
   const submit = async (e: Event) => {
     e.preventDefault()
     try {
       const r = await change("Deployment queued.", "POST", `servers/${s.id}/deployments`, {
-        type,
-        service: "DNS",
+        type: typesOf[service].includes(type) ? type : "FullDeployment",
+        service,
       })
       close()
       go(r.body?.id ? "/ui/deployments/" + r.body.id : "/ui/servers?tab=deployments")
@@ -142,12 +158,21 @@ function Deploy({ s, close }: { s: Resource; close: () => void }) {
     <Dialog title={"Deploy to " + s.name} close={close}>
       <form onSubmit={submit}>
         {problem && <Trouble problem={problem} />}
+        <Field label="Service">
+          {id => (
+            <select id={id} value={service} onChange={e => setService(e.currentTarget.value)}>
+              {Object.keys(typesOf).map(one => (
+                <option value={one}>{one}</option>
+              ))}
+            </select>
+          )}
+        </Field>
         <Field label="Deployment">
           {id => (
             <select id={id} value={type} onChange={e => setType(e.currentTarget.value)}>
-              <option value="DifferentialDeployment">changes only</option>
-              <option value="FullDeployment">full deployment</option>
-              <option value="ValidationDeployment">check only</option>
+              {typesOf[service].map(one => (
+                <option value={one}>{typeNames[one]}</option>
+              ))}
             </select>
           )}
         </Field>

@@ -495,13 +495,3 @@ func (e Inherited) top(b *builder, row string) {
 	InCollection(e.From...).sql(b, above)
 	b.WriteByte(')')
 }
-
-// hidden is a condition that is evaluated without an index.
-type hidden struct{ Expr }
-
-func (e hidden) sql(b *builder, row string) {
-	was := b.hide
-	b.hide = true
-	e.Expr.sql(b, row)
-	b.hide = was
-}

@@ -123,3 +123,13 @@ func (e *expected) forget(r *Resource) {
 		delete(e.spans, spanBelow{r.Parent, r.Collection, string(r.Low)})
 	}
 }
+
+// hidden is a condition that is evaluated without an index.
+type hidden struct{ Expr }
+
+func (e hidden) sql(b *builder, row string) {
+	was := b.hide
+	b.hide = true
+	e.Expr.sql(b, row)
+	b.hide = was
+}

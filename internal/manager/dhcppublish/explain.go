@@ -92,7 +92,7 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 		return e, err
 	}
 	if network.Type != "IPv4Network" {
-		return e, problem.BadRequest("InvalidQueryParameter", "network: %d is an %s, not an IPv4Network", network.ID, network.Type)
+		return e, problem.Query("network", "%d is an %s, not an IPv4Network", network.ID, network.Type)
 	}
 	network = network.Clone()
 	if network.Low == nil { // a shown row has no span
@@ -110,7 +110,8 @@ func Explain(tx *store.Tx, a *resource.API, caller resource.Caller, q Question) 
 	}
 	content, err := dhcpdata.Compile(units, nil)
 	if err != nil {
-		return e, problem.Conflict("DeploymentFailed", "the settings of server %s cannot be served: %v", server.Name, err)
+		return e, problem.BadRequest("InvalidDeploymentData", "the settings of server %s cannot be served: %v",
+			problem.About(server.ID, server.Name), err)
 	}
 	leases := &reportedLeases{tx: tx, configuration: network.Configuration}
 	d := dhcpdata.Decide(content, facts, leases, tx.Now().Unix())
@@ -183,8 +184,8 @@ func unitsFor(tx *store.Tx, a *resource.API, network *store.Resource, planned bo
 		return nil, nil, err
 	}
 	if faults := c.texts(true); len(faults) > 0 {
-		return nil, nil, problem.Conflict("DeploymentFailed", "the settings of server %s cannot be served: %s", row.Name,
-			strings.Join(faults, "; "))
+		return nil, nil, problem.BadRequest("InvalidDeploymentData", "the settings of server %s cannot be served: %s",
+			problem.About(row.ID, row.Name), strings.Join(faults, "; "))
 	}
 	units, err := (Service{API: a}).units(c, nil)
 	return row, units, err
@@ -224,7 +225,7 @@ func (q Question) facts(network *store.Resource) (*dhcpdata.Facts, error) {
 	}
 	mac, err := space.ParseHardware(q.MACAddress)
 	if err != nil {
-		return nil, problem.BadRequest("InvalidQueryParameter", "macAddress: %v", err)
+		return nil, problem.Query("macAddress", "%v", err)
 	}
 	f.Hardware = mac
 	var relay []byte
@@ -240,7 +241,7 @@ func (q Question) facts(network *store.Resource) (*dhcpdata.Facts, error) {
 		}
 		data, err := dhcp.ReadValue(one.text)
 		if err != nil || len(data) == 0 || len(data) > maxQuestion {
-			return nil, problem.BadRequest("InvalidQueryParameter", "%s: must be a text or octets such as 0x0A0B, at most %d octets", one.name,
+			return nil, problem.Query(one.name, "must be a text or octets such as 0x0A0B, at most %d octets",
 				maxQuestion)
 		}
 		one.set(data)

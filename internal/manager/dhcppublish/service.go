@@ -22,19 +22,11 @@ type Service struct {
 
 // Types returns the types of deployments of DHCP.
 func (Service) Types() []string {
-	return []string{"FullDeployment", "DifferentialDeployment", "ValidationDeployment"}
+	return []string{"FullDeployment", "ValidationDeployment"}
 }
 
-// Check rejects the validation of a server without checks of DHCP data, and a differential deployment without a previous full one.
+// Check rejects the validation of a server without checks of DHCP data.
 func (s Service) Check(c *resource.Change, kind string, server *store.Resource) error {
-	if kind == "DifferentialDeployment" {
-		_, there, err := deployed(c.Tx, server.ID)
-		if err == nil && !there {
-			err = problem.BadRequest("NoPreviousFullDeploymentForDifferential",
-				"server %d has never been deployed: run a FullDeployment first", server.ID)
-		}
-		return err
-	}
 	if kind != "ValidationDeployment" {
 		return nil
 	}
@@ -103,7 +95,8 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 	}
 	p.Warnings = c.texts(false)
 	if faults := c.texts(true); len(faults) > 0 {
-		return p, problem.Conflict("DeploymentFailed", "%s cannot be deployed to server %s: %s", s.name(), row.Name, strings.Join(faults, "; "))
+		return p, problem.BadRequest("InvalidDeploymentData", "%s cannot be deployed to server %s: %s", s.name(),
+			problem.About(row.ID, row.Name), strings.Join(faults, "; "))
 	}
 	pools, reservations := 0, 0
 	for _, items := range c.units {

@@ -43,6 +43,8 @@ type Points interface {
 
 // Serving is the state of a service point.
 type Serving struct {
+	// Applications are the names of the applications for the service, whether it runs them or not.
+	Applications []string
 	// There reports whether the service point exists. Provides are the capabilities of its applications for the service.
 	There    bool
 	Provides checkin.Capabilities

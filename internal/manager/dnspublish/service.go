@@ -163,9 +163,8 @@ func (d *Deployer) checkApplication(tx *store.Tx, deployment *store.Resource) er
 	point := serverconfig.FieldsOf(o).ServicePoint
 	is, err := d.points.Serving(tx, point, serviceField(x))
 	if err == nil && is.Provides == nil {
-		err = problem.Conflict("DeploymentFailed",
-			"service point %s of server %s has no application for %s: deploy one with portolan fleet deploy",
-			point, server.Name, serviceField(x))
+		err = problem.BadRequest("ServerNotConnected", "service point %s of server %s does not run the application %s: deploy it to it first "+
+			"(portolan fleet deploy)", point, problem.About(server.ID, server.Name), strings.Join(is.Applications, " or "))
 	}
 	return err
 }

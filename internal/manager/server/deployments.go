@@ -37,7 +37,7 @@ var applicationsOf = map[string][]string{
 // applications, it returns the earliest content.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint, service string) (s dnspublish.Serving, err error) {
 	is, err := p.fleet.Serves(tx, servicePoint, applicationsOf[service]...)
-	s.There = is.There
+	s.There, s.Applications = is.There, applicationsOf[service]
 	for _, a := range is.Applications {
 		if s.Provides == nil || isEarlier(a.Content, s.Content) {
 			s.Content = a.Content

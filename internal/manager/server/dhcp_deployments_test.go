@@ -148,7 +148,7 @@ func TestDHCPDeployment(t *testing.T) {
 	if r.Text("address") != "10.0.0.100" || r.Text("range") == "" {
 		t.Errorf("another client: %s", r.Body)
 	}
-	m.Refused(400, "InvalidQueryParameter", "macAddress", "GET", "/api/v2/dhcpExplanation?network="+p.network+"&macAddress=x", "")
+	m.Refused(400, "InvalidQueryParameterValue", "macAddress", "GET", "/api/v2/dhcpExplanation?network="+p.network+"&macAddress=x", "")
 	m.Refused(404, "ResourceNotFound", "", "GET", "/api/v2/dhcpExplanation?network=5&macAddress=00:00:5e:00:53:02", "")
 	m.Verify()
 }

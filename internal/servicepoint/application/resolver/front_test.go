@@ -409,9 +409,9 @@ func TestHitsAreCounted(t *testing.T) {
 					t.Fatal("no answer")
 				}
 				soon(t, "it is counted", func() bool {
-					grown[i] = series(t)
-					return counted(grown[i]) > counted(before)
+					return counted(series(t)) > counted(before)
 				})
+				grown[i] = series(t) // a gathering reads one series after another
 				maps.DeleteFunc(grown[i], func(name string, n float64) bool {
 					return n == before[name]
 				})
