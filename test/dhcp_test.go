@@ -121,7 +121,7 @@ func TestDHCPOnTheWire(t *testing.T) {
 		interfaces.Data[0].ID))
 	a := &authority{fleetPoint: p, server: server}
 	full := `{"type":"FullDeployment","service":"DHCPv4"}`
-	if state, message := a.deploy("/servers/"+server+"/deployments", full); state != "FAILED" || !strings.Contains(message, "no application") {
+	if state, message := a.deploy("/servers/"+server+"/deployments", full); state != "FAILED" || !strings.Contains(message, "dhcp-service") {
 		t.Errorf("without the application a deployment is %s: %s", state, message)
 	}
 	at, file := freeport.For(t).String(), filepath.Join(t.TempDir(), "dhcp.json")
