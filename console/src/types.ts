@@ -180,7 +180,7 @@ export type DHCPActivityService = {
   userDefinedFields: any
 }
 
-/** DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet, because DHCP is not served. */
+/** DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet: the thresholds of blocks, networks and ranges raise these events. */
 export type DHCPAlertSettings = {
   id: number
   type: "DHCPAlertSettings"

@@ -193,7 +193,7 @@ DHCPAlertSettings = TypedDict("DHCPAlertSettings", {
     "highWaterMark": Optional[int],
     "pollingInterval": Optional[str],
 }, total=False)
-DHCPAlertSettings.__doc__ = "DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet, because DHCP is not served."
+DHCPAlertSettings.__doc__ = "DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet: the thresholds of blocks, networks and ranges raise these events."
 
 
 DHCPClientIdentifier = TypedDict("DHCPClientIdentifier", {

@@ -41,7 +41,7 @@ var descriptions = map[string]string{
 	"AuditDataSettings.dhcpTransactionRetentionPeriod":       "dhcpTransactionRetentionPeriod is the retention period of ended leases (leaseSpans); null keeps them, and zero keeps none.",
 	"AuditDataSettings.exportEnabled":                        "exportEnabled controls whether audit data is sent to a destination.",
 	"AuditDataSettings.sessionAndEventsRetentionPeriod":      "sessionAndEventsRetentionPeriod is the retention period of events and ended sessions; null for the value of the command line.",
-	"DHCPAlertSettings":                                      "DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet, because DHCP is not served.",
+	"DHCPAlertSettings":                                      "DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet: the thresholds of blocks, networks and ranges raise these events.",
 	"DHCPAlertSettings.highWaterMark":                        "highWaterMark is the high threshold, in percent: a utilization above it raises an event.",
 	"DHCPAlertSettings.lowWaterMark":                         "lowWaterMark is the low threshold, in percent: a utilization below it raises an event.",
 	"DHCPAlertSettings.pollingInterval":                      "pollingInterval is the time between two checks.",

@@ -169,7 +169,8 @@ func (x *WebAccessSettings) Validate(*resource.Change) error {
 	return nil
 }
 
-// DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet, because DHCP is not served.
+// DHCPAlertSettings sets when the utilization of DHCP ranges raises an event. It has no effect yet: the thresholds of blocks, networks and
+// ranges raise these events.
 type DHCPAlertSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// LowWaterMark is the low threshold, in percent: a utilization below it raises an event.
@@ -180,15 +181,15 @@ type DHCPAlertSettings struct {
 	PollingInterval string `api:"pollingInterval,duration"`
 }
 
-// Validate rejects every field that is set, because DHCP is not served yet.
+// Validate rejects every field that is set, because none has an effect yet.
 func (x *DHCPAlertSettings) Validate(*resource.Change) error {
 	switch {
 	case x.LowWaterMark != nil:
-		return problem.NotYet("lowWaterMark: DHCP is not supported yet; set utilization thresholds on blocks and networks")
+		return problem.NotYet("lowWaterMark: alert settings are not supported yet; set the utilization thresholds of blocks, networks and ranges")
 	case x.HighWaterMark != nil:
-		return problem.NotYet("highWaterMark: DHCP is not supported yet; set utilization thresholds on blocks and networks")
+		return problem.NotYet("highWaterMark: alert settings are not supported yet; set the utilization thresholds of blocks, networks and ranges")
 	case x.PollingInterval != "":
-		return problem.NotYet("pollingInterval: DHCP is not supported yet")
+		return problem.NotYet("pollingInterval: alert settings are not supported yet")
 	}
 	return nil
 }
