@@ -311,9 +311,11 @@ func TestStored6(t *testing.T) {
 	if got := ask(3, 2); got != nil {
 		t.Errorf("a full disk gives %x", got)
 	}
+	e.mu.Lock()
 	if len(e.table.clients[dhcpdata.Identity6(false, 1, duidOf(2))]) > 0 {
 		t.Error("the lease is in memory")
 	}
+	e.mu.Unlock()
 	if got := ask(1, 3); got != nil { // no offer of what cannot be leased
 		t.Errorf("a full disk offers %x", got)
 	}
