@@ -185,9 +185,9 @@ type DHCPAlertSettings struct {
 func (x *DHCPAlertSettings) Validate(*resource.Change) error {
 	switch {
 	case x.LowWaterMark != nil:
-		return problem.NotYet("lowWaterMark: alert settings are not supported yet; set the utilization thresholds of blocks, networks and ranges")
+		return problem.NotYet("lowWaterMark: alert settings are not supported yet; set the thresholds of blocks, networks and ranges")
 	case x.HighWaterMark != nil:
-		return problem.NotYet("highWaterMark: alert settings are not supported yet; set the utilization thresholds of blocks, networks and ranges")
+		return problem.NotYet("highWaterMark: alert settings are not supported yet; set the thresholds of blocks, networks and ranges")
 	case x.PollingInterval != "":
 		return problem.NotYet("pollingInterval: alert settings are not supported yet")
 	}
