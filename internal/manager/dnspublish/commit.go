@@ -174,8 +174,19 @@ func nextNumber(tx *store.Tx) (int64, error) {
 }
 
 // againNumber returns a number for entries that the deployer queues itself. It is below those of all transactions, so that they are
-// deployed first, and differs from that of an earlier entry.
+// deployed first, and below those of all such entries that are still queued: a lane that is deploying an earlier one must not remove it.
 func againNumber(tx *store.Tx) (int64, error) {
 	number, err := nextNumber(tx)
-	return -number, err
+	if err != nil {
+		return 0, err
+	}
+	again := -number
+	for _, lane := range []int{laneLive, laneWhole} {
+		var first int64
+		if err := tx.QueryRow("SELECT coalesce(min(changed), 0) FROM dns_due WHERE lane = ?", lane).Scan(&first); err != nil {
+			return 0, err
+		}
+		again = min(again, first-1)
+	}
+	return again, nil
 }

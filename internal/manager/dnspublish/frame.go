@@ -3,7 +3,6 @@ package dnspublish
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -173,23 +172,22 @@ func (f frame) encode() []byte {
 	return data
 }
 
-// decodeFrame reverses encode.
-func decodeFrame(data []byte) (f frame, err error) {
-	bad := errors.New("a stored frame of a zone is damaged")
+// decodeFrame reverses encode. Damaged data is a frame that is not known, so that the zone is examined as a whole.
+func decodeFrame(data []byte) (f frame) {
 	if len(data) < 8 {
-		return f, bad
+		return f
 	}
 	f.whole, f.names, data = binary.BigEndian.Uint64(data), map[string]uint64{}, data[8:]
 	for len(data) > 0 {
 		length, n := binary.Uvarint(data)
 		if n <= 0 || length > maxNameText || len(data) < n+int(length)+8 { //nolint:gosec // bounded above
-			return frame{}, bad
+			return frame{}
 		}
 		end := n + int(length) //nolint:gosec // bounded above
 		f.names[string(data[n:end])] = binary.BigEndian.Uint64(data[end:])
 		data = data[end+8:]
 	}
-	return f, nil
+	return f
 }
 
 // readFrames returns the frames that the zones of a configuration were deployed with, by zone.
@@ -201,9 +199,7 @@ func readFrames(tx *store.Tx, configuration int64) (map[string]frame, error) {
 		if err := scan(&id, &data); err != nil {
 			return err
 		}
-		f, err := decodeFrame(data)
-		frames[id] = f // a damaged one is not known
-		_ = err
+		frames[id] = decodeFrame(data)
 		return nil
 	}, "SELECT f.zone, f.data FROM dns_frame f JOIN dns_zone z ON z.zone = f.zone WHERE z.configuration = ?", configuration)
 	return frames, err
