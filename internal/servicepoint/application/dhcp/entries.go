@@ -129,11 +129,13 @@ func (e *engine) applyEntry(entry []byte) error {
 // renewals are the renewals that the manager has not learned yet, by network.
 type renewals map[int64]map[netip.Addr]int64
 
-func (r renewals) add(l *lease) {
-	if r[l.network] == nil {
-		r[l.network] = map[netip.Addr]int64{}
+func (r renewals) add(l *lease) { r.put(l.network, l.address, l.expires) }
+
+func (r renewals) put(network int64, a netip.Addr, expires int64) {
+	if r[network] == nil {
+		r[network] = map[netip.Addr]int64{}
 	}
-	r[l.network][l.address] = l.expires
+	r[network][a] = expires
 }
 
 // forget forgets the renewal of an address, because an event about it follows.
