@@ -60,11 +60,23 @@ func (d *decider) refuseAddress(from Source, reason Reason) {
 // that has been free for longest.
 func (d *decider) choose() (c choice, from Source, reason Reason) {
 	if r := d.reservation(); r != nil {
-		if d.available(r) {
+		reserved := choice{network: r.network, reservation: r, pool: r.network.poolOf(r.Address), address: r.Address}
+		switch {
+		case d.available(r):
 			d.note(r.source(), "address", "reserved for the client")
-			return choice{network: r.network, reservation: r, pool: r.network.poolOf(r.Address), address: r.Address}, Source{}, Served
+			return reserved, Source{}, Served
+		case d.isAbandoned(r.Address):
+			d.note(r.source(), "address", "reserved for the client, and abandoned")
+			defer func() { // as an abandoned address of a range, if there is nothing else
+				if reason != Served {
+					d.note(r.source(), "address", "the abandoned address is probed, because there is no other one")
+					reserved.probe = true
+					c, from, reason = reserved, Source{}, Served
+				}
+			}()
+		default:
+			d.note(r.source(), "address", "reserved for the client, and still leased to another one")
 		}
-		d.note(r.source(), "address", "reserved for the client, and still leased to another one")
 	}
 	from, reason = d.candidates[0].source(), NoRange
 	var pools []*pool
@@ -137,9 +149,10 @@ func (d *decider) isFree(a netip.Addr) bool {
 }
 
 // leasable reports whether an address of a pool can be leased to any client: it is not reserved, and not an address of the network itself.
+// BOOTP has no offers, so an address that must be probed is not leased to its clients.
 func (d *decider) leasable(p *pool, a netip.Addr) bool {
 	n := p.network
-	if len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
+	if d.f.Type == 0 && contains(p.Probed, a) || len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
 		return false
 	}
 	for _, own := range d.f.Local {
@@ -162,15 +175,16 @@ func (n *network) isSpecial(a netip.Addr) bool {
 	return !n.Prefix.Contains(a.Next())
 }
 
-// chosen returns the choice of an address of one of the pools. It is probed if it was never leased.
+// chosen returns the choice of an address of one of the pools. It is probed if it was never leased. A static address is probed unless the
+// client holds it.
 func (d *decider) chosen(pools []*pool, a netip.Addr) choice {
 	for _, p := range pools {
 		if !contains(p.Ranges, a) {
 			continue
 		}
-		_, leased := d.leases.At(a)
+		l, leased := d.leases.At(a)
 		pinged := d.layers(p.network, p, nil).flag("ping-check", true) && !leased
-		return choice{network: p.network, pool: p, address: a, probe: pinged || contains(p.Probed, a) && !leased}
+		return choice{network: p.network, pool: p, address: a, probe: pinged || contains(p.Probed, a) && l.State != Leased}
 	}
 	return choice{}
 }
@@ -185,13 +199,18 @@ func (n *network) poolOf(a netip.Addr) *pool {
 	return nil
 }
 
-// available reports whether a reserved address is not held by another client.
+// available reports whether a reserved address is not held by another client, and not abandoned.
 func (d *decider) available(r *reservation) bool {
 	l, ok := d.leases.At(r.Address)
-	if !ok || l.State == Free || l.State == Abandoned {
+	if !ok || l.State == Free {
 		return true
 	}
-	return d.holdsReserved(r, l) && !l.Ended
+	return l.State != Abandoned && d.holdsReserved(r, l) && !l.Ended
+}
+
+func (d *decider) isAbandoned(a netip.Addr) bool {
+	l, ok := d.leases.At(a)
+	return ok && l.State == Abandoned
 }
 
 // holdsReserved reports whether the client with a reservation holds the lease of its address.

@@ -138,6 +138,8 @@ func (d *decider) examineLease(kind kindOfRequest, p *pool, a netip.Addr, l Leas
 	switch {
 	case recorded && (l.State == Abandoned || l.Ended):
 		return p.source(), LeasedToOther
+	case contains(p.Probed, a) && (kind == selecting || kind == initReboot) && (l.State != Leased && l.State != Offered || !d.holds(l)):
+		return p.source(), NotLeased // a static address is probed before each offer
 	case recorded && d.holds(l):
 		return Source{}, Served // also a former lease that nobody else received
 	case recorded && l.State != Free:

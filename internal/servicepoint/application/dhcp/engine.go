@@ -160,6 +160,7 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 		e.table.withdraw(d.Client)
 		e.abandon(d, r, dhcplease.Decline)
 	case dhcpdata.ActRelease:
+		e.table.withdraw(client)
 		if s := e.table.slots[d.Address]; s != nil && s.lease != nil {
 			e.change(s.lease, freed(s.lease, e.clock.now()), dhcplease.Release, 0)
 		}
@@ -176,10 +177,17 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 		return busy, false
 	}
 	o := offer{network: d.Network, pool: d.Pool, client: d.Client, hardware: append([]byte(nil), r.facts.Hardware...), relay: r.facts.Relay}
+	if before := e.table.offers.clients[d.Client]; before != nil && before.slot.address == d.Address {
+		if before.probing { // the client gets the offer at the end of the probe
+			return "", false
+		}
+		o.probed = before.probed
+	}
 	if !e.table.offer(o, d.Address) {
 		return tooMany, false
 	}
-	if !d.Probe {
+	held := e.table.offers.clients[d.Client]
+	if !d.Probe || held.probed {
 		return "", true
 	}
 	select {
@@ -188,14 +196,22 @@ func (e *engine) offer(r *request, d *dhcpdata.Decision, probed int) (reason str
 		e.table.withdraw(d.Client)
 		return busy, false
 	}
+	held.probing = true
 	e.tasks.Go(func() {
 		answers := e.probe(d.Address, d.ProbeSeconds)
 		<-e.probes
+		e.mu.Lock()
+		s := e.table.slots[d.Address]
+		if s == nil || s.offer != held || s.lease != nil && s.lease.view(e.clock.now()).State == dhcpdata.Leased {
+			e.mu.Unlock() // the client has another offer, or leased the address meanwhile
+			return
+		}
+		held.probing, held.probed = false, true
 		if !answers {
+			e.mu.Unlock()
 			e.send(r, d)
 			return
 		}
-		e.mu.Lock()
 		e.table.withdraw(d.Client)
 		e.abandon(d, r, dhcplease.Abandon)
 		e.mu.Unlock()

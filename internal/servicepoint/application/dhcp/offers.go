@@ -15,6 +15,8 @@ type offer struct {
 	relay    netip.Addr
 	until    int64
 	element  *list.Element
+	// probing is true while the address is probed: the offer is not sent before. probed is true after a probe without an answer.
+	probing, probed bool
 }
 
 // offers are the offers of all networks, the oldest first.

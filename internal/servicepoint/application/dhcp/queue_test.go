@@ -128,7 +128,9 @@ func selects(address string) func(*dhcpdata.Facts) {
 
 // renews makes a REQUEST one that renews an address.
 func renews(address string) func(*dhcpdata.Facts) {
-	return func(f *dhcpdata.Facts) { f.Client, f.Relay, f.Unicast = netip.MustParseAddr(address), netip.Addr{}, true }
+	return func(f *dhcpdata.Facts) {
+		f.Client, f.Relay, f.Unicast = netip.MustParseAddr(address), netip.Addr{}, true
+	}
 }
 
 // identifies adds a client identifier.
