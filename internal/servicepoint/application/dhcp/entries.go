@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -40,8 +41,11 @@ func event(kind dhcplease.Kind, at, order int64, l *lease) []byte {
 
 // readEvent reads an entry of an event without its first octet.
 func readEvent(text []byte) (kind dhcplease.Kind, at, order int64, l *lease, err error) {
-	if len(text) == 0 || int(text[0]) >= len(kinds) {
+	if len(text) == 0 {
 		return "", 0, 0, nil, errLease
+	}
+	if int(text[0]) >= len(kinds) {
+		return "", 0, 0, nil, errNewer
 	}
 	r := &reader{text: text[1:]}
 	at, order = int64(r.number()), int64(r.number())
@@ -70,7 +74,10 @@ func readRenewal(text []byte) (a netip.Addr, renewed, expires int64, err error) 
 	return a, renewed, expires, r.err
 }
 
-// applyEntry applies an entry of the journal at the start.
+// errNewer reports an entry that this version does not know. It is not damage: without the entry, addresses could get a second holder.
+var errNewer = errors.New("a newer version has written the leases, install it again; this version does not know the kind of an entry")
+
+// applyEntry applies an entry of the journal at the start. Its errors are not damage of the journal: the leases are not opened.
 func (e *engine) applyEntry(entry []byte) error {
 	switch kind, text := entry[0], entry[1:]; kind {
 	case entryEvent:
@@ -121,7 +128,7 @@ func (e *engine) applyEntry(entry []byte) error {
 		e.performed[int64(r.number())] = true
 		return r.err
 	default:
-		return fmt.Errorf("%w: an entry of the kind %q", errDamaged, kind)
+		return fmt.Errorf("%w: %q", errNewer, kind)
 	}
 	return nil
 }
