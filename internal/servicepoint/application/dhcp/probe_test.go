@@ -92,7 +92,10 @@ func TestStaticProbe(t *testing.T) {
 		p.answers <- true
 	}
 	a.ask(dhcpdata.Discover, 1)
-	waitFor(t, func() bool { l, _ := e.stateOf("10.0.1.0"); return p.asked.Load() == 6 && l.State == dhcpdata.Abandoned })
+	waitFor(t, func() bool {
+		l, _ := e.stateOf("10.0.1.0")
+		return p.asked.Load() == 6 && l.State == dhcpdata.Abandoned
+	})
 	if err := e.close(); err != nil {
 		t.Error(err)
 	}

@@ -342,3 +342,28 @@ func TestRetriedOrder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLateOrder checks that an order ends the lease that the operator saw, and no later lease of the address.
+func TestLateOrder(t *testing.T) {
+	e := engineOn(t, &disk{}, units(t, noPing), nil)
+	a := newAsker(t, e)
+	a.ask(dhcpdata.Request, 1, selects("10.0.1.0"))
+	a.want(dhcpdata.Ack, "10.0.1.0")
+	order := func(id, start int64) dhcpdata.Order {
+		return dhcpdata.Order{ID: id, Address: netip.MustParseAddr("10.0.1.0"), Action: dhcpdata.EndLease, Start: start}
+	}
+	e.mu.Lock()
+	start := e.table.slots[netip.MustParseAddr("10.0.1.0")].lease.start
+	e.mu.Unlock()
+	take(t, e, units(t, noPing, order(77, start-100)))
+	if l, _ := e.stateOf("10.0.1.0"); l.Ended {
+		t.Error("the order for an earlier lease has ended the lease")
+	}
+	take(t, e, units(t, noPing, order(78, start)))
+	if l, _ := e.stateOf("10.0.1.0"); !l.Ended {
+		t.Error("the order has not ended the lease")
+	}
+	if err := e.close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -85,6 +85,7 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 	s := e.table.slots[o.Address]
 	switch {
 	case s == nil || s.lease == nil || s.lease.expires <= now:
+	case o.Start != 0 && o.Action == dhcpdata.EndLease && s.lease.start != o.Start: // the lease that the operator saw has ended
 	case o.Action == dhcpdata.EndLease && s.lease.state == dhcpdata.Leased && !s.lease.ended:
 		l := *s.lease
 		l.ended = true
