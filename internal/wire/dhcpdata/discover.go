@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"net/netip"
+	"slices"
 )
 
 // choice is an address for the client.
@@ -221,7 +222,7 @@ func (d *decider) holdsReserved(r *reservation, l LeaseState) bool {
 // grant fills in a decision with an address.
 func (d *decider) grant(c choice, reply uint8, action Action) {
 	all := d.layers(c.network, c.pool, c.reservation)
-	out := d.d
+	out, identity := d.d, d.d.Client
 	out.Reply, out.Action, out.Reason = reply, action, Served
 	out.Network, out.Address, out.Probe = c.network.ID, c.address, c.probe
 	if c.pool != nil {
@@ -240,7 +241,7 @@ func (d *decider) grant(c choice, reply uint8, action Action) {
 		out.Action = ActRenew
 	}
 	if action == ActCommit {
-		d.endOthers(all, c)
+		d.endOthers(all, c, identity)
 	}
 	d.reply(all, c)
 }
@@ -303,25 +304,27 @@ func (d *decider) cached(all layers, c choice) bool {
 }
 
 // endOthers lists the leases of the client that end: at other addresses of the network, with other identifiers unless duplicates are
-// allowed, and in other networks with one-lease-per-client.
-func (d *decider) endOthers(all layers, c choice) {
+// allowed, and in other networks with one-lease-per-client. identity is that of the message; the holder of a reserved address can have another.
+func (d *decider) endOthers(all layers, c choice, identity string) {
 	add := func(l LeaseState) {
-		if l.State == Leased && l.Address != c.address {
+		if l.State == Leased && l.Address != c.address && !slices.Contains(d.d.Ends, l.Address) {
 			d.d.Ends = append(d.d.Ends, l.Address)
 		}
 	}
-	for _, n := range d.candidates {
-		if l, ok := d.leases.Of(n.ID, d.d.Client); ok {
-			add(l)
+	for _, client := range []string{d.d.Client, identity} {
+		for _, n := range d.candidates {
+			if l, ok := d.leases.Of(n.ID, client); ok {
+				add(l)
+			}
+		}
+		if all.flag("one-lease-per-client", false) {
+			for _, l := range d.leases.Elsewhere(c.network.ID, client) {
+				add(l)
+			}
 		}
 	}
 	if !all.flag("duplicates", true) {
 		for _, l := range d.leases.OfHardware(c.network.ID, d.f.Hardware) {
-			add(l)
-		}
-	}
-	if all.flag("one-lease-per-client", false) {
-		for _, l := range d.leases.Elsewhere(c.network.ID, d.d.Client) {
 			add(l)
 		}
 	}

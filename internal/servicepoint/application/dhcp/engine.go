@@ -142,7 +142,6 @@ const (
 // carryOut changes the leases. It returns the reason why the client is not served, and whether the reply, if there is one, is sent at once.
 // The caller holds mu.
 func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason string, sendsNow bool) {
-	client := dhcpdata.Identity(r.facts.HardwareType, r.facts.Hardware, r.facts.Options[61])
 	switch d.Action {
 	case dhcpdata.ActNothing:
 	case dhcpdata.ActRenew:
@@ -150,17 +149,16 @@ func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason 
 			return e.wait(l, func() { e.send(r, d) }), false
 		}
 	case dhcpdata.ActWithdraw:
-		e.table.withdraw(d.Client)
-		e.table.withdraw(client)
+		e.withdraw(r, d)
 	case dhcpdata.ActOffer:
 		return e.offer(r, d, probed)
 	case dhcpdata.ActCommit:
 		return e.lease(r, d), false
 	case dhcpdata.ActDecline:
-		e.table.withdraw(d.Client)
+		e.withdraw(r, d)
 		e.abandon(d, r, dhcplease.Decline)
 	case dhcpdata.ActRelease:
-		e.table.withdraw(client)
+		e.withdraw(r, d)
 		if s := e.table.slots[d.Address]; s != nil && s.lease != nil {
 			e.change(s.lease, freed(s.lease, e.clock.now()), dhcplease.Release, 0)
 		}
@@ -267,8 +265,8 @@ func (e *engine) restore(after, before *lease) {
 func holderOf(r *request, d *dhcpdata.Decision) *holder {
 	copied := func(b []byte, limit int) []byte { return append([]byte(nil), b[:min(len(b), limit)]...) }
 	o := r.facts.Options
-	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16), clientID: copied(o[61], 255),
-		hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[82], 255), vendor: copied(o[60], 255), parameters: copied(o[55], 255)}
+	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16), clientID: copied(o[optClientID], 255),
+		hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[optRelay], 255), vendor: copied(o[optVendorClass], 255), parameters: copied(o[optParameters], 255)}
 }
 
 // lease leases the address, stores the lease, and then sends the reply. The caller holds mu.
@@ -297,7 +295,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
 	}
 	e.table.set(l.address, l)
-	e.table.withdraw(d.Client)
+	e.withdraw(r, d)
 	c.undo = func() {
 		for i := len(undo) - 1; i >= 0; i-- {
 			undo[i]()
@@ -396,7 +394,7 @@ func (e *engine) send(r *request, d *dhcpdata.Decision) {
 	for _, o := range d.Options {
 		out.Options = append(out.Options, dhcpmsg.Option{Code: o.Code, Value: o.Value})
 	}
-	packet, dropped := out.Append(make([]byte, 0, 576), dhcpmsg.MaxSize(r.facts.Options[57]))
+	packet, dropped := out.Append(make([]byte, 0, 576), dhcpmsg.MaxSize(r.facts.Options[optMaxSize]))
 	if len(dropped) > 0 {
 		e.counters.refuse(d.Network, "option-too-long")
 	}

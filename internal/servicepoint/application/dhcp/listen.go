@@ -147,7 +147,7 @@ func (s *service) reply(in incoming, m *dhcpmsg.Message, d *dhcpdata.Decision, p
 		return s.send(in, in.from, packet)
 	case !m.Relay.IsUnspecified():
 		port := uint16(serverPort)
-		if _, ok := dhcpdata.SubOption(m.Options[82], relaySourcePort); ok {
+		if _, ok := dhcpdata.SubOption(m.Options[optRelay], relaySourcePort); ok {
 			port = in.from.Port()
 		}
 		return s.send(in, netip.AddrPortFrom(m.Relay, port), packet)

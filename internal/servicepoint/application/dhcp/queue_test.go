@@ -286,6 +286,21 @@ func TestUndoRestoresRenewals(t *testing.T) {
 	}
 }
 
+// journalKinds returns the kinds of the records in the journal.
+func journalKinds(t *testing.T, e *engine) (kinds []byte) {
+	t.Helper()
+	for c := e.journal.cursor(); ; {
+		_, entry, ok, err := c.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			return kinds
+		}
+		kinds = append(kinds, entry[0])
+	}
+}
+
 // TestDigestOrder checks that a digest is in the journal after the renewals that it contains.
 func TestDigestOrder(t *testing.T) {
 	d := &disk{gate: make(chan struct{})}
@@ -301,17 +316,7 @@ func TestDigestOrder(t *testing.T) {
 	if err := e.flush(); err != nil {
 		t.Fatal(err)
 	}
-	var kinds []byte
-	for c := e.journal.cursor(); ; {
-		_, entry, ok, err := c.read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !ok {
-			break
-		}
-		kinds = append(kinds, entry[0])
-	}
+	kinds := journalKinds(t, e)
 	if !slices.Equal(kinds, []byte{entryEvent, entryRenewal, entryDigest}) {
 		t.Errorf("the journal contains %q", kinds)
 	}
