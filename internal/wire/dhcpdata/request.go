@@ -25,7 +25,7 @@ func (d *decider) ownID(a netip.Addr) bool {
 
 // identifier returns the address that the server identifies itself by.
 func (d *decider) identifier(all layers) netip.Addr {
-	if data, ok := d.f.option(optRelay, subServerIDOverride); ok && len(data) == 4 && d.f.Options[optRelay] != nil {
+	if data, ok := d.f.option(optRelay, subServerIDOverride); ok && len(data) == 4 && d.f.Options[optRelay] != nil && d.f.Relay.IsValid() {
 		return netip.AddrFrom4([4]byte(data))
 	}
 	if s := all.service("server-identifier"); s != nil {

@@ -121,6 +121,10 @@ func (s *service) receive(in incoming) {
 		s.engine.counters.refuse(0, string(dhcpdata.BadMessage))
 		return
 	}
+	if isStranger(in, &f, prefixes) {
+		s.engine.counters.refuse(0, foreignSource)
+		return
+	}
 	s.engine.handle(&request{message: m, packet: packet, facts: f, reply: func(d *dhcpdata.Decision, reply []byte) {
 		if err := s.reply(in, m, d, reply); err != nil {
 			s.engine.counters.refuse(d.Network, "send-failed")
