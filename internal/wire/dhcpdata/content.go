@@ -1,6 +1,9 @@
 package dhcpdata
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Threshold is the size of a range, with the percentages of log-threshold-high and log-threshold-low.
 type Threshold struct {
@@ -28,10 +31,33 @@ func NetworkOf(unit string) (id int64, ok bool) {
 	return id, err == nil && prefix == networkPrefix
 }
 
-// PoolsOf returns the ids of the ranges of a network.
-func (c *Content) PoolsOf(network int64) (ids []int64) {
-	if n := c.networks[network]; n != nil {
+// ChangedPools returns the ids of the ranges of IPv4 that can have free addresses before the last one that was leased: ranges with other
+// addresses than in previous content, and those of networks whose gateway or reservations no longer keep an address.
+func (c *Content) ChangedPools(previous *Content) (ids []int64) {
+	for unit, one := range c.units {
+		id, ok := NetworkOf(unit)
+		if !ok || previous.units[unit].hash == one.hash {
+			continue
+		}
+		n, old := c.networks[id], previous.networks[id]
+		if old == nil {
+			continue
+		}
+		var freed []netip.Addr
+		if old.Gateway.IsValid() && old.Gateway != n.Gateway {
+			freed = append(freed, old.Gateway)
+		}
+		for a := range old.byAddress {
+			if len(n.byAddress[a]) == 0 {
+				freed = append(freed, a)
+			}
+		}
 		for _, p := range n.pools {
+			i := slices.IndexFunc(old.pools, func(o *pool) bool { return o.ID == p.ID })
+			if i >= 0 && slices.Equal(old.pools[i].Ranges, p.Ranges) &&
+				!slices.ContainsFunc(freed, func(a netip.Addr) bool { return contains(p.Ranges, a) }) {
+				continue
+			}
 			ids = append(ids, p.ID)
 		}
 	}

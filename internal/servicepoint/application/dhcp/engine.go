@@ -119,9 +119,8 @@ func (e *engine) handle(r *request) { e.decide(r, 0) }
 const maxProbed = 3
 
 func (e *engine) decide(r *request, probed int) {
-	c := e.content.Load().compiled
 	e.mu.Lock()
-	d := dhcpdata.Decide(c, &r.facts, e.table, e.clock.now())
+	d := dhcpdata.Decide(e.content.Load().compiled, &r.facts, e.table, e.clock.now())
 	reason, sendsNow := e.carryOut(r, d, probed)
 	e.mu.Unlock()
 	if reason != "" {

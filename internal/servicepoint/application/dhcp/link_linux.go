@@ -25,6 +25,10 @@ type link struct {
 	started bool
 	closed  chan struct{}
 	reading sync.WaitGroup
+
+	// sending guards the descriptor against a close while a reply is sent: the system gives its number to the next file.
+	sending sync.RWMutex
+	ended   bool
 }
 
 // receiveWait is the time after which a receiver examines whether the link was closed.
@@ -100,6 +104,9 @@ func (l *link) start() {
 func (l *link) close() {
 	close(l.closed)
 	l.reading.Wait()
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	l.ended = true
 	_ = unix.Close(l.fd) // nothing is buffered
 }
 
@@ -163,7 +170,13 @@ func (l *link) send(to netip.Addr, hardware []byte, from netip.Addr, payload []b
 	if len(hardware) != 6 {
 		copy(destination.Addr[:], []byte{255, 255, 255, 255, 255, 255})
 	}
-	return unix.Sendto(l.fd, buildDatagram(from, to, payload), 0, &destination)
+	packet := buildDatagram(from, to, payload)
+	l.sending.RLock()
+	defer l.sending.RUnlock()
+	if l.ended {
+		return net.ErrClosed
+	}
+	return unix.Sendto(l.fd, packet, 0, &destination)
 }
 
 // buildDatagram returns a UDP datagram from port 67 to port 68 with its IPv4 header.

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -40,10 +41,13 @@ func listen(address string, s *service) (*listener, error) {
 	l := &listener{s: s, address: netip.MustParseAddrPort(address), conn: conn.(*net.UDPConn), packets: ipv4.NewPacketConn(conn)}
 	_ = l.conn.SetReadBuffer(receiveBuffer) // the system limits it
 	if err := l.packets.SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true); err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", address, err)
+		return nil, errors.Join(fmt.Errorf("listening on %s: %w", address, err), conn.Close())
 	}
 	return l, nil
 }
+
+// readRetry is the time after which a listener that cannot receive tries again.
+const readRetry = 100 * time.Millisecond
 
 func (l *listener) start() { l.reading.Go(l.read) }
 
@@ -56,8 +60,17 @@ func (l *listener) read() {
 	buffer := make([]byte, maxMessage)
 	for {
 		n, control, from, err := l.packets.ReadFrom(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
 		if err != nil {
-			return // it was closed
+			l.s.engine.counters.refuse(0, "receive-failed")
+			l.s.log.Warn("receive DHCP message failed", "address", l.address, "error", err)
+			select {
+			case <-l.s.stop:
+			case <-time.After(readRetry):
+			}
+			continue
 		}
 		in := incoming{packet: buffer[:n], listener: l}
 		if a, ok := from.(*net.UDPAddr); ok {

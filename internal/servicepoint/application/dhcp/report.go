@@ -28,6 +28,8 @@ type reports struct {
 	cursor  *cursor
 	pending []pendingRecord
 	last    int64
+	// closed is true after close: the journal is not read any more.
+	closed bool
 }
 
 type pendingRecord struct {
@@ -92,7 +94,7 @@ const gatherTime = 50 * time.Millisecond
 func (r *reports) read() (all []application.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.pending) < maxPending {
+	for !r.closed && len(r.pending) < maxPending {
 		number, entry, ok, err := r.cursor.read()
 		if err != nil {
 			r.engine.log.Error("read lease journal failed", "error", err)
@@ -142,4 +144,12 @@ func (r *reports) kept(number int64) error {
 		return nil
 	}
 	return r.engine.journal.acknowledge(sequence)
+}
+
+// close closes the journal for reading.
+func (r *reports) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return r.cursor.close()
 }

@@ -281,7 +281,7 @@ func (s *service) closeAll() error {
 	closeAll6(s.listeners6)
 	err := s.metrics.close()
 	s.mu.Unlock()
-	return errors.Join(err, s.engine.close(), s.unlock())
+	return errors.Join(err, s.reports.close(), s.engine.close(), s.unlock())
 }
 
 // watch opens and closes the sockets of interfaces that appear, change and vanish.

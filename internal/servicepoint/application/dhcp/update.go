@@ -29,10 +29,8 @@ func (e *engine) takeContent(in io.Reader) error {
 	}
 	e.mu.Lock()
 	e.content.Store(&content{revision: revision, units: units, compiled: compiled, thresholds: compiled.Thresholds()})
-	for _, id := range changedNetworks(before.units, units) {
-		for _, pool := range compiled.PoolsOf(id) {
-			e.table.resetCursor(pool)
-		}
+	for _, pool := range compiled.ChangedPools(before.compiled) {
+		e.table.resetCursor(pool)
 	}
 	e.performOrders(compiled)
 	wanted := compiled.Server.Snapshot
@@ -47,16 +45,6 @@ func (e *engine) takeContent(in io.Reader) error {
 		})
 	}
 	return invalid
-}
-
-// changedNetworks returns the ids of the networks whose units differ.
-func changedNetworks(before, after dhcpdata.Units) (ids []int64) {
-	for id, one := range after {
-		if n, ok := dhcpdata.NetworkOf(id); ok && (before[id] == nil || before[id].Hash != one.Hash) {
-			ids = append(ids, n)
-		}
-	}
-	return ids
 }
 
 // performOrders performs the orders in the content that were not performed yet, and forgets those that are not in it any more. The caller

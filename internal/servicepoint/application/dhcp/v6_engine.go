@@ -19,9 +19,8 @@ type request6 struct {
 
 // handle6 decides on a DHCPv6 message and carries the decision out. It shares the leases, the journal and the limits of DHCPv4.
 func (e *engine) handle6(r *request6) {
-	c := e.content.Load().compiled
 	e.mu.Lock()
-	d := dhcpdata.Decide6(c, &r.facts, e.table, e.clock.now())
+	d := dhcpdata.Decide6(e.content.Load().compiled, &r.facts, e.table, e.clock.now())
 	reason, sendsNow := e.carryOut6(r, d)
 	e.mu.Unlock()
 	if reason != "" {
