@@ -62,8 +62,8 @@ func (d *decider) bootFields(all layers) {
 			out.NextServer = a
 		}
 	}
-	out.File = textOf(all, "filename", optBootFile, 127)
-	out.ServerName = textOf(all, "server-name", optTFTPServer, 63)
+	out.File = textOf(all, "filename", optBootFile, maxFile)
+	out.ServerName = textOf(all, "server-name", optTFTPServer, maxServerName)
 }
 
 // textOf returns a text of a service option or else of a client option, if it fits.

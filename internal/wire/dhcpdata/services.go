@@ -1,6 +1,7 @@
 package dhcpdata
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -15,7 +16,7 @@ type ServiceOption struct {
 	V6   bool
 	// Value is the form of the value in a Service.
 	Value ValueKind
-	// Min and Max are the limits of a Number; Max 0 means 2³²-1.
+	// Min and Max are the limits of a Number; Max 0 means 2³²-1. Max is also the maximum size of a Text in octets; 0 means 255.
 	Min, Max uint32
 	// Values are the allowed values of a Text; nil allows all.
 	Values []string
@@ -87,8 +88,8 @@ func (o ServiceOption) CheckValue(value json.RawMessage) error {
 		return err
 	case Text:
 		text, err := valueOf[string](value)
-		if err == nil && (text == "" || len(text) > maxIdentifier) {
-			return fmt.Errorf("the text has %d octets, not 1 to %d", len(text), maxIdentifier)
+		if limit := cmp.Or(int(o.Max), maxIdentifier); err == nil && (text == "" || len(text) > limit) {
+			return fmt.Errorf("the text has %d octets, not 1 to %d", len(text), limit)
 		}
 		if err == nil && o.Values != nil && !slices.Contains(o.Values, text) {
 			return fmt.Errorf("%q must be one of %s", text, strings.Join(o.Values, ", "))

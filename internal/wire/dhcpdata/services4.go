@@ -6,6 +6,12 @@ const (
 	withoutPairs = "failover pairs are not served yet"
 )
 
+// Sizes of the texts in the fields file and sname, in octets. Each has a zero after it.
+const (
+	maxFile       = 127
+	maxServerName = 63
+)
+
 // services4 are the service options of DHCPv4.
 var services4 = []ServiceOption{
 	{Name: "abandon-lease-time", Value: Number,
@@ -51,7 +57,7 @@ var services4 = []ServiceOption{
 	{Name: "dynamic-bootp-lease-length", Value: Number, Min: 1,
 		Effect: "Seconds of a lease of a BOOTP client from a range (default infinite)."},
 	{Name: "echo-client-id", Value: Boolean, Effect: "Replies contain the client identifier of the request (default true, RFC 6842)."},
-	{Name: "filename", Value: Text, Effect: "The file field of replies."},
+	{Name: "filename", Value: Text, Max: maxFile, Effect: "The file field of replies, at most 127 octets."},
 	{Name: "get-lease-hostnames", Value: Boolean, Refusal: withoutNames},
 	{Name: "ignore-client-uids", Value: Boolean, Effect: "Clients are identified by their hardware address only."},
 	{Name: "infinite-is-reserved", Value: Boolean, Effect: "A RELEASE does not end an infinite lease."},
@@ -65,7 +71,7 @@ var services4 = []ServiceOption{
 	{Name: "max-response-delay", Value: Number, Refusal: withoutPairs},
 	{Name: "max-unacked-updates", Value: Number, Refusal: withoutPairs},
 	{Name: "mclt", Value: Number, Refusal: withoutPairs},
-	{Name: "min-lease-time", Value: Number, Effect: "Minimum seconds of a lease (default 300, at most default-lease-time)."},
+	{Name: "min-lease-time", Value: Number, Min: 1, Effect: "Minimum seconds of a lease (default 300, at most default-lease-time)."},
 	{Name: "min-secs", Value: Number, Max: 255, Effect: "A DISCOVER is answered when the secs field has reached this number."},
 	{Name: "next-server", Value: Address, Effect: "The siaddr field of replies. A name is refused."},
 	{Name: "one-lease-per-client", Value: Boolean, Effect: "A new lease of a client ends its leases in other networks."},
@@ -74,7 +80,7 @@ var services4 = []ServiceOption{
 	{Name: "ping-timeout", Value: Number, Min: 1, Max: 10, Effect: "Seconds to wait for an answer to the ping (default 1)."},
 	{Name: "server-id-check", Value: Boolean, Effect: "Requests whose server identifier is not the server's are ignored (default true)."},
 	{Name: "server-identifier", Value: Address, Effect: "The server identifier of replies."},
-	{Name: "server-name", Value: Text, Effect: "The sname field of replies."},
+	{Name: "server-name", Value: Text, Max: maxServerName, Effect: "The sname field of replies, at most 63 octets."},
 	{Name: "site-option-space", Value: Text, Refusal: "option spaces of sites do not exist; use custom client options"},
 	{Name: "stash-agent-options", Value: Boolean,
 		Effect: "The relay information of the first request is used for later unicast requests (default true)."},

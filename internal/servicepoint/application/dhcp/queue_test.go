@@ -372,3 +372,30 @@ func TestLateOrder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEndOfInfiniteLease checks that the address of an infinite lease that an operator ended becomes free again.
+func TestEndOfInfiniteLease(t *testing.T) {
+	infinite := []dhcpdata.Item{noPing, option("default-lease-time", dhcpdata.Infinite), option("max-lease-time", dhcpdata.Infinite)}
+	e := engineOn(t, &disk{}, units(t, infinite...), nil)
+	a := newAsker(t, e)
+	a.ask(dhcpdata.Request, 1, selects("10.0.1.0"))
+	a.want(dhcpdata.Ack, "10.0.1.0")
+	if l, _ := e.stateOf("10.0.1.0"); l.Expires != dhcpdata.InfiniteTime {
+		t.Fatalf("the lease expires at %d", l.Expires)
+	}
+	take(t, e, units(t, append(infinite, dhcpdata.Order{ID: 77, Address: netip.MustParseAddr("10.0.1.0"), Action: dhcpdata.EndLease})...))
+	a.ask(dhcpdata.Request, 1, selects("10.0.1.0"))
+	a.want(dhcpdata.Nak, "invalid IP")
+	l, _ := e.stateOf("10.0.1.0")
+	if rest := l.Expires - e.clock.now(); !l.Ended || rest < endedSeconds-60 || rest > endedSeconds {
+		t.Errorf("the ended lease blocks its address for %d s", rest)
+	}
+	e.mu.Lock()
+	if s := e.table.slots[l.Address]; s.heap < 0 {
+		t.Error("the ended lease does not expire")
+	}
+	e.mu.Unlock()
+	if err := e.close(); err != nil {
+		t.Error(err)
+	}
+}

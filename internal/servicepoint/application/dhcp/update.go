@@ -67,6 +67,9 @@ func (e *engine) performOrders(c *dhcpdata.Content) {
 	}
 }
 
+// endedSeconds is the time that the address of an infinite lease is not leased after an operator has ended it.
+const endedSeconds = 86400
+
 // perform performs an order. The caller holds mu.
 func (e *engine) perform(network int64, o dhcpdata.Order) {
 	now := e.clock.now()
@@ -76,7 +79,9 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 	case o.Start != 0 && o.Action == dhcpdata.EndLease && s.lease.start != o.Start: // the lease that the operator saw has ended
 	case o.Action == dhcpdata.EndLease && s.lease.state == dhcpdata.Leased && !s.lease.ended:
 		l := *s.lease
-		l.ended = true
+		if l.ended = true; l.expires == dhcpdata.InfiniteTime { // the client knows no end
+			l.expires = now + endedSeconds
+		}
 		e.change(s.lease, &l, dhcplease.End, o.ID)
 		return
 	case o.Action == dhcpdata.ClearAddress && s.lease.state == dhcpdata.Abandoned:
