@@ -205,7 +205,7 @@ func (p *parsed) only(allowed ...string) error {
 	return nil
 }
 
-// scope returns the options and service options at an object of the unit, and removes them; nil if there are none.
+// scope returns the options and service options at an object of the unit; nil if there are none. It adds the object to used.
 func (p *parsed) scope(at int64, used map[int64]bool) *scope {
 	used[at] = true
 	if len(p.options[at])+len(p.services[at]) == 0 {
@@ -282,6 +282,9 @@ func (c *Content) compileNetwork(id int64, p *parsed) error {
 	}
 	if err := n.checkPools(); err != nil {
 		return err
+	}
+	if !n.Prefix.Addr().Is4() && len(c.duid) == 0 {
+		return errors.New("a network of IPv6 needs a server with a DUID")
 	}
 	n.measurePools6()
 	if c.byPrefix[n.Prefix] != nil {

@@ -1,8 +1,6 @@
 package dhcpdata
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,12 +8,7 @@ import (
 
 // compileServer6 sets the identifier of the server and its options of DHCPv6.
 func (c *Content) compileServer6(p *parsed) {
-	c.scope6 = newScope6(nil, p.options[0], p.services[0])
-	if c.duid = c.Server.DUID; len(c.duid) == 0 {
-		const uuid = 4 // RFC 6355
-		sum := sha256.Sum256(fmt.Appendf(nil, "portolan server %d/%d", c.Server.Configuration, c.Server.ID))
-		c.duid = append(binary.BigEndian.AppendUint16(nil, uuid), sum[:16]...)
-	}
+	c.scope6, c.duid = newScope6(nil, p.options[0], p.services[0]), c.Server.DUID
 }
 
 // reserved6 contains the reservations of a network of IPv6 by DUID and by hardware address: those of addresses, and those of prefixes.

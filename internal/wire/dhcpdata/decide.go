@@ -153,7 +153,7 @@ func (d *decider) findNetworks() bool {
 		}
 	}
 	d.d.Network = n.ID
-	d.note(n.source(), "network", "%s, one of %d networks of the link", n.Prefix, len(d.candidates))
+	d.note(n.source(), "network", "%s, %s", n.Prefix, n.company(len(d.candidates)))
 	return true
 }
 

@@ -164,7 +164,7 @@ func (d *decider6) findNetworks() bool {
 		}
 	}
 	d.d.Network = n.ID
-	d.note(n.source(), "network", "%s, one of %d networks of the link", n.Prefix, len(d.candidates))
+	d.note(n.source(), "network", "%s, %s", n.Prefix, n.company(len(d.candidates)))
 	return true
 }
 

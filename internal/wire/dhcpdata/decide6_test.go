@@ -21,7 +21,8 @@ func duid6(last byte) []byte { return []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, last} }
 // and reservations of client 9 by DUID and of client 8 by hardware address. Network 50 is another link.
 func newPlan6(more ...Item) plan {
 	p := plan{
-		ServerUnit: {Server{ID: 1, Name: "buoy", Configuration: 2, Addresses: []netip.Addr{addr("2001:db8::1")}}},
+		ServerUnit: {Server{ID: 1, Name: "buoy", Configuration: 2, Addresses: []netip.Addr{addr("2001:db8::1")},
+			DUID: Hex{0x00, 0x04, 0xac, 0x9a, 0xd5, 0x54, 0xa0, 0xbb, 0xf3, 0x6a, 0x66, 0x52, 0x7c, 0x2e, 0x18, 0x04, 0x85, 0x3c}}},
 		NetworkUnit(40): {Network{ID: 40, Name: "Quay6", Prefix: netip.MustParsePrefix("2001:db8:1::/48")},
 			Pool{ID: 41, Ranges: []Interval{{addr("2001:db8:1::10"), addr("2001:db8:1::13")}}},
 			Pool{ID: 42, DelegatedLength: 56, Ranges: []Interval{{addr("2001:db8:1:8000::"), addr("2001:db8:1:83ff:ffff:ffff:ffff:ffff")}}},

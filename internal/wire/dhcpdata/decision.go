@@ -167,6 +167,14 @@ func (d *decider) refuse(reason Reason, from Source) {
 	d.note(from, "reply", "no reply: %s", reason)
 }
 
+// company describes the networks of the link of a network, for explanations.
+func (n *network) company(count int) string {
+	if n.Shared == 0 {
+		return "the network of the link"
+	}
+	return fmt.Sprintf("one of %d networks of the shared network %s", count, n.SharedName)
+}
+
 func (n *network) source() Source { return Source{Level: AtNetwork, ID: n.ID, Name: n.Name} }
 func (p *pool) source() Source    { return Source{Level: AtRange, ID: p.ID, Name: p.Name} }
 func (r *reservation) source() Source {

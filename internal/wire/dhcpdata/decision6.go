@@ -10,12 +10,8 @@ import (
 // Facts6 are the facts about a DHCPv6 message that a decision depends on.
 type Facts6 struct {
 	Message *dhcpmsg.Message6
-	// Interface contains the prefixes of the interface that received the message, for messages without a relay. Link is its index, 0 if the
-	// message arrived at a socket that has none.
+	// Interface contains the prefixes of the interface that received the message, for messages without a relay.
 	Interface []netip.Prefix
-	Link      int
-	// Source is the address of the sender.
-	Source netip.Addr
 	// Local are the addresses of the server on this machine, which are never leased.
 	Local []netip.Addr
 	// Explain records the steps of the decision.
@@ -183,6 +179,5 @@ func Identity6(prefix bool, iaid uint32, duid []byte) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, iaid)) + string(duid)
 }
 
-// ServerDUID returns the identifier of the server: that of the content or, without one, a UUID that follows from the ids of the server and
-// its configuration, so that it does not change with the machine.
+// ServerDUID returns the identifier of the server; empty if it has none and serves no network of IPv6.
 func (c *Content) ServerDUID() []byte { return c.duid }

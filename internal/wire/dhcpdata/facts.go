@@ -21,14 +21,10 @@ type Facts struct {
 	Options map[uint8][]byte
 	// Packet is the message, for expressions; it may be nil.
 	Packet []byte
-	// Interface contains the prefixes of the interface that received the message, for messages without a relay. Link is its index, 0 if the
-	// message arrived at a socket that has none.
+	// Interface contains the prefixes of the interface that received the message, for messages without a relay.
 	Interface []netip.Prefix
-	Link      int
 	// Unicast is true for a message sent to an address of the server.
 	Unicast bool
-	// Source is the address of the sender; it may be invalid.
-	Source netip.Addr
 	// Local are the addresses of the server on this machine, which count as its identifiers.
 	Local []netip.Addr
 	// Explain records the steps of the decision.

@@ -113,7 +113,7 @@ func (s *service) receive(in incoming) {
 	s.engine.counters.receive(messageName(m.Type))
 	prefixes := s.interfaces.prefixes(in.index)
 	f := dhcpdata.Facts{Type: m.Type, HardwareType: m.HardwareType, Hardware: m.Hardware, Secs: m.Secs,
-		Broadcast: m.Flags&dhcpmsg.BroadcastFlag != 0, Options: m.Options, Packet: packet, Source: in.from.Addr(), Link: in.index,
+		Broadcast: m.Flags&dhcpmsg.BroadcastFlag != 0, Options: m.Options, Packet: packet,
 		Unicast: in.to != broadcast && !isBroadcastOf(prefixes, in.to)}
 	if !m.Client.IsUnspecified() {
 		f.Client = m.Client

@@ -49,7 +49,8 @@ func units(t testing.TB, more ...dhcpdata.Item) dhcpdata.Units {
 		dhcpdata.Reservation{ID: 9, Address: netip.MustParseAddr("10.0.0.20"), MAC: dhcpdata.Hex{2, 0, 0, 0, 0, 9}}}, more...)
 	return dhcpdata.Units{
 		dhcpdata.ServerUnit: unit(t, dhcpdata.ServerUnit, dhcpdata.Server{ID: 1, Name: "buoy", Configuration: 2,
-			Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}),
+			Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")},
+			DUID:      dhcpdata.Hex{0x00, 0x04, 0xac, 0x9a, 0xd5, 0x54, 0xa0, 0xbb, 0xf3, 0x6a, 0x66, 0x52, 0x7c, 0x2e, 0x18, 0x04, 0x85, 0x3c}}),
 		dhcpdata.NetworkUnit(7): unit(t, dhcpdata.NetworkUnit(7), items...)}
 }
 

@@ -12,7 +12,7 @@ import (
 	"portolan/internal/wire/dhcplease"
 )
 
-// Content returns the revision of the content in use.
+// revision returns the revision of the content in use.
 func (e *engine) revision() string { return e.content.Load().revision }
 
 // takeContent applies content streams. Messages are decided on by the content before until the new content is complete. If one of several

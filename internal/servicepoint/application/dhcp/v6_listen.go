@@ -90,7 +90,7 @@ func (l *listener6) receive(packet []byte, from *net.UDPAddr, to netip.Addr, ind
 	}
 	s.engine.counters.receive(messageName6(m.Type))
 	source, _ := netip.AddrFromSlice(from.IP)
-	f := dhcpdata.Facts6{Message: m, Source: source, Link: index, Interface: s.interfaces6.prefixes(index)}
+	f := dhcpdata.Facts6{Message: m, Interface: s.interfaces6.prefixes(index)}
 	for _, p := range f.Interface {
 		f.Local = append(f.Local, p.Addr())
 	}
