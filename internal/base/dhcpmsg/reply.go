@@ -92,6 +92,10 @@ type areas struct {
 	fileOptions, snameOptions []byte
 }
 
+// isEchoed reports whether an option repeats one of the client, which may discard a reply without it: the client identifier (RFC 6842) and the
+// subnet selection (RFC 3011). Other options are left out first.
+func isEchoed(code uint8) bool { return code == 61 || code == 118 }
+
 // place writes the options. Those that do not fit into the options field go to the fields file and sname if these are free (option 52).
 func (w *areas) place(r *Reply) (dropped []uint8) {
 	if r.Type != 0 {
@@ -106,12 +110,20 @@ func (w *areas) place(r *Reply) (dropped []uint8) {
 		total += sizeOf(o)
 	}
 	reserved := 1 + len(last)
+	for _, o := range r.Options {
+		if isEchoed(o.Code) {
+			reserved += sizeOf(o)
+		}
+	}
 	overloads := total > w.limit && (w.file || w.sname)
 	if overloads {
 		reserved += 3
 	}
 	for _, o := range r.Options {
 		size := sizeOf(o)
+		if isEchoed(o.Code) { // its space is reserved
+			reserved -= size
+		}
 		switch {
 		case o.Code == relayOption:
 		case len(w.main)+size+reserved <= w.limit:

@@ -313,7 +313,8 @@ func (d *decider6) leasable(p *pool, a netip.Addr) bool {
 		return !p.reservedPrefixes[a]
 	}
 	// The first address of a network is the anycast address of its routers (RFC 4291 section 2.6.1).
-	return len(n.byAddress[a]) == 0 && a != n.Gateway && a != n.Prefix.Addr() && !slices.Contains(d.f.Local, a)
+	return len(n.byAddress[a]) == 0 && a != n.Gateway && a != n.Prefix.Addr() && a != n.Identifier &&
+		!slices.Contains(d.f.Local, a) && !slices.Contains(d.c.Server.Addresses, a)
 }
 
 // isFree reports whether an address or prefix is not held by another client or association, and not abandoned.

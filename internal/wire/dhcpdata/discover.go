@@ -149,19 +149,14 @@ func (d *decider) isFree(a netip.Addr) bool {
 	return !ok || l.State == Free || l.State != Abandoned && !l.Ended && d.holds(l)
 }
 
-// leasable reports whether an address of a pool can be leased to any client: it is not reserved, and not an address of the network itself.
-// BOOTP has no offers, so an address that must be probed is not leased to its clients.
+// leasable reports whether an address of a pool can be leased to any client: it is not reserved, and not an address of the network or of the
+// server. BOOTP has no offers, so an address that must be probed is not leased to its clients.
 func (d *decider) leasable(p *pool, a netip.Addr) bool {
 	n := p.network
 	if d.f.Type == 0 && contains(p.Probed, a) || len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
 		return false
 	}
-	for _, own := range d.f.Local {
-		if a == own {
-			return false
-		}
-	}
-	return true
+	return a != n.Identifier && !slices.Contains(d.f.Local, a) && !slices.Contains(d.c.Server.Addresses, a)
 }
 
 // isSpecial reports whether an address is the first or last one of a network with at most 30 bits.
