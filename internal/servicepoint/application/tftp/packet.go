@@ -35,7 +35,7 @@ const (
 	defaultBlock = 512
 	minBlock     = 8
 	maxBlock     = 65464
-	maxTimeout   = 255 // seconds
+	maxTimeout   = 30 // seconds; two tries in maxWait
 	maxWindow    = 64
 	maxRequest   = 2048 // octets of a request; names and options that are longer are not those of a client
 )

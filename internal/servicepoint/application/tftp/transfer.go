@@ -11,12 +11,13 @@ import (
 )
 
 // Timing of a transfer. A packet without an acknowledgement is sent again after retryTime, then after twice that time, up to maxRetryTime.
-// A client that requests a timeout gets that interval. A transfer fails after maxRetries retransmissions of the same packets, or after
-// maxDuration.
+// A client that requests a timeout gets that interval. A transfer fails after maxRetries retransmissions of the same packets, maxWait
+// after they were sent first, or after maxDuration: a client that has gone holds the place of another one.
 const (
 	retryTime    = time.Second
 	maxRetryTime = 8 * time.Second
 	maxRetries   = 5
+	maxWait      = time.Minute
 	maxDuration  = 2 * time.Hour
 )
 
@@ -30,7 +31,9 @@ type transfer struct {
 	// retry is the interval of the first retransmission. fixed means that later intervals are the same.
 	retry time.Duration
 	fixed bool
-	in    io.Reader
+	// patience is the time that the client has for an acknowledgement.
+	patience time.Duration
+	in       io.Reader
 
 	// sent counts the octets of files that were sent and acknowledged.
 	sent int64
@@ -45,7 +48,7 @@ type transfer struct {
 // negotiate sets the options of the transfer from a request, and the option acknowledgement. maxUnfragmented is the number of octets that
 // a data packet can have without fragments.
 func (t *transfer) negotiate(r request, size int64, maxUnfragmented int) {
-	t.block, t.window, t.retry = defaultBlock, 1, retryTime
+	t.block, t.window, t.retry, t.patience = defaultBlock, 1, retryTime, maxWait
 	var options []byte
 	if r.block > 0 {
 		t.block = min(r.block, max(maxUnfragmented, defaultBlock))
@@ -113,12 +116,15 @@ var errRepeated = errors.New("the client repeats an acknowledgement")
 
 // exchange sends the pending packets until the client acknowledges at least one of them, and removes the acknowledged ones.
 func (t *transfer) exchange(end time.Time) error {
-	wait := t.retry
+	wait, last := t.retry, time.Now().Add(t.patience)
 	for tries := 0; ; tries++ {
 		if err := t.send(); err != nil {
 			return err
 		}
 		until := time.Now().Add(wait)
+		if until.After(last) {
+			until = last
+		}
 		err := t.awaitAck(until, t.window > 1)
 		if errors.Is(err, errRepeated) { // once only: a packet for each repeated acknowledgement would double the traffic
 			if err = t.send(); err == nil {
@@ -128,7 +134,7 @@ func (t *transfer) exchange(end time.Time) error {
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		if tries == maxRetries || time.Now().After(end) {
+		if now := time.Now(); tries == maxRetries || !now.Before(last) || now.After(end) {
 			return fmt.Errorf("the client does not acknowledge block %d", t.next)
 		}
 		if !t.fixed {
