@@ -170,7 +170,7 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Serv
 }
 
 // PackedZoneData is ZoneData for large zones: it calls pack with most records, in any order, and returns only the others. The TTLs of the
-// records that it packs are not those of their sets yet, and their names are not compared with the other records. A nil pack means ZoneData.
+// records that it packs are not those of their sets yet, and their names are not compared with the others. A nil pack means ZoneData.
 func PackedZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Served, pack func(dns.RR) error) (*naming.Zone, error) {
 	z := &ZoneReader{Tx: tx, API: api, latest: zone.Version, served: served, pack: pack, others: map[string]bool{}}
 	apex, err := FQDN(zone.Key)

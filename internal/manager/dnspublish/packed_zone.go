@@ -12,7 +12,7 @@ import (
 	"portolan/internal/wire/zonedata"
 )
 
-// packedZone collects the records of a large zone in wire form. Their bytes are in large blocks, so that the memory of a zone is little more
+// packedZone collects the records of a large zone in wire form. Their bytes are in large blocks, so that a zone takes little more memory
 // than its records.
 type packedZone struct {
 	apex    string
