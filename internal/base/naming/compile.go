@@ -65,8 +65,8 @@ func Compile(zone string, records []dns.RR) (*Zone, error) {
 	return z, z.check()
 }
 
-// Unify returns the records of a set, without duplicates and with the lowest TTL of all (RFC 2181 section 5.2). Of duplicates that differ in
-// the case of letters, it keeps the one with the lowest text, whatever their order. It changes the records.
+// Unify returns the records of a set, without duplicates and with the lowest TTL of all (RFC 2181 section 5.2). Of duplicates that differ
+// in the case of letters, it keeps the one with the lowest text, whatever their order. It changes the records.
 func Unify(set []dns.RR) (unique []dns.RR) {
 	ttl := set[0].Header().Ttl
 	for _, rr := range set {
