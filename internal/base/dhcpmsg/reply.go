@@ -92,8 +92,8 @@ type areas struct {
 	fileOptions, snameOptions []byte
 }
 
-// isEchoed reports whether an option repeats one of the client, which may discard a reply without it: the client identifier (RFC 6842) and the
-// subnet selection (RFC 3011). Other options are left out first.
+// isEchoed reports whether an option repeats one of the client, which may discard a reply without it: the client identifier (RFC 6842) and
+// the subnet selection (RFC 3011). Other options are left out first.
 func isEchoed(code uint8) bool { return code == 61 || code == 118 }
 
 // place writes the options. Those that do not fit into the options field go to the fields file and sname if these are free (option 52).

@@ -149,8 +149,8 @@ func (d *decider) isFree(a netip.Addr) bool {
 	return !ok || l.State == Free || l.State != Abandoned && !l.Ended && d.holds(l)
 }
 
-// leasable reports whether an address of a pool can be leased to any client: it is not reserved, and not an address of the network or of the
-// server. BOOTP has no offers, so an address that must be probed is not leased to its clients.
+// leasable reports whether an address of a pool can be leased to any client: it is not reserved, and not an address of the network or of
+// the server. BOOTP has no offers, so an address that must be probed is not leased to its clients.
 func (d *decider) leasable(p *pool, a netip.Addr) bool {
 	n := p.network
 	if d.f.Type == 0 && contains(p.Probed, a) || len(n.byAddress[a]) > 0 || a == n.Gateway || n.isSpecial(a) {
@@ -299,7 +299,8 @@ func (d *decider) cached(all layers, c choice) bool {
 }
 
 // endOthers lists the leases of the client that end: at other addresses of the network, with other identifiers unless duplicates are
-// allowed, and in other networks with one-lease-per-client. identity is that of the message; the holder of a reserved address can have another.
+// allowed, and in other networks with one-lease-per-client. identity is that of the message; the holder of a reserved address can have
+// another one.
 func (d *decider) endOthers(all layers, c choice, identity string) {
 	add := func(l LeaseState) {
 		if l.State == Leased && l.Address != c.address && !slices.Contains(d.d.Ends, l.Address) {

@@ -8,8 +8,8 @@ import (
 	"portolan/internal/wire/dhcpdata"
 )
 
-// TestReservationEndsLease checks that a client with a client identifier, whose hardware address gets a reservation, does not keep its former
-// lease.
+// TestReservationEndsLease checks that a client with a client identifier, whose hardware address gets a reservation, does not keep its
+// former lease.
 func TestReservationEndsLease(t *testing.T) {
 	e := engineOn(t, &disk{}, units(t, noPing), nil)
 	a := newAsker(t, e)

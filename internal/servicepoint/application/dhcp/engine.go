@@ -264,8 +264,9 @@ func (e *engine) restore(after, before *lease) {
 func holderOf(r *request, d *dhcpdata.Decision) *holder {
 	copied := func(b []byte, limit int) []byte { return append([]byte(nil), b[:min(len(b), limit)]...) }
 	o := r.facts.Options
-	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16), clientID: copied(o[optClientID], 255),
-		hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[optRelay], 255), vendor: copied(o[optVendorClass], 255), parameters: copied(o[optParameters], 255)}
+	return &holder{client: d.Client, hardwareType: r.facts.HardwareType, hardware: copied(r.facts.Hardware, 16),
+		clientID: copied(o[optClientID], 255), hostName: d.HostName, relayAddress: r.facts.Relay, relay: copied(o[optRelay], 255),
+		vendor: copied(o[optVendorClass], 255), parameters: copied(o[optParameters], 255)}
 }
 
 // lease leases the address, stores the lease, and then sends the reply. The caller holds mu.

@@ -22,7 +22,8 @@ func TestNewerJournal(t *testing.T) {
 	}
 	for range 2 {
 		s := newService(dir, slog.New(slog.DiscardHandler))
-		if conditions := s.Health(); !errors.Is(s.failed, errNewer) || len(conditions) != 1 || !strings.Contains(conditions[0], errNewer.Error()) {
+		conditions := s.Health()
+		if !errors.Is(s.failed, errNewer) || len(conditions) != 1 || !strings.Contains(conditions[0], errNewer.Error()) {
 			t.Errorf("%v %v", s.failed, conditions)
 		}
 		if err := s.Close(); err != nil {

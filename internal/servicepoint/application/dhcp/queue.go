@@ -3,13 +3,11 @@ package dhcp
 import "errors"
 
 // enqueue adds a commit to the queue, or undoes it if the queue is full. The caller holds mu.
-func (e *engine) enqueue(c commit) (queued bool) {
+func (e *engine) enqueue(c commit) {
 	select {
 	case e.commits <- c:
-		return true
 	default:
 		c.undo()
-		return false
 	}
 }
 

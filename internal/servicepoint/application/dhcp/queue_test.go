@@ -188,9 +188,10 @@ func TestACKBeforeSync6(t *testing.T) {
 	d := &disk{gate: make(chan struct{})}
 	e := engineOn(t, d, units6(t), nil)
 	replies := make(chan struct{}, 10)
+	duid := []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, 1}
 	ask := func() {
 		m := &dhcpmsg.Message6{Type: dhcpmsg.Request6, Relays: []dhcpmsg.Relay6{{Link: netip.MustParseAddr("2001:db8:1::1"),
-			Peer: netip.MustParseAddr("fe80::1")}}, Options: dhcpmsg.Options6{{Code: dhcpmsg.OptClientID6, Data: []byte{0, 3, 0, 1, 2, 0, 0, 0, 0, 1}},
+			Peer: netip.MustParseAddr("fe80::1")}}, Options: dhcpmsg.Options6{{Code: dhcpmsg.OptClientID6, Data: duid},
 			{Code: dhcpmsg.OptServerID6, Data: e.content.Load().compiled.ServerDUID()}, {Code: dhcpmsg.OptIANA6, Data: make([]byte, 12)}}}
 		e.handle6(&request6{facts: dhcpdata.Facts6{Message: m}, reply: func([]byte) { replies <- struct{}{} }})
 	}

@@ -1,5 +1,5 @@
-// Package dhcp is the application dhcp-service: a server of DHCPv4 and DHCPv6. It decides by portolan/internal/wire/dhcpdata, keeps its leases
-// in a journal on the disk, and reports them to the manager. It serves no networks before the service point sends content.
+// Package dhcp is the application dhcp-service: a server of DHCPv4 and DHCPv6. It decides by portolan/internal/wire/dhcpdata, keeps its
+// leases in a journal on the disk, and reports them to the manager. It serves no networks before the service point sends content.
 package dhcp
 
 import (

@@ -30,7 +30,9 @@ func TestPatience(t *testing.T) {
 	for _, c := range []struct {
 		retry, patience time.Duration
 		packets         int64
-	}{{time.Hour, 50 * time.Millisecond, 1}, {30 * time.Millisecond, 50 * time.Millisecond, 2}, {time.Millisecond, time.Hour, maxRetries + 1}} {
+	}{
+		{time.Hour, 50 * time.Millisecond, 1}, {30 * time.Millisecond, 50 * time.Millisecond, 2}, {time.Millisecond, time.Hour, maxRetries + 1},
+	} {
 		received.Store(0)
 		x.retry, x.fixed, x.patience = c.retry, true, c.patience
 		if err := x.exchange(time.Now().Add(maxDuration)); err == nil {
