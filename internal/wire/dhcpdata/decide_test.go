@@ -54,6 +54,8 @@ func (m memory) Next(_, _ int64, ranges []Interval, abandoned bool, usable func(
 	return best, ok
 }
 
+func (m memory) Exhausted(int64) bool { return false }
+
 func (m memory) Used(int64) (n uint64) {
 	for _, l := range m {
 		if l.State == Leased {

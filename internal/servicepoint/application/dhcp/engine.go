@@ -51,6 +51,8 @@ type content struct {
 // commit is a change of leases that has to be stored.
 type commit struct {
 	entries [][]byte
+	// leases are the new leases among the entries.
+	leases []*lease
 	// undo takes the change back after a failed write; the lock of the engine is held. done is called after a successful one.
 	undo func()
 	done func()
@@ -138,7 +140,11 @@ const (
 func (e *engine) carryOut(r *request, d *dhcpdata.Decision, probed int) (reason string, sendsNow bool) {
 	client := dhcpdata.Identity(r.facts.HardwareType, r.facts.Hardware, r.facts.Options[61])
 	switch d.Action {
-	case dhcpdata.ActNothing, dhcpdata.ActRenew:
+	case dhcpdata.ActNothing:
+	case dhcpdata.ActRenew:
+		if l := e.unstored(d.Address); l != nil { // the client asks again while the lease waits for the disk
+			return e.wait(l, func() { e.send(r, d) }), false
+		}
 	case dhcpdata.ActWithdraw:
 		e.table.withdraw(d.Client)
 		e.table.withdraw(client)
@@ -240,7 +246,7 @@ func holderOf(r *request, d *dhcpdata.Decision) *holder {
 // lease leases the address, stores the lease, and then sends the reply. The caller holds mu.
 func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	l := &lease{network: d.Network, pool: d.Pool, reservation: d.Reservation, address: d.Address, state: dhcpdata.Leased, start: d.Start,
-		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d)}
+		renewed: d.Start, expires: d.Expires, counted: d.Counted, holder: holderOf(r, d), unstored: true}
 	var before *lease
 	if s := e.table.slots[d.Address]; s != nil {
 		before = s.lease
@@ -249,7 +255,7 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 	if limit := maxCommits * 7 / 8; len(e.commits) > limit && !renews {
 		return busy
 	}
-	c := commit{entries: [][]byte{entry}, done: func() { e.send(r, d) }}
+	c := commit{entries: [][]byte{entry}, leases: []*lease{l}, done: func() { e.send(r, d) }}
 	undo := []func(){func() { e.restore(l, before) }}
 	for _, a := range d.Ends {
 		s := e.table.slots[a]
@@ -327,7 +333,7 @@ func (e *engine) commitGroup(group []commit) {
 	for _, c := range group {
 		entries = append(entries, c.entries...)
 	}
-	if err := e.journal.append(entries); err != nil {
+	if err := e.journal.append(entries); err != nil { // also without entries: a failed journal acknowledges nothing
 		e.mu.Lock()
 		for i := len(group) - 1; i >= 0; i-- {
 			group[i].undo()
@@ -342,6 +348,13 @@ func (e *engine) commitGroup(group []commit) {
 	if e.full.Swap(false) {
 		e.log.Info("lease journal write succeeded again")
 	}
+	e.mu.Lock()
+	for _, c := range group {
+		for _, l := range c.leases {
+			l.unstored = false
+		}
+	}
+	e.mu.Unlock()
 	for _, c := range group {
 		c.done()
 	}

@@ -23,6 +23,8 @@ type lease struct {
 	// counted are the classes and subclasses whose limits the lease counts for.
 	counted []int64
 	holder  *holder
+	// unstored is true until the lease is on the disk: no client is told about it before. The lock of the engine guards it.
+	unstored bool
 }
 
 // holder is the client of a lease, as its last request described it.

@@ -116,9 +116,13 @@ func (s *service) receive(in incoming) {
 	if f.Unicast {
 		f.Local = append(f.Local, in.to)
 	}
-	local := in.from.Addr().IsLoopback()
-	if f.Relay.IsMulticast() || f.Relay.IsLoopback() && !local || f.Client.IsMulticast() || f.Client == broadcast {
+	if s.badAddresses(in, &f, prefixes) {
 		s.engine.counters.refuse(0, string(dhcpdata.BadMessage))
+		return
+	}
+	if reason := s.limiter.refuses(append(m.Hardware[:len(m.Hardware):len(m.Hardware)], clientIDOf(m)...), f.Relay, in.index,
+		m.Type == dhcpdata.Discover || m.Type == 0, time.Now()); reason != "" {
+		s.engine.counters.refuse(0, reason)
 		return
 	}
 	s.engine.handle(&request{message: m, packet: packet, facts: f, reply: func(d *dhcpdata.Decision, reply []byte) {
@@ -127,6 +131,30 @@ func (s *service) receive(in incoming) {
 			s.log.Debug("send reply failed", "error", err)
 		}
 	}})
+}
+
+// badAddresses reports whether giaddr or ciaddr cannot be the address of a relay or client, so that a reply would reach the server itself
+// or more than one machine.
+func (s *service) badAddresses(in incoming, f *dhcpdata.Facts, prefixes []netip.Prefix) bool {
+	local := in.from.Addr().IsLoopback()
+	for _, a := range []netip.Addr{f.Relay, f.Client} {
+		if a.IsMulticast() || a == broadcast || a.IsLoopback() && !local || a.IsValid() && isBroadcastOf(prefixes, a) {
+			return true
+		}
+	}
+	// Replies go to port 67 of the relay. If this server listens there, it is no relay.
+	own := slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Addr() == f.Relay })
+	s.linkLock.RLock()
+	defer s.linkLock.RUnlock()
+	return own && s.primary != nil && !local
+}
+
+// clientIDOf returns the client identifier of a message without a hardware address.
+func clientIDOf(m *dhcpmsg.Message) []byte {
+	if len(m.Hardware) > 0 {
+		return nil
+	}
+	return m.Options[61]
 }
 
 // isBroadcastOf reports whether an address is the last one of a prefix.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"portolan/internal/base/dhcpmsg"
 	"portolan/internal/wire/dhcpdata"
@@ -94,6 +95,15 @@ func (l *listener6) receive(packet []byte, from *net.UDPAddr, to netip.Addr, ind
 	for _, p := range f.Interface {
 		f.Local = append(f.Local, p.Addr())
 	}
+	client, ok := m.Options.Find(dhcpmsg.OptClientID6)
+	if !ok {
+		client = source.AsSlice()
+	}
+	request := &request6{facts: f}
+	if reason := s.limiter.refuses(client, relayOf6(request), index, m.Type == dhcpmsg.Solicit6, time.Now()); reason != "" {
+		s.engine.counters.refuse(0, reason)
+		return
+	}
 	reply := &net.UDPAddr{IP: from.IP, Port: clientPort6, Zone: from.Zone}
 	control := &ipv6.ControlMessage{IfIndex: index}
 	if !to.IsMulticast() {
@@ -105,12 +115,13 @@ func (l *listener6) receive(packet []byte, from *net.UDPAddr, to netip.Addr, ind
 	if source.IsLoopback() { // a client or relay of a test or of "portolan dhcp ask"
 		reply.Port = from.Port
 	}
-	s.engine.handle6(&request6{facts: f, reply: func(packet []byte) {
+	request.reply = func(packet []byte) {
 		if _, err := l.packets.WriteTo(packet, control, reply); err != nil {
 			s.engine.counters.refuse(0, "send-failed")
 			s.log.Debug("send reply failed", "error", err)
 		}
-	}})
+	}
+	s.engine.handle6(request)
 }
 
 // prefixesOf6 returns the IPv6 addresses of an interface with their prefixes.
