@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ type link struct {
 	started bool
 	closed  chan struct{}
 	reading sync.WaitGroup
+	inbox   *inbox[incoming]
 }
 
 // receiveWait is the time after which a receiver examines whether the link was closed.
@@ -67,7 +69,7 @@ func (l *link) prepare() error {
 	if err := unix.SetsockoptInt(l.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
 		return err
 	}
-	_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) // the system limits it
+	growBuffer(l.fd)
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: l.index})
 }
 
@@ -97,12 +99,16 @@ func (l *link) interfaceName() string { return l.name }
 
 func (l *link) start() {
 	l.started = true
+	l.inbox = newInbox(l.s.receive, l.s.overloaded)
 	l.reading.Go(l.read)
 }
 
 func (l *link) close() {
 	close(l.closed)
 	l.reading.Wait()
+	if l.inbox != nil { // it was started
+		l.inbox.close()
+	}
 	_ = unix.Close(l.fd) // nothing is buffered
 }
 
@@ -132,7 +138,7 @@ func (l *link) read() {
 			l.s.engine.counters.refuse(0, err.Error())
 			continue
 		}
-		l.s.receive(incoming{packet: payload, from: from, to: broadcast, index: l.index, link: l})
+		l.inbox.put(incoming{packet: slices.Clone(payload), from: from, to: broadcast, index: l.index, link: l}, arrives(payload))
 	}
 }
 
@@ -244,6 +250,21 @@ func fold(n uint32) uint16 {
 		n = n>>16 + n&0xffff
 	}
 	return uint16(n)
+}
+
+// setReceiveBuffer enlarges the receive buffer of a socket.
+func setReceiveBuffer(conn *net.UDPConn) {
+	c, err := conn.SyscallConn()
+	if err == nil {
+		_ = c.Control(func(fd uintptr) { growBuffer(int(fd)) }) // the buffer stays as it is
+	}
+}
+
+// growBuffer enlarges the receive buffer of a socket, beyond net.core.rmem_max if the process may.
+func growBuffer(fd int) {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) // the system limits it
+	}
 }
 
 // allowBroadcast allows a socket to send broadcasts.

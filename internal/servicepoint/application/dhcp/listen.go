@@ -23,6 +23,7 @@ type listener struct {
 	conn    *net.UDPConn
 	packets *ipv4.PacketConn
 	reading sync.WaitGroup
+	inbox   *inbox[incoming]
 }
 
 // maxMessage is the maximum size of a message in octets. Longer ones are truncated, and therefore malformed.
@@ -38,18 +39,27 @@ func listen(address string, s *service) (*listener, error) {
 		return nil, fmt.Errorf("listening on %s: %w", address, err)
 	}
 	l := &listener{s: s, address: netip.MustParseAddrPort(address), conn: conn.(*net.UDPConn), packets: ipv4.NewPacketConn(conn)}
-	_ = l.conn.SetReadBuffer(receiveBuffer) // the system limits it
+	setReceiveBuffer(l.conn)
 	if err := l.packets.SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true); err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", address, err)
 	}
 	return l, nil
 }
 
-func (l *listener) start() { l.reading.Go(l.read) }
+func (l *listener) start() {
+	l.inbox = newInbox(l.s.receive, l.s.overloaded)
+	l.reading.Go(l.read)
+}
+
+// overloaded counts a message that was dropped.
+func (s *service) overloaded() { s.engine.counters.refuse(0, busy) }
 
 func (l *listener) close() {
 	_ = l.conn.Close() // nothing is buffered
 	l.reading.Wait()
+	if l.inbox != nil { // it was started
+		l.inbox.close()
+	}
 }
 
 func (l *listener) read() {
@@ -59,7 +69,7 @@ func (l *listener) read() {
 		if err != nil {
 			return // it was closed
 		}
-		in := incoming{packet: buffer[:n], listener: l}
+		in := incoming{packet: slices.Clone(buffer[:n]), listener: l}
 		if a, ok := from.(*net.UDPAddr); ok {
 			in.from = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
 		}
@@ -70,7 +80,7 @@ func (l *listener) read() {
 		if !in.to.IsValid() || in.to == broadcast && l.s.hasLink(in.index) {
 			continue // the link receives it as well
 		}
-		l.s.receive(in)
+		l.inbox.put(in, arrives(in.packet))
 	}
 }
 
@@ -78,6 +88,7 @@ var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
 // incoming is a received message.
 type incoming struct {
+	// packet is not used again by its receiver, because probes and the disk take their time.
 	packet []byte
 	// from and to are the source and the destination, and index is the index of the interface.
 	from  netip.AddrPort
@@ -90,7 +101,7 @@ type incoming struct {
 
 // receive reads a message and passes it to the engine.
 func (s *service) receive(in incoming) {
-	packet := slices.Clone(in.packet) // the buffer is used again, and probes and the disk take their time
+	packet := in.packet
 	m, err := dhcpmsg.Parse(packet)
 	if err != nil {
 		s.engine.counters.receive("MALFORMED")
