@@ -688,7 +688,7 @@ func (p *plan) others(a *actor, s step, side int) bool {
 
 // differs reports whether the client holds, or held, the address that it asks for at one side only.
 func (a *actor) differs(s step) bool {
-	return (a.held[0] == s.requested[0]) != (a.held[1] == s.requested[1]) || slices.Contains(a.had[0], s.requested[0]) != slices.Contains(a.had[1], s.requested[1])
+	return a.declined || (a.held[0] == s.requested[0]) != (a.held[1] == s.requested[1]) || slices.Contains(a.had[0], s.requested[0]) != slices.Contains(a.had[1], s.requested[1])
 }
 
 // reserves reports whether an address is reserved for a client.
