@@ -590,11 +590,10 @@ func (a *actor) differences(s step, answers [2]answer) (all []string) {
 	return all
 }
 
-// TestDifferential lets this server and Kea answer random sequences of messages of clients behind relays, with random content. They agree, or
-// docs/decisions.md says why not. A seed and a number of contents can be set in PORTOLAN_TEST_DIFFERENTIAL, as seed:contents.
-func TestDifferential(t *testing.T) {
-	const sequences, steps = 20, 14
-	seed, contents := uint64(1), 10
+// differentialSize returns the seed and the number of contents of a differential test.
+func differentialSize(t *testing.T) (seed uint64, contents int) {
+	t.Helper()
+	seed, contents = 1, 10
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
 		contents = 100
 	}
@@ -605,6 +604,14 @@ func TestDifferential(t *testing.T) {
 			t.Fatal(err, err2)
 		}
 	}
+	return seed, contents
+}
+
+// TestDifferential lets this server and Kea answer random sequences of messages of clients behind relays, with random content. They agree, or
+// docs/decisions.md says why not. A seed and a number of contents can be set in PORTOLAN_TEST_DIFFERENTIAL, as seed:contents.
+func TestDifferential(t *testing.T) {
+	const sequences, steps = 20, 14
+	seed, contents := differentialSize(t)
 	w := newTwins(t, 4)
 	kinds := map[string]int{}
 	for content := range contents {

@@ -228,6 +228,9 @@ func (w *twins) keaText(more map[string]any) []byte {
 		"loggers": []any{map[string]any{"name": "kea-dhcp" + name[4:], "severity": "WARN",
 			"output_options": []any{map[string]any{"output": "stderr"}}}},
 	}
+	if w.family == 6 {
+		all["server-id"] = map[string]any{"type": "EN", "enterprise-id": 2495, "identifier": "0102030405", "persist": false}
+	}
 	for key, value := range more {
 		all[key] = value
 	}
