@@ -19,7 +19,8 @@ type Message struct {
 	// Hardware is chaddr without its padding, and Padded with it.
 	Hardware []byte
 	Padded   [16]byte
-	// Options are the options by code. Parts of an option are joined. It is nil for a BOOTP message without the magic cookie.
+	// Options are the options by code. Parts of an option are joined. It is nil for a BOOTP message, whose vendor field is not used: without
+	// the magic cookie, and with zeros in its place.
 	Options map[uint8][]byte
 	// Type is the message type; 0 for BOOTP.
 	Type uint8
@@ -31,6 +32,7 @@ var (
 	ErrOperation = errors.New("not-a-request")
 	ErrHardware  = errors.New("hardware-length")
 	ErrHops      = errors.New("hops")
+	ErrCookie    = errors.New("magic-cookie")
 	ErrTruncated = errors.New("truncated-option")
 	ErrNoEnd     = errors.New("no-end-option")
 	ErrType      = errors.New("message-type")
@@ -81,8 +83,15 @@ func Parse(packet []byte) (*Message, error) {
 	}
 	m.Hardware = packet[hardwareAt : hardwareAt+int(m.HardwareLength)]
 	copy(m.Padded[:], packet[hardwareAt:hardwareAt+16])
-	if len(packet) < optionsAt || binary.BigEndian.Uint32(packet[headerSize:]) != cookie {
+	if len(packet) < optionsAt {
 		return m, nil // BOOTP
+	}
+	switch binary.BigEndian.Uint32(packet[headerSize:]) {
+	case cookie:
+	case 0:
+		return m, nil // BOOTP
+	default:
+		return nil, ErrCookie
 	}
 	m.Options = make(map[uint8][]byte, 16)
 	if err := m.parseOptions(packet[optionsAt:], false); err != nil {

@@ -45,7 +45,9 @@ func TestParse(t *testing.T) {
 		"hops 16":                       {change(packet(255), 3, 16), nil},
 		"hops 17":                       {change(packet(255), 3, 17), ErrHops},
 		"hops 255":                      {change(packet(255), 3, 255), ErrHops},
-		"no cookie":                     {change(packet(255), headerSize, 0), nil},
+		"no cookie":                     {change(packet(255), headerSize, 0, 0, 0, 0), nil},
+		"another cookie":                {change(packet(255), headerSize, 0), ErrCookie},
+		"the end in the cookie":         {packet(255)[:headerSize+3], nil},
 		"no END":                        {packet(), ErrNoEnd},
 		"END then octets":               {packet(255, 1, 2, 3), nil},
 		"1,000 PADs":                    {packet(append(long, 255)...), nil},
@@ -76,7 +78,7 @@ func TestParse(t *testing.T) {
 	if m, err = Parse(append(parts, 255)); err != nil || string(m.Options[82]) != "abcdefghijkl" {
 		t.Errorf("12 parts are %q %v", m.Options[82], err)
 	}
-	if m, err = Parse(change(packet(255), headerSize, 0)); err != nil || m.Options != nil || m.Type != 0 {
+	if m, err = Parse(change(packet(255), headerSize, 0, 0, 0, 0)); err != nil || m.Options != nil || m.Type != 0 {
 		t.Errorf("BOOTP without options is %+v %v", m, err)
 	}
 }

@@ -363,6 +363,9 @@ func (l *reportedLeases) Next(_, _ int64, ranges []dhcpdata.Interval, abandoned 
 	return netip.Addr{}, false
 }
 
+// Exhausted implements dhcpdata.Leases.
+func (l *reportedLeases) Exhausted(int64) bool { return false }
+
 // Used implements dhcpdata.Leases. The numbers of the server are not known here.
 func (l *reportedLeases) Used(int64) uint64 { return 0 }
 

@@ -330,16 +330,20 @@ const maxTries = 4096
 // and neighbours of an address tell nothing about other clients (RFC 7824 section 4.3). From there on it examines each address in turn.
 func (d *decider6) pick(p *pool, client string) (netip.Addr, bool) {
 	size := p.size6
-	if size == 0 || d.leases.Used(p.ID) >= size {
+	if size == 0 || d.leases.Used(p.ID) >= size || d.leases.Exhausted(p.ID) {
 		return netip.Addr{}, false
 	}
 	seed := sha256.Sum256(fmt.Appendf(nil, "%x %d %x", d.c.duid, p.ID, client))
 	start := binary.BigEndian.Uint64(seed[:]) % size
-	for i := range min(size, d.leases.Used(p.ID)+maxTries) {
+	tries := min(size, d.leases.Used(p.ID)+maxTries)
+	for i := range tries {
 		a := p.nth((start + i) % size)
 		if d.isFree(a, client) && d.leasable(p, a) {
 			return a, true
 		}
+	}
+	if tries == size && len(d.taken) == 0 {
+		d.d.Exhausted = append(d.d.Exhausted, p.ID)
 	}
 	return netip.Addr{}, false
 }

@@ -477,7 +477,6 @@ func TestBadMessages6(t *testing.T) {
 		"200 IAs":                           {kind: dhcpmsg.Solicit6, client: 1, options: many},
 		"an address outside of an IA":       {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{{Code: 5, Data: make([]byte, 24)}}},
 		"a prefix length of 129":            {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{long}},
-		"preferred longer than valid":       {kind: dhcpmsg.Renew6, client: 1, options: dhcpmsg.Options6{late}},
 		"a truncated IA":                    {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{truncated(na(1), 1)}},
 		"a truncated address":               {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{truncated(na(1, first), 1)}},
 		"an odd option request":             {kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{{Code: 6, Data: []byte{0, 23, 0}}}},
@@ -488,6 +487,10 @@ func TestBadMessages6(t *testing.T) {
 		if d := q.decide(t, c, memory{}); d.Reply != 0 || len(d.Changes) > 0 || d.Reason == Served {
 			t.Errorf("%s: %s", name, summary(t, d))
 		}
+	}
+	if got := summary(t, ask6{kind: dhcpmsg.Solicit6, client: 1, options: dhcpmsg.Options6{late}}.decide(t, c, memory{})); got !=
+		"ADVERTISE; ia-na 1 2001:db8:1::10/86400" { // lifetimes that contradict each other are no wish
+		t.Error(got)
 	}
 	// A prefix length of 0 is no wish, and a relay on layer 2 has no link address.
 	if got := summary(t, ask6{kind: dhcpmsg.Solicit6, client: 9, link: "::", local: "2001:db8:1::1/64",

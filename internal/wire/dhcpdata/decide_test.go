@@ -54,6 +54,8 @@ func (m memory) Next(_, _ int64, ranges []Interval, abandoned bool, usable func(
 	return best, ok
 }
 
+func (m memory) Exhausted(int64) bool { return false }
+
 func (m memory) Used(int64) (n uint64) {
 	for _, l := range m {
 		if l.State == Leased {
@@ -261,6 +263,16 @@ func TestDecide(t *testing.T) {
 			message(Request, 9, renews("10.0.0.20")), "ACK 10.0.0.20"},
 		{"an abandoned address only if nothing else is left", newPlan(), lease(2, "10.0.0.10", Abandoned), message(Discover, 1),
 			"OFFER 10.0.0.11"},
+		{"also a reserved one, for its own client", newPlan(), lease(9, "10.0.0.20", Abandoned), message(Discover, 9), "OFFER 10.0.0.10"},
+		{"which keeps the other address meanwhile", newPlan(), leases(slices.Concat(pair(leased(9, "10.0.0.20", Abandoned)),
+			pair(leased(9, "10.0.0.10", Leased)))...), message(Request, 9, renews("10.0.0.10")), "ACK 10.0.0.10"},
+		{"and gets the reserved one if there is no other", newPlan(service("booting", true), service("allow-mac-pool", []int64{77})),
+			lease(9, "10.0.0.20", Abandoned), message(Discover, 9), "OFFER 10.0.0.20"},
+		{"INIT-REBOOT of an unknown client for an address in no range is silent", newPlan(authoritative), nil,
+			message(Request, 1, asks("10.0.0.99")), "- address-not-served"},
+		{"and REBINDING", newPlan(), nil, message(Request, 1, rebinds("10.0.0.99")), "- address-not-served"},
+		{"a known client gets a NAK", newPlan(), lease(1, "10.0.0.11", Leased), message(Request, 1, asks("10.0.0.99")),
+			"NAK address-not-served"},
 		{"no network", newPlan(), nil, message(Discover, 1, relayed("10.9.0.1", "")), "- no-network"},
 		{"the relay chooses the network", newPlan(), nil, message(Discover, 1, relayed("10.3.0.1", "")), "OFFER 10.3.0.10"},
 		{"link selection comes before the relay", newPlan(), nil, message(Discover, 1, relayed("10.3.0.1", "\x05\x04\x0a\x00\x00\x00")),

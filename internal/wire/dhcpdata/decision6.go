@@ -68,6 +68,8 @@ type Decision6 struct {
 	Network int64
 	// Changes are the changes of leases. A change with ActCommit is stored before the reply is sent.
 	Changes []Change6
+	// Exhausted are the ids of the ranges that were searched for a free address or prefix and have none.
+	Exhausted []int64
 	// Options are the options of the reply in order.
 	Options []Sent6
 	// DUID identifies the client. Hardware is its hardware address, nil if it is not known. HostName is the name that it sends, cleaned.
@@ -162,8 +164,11 @@ func readHints(code uint16, inner dhcpmsg.Options6) (all []hint, wrong bool) {
 		default:
 			continue
 		}
-		if h.preferred > h.valid || len(all) == maxAssociations {
+		if len(all) == maxAssociations {
 			return nil, true
+		}
+		if h.preferred > h.valid { // no wish for lifetimes
+			h.preferred, h.valid = 0, 0
 		}
 		all = append(all, h)
 	}

@@ -59,26 +59,29 @@ func (d *decider) refuseAddress(from Source, reason Reason) {
 
 // choose chooses an address: the reservation, the address of the client's lease, its former address, the address it asks for, or the one
 // that has been free for longest.
+//
+// A reserved address that was declined is not available (RFC 2131 section 4.3.3). It is offered again if there is no other one.
 func (d *decider) choose() (c choice, from Source, reason Reason) {
-	if r := d.reservation(); r != nil {
-		reserved := choice{network: r.network, reservation: r, pool: r.network.poolOf(r.Address), address: r.Address}
-		switch {
-		case d.available(r):
-			d.note(r.source(), "address", "reserved for the client")
-			return reserved, Source{}, Served
-		case d.isAbandoned(r.Address):
-			d.note(r.source(), "address", "reserved for the client, and abandoned")
-			defer func() { // as an abandoned address of a range, if there is nothing else
-				if reason != Served {
-					d.note(r.source(), "address", "the abandoned address is probed, because there is no other one")
-					reserved.probe = true
-					c, from, reason = reserved, Source{}, Served
-				}
-			}()
-		default:
-			d.note(r.source(), "address", "reserved for the client, and still leased to another one")
-		}
+	r := d.reservation()
+	if r == nil {
+		return d.chooseDynamic()
 	}
+	c = choice{network: r.network, reservation: r, pool: r.network.poolOf(r.Address), address: r.Address}
+	if d.available(r) {
+		d.note(r.source(), "address", "reserved for the client")
+		return c, Source{}, Served
+	}
+	d.note(r.source(), "address", "reserved for the client, and abandoned or still leased to another one")
+	other, from, reason := d.chooseDynamic()
+	if l, ok := d.leases.At(r.Address); reason != Served && ok && l.State == Abandoned {
+		c.probe = true
+		return c, Source{}, Served
+	}
+	return other, from, reason
+}
+
+// chooseDynamic chooses an address of a range.
+func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 	from, reason = d.candidates[0].source(), NoRange
 	var pools []*pool
 	for _, n := range d.candidates {
@@ -202,11 +205,6 @@ func (d *decider) available(r *reservation) bool {
 		return true
 	}
 	return l.State != Abandoned && d.holdsReserved(r, l) && !l.Ended
-}
-
-func (d *decider) isAbandoned(a netip.Addr) bool {
-	l, ok := d.leases.At(a)
-	return ok && l.State == Abandoned
 }
 
 // holdsReserved reports whether the client with a reservation holds the lease of its address.

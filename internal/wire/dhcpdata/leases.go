@@ -15,6 +15,8 @@ type Leases interface {
 	// Next returns the address of a range that has been free for longest, for which usable returns true. With abandoned it returns an
 	// abandoned address instead.
 	Next(network, pool int64, ranges []Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool)
+	// Exhausted reports that a search of a range found no free address, and that nothing in the range has changed since.
+	Exhausted(pool int64) bool
 	// Used returns the number of leases in a range.
 	Used(pool int64) uint64
 	// Members returns the number of leases that count for a class or subclass, without those of a client.

@@ -283,7 +283,7 @@ func (d *decider) fqdn() (Sent, bool) {
 
 // echo adds the options that a reply repeats: the client identifier, the subnet selection and, last, the relay information.
 func (d *decider) echo(all layers, sent []Sent) []Sent {
-	if data, ok := d.f.Options[optClientID]; ok && all.flag("echo-client-id", true) {
+	if data := d.f.Options[optClientID]; len(data) > 0 && all.flag("echo-client-id", true) {
 		sent = append(sent, Sent{Code: optClientID, Name: "dhcp-client-identifier", Value: data})
 	}
 	if data, ok := d.f.Options[optSubnet]; ok && len(data) == 4 {

@@ -154,6 +154,9 @@ func (d *decider6) decideRenew(rebinds bool) {
 		switch {
 		case a.code == dhcpmsg.OptIATA6:
 			r.status, r.reason = NoBinding6, NotLeased
+		case len(a.hints) == 0 && !rebinds && !d.hasBinding(a), // a further association (RFC 9915 section 18.3.4)
+			!d.hasBinding(a) && d.hasReservation(a):
+			r = d.assign(a)
 		case d.hasBinding(a):
 			if r = d.assign(a); len(r.granted) == 0 {
 				r.status, r.removed = noStatus6, a.hints
@@ -201,18 +204,21 @@ func (d *decider6) hasBinding(a association) bool {
 	return false
 }
 
-// claimed returns the binding of an address or prefix that the client names, and that is reserved for it or free.
+// hasReservation reports whether an address or prefix is reserved for an association and free.
+func (d *decider6) hasReservation(a association) bool {
+	prefix := a.code == dhcpmsg.OptIAPD6
+	return slices.ContainsFunc(d.reservations(prefix), func(r *reservation) bool {
+		return d.isFree(r.Address, Identity6(prefix, a.iaid, d.d.DUID))
+	})
+}
+
+// claimed returns the binding of an address or prefix that the client names, and that is free. Nothing is reserved for the client.
 func (d *decider6) claimed(a association) (b binding, ok bool) {
 	prefix := a.code == dhcpmsg.OptIAPD6
 	pools, _, _ := d.pools(prefix, a)
 	for _, h := range a.hints {
 		if !d.isFree(h.address, Identity6(prefix, a.iaid, d.d.DUID)) {
 			continue
-		}
-		for _, r := range d.reservations(prefix) {
-			if r.Address == h.address {
-				return binding{r.network, r.network.poolOf(r.Address), r, r.Address, r.PrefixLength}, true
-			}
 		}
 		if b, ok := d.dynamic(pools, h.address); ok && (!prefix || b.length == h.length) {
 			return b, true
@@ -260,12 +266,11 @@ func (d *decider6) decideEnd(declines bool) {
 func (d *decider6) finish(results []result, action Action) {
 	d.head()
 	available := len(results) == 0
-	scope := d.layers(d.candidates[0], nil, nil)
+	scope := d.layersOf(results)
 	for _, r := range results {
 		for i := range r.granted {
-			g := &r.granted[i]
-			scope, available = d.layers(g.network, g.pool, g.reservation), true
-			d.change(&r, g, action)
+			available = true
+			d.change(&r, &r.granted[i], action)
 		}
 		if r.reason != Served && d.d.Reason == Served {
 			d.d.Reason = r.reason
@@ -292,6 +297,32 @@ func (d *decider6) finish(results []result, action Action) {
 		d.requests[dhcpmsg.OptSolMaxRT6] = true
 	}
 	d.addOptions(scope)
+}
+
+// layersOf returns the scopes of the options of a reply: those of the reservations of all associations, then those of the first address or,
+// without one, of the first prefix.
+func (d *decider6) layersOf(results []result) (all layers) {
+	var first *binding
+	for _, prefixes := range []bool{false, true} {
+		for _, r := range results {
+			if prefixes != (r.code == dhcpmsg.OptIAPD6) {
+				continue
+			}
+			for i := range r.granted {
+				b := &r.granted[i].binding
+				if first == nil {
+					first = b
+				}
+				if b.reservation != nil && b.reservation.own6 != nil {
+					all = append(all, b.reservation.own6)
+				}
+			}
+		}
+	}
+	if first == nil {
+		return d.layers(d.candidates[0], nil, nil)
+	}
+	return append(all, d.layers(first.network, first.pool, nil)...)
 }
 
 // change adds the change of a lease, and the ends of the leases that it replaces.

@@ -57,7 +57,7 @@ func runChild(dir string) {
 }
 
 // child starts a service in a process of its own, by a command that runs the program, and waits until it serves.
-func child(t *testing.T, dir string, u dhcpdata.Units, configuration string, command ...string) *exec.Cmd {
+func child(t testing.TB, dir string, u dhcpdata.Units, configuration string, command ...string) *exec.Cmd {
 	t.Helper()
 	var text bytes.Buffer
 	if err := dhcpdata.WriteAll(&text, dhcpdata.Revision{Number: revisions.Add(1), Hash: u.Hash()}.String(), u); err != nil {

@@ -23,6 +23,8 @@ type Configuration struct {
 	Listen []string `json:"listen"`
 	// Listen6 are the IPv6 addresses and ports of DHCPv6; empty means port 547 of all addresses if Listen is empty, else none.
 	Listen6 []string `json:"listen6,omitempty"`
+	// Rate limits the messages per second of a client and of a relay.
+	Rate Rate `json:"rate,omitzero"`
 	// Metrics is the address and port of the Prometheus metrics endpoint; empty disables it.
 	Metrics string `json:"metrics"`
 }
@@ -38,6 +40,7 @@ const (
 	maxInterfaces    = 256
 	maxListeners     = 64
 	maxInterfaceName = 15
+	maxRate          = 1_000_000
 )
 
 // Kind returns the application. dir is the folder for its leases; without one it serves nothing.
@@ -92,6 +95,11 @@ func read(text json.RawMessage) (c Configuration, err error) {
 		a, err := netip.ParseAddrPort(one)
 		if err != nil || !a.Addr().Is6() || a.Addr().Is4In6() || a.Port() == 0 || slices.Contains(c.Listen6[:i], one) {
 			return c, bad(fmt.Sprintf("listen6[%d]", i), "%q is not an IPv6 address and port, or is repeated", one)
+		}
+	}
+	for field, limit := range map[string]uint32{"perRelay": c.Rate.PerRelay, "perClient": c.Rate.PerClient} {
+		if limit > maxRate {
+			return c, bad("rate."+field, "must be at most %d messages per second", maxRate)
 		}
 	}
 	if c.Metrics != "" {

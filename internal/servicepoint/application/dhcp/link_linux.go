@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ type link struct {
 	started bool
 	closed  chan struct{}
 	reading sync.WaitGroup
+	inbox   *inbox[incoming]
 
 	// sending guards the descriptor against a close while a reply is sent: the system gives its number to the next file.
 	sending sync.RWMutex
@@ -68,7 +70,10 @@ func (l *link) prepare() error {
 	if err := unix.SetsockoptTimeval(l.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
 		return err
 	}
-	_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) // the system limits it
+	if err := unix.SetsockoptInt(l.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
+		return err
+	}
+	growBuffer(l.fd)
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: l.index})
 }
 
@@ -98,12 +103,16 @@ func (l *link) interfaceName() string { return l.name }
 
 func (l *link) start() {
 	l.started = true
+	l.inbox = newInbox(l.s.receive, l.s.overloaded)
 	l.reading.Go(l.read)
 }
 
 func (l *link) close() {
 	close(l.closed)
 	l.reading.Wait()
+	if l.inbox != nil { // it was started
+		l.inbox.close()
+	}
 	l.sending.Lock()
 	defer l.sending.Unlock()
 	l.ended = true
@@ -111,14 +120,14 @@ func (l *link) close() {
 }
 
 func (l *link) read() {
-	buffer := make([]byte, maxMessage)
+	buffer, control := make([]byte, maxMessage), make([]byte, 256)
 	for {
 		select {
 		case <-l.closed:
 			return
 		default:
 		}
-		n, _, err := unix.Recvfrom(l.fd, buffer, 0)
+		n, controls, _, _, err := unix.Recvmsg(l.fd, buffer, control, 0)
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 			continue
@@ -130,10 +139,28 @@ func (l *link) read() {
 			}
 			continue
 		}
-		if from, payload, ok := datagram(buffer[:n]); ok {
-			l.s.receive(incoming{packet: payload, from: from, to: broadcast, index: l.index, link: l})
+		from, payload, err := datagram(buffer[:n], hasChecksum(control[:controls]))
+		if err != nil {
+			l.s.engine.counters.receive("MALFORMED")
+			l.s.engine.counters.refuse(0, err.Error())
+			continue
+		}
+		l.inbox.put(incoming{packet: slices.Clone(payload), from: from, to: broadcast, index: l.index, link: l}, arrives(payload))
+	}
+}
+
+// hasChecksum reports whether the checksum of UDP of a received packet is complete. A sender on the same machine leaves it to the hardware.
+func hasChecksum(controls []byte) bool {
+	all, err := unix.ParseSocketControlMessage(controls)
+	if err != nil {
+		return true
+	}
+	for _, one := range all {
+		if one.Header.Level == unix.SOL_PACKET && one.Header.Type == unix.PACKET_AUXDATA && len(one.Data) >= 4 {
+			return binary.NativeEndian.Uint32(one.Data)&unix.TP_STATUS_CSUMNOTREADY == 0
 		}
 	}
+	return true
 }
 
 // Sizes of the headers of IPv4 and UDP.
@@ -142,22 +169,41 @@ const (
 	udpHeader = 8
 )
 
-// datagram returns the source and the payload of a UDP datagram with its IPv4 header. It checks all lengths.
-func datagram(packet []byte) (from netip.AddrPort, payload []byte, ok bool) {
+// Errors of datagram. Each one is a reason for a message without a reply.
+var (
+	errDatagram = errors.New("bad-datagram")
+	errChecksum = errors.New("checksum")
+)
+
+// datagram returns the source and the payload of a UDP datagram with its IPv4 header. It checks all lengths, the checksum of the header and,
+// if the packet has a complete one, that of UDP.
+func datagram(packet []byte, complete bool) (from netip.AddrPort, payload []byte, err error) {
 	if len(packet) < ipHeader || packet[0]>>4 != 4 {
-		return from, nil, false
+		return from, nil, errDatagram
 	}
 	header, total := int(packet[0]&15)*4, int(binary.BigEndian.Uint16(packet[2:]))
 	if header < ipHeader || total < header+udpHeader || total > len(packet) {
-		return from, nil, false
+		return from, nil, errDatagram
 	}
 	udp := packet[header:total]
 	length := int(binary.BigEndian.Uint16(udp[4:]))
 	if length < udpHeader || length > len(udp) {
-		return from, nil, false
+		return from, nil, errDatagram
+	}
+	udp = udp[:length]
+	if fold(sum(0, packet[:header])) != 0xffff {
+		return from, nil, errChecksum
+	}
+	if sent := binary.BigEndian.Uint16(udp[6:]); complete && sent != 0 && fold(pseudo(packet[12:ipHeader], udp)) != 0xffff {
+		return from, nil, errChecksum
 	}
 	from = netip.AddrPortFrom(netip.AddrFrom4([4]byte(packet[12:])), binary.BigEndian.Uint16(udp))
-	return from, udp[udpHeader:length], true
+	return from, udp[udpHeader:], nil
+}
+
+// pseudo adds the words of a UDP datagram and of its pseudo header (RFC 768). addresses are the source and the destination.
+func pseudo(addresses, udp []byte) uint32 {
+	return sum(sum(unix.IPPROTO_UDP+uint32(len(udp)), addresses), udp)
 }
 
 // send sends a packet to the hardware address of a client, or to all stations of the link.
@@ -192,12 +238,13 @@ func buildDatagram(from, to netip.Addr, payload []byte) []byte {
 	binary.BigEndian.PutUint16(udp, serverPort)
 	binary.BigEndian.PutUint16(udp[2:], clientPort)
 	binary.BigEndian.PutUint16(udp[4:], uint16(udpHeader+len(payload)))
-	checksum := ^fold(sum(sum(sum(unix.IPPROTO_UDP+uint32(udpHeader+len(payload)), p[12:ipHeader]), udp), payload))
+	p = append(p, payload...)
+	checksum := ^fold(pseudo(p[12:ipHeader], p[ipHeader:]))
 	if checksum == 0 {
 		checksum = 0xffff
 	}
 	binary.BigEndian.PutUint16(udp[6:], checksum)
-	return append(p, payload...)
+	return p
 }
 
 // sum adds 16-bit words for the checksum of the Internet protocols (RFC 1071).
@@ -216,6 +263,21 @@ func fold(n uint32) uint16 {
 		n = n>>16 + n&0xffff
 	}
 	return uint16(n)
+}
+
+// setReceiveBuffer enlarges the receive buffer of a socket.
+func setReceiveBuffer(conn *net.UDPConn) {
+	c, err := conn.SyscallConn()
+	if err == nil {
+		_ = c.Control(func(fd uintptr) { growBuffer(int(fd)) }) // the buffer stays as it is
+	}
+}
+
+// growBuffer enlarges the receive buffer of a socket, beyond net.core.rmem_max if the process may.
+func growBuffer(fd int) {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) // the system limits it
+	}
 }
 
 // allowBroadcast allows a socket to send broadcasts.

@@ -30,3 +30,6 @@ func (l *link) close() {}
 func (l *link) send(netip.Addr, []byte, netip.Addr, []byte) error { return net.ErrClosed }
 
 func allowBroadcast(syscall.RawConn) error { return nil }
+
+// setReceiveBuffer enlarges the receive buffer of a socket.
+func setReceiveBuffer(conn *net.UDPConn) { _ = conn.SetReadBuffer(receiveBuffer) } // the system limits it

@@ -24,6 +24,7 @@ type listener struct {
 	conn    *net.UDPConn
 	packets *ipv4.PacketConn
 	reading sync.WaitGroup
+	inbox   *inbox[incoming]
 }
 
 // maxMessage is the maximum size of a message in octets. Longer ones are truncated, and therefore malformed.
@@ -39,7 +40,7 @@ func listen(address string, s *service) (*listener, error) {
 		return nil, fmt.Errorf("listening on %s: %w", address, err)
 	}
 	l := &listener{s: s, address: netip.MustParseAddrPort(address), conn: conn.(*net.UDPConn), packets: ipv4.NewPacketConn(conn)}
-	_ = l.conn.SetReadBuffer(receiveBuffer) // the system limits it
+	setReceiveBuffer(l.conn)
 	if err := l.packets.SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true); err != nil {
 		return nil, errors.Join(fmt.Errorf("listening on %s: %w", address, err), conn.Close())
 	}
@@ -49,11 +50,20 @@ func listen(address string, s *service) (*listener, error) {
 // readRetry is the time after which a listener that cannot receive tries again.
 const readRetry = 100 * time.Millisecond
 
-func (l *listener) start() { l.reading.Go(l.read) }
+func (l *listener) start() {
+	l.inbox = newInbox(l.s.receive, l.s.overloaded)
+	l.reading.Go(l.read)
+}
+
+// overloaded counts a message that was dropped.
+func (s *service) overloaded() { s.engine.counters.refuse(0, busy) }
 
 func (l *listener) close() {
 	_ = l.conn.Close() // nothing is buffered
 	l.reading.Wait()
+	if l.inbox != nil { // it was started
+		l.inbox.close()
+	}
 }
 
 func (l *listener) read() {
@@ -72,7 +82,7 @@ func (l *listener) read() {
 			}
 			continue
 		}
-		in := incoming{packet: buffer[:n], listener: l}
+		in := incoming{packet: slices.Clone(buffer[:n]), listener: l}
 		if a, ok := from.(*net.UDPAddr); ok {
 			in.from = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
 		}
@@ -83,7 +93,7 @@ func (l *listener) read() {
 		if !in.to.IsValid() || in.to == broadcast && l.s.hasLink(in.index) {
 			continue // the link receives it as well
 		}
-		l.s.receive(in)
+		l.inbox.put(in, arrives(in.packet))
 	}
 }
 
@@ -91,6 +101,7 @@ var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
 // incoming is a received message.
 type incoming struct {
+	// packet is not used again by its receiver, because probes and the disk take their time.
 	packet []byte
 	// from and to are the source and the destination, and index is the index of the interface.
 	from  netip.AddrPort
@@ -103,7 +114,7 @@ type incoming struct {
 
 // receive reads a message and passes it to the engine.
 func (s *service) receive(in incoming) {
-	packet := slices.Clone(in.packet) // the buffer is used again, and probes and the disk take their time
+	packet := in.packet
 	m, err := dhcpmsg.Parse(packet)
 	if err != nil {
 		s.engine.counters.receive("MALFORMED")
@@ -129,13 +140,17 @@ func (s *service) receive(in incoming) {
 	if f.Unicast {
 		f.Local = append(f.Local, in.to)
 	}
-	local := in.from.Addr().IsLoopback()
-	if f.Relay.IsMulticast() || f.Relay.IsLoopback() && !local || f.Client.IsMulticast() || f.Client == broadcast {
+	if s.badAddresses(in, &f, prefixes) {
 		s.engine.counters.refuse(0, string(dhcpdata.BadMessage))
 		return
 	}
 	if isStranger(in, &f, prefixes) {
 		s.engine.counters.refuse(0, foreignSource)
+		return
+	}
+	if reason := s.limiter.refuses(append(m.Hardware[:len(m.Hardware):len(m.Hardware)], clientIDOf(m)...), f.Relay, in.index,
+		m.Type == dhcpdata.Discover || m.Type == 0, time.Now()); reason != "" {
+		s.engine.counters.refuse(0, reason)
 		return
 	}
 	s.engine.handle(&request{message: m, packet: packet, facts: f, reply: func(d *dhcpdata.Decision, reply []byte) {
@@ -144,6 +159,30 @@ func (s *service) receive(in incoming) {
 			s.log.Debug("send reply failed", "error", err)
 		}
 	}})
+}
+
+// badAddresses reports whether giaddr or ciaddr cannot be the address of a relay or client, so that a reply would reach the server itself
+// or more than one machine.
+func (s *service) badAddresses(in incoming, f *dhcpdata.Facts, prefixes []netip.Prefix) bool {
+	local := in.from.Addr().IsLoopback()
+	for _, a := range []netip.Addr{f.Relay, f.Client} {
+		if a.IsMulticast() || a == broadcast || a.IsLoopback() && !local || a.IsValid() && isBroadcastOf(prefixes, a) {
+			return true
+		}
+	}
+	// Replies go to port 67 of the relay. If this server listens there, it is no relay.
+	own := slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Addr() == f.Relay })
+	s.linkLock.RLock()
+	defer s.linkLock.RUnlock()
+	return own && s.primary != nil && !local
+}
+
+// clientIDOf returns the client identifier of a message without a hardware address.
+func clientIDOf(m *dhcpmsg.Message) []byte {
+	if len(m.Hardware) > 0 {
+		return nil
+	}
+	return m.Options[61]
 }
 
 // isBroadcastOf reports whether an address is the last one of a prefix.

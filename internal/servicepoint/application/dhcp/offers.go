@@ -48,6 +48,10 @@ func (t *table) offer(o offer, a netip.Addr) bool {
 		t.drop(s.offer)
 		s = t.slot(a)
 	}
+	if s.free != nil { // so that nobody searches through offered addresses
+		s.in.Remove(s.free)
+		s.free, s.in = nil, nil
+	}
 	o.slot, o.until = s, t.now()+offerSeconds
 	o.element = t.offers.all.PushBack(&o)
 	s.offer = &o
@@ -78,12 +82,17 @@ func (t *table) drop(o *offer) {
 	if t.offers.relays[o.relay]--; t.offers.relays[o.relay] == 0 {
 		delete(t.offers.relays, o.relay)
 	}
-	o.slot.offer = nil
-	if o.slot.lease == nil {
-		delete(t.slots, o.slot.address)
-		if p := t.pool(o.pool); o.pool != 0 {
-			p.returned = append(p.returned, o.slot.address)
-		}
+	s := o.slot
+	s.offer = nil
+	if s.lease != nil {
+		t.list(s, true)
+		return
+	}
+	delete(t.slots, s.address)
+	p := t.pool(o.pool)
+	p.exhausted = false
+	if o.pool != 0 && s.address.Is4() { // an address of IPv6 that was never leased is not kept for the next client
+		p.returned = append(p.returned, s.address)
 	}
 }
 

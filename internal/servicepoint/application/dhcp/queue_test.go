@@ -63,8 +63,8 @@ func take(t testing.TB, e *engine, u dhcpdata.Units) {
 	deliver(t, func(text []byte) error { return e.takeContent(bytes.NewReader(text)) }, u)
 }
 
-// answer is a reply of an engine.
-type answer struct {
+// engineReply is a reply of an engine.
+type engineReply struct {
 	kind    uint8
 	address string
 	reason  dhcpdata.Reason
@@ -75,10 +75,10 @@ type answer struct {
 type asker struct {
 	t       testing.TB
 	e       *engine
-	replies chan answer
+	replies chan engineReply
 }
 
-func newAsker(t testing.TB, e *engine) *asker { return &asker{t, e, make(chan answer, 100)} }
+func newAsker(t testing.TB, e *engine) *asker { return &asker{t, e, make(chan engineReply, 100)} }
 
 // ask passes a message of the hardware n behind the relay 10.0.0.1 to the engine.
 func (a *asker) ask(kind, n byte, set ...func(*dhcpdata.Facts)) {
@@ -90,12 +90,12 @@ func (a *asker) ask(kind, n byte, set ...func(*dhcpdata.Facts)) {
 	m := &dhcpmsg.Message{HardwareType: 1, HardwareLength: 6, Hardware: f.Hardware, Relay: f.Relay, Options: f.Options, Type: kind,
 		Client: netip.IPv4Unspecified()}
 	a.e.handle(&request{message: m, facts: f, reply: func(d *dhcpdata.Decision, _ []byte) {
-		a.replies <- answer{d.Reply, d.Address.String(), d.Reason, d.Options}
+		a.replies <- engineReply{d.Reply, d.Address.String(), d.Reason, d.Options}
 	}})
 }
 
 // want waits for a reply of a type about an address.
-func (a *asker) want(kind uint8, address string) answer {
+func (a *asker) want(kind uint8, address string) engineReply {
 	a.t.Helper()
 	select {
 	case got := <-a.replies:
@@ -106,7 +106,7 @@ func (a *asker) want(kind uint8, address string) answer {
 	case <-time.After(20 * time.Second):
 		a.t.Fatalf("no reply, want %s %s", messageName(kind), address)
 	}
-	return answer{}
+	return engineReply{}
 }
 
 // none checks that there is no reply. The caller makes sure that one would be there already.

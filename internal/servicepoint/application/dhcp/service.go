@@ -30,6 +30,7 @@ type service struct {
 	unlock  func() error
 	reports *reports
 	metrics *metricsEndpoint
+	limiter *limiter
 
 	mu sync.Mutex
 	// The following fields are guarded by mu: the configuration, the listeners by address, the links by interface name, and their errors.
@@ -63,7 +64,7 @@ const watchInterval = 2 * time.Second
 
 // newService opens the leases in a folder.
 func newService(dir string, log *slog.Logger) *service {
-	s := &service{log: log, listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{},
+	s := &service{log: log, limiter: newLimiter(), listeners: map[string]*listener{}, listeners6: map[string]*listener6{}, links: map[string]*link{},
 		linkErrors: map[string]string{}, interfaces: interfaces{of: prefixesOf}, interfaces6: interfaces{of: prefixesOf6},
 		stop: make(chan struct{})}
 	s.failed = s.open(dir)
@@ -179,6 +180,7 @@ func (s *service) Configure(text json.RawMessage) error {
 	s.choosePrimary()
 	s.replace6(c, opened6)
 	s.configuration, s.configured = c, true
+	s.limiter.set(c.Rate)
 	s.examineLinks()
 	return err
 }

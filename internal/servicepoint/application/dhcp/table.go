@@ -42,6 +42,9 @@ type poolState struct {
 	// cursor is the first address that was never leased or offered.
 	cursor netip.Addr
 	used   uint64
+	// exhausted is true after a search for a free address that found none, until an address of the range changes. A flood of new clients
+	// does not search again.
+	exhausted bool
 	// logged is true after a message about log-threshold-high.
 	logged bool
 }
@@ -75,9 +78,15 @@ func (t *table) set(a netip.Addr, l *lease) {
 	if s.lease != nil {
 		t.unlink(s)
 	}
+	before := s.lease
 	if s.lease = l; l != nil {
 		t.link(s)
-	} else if s.offer == nil {
+		return
+	}
+	if before != nil {
+		t.pool(before.pool).exhausted = false
+	}
+	if s.offer == nil {
 		delete(t.slots, a)
 	}
 }
@@ -104,17 +113,31 @@ func (t *table) link(s *slot) {
 	l := s.lease
 	t.clients[l.holder.client] = append(t.clients[l.holder.client], s)
 	t.hardware[string(l.holder.hardware)] = append(t.hardware[string(l.holder.hardware)], s)
-	p := t.pool(l.pool)
-	switch l.state {
-	case dhcpdata.Leased:
+	if l.state == dhcpdata.Leased {
 		t.count(l, 1)
-	case dhcpdata.Abandoned:
-		s.in, s.free = &p.abandoned, p.abandoned.PushBack(s)
-	case dhcpdata.Free, dhcpdata.Offered:
-		s.in, s.free = &p.free, p.free.PushBack(s)
+	}
+	if s.offer == nil {
+		t.list(s, false)
 	}
 	if l.state != dhcpdata.Free && l.expires < dhcpdata.InfiniteTime {
 		heap.Push(&t.expiry, s)
+	}
+}
+
+// list adds a slot to the list of free or abandoned addresses of its range, at the front or at the back. The slot has no offer.
+func (t *table) list(s *slot, front bool) {
+	p := t.pool(s.lease.pool)
+	switch s.lease.state {
+	case dhcpdata.Leased:
+		return
+	case dhcpdata.Abandoned:
+		s.in = &p.abandoned
+	case dhcpdata.Free, dhcpdata.Offered:
+		s.in = &p.free
+	}
+	p.exhausted = false
+	if s.free = s.in.PushBack(s); front {
+		s.in.MoveToFront(s.free)
 	}
 }
 
@@ -230,8 +253,13 @@ func (t *table) Members(class int64, without string) int {
 // Next implements dhcpdata.Leases: first the addresses that were never leased, then those that have been free for longest.
 func (t *table) Next(_, pool int64, ranges []dhcpdata.Interval, abandoned bool, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	p := t.pool(pool)
+	if p.exhausted {
+		return netip.Addr{}, false
+	}
 	if abandoned {
-		return t.first(&p.abandoned, ranges, usable)
+		a, ok := t.first(&p.abandoned, ranges, usable)
+		p.exhausted = !ok
+		return a, ok
 	}
 	for len(p.returned) > 0 {
 		a := p.returned[len(p.returned)-1]
@@ -248,10 +276,11 @@ func (t *table) Next(_, pool int64, ranges []dhcpdata.Interval, abandoned bool, 
 
 // advance moves the cursor to the next address that was never leased or offered. It stays before an address that it returns.
 func (t *table) advance(p *poolState, ranges []dhcpdata.Interval, usable func(netip.Addr) bool) (netip.Addr, bool) {
-	for _, i := range ranges {
-		if p.cursor.IsValid() && i.Last.Less(p.cursor) {
-			continue
-		}
+	from := 0
+	if p.cursor.IsValid() {
+		from = after(ranges, p.cursor)
+	}
+	for _, i := range ranges[from:] {
 		a := i.First
 		if p.cursor.IsValid() && a.Less(p.cursor) {
 			a = p.cursor
@@ -270,21 +299,32 @@ func (t *table) advance(p *poolState, ranges []dhcpdata.Interval, usable func(ne
 func (t *table) first(all *list.List, ranges []dhcpdata.Interval, usable func(netip.Addr) bool) (netip.Addr, bool) {
 	for e := all.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*slot)
-		if s.offer == nil && inside(ranges, s.address) && usable(s.address) {
+		if inside(ranges, s.address) && usable(s.address) {
 			return s.address, true
 		}
 	}
 	return netip.Addr{}, false
 }
 
+// inside reports whether one of the sorted intervals contains an address.
 func inside(ranges []dhcpdata.Interval, a netip.Addr) bool {
-	return slices.ContainsFunc(ranges, func(i dhcpdata.Interval) bool { return i.Contains(a) })
+	i := after(ranges, a)
+	return i < len(ranges) && ranges[i].Contains(a)
 }
+
+// after returns the index of the first of the sorted intervals that does not end before an address.
+func after(ranges []dhcpdata.Interval, a netip.Addr) int {
+	i, _ := slices.BinarySearchFunc(ranges, a, func(one dhcpdata.Interval, a netip.Addr) int { return one.Last.Compare(a) })
+	return i
+}
+
+// Exhausted implements dhcpdata.Leases.
+func (t *table) Exhausted(pool int64) bool { return t.pool(pool).exhausted }
 
 // resetCursor makes the next search of a range begin at its start, after the range has changed.
 func (t *table) resetCursor(pool int64) {
 	if p := t.pools[pool]; p != nil {
-		p.cursor, p.returned = netip.Addr{}, nil
+		p.cursor, p.returned, p.exhausted = netip.Addr{}, nil, false
 	}
 }
 

@@ -52,6 +52,9 @@ func (e *engine) carryOut6(r *request6, d *dhcpdata.Decision6) (reason string, s
 		case dhcpdata.ActNothing, dhcpdata.ActWithdraw:
 		}
 	}
+	for _, id := range d.Exhausted {
+		e.table.pool(id).exhausted = true
+	}
 	if len(p.entries)+len(p.waits) == 0 {
 		return string(d.Reason), true
 	}
@@ -96,8 +99,7 @@ func (e *engine) offer6(r *request6, d *dhcpdata.Decision6, c dhcpdata.Change6) 
 	case len(e.commits) > maxCommits*3/4:
 		return busy
 	}
-	// The range is left out: an address that was offered and never leased is not kept for the next client.
-	o := offer{network: c.Network, client: c.Client, hardware: append([]byte(nil), d.Hardware...), relay: relayOf6(r)}
+	o := offer{network: c.Network, pool: c.Pool, client: c.Client, hardware: append([]byte(nil), d.Hardware...), relay: relayOf6(r)}
 	if l, ok := e.table.At(c.Address); ok && l.State == dhcpdata.Leased { // the client asks again about an address that it has
 		return ""
 	}

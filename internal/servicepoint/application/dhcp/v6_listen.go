@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"portolan/internal/base/dhcpmsg"
 	"portolan/internal/wire/dhcpdata"
@@ -35,6 +36,7 @@ type listener6 struct {
 	conn    *net.UDPConn
 	packets *ipv6.PacketConn
 	reading sync.WaitGroup
+	inbox   *inbox[incoming6]
 	// joined are the indexes of the interfaces whose clients it receives. The lock of the service guards it.
 	joined map[int]bool
 }
@@ -46,18 +48,34 @@ func listen6(address string, s *service) (*listener6, error) {
 	}
 	l := &listener6{s: s, address: netip.MustParseAddrPort(address), conn: conn.(*net.UDPConn), packets: ipv6.NewPacketConn(conn),
 		joined: map[int]bool{}}
-	_ = l.conn.SetReadBuffer(receiveBuffer) // the system limits it
+	setReceiveBuffer(l.conn)
 	if err := l.packets.SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true); err != nil {
 		return nil, errors.Join(fmt.Errorf("listening on %s: %w", address, err), conn.Close())
 	}
 	return l, nil
 }
 
-func (l *listener6) start() { l.reading.Go(l.read) }
+// incoming6 is a received message, or the error of one that is malformed.
+type incoming6 struct {
+	message *dhcpmsg.Message6
+	err     error
+	// from and to are the source and the destination, and index is the index of the interface.
+	from  *net.UDPAddr
+	to    netip.Addr
+	index int
+}
+
+func (l *listener6) start() {
+	l.inbox = newInbox(l.receive, l.s.overloaded)
+	l.reading.Go(l.read)
+}
 
 func (l *listener6) close() {
 	_ = l.conn.Close() // nothing is buffered
 	l.reading.Wait()
+	if l.inbox != nil { // it was started
+		l.inbox.close()
+	}
 }
 
 func (l *listener6) read() {
@@ -72,20 +90,20 @@ func (l *listener6) read() {
 			continue
 		}
 		to, _ := netip.AddrFromSlice(control.Dst)
-		l.receive(slices.Clone(buffer[:n]), a, to, control.IfIndex)
+		m, err := dhcpmsg.Parse6(slices.Clone(buffer[:n]))
+		l.inbox.put(incoming6{m, err, a, to, control.IfIndex}, err != nil || m.Type == dhcpmsg.Solicit6)
 	}
 }
 
 // maxMessage6 is the maximum size of a message in octets. Longer ones are truncated, and therefore malformed.
 const maxMessage6 = 64 << 10
 
-// receive reads a message and passes it to the engine. The packet is not used again by the caller.
-func (l *listener6) receive(packet []byte, from *net.UDPAddr, to netip.Addr, index int) {
-	s := l.s
-	m, err := dhcpmsg.Parse6(packet)
-	if err != nil {
+// receive passes a message to the engine.
+func (l *listener6) receive(in incoming6) {
+	s, m, from, to, index := l.s, in.message, in.from, in.to, in.index
+	if in.err != nil {
 		s.engine.counters.receive("MALFORMED6")
-		s.engine.counters.refuse(0, err.Error())
+		s.engine.counters.refuse(0, in.err.Error())
 		return
 	}
 	s.engine.counters.receive(messageName6(m.Type))
@@ -96,6 +114,15 @@ func (l *listener6) receive(packet []byte, from *net.UDPAddr, to netip.Addr, ind
 	}
 	if isStranger6(m, source, to, f.Interface) {
 		s.engine.counters.refuse(0, foreignSource)
+		return
+	}
+	client, ok := m.Options.Find(dhcpmsg.OptClientID6)
+	if !ok {
+		client = source.AsSlice()
+	}
+	request := &request6{facts: f}
+	if reason := s.limiter.refuses(client, relayOf6(request), index, m.Type == dhcpmsg.Solicit6, time.Now()); reason != "" {
+		s.engine.counters.refuse(0, reason)
 		return
 	}
 	reply := &net.UDPAddr{IP: from.IP, Port: clientPort6, Zone: from.Zone}
@@ -109,12 +136,13 @@ func (l *listener6) receive(packet []byte, from *net.UDPAddr, to netip.Addr, ind
 	if source.IsLoopback() { // a client or relay of a test or of "portolan dhcp ask"
 		reply.Port = from.Port
 	}
-	s.engine.handle6(&request6{facts: f, reply: func(packet []byte) {
+	request.reply = func(packet []byte) {
 		if _, err := l.packets.WriteTo(packet, control, reply); err != nil {
 			s.engine.counters.refuse(0, "send-failed")
 			s.log.Debug("send reply failed", "error", err)
 		}
-	}})
+	}
+	s.engine.handle6(request)
 }
 
 // prefixesOf6 returns the IPv6 addresses of an interface with their prefixes.
