@@ -66,7 +66,8 @@ func machines(t *testing.T, one, two Status, now int64) (a, b *modelServer, play
 	}
 }
 
-// TestLostDiskWaits checks that a server without its leases leases nothing for the time of MCLT after its start, and that the partner goes on.
+// TestLostDiskWaits checks that a server without its leases leases nothing for the time of MCLT after its start, and that the partner goes
+// on.
 func TestLostDiskWaits(t *testing.T) {
 	const start = 2_000_000
 	a, b, play := machines(t, Status{}, Status{Known: true}, start)
@@ -144,8 +145,9 @@ func TestInvalidBinding(t *testing.T) {
 	const start = 2_000_000
 	a, _, play := machines(t, Status{Known: true}, Status{Known: true}, start)
 	play(start)
-	for _, b := range []Binding{{}, {Address: netip.MustParseAddr("10.0.0.1"), Expires: -1}, {Address: netip.MustParseAddr("10.0.0.1"), State: 9},
-		{Address: netip.MustParseAddr("::ffff:10.0.0.1")}, {Address: netip.MustParseAddr("10.0.0.1"), Versions: [2]uint32{1 << 31}}} {
+	for _, b := range []Binding{{}, {Address: netip.MustParseAddr("10.0.0.1"), Expires: -1},
+		{Address: netip.MustParseAddr("10.0.0.1"), State: 9}, {Address: netip.MustParseAddr("::ffff:10.0.0.1")},
+		{Address: netip.MustParseAddr("10.0.0.1"), Versions: [2]uint32{1 << 31}}} {
 		if e, err := a.machine.Receive(Message{Sequence: 1, Bindings: []Binding{b}}, a, start); err == nil || len(e.Changes) > 0 {
 			t.Errorf("%+v is accepted", b)
 		}

@@ -228,9 +228,8 @@ func (m *Machine) acknowledged(ack Ack, records Records, e *Effects) {
 		if r.Versions[m.config.Side] != one.version || r.State != Leased {
 			continue
 		}
-		if r.Promise = min(one.horizon, r.horizon()); true {
-			e.Changes = append(e.Changes, Change{Address: one.address, Record: r})
-		}
+		r.Promise = min(one.horizon, r.horizon())
+		e.Changes = append(e.Changes, Change{Address: one.address, Record: r, Unstored: true})
 	}
 	delete(m.batches, ack.Sequence)
 }

@@ -66,8 +66,8 @@ type Hello struct {
 	Clock int64 `json:"clock"`
 }
 
-// Asked is a question of the owner whether an address is free, or the answer. Version is the version of the record of the owner. Rest is the
-// time after which it can ask again.
+// Asked is a question of the owner whether an address is free, or the answer. Version is the version of the record of the owner. Rest is
+// the time after which it can ask again.
 type Asked struct {
 	Address netip.Addr `json:"address"`
 	Version uint32     `json:"version"`
@@ -94,8 +94,9 @@ type Message struct {
 	Done      bool `json:"done,omitempty"`
 	Recovered bool `json:"recovered,omitempty"`
 	Normal    bool `json:"normal,omitempty"`
-	// Need are networks whose addresses of the sender are used up.
-	Need []int64 `json:"need,omitempty"`
+	// Need are networks whose addresses of the sender are used up. Clock is the time of the sender in Unix milliseconds.
+	Need  []int64 `json:"need,omitempty"`
+	Clock int64   `json:"clock,omitempty"`
 }
 
 // Records are the records of a server.
@@ -114,6 +115,8 @@ type Change struct {
 	Data     []byte
 	Freed    bool
 	Conflict bool
+	// Unstored is true for a change that need not be stored: without it the server is only more careful.
+	Unstored bool
 }
 
 // Effects are what the caller has to do in this order: store the changes and the status on the disk, then send the messages.
@@ -137,9 +140,9 @@ type Machine struct {
 	leases bool
 
 	// The following fields are those of a connection. own is the phase of the server in its hello.
-	connected, helloSent, sentDone, gotDone, sentRecovered, gotRecovered, normal, marking bool
-	recovers, theyRecover                                                                 bool
-	peer                                                                                  *Hello
+	connected, sentDone, gotDone, sentRecovered, gotRecovered, normal, marking bool
+	recovers, theyRecover                                                      bool
+	peer                                                                       *Hello
 	// synced is the journal of the partner that has all records except the dirty ones.
 	synced string
 	met    bool // the servers have been connected since the start
@@ -194,7 +197,7 @@ func (m *Machine) Status() Status { return m.status }
 
 // reset ends the state of a connection.
 func (m *Machine) reset() {
-	m.connected, m.helloSent, m.sentDone, m.gotDone, m.sentRecovered, m.gotRecovered = false, false, false, false, false, false
+	m.connected, m.sentDone, m.gotDone, m.sentRecovered, m.gotRecovered = false, false, false, false, false
 	m.normal, m.marking, m.recovers, m.theyRecover, m.peer = false, false, false, false, nil
 	for a := range m.sent {
 		m.Mark(a)
@@ -209,7 +212,7 @@ func (m *Machine) reset() {
 // Connected starts a connection, and returns the hello. clock is the time in Unix milliseconds.
 func (m *Machine) Connected(clock int64) Message {
 	m.reset()
-	m.connected, m.helloSent = true, true
+	m.connected = true
 	s := m.status
 	return Message{Hello: &Hello{Version: 1, Side: m.config.Side, Journal: m.journal, Known: s.Known, Phase: s.Phase, Lost: s.Lost,
 		MCLT: m.config.MCLT, Clock: clock}}
@@ -217,6 +220,9 @@ func (m *Machine) Connected(clock int64) Message {
 
 // Disconnected ends a connection.
 func (m *Machine) Disconnected() { m.reset() }
+
+// IsConnected reports whether the partner has sent its hello.
+func (m *Machine) IsConnected() bool { return m.peer != nil }
 
 // IsNormal reports whether both servers are connected and have the records of each other.
 func (m *Machine) IsNormal() bool { return m.normal }

@@ -443,8 +443,8 @@ func run(seed uint64, steps int) error {
 	return nil
 }
 
-// TestNeverTwoHolders plays random schedules of kills, cuts, lost disks, declarations, skewed clocks and clients. After each step no address
-// has two holders, and in the end both servers agree. PORTOLAN_TEST_LONG=yes plays 10,000.
+// TestNeverTwoHolders plays random schedules of kills, cuts, lost disks, declarations, skewed clocks and clients. After each step no
+// address has two holders, and in the end both servers agree. PORTOLAN_TEST_LONG=yes plays 10,000.
 func TestNeverTwoHolders(t *testing.T) {
 	schedules := 400
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" || os.Getenv("PORTOLAN_TEST_ALL") != "" {

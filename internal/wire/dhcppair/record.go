@@ -165,6 +165,12 @@ func (m *Machine) End(r Record, now int64, abandoned bool, until int64) Record {
 	return r
 }
 
+// Touch returns the record after a change of its description.
+func (m *Machine) Touch(r Record) Record {
+	r.Versions[m.config.Side]++
+	return r
+}
+
 // CanGive reports whether the server may give the address to its partner.
 func (m *Machine) CanGive(r Record, now int64) bool {
 	return !r.IsHeld() && r.Owner == m.config.Side && r.hasEnded(now)

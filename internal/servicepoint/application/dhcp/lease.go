@@ -23,6 +23,8 @@ type lease struct {
 	// counted are the classes and subclasses whose limits the lease counts for.
 	counted []int64
 	holder  *holder
+	// pair is nil for the lease of a network without a failover pair.
+	pair *pairing
 }
 
 // holder is the client of a lease, as its last request described it.
@@ -101,7 +103,7 @@ func (l *lease) append(to []byte) []byte {
 	for _, id := range l.counted {
 		to = binary.AppendUvarint(to, uint64(id))
 	}
-	return to
+	return l.pair.append(to)
 }
 
 // errLease reports a lease in the journal that cannot be read.
@@ -157,6 +159,7 @@ func readLease(text []byte) (*lease, error) {
 	for n := r.number(); n > 0 && r.err == nil; n-- {
 		l.counted = append(l.counted, int64(r.number()))
 	}
+	l.pair = r.pairing()
 	switch {
 	case r.err != nil:
 		return nil, r.err
