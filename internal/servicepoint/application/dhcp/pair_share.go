@@ -160,7 +160,7 @@ func (p *pair) state(now int64) dhcplease.Pair {
 }
 
 // reportInterval is the time in seconds after which the manager learns the figures of a pair again.
-const reportInterval = 60
+const reportInterval = 20
 
 // report logs a change of the state, and reports it to the manager. The caller holds mu.
 func (p *pair) report(now int64) {
