@@ -64,6 +64,16 @@ func (c *Content) ChangedPools(previous *Content) (ids []int64) {
 	return ids
 }
 
+// PoolsOf returns the ids of the ranges of a network.
+func (c *Content) PoolsOf(network int64) (ids []int64) {
+	if n := c.networks[network]; n != nil {
+		for _, p := range n.pools {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
 // Orders returns the orders by network.
 func (c *Content) Orders() map[int64][]Order {
 	all := map[int64][]Order{}

@@ -51,8 +51,14 @@ func (e *engine) writeCheckpoint() error {
 	for id := range e.performed {
 		orders = append(orders, id)
 	}
+	statuses := e.pairEntries()
 	e.mu.Unlock()
 	return e.journal.writeCheckpoint(number, func(add func([]byte) error) error {
+		for _, one := range statuses {
+			if err := add(one); err != nil {
+				return err
+			}
+		}
 		for _, id := range orders {
 			if err := add(appendNumber([]byte{entryOrder}, id)); err != nil {
 				return err

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -278,10 +279,33 @@ func TestUndoRestoresRenewals(t *testing.T) {
 		t.Errorf("%d renewals after a failed renewal", n)
 	}
 	a.none()
-	if err := e.writeCheckpoint(); err == nil {
-		t.Error("a checkpoint on a full disk")
+	d.fail.Store(false)
+	if err := e.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCheckpointOfFailedWrite checks that a checkpoint is not written if a change that it could contain fails meanwhile.
+func TestCheckpointOfFailedWrite(t *testing.T) {
+	d := &disk{gate: make(chan struct{})}
+	e := engineOn(t, d, units(t, noPing), nil)
+	a := newAsker(t, e)
+	a.ask(dhcpdata.Request, 1, selects("10.0.1.0"))
+	waitFor(t, func() bool { return d.syncs.Load() == 1 })
+	result := make(chan error)
+	go func() { result <- e.writeCheckpoint() }()
+	waitFor(t, func() bool { return len(e.commits) == 1 })
+	d.fail.Store(true)
+	d.gate <- struct{}{}
+	if err := <-result; !errors.Is(err, errNotWritten) {
+		t.Errorf("the checkpoint: %v", err)
 	}
 	d.fail.Store(false)
+	close(d.gate)
+	a.none()
+	if err := e.writeCheckpoint(); err != nil {
+		t.Error(err)
+	}
 	if err := e.close(); err != nil {
 		t.Error(err)
 	}
