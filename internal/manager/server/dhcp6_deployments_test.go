@@ -16,6 +16,7 @@ func (noLeases) At(netip.Addr) (l dhcpdata.LeaseState, ok bool)    { return l, f
 func (noLeases) Of(int64, string) (l dhcpdata.LeaseState, ok bool) { return l, false }
 func (noLeases) Elsewhere(int64, string) []dhcpdata.LeaseState     { return nil }
 func (noLeases) Used(int64) uint64                                 { return 0 }
+func (noLeases) Exhausted(int64) bool                              { return false }
 
 // A full deployment of DHCPv6 compiles ranges, reservations by DUID and options.
 func TestDHCPv6Deployment(t *testing.T) {
