@@ -46,7 +46,7 @@ var usualHeaders = map[string]string{
 	netmask:                     "netmask mask subnetmask prefixlength cidrmask masklength",
 	"gateway":                   "gw defaultgateway router routers gatewayaddress",
 	"absoluteName":              "hostname host fqdn dnsname name domain domainname zone zonename dnszone record recordname",
-	"name":                      "hostname host dnsname fqdn devicename device label title description descr computername machine system server",
+	"name":                      "hostname host dnsname fqdn devicename device label title description descr computername machine server",
 	"macAddress.address":        "mac macaddr macaddress hwaddress hardwareaddress ethernet ethernetaddress physicaladdress",
 	"state":                     "status ipstate addressstate usage",
 	"linkedRecord.absoluteName": "target cname aliasof canonicalname pointsto value data",
@@ -60,8 +60,8 @@ var usualHeaders = map[string]string{
 }
 
 // headerOrder are the fields of usualHeaders, the preferred ones first.
-var headerOrder = []string{"address", "range", netmask, "absoluteName", "addresses[0].address", "gateway", "macAddress.address", stateColumn,
-	"linkedRecord.absoluteName", "text", "ttl", "view.name", "configuration.name", "location.code", "name", "device.name", "comment"}
+var headerOrder = []string{"address", "range", netmask, "absoluteName", "addresses[0].address", "gateway", "macAddress.address",
+	stateColumn, "linkedRecord.absoluteName", "text", "ttl", "view.name", "configuration.name", "location.code", "name", "device.name", "comment"}
 
 // Simplify returns a header in lower case, without spaces and punctuation.
 func Simplify(header string) string {

@@ -34,7 +34,8 @@ func TestImportSpreadsheet(t *testing.T) {
 		}
 	}
 	columns := m.Want(200, "GET", "/api/v2/imports/"+made.Text("id"), "")
-	for header, field := range map[string]string{"IP Address": "address", "Hostname": "name", "MAC": "macAddress.address", "Status": "state", "Owner": ""} {
+	for header, field := range map[string]string{"IP Address": "address", "Hostname": "name", "MAC": "macAddress.address",
+		"Status": "state", "Owner": ""} {
 		if got := columns.Text("columns." + header); got != field {
 			t.Errorf("%s is %q, want %q", header, got, field)
 		}
