@@ -61,7 +61,8 @@ var usualHeaders = map[string]string{
 
 // headerOrder are the fields of usualHeaders, the preferred ones first.
 var headerOrder = []string{"address", "range", netmask, "absoluteName", "addresses[0].address", "gateway", "macAddress.address",
-	stateColumn, "linkedRecord.absoluteName", "text", "ttl", "view.name", "configuration.name", "location.code", "name", "device.name", "comment"}
+	stateColumn, "linkedRecord.absoluteName",
+	"text", "ttl", "view.name", "configuration.name", "location.code", "name", "device.name", "comment"}
 
 // Simplify returns a header in lower case, without spaces and punctuation.
 func Simplify(header string) string {

@@ -27,7 +27,8 @@ func TestImportSpreadsheet(t *testing.T) {
 	if got := apitest.ImportCounts(made); got != "COMPLETED_WITH_WARNINGS: 43 rows, 41 created, 0 updated, 0 unchanged, 2 refused" {
 		t.Fatalf("%s\n%s", got, log)
 	}
-	for _, want := range []string{`ignored columns: "Owner"`, "line 42: ResourceConflictsWithOther: line 2 is", "line 43: has the MAC address of line 2",
+	for _, want := range []string{`ignored columns: "Owner"`, "line 42: ResourceConflictsWithOther: line 2 is",
+		"line 43: has the MAC address of line 2",
 		"line 44: InvalidEnumValue: state"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log has no %q:\n%s", want, log)
