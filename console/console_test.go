@@ -848,7 +848,8 @@ func TestBulkSpreadsheet(t *testing.T) {
 	s.ok(p.Text("60 new"))
 	click("Apply all")
 	s.ok(p.Text("60 created"))
-	if n := s.api("GET", "/api/v2/addresses?total=true&limit=1&filter=name:contains(%27host-%27)%20and%20address:startsWith(%2710.210.%27)", "")["totalCount"]; n != 60.0 {
+	found := s.api("GET", "/api/v2/addresses?total=true&limit=1&filter=name:contains(%27host-%27)", "")
+	if n := found["totalCount"]; n != 60.0 {
 		t.Errorf("%v addresses were created", n)
 	}
 }
