@@ -27,11 +27,14 @@ type Reporter struct {
 	// Applied is called with the numbers of applied events and renewals, and of records of addresses in no network. A transaction that is
 	// repeated counts again.
 	Applied func(events, renewals, dropped int)
+	// Serves reports whether a network is deployed to a server. Without it, a server changes the leases of other servers only by events that
+	// are newer.
+	Serves func(tx *store.Tx, server, network int64) (bool, error)
 }
 
 // NewReporter returns a reporter.
 func NewReporter(a *resource.API) *Reporter {
-	return &Reporter{api: a, Applied: func(int, int, int) {}}
+	return &Reporter{api: a, Applied: func(int, int, int) {}, Serves: func(*store.Tx, int64, int64) (bool, error) { return true, nil }}
 }
 
 // Decode parses a record.
@@ -58,6 +61,7 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		return nil
 	}
 	w := newLeaseWriter(tx, r.api, server)
+	w.deployed = r.Serves
 	mark, err := readMark(tx, server.ID, node)
 	if err != nil {
 		return err
@@ -123,12 +127,7 @@ func (w *leaseWriter) record(r dhcplease.Record) (renewals int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		for _, one := range all {
-			if err := w.pages.set(one.Address, endOf(one.Expires)); err != nil {
-				return 0, err
-			}
-		}
-		return len(all), nil
+		return len(all), w.renew(all)
 	case r.Snapshot != nil:
 		return 0, w.takeSnapshot(r)
 	}
@@ -168,7 +167,8 @@ func (w *leaseWriter) takeSnapshot(r dhcplease.Record) error {
 		if err := scan(&low, &network); err != nil {
 			return err
 		}
-		gone = append(gone, leaseChange{state: stateFree, address: store.KeyAddr(low), network: network, start: time.UnixMilli(r.At),
+		at := time.UnixMilli(r.At)
+		gone = append(gone, leaseChange{state: stateFree, address: store.KeyAddr(low), network: network, start: at, began: at,
 			reason: "EXPIRED"})
 		return nil
 	}, "SELECT low, parent FROM dhcp_lease WHERE server = ? AND snapshot <> ? AND state <> ?", w.server, w.snapshot, stateFree); err != nil {
@@ -193,7 +193,7 @@ var reasons = map[dhcplease.Kind]string{dhcplease.Expire: "EXPIRED", dhcplease.R
 // changeOf returns the change that an event at a time reports; changes is false if it reports none.
 func changeOf(e *dhcplease.Event, at time.Time) (c leaseChange, changes bool) {
 	l := e.Lease
-	c = leaseChange{state: stateAllocated, start: time.Unix(l.Start, 0), end: endOf(l.Expires), network: l.Network, address: l.Address,
+	c = leaseChange{state: stateAllocated, start: time.Unix(l.Start, 0), began: time.Unix(l.Start, 0), end: endOf(l.Expires), network: l.Network, address: l.Address,
 		prefix: l.PrefixLength, mac: hardwareText(l.MAC), clientID: strings.ToUpper(cmp.Or(l.DUID, l.ClientID)), hostName: cleaned(l.HostName),
 		circuit: shownText(l.CircuitID), remote: shownText(l.RemoteID), link: shownText(l.InterfaceID), vendor: shownText(l.VendorClass)}
 	for _, p := range l.Parameters {

@@ -53,6 +53,13 @@ func deployed(tx *store.Tx, server int64) (r content.Revision, there bool, err e
 	return r, err == nil, err
 }
 
+// Serves reports whether a network is deployed to a server.
+func Serves(tx *store.Tx, server, network int64) (bool, error) {
+	n := 0
+	err := tx.QueryRow("SELECT count(*) FROM dhcp_unit WHERE server = ? AND unit = ?", server, dhcpdata.NetworkUnit(network)).Scan(&n)
+	return n > 0, err
+}
+
 // readUnit decodes the records of a unit.
 func readUnit(id string, packed []byte) (*dhcpdata.Unit, error) {
 	text, err := unpacker.DecodeAll(packed, nil)
