@@ -192,11 +192,13 @@ func (c *compiler) readCommon() error {
 		if !ok {
 			return nil
 		}
-		action := dhcpdata.EndLease
+		order := dhcpdata.Order{ID: row.ID, Address: x.Address, Action: dhcpdata.EndLease}
 		if x.Action == dhcp.ActionClear {
-			action = dhcpdata.ClearAddress
+			order.Action = dhcpdata.ClearAddress
+		} else if !x.LeaseDateTime.IsZero() {
+			order.Start = x.LeaseDateTime.Unix()
 		}
-		c.orders[row.Parent] = append(c.orders[row.Parent], dhcpdata.Order{ID: row.ID, Address: x.Address, Action: action})
+		c.orders[row.Parent] = append(c.orders[row.Parent], order)
 		return nil
 	}); err != nil {
 		return err

@@ -77,7 +77,15 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		case "networks":
 			f.collect(r.ID)
 		case dhcp.LeaseActions:
-			if before == nil {
+			was, err := isPending(before)
+			if err != nil {
+				return err
+			}
+			is, err := isPending(after)
+			if err != nil {
+				return err
+			}
+			if was != is { // the server gets an order, and forgets a performed one
 				f.networks[r.Parent] = true
 			}
 		case "macAddresses":
@@ -89,6 +97,18 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// isPending reports whether a row is an action on a lease that the server has not performed yet. It may be nil.
+func isPending(row *store.Resource) (pending bool, err error) {
+	if row == nil {
+		return false, nil
+	}
+	err = store.Members(row.Body, func(name, raw []byte) error {
+		pending = pending || string(name) == "state" && string(raw) == strconv.Quote(dhcp.ActionPending)
+		return nil
+	})
+	return pending, err
 }
 
 // collect collects a changed network.

@@ -202,6 +202,9 @@ type Order struct {
 	ID      int64      `json:"id"`
 	Address netip.Addr `json:"address"`
 	Action  string     `json:"action"`
+	// Start is the beginning of the lease that EndLease ends, in Unix seconds: a late order never ends the lease of another client. 0 means
+	// any lease.
+	Start int64 `json:"start,omitempty"`
 }
 
 // Actions of an Order: EndLease ends the lease of the address. The address is in quarantine until the end that the client knows, and the

@@ -273,5 +273,8 @@ func (x Order) check() error {
 	if !plain(x.Address) || x.Action != EndLease && x.Action != ClearAddress {
 		return fmt.Errorf("%q of %s is not an order", x.Action, x.Address)
 	}
+	if x.Start < 0 {
+		return fmt.Errorf("the order for %s names a lease from %d", x.Address, x.Start)
+	}
 	return checkHead(x.ID, "")
 }

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -40,8 +41,11 @@ func event(kind dhcplease.Kind, at, order int64, l *lease) []byte {
 
 // readEvent reads an entry of an event without its first octet.
 func readEvent(text []byte) (kind dhcplease.Kind, at, order int64, l *lease, err error) {
-	if len(text) == 0 || int(text[0]) >= len(kinds) {
+	if len(text) == 0 {
 		return "", 0, 0, nil, errLease
+	}
+	if int(text[0]) >= len(kinds) {
+		return "", 0, 0, nil, errNewer
 	}
 	r := &reader{text: text[1:]}
 	at, order = int64(r.number()), int64(r.number())
@@ -70,7 +74,10 @@ func readRenewal(text []byte) (a netip.Addr, renewed, expires int64, err error) 
 	return a, renewed, expires, r.err
 }
 
-// applyEntry applies an entry of the journal at the start.
+// errNewer reports an entry that this version does not know. It is not damage: without the entry, addresses could get a second holder.
+var errNewer = errors.New("a newer version has written the leases, install it again; this version does not know the kind of an entry")
+
+// applyEntry applies an entry of the journal at the start. Its errors are not damage of the journal: the leases are not opened.
 func (e *engine) applyEntry(entry []byte) error {
 	switch kind, text := entry[0], entry[1:]; kind {
 	case entryEvent:
@@ -121,7 +128,7 @@ func (e *engine) applyEntry(entry []byte) error {
 		e.performed[int64(r.number())] = true
 		return r.err
 	default:
-		return fmt.Errorf("%w: an entry of the kind %q", errDamaged, kind)
+		return fmt.Errorf("%w: %q", errNewer, kind)
 	}
 	return nil
 }
@@ -129,11 +136,13 @@ func (e *engine) applyEntry(entry []byte) error {
 // renewals are the renewals that the manager has not learned yet, by network.
 type renewals map[int64]map[netip.Addr]int64
 
-func (r renewals) add(l *lease) {
-	if r[l.network] == nil {
-		r[l.network] = map[netip.Addr]int64{}
+func (r renewals) add(l *lease) { r.put(l.network, l.address, l.expires) }
+
+func (r renewals) put(network int64, a netip.Addr, expires int64) {
+	if r[network] == nil {
+		r[network] = map[netip.Addr]int64{}
 	}
-	r[l.network][l.address] = l.expires
+	r[network][a] = expires
 }
 
 // forget forgets the renewal of an address, because an event about it follows.

@@ -121,6 +121,10 @@ func (s *service) receive(in incoming) {
 		s.engine.counters.refuse(0, string(dhcpdata.BadMessage))
 		return
 	}
+	if isStranger(in, &f, prefixes) {
+		s.engine.counters.refuse(0, foreignSource)
+		return
+	}
 	s.engine.handle(&request{message: m, packet: packet, facts: f, reply: func(d *dhcpdata.Decision, reply []byte) {
 		if err := s.reply(in, m, d, reply); err != nil {
 			s.engine.counters.refuse(d.Network, "send-failed")
@@ -147,7 +151,7 @@ func (s *service) reply(in incoming, m *dhcpmsg.Message, d *dhcpdata.Decision, p
 		return s.send(in, in.from, packet)
 	case !m.Relay.IsUnspecified():
 		port := uint16(serverPort)
-		if _, ok := dhcpdata.SubOption(m.Options[82], relaySourcePort); ok {
+		if _, ok := dhcpdata.SubOption(m.Options[optRelay], relaySourcePort); ok {
 			port = in.from.Port()
 		}
 		return s.send(in, netip.AddrPortFrom(m.Relay, port), packet)

@@ -67,7 +67,7 @@ func (e *engine) performOrders(c *dhcpdata.Content) {
 		for _, o := range all {
 			present[o.ID] = true
 			if !e.performed[o.ID] {
-				e.performed[o.ID] = true
+				e.performed[o.ID] = true // an order that cannot be stored is forgotten again
 				e.perform(network, o)
 			}
 		}
@@ -85,6 +85,7 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 	s := e.table.slots[o.Address]
 	switch {
 	case s == nil || s.lease == nil || s.lease.expires <= now:
+	case o.Start != 0 && o.Action == dhcpdata.EndLease && s.lease.start != o.Start: // the lease that the operator saw has ended
 	case o.Action == dhcpdata.EndLease && s.lease.state == dhcpdata.Leased && !s.lease.ended:
 		l := *s.lease
 		l.ended = true
@@ -95,11 +96,22 @@ func (e *engine) perform(network int64, o dhcpdata.Order) {
 		return
 	}
 	l := &lease{network: network, address: o.Address, start: now, renewed: now, expires: now, holder: &holder{}}
-	c := commit{entries: [][]byte{event(dhcplease.Ordered, now, o.ID, l)}, undo: func() { delete(e.performed, o.ID) }, done: func() {}}
-	select {
-	case e.commits <- c:
-	default:
-		c.undo()
+	e.enqueue(commit{entries: [][]byte{event(dhcplease.Ordered, now, o.ID, l)}, undo: func() { e.forgetOrder(o.ID) }, done: func() {}})
+}
+
+// forgetOrder makes an order that could not be stored one that is not performed. The caller holds mu.
+func (e *engine) forgetOrder(id int64) {
+	delete(e.performed, id)
+	e.unperformed = true
+}
+
+// retryOrders performs the orders that could not be stored, after the disk accepts writes again.
+func (e *engine) retryOrders() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.unperformed && !e.full.Load() {
+		e.unperformed = false
+		e.performOrders(e.content.Load().compiled)
 	}
 }
 

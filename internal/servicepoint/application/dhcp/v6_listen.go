@@ -94,6 +94,10 @@ func (l *listener6) receive(packet []byte, from *net.UDPAddr, to netip.Addr, ind
 	for _, p := range f.Interface {
 		f.Local = append(f.Local, p.Addr())
 	}
+	if isStranger6(m, source, to, f.Interface) {
+		s.engine.counters.refuse(0, foreignSource)
+		return
+	}
 	reply := &net.UDPAddr{IP: from.IP, Port: clientPort6, Zone: from.Zone}
 	control := &ipv6.ControlMessage{IfIndex: index}
 	if !to.IsMulticast() {
