@@ -158,7 +158,7 @@ func (w *leaseWriter) change(c leaseChange) error {
 		}
 		return err
 	}
-	if c.state == stateAbandoned {
+	if c.state == stateAbandoned && l.state != stateAbandoned {
 		w.abandoned = append(w.abandoned, c)
 	}
 	if !c.lasts() {

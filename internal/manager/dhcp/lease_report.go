@@ -30,11 +30,15 @@ type Reporter struct {
 	// Serves reports whether a network is deployed to a server. Without it, a server changes the leases of other servers only by events that
 	// are newer.
 	Serves func(tx *store.Tx, server, network int64) (bool, error)
+	// Missing is called if records of a server are missing: its journal is not the one that was known, or a record does not follow the last
+	// one. It requests the list of all leases.
+	Missing func(tx *store.Tx, server *store.Resource) error
 }
 
 // NewReporter returns a reporter.
 func NewReporter(a *resource.API) *Reporter {
-	return &Reporter{api: a, Applied: func(int, int, int) {}, Serves: func(*store.Tx, int64, int64) (bool, error) { return true, nil }}
+	return &Reporter{api: a, Applied: func(int, int, int) {}, Serves: func(*store.Tx, int64, int64) (bool, error) { return true, nil },
+		Missing: func(*store.Tx, *store.Resource) error { return nil }}
 }
 
 // Decode parses a record.
@@ -67,7 +71,7 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		return err
 	}
 	w.snapshot = mark.snapshot
-	renewals := 0
+	renewals, missing := 0, false
 	for _, one := range records {
 		record, ok := one.(dhcplease.Record)
 		if !ok {
@@ -77,6 +81,7 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		if record.Journal == mark.journal && sequence <= mark.sequence {
 			continue
 		}
+		missing = missing || !mark.precedes(record)
 		mark.journal, mark.sequence = record.Journal, sequence
 		n, err := w.record(record)
 		if err != nil {
@@ -89,6 +94,9 @@ func (r *Reporter) Apply(tx *store.Tx, servicePoint string, node int64, records 
 		return err
 	}
 	r.Applied(len(records), renewals, w.dropped)
+	if missing {
+		return r.Missing(tx, server)
+	}
 	return nil
 }
 
@@ -102,6 +110,14 @@ func ServerOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
 type leaseMark struct {
 	journal            string
 	sequence, snapshot int64
+}
+
+// precedes reports whether a record follows the position: nothing between them is missing.
+func (m leaseMark) precedes(r dhcplease.Record) bool {
+	if m.journal == r.Journal {
+		return r.Previous <= uint64(m.sequence) //nolint:gosec // a sequence is not negative
+	}
+	return m.journal == "" && r.Previous == 0
 }
 
 func readMark(tx *store.Tx, server, node int64) (m leaseMark, err error) {

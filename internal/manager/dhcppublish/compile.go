@@ -46,6 +46,8 @@ type compiler struct {
 	// named are the definitions by type and name; nil before the first raw option.
 	named map[string]int64
 
+	// snapshot is the number of the last request for all leases; 0 if there was none.
+	snapshot int64
 	// orders are the pending actions on leases, by network.
 	orders map[int64][]dhcpdata.Order
 
@@ -362,6 +364,9 @@ func (c *compiler) compileServer() error {
 				x.Addresses = append(x.Addresses, a)
 			}
 		}
+	}
+	if x.Snapshot = c.snapshot; x.Snapshot == 0 { // a server that is deployed for the first time may have leases already
+		x.Snapshot = c.tx.Now().UnixMilli()
 	}
 	c.add(dhcpdata.ServerUnit, x)
 	row, _, err := c.get(c.configuration)

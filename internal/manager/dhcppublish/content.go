@@ -362,7 +362,8 @@ func verifyContent(tx *store.Tx, fault func(format string, args ...any)) error {
 	}, "SELECT server, hash FROM dhcp_server")
 }
 
-// renumber gives a server a new revision number if its service point changes, so that the new service point fetches the content.
+// renumber gives a server a new revision number if its service point changes, so that the new service point fetches the content. It requests
+// the leases of that service point.
 func renumber(c *resource.Change) error {
 	now, before := c.Type.TextOf(c.New, "servicePoint"), ""
 	if c.Old != nil {
@@ -371,8 +372,12 @@ func renumber(c *resource.Change) error {
 	if now == before {
 		return nil
 	}
-	return c.Tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ? AND number < ?", c.Tx.Now().UnixMilli(), schema.HeadOf(c.New).ID,
-		c.Tx.Now().UnixMilli())
+	h := schema.HeadOf(c.New)
+	if err := c.Tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ? AND number < ?", c.Tx.Now().UnixMilli(), h.ID,
+		c.Tx.Now().UnixMilli()); err != nil || now == "" {
+		return err
+	}
+	return queueChange(c.Tx, h.Config, h.ID)
 }
 
 // deleteContent deletes the content of a server.

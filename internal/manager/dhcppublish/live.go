@@ -186,9 +186,7 @@ func (f *liveFollower) queue(id int64, always bool) error {
 			return err
 		}
 	}
-	f.tx.Touch(dueTopic)
-	return f.tx.Write("INSERT INTO dhcp_due (configuration, what, changed) VALUES (?, ?, ?) ON CONFLICT (configuration, what) DO UPDATE SET"+
-		" changed = excluded.changed", row.Configuration, id, f.tx.Now().UnixMilli())
+	return queueChange(f.tx, row.Configuration, id)
 }
 
 // isLive reports whether the changes of a network or a MAC pool are deployed at once.
@@ -337,6 +335,9 @@ func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if row.Collection == "servers" {
+		return l.requestLeases(tx, row.Clone())
 	}
 	unit := dhcpdata.NetworkUnit(id)
 	if row.Collection == "macPools" {

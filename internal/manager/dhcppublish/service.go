@@ -73,15 +73,20 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 	if err != nil {
 		return p, err
 	}
-	if err := c.compileAll(); err != nil {
-		return p, err
-	}
 	revision, there, err := deployed(tx, server)
 	if err != nil {
 		return p, err
 	}
 	before, err := unitsOf(tx, server)
 	if err != nil {
+		return p, err
+	}
+	if had := before[dhcpdata.ServerUnit]; had != nil {
+		if c.snapshot, err = lastRequest(had); err != nil {
+			return p, err
+		}
+	}
+	if err := c.compileAll(); err != nil {
 		return p, err
 	}
 	after, err := s.units(c, before)
@@ -111,16 +116,16 @@ func (s Service) Prepare(tx *store.Tx, server int64) (dnspublish.Prepared, error
 	}
 	p.Summary = fmt.Sprintf("%d networks with %d ranges and %d reservations", len(c.networks), pools, reservations)
 	p.Commit = func(tx *store.Tx, serves string) (int64, error) {
-		return commitUnits(tx, server, revision, there, serves, before, after)
+		return commitUnits(tx, row.Configuration, server, revision, there, serves, before, after)
 	}
 	return p, nil
 }
 
 // commitUnits stores the content of a server, unless it has changed since the revision. It returns the number of the revision to serve.
-// Unchanged content gets a new number if the service point serves a revision that this database does not know, as after the restore of an
+// Unchanged content gets a new number, and the leases are requested, if the service point serves a revision that this database does not know, as after the restore of an
 // older backup.
-func commitUnits(tx *store.Tx, server int64, revision content.Revision, there bool, serves string, before, after dhcpdata.Units) (int64,
-	error) {
+func commitUnits(tx *store.Tx, configuration, server int64, revision content.Revision, there bool, serves string, before,
+	after dhcpdata.Units) (int64, error) {
 	now, is, err := deployed(tx, server)
 	if err != nil {
 		return 0, err
@@ -136,6 +141,9 @@ func commitUnits(tx *store.Tx, server int64, revision content.Revision, there bo
 	switch latest := max(number, revision.Number); {
 	case wrong == nil && from.Number >= latest && from != (content.Revision{Hash: revision.Hash, Number: latest}):
 		number = max(from.Number+1, tx.Now().UnixMilli())
+		if err := queueChange(tx, configuration, server); err != nil {
+			return 0, err
+		}
 		return number, tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ?", number, server)
 	case number == 0:
 		return revision.Number, nil //nolint:nilerr // a service point without a readable revision gets the whole content

@@ -39,7 +39,9 @@ type engine struct {
 	performed   map[int64]bool
 	unperformed bool
 	snapshot    int64
-	renewals    renewals
+	// snapshots is true while the list of all leases is written for the manager.
+	snapshots bool
+	renewals  renewals
 }
 
 // content is the content in use.
@@ -431,6 +433,7 @@ func (e *engine) tick() {
 				e.tryDisk()
 			}
 			e.retryOrders()
+			e.wantSnapshot(e.content.Load().compiled.Server.Snapshot)
 			if seconds, stepped := e.clock.check(wall); stepped {
 				e.log.Warn("clock stepped", "seconds", seconds)
 			}

@@ -122,7 +122,9 @@ func (e *engine) applyEntry(entry []byte) error {
 		if err := json.Unmarshal(text, &part); err != nil {
 			return err
 		}
-		e.snapshot = max(e.snapshot, part.Requested)
+		if part.Last {
+			e.snapshot = max(e.snapshot, part.Requested)
+		}
 	case entryOrder:
 		r := &reader{text: text}
 		e.performed[int64(r.number())] = true
