@@ -1,7 +1,9 @@
 package server
 
 import (
+	"encoding/hex"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"portolan/internal/base/dhcpmsg"
@@ -34,6 +36,13 @@ func TestDHCPv6Deployment(t *testing.T) {
 	m.ID(at+"/addresses", `{"type":"IPv6Address","address":"2001:db8:0:1::9","state":"DHCP_RESERVED","reservedUsing":"CLIENT_DUID",`+
 		`"clientIdentifier":{"duid":"00:03:00:01:02:00:00:00:00:09"}}`)
 	m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ServiceOption","name":"default-lease-time","value":7200}`)
+	unicast := m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ClientOption","name":"unicast","value":"2001:db8::5"}`)
+	refused := p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
+	if got := p.deploymentIs(refused, "FAILED"); !strings.Contains(got, "option unicast of IPv6Network 2001:db8:0:1::/64 (quay6)") {
+		t.Errorf("the message is %s", got)
+	}
+	m.Want(204, "DELETE", "/api/v2/deploymentOptions/"+unicast, "")
+	m.ID(at+"/deploymentOptions", `{"type":"DHCPv6ClientOption","name":"vendor-opts","value":"00000009000100015a"}`)
 	id := p.ID("/api/v2/servers/"+p.server+"/deployments", `{"type":"FullDeployment","service":"DHCPv6"}`)
 	apitest.Eventually(t, "the deployment waits for the service point", func() bool {
 		r := p.Want(200, "GET", "/api/v2/deployments/"+id, "")
@@ -46,6 +55,12 @@ func TestDHCPv6Deployment(t *testing.T) {
 	c, err := dhcpdata.Compile(p.units, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	message := &dhcpmsg.Message6{Type: dhcpmsg.InformationRequest6, Options: dhcpmsg.Options6{{Code: dhcpmsg.OptRequest6, Data: []byte{0, 17}}}}
+	d := dhcpdata.Decide6(c, &dhcpdata.Facts6{Message: message, Interface: []netip.Prefix{netip.MustParsePrefix("2001:db8:0:1::1/64")}},
+		noLeases{}, 1000)
+	if o := d.Options[len(d.Options)-1]; o.Code != 17 || o.Name != "vendor-opts" || hex.EncodeToString(o.Value) != "00000009000100015a" {
+		t.Errorf("the vendor options are %+v", o)
 	}
 	for client, want := range map[byte]string{9: "2001:db8:0:1::9/128", 1: "2001:db8:0:1::100/120"} {
 		message := &dhcpmsg.Message6{Type: dhcpmsg.Request6, Options: dhcpmsg.Options6{
