@@ -53,8 +53,11 @@ type compiler struct {
 
 	units    map[string][]dhcpdata.Item
 	findings []finding
-	// networks are the served networks with their options, for the validation.
+	// networks are the served networks with their options, for the validation. unserved are the networks without a role. clients are the
+	// classes, MAC pools and MAC addresses with options.
 	networks []*servedNetwork
+	unserved []*store.Resource
+	clients  []nearer
 }
 
 // roleInterface is an interface of a server.
@@ -69,6 +72,9 @@ type servedNetwork struct {
 	role   *serverconfig.DHCPDeploymentRole
 	shared int64
 	pools  int
+	// reservations is the number of reserved addresses. nearer are the ranges and reserved addresses with options.
+	reservations int
+	nearer       []nearer
 	// values are the client options and the service options in effect for the whole network.
 	values map[string]chosen
 }
@@ -397,6 +403,9 @@ func (c *compiler) compileNetwork(row *store.Resource) error {
 	}
 	role := c.roleOf(chain)
 	if role == nil {
+		if !slices.ContainsFunc(chain, func(r *store.Resource) bool { return len(c.roles[r.ID]) > 0 }) { // not the role NONE
+			c.unserved = append(c.unserved, row)
+		}
 		return nil
 	}
 	at, kind, paired := c.interfaceOf(role)
@@ -440,10 +449,7 @@ func (c *compiler) compileNetwork(row *store.Resource) error {
 		levels[len(chain)-1-i] = level{dhcpdata.AtBlock, one}
 	}
 	levels[len(levels)-1].name = dhcpdata.AtNetwork
-	if err := c.addOptions(unit, 0, levels...); err != nil {
-		return err
-	}
-	if n.values, err = c.merged(levels...); err != nil {
+	if n.values, err = c.addMerged(unit, 0, levels...); err != nil {
 		return err
 	}
 	return c.compileSpace(unit, n, x)

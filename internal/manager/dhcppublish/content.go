@@ -377,7 +377,7 @@ func renumber(c *resource.Change) error {
 		c.Tx.Now().UnixMilli()); err != nil || now == "" {
 		return err
 	}
-	return queueChange(c.Tx, h.Config, h.ID)
+	return queueRequest(c.Tx, h.Config, h.ID)
 }
 
 // deleteContent deletes the content of a server.

@@ -9,10 +9,18 @@ import (
 
 // RequestLeases requests the list of all leases of a server.
 func RequestLeases(tx *store.Tx, server *store.Resource) error {
-	return queueChange(tx, server.Configuration, server.ID)
+	return queueRequest(tx, server.Configuration, server.ID)
 }
 
-// queueChange queues a changed network or MAC pool, or the request for all leases of a server, for the live deployment.
+// queueRequest queues the request for all leases of a server, by the negative id of the server.
+func queueRequest(tx *store.Tx, configuration, server int64) error {
+	return queueChange(tx, configuration, -server)
+}
+
+// isRequest returns the server of a queued request for leases; is is false for another change.
+func isRequest(what int64) (server int64, is bool) { return -what, what < 0 }
+
+// queueChange queues a changed network or MAC pool for the live deployment.
 func queueChange(tx *store.Tx, configuration, what int64) error {
 	tx.Touch(dueTopic)
 	return tx.Write("INSERT INTO dhcp_due (configuration, what, changed) VALUES (?, ?, ?) ON CONFLICT (configuration, what) DO UPDATE SET"+

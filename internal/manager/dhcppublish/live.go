@@ -327,8 +327,13 @@ func (l *Live) deploySome(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// deployOne deploys the changes of a network or a MAC pool to all servers that have it. It returns the service points to wake.
+// deployOne deploys the changes of a network or a MAC pool to all servers that have it, or a request for leases. It returns the service
+// points to wake.
 func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
+	server, requests := isRequest(id)
+	if requests {
+		id = server
+	}
 	row, err := tx.Get(id)
 	if store.IsNotFound(err) { // the next deployment removes it from the servers
 		return nil, nil
@@ -336,7 +341,7 @@ func (l *Live) deployOne(tx *store.Tx, id int64) (wake []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if row.Collection == "servers" {
+	if requests {
 		return l.requestLeases(tx, row.Clone())
 	}
 	unit := dhcpdata.NetworkUnit(id)

@@ -133,9 +133,15 @@ func rawFirst(o option) int {
 
 // addOptions adds the options in effect after levels to a unit. at is the id of the object in the unit; 0 for the unit itself.
 func (c *compiler) addOptions(unit string, at int64, levels ...level) error {
+	_, err := c.addMerged(unit, at, levels...)
+	return err
+}
+
+// addMerged is addOptions, and returns the options in effect.
+func (c *compiler) addMerged(unit string, at int64, levels ...level) (map[string]chosen, error) {
 	all, err := c.merged(levels...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	parts := map[uint16]*dhcpdata.Option{}
 	for _, key := range sortedKeys(all) {
@@ -169,7 +175,7 @@ func (c *compiler) addOptions(unit string, at int64, levels ...level) error {
 	for _, code := range sortedKeys(parts) {
 		c.add(unit, *parts[code])
 	}
-	return nil
+	return all, nil
 }
 
 // isService reports whether options of a type are settings of the server.

@@ -141,7 +141,7 @@ func commitUnits(tx *store.Tx, configuration, server int64, revision content.Rev
 	switch latest := max(number, revision.Number); {
 	case wrong == nil && from.Number >= latest && from != (content.Revision{Hash: revision.Hash, Number: latest}):
 		number = max(from.Number+1, tx.Now().UnixMilli())
-		if err := queueChange(tx, configuration, server); err != nil {
+		if err := queueRequest(tx, configuration, server); err != nil {
 			return 0, err
 		}
 		return number, tx.Write("UPDATE dhcp_server SET number = ? WHERE server = ?", number, server)

@@ -51,6 +51,8 @@ type Pool struct {
 	Name string `json:"name,omitempty"`
 	// Ranges are the addresses, sorted and without overlaps.
 	Ranges []Interval `json:"ranges"`
+	// Whole is the range with its exclusions and the addresses in use: its options apply to reservations in it. The zero value means Ranges.
+	Whole Interval `json:"whole,omitzero"`
 	// Probed are static addresses in Ranges. They are leased only after a conflict probe (splitAroundStaticAddresses false).
 	Probed []Interval `json:"probed,omitempty"`
 	// DelegatedLength is the length of the prefixes that the pool delegates (IPv6); 0 if it contains addresses.

@@ -150,6 +150,14 @@ func (x Pool) check() error {
 			}
 		}
 	}
+	if x.Whole != (Interval{}) {
+		if err := x.Whole.check(); err != nil {
+			return err
+		}
+		if n := len(x.Ranges); n > 0 && (!x.Whole.Contains(x.Ranges[0].First) || !x.Whole.Contains(x.Ranges[n-1].Last)) {
+			return fmt.Errorf("the pool %s contains addresses outside of %s", x.Name, x.Whole)
+		}
+	}
 	if x.DelegatedLength != 0 && (x.DelegatedLength < 1 || x.DelegatedLength > 64 || len(x.Ranges) > 0 && x.Ranges[0].First.Is4()) {
 		return fmt.Errorf("prefixes of length %d cannot be delegated", x.DelegatedLength)
 	}
