@@ -2,7 +2,6 @@ package dhcppublish
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -360,9 +359,8 @@ func (c *compiler) interfaceOf(role *serverconfig.DHCPDeploymentRole) (at roleIn
 
 // compileServer compiles the unit of the server.
 func (c *compiler) compileServer() error {
-	sum := sha256.Sum256(fmt.Appendf(nil, "dhcp server %d of configuration %d", c.server.ID, c.configuration))
 	x := dhcpdata.Server{ID: c.server.ID, Name: c.server.Name, Configuration: c.configuration,
-		DUID: append([]byte{0, 4}, sum[:16]...)} // a DUID by UUID (RFC 6355)
+		DUID: dhcpdata.DUIDOf(c.configuration, c.server.ID)}
 	for _, id := range sortedKeys(c.interfaces) {
 		at := c.interfaces[id]
 		for _, a := range []netip.Addr{at.v4, at.v6} {

@@ -221,7 +221,7 @@ func (r Record) Check() error {
 			}
 		}
 		return nil
-	case !slices.Contains(kinds, r.Event.Kind):
+	case !slices.Contains(Kinds, r.Event.Kind):
 		return problem.Invalid("event.kind", "%q does not exist", r.Event.Kind)
 	}
 	if err := r.Event.Lease.check(); err != nil {
@@ -230,7 +230,8 @@ func (r Record) Check() error {
 	return nil
 }
 
-var kinds = []Kind{Begin, Change, Expire, Release, End, Conflict, Decline, Abandon, Clear, Ordered}
+// Kinds are the kinds of events. Journals contain the index of a kind: new kinds are added at the end.
+var Kinds = []Kind{Begin, Change, Expire, Release, End, Conflict, Decline, Abandon, Clear, Ordered}
 
 // maxIdentifier is the maximum number of hexadecimal digits of an identifier. maxParameters is that of a parameter request list.
 const (
