@@ -47,6 +47,8 @@ type storedLease struct {
 	id, version, span, server, parent int64
 	there                             bool
 	state, mac, clientID              string
+	iaid                              uint32
+	prefix                            bool
 	start                             time.Time
 	body                              string
 }
@@ -121,6 +123,11 @@ func (w *leaseWriter) read(a netip.Addr) (l storedLease, err error) {
 		return l, fmt.Errorf("lease %d: %w", l.id, err)
 	}
 	l.mac, l.clientID = textOf(&body, "macAddress"), textOf(&body, "clientIdentifier")
+	if iaid, wrong := strconv.ParseUint(textOf(&body, "identityAssociationIdentifier"), 10, 32); wrong == nil {
+		l.iaid = uint32(iaid)
+	}
+	length := body.Get("prefixLength")
+	l.prefix = len(length) > 0 && string(length) != "null"
 	if start := textOf(&body, "leaseDateTime"); start != "" {
 		l.start, err = time.Parse(time.RFC3339, start)
 	}
