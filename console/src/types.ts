@@ -1983,6 +1983,7 @@ export type LeaseAction = {
   address: string
   configuration: Ref | null
   creationDateTime: string | null
+  leaseDateTime: string | null
   reservation: Ref | null
   state: "PENDING" | "DONE" | "NO_EFFECT" | null
   userDefinedFields: any

@@ -1907,6 +1907,7 @@ LeaseAction = TypedDict("LeaseAction", {
     "address": str,
     "action": Literal["END_LEASE", "CLEAR_ADDRESS", "RESERVE"],
     "state": Optional[Literal["PENDING", "DONE", "NO_EFFECT"]],
+    "leaseDateTime": Optional[str],
     "creationDateTime": Optional[str],
     "reservation": Optional[Dict[str, Any]],
 }, total=False)
