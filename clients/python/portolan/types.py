@@ -2323,6 +2323,8 @@ ResourceImport = TypedDict("ResourceImport", {
     "into": Optional[str],
     "mode": Literal["ROW_BY_ROW", "ALL_OR_NOTHING", "DRY_RUN"],
     "action": Literal["CREATE_OR_UPDATE", "CREATE", "UPDATE"],
+    "resourceType": Optional[str],
+    "columns": Optional[Dict[str, Optional[str]]],
     "headers": Optional[Dict[str, Optional[str]]],
     "tag": Optional[str],
     "prune": bool,

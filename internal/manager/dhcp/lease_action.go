@@ -161,6 +161,9 @@ func (w *leaseWriter) ordered(id int64, changed bool) error {
 	if err != nil {
 		return err
 	}
+	if mine, err := w.answersFor(row); err != nil || !mine {
+		return err
+	}
 	c := &resource.Change{Tx: w.tx, API: w.api}
 	_, err = c.Following().Change(row, func(o schema.Object) {
 		if x, ok := o.(*LeaseAction); ok && x.State == ActionPending {

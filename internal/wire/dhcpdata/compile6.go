@@ -1,6 +1,8 @@
 package dhcpdata
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -9,6 +11,13 @@ import (
 // compileServer6 sets the identifier of the server and its options of DHCPv6.
 func (c *Content) compileServer6(p *parsed) {
 	c.scope6, c.duid = newScope6(nil, p.options[0], p.services[0]), c.Server.DUID
+}
+
+// DUIDOf returns the identifier of a server in DHCPv6: a UUID (RFC 6355) that follows from its ids.
+func DUIDOf(configuration, server int64) Hex {
+	const uuid = 4
+	sum := sha256.Sum256(fmt.Appendf(nil, "dhcp server %d of configuration %d", server, configuration))
+	return append(binary.BigEndian.AppendUint16(nil, uuid), sum[:16]...)
 }
 
 // reserved6 contains the reservations of a network of IPv6 by DUID and by hardware address: those of addresses, and those of prefixes.

@@ -29,7 +29,6 @@ const (
 	optAutoConfig   = 116
 	optSubnet       = 118
 	optRoutes       = 121
-	optEnterprise   = 125
 
 	subLinkSelection    = 5
 	subServerIDOverride = 11

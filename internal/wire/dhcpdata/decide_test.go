@@ -675,7 +675,7 @@ func TestOptions(t *testing.T) {
 			message(Discover, 1, with(60, "Acme.phone"), with(55, "\x2b")), fixed + " 43=010170020171"},
 		{"vendor options of another vendor", []Item{vendor("Acme", 2, "q")},
 			message(Discover, 1, with(60, "Other"), with(55, "\x2b")), fixed},
-		{"option 125", []Item{Option{Code: 1, Enterprise: 3561, Name: "v", Value: Hex("ab"), From: Source{Level: AtNetwork, ID: 7}}},
+		{"option 125", []Item{option(0, AtNetwork, 125, "\x00\x00\x0d\xe9\x04\x01\x02ab")},
 			message(Discover, 1, with(55, "\x7d")), fixed + " 125=00000de90401026162"},
 		{"the selected subnet is echoed", nil, message(Discover, 1, with(55, "\x01"), with(118, "\x0a\x00\x00\x00")),
 			fixed + " 1=ffffff00 118=0a000000"},

@@ -66,7 +66,7 @@ func (d *decider) choose() (c choice, from Source, reason Reason) {
 	if r == nil {
 		return d.chooseDynamic()
 	}
-	c = choice{network: r.network, reservation: r, pool: r.network.poolOf(r.Address), address: r.Address}
+	c = choice{network: r.network, reservation: r, pool: r.network.around(r.Address), address: r.Address}
 	if d.available(r) {
 		d.note(r.source(), "address", "reserved for the client")
 		return c, Source{}, Served
@@ -191,7 +191,20 @@ func (d *decider) chosen(pools []*pool, a netip.Addr) choice {
 	return choice{}
 }
 
-// poolOf returns the pool that contains an address; nil if none does.
+// around returns the pool whose options apply to an address, also to a reserved or excluded one; nil if it is in no range.
+func (n *network) around(a netip.Addr) *pool {
+	if p := n.poolOf(a); p != nil {
+		return p
+	}
+	for _, p := range n.pools {
+		if p.Whole.First.IsValid() && p.Whole.Contains(a) {
+			return p
+		}
+	}
+	return nil
+}
+
+// poolOf returns the pool that leases an address; nil if none does.
 func (n *network) poolOf(a netip.Addr) *pool {
 	for _, p := range n.pools {
 		if contains(p.Ranges, a) {

@@ -1,6 +1,10 @@
 package dhcp
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"portolan/internal/wire/dhcplease"
+)
 
 // takeDigests returns the commit of the renewals since the last digest, for the manager; ok is false if there are none. The caller holds mu
 // until the commit is in the queue, so that the digest is in the journal after the renewals that it contains.
@@ -52,12 +56,19 @@ func (e *engine) writeCheckpoint() error {
 		orders = append(orders, id)
 	}
 	statuses := e.pairEntries()
+	snapshot, err := snapshotEntry(dhcplease.Snapshot{Last: true, Requested: e.snapshot})
 	e.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	return e.journal.writeCheckpoint(number, func(add func([]byte) error) error {
 		for _, one := range statuses {
 			if err := add(one); err != nil {
 				return err
 			}
+		}
+		if err := add(snapshot); err != nil {
+			return err
 		}
 		for _, id := range orders {
 			if err := add(appendNumber([]byte{entryOrder}, id)); err != nil {

@@ -40,7 +40,9 @@ type engine struct {
 	performed   map[int64]bool
 	unperformed bool
 	snapshot    int64
-	renewals    renewals
+	// snapshots is true while the list of all leases is written for the manager.
+	snapshots bool
+	renewals  renewals
 	// pairs are the failover pairs by the id of the partner, and statuses what is stored about them.
 	pairs    map[int64]*pair
 	statuses map[int64]dhcppair.Status
@@ -462,6 +464,7 @@ func (e *engine) tick() {
 				e.tryDisk()
 			}
 			e.retryOrders()
+			e.wantSnapshot(e.content.Load().compiled.Server.Snapshot)
 			if seconds, stepped := e.clock.check(wall); stepped {
 				e.log.Warn("clock stepped", "seconds", seconds)
 			}

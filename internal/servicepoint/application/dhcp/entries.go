@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
@@ -29,19 +30,13 @@ const (
 	entryPairReport    = 'G'
 )
 
-// kinds are the kinds of events by their index in the journal.
-var kinds = []dhcplease.Kind{dhcplease.Begin, dhcplease.Change, dhcplease.Expire, dhcplease.Release, dhcplease.End, dhcplease.Conflict,
-	dhcplease.Decline, dhcplease.Abandon, dhcplease.Clear, dhcplease.Ordered}
-
-// event returns the entry of an event.
+// event returns the entry of an event. The number of its kind is the index in dhcplease.Kinds.
 func event(kind dhcplease.Kind, at, order int64, l *lease) []byte {
-	index := byte(0)
-	for i, one := range kinds {
-		if one == kind {
-			index = byte(i)
-		}
+	index := slices.Index(dhcplease.Kinds, kind)
+	if index < 0 {
+		panic(fmt.Sprintf("there is no kind %q of events", kind))
 	}
-	return l.append(appendNumber(appendNumber([]byte{entryEvent, index}, at), order))
+	return l.append(appendNumber(appendNumber([]byte{entryEvent, byte(index)}, at), order))
 }
 
 // readEvent reads an entry of an event without its first octet.
@@ -49,7 +44,7 @@ func readEvent(text []byte) (kind dhcplease.Kind, at, order int64, l *lease, err
 	if len(text) == 0 {
 		return "", 0, 0, nil, errLease
 	}
-	if int(text[0]) >= len(kinds) {
+	if int(text[0]) >= len(dhcplease.Kinds) {
 		return "", 0, 0, nil, errNewer
 	}
 	r := &reader{text: text[1:]}
@@ -58,7 +53,7 @@ func readEvent(text []byte) (kind dhcplease.Kind, at, order int64, l *lease, err
 		return "", 0, 0, nil, r.err
 	}
 	l, err = readLease(r.text)
-	return kinds[text[0]], at, order, l, err
+	return dhcplease.Kinds[text[0]], at, order, l, err
 }
 
 // renewal returns the entry of a renewal.
@@ -127,7 +122,9 @@ func (e *engine) applyEntry(entry []byte) error {
 		if err := json.Unmarshal(text, &part); err != nil {
 			return err
 		}
-		e.snapshot = max(e.snapshot, part.Requested)
+		if part.Last {
+			e.snapshot = max(e.snapshot, part.Requested)
+		}
 	case entryPairedRenewal:
 		return e.applyPairedRenewal(text)
 	case entryPair:

@@ -260,7 +260,7 @@ func (s *service) linkAt(index int) *link {
 
 // interfaces remembers the addresses of interfaces for a short time, because asking the system for them costs more than a reply.
 type interfaces struct {
-	// of returns the addresses of an interface: prefixesOf or prefixesOf6.
+	// of returns the addresses of an interface, of one family: see prefixesOf.
 	of    func(index int) []netip.Prefix
 	mu    sync.Mutex
 	known map[int]knownInterface
@@ -291,8 +291,8 @@ func (i *interfaces) prefixes(index int) []netip.Prefix {
 	return one.prefixes
 }
 
-// prefixesOf returns the IPv4 addresses of an interface with their prefixes.
-func prefixesOf(index int) (all []netip.Prefix) {
+// prefixesOf returns the IPv4 or IPv6 addresses of an interface with their prefixes.
+func prefixesOf(index int, v4 bool) (all []netip.Prefix) {
 	i, err := net.InterfaceByIndex(index)
 	if err != nil {
 		return nil
@@ -302,7 +302,7 @@ func prefixesOf(index int) (all []netip.Prefix) {
 		return nil
 	}
 	for _, a := range addresses {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() == v4 {
 			all = append(all, p)
 		}
 	}

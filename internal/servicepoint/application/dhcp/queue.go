@@ -3,11 +3,13 @@ package dhcp
 import "errors"
 
 // enqueue adds a commit to the queue, or undoes it if the queue is full. The caller holds mu.
-func (e *engine) enqueue(c commit) {
+func (e *engine) enqueue(c commit) (queued bool) {
 	select {
 	case e.commits <- c:
+		return true
 	default:
 		c.undo()
+		return false
 	}
 }
 

@@ -92,7 +92,7 @@ func TestRepeatedRequest(t *testing.T) {
 	none()
 	endSyncs(syncs, errors.New("the disk is broken"))
 	none()
-	if _, ok := e.table.At(netip.MustParseAddr("10.0.1.5")); ok {
+	if _, ok := e.stateOf("10.0.1.5"); ok {
 		t.Error("a lease is left that is not on the disk")
 	}
 	askEngine(t, e, 1, "10.0.1.5", replies)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 
 	"portolan/internal/wire/dhcpdata"
 	"portolan/internal/wire/dhcplease"
@@ -34,17 +33,8 @@ func (e *engine) takeContent(in io.Reader) error {
 	}
 	e.configurePairs(compiled)
 	e.performOrders(compiled)
-	wanted := compiled.Server.Snapshot
-	due := wanted > e.snapshot
-	e.snapshot = max(e.snapshot, wanted)
 	e.mu.Unlock()
-	if due {
-		e.tasks.Go(func() {
-			if err := e.writeSnapshot(wanted); err != nil {
-				e.log.Error("lease snapshot failed", "error", err)
-			}
-		})
-	}
+	e.wantSnapshot(compiled.Server.Snapshot)
 	return invalid
 }
 
@@ -106,38 +96,6 @@ func (e *engine) retryOrders() {
 	if e.unperformed && !e.full.Load() {
 		e.unperformed = false
 		e.performOrders(e.content.Load().compiled)
-	}
-}
-
-// snapshotPart is the number of leases in a part of a snapshot.
-const snapshotPart = 100
-
-// writeSnapshot stores a list of all leases for the manager in the journal.
-func (e *engine) writeSnapshot(requested int64) error {
-	e.mu.Lock()
-	leases := make([]*lease, 0, len(e.table.slots))
-	now := e.clock.now()
-	for _, s := range e.table.slots {
-		if s.lease != nil && s.lease.state != dhcpdata.Free && !s.lease.ended && s.lease.expires > now {
-			leases = append(leases, s.lease)
-		}
-	}
-	e.mu.Unlock()
-	id := rand.Uint64() //nolint:gosec // it tells lists apart
-	for part := 0; ; part++ {
-		n := min(snapshotPart, len(leases))
-		p := dhcplease.Snapshot{ID: id, Part: part, Last: n == len(leases), Requested: requested, Leases: []dhcplease.Lease{}}
-		for _, l := range leases[:n] {
-			p.Leases = append(p.Leases, l.report())
-		}
-		text, err := json.Marshal(p)
-		if err == nil {
-			err = e.journal.append([][]byte{append([]byte{entrySnapshot}, text...)})
-		}
-		if err != nil || p.Last {
-			return err
-		}
-		leases = leases[n:]
 	}
 }
 
