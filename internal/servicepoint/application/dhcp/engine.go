@@ -434,16 +434,6 @@ func (e *engine) send(r *request, d *dhcpdata.Decision) {
 	r.reply(d, packet)
 }
 
-// messageName returns the name of a message type.
-func messageName(kind uint8) string {
-	names := map[uint8]string{0: "BOOTP", 1: "DISCOVER", 2: "OFFER", 3: "REQUEST", 4: "DECLINE", 5: "ACK", 6: "NAK", 7: "RELEASE", 8: "INFORM",
-		dhcpdata.BOOTP: "BOOTP"}
-	if name, ok := names[kind]; ok {
-		return name
-	}
-	return "OTHER"
-}
-
 // tick ends leases that have expired, drops old offers, and writes digests and checkpoints.
 func (e *engine) tick() {
 	ticker := time.NewTicker(tickInterval)

@@ -216,8 +216,8 @@ func (p *pair) store() {
 	p.commit([][]byte{storedPair{p.settings.ID, s}.entry()}, nil, func() {}, func() {})
 }
 
-// commit stores entries with their leases, and then calls done. If they cannot be stored the connection ends, so that the servers exchange their records
-// again. The caller holds mu.
+// commit stores entries with their leases, and then calls done. If they cannot be stored the connection ends, so that the servers exchange
+// their records again. The caller holds mu.
 func (p *pair) commit(entries [][]byte, leases []*lease, undo, done func()) {
 	c := commit{entries: entries, leases: leases, done: done, undo: func() {
 		undo()
