@@ -57,6 +57,7 @@ type leaseWriter struct {
 	server        int64
 	configuration int64
 	pages         *pages
+	counts        *leaseCounts
 	// networks caches the spans of networks, by id; those that do not exist are nil.
 	networks map[int64]*store.Resource
 	// snapshot is the snapshot that is being received; 0 if there is none.
@@ -68,7 +69,7 @@ type leaseWriter struct {
 
 func newLeaseWriter(tx *store.Tx, api *resource.API, server *store.Resource) *leaseWriter {
 	return &leaseWriter{tx: tx, api: api, server: server.ID, configuration: server.Configuration, pages: newPages(tx, server.Configuration),
-		networks: map[int64]*store.Resource{}}
+		counts: newLeaseCounts(tx), networks: map[int64]*store.Resource{}}
 }
 
 // networkOf returns the id of the network that contains an address: the reported one if it does, else the one that has the address now. It
@@ -143,7 +144,6 @@ func (w *leaseWriter) change(c leaseChange) error {
 		w.dropped++
 		return nil
 	}
-	ipam.LeasesChanged(w.tx, network)
 	l, err := w.read(c.address)
 	if err != nil {
 		return err
@@ -157,6 +157,9 @@ func (w *leaseWriter) change(c leaseChange) error {
 	}
 	if c.state == stateAbandoned {
 		w.abandoned = append(w.abandoned, c)
+	}
+	if err := w.count(l, c); err != nil {
+		return err
 	}
 	if !c.lasts() {
 		return w.finish(l, c)
@@ -178,6 +181,21 @@ func (w *leaseWriter) change(c leaseChange) error {
 		return err
 	}
 	return w.writeLease(l, c)
+}
+
+// count changes the numbers of leases.
+func (w *leaseWriter) count(l storedLease, c leaseChange) error {
+	ipam.LeasesChanged(w.tx, c.network)
+	key := store.AddrKey(c.address)
+	if l.there {
+		if l.server == w.server && l.parent == c.network && l.state == c.state {
+			return nil
+		}
+		if err := w.counts.add(l.server, l.parent, key, l.state, -1); err != nil {
+			return err
+		}
+	}
+	return w.counts.add(w.server, c.network, key, c.state, 1)
 }
 
 // finish applies the end of a lease, or the abandonment of an address.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"portolan/internal/engine/store"
+	"portolan/internal/manager/dhcp"
 	"portolan/internal/manager/fleet"
 	"portolan/internal/manager/history"
 
@@ -34,7 +35,9 @@ type metrics struct {
 	notices                              *prometheus.CounterVec
 	// checkIns counts check-ins, enrolments enrolment attempts; changes and commits are durations.
 	checkIns, enrolments *prometheus.CounterVec
-	changes, commits     prometheus.Histogram
+	// refused counts refused DHCP messages by reason.
+	refused          *prometheus.CounterVec
+	changes, commits prometheus.Histogram
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -90,6 +93,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Check-ins of service points, by result: taken or refused."}, []string{"result"})
 	m.enrolments = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_enrolments_total",
 		Help: "Service points that wanted to enrol, by result: taken or refused."}, []string{"result"})
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dhcp_refused_messages_total",
+		Help: "Messages that DHCP servers of service points have refused, by reason."}, []string{"reason"})
+	registry.MustRegister(m.refused)
 	m.changes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_change_duration_seconds",
 		Help:    "Time from when a change is asked for until it is on the disk, its time in the queue included.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)})
@@ -149,6 +155,14 @@ func word(yes bool, one, other string) string {
 
 // deployedLive counts deployed names and addresses of live views.
 func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
+
+// clientRefused counts refused DHCP messages. Reasons come from service points, so their number is limited.
+func (m *metrics) clientRefused(reason string, n int64) {
+	if !dhcp.IsReason(reason) {
+		reason = "other"
+	}
+	m.refused.WithLabelValues(reason).Add(float64(n))
+}
 
 // connectionEnded counts connections that were closed in favor of other clients.
 func (m *metrics) connectionEnded(listener string) { m.ended.WithLabelValues(listener).Inc() }
