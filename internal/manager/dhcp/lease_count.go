@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 
+	"portolan/internal/base/space"
 	"portolan/internal/engine/store"
 	"portolan/internal/manager/ipam"
 )
@@ -167,4 +169,32 @@ func recountRange(tx *store.Tx, id int64) error {
 	}
 	return tx.Write("INSERT INTO dhcp_lease_count (container, state, n) SELECT r.id, l.state, count(*) FROM resource r JOIN dhcp_lease l "+
 		"ON l.parent = r.parent AND l.low >= r.low AND l.low <= r.high WHERE r.id = ? AND r.collection = 'ranges' GROUP BY r.id, l.state", id)
+}
+
+// LeasedRange is a DHCP range with leases. Leased is the number of leased and abandoned addresses, and Size that of all.
+type LeasedRange struct {
+	ID           int64
+	Leased, Size float64
+}
+
+// Share returns the leased part of the range, from 0 to 1.
+func (r LeasedRange) Share() float64 { return r.Leased / max(r.Size, 1) }
+
+// LeasedRanges returns all DHCP ranges with leases.
+func LeasedRanges(tx *store.Tx) (all []LeasedRange, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var r LeasedRange
+		var low, high []byte
+		var n int64
+		if err := scan(&r.ID, &low, &high, &n); err != nil {
+			return err
+		}
+		whole := space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}
+		r.Leased = float64(n)
+		r.Size, _ = new(big.Float).SetInt(whole.Size()).Float64()
+		all = append(all, r)
+		return nil
+	}, "SELECT r.id, r.low, r.high, CAST(sum(c.n) AS BIGINT) FROM dhcp_lease_count c JOIN resource r ON r.id = c.container "+
+		"WHERE r.collection = 'ranges' AND c.state IN ('DHCP_ALLOCATED', 'DHCP_ABANDONED') GROUP BY r.id, r.low, r.high HAVING sum(c.n) > 0")
+	return all, err
 }

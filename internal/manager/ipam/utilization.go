@@ -110,3 +110,40 @@ func completeUtilization(tx *store.Tx, rows []*store.Resource, wholes []space.Ra
 	}
 	return nil
 }
+
+// RangeUtilization is the utilization of a DHCP range.
+type RangeUtilization struct {
+	ID, Configuration int64
+	Name, Range       string
+	Utilization
+}
+
+// UtilizationOf returns the utilization of DHCP ranges. Ranges that do not exist are missing.
+func UtilizationOf(tx *store.Tx, ids []int64) (all []RangeUtilization, err error) {
+	found, err := tx.Load(ids)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	var rows []*store.Resource
+	var wholes []space.Range
+	for _, id := range ids {
+		if r := found[id]; r != nil && r.Collection == "ranges" {
+			rows, wholes = append(rows, r), append(wholes, RangeOf(r))
+		}
+	}
+	usages, err := rangeUsage(tx, rows, wholes)
+	if err != nil {
+		return nil, err
+	}
+	var trends map[int64]Trend
+	if l := leasesIn(tx); l != nil {
+		if trends, err = l.Trends(tx, ids); err != nil {
+			return nil, err
+		}
+	}
+	for i, r := range rows {
+		all = append(all, RangeUtilization{ID: r.ID, Configuration: r.Configuration, Name: r.Name, Range: wholes[i].Dashed(),
+			Utilization: utilizationOf(wholes[i].Size(), usages[i], trends[r.ID], tx.Now())})
+	}
+	return all, nil
+}

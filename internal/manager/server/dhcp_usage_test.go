@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,19 @@ func TestForecastOfRange(t *testing.T) {
 	}
 	if got := m.Want(200, "GET", at+"/ranges?fields=utilization", "").Text("data.0.utilization.fullInHours"); got != "5" {
 		t.Errorf("in the list it is %q", got)
+	}
+	status, err := m.status(t.Context())
+	if err != nil || len(status.Space.DHCP.Ranges) != 1 || status.Space.DHCP.Filling != 1 || status.Space.DHCP.Ranges[0].Used != 0.5 {
+		t.Errorf("the status is %+v, %v", status.Space.DHCP, err)
+	}
+	text := string(m.Want(200, "GET", "/metrics", "").Body)
+	for _, want := range []string{`portolan_dhcp_leases{server="dhcp1",state="DHCP_ALLOCATED"} 50`,
+		`portolan_dhcp_leases_all{state="DHCP_ALLOCATED"} 50`, "portolan_dhcp_ranges_filling_all 1",
+		`portolan_dhcp_range_used_ratio{configuration="main",range="10.0.0.100-10.0.0.199"} 0.5`,
+		`portolan_dhcp_range_full_hours{configuration="main",range="10.0.0.100-10.0.0.199"} 5`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
 	}
 	m.Verify()
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -213,11 +214,14 @@ type statusFigures struct {
 	described map[string]*prometheus.Desc
 }
 
-// figureHelp describes the figures of the status and their labels.
-var figureHelp = []struct {
+// figure is a figure of the status, with its labels.
+type figure struct {
 	name, help string
 	labels     []string
-}{
+}
+
+// figureHelp describes the figures of the status and their labels.
+var figureHelp = []figure{
 	{"portolan_status_read", "1 where the database answered for the figures of the status; 0 where those are missing.", nil},
 	{"portolan_build_info", "1, with the version of the manager and that of Go.", []string{"version", "go"}},
 	{"portolan_start_time_seconds", "When the manager began, in Unix time.", nil},
@@ -266,7 +270,7 @@ func (m *Manager) observeStatus() {
 		})
 		return n, err
 	}
-	for _, one := range figureHelp {
+	for _, one := range slices.Concat(figureHelp, dhcpFigureHelp) {
 		f.described[one.name] = prometheus.NewDesc(one.name, one.help, one.labels, nil)
 	}
 	m.registry.MustRegister(f)
@@ -365,6 +369,7 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 	for _, one := range s.Space.Fullest {
 		give("portolan_network_used_ratio", one.Share(), one.Configuration, one.Range)
 	}
+	s.Space.DHCP.collect(give)
 }
 
 // fleet sends the figures of the fleet.
