@@ -2,7 +2,7 @@
 // and for how long, and the messages that keep their leases equal. It is pure: the caller stores the changes on the disk, and sends the
 // messages after that. Times are in seconds by the clock of the server. Messages contain durations, so the clocks of the two may differ.
 //
-// The following rules ensure that no address has two holders:
+// These rules ensure that no address has two holders.
 //
 //   - Each address has an owner, at first by a function of the address. Only the owner leases it to a new client, and only the owner gives
 //     the ownership away.

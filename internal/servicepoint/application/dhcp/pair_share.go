@@ -170,7 +170,8 @@ func (p *pair) report(now int64) {
 	}
 	s := p.state(now)
 	if s.State == p.reported.State && s.Port == p.reported.Port && s.Key == p.reported.Key && s.Connected == p.reported.Connected &&
-		s.Conflicts == p.reported.Conflicts && s.Declaration == p.reported.Declaration && s.Downed == p.reported.Downed && now-p.reportedAt < reportInterval {
+		s.Conflicts == p.reported.Conflicts && s.Declaration == p.reported.Declaration && s.Downed == p.reported.Downed &&
+		now-p.reportedAt < reportInterval {
 		return
 	}
 	entry, err := pairReport(s)
