@@ -76,7 +76,9 @@ func TestFailoverOnTheWire(t *testing.T) {
 	}
 	state(one, "NORMAL")
 	state(two, "NORMAL")
-	client := func(server *pairServer) dhcpClient { return dhcpClient{t, server.at, net.HardwareAddr{2, 0, 0, 0, 0, 1}} }
+	client := func(server *pairServer) dhcpClient {
+		return dhcpClient{t, server.at, net.HardwareAddr{2, 0, 0, 0, 0, 1}}
+	}
 	ack := client(one).lease()
 	if ack == nil { // it is a client of the secondary
 		ack = client(two).lease()

@@ -53,7 +53,7 @@ type compiler struct {
 	units    map[string][]dhcpdata.Item
 	findings []finding
 	// networks are the served networks with their options, for the validation. unserved are the networks without a role. clients are the
-	// classes, MAC pools and MAC addresses with options.
+	// classes, MAC pools and MAC addresses with options. pairs are the failover pairs by the id of the partner.
 	networks []*servedNetwork
 	unserved []*store.Resource
 	clients  []nearer

@@ -71,7 +71,7 @@ func (d *decider) choose() (c choice, from Source, reason Reason) {
 		d.note(r.source(), "address", "reserved for the client")
 		return c, Source{}, Served
 	}
-	if l, _ := d.leases.At(r.Address); l.Partner {
+	if d.isOfPartner(r.Address) {
 		return choice{}, r.source(), OwnedByPartner
 	}
 	d.note(r.source(), "address", "reserved for the client, and abandoned or still leased to another one")
@@ -120,6 +120,12 @@ func (d *decider) chooseDynamic() (c choice, from Source, reason Reason) {
 		}
 	}
 	return c, pools[0].source(), Exhausted
+}
+
+// isOfPartner reports whether the partner of a failover pair may have leased an address.
+func (d *decider) isOfPartner(a netip.Addr) bool {
+	l, _ := d.leases.At(a)
+	return l.Partner
 }
 
 // preferred returns the address that the client holds, held, or asks for, if a pool contains it and it is free for the client.

@@ -21,6 +21,7 @@ type engine struct {
 	content  atomic.Pointer[content]
 	journal  *journal
 	counters *counters
+	observer *observer
 	// probe reports whether an address answers within a time; tests replace it.
 	probe func(a netip.Addr, seconds uint32) bool
 	// probes limits the concurrent probes.
@@ -92,9 +93,10 @@ const (
 
 // newEngine opens the journal in a folder and starts the engine. damaged is an error of the journal that leaves leases unknown.
 func newEngine(dir string, log *slog.Logger, o journalOptions, probe func(netip.Addr, uint32) bool) (e *engine, damaged, err error) {
-	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), probe: probe, probes: make(chan struct{}, maxProbes),
-		commits: make(chan commit, maxCommits), stop: make(chan struct{}), committed: make(chan struct{}), performed: map[int64]bool{},
-		renewals: renewals{}, pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
+	e = &engine{log: log, clock: newClock(time.Now()), counters: newCounters(), observer: newObserver(log), probe: probe,
+		probes: make(chan struct{}, maxProbes), commits: make(chan commit, maxCommits), stop: make(chan struct{}), committed: make(chan struct{}),
+		performed: map[int64]bool{},
+		renewals:  renewals{}, pairs: map[int64]*pair{}, statuses: map[int64]dhcppair.Status{}, dir: dir}
 	e.table = newTable(e.clock.now)
 	e.table.owns = e.owns
 	j, err := openJournal(dir, o, e.applyEntry)
@@ -147,6 +149,7 @@ func (e *engine) decide(r *request, probed int) {
 	e.mu.Unlock()
 	if reason != "" {
 		e.counters.refuse(d.Network, reason)
+		e.observe(r, d.Network, reason)
 	}
 	if sendsNow && d.Reply != 0 {
 		e.send(r, d)
@@ -257,8 +260,8 @@ func (e *engine) abandon(d *dhcpdata.Decision, r *request, kind dhcplease.Kind) 
 
 // change stores a change of a lease that needs no reply. The caller holds mu.
 func (e *engine) change(before, after *lease, kind dhcplease.Kind, order int64) {
-	renewal := e.keepRenewal(after)
 	e.pairEnd(before, after)
+	renewal := e.keepRenewal(after)
 	e.table.set(after.address, after)
 	e.renewals.forget(after)
 	c := commit{entries: [][]byte{event(kind, e.clock.now(), order, after)}, undo: func() {
@@ -313,8 +316,8 @@ func (e *engine) lease(r *request, d *dhcpdata.Decision) string {
 			continue
 		}
 		old, end := s.lease, freed(s.lease, e.clock.now())
-		undo = append(undo, func() { e.restore(end, old) }, e.keepRenewal(end))
 		e.pairEnd(old, end)
+		undo = append(undo, func() { e.restore(end, old) }, e.keepRenewal(end))
 		e.table.set(a, end)
 		e.renewals.forget(end)
 		c.entries = append(c.entries, event(dhcplease.Conflict, end.expires, 0, end))
@@ -388,11 +391,7 @@ func (e *engine) commitGroup(group []commit) {
 	for _, c := range group {
 		entries = append(entries, c.entries...)
 	}
-	var err error
-	if len(entries) > 0 {
-		err = e.journal.append(entries)
-	}
-	if err != nil {
+	if err := e.journal.append(entries); err != nil { // also without entries: a failed journal acknowledges nothing
 		e.undo(group)
 		if !e.full.Swap(true) {
 			e.log.Error("lease journal write failed", "error", err)

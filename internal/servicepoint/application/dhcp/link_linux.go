@@ -77,7 +77,8 @@ func (l *link) prepare() error {
 	return unix.Bind(l.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_IP), Ifindex: l.index})
 }
 
-// linkFilter accepts UDP broadcasts to port 67 that were received, without a VLAN tag, and that are not fragments.
+// linkFilter accepts UDP broadcasts to port 67, and to port 68 from other servers, that were received, without a VLAN tag, and that are not
+// fragments.
 var linkFilter = []bpf.Instruction{
 	bpf.LoadExtension{Num: bpf.ExtVLANTagPresent},
 	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 13},
@@ -91,9 +92,9 @@ var linkFilter = []bpf.Instruction{
 	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x3fff, SkipTrue: 5},
 	bpf.LoadMemShift{Off: 0},
 	bpf.LoadIndirect{Off: 2, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: serverPort, SkipTrue: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: serverPort, SkipTrue: 1},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: clientPort, SkipTrue: 1},
 	bpf.RetConstant{Val: 64 << 10},
-	bpf.RetConstant{Val: 0},
 	bpf.RetConstant{Val: 0},
 }
 
@@ -127,7 +128,7 @@ func (l *link) read() {
 			return
 		default:
 		}
-		n, controls, _, _, err := unix.Recvmsg(l.fd, buffer, control, 0)
+		n, controls, _, sender, err := unix.Recvmsg(l.fd, buffer, control, 0)
 		switch {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 			continue
@@ -139,10 +140,18 @@ func (l *link) read() {
 			}
 			continue
 		}
-		from, payload, err := datagram(buffer[:n], hasChecksum(control[:controls]))
+		from, port, payload, err := datagram(buffer[:n], hasChecksum(control[:controls]))
 		if err != nil {
 			l.s.engine.counters.receive("MALFORMED")
 			l.s.engine.counters.refuse(0, err.Error())
+			continue
+		}
+		if port == clientPort {
+			var mac []byte
+			if at, known := sender.(*unix.SockaddrLinklayer); known {
+				mac = at.Addr[:min(int(at.Halen), len(at.Addr))]
+			}
+			l.s.observeReply(from.Addr(), mac, payload, l.index)
 			continue
 		}
 		l.inbox.put(incoming{packet: slices.Clone(payload), from: from, to: broadcast, index: l.index, link: l}, arrives(payload))
@@ -175,30 +184,30 @@ var (
 	errChecksum = errors.New("checksum")
 )
 
-// datagram returns the source and the payload of a UDP datagram with its IPv4 header. It checks all lengths, the checksum of the header and,
+// datagram returns the source, the port of the destination and the payload of a UDP datagram with its IPv4 header. It checks all lengths, the checksum of the header and,
 // if the packet has a complete one, that of UDP.
-func datagram(packet []byte, complete bool) (from netip.AddrPort, payload []byte, err error) {
+func datagram(packet []byte, complete bool) (from netip.AddrPort, port uint16, payload []byte, err error) {
 	if len(packet) < ipHeader || packet[0]>>4 != 4 {
-		return from, nil, errDatagram
+		return from, 0, nil, errDatagram
 	}
 	header, total := int(packet[0]&15)*4, int(binary.BigEndian.Uint16(packet[2:]))
 	if header < ipHeader || total < header+udpHeader || total > len(packet) {
-		return from, nil, errDatagram
+		return from, 0, nil, errDatagram
 	}
 	udp := packet[header:total]
 	length := int(binary.BigEndian.Uint16(udp[4:]))
 	if length < udpHeader || length > len(udp) {
-		return from, nil, errDatagram
+		return from, 0, nil, errDatagram
 	}
 	udp = udp[:length]
 	if fold(sum(0, packet[:header])) != 0xffff {
-		return from, nil, errChecksum
+		return from, 0, nil, errChecksum
 	}
 	if sent := binary.BigEndian.Uint16(udp[6:]); complete && sent != 0 && fold(pseudo(packet[12:ipHeader], udp)) != 0xffff {
-		return from, nil, errChecksum
+		return from, 0, nil, errChecksum
 	}
 	from = netip.AddrPortFrom(netip.AddrFrom4([4]byte(packet[12:])), binary.BigEndian.Uint16(udp))
-	return from, udp[udpHeader:], nil
+	return from, binary.BigEndian.Uint16(udp[2:]), udp[udpHeader:], nil
 }
 
 // pseudo adds the words of a UDP datagram and of its pseudo header (RFC 768). addresses are the source and the destination.

@@ -30,7 +30,7 @@ func TestDatagram(t *testing.T) {
 		"payload changed":      {change(whole("message"), 30, 1), errChecksum},
 		"port changed":         {change(whole("message"), 21, 1), errChecksum},
 	} {
-		source, payload, err := datagram(one.packet, true)
+		source, _, payload, err := datagram(one.packet, true)
 		if !errors.Is(err, one.want) {
 			t.Errorf("%s: %v, want %v", name, err, one.want)
 		}
@@ -39,11 +39,11 @@ func TestDatagram(t *testing.T) {
 		}
 	}
 	broken := change(whole("message"), 30, 1)
-	if _, _, err := datagram(broken, false); err != nil {
+	if _, _, _, err := datagram(broken, false); err != nil {
 		t.Errorf("a checksum that the sender left to the hardware: %v", err)
 	}
 	binary.BigEndian.PutUint16(broken[26:], 0)
-	if _, _, err := datagram(broken, true); err != nil {
+	if _, _, _, err := datagram(broken, true); err != nil {
 		t.Errorf("without a checksum of UDP: %v", err)
 	}
 }

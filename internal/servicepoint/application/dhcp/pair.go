@@ -34,6 +34,8 @@ type pair struct {
 	needed, shared int64
 	reported       dhcplease.Pair
 	reportedAt     int64
+	// unstored is true after the disk has refused the status of the machine.
+	unstored bool
 }
 
 // storedPair is the entry of the journal with the status of a pair.
@@ -213,16 +215,17 @@ func (p *pair) declare() {
 func (p *pair) store() {
 	s := p.machine.Status()
 	p.e.statuses[p.settings.ID] = s
-	p.commit([][]byte{storedPair{p.settings.ID, s}.entry()}, nil, func() {}, func() {})
+	p.commit(commit{entries: [][]byte{storedPair{p.settings.ID, s}.entry()}, undo: func() { p.unstored = true }, done: func() {}})
 }
 
-// commit stores entries with their leases, and then calls done. If they cannot be stored the connection ends, so that the servers exchange
-// their records again. The caller holds mu.
-func (p *pair) commit(entries [][]byte, leases []*lease, undo, done func()) {
-	c := commit{entries: entries, leases: leases, done: done, undo: func() {
+// commit enqueues a commit. If it cannot be stored the connection ends, so that the servers exchange their records again. The caller holds
+// mu.
+func (p *pair) commit(c commit) {
+	undo := c.undo
+	c.undo = func() {
 		undo()
 		p.drop("the disk does not store the records")
-	}}
+	}
 	p.e.enqueue(c)
 }
 
@@ -316,7 +319,8 @@ func (p *pair) follow(x dhcppair.Effects) {
 		}
 		after.unstored = true // a copied one may be, and the client gets no reply before the disk has its entry
 		e.table.set(c.Address, after)
-		all, leases = append(all, former{after, before, e.keepRenewal(after)}), append(leases, after)
+		all = append(all, former{after, before, e.keepRenewal(after)})
+		leases = append(leases, after)
 		if c.Unstored {
 			continue
 		}
@@ -342,16 +346,17 @@ func (p *pair) follow(x dhcppair.Effects) {
 		entries = append(entries, storedPair{p.settings.ID, *x.Status}.entry())
 	}
 	link := p.link
-	p.commit(entries, leases, func() {
+	p.commit(commit{entries: entries, leases: leases, undo: func() {
+		p.unstored = p.unstored || x.Status != nil
 		for i := len(all) - 1; i >= 0; i-- {
 			e.restore(all[i].after, all[i].before)
 			all[i].renewal()
 		}
-	}, func() {
+	}, done: func() {
 		if link != nil {
 			link.send(x.Messages...)
 		}
-	})
+	}})
 }
 
 // changed returns the lease of an address before and after a change. after is nil if the description of the client is invalid. The caller
@@ -377,8 +382,10 @@ func (p *pair) changed(c dhcppair.Change) (before, after *lease) {
 		network, pool := p.e.content.Load().compiled.NetworkAt(c.Address)
 		after = &lease{network: network, pool: pool, address: c.Address, renewed: now, holder: &holder{}}
 	}
-	after.state, after.start, after.expires, after.pair = statesOfLease[c.Record.State], max(c.Record.Start, 0), c.Record.Expires,
-		pairingOf(c.Record)
+	if len(c.Data) == 0 {
+		after.start = max(c.Record.Start, 0)
+	} // else it keeps the start by the clock of the partner, which identifies the lease for the manager
+	after.state, after.expires, after.pair, after.unstored = statesOfLease[c.Record.State], c.Record.Expires, pairingOf(c.Record), true
 	if after.state == dhcpdata.Free {
 		after.ended, after.counted = false, nil
 	}

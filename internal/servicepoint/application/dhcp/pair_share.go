@@ -30,6 +30,10 @@ func (e *engine) tickPairs() {
 	for _, p := range all {
 		e.mu.Lock()
 		now := e.clock.now()
+		if p.unstored {
+			p.unstored = false
+			p.store()
+		}
 		p.reclaim(now)
 		p.report(now)
 		if p.link != nil {
@@ -169,8 +173,9 @@ func (p *pair) report(now int64) {
 		p.shown, p.since = state, now
 	}
 	s := p.state(now)
-	if s.State == p.reported.State && s.Port == p.reported.Port && s.Key == p.reported.Key && s.Connected == p.reported.Connected && s.Conflicts == p.reported.Conflicts &&
-		s.Declaration == p.reported.Declaration && s.Downed == p.reported.Downed && now-p.reportedAt < reportInterval {
+	if s.State == p.reported.State && s.Port == p.reported.Port && s.Key == p.reported.Key && s.Connected == p.reported.Connected &&
+		s.Conflicts == p.reported.Conflicts && s.Declaration == p.reported.Declaration && s.Downed == p.reported.Downed &&
+		now-p.reportedAt < reportInterval {
 		return
 	}
 	entry, err := pairReport(s)
@@ -178,10 +183,7 @@ func (p *pair) report(now int64) {
 		p.e.log.Error("failover report failed", "error", err)
 		return
 	}
-	c := commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}
-	select {
-	case p.e.commits <- c:
+	if p.e.enqueue(commit{entries: [][]byte{entry}, undo: func() {}, done: func() {}}) { // else in the next second
 		p.reported, p.reportedAt = s, now
-	default: // the next second
 	}
 }
