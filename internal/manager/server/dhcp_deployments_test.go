@@ -58,9 +58,10 @@ func (p *dhcpPlan) deploys() (message string) {
 func (p *dhcpPlan) confirms(revision string) {
 	p.T.Helper()
 	id := p.instance(p.point).Text("applications.0.id")
-	if status, a := p.doorPost(checkin.CheckInPath, checkin.Request{Digest: revision, Report: &checkin.Report{Version: "1", Variant: checkin.Fleet,
-		ErrorConditions: []string{}, Applications: []checkin.Application{{ID: id, Name: checkin.DHCP, Status: checkin.Healthy, Version: "1.0.0",
-			ErrorConditions: []string{}, Content: revision, Contented: true}}}}, p.certificate); status != 200 {
+	application := checkin.Application{ID: id, Name: checkin.DHCP, Status: checkin.Healthy, Version: "1.0.0", ErrorConditions: []string{},
+		Content: revision, Contented: true}
+	if status, a := p.doorPost(checkin.CheckInPath, checkin.Request{Digest: revision, Report: &checkin.Report{Version: "1",
+		Variant: checkin.Fleet, ErrorConditions: []string{}, Applications: []checkin.Application{application}}}, p.certificate); status != 200 {
 		p.T.Fatalf("the check-in: %d %v", status, a)
 	}
 	apitest.Eventually(p.T, "the deployment has ended", func() bool {
