@@ -238,7 +238,7 @@ func TestDHCPLiveChanges(t *testing.T) {
 	if size > 8<<10 {
 		t.Errorf("the changes took %d octets", size)
 	}
-	m.storeLease("10.0.0.15", p.network)
+	p.leases(m.leaseSource(p.certificate), "10.0.0.15")
 	m.Want(200, "PATCH", at, `{"dynamicUpdateEnabled":false}`, apitest.MergePatch)
 	m.Want(201, "POST", at+"/leaseActions", `{"address":"10.0.0.15","action":"END_LEASE"}`)
 	follows("an order is live", func() bool { return contains(unit, `"action":"endLease"`) })
